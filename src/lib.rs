@@ -72,7 +72,7 @@
 //! two to five times as fast. If you never remove keys, a split-block Bloom filter is faster still.
 //! `benches/README.md` in the repository compares filters. The operations are plain functions, which async tasks call
 //! directly: the page [`threads_and_async`](guide::threads_and_async) names those that belong on a blocking thread.
-//! The crate needs Rust 1.89 or later, `std`, and 64-bit atomics. Short programs for each type are in `examples/`:
+//! The crate needs Rust 1.89 or later, `std`, and 64-bit atomics or the feature `portable-atomic`. Short programs for each type are in `examples/`:
 //! `cargo run --example filter`.
 //!
 //! # Features
@@ -84,6 +84,7 @@
 //! | `snapshot` | `save`, `load` and their variants, to and from readers, writers and files; `SnapshotInfo`; `View`, for a snapshot that is not loaded |
 //! | `stable-hash` | `StableHashBuilder`, a keyed hasher (SipHash-1-3) with the same output everywhere |
 //! | `serde` | filters serialize as snapshots; so does `Stats` |
+//! | `portable-atomic` | targets without 64-bit atomics, such as 32-bit PowerPC and ARMv5. There a lookup may wait for a lock, which `portable-atomic` takes for some instructions. Elsewhere it changes nothing |
 //!
 //! Where a feature is off, the compiler says of its methods only that they are "not found". Each of them names its
 //! feature in this documentation.
@@ -116,8 +117,8 @@
 // | error | what can go wrong | PURE |
 // | word | 64 bits as a bucket; from hashes to fingerprints and buckets | PURE |
 // | hasher | the hashers that come with the crate | PURE |
-// | sync | atomics and locks, or those of a model; seeded bugs | |
 // | machine | memory that may be refused, and that gets longer while it is used; all `unsafe` code | |
+// | sync | atomics and locks, or those of a model; seeded bugs | |
 // | guide | the pages of the documentation | |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -174,7 +175,7 @@ pub use hasher::stable::{StableHashBuilder, StableHasher};
 #[cfg(feature = "snapshot")]
 pub use snapshot::loader::{FromSnapshot, Loaded, Loader};
 #[cfg(feature = "snapshot")]
-pub use snapshot::save::Save;
+pub use snapshot::save::{Save, SaveReader};
 #[cfg(feature = "serde")]
 pub use snapshot::serde::StableDefault;
 pub use table::expiring::clock::{Advance, WhenFull};

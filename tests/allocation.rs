@@ -232,6 +232,34 @@ fn growth_that_is_refused_memory_is_put_off_and_changes_nothing() {
     }
 }
 
+/// As documented, and as counted by the allocator.
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn a_small_filter_takes_some_hundred_bytes_and_says_so() {
+    // A process makes some requests once for all filters.
+    drop((ConcurrentCuckooFilter::<u64>::with_capacity(100), GrowableCuckooFilter::<u64>::with_capacity(0)));
+    let before = in_use();
+    let fixed = ConcurrentCuckooFilter::<u64>::with_capacity(100);
+    assert_eq!(fixed.memory_usage() - size_of_val(&fixed), (in_use() - before) as usize);
+    assert!(fixed.memory_usage() <= 616, "{fixed:?}");
+
+    let before = in_use();
+    let growable = GrowableCuckooFilter::<u64>::with_capacity(0);
+    assert_eq!(growable.memory_usage() - size_of_val(&growable), (in_use() - before) as usize);
+    assert!(growable.memory_usage() <= 1_500, "{growable:?}");
+    // Also when it has grown, as long as it has no large segments.
+    let capacity = growable.capacity();
+    (0..5_000).for_each(|key| growable.insert(&key).unwrap());
+    assert_eq!(growable.memory_usage() - size_of_val(&growable), (in_use() - before) as usize);
+    assert!(growable.capacity() > 100 * capacity, "{growable:?}");
+
+    // One that stays small needs no more than that.
+    let before = in_use();
+    let bounded = GrowableCuckooFilter::<u64>::builder().capacity(0).max_capacity(100).build().unwrap();
+    assert_eq!(bounded.memory_usage() - size_of_val(&bounded), (in_use() - before) as usize);
+    assert!(bounded.memory_usage() <= 1_100, "{bounded:?}");
+}
+
 /// Counted by the allocator: a segment is asked for once, however often the filter grows and shrinks, and freed with the filter.
 #[test]
 fn a_filter_that_grows_again_asks_for_nothing() {

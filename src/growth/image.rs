@@ -1,13 +1,11 @@
 //! CONCURRENT: images of a table that grows, and what filters ask of it as of any table.
 
-use crate::error::memory::OutOfMemory;
-use std::io;
-
 use crate::error::insert::GrowableInsertError;
 #[cfg(feature = "snapshot")]
 use crate::error::kind::FilterKind;
 #[cfg(feature = "snapshot")]
 use crate::error::load::LoadError;
+use crate::error::memory::OutOfMemory;
 #[cfg(feature = "snapshot")]
 use crate::growth::plan::Plan;
 use crate::growth::table::GrowingTable;
@@ -29,8 +27,8 @@ use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::traits::{AnyTable, Facts, OneTable};
 use crate::table::image::absorb::{Absorbed, Image, read};
 #[cfg(feature = "snapshot")]
-use crate::table::image::images::Images;
-use crate::table::image::save::{CHUNK, SaveNumber, SetAside};
+use crate::table::image::images::TableImage;
+use crate::table::image::save::{SaveNumber, SetAside};
 use crate::word::bucket::Bucket;
 use crate::word::classes::{GROUP, State};
 use crate::word::digest;
@@ -132,24 +130,16 @@ impl AnyTable for GrowingTable {
         self.begin()
     }
 
-    fn read_image(&self, save: SaveNumber, chunk: &mut dyn FnMut(&[u64]) -> io::Result<()>) -> io::Result<u64> {
-        let (_, buckets) = self.layout_at(save);
-        let state = State::of_buckets(buckets);
-        let mut words = [0; CHUNK];
-        let mut copies = 0;
-        for start in (0..buckets).step_by(CHUNK) {
-            let words = &mut words[..CHUNK.min(buckets - start)];
-            for (number, word) in (start..).zip(&mut *words) {
-                *word = self.load(number).0;
-            }
-            for (number, word) in self.saving().pass(save, start)? {
-                words[number - start] = word.0;
-            }
-            let occupied = |(number, &word): (usize, &u64)| self.layout(state.depth(number)).occupied(Bucket(word));
-            copies += (start..).zip(&*words).map(occupied).sum::<usize>() as u64;
-            chunk(words)?;
+    fn read_chunk(&self, save: SaveNumber, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory> {
+        let state = State::of_buckets(self.saving().buckets(save));
+        for (number, word) in (start..).zip(&mut *words) {
+            *word = self.load(number).0;
         }
-        Ok(copies)
+        for (number, word) in self.saving().pass(save, start)? {
+            words[number - start] = word.0;
+        }
+        let occupied = |(number, &word): (usize, &u64)| self.layout(state.depth(number)).occupied(Bucket(word));
+        Ok((start..).zip(&*words).map(occupied).sum::<usize>() as u64)
     }
 
     fn of_classes(&self) -> [u64; 5] {
@@ -215,7 +205,7 @@ impl Saved for GrowingTable {
     /// The sizes, and the number of buckets.
     type Stated = (Plan, usize);
 
-    fn head(&self, _: &Images<'_>) -> Head {
+    fn head(&self, _: &TableImage<'_>) -> Head {
         let classes = self.plan.classes;
         let mut head = [0; 19];
         head[0] = wanted_number(self.plan.encoding);

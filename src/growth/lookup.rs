@@ -144,11 +144,12 @@ impl GrowingTable {
         self.copies(class).iter().sum()
     }
 
-    /// Prefetches the buckets of these.
+    /// Prefetches the buckets and the stripes of these.
     pub(crate) fn prefetch(&self, hashes: &[u64]) {
         let state = self.state();
-        for &hash in hashes {
-            self.prefetch_class(state, self.plan.classes.of(hash));
+        for class in hashes.iter().map(|&hash| self.plan.classes.of(hash)) {
+            self.prefetch_class(state, class);
+            prefetch_line(self.stripe(class));
         }
     }
 

@@ -61,6 +61,9 @@
 //! beyond its end are not in it.
 //!
 //! # Memory
+//! The array `moving` is made for the first change of the size, before a state is *moving*, and stays: so a thread that has
+//! read such a state sees it.
+//!
 //! A word is never freed before the table is (`machine/segments.rs`). When the table has become smaller, the system may
 //! take the pages beyond its end back. A thread that is late may read zeros there, or an old word. The epoch has changed,
 //! so it retries. A split stores both words of a bucket, whatever they were.

@@ -92,6 +92,9 @@ impl GrowingTable {
             }
             Err(Refusal::OutOfMemory { .. }) | Ok(()) => {}
         }
+        if !self.prepare_to_move() {
+            return Err(GrowableInsertError::OutOfMemory { bytes: Self::MEMORY_TO_MOVE });
+        }
         if !self.words.lengthen(self.plan.pages, level) {
             return Err(GrowableInsertError::OutOfMemory { bytes: size_of::<u64>() << level });
         }
@@ -104,7 +107,7 @@ impl GrowingTable {
             self.change_state(state.moving());
         }
         for nth in 0..GROUP {
-            let whole = load(&self.moving[nth]);
+            let whole = load(&self.moving()[nth]);
             let number = split + nth;
             let mut halves = [Stored::default(); 2];
             for stored in self.layout(level).stored(whole) {
@@ -148,7 +151,7 @@ impl GrowingTable {
                 }
                 for nth in 0..GROUP {
                     self.set_aside(split + nth, Fault::SplitSetsNothingAside);
-                    self.store(split + nth, load(&self.moving[nth]));
+                    self.store(split + nth, load(&self.moving()[nth]));
                 }
                 self.change_state(smaller);
                 return true;
@@ -201,7 +204,7 @@ impl GrowingTable {
     /// Stores the whole word of a bucket that is about to be moved.
     fn publish(&self, nth: usize, whole: Bucket) {
         // Release, with `load`: a thread that reads this sees that the last change of the size is over.
-        self.moving[nth].store(whole.0, Ordering::Release);
+        self.moving()[nth].store(whole.0, Ordering::Release);
     }
 
     /// Makes room for this many further copies, or none.

@@ -44,7 +44,7 @@ impl Graph for View<'_> {
         if self.state.is_moving() {
             let at = number.wrapping_sub(self.state.split() as usize);
             if at < GROUP {
-                return load(&self.table.moving[at]);
+                return load(&self.table.moving()[at]);
             }
         }
         self.table.words.get(number as u32).map_or(Bucket::default(), load)

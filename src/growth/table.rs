@@ -1,7 +1,21 @@
 //! CONCURRENT: the state of a table that grows, and the steps that all operations consist of. `growth/mod.rs` has the
 //! protocol and its argument.
+//!
+//! # What an empty filter takes
+//! In bytes, on a 64-bit machine, of a filter of the smallest size:
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 224 | the value: this struct (176, of which the plan takes 48 and the layouts 34), the hasher (32) and the schema (16, with the feature `snapshot`) |
+//! | 256 | the words of 32 buckets |
+//! | 256 | the table of segments |
+//! | 512 | 32 stripes |
+//! | 32 | a gate for each bucket |
+//! | 128 | the size, and what changes with it: two cache lines |
+//! | 64 | the counters: one shard |
+//! | 256 | from the first growth on: the words that are being moved |
 
-use crossbeam_utils::CachePadded;
+use std::sync::OnceLock;
 
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
@@ -15,7 +29,7 @@ use crate::table::counters::Counters;
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::plan::TablePlan;
 use crate::table::image::save::Saving;
-use crate::table::stripe::{Guard, MAX_STRIPES, Stripe};
+use crate::table::stripe::{BUCKETS_PER_STRIPE, Guard, MAX_STRIPES, Stripe};
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, GROUP, Place, State, stripe_number};
 use crate::word::layouts::{AnyLayout, Layouts};
@@ -50,30 +64,40 @@ pub(crate) struct GrowingTable {
     pub(crate) plan: Plan,
     pub(super) layouts: Layouts,
     pub(super) words: Segments,
-    /// On a cache line of its own, which changes only when the table's size does.
-    size: Box<[CachePadded<Size>; 1]>,
     pub(super) stripes: Box<[Stripe]>,
     /// A bucket's word changes only while its gate is held. The low bits of its number choose the gate, and those are the
     /// same for the two buckets that it becomes.
     pub(super) gates: Box<[Mutex<()>]>,
-    /// The whole words of the buckets that are being split or merged.
-    pub(super) moving: Box<[AtomicU64; GROUP]>,
     pub(crate) counters: Counters,
     /// In a box, like all that is atomic: see `table/table.rs`.
-    saving: Box<[Saving; 1]>,
-    /// What changes with the size.
-    resizing: Box<[CachePadded<Resizing>; 1]>,
+    shared: Box<[Shared; 1]>,
 }
 
+/// The size, which every operation reads, has a cache line of its own, which changes only when the size does.
 #[derive(Debug)]
+struct Shared {
+    size: Size,
+    resizing: Resizing,
+}
+
+/// (64 bytes are a line of most processors. Of those with longer ones, these are the most common.)
+#[derive(Debug)]
+#[cfg_attr(any(target_arch = "aarch64", target_arch = "powerpc64"), repr(align(128)))]
+#[cfg_attr(not(any(target_arch = "aarch64", target_arch = "powerpc64")), repr(align(64)))]
 struct Size {
     /// How often `state` has changed. A change of the state comes first, then this, then what the change is for.
     epoch: AtomicU64,
     state: AtomicU64,
     /// How many items a table in this state is made for.
     capacity: Tally,
+    /// The whole words of the buckets that are being split or merged. Made for the first of these changes, before its
+    /// state is *moving*.
+    moving: OnceLock<Moving>,
 }
 
+type Moving = Box<[AtomicU64; GROUP]>;
+
+/// What a change of the size, and a save, write.
 #[derive(Debug)]
 pub(crate) struct Resizing {
     /// Held by a thread that changes the size, for a group at a time.
@@ -82,6 +106,7 @@ pub(crate) struct Resizing {
     pub(super) requests: Mutex<()>,
     /// The number of buckets whose memory the system has not got back.
     pub(super) touched: Tally,
+    saving: Saving,
 }
 
 impl GrowingTable {
@@ -106,25 +131,32 @@ impl GrowingTable {
             words.lengthen(plan.pages, bits).then_some(())?;
         }
         let state = state.with_own(layouts.kind(state.level(), state.split() > 0));
-        let size = || {
-            let capacity = Tally::new(plan.capacity(state) as u64);
-            CachePadded::new(Size { epoch: AtomicU64::new(0), state: AtomicU64::new(state.0), capacity })
+        let shared = || Shared {
+            size: Size {
+                epoch: AtomicU64::new(0),
+                state: AtomicU64::new(state.0),
+                capacity: Tally::new(plan.capacity(state) as u64),
+                moving: OnceLock::new(),
+            },
+            resizing: Resizing {
+                lock: Mutex::new(()),
+                requests: Mutex::new(()),
+                touched: Tally::new(buckets as u64),
+                saving: Saving::new(),
+            },
         };
-        let touched = || Tally::new(buckets as u64);
-        let resizing =
-            || CachePadded::new(Resizing { lock: Mutex::new(()), requests: Mutex::new(()), touched: touched() });
         let table = Self {
             layouts,
             words,
-            size: boxed_slice(1, size)?.try_into().ok()?,
             stripes: boxed_slice(Self::stripes_of(&plan), Stripe::new)?,
             gates: boxed_slice(Self::gates_of(&plan), || Mutex::new(()))?,
-            moving: boxed_slice(GROUP, || AtomicU64::new(0))?.try_into().ok()?,
             counters: Counters::new(Self::counted_by(&plan))?,
-            saving: boxed_slice(1, Saving::new)?.try_into().ok()?,
-            resizing: boxed_slice(1, resizing)?.try_into().ok()?,
+            shared: boxed_slice(1, shared)?.try_into().ok()?,
             plan,
         };
+        if buckets > plan.first {
+            table.prepare_to_move().then_some(())?;
+        }
         if cfg!(ccf_model = "loom") {
             // loom assumes that a `SeqCst` load may always read the initial value of an atomic. It treats the value of a
             // `SeqCst` exchange correctly.
@@ -135,16 +167,20 @@ impl GrowingTable {
     }
 
     fn stripes_of(plan: &Plan) -> usize {
-        (plan.first / 16).clamp(LEAST_STRIPES, MAX_STRIPES).next_power_of_two().min(MAX_STRIPES)
+        // Not more than a table of fixed size has that is as large as this one can become.
+        let least = LEAST_STRIPES.min(plan.largest / BUCKETS_PER_STRIPE).max(1);
+        (plan.first / 16).clamp(least, MAX_STRIPES).next_power_of_two().min(MAX_STRIPES)
     }
 
     fn gates_of(plan: &Plan) -> usize {
         (1 << plan.first.ilog2()).clamp(LEAST_GATES, MOST_GATES)
     }
 
-    /// The number of buckets by which the counters are sized.
+    /// The number of buckets by which the counters are sized. A table that begins small has few gates. They are on one or
+    /// two cache lines, which all threads that insert write. So more than two shards for these would gain little, and would
+    /// take 8 KB on a machine with many processors.
     fn counted_by(plan: &Plan) -> usize {
-        plan.largest.min(1 << 15)
+        plan.first.saturating_mul(16).min(plan.largest).min(1 << 15)
     }
 
     /// Whether a table of this many buckets is within the limit.
@@ -155,15 +191,44 @@ impl GrowingTable {
 
     /// In bytes, of a table of this many buckets, including the caller's own memory.
     pub(crate) fn memory_at(plan: &Plan, buckets: usize) -> usize {
+        Self::memory_of(plan, buckets, buckets > plan.first)
+    }
+
+    /// The same of a table that has `moved` buckets, or has not.
+    fn memory_of(plan: &Plan, buckets: usize, moved: bool) -> usize {
         let own = Self::stripes_of(plan) * size_of::<Stripe>()
             + Self::gates_of(plan) * size_of::<Mutex<()>>()
             + Counters::memory_for(Self::counted_by(plan))
-            + GROUP * size_of::<u64>()
-            + size_of::<CachePadded<Size>>()
-            + size_of::<Saving>()
-            + size_of::<CachePadded<Resizing>>()
-            + Segments::OWN_MEMORY;
+            + size_of::<Shared>()
+            + Segments::OWN_MEMORY
+            + if moved { Self::MEMORY_TO_MOVE } else { 0 };
         plan.memory_of_caller.saturating_add(own).saturating_add(memory_of_words(plan, buckets))
+    }
+
+    #[inline(always)]
+    fn size(&self) -> &Size {
+        &self.shared[0].size
+    }
+
+    /// In bytes, of the words that are being moved.
+    pub(super) const MEMORY_TO_MOVE: usize = size_of::<[AtomicU64; GROUP]>();
+
+    /// Makes sure that there is memory for the words of buckets that are being moved. Returns whether there is. The caller
+    /// has the lock by which the size changes, or has the table alone.
+    pub(super) fn prepare_to_move(&self) -> bool {
+        let moving = &self.size().moving;
+        if moving.get().is_some() {
+            return true;
+        }
+        let words = boxed_slice(GROUP, || AtomicU64::new(0)).and_then(|words| words.try_into().ok());
+        words.is_some_and(|words| moving.set(words).is_ok())
+    }
+
+    /// The whole words of the buckets that are being split or merged. A thread that has read a state that is *moving* sees
+    /// that they are there.
+    #[inline(always)]
+    pub(super) fn moving(&self) -> &[AtomicU64; GROUP] {
+        self.size().moving.get().expect("made before the first change of the size")
     }
 
     /// The size at this moment.
@@ -171,21 +236,21 @@ impl GrowingTable {
     pub(super) fn state(&self) -> State {
         // Acquire: a thread that sees a size sees its segments and, if buckets are being moved, their words in `moving`. And it
         // sees the epoch of the change before.
-        State(self.size[0].state.load(Ordering::Acquire))
+        State(self.size().state.load(Ordering::Acquire))
     }
 
     /// What an operation without a lock reads before the state.
     #[inline(always)]
     pub(super) fn epoch(&self) -> u64 {
         // Acquire: the state that is read next is not an older one.
-        self.size[0].epoch.load(Ordering::Acquire)
+        self.size().epoch.load(Ordering::Acquire)
     }
 
     /// Whether no change of the state has begun to move copies since this epoch.
     #[inline(always)]
     pub(super) fn is_still(&self, epoch: u64) -> bool {
         // SeqCst: it comes after the reads of words, in the one order (`growth/mod.rs`, *Across keys*).
-        self.size[0].epoch.load(Ordering::SeqCst) == epoch
+        self.size().epoch.load(Ordering::SeqCst) == epoch
     }
 
     /// Changes the state. The caller has the lock for that.
@@ -193,12 +258,12 @@ impl GrowingTable {
         let is_split = state.split() > 0 || state.is_moving();
         let state = state.with_own(self.layouts.kind(state.level(), is_split));
         // Relaxed: a figure.
-        self.size[0].capacity.store(self.plan.capacity(state) as u64, Ordering::Relaxed);
+        self.size().capacity.store(self.plan.capacity(state) as u64, Ordering::Relaxed);
         // Release, with `state`.
-        self.size[0].state.store(state.0, Ordering::Release);
+        self.size().state.store(state.0, Ordering::Release);
         // After the state: a thread that has read this epoch reads no older state. Before the words, in the one order: see
         // `growth/mod.rs`.
-        self.size[0].epoch.fetch_add(1, Ordering::SeqCst);
+        self.size().epoch.fetch_add(1, Ordering::SeqCst);
     }
 
     /// The stripe of a class.
@@ -258,7 +323,7 @@ impl GrowingTable {
         let _gates = self.gates_of_group(first);
         for nth in 0..GROUP {
             self.set_aside(first + nth, Fault::SplitSetsNothingAside);
-            self.store(first + nth, load(&self.moving[nth]));
+            self.store(first + nth, load(&self.moving()[nth]));
         }
         self.change_state(State::of_buckets(state.buckets()));
     }
@@ -301,7 +366,7 @@ impl GrowingTable {
         if let Some(at) = state.moving_at(side)
             && !fault::injected(Fault::LookupIgnoresMoving)
         {
-            return (load(&self.moving[at]), state.level());
+            return (load(&self.moving()[at]), state.level());
         }
         let Place { number, depth } = state.place(side);
         // A thread that has slept since it read the state may find that a bucket is not there.
@@ -315,8 +380,7 @@ impl GrowingTable {
     }
 
     pub(crate) fn saving(&self) -> &Saving {
-        let [saving] = &*self.saving;
-        saving
+        &self.resizing().saving
     }
 
     /// Sets the bucket's word aside for the saves that are running. The caller holds its gate.
@@ -370,7 +434,7 @@ impl GrowingTable {
 
     /// How many items the table is made for.
     pub(crate) fn capacity(&self) -> usize {
-        self.size[0].capacity.load(Ordering::Relaxed) as usize
+        self.size().capacity.load(Ordering::Relaxed) as usize
     }
 
     pub(crate) fn max_capacity(&self) -> usize {
@@ -384,12 +448,12 @@ impl GrowingTable {
     /// In bytes, including the caller's own memory.
     pub(crate) fn memory_usage(&self) -> usize {
         // Relaxed: a figure.
-        Self::memory_at(&self.plan, self.resizing().touched.load(Ordering::Relaxed) as usize)
+        let touched = self.resizing().touched.load(Ordering::Relaxed) as usize;
+        Self::memory_of(&self.plan, touched, self.size().moving.get().is_some())
     }
 
     pub(crate) fn resizing(&self) -> &Resizing {
-        let [resizing] = &*self.resizing;
-        resizing
+        &self.shared[0].resizing
     }
 }
 

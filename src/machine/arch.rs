@@ -9,6 +9,8 @@
 
 #[cfg(all(target_os = "linux", not(any(miri, ccf_model))))]
 use crate::machine::pages::whole_pages;
+#[cfg(not(ccf_model))]
+use crate::sync::AtomicU64;
 
 /// The size of the system's pages in bytes. It is a setting of the kernel: 4 KiB on x86-64, and 4, 16 or 64 KiB on others.
 /// `None` if the system does not say, or is not asked.
@@ -44,7 +46,7 @@ pub(crate) fn ask_for_huge_pages<T>(memory: &mut [T]) {
 /// each element in them is 0, or what it was. (A caller may not rely on either. A global allocator can give out memory that
 /// is mapped from a file, and then it is what the file has.)
 #[cfg(not(ccf_model))]
-pub(crate) fn release(list: &[core::sync::atomic::AtomicU64]) -> bool {
+pub(crate) fn release(list: &[AtomicU64]) -> bool {
     #[cfg(all(target_os = "linux", not(miri)))]
     if let Some(page) = page_size() {
         // SAFETY: this is what the system says.
@@ -60,7 +62,7 @@ pub(crate) fn release(list: &[core::sync::atomic::AtomicU64]) -> bool {
 /// `page` is the size of the system's pages, or a multiple of it. The system refuses a start within a page. But it rounds
 /// a *length* up to whole pages, and the rest of the last one may belong to something else.
 #[cfg(all(target_os = "linux", not(any(miri, ccf_model))))]
-unsafe fn release_pages(list: &[core::sync::atomic::AtomicU64], page: usize) -> bool {
+unsafe fn release_pages(list: &[AtomicU64], page: usize) -> bool {
     whole_pages(list.as_ptr().addr(), size_of_val(list), page).is_none_or(|pages| {
         let start = list.as_ptr().cast_mut().wrapping_byte_add(pages.start).cast();
         // SAFETY: the pages lie within `list`, and by the caller's promise they are whole ones of the system's, so it has
@@ -73,8 +75,7 @@ unsafe fn release_pages(list: &[core::sync::atomic::AtomicU64], page: usize) -> 
 /// So many numbers, all of them 0, or `None` if the allocator refuses the memory. For a large list it asks the system for
 /// pages, and the system clears each when it is first touched. So this takes no time, whatever the length.
 #[cfg(not(ccf_model))]
-pub(crate) fn zeroed(len: usize) -> Option<Box<[core::sync::atomic::AtomicU64]>> {
-    use core::sync::atomic::AtomicU64;
+pub(crate) fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
     use std::alloc::{Layout, alloc_zeroed};
 
     let layout = Layout::array::<AtomicU64>(len).ok().filter(|layout| layout.size() > 0)?;
@@ -85,7 +86,7 @@ pub(crate) fn zeroed(len: usize) -> Option<Box<[core::sync::atomic::AtomicU64]>>
     (!memory.is_null()).then(|| unsafe { Vec::from_raw_parts(memory, len, len) }.into_boxed_slice())
 }
 
-/// Prefetches the cache line of `list[index]`. It changes nothing, and does not wait.
+/// Prefetches the cache line of `list[index]`. It changes nothing, and does not wait. (Not on all architectures.)
 #[inline(always)]
 pub(crate) fn prefetch<T>(list: &[T], index: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -95,7 +96,13 @@ pub(crate) fn prefetch<T>(list: &[T], index: usize) {
         // whatever the address is, so the index need not be checked either.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(list.as_ptr().wrapping_add(index).cast()) }
     }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    // SAFETY: as on x86-64: a prefetch of any address has no effect that a program can observe.
+    unsafe {
+        let line = list.as_ptr().wrapping_add(index);
+        core::arch::asm!("prfm pldl1keep, [{line}]", line = in(reg) line, options(readonly, nostack, preserves_flags));
+    }
+    #[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
     let _ = (list, index);
 }
 

@@ -1,10 +1,9 @@
 //! Pure: memory that may be refused.
 
 #[cfg(not(ccf_model))]
-use core::sync::atomic::AtomicU64;
-
-#[cfg(not(ccf_model))]
 use crate::machine::arch::zeroed;
+#[cfg(not(ccf_model))]
+use crate::sync::AtomicU64;
 
 /// What kind of pages to ask the system for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,10 +14,11 @@ mod imp {
     #![allow(unsafe_code, reason = "a reference to a word of a segment; each block has its SAFETY note")]
 
     use core::ptr::null_mut;
-    use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+    use core::sync::atomic::{AtomicPtr, Ordering};
 
     use super::Pages;
     use crate::machine::memory::{boxed_slice, zeroed_on};
+    use crate::sync::AtomicU64;
 
     /// How many there can be: one for each bit of an index.
     const MOST: usize = u32::BITS as usize;

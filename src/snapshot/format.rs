@@ -72,7 +72,7 @@ use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::snapshot::source::Source;
 use crate::table::face::filter_plan::FilterPlan;
-use crate::table::image::images::{Imaged, Images};
+use crate::table::image::images::{Imaged, TableImage};
 
 /// What all kinds of snapshots have in common, and how they differ.
 pub(crate) trait Saved: Imaged + Sized {
@@ -81,8 +81,8 @@ pub(crate) trait Saved: Imaged + Sized {
     /// What a snapshot states of such a filter, beside its keys.
     type Stated;
 
-    /// What the snapshot states beside the tables of a save that has begun.
-    fn head(&self, images: &Images<'_>) -> Head;
+    /// What the snapshot states beside the table, of a save that has begun.
+    fn head(&self, image: &TableImage<'_>) -> Head;
 
     /// Reads and checks all that comes between the header and the buckets.
     fn stated(source: &mut Source<'_>) -> Result<Self::Stated, LoadError>;

@@ -13,10 +13,10 @@ mod one_table;
 #[cfg(feature = "snapshot")]
 pub(crate) mod parts;
 #[cfg(feature = "snapshot")]
+mod pieces;
+#[cfg(feature = "snapshot")]
 pub(crate) mod save;
 #[cfg(feature = "serde")]
 pub(crate) mod serde;
-#[cfg(feature = "snapshot")]
-mod sink;
 #[cfg(feature = "snapshot")]
 pub(crate) mod source;

@@ -10,7 +10,7 @@ use crate::table::expiring::clock::{Clock, Reading, WhenFull};
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::plan::TablePlan;
 use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
-use crate::table::image::images::Images;
+use crate::table::image::images::TableImage;
 use crate::table::table::memory_for;
 use crate::word::layout::MOST_PAYLOAD_BITS;
 use crate::word::ring::Ring;
@@ -20,7 +20,7 @@ impl Saved for Box<dyn FilterTable> {
 
     type Stated = TablePlan;
 
-    fn head(&self, _: &Images<'_>) -> Head {
+    fn head(&self, _: &TableImage<'_>) -> Head {
         Head::NONE
     }
 
@@ -42,7 +42,7 @@ impl Saved for Box<dyn MapletTable> {
 
     type Stated = TablePlan;
 
-    fn head(&self, _: &Images<'_>) -> Head {
+    fn head(&self, _: &TableImage<'_>) -> Head {
         Head::of(&[self.shape().payload_bits as u8])
     }
 
@@ -70,9 +70,9 @@ impl Saved for Box<dyn ExpiringTable> {
 
     type Stated = (TablePlan, Clock);
 
-    fn head(&self, images: &Images<'_>) -> Head {
+    fn head(&self, image: &TableImage<'_>) -> Head {
         let clock = self.clock();
-        let Reading { now, moment, ahead } = images.tables[0].reading().expect("the table has a clock");
+        let Reading { now, moment, ahead } = image.reading().expect("the table has a clock");
         let resolution = clock.resolution().unwrap_or_default();
         let mut head = [0; 34];
         head[0] = self.shape().payload_bits as u8;

@@ -1,24 +1,31 @@
 //! A save that has begun: its moment is past, and it has yet to be written.
 
 use core::fmt;
+use core::ops::Range;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use crate::error::kind::FilterKind;
 use crate::error::memory::OutOfMemory;
+use crate::machine::memory::boxed_slice;
 use crate::snapshot::file;
 use crate::snapshot::format::Head;
 use crate::snapshot::parts::MAX_ATTACHMENT;
-use crate::snapshot::sink::{Header, Sink};
-use crate::table::image::images::Images;
+use crate::snapshot::pieces::{Header, PIECE, Pieces};
+use crate::table::image::images::TableImage;
 
 /// A save that has begun: the filter as it was at that moment, ready to be written. Needs the feature `snapshot`.
 ///
-/// [`ConcurrentCuckooFilter::begin_save`](crate::ConcurrentCuckooFilter::begin_save) and its counterparts make it.
-/// Write it with [`write_to`](Self::write_to) or [`write_to_path`](Self::write_to_path), on any thread. Or drop it,
-/// and nothing has happened.
+/// [`ConcurrentCuckooFilter::begin_save`](crate::ConcurrentCuckooFilter::begin_save) and its counterparts make it, and it
+/// borrows the filter for `'a`. That of
+/// [`begin_save_owned`](crate::ConcurrentCuckooFilter::begin_save_owned) keeps an `Arc` of the filter instead. It is a
+/// `Save<'static>`, which can go to a thread or a task that outlives the caller.
+///
+/// Write it with [`write_to`](Self::write_to) or [`write_to_path`](Self::write_to_path), on any thread, or have it read
+/// by way of [`into_reader`](Self::into_reader). [`snapshot_len`](Self::snapshot_len) says beforehand how long it is. Or
+/// drop it, and nothing has happened.
 ///
 /// Don't keep it for longer than needed. While it exists, each insert, removal and relocation takes one more lock.
 /// It also sets the word that it changes aside, which takes 16 to 64 bytes for each bucket that is changed for the
@@ -47,20 +54,16 @@ use crate::table::image::images::Images;
 /// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[must_use = "nothing is done until `write_to`, `write_to_path` or `digest` is called"]
+#[must_use = "nothing is done until `write_to`, `write_to_path`, `into_reader` or `digest` is called"]
 pub struct Save<'a> {
-    kind: FilterKind,
-    probe: u64,
-    schema: Cow<'a, str>,
-    position: Option<u64>,
-    attachment: Vec<u8>,
+    header: Header<'a>,
     head: Head,
-    images: Images<'a>,
+    image: TableImage<'a>,
 }
 
 impl<'a> Save<'a> {
-    pub(crate) fn new(kind: FilterKind, probe: u64, schema: Cow<'a, str>, head: Head, images: Images<'a>) -> Self {
-        Self { kind, probe, schema, position: None, attachment: Vec::new(), head, images }
+    pub(crate) fn new(kind: FilterKind, probe: u64, schema: Cow<'a, str>, head: Head, image: TableImage<'a>) -> Self {
+        Self { header: Header { kind, probe, schema, position: None, attachment: Vec::new() }, head, image }
     }
 
     /// Sets the caller's position: for example, how far the filter has come in a log of changes.
@@ -84,7 +87,7 @@ impl<'a> Save<'a> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn position(mut self, position: u64) -> Self {
-        self.position = Some(position);
+        self.header.position = Some(position);
         self
     }
 
@@ -102,8 +105,59 @@ impl<'a> Save<'a> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn attachment(mut self, bytes: impl Into<Vec<u8>>) -> Self {
-        self.attachment = bytes.into();
+        self.header.attachment = bytes.into();
         self
+    }
+
+    /// Returns how many bytes the snapshot has, with the attachment that was given: for a `Content-Length`, or to reserve
+    /// room. What others do to the filter meanwhile does not change it.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// let save = filter.begin_save()?.attachment(*b"eu-west");
+    /// let len = save.snapshot_len();
+    /// let mut snapshot = Vec::new();
+    /// save.write_to(&mut snapshot)?;
+    /// assert_eq!(snapshot.len() as u64, len);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn snapshot_len(&self) -> u64 {
+        Pieces::len_of(&self.header, &self.head, &self.image)
+    }
+
+    /// Returns the snapshot as an [`io::Read`], for what reads its data instead of being written to: the body of an
+    /// upload, [`io::copy`].
+    ///
+    /// The bytes are those of [`write_to`](Self::write_to). The table is read 8 KiB at a time, as they are asked for. The
+    /// save runs until the last of them is read, or the reader is dropped.
+    ///
+    /// Cost: a buffer of 8 KiB.
+    ///
+    /// # Errors
+    /// - [`InvalidInput`](io::ErrorKind::InvalidInput) if the attachment is too long;
+    /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory for the buffer is refused. A read returns it too, if the
+    ///   memory for words that are set aside was refused. What was read before that is no snapshot.
+    ///
+    /// ```
+    /// use std::io::Read;
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder};
+    ///
+    /// let hasher = DefaultHashBuilder::new();
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(1000, hasher.clone());
+    /// filter.insert("token-17")?;
+    /// let mut reader = filter.begin_save()?.into_reader()?;
+    /// filter.remove("token-17");
+    /// let mut snapshot = Vec::new();
+    /// reader.read_to_end(&mut snapshot)?;
+    /// assert!(ConcurrentCuckooFilter::<str>::load(&snapshot[..], hasher, 1 << 20)?.contains("token-17"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn into_reader(self) -> io::Result<SaveReader<'a>> {
+        self.check()?;
+        let buffer = boxed_slice(PIECE, || 0).and_then(|buffer| buffer.try_into().ok()).ok_or_else(OutOfMemory::new)?;
+        Ok(SaveReader { pieces: self.into_pieces(), buffer, unread: 0..0 })
     }
 
     /// Writes the snapshot, in pieces of 8 KiB, and flushes. A file needs no buffer.
@@ -190,11 +244,11 @@ impl<'a> Save<'a> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn digest(self) -> Result<u64, OutOfMemory> {
-        self.images.digest(self.kind, self.probe)
+        self.image.digest(self.header.kind, self.header.probe)
     }
 
     fn check(&self) -> io::Result<()> {
-        let len = self.attachment.len();
+        let len = self.header.attachment.len();
         if len <= MAX_ATTACHMENT {
             return Ok(());
         }
@@ -204,26 +258,60 @@ impl<'a> Save<'a> {
         Err(io::Error::new(io::ErrorKind::InvalidInput, message))
     }
 
+    fn into_pieces(self) -> Pieces<'a> {
+        Pieces::new(self.header, self.head, self.image)
+    }
+
     fn write(self, to: &mut dyn Write) -> io::Result<()> {
-        let Self { kind, probe, schema, position, attachment, head, images } = self;
-        let mut sink = Sink::new(to);
-        sink.header(&Header { kind, probe, schema: &schema, position, attachment: &attachment })?;
-        sink.head(head)?;
-        images.tables.into_iter().try_for_each(|section| sink.section(section))?;
-        sink.end()
+        let (mut pieces, mut buffer) = (self.into_pieces(), [0; PIECE]);
+        loop {
+            match pieces.next(&mut buffer)? {
+                0 => return to.flush(),
+                len => to.write_all(&buffer[..len])?,
+            }
+        }
+    }
+}
+
+/// A snapshot that is read: [`Save::into_reader`] makes it. Needs the feature `snapshot`.
+///
+/// It reads the filter as it was when the save began. Drop it before the end, and nothing has happened.
+pub struct SaveReader<'a> {
+    pieces: Pieces<'a>,
+    buffer: Box<[u8; PIECE]>,
+    /// Which bytes of the buffer have yet to be read.
+    unread: Range<usize>,
+}
+
+impl Read for SaveReader<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        if self.unread.is_empty() && !to.is_empty() {
+            self.unread = 0..self.pieces.next(&mut self.buffer)?;
+        }
+        let read = (&self.buffer[self.unread.clone()]).read(to)?;
+        self.unread.start += read;
+        Ok(read)
     }
 }
 
 // A save does not change the filter, whether it succeeds or not.
 impl UnwindSafe for Save<'_> {}
 impl RefUnwindSafe for Save<'_> {}
+impl UnwindSafe for SaveReader<'_> {}
+impl RefUnwindSafe for SaveReader<'_> {}
 
 impl fmt::Debug for Save<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Save")
-            .field("filter", &self.kind)
-            .field("schema", &self.schema)
-            .field("position", &self.position)
+            .field("filter", &self.header.kind)
+            .field("schema", &self.header.schema)
+            .field("position", &self.header.position)
             .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for SaveReader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SaveReader").finish_non_exhaustive()
     }
 }

@@ -12,11 +12,11 @@ use crate::error::build::BuildError;
 #[cfg(feature = "snapshot")]
 pub(crate) const MAX_SCHEMA: usize = u8::MAX as usize;
 
-/// The caller's name, or else the name of the key type.
+/// The caller's name, or else the name of the key type. Without snapshots it takes no memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots have one"))]
 #[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
-pub struct Schema(Option<Box<str>>);
+pub struct Schema(#[cfg(feature = "snapshot")] Option<Box<str>>);
 
 #[cfg(feature = "snapshot")]
 impl Schema {

@@ -11,14 +11,26 @@ pub(crate) mod thread;
 
 pub(crate) use core::sync::atomic::Ordering;
 
+/// Where the target has 64-bit atomics, the feature changes nothing.
+#[cfg(target_has_atomic = "64")]
+use core::sync::atomic as real;
+#[cfg(all(not(target_has_atomic = "64"), feature = "portable-atomic"))]
+use portable_atomic as real;
+
+#[cfg(not(any(target_has_atomic = "64", feature = "portable-atomic")))]
+compile_error!(
+    "`concurrent-cuckoo-filter` needs 64-bit atomics, which this target does not have: enable its feature \
+     `portable-atomic`. Lookups are not lock-free then"
+);
+
 /// An atomic that only counts. No operation depends on it, so it is the real one in models too: they need not try
 /// schedules that differ in nothing else.
-pub(crate) use core::sync::atomic::AtomicU64 as Tally;
+pub(crate) use real::AtomicU64 as Tally;
 
 #[cfg(not(ccf_model))]
-pub(crate) use core::sync::atomic::{AtomicI64, AtomicU64};
-#[cfg(not(ccf_model))]
 pub(crate) use parking_lot::{Mutex, MutexGuard};
+#[cfg(not(ccf_model))]
+pub(crate) use real::{AtomicI64, AtomicU64};
 
 #[cfg(ccf_model = "steps")]
 pub(crate) use crate::sync::steps::{AtomicI64, AtomicU64, Mutex, MutexGuard};

@@ -1,6 +1,6 @@
 //! CONCURRENT: lookups, which take no lock, and `count`, which does.
 
-use crate::machine::arch::prefetch;
+use crate::machine::arch::{prefetch, prefetch_line};
 use crate::plan::batch::{self, BLOCK};
 use crate::plan::pairs::Pairs;
 use crate::sync::AtomicU64;
@@ -209,6 +209,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     pub(super) fn prefetch(&self, item: Item) {
         prefetch(&self.words, item.first);
         prefetch(&self.words, item.second);
+    }
+
+    /// Prefetches the item's stripe. While a table is used much, its stripes are in the cache.
+    #[inline(always)]
+    pub(super) fn prefetch_stripe(&self, item: Item) {
+        prefetch_line(self.stripe(item.sum));
     }
 
     /// Prefetches the buckets of all these items.

@@ -3,6 +3,8 @@
 //! The deeper a bucket, the fewer bits its slots store (`word/classes.rs`), so the more slots fit. Buckets of two depths
 //! differ by one bit, and most often that makes no difference to the layout.
 
+use std::sync::OnceLock;
+
 use crate::machine::arch::at;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::classes::Classes;
@@ -221,18 +223,17 @@ impl IntoIterator for Stored {
     }
 }
 
-/// The layouts of a table, by depth.
+/// The layouts of a table, by depth. All tables share the layouts themselves.
 #[derive(Debug)]
 pub(crate) struct Layouts {
-    /// The place of each depth's shape in [`SHAPES`]. With [`SEMI_SORTED`], the place in `semi_sorted` is beside it.
+    /// The place of each depth's shape in [`SHAPES`].
     rows: [u8; u32::BITS as usize + 2],
-    semi_sorted: [Option<SemiSorted>; SEMI_SORTED_ROWS.len()],
 }
 
 /// The places in [`SHAPES`] of the semi-sorted shapes.
 const SEMI_SORTED_ROWS: [usize; 4] = [5, 7, 9, 11];
 
-/// The place in `semi_sorted` of the shape at each place in [`SHAPES`]. [`NOT`] if it is plain.
+/// The place in [`OF_SEMI_SORTED`] of the shape at each place in [`SHAPES`]. [`NOT`] if it is plain.
 const SEMI_SORTED: [u8; SHAPES.len()] = {
     let mut places = [NOT; SHAPES.len()];
     let mut at = 0;
@@ -243,6 +244,10 @@ const SEMI_SORTED: [u8; SHAPES.len()] = {
     places
 };
 const NOT: u8 = u8::MAX;
+
+/// Each is made with the first table that has it, since its decode table takes memory that may be refused.
+static OF_SEMI_SORTED: [OnceLock<SemiSorted>; SEMI_SORTED_ROWS.len()] =
+    [const { OnceLock::new() }; SEMI_SORTED_ROWS.len()];
 
 static PLAIN: [Plain; SHAPES.len()] = {
     let mut all = [Plain::new(Shape::plain(8, 8)); SHAPES.len()];
@@ -262,12 +267,16 @@ pub(crate) const MIXED: u8 = SHAPES.len() as u8;
 impl Layouts {
     /// Those from this depth on. `None` if there is no memory for a decode table.
     pub(crate) fn new(classes: Classes, encoding: Option<Encoding>, least: u32) -> Option<Self> {
-        let mut layouts = Self { rows: [0; 34], semi_sorted: [None; 4] };
+        let mut layouts = Self { rows: [0; 34] };
         for depth in least..=classes.side_bits() {
             let row = row(classes.stored_bits(depth), encoding);
             layouts.rows[depth as usize] = row as u8;
-            if SEMI_SORTED[row] != NOT {
-                layouts.semi_sorted[usize::from(SEMI_SORTED[row])] = Some(SemiSorted::try_of(SHAPES[row])?);
+            if let Some(shared) = OF_SEMI_SORTED.get(usize::from(SEMI_SORTED[row]))
+                && shared.get().is_none()
+            {
+                // If several threads make it at the same time, all take that of the first.
+                let layout = SemiSorted::try_of(SHAPES[row])?;
+                shared.get_or_init(|| layout);
             }
         }
         Some(layouts)
@@ -309,8 +318,8 @@ impl Layouts {
     }
 
     #[inline(always)]
-    pub(crate) fn semi_sorted(&self, at: usize) -> &SemiSorted {
-        self.semi_sorted[at].as_ref().expect("made with the table")
+    pub(crate) fn semi_sorted(&self, at: usize) -> &'static SemiSorted {
+        OF_SEMI_SORTED[at].get().expect("made with the table")
     }
 }
 

@@ -7,6 +7,7 @@
 //! - `saving`: a save while other threads work, and writers that fail;
 //! - `refusals`: damaged, foreign and forged bytes, and the memory limit;
 //! - `clocks`, `moving_clocks`, `forged_clocks`: the same for filters whose entries expire;
+//! - `moved`: saves that outlive their callers, and that are read instead of written;
 //! - `inspection`: what a snapshot says that it is, without being loaded;
 //! - `schemas`: what a snapshot is of, and the caller's own data in it;
 //! - `files`: snapshots that replace a file, and processes that are killed meanwhile;
@@ -22,6 +23,7 @@ mod filters;
 mod forged;
 mod forged_clocks;
 mod inspection;
+mod moved;
 mod moving_clocks;
 mod refusals;
 mod round_trip;

@@ -230,7 +230,7 @@ figures! {
     capacity;
     ///
     /// With the default rate that is 13.2 bits a key for ten million keys or more, 13.4 for a million, 15.5 for
-    /// 10,000, 17.9 for 1,000 and 51 for 100. A small filter leaves more slots free, and some 370 bytes are there in
+    /// 10,000, 17.9 for 1,000 and 49 for 100. A small filter leaves more slots free, and some 350 bytes are there in
     /// any case.
     memory_usage;
     ///

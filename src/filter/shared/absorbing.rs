@@ -79,9 +79,9 @@ impl<C: AbsorbingTable> Absorbing for C {
     fn absorb(&self, other: &Self) -> Result<u64, AbsorbError> {
         self.is_alike(other)?;
         let image = Imaged::begin_save(other).map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })?;
-        self.check_moment(&image.tables[0])?;
+        self.check_moment(&image)?;
         self.has_room_for(self.coming(other))?;
-        result_of(self.table().absorb(&image.tables[0]))
+        result_of(self.table().absorb(&image))
     }
 }
 
@@ -101,7 +101,7 @@ impl Absorbing for GrowingTable {
         // The copies come in the order of the buckets, so some buckets would be full long before the table is. If there
         // cannot be so much room, an insert says why.
         let _ = self.reserve(other.len());
-        result_of(AnyTable::absorb(self, &image.tables[0]))
+        result_of(AnyTable::absorb(self, &image))
     }
 }
 

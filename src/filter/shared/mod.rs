@@ -5,6 +5,7 @@ pub(crate) mod batches;
 pub(super) mod figures;
 pub(super) mod hashes;
 pub(super) mod operations;
+mod prefetch;
 pub(super) mod settings;
 
 #[cfg(feature = "snapshot")]

@@ -2,8 +2,10 @@
 //! the macro.
 
 use core::hash::BuildHasher;
+use std::borrow::Cow;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::error::load::LoadError;
 use crate::error::load_path::LoadPathError;
@@ -19,7 +21,8 @@ use crate::snapshot::loader::{FromSnapshot, Loaded, Loader};
 use crate::snapshot::save::Save;
 use crate::snapshot::schema::Schema;
 use crate::snapshot::source::Source;
-use crate::table::image::images::Imaged;
+use crate::table::face::traits::{AnyTable, OneTable};
+use crate::table::image::images::{HasTable, TableImage};
 
 macro_rules! snapshots {
     (
@@ -151,8 +154,8 @@ macro_rules! snapshots {
             /// Use it for what [`save`](Self::save) does not take: a [position](Save::position) in the caller's log
             /// and an [attachment](Save::attachment).
             ///
-            /// The save borrows the filter. If a thread that may outlive this call is to write it, put the filter in
-            /// an [`Arc`](std::sync::Arc). Let that thread begin the save, and report through a channel when it has.
+            /// The save borrows the filter. If a thread or a task that may outlive the caller is to write it, call
+            /// [`begin_save_owned`](Self::begin_save_owned).
             ///
             /// Cost: it locks all stripes of the table for some microseconds, after a `clear` that is under way. It
             /// takes 24 bytes for each 8 KiB of the table.
@@ -176,10 +179,53 @@ macro_rules! snapshots {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             pub fn begin_save(&self) -> Result<Save<'_>, OutOfMemory> {
-                let probe = probe(&self.hasher);
-                let schema = self.schema.name::<T>();
-                let images = self.core.begin_save()?;
-                Ok(Save::new(<$Core as Saved>::KIND, probe, schema, self.core.head(&images), images))
+                Ok(self.save_of(self.schema.name::<T>(), TableImage::begin(self.core.table())?))
+            }
+
+            /// [`begin_save`](Self::begin_save) of a filter in an [`Arc`], which the save keeps alive. So it can go to a
+            /// thread or a task that outlives the caller. Needs the feature `snapshot`.
+            ///
+            /// The moment of the save is in this call, on this thread: between two changes of the log, for example.
+            ///
+            /// Cost: that of `begin_save`, and a copy of the schema's name.
+            ///
+            /// # Errors
+            /// Those of `begin_save`.
+            ///
+            /// ```
+            /// # #[cfg(feature = "stable-hash")] {
+            /// use std::sync::Arc;
+            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", Loader, StableHashBuilder};")]
+            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableHashBuilder>;")]
+            /// # let hasher = StableHashBuilder::with_key(*b"sixteen secrets!");
+            #[doc = $insert]
+            /// let revoked = Arc::new(revoked);
+            /// let save = revoked.begin_save_owned()?.position(17); // the moment is now
+            /// let written = std::thread::spawn(move || {
+            ///     let mut snapshot = Vec::with_capacity(save.snapshot_len() as usize);
+            ///     save.write_to(&mut snapshot)?;
+            ///     std::io::Result::Ok(snapshot)
+            /// });
+            ///
+            /// drop(revoked); // the save has it
+            /// let snapshot = written.join().expect("it does not panic")?;
+            /// let loaded = Loader::<Revoked, _>::new(hasher, 1 << 20).load(&snapshot[..])?;
+            /// assert!(loaded.position == Some(17) && loaded.filter.contains("token-17"));
+            /// # }
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            pub fn begin_save_owned<'a>(self: &Arc<Self>) -> Result<Save<'a>, OutOfMemory>
+            where
+                T: 'a,
+                S: Send + Sync + 'a,
+            {
+                let filter: Arc<dyn HasTable + 'a> = self.clone();
+                Ok(self.save_of(self.schema.name::<T>().into_owned().into(), TableImage::begin_shared(filter)?))
+            }
+
+            fn save_of<'a>(&self, schema: Cow<'a, str>, image: TableImage<'a>) -> Save<'a> {
+                let head = self.core.head(&image);
+                Save::new(<$Core as Saved>::KIND, probe(&self.hasher), schema, head, image)
             }
 
             /// Reads a snapshot into a new filter of at most `memory_limit` bytes. Needs the feature `snapshot`.
@@ -254,6 +300,12 @@ macro_rules! snapshots {
             }
         }
 
+        impl<T: ?Sized, S: Send + Sync> HasTable for $Filter<T, S> {
+            fn table(&self) -> &dyn AnyTable {
+                self.core.table()
+            }
+        }
+
         impl<T: ?Sized, S: BuildHasher> FromSnapshot<S> for $Filter<T, S> {
             fn from_snapshot(mut source: Source<'_>, hasher: S, schema: Schema) -> Result<Loaded<Self>, LoadError> {
                 let label = source.header(<$Core as Saved>::KIND, &schema.name::<T>(), probe(&hasher))?;
@@ -286,8 +338,8 @@ macro_rules! snapshots {
         /// does, a [`Loader`].
         ///
         /// **There is no memory limit, except by the bytes.** No table is allocated before its bytes are there. So
-        /// the filter takes up at most 1.25 times its bytes, and a fixed part of 0.5 KiB. That of a growable filter,
-        /// which has the counters of its largest size from the beginning, is at most 14 KiB. While it is read, the bytes
+        /// the filter takes up at most 1.25 times its bytes, and a fixed part of 0.5 KiB. A growable filter, whose
+        /// memory goes up by doublings at first, takes up at most 2.4 times its bytes and 10 KiB. While it is read, the bytes
         /// come on top, in a format without bytes, such as JSON, up to three times. A growable filter that was loaded in
         /// this way can grow without a limit. If that is too much, use a `Loader`, which takes a limit.
         #[cfg(feature = "serde")]

@@ -63,7 +63,10 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> AnyTable for Sha
     }
 
     fn prefetch(&self, hashes: &[u64]) {
-        hashes.iter().for_each(|&hash| self.table.prefetch(self.table.item(hash)));
+        for item in hashes.iter().map(|&hash| self.table.item(hash)) {
+            self.table.prefetch(item);
+            self.table.prefetch_stripe(item);
+        }
     }
 
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
@@ -78,12 +81,8 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> AnyTable for Sha
         self.table.begin_save()
     }
 
-    fn read_image(
-        &self,
-        save: SaveNumber,
-        chunk: &mut dyn FnMut(&[u64]) -> std::io::Result<()>,
-    ) -> std::io::Result<u64> {
-        self.table.read_image(save, chunk)
+    fn read_chunk(&self, save: SaveNumber, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory> {
+        self.table.read_chunk(save, start, words)
     }
 
     fn of_classes(&self) -> [u64; 5] {

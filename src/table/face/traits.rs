@@ -14,6 +14,7 @@ use crate::table::counters::Counters;
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Advance, Clock, Reading, Until};
 use crate::table::image::absorb::{Absorbed, Image};
+use crate::table::image::read::each_chunk;
 use crate::table::image::save::SaveNumber;
 use crate::word::layout::Shape;
 use crate::word::values::Values;
@@ -34,20 +35,25 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     fn facts(&self) -> Facts;
     fn counters(&self) -> &Counters;
     fn contains(&self, hash: u64) -> bool;
-    /// Prefetches the buckets of these hashes.
+    /// Prefetches the buckets and the stripes of these hashes.
     fn prefetch(&self, hashes: &[u64]);
     /// Calls `answers` with the answers to all hashes, in order and a block at a time.
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
     fn clear(&self);
     /// Begins a save, at this moment: see `table/image/save.rs`.
     fn begin_save(&self) -> Result<SaveNumber, OutOfMemory>;
-    /// Passes the image of the words at the moment of a save of this table to `chunk`, in order and a chunk at a
-    /// time. Returns how many copies are in it.
+    /// Reads the words from this bucket on, as they were at the moment of a save of this table: as many as a chunk has, or
+    /// as there are. Chunks are read in order, and once. Returns how many copies are in this one.
+    fn read_chunk(&self, save: SaveNumber, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory>;
+    /// Passes all of them to `chunk`: see [`each_chunk`].
     fn read_image(
         &self,
         save: SaveNumber,
         chunk: &mut dyn FnMut(&[u64]) -> std::io::Result<()>,
-    ) -> std::io::Result<u64>;
+    ) -> std::io::Result<u64> {
+        let (_, buckets) = self.layout_at(save);
+        each_chunk(buckets, |start, words| self.read_chunk(save, start, words), chunk)
+    }
     /// Numbers that are equal for tables with the same classes.
     fn of_classes(&self) -> [u64; 5];
     /// The reading of the table's clock at the moment of a save of this table, if it has a clock.

@@ -3,6 +3,7 @@
 use crate::error::memory::OutOfMemory;
 
 use crate::table::expiring::clock::Reading;
+use crate::table::image::read::each_chunk;
 use crate::table::image::save::SaveNumber;
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
@@ -35,7 +36,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[inline(always)]
     fn sum_of_copies(&self, save: SaveNumber, payload: impl Fn(Entry) -> Option<u64>) -> Result<u64, OutOfMemory> {
         let (mut bucket, mut sum) = (0, 0u64);
-        self.read_image(save, &mut |words| {
+        each_chunk(self.words.len(), |start, words| self.read_chunk(save, start, words), &mut |words| {
             for &word in words {
                 for entry in self.layout.entries(Bucket(word)) {
                     if let Some(payload) = payload(entry) {

@@ -1,9 +1,14 @@
-//! Images of a filter's tables that belong together: what saves, digests and `absorb` read.
+//! The image of a filter's table: what saves, digests and `absorb` read.
 
-use crate::error::memory::OutOfMemory;
+use core::fmt;
 use std::io;
+#[cfg(feature = "snapshot")]
+use std::sync::Arc;
 
 use crate::error::kind::FilterKind;
+use crate::error::memory::OutOfMemory;
+#[cfg(feature = "snapshot")]
+use crate::plan::sizing::LoadLimit;
 use crate::table::expiring::clock::Reading;
 use crate::table::face::traits::{AnyTable, OneTable};
 use crate::table::image::absorb::Image;
@@ -14,42 +19,57 @@ use crate::word::ring::Moment;
 
 /// The cores of filters of which images can be taken.
 pub(crate) trait Imaged {
-    /// Begins a save of each table, at this moment.
-    fn begin_save(&self) -> Result<Images<'_>, OutOfMemory>;
+    /// Begins a save, at this moment.
+    fn begin_save(&self) -> Result<TableImage<'_>, OutOfMemory>;
 
     /// Stores the words of an image from this bucket on, in an empty core that no other thread has yet.
     #[cfg(feature = "snapshot")]
     fn fill_from(&self, start: usize, words: &[u64]);
 }
 
-/// The images of a filter's tables, of one moment.
-#[derive(Debug)]
-pub(crate) struct Images<'a> {
-    /// In the order in which they are to be written.
-    pub(crate) tables: Vec<TableImage<'a>>,
+/// A filter that an image can share, and so keep alive.
+#[cfg(feature = "snapshot")]
+pub(crate) trait HasTable: Send + Sync {
+    fn table(&self) -> &dyn AnyTable;
+}
+
+/// How an image has its table.
+enum Held<'a> {
+    Borrowed(&'a dyn AnyTable),
+    #[cfg(feature = "snapshot")]
+    Shared(Arc<dyn HasTable + 'a>),
 }
 
 /// A table as it was at a moment that is past: that of a save, which ends when this is dropped.
-#[derive(Debug)]
 pub(crate) struct TableImage<'a> {
-    table: &'a dyn AnyTable,
+    held: Held<'a>,
     save: SaveNumber,
 }
 
 impl<'a> TableImage<'a> {
     /// Begins a save of the table, at this moment.
     pub(crate) fn begin(table: &'a dyn AnyTable) -> Result<Self, OutOfMemory> {
-        Ok(Self { table, save: table.begin_save()? })
+        Ok(Self { save: table.begin_save()?, held: Held::Borrowed(table) })
+    }
+
+    /// The same of a filter that the image keeps alive.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn begin_shared(filter: Arc<dyn HasTable + 'a>) -> Result<Self, OutOfMemory> {
+        Ok(Self { save: filter.table().begin_save()?, held: Held::Shared(filter) })
     }
 
     /// In a model: that of a save that has begun, and whose image was forgotten.
     #[cfg(ccf_model)]
     pub(crate) fn forgotten(table: &'a dyn AnyTable) -> Self {
-        Self { table, save: SaveNumber::ONLY }
+        Self { save: SaveNumber::ONLY, held: Held::Borrowed(table) }
     }
 
-    pub(crate) fn table(&self) -> &dyn AnyTable {
-        self.table
+    fn table(&self) -> &dyn AnyTable {
+        match &self.held {
+            Held::Borrowed(table) => *table,
+            #[cfg(feature = "snapshot")]
+            Held::Shared(filter) => filter.table(),
+        }
     }
 
     /// The reading of the table's clock at the moment of the save, if the table has a clock.
@@ -62,15 +82,37 @@ impl<'a> TableImage<'a> {
         self.table().layout_at(self.save)
     }
 
-    /// The sum of the digests of all copies.
-    fn digest(&self) -> Result<u64, OutOfMemory> {
-        self.table().digest(self.save)
+    /// The limit of the table's capacity.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn limit(&self) -> LoadLimit {
+        self.table().facts().limit
+    }
+
+    /// Reads the words from this bucket on, as many as a chunk has or as there are. Chunks are read in order, and once.
+    /// Returns how many copies are in this one.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn read_chunk(&self, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory> {
+        self.table().read_chunk(self.save, start, words)
+    }
+
+    /// The digest, at the moment of the save, of a filter of this kind with this probe.
+    pub(crate) fn digest(&self, kind: FilterKind, probe: u64) -> Result<u64, OutOfMemory> {
+        let kind = u64::from(kind.number());
+        let numbers = self.table().of_classes();
+        let digest = [kind].into_iter().chain(numbers).chain([probe]).fold(0, digest::with);
+        Ok(digest::with(digest, self.table().digest(self.save)?))
     }
 }
 
 impl Drop for TableImage<'_> {
     fn drop(&mut self) {
         self.table().end_save(self.save);
+    }
+}
+
+impl fmt::Debug for TableImage<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TableImage").field("save", &self.save).finish_non_exhaustive()
     }
 }
 
@@ -88,33 +130,9 @@ impl Image for TableImage<'_> {
     }
 }
 
-impl<'a> Images<'a> {
-    /// Begins a save of each of the tables, in this order.
-    pub(crate) fn new(tables: impl ExactSizeIterator<Item = &'a dyn AnyTable>) -> Result<Self, OutOfMemory> {
-        let mut images = Vec::new();
-        images.try_reserve_exact(tables.len()).map_err(|_| OutOfMemory::new())?;
-        for table in tables {
-            images.push(TableImage::begin(table)?);
-        }
-        Ok(Self { tables: images })
-    }
-
-    /// The digest, at the moment of the save, of a filter of this kind with this probe.
-    pub(crate) fn digest(&self, kind: FilterKind, probe: u64) -> Result<u64, OutOfMemory> {
-        let numbers = self.tables.last().expect("a filter has a table").table().of_classes();
-        let kind = u64::from(kind.number());
-        let digest = [kind].into_iter().chain(numbers).chain([probe]).fold(0, digest::with);
-        let sum = self
-            .tables
-            .iter()
-            .try_fold(0, |sum: u64, table| Ok::<_, OutOfMemory>(sum.wrapping_add(table.digest()?)))?;
-        Ok(digest::with(digest, sum))
-    }
-}
-
 impl<C: OneTable> Imaged for C {
-    fn begin_save(&self) -> Result<Images<'_>, OutOfMemory> {
-        Images::new([self.table()].into_iter())
+    fn begin_save(&self) -> Result<TableImage<'_>, OutOfMemory> {
+        TableImage::begin(self.table())
     }
 
     #[cfg(feature = "snapshot")]

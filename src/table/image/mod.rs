@@ -4,5 +4,5 @@
 pub(crate) mod absorb;
 mod digest;
 pub(crate) mod images;
-mod read;
+pub(crate) mod read;
 pub(crate) mod save;

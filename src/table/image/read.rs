@@ -1,9 +1,9 @@
 //! CONCURRENT: how the image of a table is read, and how a table gets one. `table/image/save.rs` has the
 //! reasoning.
 
-use crate::error::memory::OutOfMemory;
 use std::io;
 
+use crate::error::memory::OutOfMemory;
 #[cfg(feature = "snapshot")]
 use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
@@ -13,6 +13,26 @@ use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Geometry;
 use crate::word::layout::Layout;
+
+/// Reads an image of this many buckets by `read`, which reads a chunk from a bucket on, and passes it to `chunk`: in the
+/// order of the buckets and a chunk at a time. Returns how many copies are in it. No lock is held while `chunk` runs.
+///
+/// # Errors
+/// Those of `chunk`; of the kind `OutOfMemory` if the memory for a word set aside was refused.
+pub(crate) fn each_chunk(
+    buckets: usize,
+    read: impl Fn(usize, &mut [u64]) -> Result<u64, OutOfMemory>,
+    chunk: &mut dyn FnMut(&[u64]) -> io::Result<()>,
+) -> io::Result<u64> {
+    let mut words = [0; CHUNK];
+    let mut copies = 0;
+    for start in (0..buckets).step_by(CHUNK) {
+        let words = &mut words[..CHUNK.min(buckets - start)];
+        copies += read(start, words)?;
+        chunk(words)?;
+    }
+    Ok(copies)
+}
 
 impl<L: Layout, G: Geometry> Table<L, G> {
     /// Begins a save: the image will be that of this moment. It waits only for threads that hold a stripe's lock.
@@ -30,34 +50,23 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.under_all_locks(Fault::SaveWithoutLocks, begin)
     }
 
-    /// Reads the image and passes it to `chunk`, in the order of the buckets and a chunk at a time. Returns how many
-    /// copies are in it. No lock is held while `chunk` runs.
+    /// Reads a chunk of the image, from this bucket on, and passes it: chunks are read in the order of the buckets, each
+    /// once. Returns how many copies are in it.
     ///
     /// # Errors
-    /// Those of `chunk`; of the kind `OutOfMemory` if the memory for a word set aside was refused.
-    pub(crate) fn read_image(
-        &self,
-        save: SaveNumber,
-        chunk: &mut dyn FnMut(&[u64]) -> io::Result<()>,
-    ) -> io::Result<u64> {
-        let mut words = [0; CHUNK];
-        let mut copies = 0;
-        for start in (0..self.words.len()).step_by(CHUNK) {
-            let words = &mut words[..CHUNK.min(self.words.len() - start)];
-            if !fault::injected(Fault::SaveReadsAfterPassing) {
-                self.read(start, words);
-            }
-            let set_aside = self.saving().pass(save, start)?;
-            if fault::injected(Fault::SaveReadsAfterPassing) {
-                self.read(start, words);
-            }
-            for (bucket, word) in set_aside {
-                words[bucket - start] = word.0;
-            }
-            copies += words.iter().map(|&word| self.layout.occupied(Bucket(word)) as u64).sum::<u64>();
-            chunk(words)?;
+    /// Fails if the memory for a word set aside was refused.
+    pub(crate) fn read_chunk(&self, save: SaveNumber, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory> {
+        if !fault::injected(Fault::SaveReadsAfterPassing) {
+            self.read(start, words);
         }
-        Ok(copies)
+        let set_aside = self.saving().pass(save, start)?;
+        if fault::injected(Fault::SaveReadsAfterPassing) {
+            self.read(start, words);
+        }
+        for (bucket, word) in set_aside {
+            words[bucket - start] = word.0;
+        }
+        Ok(words.iter().map(|&word| self.layout.occupied(Bucket(word)) as u64).sum())
     }
 
     fn read(&self, start: usize, words: &mut [u64]) {
