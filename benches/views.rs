@@ -246,7 +246,10 @@ fn lookups(size: Size, bytes: usize, length: Duration) {
     let filter = filter.expect("a valid filter");
     filter.advance_to(BEGIN);
     let len = (filter.slots() as f64 * 0.9) as u64;
-    let entries = |keys: &[u64]| filter.insert_until_batch(keys.iter().map(|key| (key, NOW + 1 + key % 9)));
+    let entries = |keys: &[u64]| {
+        let entries = keys.iter().map(|key| (key, NOW + 1 + key % 9));
+        filter.insert_until_batch(entries, &mut Vec::new()).map(drop)
+    };
     in_chunks(len, |keys| entries(keys).expect("there is room"));
     let snapshot = saved(|to| filter.save(to));
     let filter = Expiring::load(&snapshot[..], HASH, usize::MAX).expect("its own snapshot");
