@@ -323,9 +323,10 @@ const OPERATIONS: [Operation; 54] = [
         })
     }),
     ("expiring: save", || saves!(full_of_dead())),
-    ("expiring: digest and absorb", || {
+    ("expiring: digest, absorb and unite", || {
         on_each(full_of_dead(), |filter| {
             assert_eq!(filter.empty_like().unwrap().absorb(filter).unwrap(), filter.live_len() as u64);
+            assert_eq!(filter.unite(filter).unwrap(), 0);
             filter.digest().unwrap();
         })
     }),

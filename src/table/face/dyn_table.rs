@@ -9,7 +9,7 @@ use crate::table::expiring::{ContainsLive, IfPresent};
 use crate::table::face::traits::{
     AnyTable, BlockOfEnds, BlockOfUntil, BlockOfValues, ExpiringTable, Facts, FilterTable, MapletTable,
 };
-use crate::table::image::absorb::{Absorbed, Image};
+use crate::table::image::absorb::{Absorbed, Image, Merge};
 use crate::table::image::save::SaveNumber;
 use crate::table::lookup::Contains;
 use crate::table::maplet::ValuesOfKey;
@@ -102,8 +102,8 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> AnyTable for Sha
         self.table.digest(save)
     }
 
-    fn absorb(&self, image: &dyn Image) -> Absorbed {
-        self.table.absorb(image)
+    fn absorb(&self, image: &dyn Image, merge: Merge) -> Absorbed {
+        self.table.absorb(image, merge)
     }
 
     #[cfg(feature = "snapshot")]

@@ -13,7 +13,7 @@ use crate::plan::sizing;
 use crate::table::counters::Counters;
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Advance, Clock, Reading, Until};
-use crate::table::image::absorb::{Absorbed, Image};
+use crate::table::image::absorb::{Absorbed, Image, Merge};
 use crate::table::image::save::SaveNumber;
 use crate::word::layout::Shape;
 use crate::word::values::Values;
@@ -58,8 +58,8 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     fn end_save(&self, save: SaveNumber);
     /// The sum of the digests of all copies at the moment of a save of this table.
     fn digest(&self, save: SaveNumber) -> Result<u64, OutOfMemory>;
-    /// Adds all copies of a table that is alike: see `table/image/absorb.rs`.
-    fn absorb(&self, image: &dyn Image) -> Absorbed;
+    /// Adds the copies of a table that is alike: see `table/image/absorb.rs`.
+    fn absorb(&self, image: &dyn Image, merge: Merge) -> Absorbed;
     /// Stores the words of an image from this bucket on, in an empty table that no other thread has yet.
     #[cfg(feature = "snapshot")]
     fn fill_from(&self, start: usize, words: &[u64]);
