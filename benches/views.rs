@@ -84,7 +84,11 @@ macro_rules! contains {
 macro_rules! values {
     ($of:ident) => {
         subject!($of, key => !$of.values(key).is_empty(),
-            (keys, answers) => $of.values_batch(keys, |values| answers.push(!values.is_empty())))
+            (keys, answers) => {
+                let mut found = Vec::with_capacity(keys.len());
+                $of.values_batch(keys, &mut found);
+                answers.extend(found.iter().map(|values| !values.is_empty()));
+            })
     };
 }
 

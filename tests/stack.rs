@@ -250,8 +250,9 @@ const OPERATIONS: [Operation; 54] = [
     ("maplet: clear", || on_each(full_maplets(), Maplet::clear)),
     ("maplet: values_batch", || {
         on_each(full_maplets(), |maplet| {
-            let keys: Vec<u64> = (0..1000).collect();
-            maplet.values_batch(&keys, |values| assert!(values.contains(1)));
+            let (keys, mut found): (Vec<u64>, _) = ((0..1000).collect(), Vec::new());
+            maplet.values_batch(&keys, &mut found);
+            assert!(found.len() == 1000 && found.iter().all(|values| values.contains(1)));
         })
     }),
     ("maplet: contains_batch", || batches!(full_maplets(), contains_batch)),

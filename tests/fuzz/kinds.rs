@@ -232,7 +232,7 @@ fn use_maplet(maplet: &Maplet) {
     let (inserted, mut removed) =
         (maplet.by_hash().insert_batch(pairs()).map_or_else(|error| error.index, |()| 40), Vec::new());
     let mut found: Vec<Values> = Vec::new();
-    maplet.by_hash().values_batch(hashes(40), |values| found.push(values));
+    maplet.by_hash().values_batch(hashes(40), &mut found);
     assert!(found.iter().copied().eq(hashes(40).map(|hash| maplet.by_hash().values(hash))));
     assert!(pairs().zip(&found).take(inserted).all(|((_, value), values)| values.contains(value)));
     maplet.by_hash().remove_batch(pairs().take(inserted), &mut removed);

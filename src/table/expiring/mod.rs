@@ -149,7 +149,7 @@ use core::hint::select_unpredictable;
 use crate::error::insert::{ExpiringInsertError, InsertError};
 use crate::plan::batch::BLOCK;
 use crate::plan::pairs::Pairs;
-use crate::sync::fault::Fault;
+use crate::sync::fault::{self, Fault};
 use crate::table::expiring::clock::{Admission, Clock, Reading, Until, WhenFull};
 use crate::table::lookup::{Block, Lookup};
 use crate::table::relocate::Purpose;
