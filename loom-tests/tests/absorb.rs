@@ -104,7 +104,8 @@ model! {
 fn union_beside_a_relocation_of_the_same() -> Model {
     let x = Key::new(2, A, B, 0);
     let both = Both { sum: table(&[x.twin()]), other: table(&[x]) };
-    let uniter = role(|both| assert_eq!(both.sum.unite(&both.other), Ok(0), "a copy is absorbed too rarely or too often"));
+    let uniter =
+        role(|both| assert_eq!(both.sum.unite(&both.other), Ok(0), "a copy is absorbed too rarely or too often"));
     let mover = role(move |both| assert!(both.sum.relocate(x.twin()), "no other thread moves it"));
     (Arc::new(both), vec![uniter, mover], check(vec![(x, 1)]))
 }

@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{BuildError, ExpiringBuilder, ExpiringCuckooFilter, ExpiringInsertError, Expiry, FilterKind};
+use concurrent_cuckoo_filter::{
+    BuildError, ExpiringBuilder, ExpiringCuckooFilter, ExpiringInsertError, Expiry, FilterKind,
+};
 
 use crate::filter;
 use crate::support::seeded;
@@ -95,10 +97,14 @@ fn what_cannot_be_inserted_says_why() {
     timed.advance_to(100);
     timed.insert_until(&1, Expiry::After(14 * MINUTE)).expect("the longest lifetime");
     timed.insert_until(&2, Expiry::After(Duration::ZERO)).expect("the shortest");
-    let too_long =
-        timed.insert_until(&3, Expiry::After(14 * MINUTE + Duration::from_nanos(1))).expect_err("longer than the longest");
+    let too_long = timed
+        .insert_until(&3, Expiry::After(14 * MINUTE + Duration::from_nanos(1)))
+        .expect_err("longer than the longest");
     assert!(matches!(too_long, ExpiringInsertError::LifetimeTooLong { expires_at: 116, now: 100, longest: 15, .. }));
-    assert!(matches!(timed.insert_until(&3, Expiry::After(Duration::MAX)), Err(ExpiringInsertError::LifetimeTooLong { .. })));
+    assert!(matches!(
+        timed.insert_until(&3, Expiry::After(Duration::MAX)),
+        Err(ExpiringInsertError::LifetimeTooLong { .. })
+    ));
     assert_eq!([1, 2, 3].map(|key| timed.contains(&key)), [true, true, false]);
     timed.advance_to(101);
     assert_eq!([1, 2].map(|key| timed.contains(&key)), [true, false]);

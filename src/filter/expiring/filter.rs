@@ -7,8 +7,8 @@ use core::time::Duration;
 
 use crate::error::insert::ExpiringInsertError;
 use crate::error::tick::TickError;
-use crate::filter::expiring::expiry::Expiry;
 use crate::filter::by_hash::{ByHash, by_hash};
+use crate::filter::expiring::expiry::Expiry;
 use crate::filter::shared::operations::operation_on_a_key;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
