@@ -389,7 +389,7 @@ fn histories_under_random_schedules_are_linearizable() {
 
 without! {
     random_schedules, in at most 40_000 worlds:
-    AddsBeforeSwept, RenewsTheDead, DropWithoutLock from 140, RestartWithoutLocks, SweepSetsNothingAside from 8,
+    AddsBeforeSwept, RenewsTheDead from 200, DropWithoutLock from 980, RestartWithoutLocks, SweepSetsNothingAside from 8,
     SweepWithoutSettling, SweptTooSoon, ForgetsAgain, ForgetWithoutLocks from 10
 }
 
