@@ -125,8 +125,9 @@
 //! Lookups wait for no thread. They look again only where another thread has bumped, as each pass does when it
 //! begins, or has changed the moment, which happens twice for each tick. Inserts wait for a pass only where rule 2
 //! says so. That happens while a call of `advance_to` that has come late finishes a pass. When that call returns,
-//! `swept` lags by so little that entries with the longest lifetime are admitted. The lock of the sweep comes before
-//! the locks of stripes, and a thread that holds one of these never waits for it. So there is no deadlock.
+//! `swept` lags by so little that entries with the longest lifetime are admitted. A call that leaves ticks out holds the
+//! locks of all stripes while it sets the moment, which takes two stores. The lock of the sweep comes before the locks of
+//! stripes, and a thread that holds one of these never waits for it. So there is no deadlock.
 //!
 //! An insert that holds the locks of all stripes (`Table::until_added_under_all_locks`) makes a bounded number of
 //! searches here too. No other thread adds meanwhile, since that takes a lock. The clock goes on by at most as many
