@@ -15,7 +15,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, CuckooMaplet};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, CuckooMaplet, Values};
 use dashmap::DashMap;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -109,9 +109,11 @@ fn of_values(maplet: &Maplet) -> impl Fn(&[u64]) -> u64 + '_ {
 
 fn of_values_in_batches(maplet: &Maplet) -> impl Fn(&[u64]) -> u64 + '_ {
     |keys| {
-        let mut sum = 0u64;
+        let (mut sum, mut found) = (0u64, Vec::with_capacity(BATCH));
         for keys in keys.chunks(BATCH) {
-            maplet.values_batch(keys, |values| sum = sum.wrapping_add(values.mask().unwrap_or(0)));
+            found.clear();
+            maplet.values_batch(keys, &mut found);
+            sum = found.iter().filter_map(Values::mask).fold(sum, u64::wrapping_add);
         }
         sum
     }

@@ -107,7 +107,7 @@ fn absorb_expiring(half: u64) -> f64 {
         let filter = expiring(2 * half);
         filter
             .by_hash()
-            .insert_until_batch(hashes(from, from + half).map(|hash| (hash, 1001 + hash % 14)))
+            .insert_until_batch(hashes(from, from + half).map(|hash| (hash, 1001 + hash % 14)), &mut Vec::new())
             .expect("there is room");
         filter
     });
@@ -208,7 +208,7 @@ fn digests(bytes: usize, rounds: usize) {
     }
     let all = expiring((bytes as f64 / 8.0 * 4.0 * 0.94) as u64);
     all.by_hash()
-        .insert_until_batch(hashes(0, all.capacity() as u64).map(|hash| (hash, 1001 + hash % 14)))
+        .insert_until_batch(hashes(0, all.capacity() as u64).map(|hash| (hash, 1001 + hash % 14)), &mut Vec::new())
         .expect("there is room");
     row("entries that expire", all.memory_usage(), all.len(), &|| all.digest().expect("memory for it"));
     println!("{}", align(&rows, 1));

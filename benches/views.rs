@@ -84,7 +84,11 @@ macro_rules! contains {
 macro_rules! values {
     ($of:ident) => {
         subject!($of, key => !$of.values(key).is_empty(),
-            (keys, answers) => $of.values_batch(keys, |values| answers.push(!values.is_empty())))
+            (keys, answers) => {
+                let mut found = Vec::with_capacity(keys.len());
+                $of.values_batch(keys, &mut found);
+                answers.extend(found.iter().map(|values| !values.is_empty()));
+            })
     };
 }
 
@@ -244,7 +248,10 @@ fn lookups(size: Size, bytes: usize, length: Duration) {
     let filter = filter.expect("a valid filter");
     filter.advance_to(BEGIN);
     let len = (filter.slots() as f64 * 0.9) as u64;
-    let entries = |keys: &[u64]| filter.insert_until_batch(keys.iter().map(|key| (key, NOW + 1 + key % 9)));
+    let entries = |keys: &[u64]| {
+        let entries = keys.iter().map(|key| (key, NOW + 1 + key % 9));
+        filter.insert_until_batch(entries, &mut Vec::new()).map(drop)
+    };
     in_chunks(len, |keys| entries(keys).expect("there is room"));
     let snapshot = saved(|to| filter.save(to));
     let filter = Expiring::load(&snapshot[..], HASH, usize::MAX).expect("its own snapshot");

@@ -160,6 +160,7 @@ pub use filter::by_hash::ByHash;
 pub use filter::concurrent::builder::Builder;
 pub use filter::concurrent::filter::ConcurrentCuckooFilter;
 pub use filter::expiring::builder::ExpiringBuilder;
+pub use filter::expiring::expiry::Expiry;
 pub use filter::expiring::filter::ExpiringCuckooFilter;
 pub use filter::figures::{Figure, FigureValue};
 pub use filter::growable::builder::GrowableBuilder;

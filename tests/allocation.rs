@@ -148,7 +148,7 @@ fn no_operation_of_a_maplet_allocates_nor_does_a_batch() {
         let maplet = builder.false_positive_rate(rate).build().unwrap();
         let (keys, value): (Vec<u64>, _) = ((0..5000).collect(), |key: u64| (key % 2) as u16);
         let pairs = || keys.iter().map(|key| (key, value(*key)));
-        let mut answers = Vec::with_capacity(2 * keys.len());
+        let (mut answers, mut values) = (Vec::with_capacity(2 * keys.len()), Vec::with_capacity(keys.len()));
         let ((), requests) = watch(|| {
             // Fills the table completely and goes on, so that paths are searched and inserts refused.
             let held = (0..).find(|&key| maplet.insert(&key, value(key)).is_err()).unwrap();
@@ -171,9 +171,8 @@ fn no_operation_of_a_maplet_allocates_nor_does_a_batch() {
             maplet.clear();
 
             let held = maplet.insert_batch(pairs()).unwrap_err().index;
-            let mut found = 0;
-            maplet.values_batch(&keys, |values| found += usize::from(!values.is_empty()));
-            assert!(found >= held);
+            maplet.values_batch(&keys, &mut values);
+            assert!(values.iter().filter(|values| !values.is_empty()).count() >= held);
             maplet.contains_batch(&keys, &mut answers);
             maplet.remove_batch(pairs().take(held), &mut answers);
             assert!(maplet.is_empty());
@@ -241,7 +240,7 @@ fn a_small_filter_takes_some_hundred_bytes_and_says_so() {
     let before = in_use();
     let fixed = ConcurrentCuckooFilter::<u64>::with_capacity(100);
     assert_eq!(fixed.memory_usage() - size_of_val(&fixed), (in_use() - before) as usize);
-    assert!(fixed.memory_usage() <= 616, "{fixed:?}");
+    assert!(fixed.memory_usage() <= 624, "{fixed:?}");
 
     let before = in_use();
     let growable = GrowableCuckooFilter::<u64>::with_capacity(0);

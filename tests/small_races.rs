@@ -220,6 +220,7 @@ fn what_is_in_throughout_is_saved_and_absorbed_once() {
             start.wait();
             sum.absorb(filter).expect("alike, and with room for six and two more");
         });
+        assert_eq!(sum.unite(&filter), Ok(0), "all of it was absorbed");
         let loaded = ConcurrentCuckooFilter::<Raw, _>::load(&bytes[..], hasher(), 1 << 20).expect("a snapshot");
         for number in 0..3 {
             let (of_filter, of_sum) = permanent(number);

@@ -250,8 +250,9 @@ const OPERATIONS: [Operation; 54] = [
     ("maplet: clear", || on_each(full_maplets(), Maplet::clear)),
     ("maplet: values_batch", || {
         on_each(full_maplets(), |maplet| {
-            let keys: Vec<u64> = (0..1000).collect();
-            maplet.values_batch(&keys, |values| assert!(values.contains(1)));
+            let (keys, mut found): (Vec<u64>, _) = ((0..1000).collect(), Vec::new());
+            maplet.values_batch(&keys, &mut found);
+            assert!(found.len() == 1000 && found.iter().all(|values| values.contains(1)));
         })
     }),
     ("maplet: contains_batch", || batches!(full_maplets(), contains_batch)),
@@ -319,13 +320,14 @@ const OPERATIONS: [Operation; 54] = [
             filter.remove_expiring_at_batch(keys.iter().map(|key| (key, end_of(*key))), &mut removed);
             assert!(removed.len() == 1000 && removed.iter().all(|&removed| removed));
             let keys: Vec<u64> = new().collect();
-            assert!(filter.insert_until_batch(keys.iter().map(|key| (key, 14))).is_err());
+            assert!(filter.insert_until_batch(keys.iter().map(|key| (key, 14)), &mut removed).is_err());
         })
     }),
     ("expiring: save", || saves!(full_of_dead())),
-    ("expiring: digest and absorb", || {
+    ("expiring: digest, absorb and unite", || {
         on_each(full_of_dead(), |filter| {
             assert_eq!(filter.empty_like().unwrap().absorb(filter).unwrap(), filter.live_len() as u64);
+            assert_eq!(filter.unite(filter).unwrap(), 0);
             filter.digest().unwrap();
         })
     }),

@@ -45,7 +45,7 @@ impl Filled {
         let missing = self.len.saturating_sub(self.filter.len()) as u64;
         let hash = |number| self.filter.hash_one(&key(number));
         let new = (self.next..self.next + missing).map(|number| (hash(number), end(self.now, number)));
-        self.filter.by_hash().insert_until_batch(new).expect("room");
+        self.filter.by_hash().insert_until_batch(new, &mut Vec::new()).expect("room");
         self.next += missing;
     }
 

@@ -1,5 +1,5 @@
-//! One table absorbs another while both are in use. Each copy of the other table is absorbed once, and no copy of
-//! the first table is lost.
+//! One table absorbs another, or unites with it, while both are in use. Each copy of the other table is absorbed once,
+//! and no copy of the first table is lost.
 
 mod common;
 
@@ -84,4 +84,33 @@ model! {
     while_it_is_saved, at least 50,
     fails with "a copy is absorbed too rarely or too often"
     for [InsertSetsNothingAside]
+}
+
+/// A key comes by a union and by an insert that adds it if it is absent. One of them does.
+fn union_beside_an_insert_of_the_same() -> Model {
+    let x = Key::new(2, A, B, 0);
+    let both = Both { sum: table(&[]), other: table(&[x.twin()]) };
+    let uniter = role(|both| _ = both.sum.unite(&both.other).expect("there is room"));
+    let inserter = role(move |both| _ = both.sum.insert_if_absent(x).expect("there is room"));
+    (Arc::new(both), vec![uniter, inserter], check(vec![(x, 1)]))
+}
+model! {
+    union_beside_an_insert_of_the_same, at least 20, preemptions 3,
+    fails with "a copy is absorbed too rarely or too often"
+    for [InsertIfAbsentWithoutLock]
+}
+
+/// The key is there already, and is relocated from the bucket that is looked at last to the one that is looked at first.
+fn union_beside_a_relocation_of_the_same() -> Model {
+    let x = Key::new(2, A, B, 0);
+    let both = Both { sum: table(&[x.twin()]), other: table(&[x]) };
+    let uniter =
+        role(|both| assert_eq!(both.sum.unite(&both.other), Ok(0), "a copy is absorbed too rarely or too often"));
+    let mover = role(move |both| assert!(both.sum.relocate(x.twin()), "no other thread moves it"));
+    (Arc::new(both), vec![uniter, mover], check(vec![(x, 1)]))
+}
+model! {
+    union_beside_a_relocation_of_the_same, at least 20, preemptions 3,
+    fails with "a copy is absorbed too rarely or too often"
+    for [InsertIfAbsentWithoutLock]
 }

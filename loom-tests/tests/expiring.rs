@@ -64,9 +64,9 @@ fn an_end_that_is_put_off() -> Model {
     let reader = role(|table| assert!(table.contains_live(key(0).twin()), "a live entry was missed"));
     let keeper = role(|table| {
         // Before, the bits of 14 meant an end of 10. No entry with that end is left.
-        table.keep_until(key(0), 14).expect("it has an entry");
+        table.insert_or_renew_until(key(0), 14).expect("it has an entry");
         table.advance_to(12);
-        table.keep_until(key(0), 15).expect("it has an entry");
+        table.insert_or_renew_until(key(0), 15).expect("it has an entry");
     });
     let finally = role(|table| assert!(table.contains_live(key(0))));
     (table, vec![reader, keeper], finally)
@@ -183,7 +183,7 @@ model! {
 
 /// The end of an entry is put off while the entry dies.
 fn extension_of_the_dying() -> Model {
-    let keeper = role(|table| _ = table.keep_until(key(0), 12).expect("there is room"));
+    let keeper = role(|table| _ = table.insert_or_renew_until(key(0), 12).expect("there is room"));
     let clock = role(|table| {
         table.advance_to(11);
         table.advance_to(11);
@@ -200,6 +200,51 @@ model! {
     extension_of_the_dying, at least 20, preemptions 3,
     fails with "a live entry was swept"
     for [AddValueWithoutLock + TakeOverwrites]
+}
+
+/// An entry is renewed while it dies. If the answer is that the key was there, then it is found from then on: the renewal
+/// came before the tick.
+fn renewal_of_the_dying() -> Model {
+    let (was_new, found) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (renewed, looked) = (Arc::clone(&was_new), Arc::clone(&found));
+    let renewer = role(move |table| {
+        let is_new = table.insert_or_renew_until(key(0), 13).expect("there is room");
+        renewed.store(usize::from(is_new), Ordering::Relaxed);
+    });
+    let clock = role(move |table| {
+        // A pass is under way already, so nobody settles.
+        table.advance_to(12);
+        looked.store(usize::from(table.contains_live(key(0))), Ordering::Relaxed);
+    });
+    let finally = role(move |table| {
+        let (is_new, found) = (was_new.load(Ordering::Relaxed), found.load(Ordering::Relaxed));
+        assert!(is_new + found > 0, "no order explains this: it was there, and then it was not");
+        assert_eq!(table.live_len(), 1, "an entry was lost or doubled");
+    });
+    let table = Table::with_clock(2, 2, 10, WhenFull::Refuse);
+    table.place_until(key(0), 12);
+    table.place_until(key(1), 12);
+    table.advance_to(11);
+    (Arc::new(table), vec![renewer, clock], finally)
+}
+model! {
+    renewal_of_the_dying, at least 20, preemptions 3,
+    fails with "no order explains this"
+    for [RenewsTheDead]
+}
+
+/// An entry is renewed while the clock leaps over both of its ends. It was there at each moment before, so it is not new.
+fn renewal_beside_a_leap() -> Model {
+    let renewer = role(|table| {
+        assert_eq!(table.insert_or_renew_until(key(0), 12), Ok(false), "no order explains this: it was there");
+    });
+    let clock = role(|table| _ = table.advance_to(12));
+    (table(&[(key(0), 11)]), vec![renewer, clock], all_is_dead(&[0]))
+}
+model! {
+    renewal_beside_a_leap, at least 20, preemptions 3,
+    fails with "no order explains this"
+    for [RestartWithoutLocks]
 }
 
 /// A tick has come, and the sweep is late. A thread that adds an entry with a long lifetime waits for the sweep.
@@ -360,7 +405,7 @@ model! {
 
 /// An entry gets the whole lifetime while a tick is ended early.
 fn lifetime_beside_a_tick_that_ends_early() -> Model {
-    let keeper = role(|table| table.keep(key(2)).expect("it has an entry"));
+    let keeper = role(|table| assert_eq!(table.insert_or_renew(key(2)), Ok(false), "it has an entry"));
     let forgetter = role(|table| assert_eq!(table.forget_for(key(4), 13), Some(1)));
     let finally = role(|table| {
         table.advance_to(12);
@@ -379,7 +424,7 @@ model! {
 
 /// The same while the caller's clock overtakes a tick that was ended early.
 fn lifetime_beside_a_clock_that_catches_up() -> Model {
-    let keeper = role(|table| table.keep(key(2)).expect("it has an entry"));
+    let keeper = role(|table| _ = table.insert_or_renew(key(2)).expect("it has an entry"));
     let clock = role(|table| _ = table.advance_to(12));
     let finally = role(|table| {
         table.advance_to(13);

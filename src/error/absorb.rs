@@ -63,10 +63,11 @@ impl fmt::Display for TableLayout {
     }
 }
 
-/// Why one filter could not absorb another.
+/// Why one filter could not absorb another, or unite with it.
 ///
-/// Nothing has changed, except if the error says how many copies were absorbed before. Those stay. To get rid of them,
-/// build the filter again. The message of each error (its `Display`) says what to do.
+/// Nothing has changed, except if the error says how many copies were added before. Those stay. To get rid of them,
+/// build the filter again. (After `unite` that is not needed: it may be called again.) The message of each error (its
+/// `Display`) says what to do.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{AbsorbError, ConcurrentCuckooFilter};
@@ -144,7 +145,7 @@ pub enum AbsorbError {
     /// There was no room for a copy.
     ///
     /// Below the capacity this happens only if many keys have several copies in both filters together, or if other
-    /// threads insert meanwhile.
+    /// threads insert meanwhile. If `absorb` has added keys once more that were there, call `unite` instead.
     #[non_exhaustive]
     Full {
         /// How many copies were added.
@@ -203,8 +204,8 @@ pub enum AbsorbError {
 }
 
 /// What to do if keys that are in both filters fill their buckets.
-const ONCE_EACH: &str = "each absorb adds another copy of each key, so absorb each filter once, into one that empty_like \
-                         has made";
+const ONCE_EACH: &str = "absorb adds another copy of each key; where keys may be in both filters, call unite, into one that \
+                         empty_like has made";
 
 impl fmt::Display for AbsorbError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -251,34 +252,34 @@ impl fmt::Display for AbsorbError {
             ),
             Self::TooManyCopies { absorbed, copies } => write!(
                 f,
-                "after {absorbed} copies were absorbed, one was refused: this filter already holds {copies} copies of its \
+                "after {absorbed} copies were added, one was refused: this filter already holds {copies} copies of its \
                  key, all that the key's two buckets have room for; {ONCE_EACH}"
             ),
             Self::Full { absorbed, len, capacity } => write!(
                 f,
-                "after {absorbed} copies were absorbed, one was refused: other keys fill its buckets, although this \
+                "after {absorbed} copies were added, one was refused: other keys fill its buckets, although this \
                  filter holds {len} copies and is made for {capacity}; {ONCE_EACH}, or build the filters with more \
                  capacity"
             ),
             Self::MaxCapacity { absorbed, len, max_capacity } => write!(
                 f,
-                "after {absorbed} copies were absorbed, one was refused: this filter is full at its largest size; it holds \
+                "after {absorbed} copies were added, one was refused: this filter is full at its largest size; it holds \
                  {len} copies and is made for {max_capacity}; build the filters with a larger max_capacity"
             ),
             Self::MemoryLimit { absorbed, len, needed, limit } => write!(
                 f,
-                "after {absorbed} copies were absorbed, one was refused: this filter is full with {len} copies, and with \
+                "after {absorbed} copies were added, one was refused: this filter is full with {len} copies, and with \
                  more buckets it would take up {needed} bytes, more than its limit of {limit}; build it with a higher \
                  memory_limit"
             ),
             Self::ClockSetBack { absorbed } => write!(
                 f,
-                "after {absorbed} copies were absorbed, the clock of this filter was set back; don't call restart_clock \
+                "after {absorbed} copies were added, the clock of this filter was set back; don't call restart_clock \
                  meanwhile, and build this filter again"
             ),
             Self::OutOfMemory { absorbed } => write!(
                 f,
-                "after {absorbed} copies were absorbed, memory was refused: for growth, or for buckets that other threads \
+                "after {absorbed} copies were added, memory was refused: for growth, or for buckets that other threads \
                  change meanwhile; build this filter again, and try with fewer changes to the one to absorb, or more memory"
             ),
         }

@@ -170,10 +170,10 @@ pub enum ExpiringInsertError {
         /// The last tick whose entries were evicted.
         up_to: u64,
     },
-    /// A [`Duration`](core::time::Duration) was given, but the filter was built [by
+    /// A time or a time to live was given, but the filter was built [by
     /// ticks](crate::ExpiringBuilder::lifetime_in_ticks), so it does not know how long a tick is.
     ///
-    /// Use ticks ([`insert_until`](crate::ExpiringCuckooFilter::insert_until)), or build the filter with a
+    /// Use ticks ([`Expiry::AtTick`](crate::Expiry::AtTick)), or build the filter with a
     /// [`lifetime`](crate::ExpiringBuilder::lifetime).
     ResolutionUnknown,
 }

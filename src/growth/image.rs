@@ -25,7 +25,7 @@ use crate::table::expiring::clock::Reading;
 #[cfg(feature = "snapshot")]
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::traits::{AnyTable, Facts, OneTable};
-use crate::table::image::absorb::{Absorbed, Image, read};
+use crate::table::image::absorb::{Absorbed, Image, Merge, read};
 #[cfg(feature = "snapshot")]
 use crate::table::image::images::TableImage;
 use crate::table::image::save::{SaveNumber, SetAside};
@@ -175,12 +175,15 @@ impl AnyTable for GrowingTable {
         Ok(sum)
     }
 
-    fn absorb(&self, image: &dyn Image) -> Absorbed {
+    fn absorb(&self, image: &dyn Image, merge: Merge) -> Absorbed {
         let buckets = image.buckets();
         read(image, |start, words, copies| {
             Ok(self.each_hash(buckets, start, words, &mut |hash| {
-                self.insert(hash)?;
-                *copies += 1;
+                let added = match merge {
+                    Merge::Sum => self.insert(hash).map(|()| true)?,
+                    Merge::Union => self.insert_if_absent(hash)?,
+                };
+                *copies += u64::from(added);
                 Ok(())
             })?)
         })

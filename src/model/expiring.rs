@@ -72,14 +72,14 @@ impl<L: AnyLayout> Table<L> {
         self.0.add_until(key.hash(), Until::Tick(expires_at), IfPresent::Refuse)
     }
 
-    /// [`ExpiringCuckooFilter::keep_until`](crate::ExpiringCuckooFilter::keep_until)
-    pub fn keep_until(&self, key: Key, expires_at: u64) -> Result<bool, ExpiringInsertError> {
+    /// [`ExpiringCuckooFilter::insert_or_renew_until`](crate::ExpiringCuckooFilter::insert_or_renew_until)
+    pub fn insert_or_renew_until(&self, key: Key, expires_at: u64) -> Result<bool, ExpiringInsertError> {
         self.0.add_until(key.hash(), Until::Tick(expires_at), IfPresent::Extend)
     }
 
-    /// [`ExpiringCuckooFilter::keep`](crate::ExpiringCuckooFilter::keep)
-    pub fn keep(&self, key: Key) -> Result<(), ExpiringInsertError> {
-        self.0.add_until(key.hash(), Until::After(self.clock().longest()), IfPresent::Extend).map(|_| ())
+    /// [`ExpiringCuckooFilter::insert_or_renew`](crate::ExpiringCuckooFilter::insert_or_renew)
+    pub fn insert_or_renew(&self, key: Key) -> Result<bool, ExpiringInsertError> {
+        self.0.add_until(key.hash(), Until::After(self.clock().longest()), IfPresent::Extend)
     }
 
     /// Ends early what is in the way of an entry of this key with this end, which was refused. Returns how many ticks

@@ -9,7 +9,7 @@ use crate::plan::path::Hop;
 use crate::table::expiring::clock::Reading;
 use crate::table::face::dyn_table::Shaped;
 use crate::table::face::traits::{AnyTable, FilterTable, MapletTable};
-use crate::table::image::absorb::{Absorbed, Image as _, Stopped};
+use crate::table::image::absorb::{Absorbed, Image as _, Merge, Stopped};
 use crate::table::image::images::TableImage;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Buckets, Geometry, Item};
@@ -262,8 +262,17 @@ impl<L: AnyLayout> Table<L> {
 
     /// [`ConcurrentCuckooFilter::absorb`](crate::ConcurrentCuckooFilter::absorb); returns how many copies were added.
     pub fn absorb(&self, other: &Self) -> Result<u64, InsertError> {
+        self.merge(other, Merge::Sum)
+    }
+
+    /// [`ConcurrentCuckooFilter::unite`](crate::ConcurrentCuckooFilter::unite); returns how many copies were added.
+    pub fn unite(&self, other: &Self) -> Result<u64, InsertError> {
+        self.merge(other, Merge::Union)
+    }
+
+    fn merge(&self, other: &Self, merge: Merge) -> Result<u64, InsertError> {
         let image = TableImage::begin(&other.0).expect("a model has memory");
-        let Absorbed { copies, stopped } = self.0.table.absorb(&image);
+        let Absorbed { copies, stopped } = self.0.table.absorb(&image, merge);
         match stopped {
             None => Ok(copies),
             Some(Stopped::NoRoom(error)) => Err(error),

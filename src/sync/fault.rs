@@ -51,6 +51,8 @@ pub enum Fault {
     ForgetsThoughPresent,
     /// The caller's name for the current tick changes without the locks of the stripes.
     RestartWithoutLocks,
+    /// A renewal takes the entry that it renews for live, although that may have died meanwhile.
+    RenewsTheDead,
     /// An entry is added whose end has a place on the ring that is yet to be swept.
     AddsBeforeSwept,
     /// A pass begins without waiting for the writers that are under way.

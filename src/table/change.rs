@@ -84,11 +84,27 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[cold]
     #[inline(never)]
     fn insert_absent_slow(&self, hash: u64) -> Result<bool, InsertError> {
-        let item = self.item(hash);
-        self.until_added(item, Purpose::InsertIfAbsent, Some(Fault::InsertIfAbsentWithoutLock), |_| {
-            if self.copies(item) > 0 {
+        self.insert_absent_item(self.item(hash))
+    }
+
+    /// Adds a copy of the item unless there is one. Returns whether it did. In a table of values, another item of its class
+    /// makes no difference.
+    pub(super) fn insert_item_if_absent(&self, item: Item) -> Result<bool, InsertError> {
+        // Avoids the lock where a look is enough: a copy that it sees is there.
+        if !fault::injected(Fault::InsertIfAbsentWithoutLock) && self.copies_of_item(self.layout(), item) > 0 {
+            return Ok(false);
+        }
+        self.insert_absent_item(item)
+    }
+
+    /// `insert_item_if_absent` where a look has found none.
+    #[inline(never)]
+    fn insert_absent_item(&self, item: Item) -> Result<bool, InsertError> {
+        self.until_added(item, Purpose::InsertIfAbsent, Some(Fault::InsertIfAbsentWithoutLock), |guard| {
+            if self.copies_of_item(self.layout(), item) > 0 {
                 return Some(false);
             }
+            self.bump_to_add(guard, Fault::AddValueWithoutBump);
             let added = self.add_slow(item);
             self.common.counters.add_len(i64::from(added));
             added.then_some(true)

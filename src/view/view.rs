@@ -281,9 +281,9 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<CuckooMaplet<T, S>, B> {
         self.by_hash().values(self.hasher.hash_one(key))
     }
 
-    /// [`values`](Self::values) for many keys: calls `answer` with the values of each, in the order of the keys.
-    pub fn values_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, answer: impl FnMut(Values)) {
-        self.by_hash().values_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), answer);
+    /// [`values`](Self::values) for many keys: appends the values of each to `found`, in the order of the keys.
+    pub fn values_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, found: &mut Vec<Values>) {
+        self.by_hash().values_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
     }
 }
 
@@ -360,8 +360,8 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> ByHash<'_, View<CuckooMaplet<T, 
     }
 
     /// [`View::values_batch`]
-    pub fn values_batch(self, hashes: impl IntoIterator<Item = u64>, mut answer: impl FnMut(Values)) {
-        let mut answers = |answers: &[Values]| answers.iter().copied().for_each(&mut answer);
+    pub fn values_batch(self, hashes: impl IntoIterator<Item = u64>, found: &mut Vec<Values>) {
+        let mut answers = |answers: &[Values]| found.extend_from_slice(answers);
         self.0.table.values_batch(self.0.words(), &mut blocks(hashes.into_iter()), &mut answers);
     }
 }

@@ -48,7 +48,8 @@ fn no_operation_allocates_nor_does_a_batch_or_the_clock() {
 
             let end = (1 << 40) + 1;
             let entries = || keys.iter().map(|key| (key, end));
-            let held = filter.insert_until_batch(entries()).unwrap_err().index;
+            let held = filter.insert_until_batch(entries(), &mut answers).unwrap_err().index;
+            answers.clear();
             filter.contains_batch(&keys, &mut answers);
             filter.remove_expiring_at_batch(entries().take(held), &mut answers);
             assert!(filter.is_empty());

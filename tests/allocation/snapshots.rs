@@ -93,11 +93,13 @@ macro_rules! assert_copies_survive_refusals {
         let before = in_use();
         let (added, requests) = watch(|| copy.absorb(&filter));
         assert_eq!(added, Ok(3000));
+        assert_eq!(copy.unite(&filter), Ok(0));
         copy.clear();
         assert!(requests.count > 0);
         for nth in 1..=requests.count {
             let error = refuse(nth, || copy.absorb(&filter)).expect_err("refused");
             assert!(matches!(error, AbsorbError::OutOfMemory { absorbed: 0, .. }), "request {nth}: {error}");
+            assert_eq!(refuse(nth, || copy.unite(&filter)), Err(error));
             assert!(copy.is_empty());
         }
         assert_eq!((in_use() - before, filter.len()), (0, 3000));

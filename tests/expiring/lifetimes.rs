@@ -1,7 +1,7 @@
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
-use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, ExpiringInsertError, TickError};
+use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, ExpiringInsertError, Expiry, TickError};
 use proptest::prelude::*;
 
 use crate::{Filter, filter};
@@ -66,7 +66,7 @@ impl Model {
 enum Operation {
     Insert(u64, i64),
     InsertIfAbsent(u64, i64),
-    KeepUntil(u64, i64),
+    Renew(u64, i64),
     Remove(u64),
     RemoveUntil(u64, i64),
     Advance(i64),
@@ -82,7 +82,7 @@ fn operation(longest: u64) -> impl Strategy<Value = Operation> {
     prop_oneof![
         6 => (key.clone(), lifetime.clone()).prop_map(|(key, lifetime)| Operation::Insert(key, lifetime)),
         2 => (key.clone(), lifetime.clone()).prop_map(|(key, lifetime)| Operation::InsertIfAbsent(key, lifetime)),
-        2 => (key.clone(), lifetime.clone()).prop_map(|(key, lifetime)| Operation::KeepUntil(key, lifetime)),
+        2 => (key.clone(), lifetime.clone()).prop_map(|(key, lifetime)| Operation::Renew(key, lifetime)),
         2 => key.clone().prop_map(Operation::Remove),
         4 => (key, lifetime).prop_map(|(key, lifetime)| Operation::RemoveUntil(key, lifetime)),
         6 => ticks.prop_map(Operation::Advance),
@@ -130,11 +130,11 @@ fn compare(filter: &Filter, operations: &[Operation]) {
                     }
                 }
             }
-            Operation::KeepUntil(key, offset) => {
+            Operation::Renew(key, offset) => {
                 let end = at(offset);
-                let kept = filter.insert_or_renew_until(&key, end);
-                if checked(end, kept.clone().err()) {
-                    assert_eq!(kept, Ok(!model.has_passed(end)));
+                let is_new = filter.insert_or_renew_until(&key, end);
+                if checked(end, is_new.clone().err()) {
+                    assert_eq!(is_new, Ok(!model.live(key) && !model.has_passed(end)));
                     match model.ends.get_mut(&key).and_then(|ends| ends.iter_mut().max()) {
                         Some(latest) => *latest = end.max(*latest),
                         None => model.add(key, end),
@@ -236,7 +236,7 @@ fn what_has_expired_is_absent_before_it_is_swept() {
     let filter = filter(100_000, 15, 1e-6);
     filter.advance_to(10);
     let ends: Vec<(u64, u64)> = (0..30_000).map(|key| (key, 11 + key % 3)).collect();
-    assert_eq!(filter.insert_until_batch(ends.iter().map(|(key, end)| (key, *end))), Ok(()));
+    assert_eq!(filter.insert_until_batch(ends.iter().map(|(key, end)| (key, *end)), &mut Vec::new()), Ok(30_000));
     filter.advance_to(11);
     assert!(filter.len() > 21_000, "{} are left, and 20,000 live", filter.len());
     let mut found = Vec::new();
@@ -256,7 +256,9 @@ fn a_batch_answers_as_single_operations_do() {
     for (key, end) in &entries {
         one.insert_until(key, *end).expect("there is room");
     }
-    assert_eq!(batched.insert_until_batch(entries.iter().map(|(key, end)| (key, *end))), Ok(()));
+    let mut added = Vec::new();
+    assert_eq!(batched.insert_until_batch(entries.iter().map(|(key, end)| (key, *end)), &mut added), Ok(3500));
+    assert_eq!(added, entries.iter().map(|&(_, end)| end > 10).collect::<Vec<_>>());
     assert_eq!((one.len(), batched.len()), (4000 - 500, 4000 - 500), "those that have expired are not kept");
     for now in 10..26 {
         batched.advance_to(now);
@@ -279,13 +281,92 @@ fn a_batch_answers_as_single_operations_do() {
     too_far[70].1 = 1000;
     too_far.iter_mut().for_each(|(_, end)| *end += 10);
     let refused = batched
-        .insert_until_batch(too_far.iter().map(|(key, end)| (key, *end)))
+        .insert_until_batch(too_far.iter().map(|(key, end)| (key, *end)), &mut added)
         .expect_err("one of them lives too long");
-    assert_eq!(refused.index, 70);
+    assert_eq!((refused.index, added.len()), (70, 4000 + 70));
     assert!(matches!(
         refused.error,
         ExpiringInsertError::LifetimeTooLong { expires_at: 1010, now: 25, longest: 15, .. }
     ));
+}
+
+/// Each form that adds, with an end and without, against the single operations, with keys that repeat.
+#[test]
+fn a_batch_of_each_form_answers_as_the_single_form_does() {
+    type Single = fn(&Filter, u64, u64) -> bool;
+    type Batch = fn(&Filter, &[(u64, u64)], &mut Vec<bool>) -> usize;
+    fn pairs(entries: &[(u64, u64)]) -> impl Iterator<Item = (&u64, u64)> {
+        entries.iter().map(|(key, end)| (key, *end))
+    }
+    fn keys(entries: &[(u64, u64)]) -> impl Iterator<Item = &u64> {
+        entries.iter().map(|(key, _)| key)
+    }
+    let forms: [(Single, Batch); 5] = [
+        (
+            |filter, key, end| filter.insert_until(&key, end).unwrap(),
+            |filter, entries, added| filter.insert_until_batch(pairs(entries), added).unwrap(),
+        ),
+        (
+            |filter, key, end| filter.insert_if_absent_until(&key, end).unwrap(),
+            |filter, entries, added| filter.insert_if_absent_until_batch(pairs(entries), added).unwrap(),
+        ),
+        (
+            |filter, key, end| filter.insert_or_renew_until(&key, end).unwrap(),
+            |filter, entries, added| filter.insert_or_renew_until_batch(pairs(entries), added).unwrap(),
+        ),
+        (
+            |filter, key, _| filter.insert_if_absent(&key).unwrap(),
+            |filter, entries, added| filter.insert_if_absent_batch(keys(entries), added).unwrap(),
+        ),
+        (
+            |filter, key, _| filter.insert_or_renew(&key).unwrap(),
+            |filter, entries, added| filter.insert_or_renew_batch(keys(entries), added).unwrap(),
+        ),
+    ];
+    for (single, batch) in forms {
+        let [one, batched] = [(); 2].map(|()| filter(5000, 15, 0.01));
+        for now in [10, 14, 18] {
+            one.advance_to(now);
+            batched.advance_to(now);
+            let entries: Vec<(u64, u64)> = (0..400).map(|nth| (50 * now + nth % 300, now + nth % 16)).collect();
+            let expected: Vec<bool> = entries.iter().map(|&(key, end)| single(&one, key, end)).collect();
+            let mut added = Vec::new();
+            assert_eq!(batch(&batched, &entries, &mut added), expected.iter().filter(|&&added| added).count());
+            assert_eq!(added, expected);
+            assert_eq!((one.len(), one.digest().unwrap()), (batched.len(), batched.digest().unwrap()));
+        }
+    }
+}
+
+/// A time, a time to live and a tick lead to the same entries, singly and in a batch.
+#[test]
+fn an_expiry_can_be_a_tick_a_time_or_a_duration() {
+    let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
+    let filter = ExpiringCuckooFilter::<u64>::builder().capacity(100).lifetime(hour, minute).build().unwrap();
+    filter.advance_to(1000);
+    let time = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
+    // At the beginning of a tick, within it, and after seven minutes.
+    let (on_time, late) = (Expiry::At(time(60 * 1005)), Expiry::At(time(60 * 1005 + 1)));
+    let expiries = [Expiry::AtTick(1005), on_time, late, Expiry::After(7 * minute)];
+    let expected = [1005, 1005, 1006, 1008];
+    for (key, expiry) in (0u64..).zip(expiries) {
+        assert_eq!(filter.insert_until(&key, expiry), Ok(true));
+    }
+    let (keys, mut added) = ([10, 11, 12, 13u64], Vec::new());
+    assert_eq!(filter.insert_or_renew_until_batch(keys.iter().zip(expiries), &mut added), Ok(4));
+    for (key, end) in (0u64..).zip(expected) {
+        assert_eq!([key, 10 + key].map(|key| filter.expires_at(&key)), [Some(end); 2]);
+    }
+    let before_1970 = UNIX_EPOCH - Duration::from_secs(1);
+    assert_eq!(filter.insert_until(&20, before_1970), Ok(false), "that is over");
+
+    let by_ticks = ExpiringCuckooFilter::<u64>::builder().capacity(100).lifetime_in_ticks(15).build().unwrap();
+    by_ticks.advance_to(1000);
+    let error = by_ticks.insert_until_batch([(&1, Expiry::AtTick(1005)), (&2, Expiry::After(minute))], &mut added);
+    let error = error.unwrap_err();
+    assert_eq!((error.index, error.error), (1, ExpiringInsertError::ResolutionUnknown));
+    assert_eq!(by_ticks.insert_until(&3, time(0)), Err(ExpiringInsertError::ResolutionUnknown));
+    assert_eq!(by_ticks.len(), 1);
 }
 
 /// What `remaining` says is never too short, wherever in a tick an entry was added, and at most one resolution too long.
@@ -295,10 +376,10 @@ fn what_remains_is_rounded_up() {
     let filter = ExpiringCuckooFilter::<u64>::builder().capacity(100).lifetime(hour, minute).build().unwrap();
     assert_eq!((filter.remaining(&1), filter.expires_at(&1), filter.remove(&1)), (Ok(None), None, false));
     filter.advance_to(1000);
-    filter.insert_with_ttl(&1, 5 * minute).unwrap();
+    filter.insert_until(&1, Expiry::After(5 * minute)).unwrap();
     // For at least five minutes from any moment of tick 1000.
     assert_eq!((filter.remaining(&1), filter.expires_at(&1)), (Ok(Some(6 * minute)), Some(1006)));
-    filter.insert_with_ttl(&1, 9 * minute).unwrap();
+    filter.insert_until(&1, Expiry::After(9 * minute)).unwrap();
     filter.advance_to(1002);
     assert_eq!(filter.remaining(&1), Ok(Some(8 * minute)), "of the longer one");
     filter.restart_clock(7);

@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{BuildError, ExpiringBuilder, ExpiringCuckooFilter, ExpiringInsertError, FilterKind};
+use concurrent_cuckoo_filter::{
+    BuildError, ExpiringBuilder, ExpiringCuckooFilter, ExpiringInsertError, Expiry, FilterKind,
+};
 
 use crate::filter;
 use crate::support::seeded;
@@ -78,7 +80,7 @@ fn what_cannot_be_inserted_says_why() {
     assert_eq!(by_ticks.insert_if_absent_until(&1, 5), Err(ExpiringInsertError::ClockNotSet));
     assert_eq!(by_ticks.insert_or_renew_until(&1, 5), Err(ExpiringInsertError::ClockNotSet));
     by_ticks.advance_to(100);
-    let unknown = by_ticks.insert_with_ttl(&1, MINUTE).expect_err("the length of a tick is not known");
+    let unknown = by_ticks.insert_until(&1, Expiry::After(MINUTE)).expect_err("the length of a tick is not known");
     assert!(unknown.to_string().contains("lifetime_in_ticks"), "{unknown}");
     for far in [116, u64::MAX] {
         let too_long = by_ticks.insert_until(&1, far).expect_err("it would live too long");
@@ -91,14 +93,18 @@ fn what_cannot_be_inserted_says_why() {
     assert_eq!((by_ticks.len(), by_ticks.stats().inserts_refused), (0, 0));
 
     let timed = builder().lifetime(14 * MINUTE, MINUTE).hasher(seeded(1)).build().expect("valid");
-    assert_eq!(timed.insert_with_ttl(&1, MINUTE), Err(ExpiringInsertError::ClockNotSet));
+    assert_eq!(timed.insert_until(&1, Expiry::After(MINUTE)), Err(ExpiringInsertError::ClockNotSet));
     timed.advance_to(100);
-    timed.insert_with_ttl(&1, 14 * MINUTE).expect("the longest lifetime");
-    timed.insert_with_ttl(&2, Duration::ZERO).expect("the shortest");
-    let too_long =
-        timed.insert_with_ttl(&3, 14 * MINUTE + Duration::from_nanos(1)).expect_err("longer than the longest");
+    timed.insert_until(&1, Expiry::After(14 * MINUTE)).expect("the longest lifetime");
+    timed.insert_until(&2, Expiry::After(Duration::ZERO)).expect("the shortest");
+    let too_long = timed
+        .insert_until(&3, Expiry::After(14 * MINUTE + Duration::from_nanos(1)))
+        .expect_err("longer than the longest");
     assert!(matches!(too_long, ExpiringInsertError::LifetimeTooLong { expires_at: 116, now: 100, longest: 15, .. }));
-    assert!(matches!(timed.insert_with_ttl(&3, Duration::MAX), Err(ExpiringInsertError::LifetimeTooLong { .. })));
+    assert!(matches!(
+        timed.insert_until(&3, Expiry::After(Duration::MAX)),
+        Err(ExpiringInsertError::LifetimeTooLong { .. })
+    ));
     assert_eq!([1, 2, 3].map(|key| timed.contains(&key)), [true, true, false]);
     timed.advance_to(101);
     assert_eq!([1, 2].map(|key| timed.contains(&key)), [true, false]);

@@ -139,7 +139,10 @@ fn of_all_that_race_to_add_a_key_one_does() {
                         filter.advance_to(round);
                     }
                     for key in 0..KEYS {
-                        let added = filter.insert_if_absent_until(&(round << 12 | key), round + 10);
+                        let added = match id % 2 {
+                            0 => filter.insert_if_absent_until(&(round << 12 | key), round + 10),
+                            _ => filter.insert_or_renew_until(&(round << 12 | key), round + 9 + key % 3),
+                        };
                         new.fetch_add(usize::from(added.expect("there is room")), Ordering::Relaxed);
                     }
                 }

@@ -232,7 +232,7 @@ fn use_maplet(maplet: &Maplet) {
     let (inserted, mut removed) =
         (maplet.by_hash().insert_batch(pairs()).map_or_else(|error| error.index, |()| 40), Vec::new());
     let mut found: Vec<Values> = Vec::new();
-    maplet.by_hash().values_batch(hashes(40), |values| found.push(values));
+    maplet.by_hash().values_batch(hashes(40), &mut found);
     assert!(found.iter().copied().eq(hashes(40).map(|hash| maplet.by_hash().values(hash))));
     assert!(pairs().zip(&found).take(inserted).all(|((_, value), values)| values.contains(value)));
     maplet.by_hash().remove_batch(pairs().take(inserted), &mut removed);
@@ -287,7 +287,8 @@ fn use_expiring(filter: &Expiring) {
         assert!(matches!(too_long, Err(ExpiringInsertError::LifetimeTooLong { now: 1000, .. })), "{too_long:?}");
         let batch = [(hash, end), (hash, now + longest)];
         let mut removed = Vec::new();
-        let inserted = filter.by_hash().insert_until_batch(batch).map_or_else(|error| error.index, |()| batch.len());
+        let inserted = filter.by_hash().insert_until_batch(batch, &mut Vec::new());
+        let inserted = inserted.map_or_else(|error| error.index, |_| batch.len());
         filter.by_hash().remove_expiring_at_batch(batch.into_iter().take(inserted), &mut removed);
         assert!(removed.len() == inserted && removed.iter().all(|&removed| removed));
     }

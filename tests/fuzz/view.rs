@@ -75,7 +75,7 @@ macro_rules! contains {
 fn of_maplet(view: &View<Maplet, &[u8]>, maplet: Option<&Maplet>) {
     contains!(view, maplet);
     let values = repeated!(view, |hash| view.by_hash().values(hash),
-        found => view.by_hash().values_batch(hashes(70), |values| found.push(values)));
+        found => view.by_hash().values_batch(hashes(70), &mut found));
     if let Some(maplet) = maplet {
         assert!(hashes(70).map(|hash| maplet.by_hash().values(hash)).eq(values));
     }

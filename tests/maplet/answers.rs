@@ -145,7 +145,7 @@ fn batches_answer_as_single_operations_do() {
     assert_eq!(maplet.insert_batch(keys.iter().map(|key| (key, value(*key)))), Ok(()));
     let asked: Vec<u64> = (0..20_077).rev().collect();
     let (mut found, mut contained) = (Vec::new(), Vec::new());
-    maplet.values_batch(&asked, |values| found.push(values));
+    maplet.values_batch(&asked, &mut found);
     maplet.contains_batch(&asked, &mut contained);
     assert_eq!(found, asked.iter().map(|key| maplet.values(key)).collect::<Vec<_>>());
     assert_eq!(contained, asked.iter().map(|key| maplet.contains(key)).collect::<Vec<_>>());

@@ -69,7 +69,9 @@ fn values_that_change_all_the_time_hide_no_value_that_stays() {
                     while (rounds < ROUNDS || others_lag()) && !done.load(Ordering::Relaxed) {
                         rounds += 1;
                         if batched {
-                            maplet.values_batch(keys, check);
+                            let mut found = Vec::new();
+                            maplet.values_batch(keys, &mut found);
+                            found.into_iter().for_each(check);
                         } else {
                             keys.iter().for_each(|key| check(maplet.values(key)));
                         }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{AbsorbError, ExpiringCuckooFilter};
+use concurrent_cuckoo_filter::{AbsorbError, ExpiringCuckooFilter, Expiry};
 
 use crate::support::{Raw, hashes};
 use crate::{Hasher, expiring};
@@ -104,7 +104,7 @@ fn ends_at_the_end_of_time_come_along() {
     for filter in [&sum, &other] {
         filter.advance_to(5);
     }
-    other.insert_with_ttl(&Raw(1), Duration::from_secs(9)).unwrap();
+    other.insert_until(&Raw(1), Expiry::After(Duration::from_secs(9))).unwrap();
     for filter in [&sum, &other] {
         filter.restart_clock(u64::MAX - 2);
     }

@@ -4,6 +4,7 @@
 //! - `known_answers`: the digests of certain changes, on every machine and in every version with this format;
 //! - `sums`: one filter absorbs another: exact counts, in every layout, and errors that change nothing;
 //! - `ends`: the same for entries that expire;
+//! - `unions`: one filter unites with another: the laws of a union, for each type; what it says when it fails;
 //! - `parts`: filters that are filled in parts, on a pool of threads;
 //! - `copies`: `empty_like` and `absorb` make a copy of a filter in use;
 //! - `in_use`: all of this while other threads change the filters.
@@ -18,6 +19,7 @@ mod parts;
 mod sums;
 #[path = "../support/mod.rs"]
 mod support;
+mod unions;
 
 use std::hash::BuildHasherDefault;
 

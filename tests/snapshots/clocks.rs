@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{Advance, ExpiringInsertError, Loader, WhenFull};
+use concurrent_cuckoo_filter::{Advance, ExpiringInsertError, Expiry, Loader, WhenFull};
 
 use crate::filters::{
     Expiring, build_expiring, distinct_keys, expiring_builder, load_expiring, saved_expiring, state, value_of,
@@ -74,14 +74,14 @@ fn resolution_position_attachment_and_schema_come_back() {
         assert_eq!(loaded.lifetime_in_ticks(), filter.lifetime_in_ticks());
         let lifetime = Duration::from_secs(600);
         assert_eq!(loaded.tick_after(lifetime), filter.tick_after(lifetime));
-        assert_eq!(loaded.insert_with_ttl(&1, lifetime), Ok(()));
+        assert_eq!(loaded.insert_until(&1, Expiry::After(lifetime)), Ok(true));
     }
     let in_ticks = expiring_builder().capacity(10).lifetime_in_ticks(9).build().unwrap();
     in_ticks.advance_to(7);
     let loaded = load_expiring(&saved_expiring(&in_ticks)).unwrap();
     // The ring has more places than this lifetime needs.
     assert_eq!((loaded.resolution(), loaded.lifetime_in_ticks(), loaded.expiry_bits()), (None, 9, 4));
-    assert_eq!(loaded.insert_with_ttl(&1, hour), Err(ExpiringInsertError::ResolutionUnknown));
+    assert_eq!(loaded.insert_until(&1, Expiry::After(hour)), Err(ExpiringInsertError::ResolutionUnknown));
     assert!(matches!(
         loaded.insert_until(&1, 17),
         Err(ExpiringInsertError::LifetimeTooLong { now: 7, longest: 9, .. })

@@ -90,7 +90,7 @@ fn the_extremes_of_what_a_clock_may_state_are_taken() {
     assert_eq!(filter.tick_after(Duration::from_secs(1)), Ok(u64::MAX));
     for longest in [1, 15] {
         let filter = loaded(&ForgedClock { longest, now: 0, ..clock() });
-        filter.insert_until(&1, longest.into()).expect("it sweeps first");
+        filter.insert_until(&1, u64::from(longest)).expect("it sweeps first");
         assert!(matches!(
             filter.insert_until(&1, 1 + u64::from(longest)),
             Err(ExpiringInsertError::LifetimeTooLong { .. })

@@ -89,7 +89,7 @@ fn check_maplet(layout: MapletLayout, capacity: usize, share: f64, offset: usize
         assert!((0..all).zip(&values).all(|(key, &values)| view.values(&key) == values), "{maplet:?}");
         for len in lengths(all) {
             let mut batch = Vec::new();
-            view.values_batch(&(0..len).collect::<Vec<_>>(), |values| batch.push(values));
+            view.values_batch(&(0..len).collect::<Vec<_>>(), &mut batch);
             assert_eq!(batch, values[..len as usize], "{maplet:?}");
         }
     });
@@ -264,7 +264,7 @@ fn words_that_no_filter_writes_only_give_wrong_answers() {
         for maplet in small_maplets() {
             let bytes = with_random_words(&saved_maplet(&maplet), maplet.slots() / maplet.slots_per_bucket(), seed);
             let (view, mut found) = (View::<Maplet, _>::new(&bytes, state()).unwrap(), Vec::new());
-            view.values_batch(&keys, |values| found.push(values));
+            view.values_batch(&keys, &mut found);
             assert!(keys.iter().map(|key| view.values(key)).eq(found));
             assert!(keys.iter().all(|key| view.contains(key) != view.values(key).is_empty()));
         }

@@ -238,17 +238,25 @@ impl<'a> Worker<'a> {
 
     fn insert_or_renew(&mut self) {
         let (nth, end) = (self.some(), self.some_end());
-        let (kept, ticks) = self.timed(|| self.round.filter.insert_or_renew_until(&self.own[nth].key, end));
-        let Some(kept) = self.taken(nth, end, ticks, kept) else { return };
-        ticks.check_kept(end, kept);
+        let (is_new, ticks) = self.timed(|| self.round.filter.insert_or_renew_until(&self.own[nth].key, end));
+        let Some(is_new) = self.taken(nth, end, ticks, is_new) else { return };
+        if is_new {
+            ticks.check_kept(end, true);
+        }
         let own = &mut self.own[nth];
         match own.ends.iter_mut().max() {
             // It was live throughout, so its end has been put off.
-            Some(latest) if *latest > ticks.after => return *latest = end.max(*latest),
+            Some(latest) if *latest > ticks.after => {
+                assert!(!is_new, "new, though it was live");
+                return *latest = end.max(*latest);
+            }
             // If it was live, only the later one of both ends is that of an entry. It is dead when the tick has taken
             // effect that another thread is about to pass. Until then a save can have an earlier moment.
-            Some(latest) => own.unsure = own.unsure.max(*latest),
-            None => (),
+            Some(latest) => {
+                assert!(is_new || *latest > ticks.before || end <= ticks.after, "not new, though it was dead");
+                own.unsure = own.unsure.max(*latest);
+            }
+            None => assert!(is_new || end <= ticks.after, "not new, though it was absent"),
         }
         self.remember(nth, end);
     }
@@ -315,8 +323,8 @@ impl<'a> Worker<'a> {
 
         let end = self.round.done() + filter.lifetime_in_ticks();
         let entries: Vec<_> = self.own.iter().take(100).map(|own| (&own.key, end)).collect();
-        let inserted = match filter.insert_until_batch(entries.iter().copied()) {
-            Ok(()) => entries.len(),
+        let inserted = match filter.insert_until_batch(entries.iter().copied(), &mut Vec::new()) {
+            Ok(_) => entries.len(),
             Err(refused) => {
                 assert!(!matches!(
                     refused.error,

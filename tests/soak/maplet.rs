@@ -268,10 +268,10 @@ fn check_all(maplet: &Maplet, own: &[Own]) {
             assert_eq!(maplet.count(&own.key, value), own.count(value), "{own:?}: copies of {value}");
         }
     }
-    let mut own = own.iter();
-    let keys: Vec<_> = own.clone().map(|own| own.key).collect();
-    maplet.values_batch(&keys, |values: Values| own.next().expect("as many answers as keys").check_values(values));
-    assert!(own.next().is_none(), "as many answers as keys");
+    let mut answers: Vec<Values> = Vec::new();
+    maplet.values_batch(own.iter().map(|own| &own.key), &mut answers);
+    assert_eq!(answers.len(), own.len(), "as many answers as keys");
+    own.iter().zip(answers).for_each(|(own, values)| own.check_values(values));
 }
 
 /// Loads the maplet that was saved.

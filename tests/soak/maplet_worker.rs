@@ -259,7 +259,7 @@ impl<'a> Worker<'a> {
         let asked: Vec<_> = (0..self.random.random_range(0..BATCH)).map(|_| self.some()).collect();
         let keys: Vec<_> = asked.iter().map(|&at| self.own[at].key).collect();
         let mut answers = Vec::new();
-        self.round.maplet.values_batch(&keys, |values| answers.push(values));
+        self.round.maplet.values_batch(&keys, &mut answers);
         let mut found = Vec::new();
         self.round.maplet.contains_batch(&keys, &mut found);
         assert!(answers.len() == asked.len() && found.len() == asked.len(), "as many answers as keys");
@@ -271,7 +271,7 @@ impl<'a> Worker<'a> {
         let replaced = &self.round.replaced;
         let ended: Vec<_> = replaced.iter().map(Replaced::ended).collect();
         let mut answers = Vec::new();
-        self.round.maplet.values_batch(replaced.iter().map(|replaced| &replaced.key), |values| answers.push(values));
+        self.round.maplet.values_batch(replaced.iter().map(|replaced| &replaced.key), &mut answers);
         assert_eq!(answers.len(), replaced.len(), "as many answers as keys");
         for ((replaced, ended), values) in replaced.iter().zip(ended).zip(answers) {
             self.round.check_replaced(values, ended, replaced.begun());

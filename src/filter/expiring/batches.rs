@@ -6,9 +6,13 @@ use core::hash::{BuildHasher, Hash};
 use crate::error::insert::{ExpiringInsertError, InsertBatchError};
 use crate::filter::batch_key::BatchKey;
 use crate::filter::by_hash::ByHash;
+use crate::filter::expiring::expiry::Expiry;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
-use crate::filter::shared::batches::{add_absent, blocks, blocks_of_pairs};
-use crate::plan::batch::BLOCK;
+use crate::filter::shared::batches::{blocks, blocks_of_pairs};
+use crate::plan::batch::{BLOCK, Hashes};
+use crate::table::expiring::IfPresent;
+use crate::table::expiring::clock::Until;
+use crate::table::face::traits::BlockOfUntil;
 
 /// The operations on many keys at a time.
 ///
@@ -27,7 +31,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// revoked.advance_to(100);
-    /// revoked.insert_until_batch([("token-1", 105), ("token-2", 110)])?;
+    /// revoked.insert_until_batch([("token-1", 105), ("token-2", 110)], &mut Vec::new())?;
     /// revoked.advance_to(105);
     /// let mut found = Vec::new();
     /// revoked.contains_batch(["token-1", "token-2"], &mut found);
@@ -82,29 +86,109 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.by_hash().insert_if_absent_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), added)
     }
 
-    /// [`insert_until`](Self::insert_until) for many pairs of a key and the tick at which it expires, in their order. Those
-    /// that have already expired are passed over. (`insert_until` says which.)
+    /// [`insert_or_renew`](Self::insert_or_renew) for many keys, in their order: appends to `added`, for each key, whether it
+    /// is new. Returns how many are.
     ///
     /// # Errors
-    /// [`InsertBatchError`] if a pair is refused. The error says which. Pairs after it may have been taken from the
-    /// iterator, but none of them went in.
+    /// [`InsertBatchError`] if a key is refused. The error says which, and the keys before it have their answers in `added`.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let seen = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
+    /// let (mut now, mut added) = (100, Vec::new());
+    /// for packets in [["a", "b", "a"], ["b", "c", "d"]] {
+    ///     seen.advance_to(now);
+    ///     seen.insert_or_renew_batch(packets, &mut added)?;
+    ///     now += 10;
+    /// }
+    /// assert_eq!(added, [true, true, false, false, true, true]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn insert_or_renew_batch<K: BatchKey<T> + Hash>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+        added: &mut Vec<bool>,
+    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
+        self.by_hash().insert_or_renew_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), added)
+    }
+
+    /// [`insert_until`](Self::insert_until) for many pairs of a key and its [`Expiry`] (or a tick, or a time), in their order:
+    /// appends to `added`, for each pair, whether it was added: `false` if it has already expired. Returns how many were.
+    ///
+    /// # Errors
+    /// [`InsertBatchError`] if a pair is refused. The error says which, and the pairs before it have their answers in
+    /// `added`. Pairs after it may have been taken from the iterator, but none of them went in.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError};
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// revoked.advance_to(100);
-    /// revoked.insert_until_batch([("token-1", 105), ("token-2", 110)])?;
-    /// let error = revoked.insert_until_batch([("token-3", 105), ("token-4", 999)]).unwrap_err();
+    /// let mut added = Vec::new();
+    /// revoked.insert_until_batch([("token-1", 105), ("token-2", 90)], &mut added)?;
+    /// assert_eq!(added, [true, false]);
+    /// let error = revoked.insert_until_batch([("token-3", 105), ("token-4", 999)], &mut added).unwrap_err();
     /// assert!(matches!(error.error, ExpiringInsertError::LifetimeTooLong { .. }));
     /// assert_eq!(error.index, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn insert_until_batch<K: BatchKey<T> + Hash>(
+    pub fn insert_until_batch<K: BatchKey<T> + Hash, E: Into<Expiry>>(
         &self,
-        entries: impl IntoIterator<Item = (K, u64)>,
-    ) -> Result<(), InsertBatchError<ExpiringInsertError>> {
-        let hashed = entries.into_iter().map(|(key, expires_at)| (self.hasher.hash_one(key), expires_at));
-        self.by_hash().insert_until_batch(hashed)
+        entries: impl IntoIterator<Item = (K, E)>,
+        added: &mut Vec<bool>,
+    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
+        let hashed = entries.into_iter().map(|(key, expiry)| (self.hasher.hash_one(key), expiry));
+        self.by_hash().insert_until_batch(hashed, added)
+    }
+
+    /// [`insert_if_absent_until`](Self::insert_if_absent_until) for many pairs, as
+    /// [`insert_until_batch`](Self::insert_until_batch) takes them.
+    ///
+    /// # Errors
+    /// As for `insert_until_batch`.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
+    /// nonces.advance_to(100);
+    /// let mut added = Vec::new();
+    /// assert_eq!(nonces.insert_if_absent_until_batch([("a", 105), ("b", 100), ("a", 110)], &mut added)?, 1);
+    /// assert_eq!(added, [true, false, false]);
+    /// assert_eq!(nonces.expires_at("a"), Some(105));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn insert_if_absent_until_batch<K: BatchKey<T> + Hash, E: Into<Expiry>>(
+        &self,
+        entries: impl IntoIterator<Item = (K, E)>,
+        added: &mut Vec<bool>,
+    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
+        let hashed = entries.into_iter().map(|(key, expiry)| (self.hasher.hash_one(key), expiry));
+        self.by_hash().insert_if_absent_until_batch(hashed, added)
+    }
+
+    /// [`insert_or_renew_until`](Self::insert_or_renew_until) for many pairs, as
+    /// [`insert_until_batch`](Self::insert_until_batch) takes them: appends to `added`, for each pair, whether its key is
+    /// new. Returns how many are.
+    ///
+    /// # Errors
+    /// As for `insert_until_batch`.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
+    /// revoked.advance_to(100);
+    /// let mut added = Vec::new();
+    /// revoked.insert_or_renew_until_batch([("a", 105), ("b", 105), ("a", 110)], &mut added)?;
+    /// assert_eq!(added, [true, true, false]);
+    /// assert_eq!((revoked.expires_at("a"), revoked.len()), (Some(110), 2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn insert_or_renew_until_batch<K: BatchKey<T> + Hash, E: Into<Expiry>>(
+        &self,
+        entries: impl IntoIterator<Item = (K, E)>,
+        added: &mut Vec<bool>,
+    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
+        let hashed = entries.into_iter().map(|(key, expiry)| (self.hasher.hash_one(key), expiry));
+        self.by_hash().insert_or_renew_until_batch(hashed, added)
     }
 
     /// [`remove`](Self::remove) for many keys, in their order: appends to `removed`, for each key, whether it had an
@@ -163,7 +247,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         self,
         hashes: impl IntoIterator<Item = u64>,
     ) -> Result<(), InsertBatchError<ExpiringInsertError>> {
-        self.0.core.insert_until_batch(&mut blocks(hashes.into_iter()), None).map(drop)
+        self.0.core.add_until_batch(&mut blocks(hashes.into_iter()), None, IfPresent::Add, &mut |_| ()).map(drop)
     }
 
     /// [`insert_if_absent_batch`](ExpiringCuckooFilter::insert_if_absent_batch) by hashes.
@@ -175,28 +259,82 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         hashes: impl IntoIterator<Item = u64>,
         added: &mut Vec<bool>,
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        add_absent(
-            hashes.into_iter().map(|hash| (hash, ())),
-            |hashes| self.0.core.prefetch(hashes),
-            |hash, ()| {
-                let is_new = self.insert_if_absent(hash)?;
-                added.push(is_new);
-                Ok(is_new)
-            },
-        )
+        self.add_all(&mut blocks(hashes.into_iter()), None, IfPresent::Refuse, added)
+    }
+
+    /// [`insert_or_renew_batch`](ExpiringCuckooFilter::insert_or_renew_batch) by hashes.
+    ///
+    /// # Errors
+    /// Those of `insert_or_renew_batch`.
+    pub fn insert_or_renew_batch(
+        self,
+        hashes: impl IntoIterator<Item = u64>,
+        added: &mut Vec<bool>,
+    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
+        self.add_all(&mut blocks(hashes.into_iter()), None, IfPresent::Extend, added)
     }
 
     /// [`insert_until_batch`](ExpiringCuckooFilter::insert_until_batch) by hashes.
     ///
     /// # Errors
     /// Those of `insert_until_batch`.
-    pub fn insert_until_batch(
+    pub fn insert_until_batch<E: Into<Expiry>>(
         self,
-        entries: impl IntoIterator<Item = (u64, u64)>,
-    ) -> Result<(), InsertBatchError<ExpiringInsertError>> {
-        let ends = Cell::new([0; BLOCK]);
-        let hashes = &mut blocks_of_pairs(entries.into_iter(), &ends);
-        self.0.core.insert_until_batch(hashes, Some(&ends)).map(drop)
+        entries: impl IntoIterator<Item = (u64, E)>,
+        added: &mut Vec<bool>,
+    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
+        self.add_all_until(entries, IfPresent::Add, added)
+    }
+
+    /// [`insert_if_absent_until_batch`](ExpiringCuckooFilter::insert_if_absent_until_batch) by hashes.
+    ///
+    /// # Errors
+    /// Those of `insert_if_absent_until_batch`.
+    pub fn insert_if_absent_until_batch<E: Into<Expiry>>(
+        self,
+        entries: impl IntoIterator<Item = (u64, E)>,
+        added: &mut Vec<bool>,
+    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
+        self.add_all_until(entries, IfPresent::Refuse, added)
+    }
+
+    /// [`insert_or_renew_until_batch`](ExpiringCuckooFilter::insert_or_renew_until_batch) by hashes.
+    ///
+    /// # Errors
+    /// Those of `insert_or_renew_until_batch`.
+    pub fn insert_or_renew_until_batch<E: Into<Expiry>>(
+        self,
+        entries: impl IntoIterator<Item = (u64, E)>,
+        added: &mut Vec<bool>,
+    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
+        self.add_all_until(entries, IfPresent::Extend, added)
+    }
+
+    fn add_all_until<E: Into<Expiry>>(
+        self,
+        entries: impl IntoIterator<Item = (u64, E)>,
+        if_present: IfPresent,
+        added: &mut Vec<bool>,
+    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
+        let ends = Cell::new([Until::default(); BLOCK]);
+        let entries = entries.into_iter().map(|(hash, expiry)| (hash, self.0.until(expiry)));
+        self.add_all(&mut blocks_of_pairs(entries, &ends), Some(&ends), if_present, added)
+    }
+
+    fn add_all(
+        self,
+        hashes: Hashes<'_>,
+        ends: Option<&BlockOfUntil>,
+        if_present: IfPresent,
+        added: &mut Vec<bool>,
+    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
+        let mut count = 0;
+        let answer = &mut |is_new: bool| {
+            added.push(is_new);
+            count += usize::from(is_new);
+        };
+        self.0.core.add_until_batch(hashes, ends, if_present, answer)?;
+        Ok(count)
     }
 
     /// [`remove_batch`](ExpiringCuckooFilter::remove_batch) by hashes.

@@ -156,8 +156,8 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// `now + longest`. Use this for a clock that does not count time, such as blocks or epochs, or if you do the
     /// arithmetic yourself.
     ///
-    /// The filter then does not know how long a tick is, so [`insert_with_ttl`](ExpiringCuckooFilter::insert_with_ttl) and
-    /// [`tick_after`](ExpiringCuckooFilter::tick_after) fail with
+    /// The filter then does not know how long a tick is, so times and durations as an [`Expiry`](crate::Expiry), and
+    /// [`tick_after`](ExpiringCuckooFilter::tick_after), fail with
     /// [`ExpiringInsertError::ResolutionUnknown`](crate::ExpiringInsertError::ResolutionUnknown).
     ///
     /// ```

@@ -21,7 +21,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     ///
     /// Cost: three loads where nothing is due. While expired entries are left, each call sweeps a thousandth of the
     /// table, or 32 KiB if that is more: some 20 µs, and 120 µs in a table of 192 MB. The call that brings a new
-    /// tick also locks each stripe once (some 20 µs in all). If too few calls came since the last tick, that call
+    /// tick also locks each stripe once (some 20 µs in all), or all of them at once if it leaves ticks out. If too few calls came since the last tick, that call
     /// may have to sweep the rest of the table, some 80 ms for 100 MB. A tick that is ahead by the longest lifetime
     /// always takes such a pass.
     ///

@@ -54,7 +54,8 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
     /// let filter = ExpiringCuckooFilter::<u64>::builder().capacity(100_000).lifetime_in_ticks(15).build()?;
     /// filter.advance_to(0);
-    /// filter.by_hash().insert_until_batch((0..90_000).map(|key| (filter.hash_one(&key), 1 + key % 2)))?;
+    /// let entries = (0..90_000).map(|key| (filter.hash_one(&key), 1 + key % 2));
+    /// filter.by_hash().insert_until_batch(entries, &mut Vec::new())?;
     /// filter.advance_to(1);
     /// assert_eq!(filter.live_len(), 45_000);
     /// assert!(filter.len() > 45_000, "the rest is swept later");

@@ -8,11 +8,12 @@ use core::time::Duration;
 use crate::error::insert::ExpiringInsertError;
 use crate::error::tick::TickError;
 use crate::filter::by_hash::{ByHash, by_hash};
+use crate::filter::expiring::expiry::Expiry;
 use crate::filter::shared::operations::operation_on_a_key;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
 use crate::table::expiring::IfPresent;
-use crate::table::expiring::clock::{Until, ticks_for};
+use crate::table::expiring::clock::Until;
 use crate::table::face::traits::ExpiringTable;
 
 /// A cuckoo filter whose entries expire one by one, each at its own time. It suits revoked tokens, nonces and
@@ -42,8 +43,8 @@ use crate::table::face::traits::ExpiringTable;
 /// revoked.advance_to(noon / 300);
 ///
 /// let expiry_of_the_token = noon + 1000; // from the token itself
-/// let is_kept = revoked.insert_or_renew_until("token-17", u64::div_ceil(expiry_of_the_token, 300))?; // `false`: it has passed
-/// assert!(is_kept && revoked.contains("token-17"));
+/// let is_new = revoked.insert_or_renew_until("token-17", u64::div_ceil(expiry_of_the_token, 300))?;
+/// assert!(is_new && revoked.contains("token-17"));
 ///
 /// revoked.advance_to((noon + 1200) / 300);
 /// assert!(!revoked.contains("token-17"), "it has expired, so nobody needs to know any more");
@@ -62,8 +63,8 @@ use crate::table::face::traits::ExpiringTable;
 ///   been swept or not. (Its key is then an absent key like any other, so a lookup may still find it as a false
 ///   positive.)
 ///
-/// To keep an entry until the time `t`, let it expire at tick `t / resolution`, rounded up. The filter finds it
-/// until `t`. It is gone at most one resolution later, if `advance_to` is called in time.
+/// To keep an entry until the time `t`, let it expire at tick `t / resolution`, rounded up: [`Expiry::At`] does. The filter
+/// finds it until `t`. It is gone at most one resolution later, if `advance_to` is called in time.
 ///
 /// # A nonce window
 ///
@@ -73,7 +74,7 @@ use crate::table::face::traits::ExpiringTable;
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
-/// use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+/// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
 ///
 /// const WINDOW: Duration = Duration::from_secs(5 * 60);
 /// const TICK: Duration = Duration::from_secs(30);
@@ -90,13 +91,9 @@ use crate::table::face::traits::ExpiringTable;
 ///         return Ok(false);
 ///     }
 ///     nonces.advance_to(nonces.tick_at(now)?);
-///     // In one step: of many requests with this nonce, even at the same time, one passes.
-///     let is_new = nonces.insert_if_absent_with_ttl(nonce, WINDOW)?;
-///     if !is_new {
-///         // Another nonce may look alike, and end sooner. This one must not count as new then: it was refused.
-///         nonces.insert_or_renew_with_ttl(nonce, WINDOW)?;
-///     }
-///     Ok(is_new)
+///     // In one step: of many requests with this nonce, even at the same time, one passes. It is renewed if it was there:
+///     // perhaps another nonce looks alike, and ends sooner. This one must not count as new then, since it was refused.
+///     Ok(nonces.insert_or_renew_until(nonce, Expiry::After(WINDOW))?)
 /// }
 ///
 /// fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -193,13 +190,14 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         /// ```
     }
 
-    /// Adds an entry for the key, which is found until the tick `expires_at`.
+    /// Adds an entry for the key, which is found until then: until a tick (a `u64`), a time, or for a time to live, as
+    /// [`Expiry`] says.
     ///
     /// It adds one even if the key already has an entry: the filter is a multiset of pairs of a key and an end.
     /// Each pair is removed, or expires, on its own. To make one entry live longer, use
     /// [`insert_or_renew_until`](Self::insert_or_renew_until).
     ///
-    /// Returns whether it was kept: `false` if the entry has already expired by the clock of the filter. (Your clock
+    /// Returns whether it was added: `false` if the entry has already expired by the clock of the filter. (Your clock
     /// may be behind the filter's: compare it with [`now`](Self::now).)
     ///
     /// Cost: as a rule two cache lines read and one of them written, with one stripe locked for a few instructions.
@@ -212,7 +210,9 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     ///   lifetime](Self::lifetime_in_ticks);
     /// - [`ExpiringInsertError::Full`] or [`ExpiringInsertError::TooManyCopies`] if there is no room;
     /// - [`ExpiringInsertError::Evicted`] if the filter has given up that tick, to make room
-    ///   ([`when_full`](crate::ExpiringBuilder::when_full)).
+    ///   ([`when_full`](crate::ExpiringBuilder::when_full));
+    /// - [`ExpiringInsertError::ResolutionUnknown`] for a time or a time to live, if the filter was built [by
+    ///   ticks](crate::ExpiringBuilder::lifetime_in_ticks).
     ///
     /// After an error nothing has changed. (Only an insert that forgets, and that others overtake, may be refused
     /// after it has forgotten some ticks.)
@@ -232,43 +232,12 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn insert_until<Q>(&self, key: &Q, expires_at: u64) -> Result<bool, ExpiringInsertError>
+    pub fn insert_until<Q>(&self, key: &Q, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.by_hash().insert_until(self.hash_one(key), expires_at)
-    }
-
-    /// Adds an entry for the key, which is found for at least this long from now on: its time to live. It expires at the tick
-    /// that [`tick_after`](Self::tick_after) returns, by the clock at the moment when the entry is added.
-    ///
-    /// Cost: that of an [`insert_until`](Self::insert_until).
-    ///
-    /// # Errors
-    /// Those of `insert_until`; [`ExpiringInsertError::ResolutionUnknown`] if the filter was built [by
-    /// ticks](crate::ExpiringBuilder::lifetime_in_ticks).
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
-    /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
-    /// let absent = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
-    /// absent.advance_to(28_000_000);
-    /// absent.insert_with_ttl("no such user", 5 * minute)?;
-    /// absent.advance_to(28_000_005);
-    /// assert!(absent.contains("no such user"), "some part of the first minute may have been over");
-    /// absent.advance_to(28_000_006);
-    /// assert!(!absent.contains("no such user"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn insert_with_ttl<Q>(&self, key: &Q, ttl: Duration) -> Result<(), ExpiringInsertError>
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().insert_with_ttl(self.hash_one(key), ttl)
+        self.by_hash().insert_until(self.hash_one(key), expiry)
     }
 
     operation_on_a_key! {
@@ -293,8 +262,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         /// ```
     }
 
-    /// Adds an entry for the key unless the key has a live one. Returns `true` if it was added: `false` if the key has
-    /// a live entry, or if `expires_at` is not after now.
+    /// Adds an entry for the key, with this [`Expiry`], unless the key has a live one. Returns `true` if it was added:
+    /// `false` if the key has a live entry, or if the new one would have expired already.
     ///
     /// It is one step: of many threads that race to add one absent key, exactly one gets `true`. An entry that is
     /// there stays as it is and keeps its end.
@@ -320,30 +289,17 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn insert_if_absent_until<Q>(&self, key: &Q, expires_at: u64) -> Result<bool, ExpiringInsertError>
+    pub fn insert_if_absent_until<Q>(&self, key: &Q, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.by_hash().insert_if_absent_until(self.hash_one(key), expires_at)
-    }
-
-    /// Adds an entry for the key, with this time to live, unless the key has a live one:
-    /// [`insert_if_absent_until`](Self::insert_if_absent_until), with the end of [`insert_with_ttl`](Self::insert_with_ttl).
-    ///
-    /// # Errors
-    /// As for `insert_with_ttl`.
-    #[inline]
-    pub fn insert_if_absent_with_ttl<Q>(&self, key: &Q, ttl: Duration) -> Result<bool, ExpiringInsertError>
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().insert_if_absent_with_ttl(self.hash_one(key), ttl)
+        self.by_hash().insert_if_absent_until(self.hash_one(key), expiry)
     }
 
     /// Makes sure that the key is found for the whole [lifetime](Self::lifetime_in_ticks) from now on:
     /// [`insert_or_renew_until`](Self::insert_or_renew_until) with that end. A key that comes again lives on, and takes up one slot.
+    /// Returns `true` if the key had no live entry: if it is new.
     ///
     /// # Errors
     /// As for [`insert`](Self::insert).
@@ -353,13 +309,14 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// let sessions = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// for now in 1000..1100 {
     ///     sessions.advance_to(now);
-    ///     sessions.insert_or_renew("session-17")?; // seen once more
+    ///     let is_new = sessions.insert_or_renew("session-17")?;
+    ///     assert_eq!(is_new, now == 1000, "seen once more");
     /// }
     /// assert_eq!(sessions.len(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn insert_or_renew<Q>(&self, key: &Q) -> Result<(), ExpiringInsertError>
+    pub fn insert_or_renew<Q>(&self, key: &Q) -> Result<bool, ExpiringInsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
@@ -367,12 +324,17 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.by_hash().insert_or_renew(self.hash_one(key))
     }
 
-    /// Makes sure that the key is found until at least the tick `expires_at`, without a second entry where one is
-    /// enough. Returns `false`, and changes nothing, if `expires_at` is not after now.
+    /// Makes sure that the key is found until then at least, without a second entry where one is enough. Returns `true` if
+    /// the key is new: if it had no live entry, and one was added. [`Expiry`] says what "until then" can be.
     ///
-    /// If the key has live entries, the one with the latest end is extended to `expires_at`, or left as it is
-    /// if it already lives longer. If the key has none, one is added. Use this for what is seen again and again and
-    /// lives on each time: sessions, leases, blocked addresses.
+    /// If the key has live entries, the one with the latest end is renewed: it lives until then too, or is left as it is if
+    /// it already lives longer. The answer is `false`, as it is if the expiry is not after now; then nothing changes. Use
+    /// this for what is seen again and again and lives on each time: sessions, leases, blocked addresses, and nonces that
+    /// were refused.
+    ///
+    /// It is one step, under one lock: of many threads that race to add one absent key, exactly one gets `true`. The entry
+    /// is added or renewed at the moment of the answer. If the clock moves on during the call, and the entry dies while
+    /// it is renewed, then the answer is `true`, since the key was absent at the tick at which it died.
     ///
     /// **Don't [`remove`](Self::remove) from a filter in which entries are kept in this way.** A look-alike of this
     /// key shares the one entry with it, so removing either key removes both.
@@ -388,32 +350,19 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// let sessions = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// for now in 1000..1100 {
     ///     sessions.advance_to(now);
-    ///     sessions.insert_or_renew_until("session-17", now + 10)?; // seen once more
+    ///     let is_new = sessions.insert_or_renew_until("session-17", now + 10)?;
+    ///     assert_eq!(is_new, now == 1000, "seen once more");
     /// }
     /// assert_eq!(sessions.len(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn insert_or_renew_until<Q>(&self, key: &Q, expires_at: u64) -> Result<bool, ExpiringInsertError>
+    pub fn insert_or_renew_until<Q>(&self, key: &Q, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.by_hash().insert_or_renew_until(self.hash_one(key), expires_at)
-    }
-
-    /// Makes sure that the key is found for at least this long from now on:
-    /// [`insert_or_renew_until`](Self::insert_or_renew_until), with the end of [`insert_with_ttl`](Self::insert_with_ttl).
-    ///
-    /// # Errors
-    /// As for `insert_with_ttl`.
-    #[inline]
-    pub fn insert_or_renew_with_ttl<Q>(&self, key: &Q, ttl: Duration) -> Result<(), ExpiringInsertError>
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().insert_or_renew_with_ttl(self.hash_one(key), ttl)
+        self.by_hash().insert_or_renew_until(self.hash_one(key), expiry)
     }
 
     operation_on_a_key! {
@@ -568,7 +517,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// Those of `insert`.
     #[inline]
     pub fn insert(self, hash: u64) -> Result<(), ExpiringInsertError> {
-        self.0.add(hash, self.0.whole_lifetime(), IfPresent::Add).map(|_| ())
+        self.0.add(hash, self.0.whole_lifetime(), IfPresent::Add).map(drop)
     }
 
     /// [`insert_until`](ExpiringCuckooFilter::insert_until) by hash.
@@ -576,8 +525,8 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `insert_until`.
     #[inline]
-    pub fn insert_until(self, hash: u64, expires_at: u64) -> Result<bool, ExpiringInsertError> {
-        self.0.add(hash, Until::Tick(expires_at), IfPresent::Add)
+    pub fn insert_until(self, hash: u64, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
+        self.0.add(hash, self.0.until(expiry), IfPresent::Add)
     }
 
     /// [`insert_if_absent`](ExpiringCuckooFilter::insert_if_absent) by hash.
@@ -594,8 +543,8 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `insert_if_absent_until`.
     #[inline]
-    pub fn insert_if_absent_until(self, hash: u64, expires_at: u64) -> Result<bool, ExpiringInsertError> {
-        self.0.add(hash, Until::Tick(expires_at), IfPresent::Refuse)
+    pub fn insert_if_absent_until(self, hash: u64, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
+        self.0.add(hash, self.0.until(expiry), IfPresent::Refuse)
     }
 
     /// [`insert_or_renew`](ExpiringCuckooFilter::insert_or_renew) by hash.
@@ -603,8 +552,8 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `insert_or_renew`.
     #[inline]
-    pub fn insert_or_renew(self, hash: u64) -> Result<(), ExpiringInsertError> {
-        self.0.add(hash, self.0.whole_lifetime(), IfPresent::Extend).map(|_| ())
+    pub fn insert_or_renew(self, hash: u64) -> Result<bool, ExpiringInsertError> {
+        self.0.add(hash, self.0.whole_lifetime(), IfPresent::Extend)
     }
 
     /// [`insert_or_renew_until`](ExpiringCuckooFilter::insert_or_renew_until) by hash.
@@ -612,35 +561,8 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `insert_or_renew_until`.
     #[inline]
-    pub fn insert_or_renew_until(self, hash: u64, expires_at: u64) -> Result<bool, ExpiringInsertError> {
-        self.0.add(hash, Until::Tick(expires_at), IfPresent::Extend)
-    }
-
-    /// [`insert_with_ttl`](ExpiringCuckooFilter::insert_with_ttl) by hash.
-    ///
-    /// # Errors
-    /// Those of `insert_with_ttl`.
-    #[inline]
-    pub fn insert_with_ttl(self, hash: u64, ttl: Duration) -> Result<(), ExpiringInsertError> {
-        self.0.add(hash, self.0.until_after(ttl)?, IfPresent::Add).map(drop)
-    }
-
-    /// [`insert_if_absent_with_ttl`](ExpiringCuckooFilter::insert_if_absent_with_ttl) by hash.
-    ///
-    /// # Errors
-    /// Those of `insert_if_absent_with_ttl`.
-    #[inline]
-    pub fn insert_if_absent_with_ttl(self, hash: u64, ttl: Duration) -> Result<bool, ExpiringInsertError> {
-        self.0.add(hash, self.0.until_after(ttl)?, IfPresent::Refuse)
-    }
-
-    /// [`insert_or_renew_with_ttl`](ExpiringCuckooFilter::insert_or_renew_with_ttl) by hash.
-    ///
-    /// # Errors
-    /// Those of `insert_or_renew_with_ttl`.
-    #[inline]
-    pub fn insert_or_renew_with_ttl(self, hash: u64, ttl: Duration) -> Result<(), ExpiringInsertError> {
-        self.0.add(hash, self.0.until_after(ttl)?, IfPresent::Extend).map(drop)
+    pub fn insert_or_renew_until(self, hash: u64, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
+        self.0.add(hash, self.0.until(expiry), IfPresent::Extend)
     }
 
     /// [`contains`](ExpiringCuckooFilter::contains) by hash.
@@ -684,9 +606,9 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
 impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     by_hash! {}
 
-    fn until_after(&self, ttl: Duration) -> Result<Until, ExpiringInsertError> {
-        let resolution = self.core.clock().resolution().ok_or(ExpiringInsertError::ResolutionUnknown)?;
-        Ok(Until::After(ticks_for(ttl, resolution)))
+    #[inline(always)]
+    pub(super) fn until(&self, expiry: impl Into<Expiry>) -> Until {
+        expiry.into().until(|| self.core.clock().resolution())
     }
 
     fn whole_lifetime(&self) -> Until {

@@ -19,26 +19,25 @@ use crate::word::values::Values;
 ///
 /// A batch is not a transaction. Each of its keys is an operation of its own, with all the promises of the
 /// operation on a single key, and takes effect at some moment of the call. None of them allocates, except for what
-/// the answers are appended to. No lock is held while the iterator is asked for a key or an answer is passed on.
+/// the answers are appended to. No lock is held while the iterator is asked for a key or an answer is appended.
 impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
-    /// [`values`](Self::values) for many keys: calls `answer` with the values of each key, in order.
+    /// [`values`](Self::values) for many keys: appends the values of each key to `found`, in the same order. They take 16
+    /// bytes for each key.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::CuckooMaplet;
     /// let segments = CuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
     /// segments.insert_batch([("apple", 3), ("pear", 9)])?;
     ///
-    /// let mut to_be_read = 0;
-    /// segments.values_batch(["apple", "pear"], |values| to_be_read |= values.mask().unwrap());
+    /// let mut found = Vec::new();
+    /// segments.values_batch(["apple", "pear", "no such key"], &mut found);
+    /// assert!(found.len() == 3 && found[0].contains(3) && found[1].contains(9));
+    /// let to_be_read = found.iter().fold(0, |all, values| all | values.mask().unwrap());
     /// assert_eq!(to_be_read & (1 << 3 | 1 << 9), 1 << 3 | 1 << 9);
-    ///
-    /// let mut found = Vec::new(); // or into a buffer
-    /// segments.values_batch(["apple", "no such key"], |values| found.push(values));
-    /// assert!(found[0].contains(3));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn values_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, answer: impl FnMut(Values)) {
-        self.by_hash().values_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), answer);
+    pub fn values_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, found: &mut Vec<Values>) {
+        self.by_hash().values_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
     }
 
     /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same
@@ -79,27 +78,27 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
         self.by_hash().insert_batch(pairs.into_iter().map(|(key, value)| (self.hasher.hash_one(key), value)))
     }
 
-    /// [`insert_if_absent`](Self::insert_if_absent) for many pairs, in their order: calls `answer` with the values that
-    /// each key had. Returns how many values were added.
+    /// [`insert_if_absent`](Self::insert_if_absent) for many pairs, in their order: appends to `had`, for each pair, the
+    /// values that its key had: none if the pair was added. Returns how many were.
     ///
     /// # Errors
-    /// [`InsertBatchError`] if a pair is refused. The error says which. The pairs before it have had their answers.
+    /// [`InsertBatchError`] if a pair is refused. The error says which, and the pairs before it have their answers in `had`.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::CuckooMaplet;
     /// let owners = CuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
-    /// let mut taken = Vec::new();
-    /// assert_eq!(owners.insert_if_absent_batch([("job-1", 3), ("job-1", 9)], |had| taken.push(!had.is_empty()))?, 1);
-    /// assert_eq!(taken, [false, true]);
+    /// let mut had = Vec::new();
+    /// assert_eq!(owners.insert_if_absent_batch([("job-1", 3), ("job-1", 9)], &mut had)?, 1);
+    /// assert!(had[0].is_empty() && had[1].contains(3));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn insert_if_absent_batch<K: BatchKey<T> + Hash>(
         &self,
         pairs: impl IntoIterator<Item = (K, u16)>,
-        answer: impl FnMut(Values),
+        had: &mut Vec<Values>,
     ) -> Result<usize, InsertBatchError<MapletInsertError>> {
         let hashed = pairs.into_iter().map(|(key, value)| (self.hasher.hash_one(key), value));
-        self.by_hash().insert_if_absent_batch(hashed, answer)
+        self.by_hash().insert_if_absent_batch(hashed, had)
     }
 
     /// [`remove`](Self::remove) for many pairs, in their order: appends to `removed`, for each pair, whether there
@@ -125,10 +124,8 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
 
 impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
     /// [`values_batch`](CuckooMaplet::values_batch) by hashes.
-    pub fn values_batch(self, hashes: impl IntoIterator<Item = u64>, mut answer: impl FnMut(Values)) {
-        self.0.core.values_batch(&mut blocks(hashes.into_iter()), &mut |answers| {
-            answers.iter().copied().for_each(&mut answer);
-        });
+    pub fn values_batch(self, hashes: impl IntoIterator<Item = u64>, found: &mut Vec<Values>) {
+        self.0.core.values_batch(&mut blocks(hashes.into_iter()), &mut |answers| found.extend_from_slice(answers));
     }
 
     /// [`contains_batch`](CuckooMaplet::contains_batch) by hashes.
@@ -165,15 +162,15 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
     pub fn insert_if_absent_batch(
         self,
         pairs: impl IntoIterator<Item = (u64, u16)>,
-        mut answer: impl FnMut(Values),
+        had: &mut Vec<Values>,
     ) -> Result<usize, InsertBatchError<MapletInsertError>> {
         add_absent(
             pairs.into_iter(),
             |hashes| self.0.core.prefetch(hashes),
             |hash, value| {
-                let had = self.insert_if_absent(hash, value)?;
-                answer(had);
-                Ok(had.is_empty())
+                let values = self.insert_if_absent(hash, value)?;
+                had.push(values);
+                Ok(values.is_empty())
             },
         )
     }

@@ -14,7 +14,7 @@ use crate::hasher::probe::probe;
 use crate::machine::memory::Pages;
 use crate::table::face::plan::TablePlan;
 use crate::table::face::traits::{AnyTable, ExpiringTable, Facts, FilterTable, MapletTable, OneTable};
-use crate::table::image::absorb::{Absorbed, Stopped};
+use crate::table::image::absorb::{Absorbed, Merge, Stopped};
 use crate::table::image::images::{Imaged, TableImage};
 use crate::table::table::memory_for;
 
@@ -23,8 +23,8 @@ trait Absorbing: Sized {
     /// An empty core with the same settings.
     fn another(&self) -> Result<Self, BuildError>;
 
-    /// Adds all copies that the other one holds; returns how many.
-    fn absorb(&self, other: &Self) -> Result<u64, AbsorbError>;
+    /// Adds the copies that the other one holds: all, or those that are not there. Returns how many.
+    fn absorb(&self, other: &Self, merge: Merge) -> Result<u64, AbsorbError>;
 }
 
 /// How each core of one table of a fixed size is created empty, compared and filled.
@@ -76,12 +76,15 @@ impl<C: AbsorbingTable> Absorbing for C {
         self.empty(plan).ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(buckets) })
     }
 
-    fn absorb(&self, other: &Self) -> Result<u64, AbsorbError> {
+    fn absorb(&self, other: &Self, merge: Merge) -> Result<u64, AbsorbError> {
         self.is_alike(other)?;
         let image = Imaged::begin_save(other).map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })?;
         self.check_moment(&image)?;
-        self.has_room_for(self.coming(other))?;
-        result_of(self.table().absorb(&image))
+        // How many copies a union adds is not known beforehand.
+        if merge == Merge::Sum {
+            self.has_room_for(self.coming(other))?;
+        }
+        result_of(self.table().absorb(&image, merge))
     }
 }
 
@@ -90,7 +93,7 @@ impl Absorbing for GrowingTable {
         GrowingTable::new(self.plan).map_err(Refusal::to_build)
     }
 
-    fn absorb(&self, other: &Self) -> Result<u64, AbsorbError> {
+    fn absorb(&self, other: &Self, merge: Merge) -> Result<u64, AbsorbError> {
         // Those of the first size and of the largest determine all.
         for (ours, theirs) in self.plan.first_and_last().into_iter().zip(other.plan.first_and_last()) {
             if ours != theirs {
@@ -99,9 +102,13 @@ impl Absorbing for GrowingTable {
         }
         let image = Imaged::begin_save(other).map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })?;
         // The copies come in the order of the buckets, so some buckets would be full long before the table is. If there
-        // cannot be so much room, an insert says why.
-        let _ = self.reserve(other.len());
-        result_of(AnyTable::absorb(self, &image))
+        // cannot be so much room, an insert says why. A union may add nothing, so it makes room for no more than the other
+        // has: a small table becomes as large.
+        let _ = self.reserve(match merge {
+            Merge::Sum => other.len(),
+            Merge::Union => other.len().saturating_sub(self.len()),
+        });
+        result_of(AnyTable::absorb(self, &image, merge))
     }
 }
 
@@ -182,7 +189,10 @@ impl AbsorbingTable for Box<dyn ExpiringTable> {
 }
 
 macro_rules! absorbing {
-    ($Filter:ident made by $build:literal, with $setup:literal, $insert:literal, $copies:literal: $(#[$own:meta])*) => {
+    (
+        $Filter:ident made by $build:literal, with $setup:literal, $insert:literal, $copies:literal: $(#[$own:meta])*
+        unite $item:literal: $(#[$of_union:meta])*
+    ) => {
         /// Merging filters. The page [`beyond_one_process`](crate::guide::beyond_one_process) says when to merge.
         ///
         /// ```
@@ -194,6 +204,7 @@ macro_rules! absorbing {
         #[doc = $insert]
         /// assert_eq!(all.absorb(&part)?, 1);
         /// assert!(all.contains(&7));
+        /// assert_eq!(all.unite(&part)?, 0, "it has all of that");
         #[doc = concat!("let other = ", stringify!($Filter), "::<u64>::", $build, "; // has a key of its own")]
         /// assert_eq!(all.absorb(&other), Err(AbsorbError::Hasher));
         /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -226,6 +237,41 @@ macro_rules! absorbing {
             /// [less fits](crate::guide::choosing_parameters#capacity). If you need all or nothing, make a filter with
             /// [`empty_like`](Self::empty_like), let it absorb both filters, and use it in their place.
             pub fn absorb(&self, other: &Self) -> Result<u64, AbsorbError> {
+                self.merge(other, Merge::Sum)
+            }
+
+            #[doc = concat!("Adds ", $item, " that the other filter holds and this one lacks. Returns how many.")]
+            ///
+            /// It is the union, for filters that exchange what they hold. It may be repeated: a second call adds nothing.
+            /// The order makes no difference: filters that hold each key once, by
+            /// [`insert_if_absent`](Self::insert_if_absent) for example, have equal [digests](Self::digest) when each has
+            /// united with all others, directly or by way of a third. Of several copies in the other filter, one is
+            /// added; those in this one stay. (For the sum, see [`absorb`](Self::absorb).)
+            ///
+            $(#[$of_union])*
+            ///
+            /// The filters compare fingerprints, so a key whose look-alike is here is not added. It is found all the same,
+            /// but shares an entry with that key: [what removals then
+            /// lose](crate::guide::security#hazards-without-an-adversary).
+            ///
+            /// Both filters may be in use meanwhile. The call takes what the other filter holds when the call begins, as
+            /// `absorb` does. It adds each like an `insert_if_absent`, at some moment of the call. So what another thread
+            /// removes here meanwhile may come in again, if the other filter had it.
+            ///
+            /// Cost: one pass over the other table, with a look at two cache lines of this one for each copy. What is
+            /// missing is inserted, with one stripe locked. Meanwhile changes to the other filter cost what they cost
+            /// during an `absorb`.
+            ///
+            /// # Errors
+            /// - [`AbsorbError`] if hasher, schema or [layout](crate::TableLayout) differ, and in the other cases that it
+            ///   names. Nothing has changed then.
+            /// - If there is no room for one of the copies, the error says how many are in by then. Those stay, and
+            ///   nothing is lost. To go on, make room and call it again.
+            pub fn unite(&self, other: &Self) -> Result<u64, AbsorbError> {
+                self.merge(other, Merge::Union)
+            }
+
+            fn merge(&self, other: &Self, merge: Merge) -> Result<u64, AbsorbError> {
                 if probe(&self.hasher) != probe(&other.hasher) {
                     return Err(AbsorbError::Hasher);
                 }
@@ -236,7 +282,7 @@ macro_rules! absorbing {
                         return Err(AbsorbError::Schema { ours: ours.into_owned(), theirs: theirs.into_owned() });
                     }
                 }
-                Absorbing::absorb(&self.core, &other.core)
+                Absorbing::absorb(&self.core, &other.core, merge)
             }
 
             /// An empty filter with the same layout, hasher and schema. This filter can [absorb](Self::absorb) it
@@ -257,12 +303,15 @@ macro_rules! absorbing {
 absorbing! {
     ConcurrentCuckooFilter made by "with_capacity(1000)", with "", "part.insert(&7)?;", "each copy of each key":
     /// Both filters together must be within the [capacity](Self::capacity).
+    unite "each key":
 }
 
 absorbing! {
     CuckooMaplet made by "builder().capacity(1000).value_bits(4).build()?", with "", "part.insert(&7, 3)?;", "each pair of key and value":
     /// The values are added with their keys. Both filters must have the same number of [value
     /// bits](Self::value_bits).
+    unite "each pair of key and value":
+    /// A key that has one value here and another one there has both afterwards.
 }
 
 absorbing! {
@@ -271,9 +320,16 @@ absorbing! {
     /// must not be behind the other's. What has expired by either clock is not added. Don't call
     /// [`restart_clock`](Self::restart_clock) meanwhile. To check for room, the call first looks through both
     /// filters once.
+    unite "each live entry":
+    /// An entry that both have lives until the later one of its ends, as by
+    /// [`insert_or_renew_until`](Self::insert_or_renew_until); that is not counted as added. The clocks must be as for
+    /// `absorb`. While one clock is ahead, the other filter may still have what has expired by the first.
 }
 
 absorbing! {
     GrowableCuckooFilter made by "with_capacity(1000)", with "", "part.insert(&7)?;", "each copy of each key":
     /// This filter grows for them. The two may have any sizes, but they must have been built with the same settings.
+    unite "each key":
+    /// This filter grows for what it lacks. The two may have any sizes, but they must have been built with the same
+    /// settings.
 }

@@ -101,8 +101,11 @@ pub(in crate::table) struct Pass {
 }
 
 /// When an entry is to expire.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Until {
+    /// The caller has named a time, and the clock does not know how long a tick is.
+    #[default]
+    Unknown,
     /// At this tick of the caller.
     Tick(u64),
     /// This many ticks from now.
@@ -116,6 +119,7 @@ impl Until {
     #[inline(always)]
     fn ticks_from(self, now: u64) -> u64 {
         match self {
+            Self::Unknown => 0,
             Self::Tick(tick) => tick.saturating_sub(now),
             Self::After(ticks) => ticks,
             Self::Since { tick, ticks } if tick < now => ticks.saturating_sub(now - tick),
@@ -311,7 +315,11 @@ impl Clock {
         };
         let lifetime = until.ticks_from(now);
         if lifetime <= ahead {
-            return Ok(if lifetime == 0 { Admission::Dead } else { Admission::Forgotten });
+            return match until {
+                Until::Unknown => Err(ExpiringInsertError::ResolutionUnknown),
+                _ if lifetime == 0 => Ok(Admission::Dead),
+                _ => Ok(Admission::Forgotten),
+            };
         }
         if lifetime > self.longest {
             let expires_at = now.saturating_add(lifetime);

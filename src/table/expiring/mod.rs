@@ -34,6 +34,8 @@
 //!    is *false*. If one has, and its end is live at the moment, the answer is *true*. Otherwise the lookup looks
 //!    once more, at all lanes, and reads the moment again at the end. *False* counts only if the moment is still the
 //!    same; if not, it looks again. (At a moment without a lag all places are live. Then it need not read them.)
+//! 7. The clock's `now` goes to the next tick. Where it goes further, that is published under the locks of all stripes. So
+//!    a writer that holds a stripe's lock sees no tick left out.
 //!
 //! # Why `swept` is true
 //! *No item with an end up to `swept` is in the table.* Let `T` be the target of a pass. After the pass has settled,
@@ -96,13 +98,23 @@
 //! |---|---|
 //! | `advance_to` | when the moment is published. All that dies by it is out at once, whenever a pass gets there. If nothing was due: at its look at the clock |
 //! | lookups | as in `table/maplet.rs` |
-//! | `insert`, `keep_until` | *false*, since the end has passed: at its look at the clock. *true*: at its compare-exchange; or, if the end has passed by then, just before it passed. If only the end that `keep_until` puts off has passed by then, `keep_until` has added an entry |
+//! | `insert` | *false*, since the end has passed: at its look at the clock. *true*: at its compare-exchange; or, if the end has passed by then, just before it passed |
+//! | `insert_or_renew` | *true*: as `insert`, or as said below. *false*: at its compare-exchange; or, if there is nothing to put off or the end has passed, at its look at the clock |
 //! | `remove` | at its compare-exchange; or, if the end has passed by then, just before it passed: the entry was there, for the lock was held |
 //! | `remove` without an end | as `remove` of the end that it finds. *false*: at any moment under the lock |
 //! | `expires_at` | at its look at the clock |
 //! | `insert_if_absent` | *false*: at its look, by the moment of the clock by which it also judges the end. *true*: as `insert`; under the lock, no other thread has added an entry of the class |
 //! | an insert that is refused for its lifetime | at its look at the clock |
 //! | an insert that is refused for lack of room | at the moment without room that `table/relocate.rs` describes. Dead entries count as room there: the search leaves them out, by one moment of the clock for all buckets, and its result does not count if the clock has gone on. At last the insert checks whether its own entry would still be live. If so, it was live at that moment |
+//!
+//! *When an entry dies while it is renewed.* `insert_or_renew` has found a live entry that ends at `a`, and by its exchange
+//! that entry ends at `b`. Then it reads the moment. If `now` is before `a`, the entry was live at the exchange, and the
+//! answer is *false*. If not, `now` was `a` at one moment of the call, and `b` was not over: the clock has passed from one
+//! tick to the next, because it does more than that only under the lock that the call holds (rule 7). The answer is
+//! *true*: the call has added an entry at that moment, or at its exchange if that came later (and if `b` is over by then,
+//! just before). No entry of the class was live then: the one that was renewed had the latest end. If the exchange came
+//! first, no thread can tell the difference: a lookup in between finds the key in either case, and whoever else looks at
+//! the class's ends needs the lock.
 //!
 //! As in `table/stripe.rs`, the orders of all keys agree. The accesses to the moment are `SeqCst` like those to
 //! words, except the second reading of a lookup, for which step 1 is enough. So, if one thread advances
@@ -113,8 +125,9 @@
 //! Lookups wait for no thread. They look again only where another thread has bumped, as each pass does when it
 //! begins, or has changed the moment, which happens twice for each tick. Inserts wait for a pass only where rule 2
 //! says so. That happens while a call of `advance_to` that has come late finishes a pass. When that call returns,
-//! `swept` lags by so little that entries with the longest lifetime are admitted. The lock of the sweep comes before
-//! the locks of stripes, and a thread that holds one of these never waits for it. So there is no deadlock.
+//! `swept` lags by so little that entries with the longest lifetime are admitted. A call that leaves ticks out holds the
+//! locks of all stripes while it sets the moment, which takes two stores. The lock of the sweep comes before the locks of
+//! stripes, and a thread that holds one of these never waits for it. So there is no deadlock.
 //!
 //! An insert that holds the locks of all stripes (`Table::until_added_under_all_locks`) makes a bounded number of
 //! searches here too. No other thread adds meanwhile, since that takes a lock. The clock goes on by at most as many
@@ -137,7 +150,7 @@ use core::hint::select_unpredictable;
 use crate::error::insert::{ExpiringInsertError, InsertError};
 use crate::plan::batch::BLOCK;
 use crate::plan::pairs::Pairs;
-use crate::sync::fault::Fault;
+use crate::sync::fault::{self, Fault};
 use crate::table::expiring::clock::{Admission, Clock, Reading, Until, WhenFull};
 use crate::table::lookup::{Block, Lookup};
 use crate::table::relocate::Purpose;
@@ -162,10 +175,9 @@ pub(crate) enum IfPresent {
 
 /// The result of an attempt to add an entry.
 enum Attempt {
-    /// The key is found until then: the entry was added, or an entry of the key serves instead.
-    Kept,
-    /// Nothing was to be added: the entry is dead already, or the key has one.
-    NotKept,
+    /// It is done, and this is the answer: whether the entry was added. If not, it is dead already, or an entry of the key
+    /// is there, and serves instead if it was to be extended.
+    Done(bool),
     /// A pass must come first.
     NotYet,
     /// Its end was given up. The slow way says what that means.
@@ -302,8 +314,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Adds an entry of the class that expires at `until`, or makes one of the class live until then. `false` if the
-    /// entry is dead already, or if the class has one and that is not to be extended.
+    /// Adds an entry of the class that expires at `until`, or makes one of the class live until then. Returns whether it
+    /// was added: `false` if the entry is dead already, or if the class has one that is not to have a second beside it.
     #[inline(always)]
     pub(in crate::table) fn add_until(
         &self,
@@ -319,8 +331,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             if self.is_being_saved() { self.add_while_saved(item) } else { self.add(layout, item) }
         };
         match self.add_until_locked(layout, &guard, class, (until, if_present), add, || Ok(Attempt::Forgotten))? {
-            Attempt::Kept => Ok(true),
-            Attempt::NotKept => Ok(false),
+            Attempt::Done(added) => Ok(added),
             attempt => {
                 drop(guard);
                 self.add_until_slow(class, until, if_present, attempt)
@@ -361,8 +372,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let mut refused = None::<InsertError>;
         loop {
             match attempt {
-                Attempt::Kept => return Ok(true),
-                Attempt::NotKept => return Ok(false),
+                Attempt::Done(added) => return Ok(added),
                 Attempt::Forgotten => (),
                 Attempt::NotYet => self.wait_for_sweep(self.own_clock()),
                 Attempt::NoRoom => {
@@ -410,22 +420,24 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let reading = clock.read();
         let admission = clock.admit(reading, until)?;
         if if_present == IfPresent::Refuse && self.copies_at(class, clock, reading.moment) > 0 {
-            return Ok(Attempt::NotKept);
+            return Ok(Attempt::Done(false));
         }
         let end = match admission {
-            Admission::Dead => return Ok(Attempt::NotKept),
+            Admission::Dead => return Ok(Attempt::Done(false)),
             Admission::NotYet => return Ok(Attempt::NotYet),
             Admission::Forgotten => return forgotten(),
             Admission::At { end } => end,
         };
-        if if_present == IfPresent::Extend && self.extend(guard, clock, reading.moment, class, end) {
-            return Ok(Attempt::Kept);
+        if if_present == IfPresent::Extend
+            && let Some(was_live) = self.extend(guard, clock, reading.moment, class, end)
+        {
+            return Ok(Attempt::Done(!was_live));
         }
         let item = class.with(layout, clock.ring.place(end));
         self.bump_to_add(guard, Fault::AddValueWithoutBump);
         if add(item) {
             self.common.counters.add_len(1);
-            return Ok(Attempt::Kept);
+            return Ok(Attempt::Done(true));
         }
         Ok(Attempt::NoRoom)
     }
@@ -439,24 +451,25 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     ) -> Result<Attempt, ExpiringInsertError> {
         // Another live entry lives longer.
         if if_present == IfPresent::Extend && self.copies(class) > 0 {
-            return Ok(Attempt::Kept);
+            return Ok(Attempt::Done(false));
         }
         self.common.counters.insert_refused();
         Err(self.own_clock().forgotten(until))
     }
 
-    /// Makes the class's entry that lives longest live until `end` at least; returns whether it has a live entry.
-    fn extend(&self, guard: &Guard<'_>, clock: &Clock, moment: Moment, class: Item, end: u64) -> bool {
-        let latest = self.live_entries(clock, moment, class).max_by_key(|&(end, ..)| end);
-        let Some((latest, bucket, old)) = latest else {
-            return false;
-        };
+    /// Makes the class's entry that lives longest live until `end` at least, if the class has a live entry at the moment.
+    /// Returns whether that was still live when its end was put off.
+    fn extend(&self, guard: &Guard<'_>, clock: &Clock, moment: Moment, class: Item, end: u64) -> Option<bool> {
+        let (latest, bucket, old) = self.live_entries(clock, moment, class).max_by_key(|&(end, ..)| end)?;
         if latest >= end {
-            return true;
+            return Some(true);
         }
         let new = class.with(self.layout(), clock.ring.place(end)).entry;
         self.set_aside(bucket, Fault::ReplaceSetsNothingAside);
-        self.replace_entry(guard, bucket, self.load(bucket), old, new)
+        let replaced = self.replace_entry(guard, bucket, self.load(bucket), old, new);
+        // Read after the exchange: see *When an entry dies while it is renewed*.
+        let was_live = clock.moment().now() < latest || fault::injected(Fault::RenewsTheDead);
+        replaced.then_some(was_live)
     }
 
     /// The class's entries that are live at the moment: the end of each, its bucket, and the entry. The caller holds the

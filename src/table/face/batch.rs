@@ -147,7 +147,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         hashes: Hashes<'_>,
         beside: B,
         counts: bool,
-        insert: impl Fn(&Self, Item, B::OfOne) -> Result<(), E>,
+        mut insert: impl FnMut(&Self, Item, B::OfOne) -> Result<(), E>,
     ) -> Result<usize, InsertBatchError<E>> {
         let mut outcome = (0, None);
         let (inserted, refused) = (&mut outcome.0, &mut outcome.1);

@@ -7,9 +7,9 @@ use crate::table::counters::Counters;
 use crate::table::expiring::clock::{Advance, Clock, Reading, Until};
 use crate::table::expiring::{ContainsLive, IfPresent};
 use crate::table::face::traits::{
-    AnyTable, BlockOfEnds, BlockOfValues, ExpiringTable, Facts, FilterTable, MapletTable,
+    AnyTable, BlockOfEnds, BlockOfUntil, BlockOfValues, ExpiringTable, Facts, FilterTable, MapletTable,
 };
-use crate::table::image::absorb::{Absorbed, Image};
+use crate::table::image::absorb::{Absorbed, Image, Merge};
 use crate::table::image::save::SaveNumber;
 use crate::table::lookup::Contains;
 use crate::table::maplet::ValuesOfKey;
@@ -101,8 +101,8 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> AnyTable for Sha
         self.table.digest(save)
     }
 
-    fn absorb(&self, image: &dyn Image) -> Absorbed {
-        self.table.absorb(image)
+    fn absorb(&self, image: &dyn Image, merge: Merge) -> Absorbed {
+        self.table.absorb(image, merge)
     }
 
     #[cfg(feature = "snapshot")]
@@ -224,18 +224,21 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> ExpiringTable fo
         self.table.look_up_all::<ContainsLive>(hashes, answers);
     }
 
-    fn insert_until_batch(
+    fn add_until_batch(
         &self,
         hashes: Hashes<'_>,
-        ends: Option<&BlockOfEnds>,
+        ends: Option<&BlockOfUntil>,
+        if_present: IfPresent,
+        answer: &mut dyn FnMut(bool),
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        let insert =
-            |table: &Table<L, G>, item, until| table.add_until(table.layout(), item, until, IfPresent::Add).map(|_| ());
+        let mut add = |table: &Table<L, G>, item, until| {
+            table.add_until(table.layout(), item, until, if_present).map(&mut *answer)
+        };
         let Some(ends) = ends else {
             let until = Until::After(self.table.own_clock().longest());
-            return self.table.insert_all(hashes, (), true, |table, item, ()| insert(table, item, until));
+            return self.table.insert_all(hashes, (), true, |table, item, ()| add(table, item, until));
         };
-        self.table.insert_all(hashes, ends, true, |table, item, end| insert(table, item, Until::Tick(end)))
+        self.table.insert_all(hashes, ends, true, add)
     }
 
     fn remove_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answers: &mut dyn FnMut(&[bool])) {

@@ -13,7 +13,7 @@ use crate::plan::sizing::{self, LoadLimit};
 use crate::table::counters::Counters;
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Advance, Clock, Reading, Until};
-use crate::table::image::absorb::{Absorbed, Image};
+use crate::table::image::absorb::{Absorbed, Image, Merge};
 use crate::table::image::read::each_chunk;
 use crate::table::image::save::SaveNumber;
 use crate::word::layout::Shape;
@@ -66,8 +66,8 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     fn end_save(&self, save: SaveNumber);
     /// The sum of the digests of all copies at the moment of a save of this table.
     fn digest(&self, save: SaveNumber) -> Result<u64, OutOfMemory>;
-    /// Adds all copies of a table that is alike: see `table/image/absorb.rs`.
-    fn absorb(&self, image: &dyn Image) -> Absorbed;
+    /// Adds the copies of a table that is alike: see `table/image/absorb.rs`.
+    fn absorb(&self, image: &dyn Image, merge: Merge) -> Absorbed;
     /// Stores the words of an image from this bucket on, in an empty table that no other thread has yet.
     #[cfg(feature = "snapshot")]
     fn fill_from(&self, start: usize, words: &[u64]);
@@ -173,7 +173,8 @@ pub(crate) trait ExpiringTable: AnyTable {
     fn advance_to(&self, tick: u64) -> Advance;
     fn restart_clock(&self, tick: u64);
     fn contains_live(&self, hash: u64) -> bool;
-    /// Whether the entry was added, or the key's entry was made to live that long.
+    /// Whether the entry was added. If not, it was dead already, or the key has one (which then lives that long, if so
+    /// asked).
     fn add_until(&self, hash: u64, until: Until, if_present: IfPresent) -> Result<bool, ExpiringInsertError>;
     fn remove_until(&self, hash: u64, expires_at: u64) -> bool;
     /// Removes the live entry that ends first.
@@ -183,11 +184,14 @@ pub(crate) trait ExpiringTable: AnyTable {
     /// How many entries will be live in this many ticks.
     fn live_in(&self, ticks: u64) -> usize;
     fn contains_live_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
-    /// `hashes` puts the ends that go with a block into `ends`. Without ends, all entries live as long as can be.
-    fn insert_until_batch(
+    /// `add_until` for all, in order, each with its answer. `hashes` puts the ends that go with a block into `ends`.
+    /// Without ends, all entries live as long as can be.
+    fn add_until_batch(
         &self,
         hashes: Hashes<'_>,
-        ends: Option<&BlockOfEnds>,
+        ends: Option<&BlockOfUntil>,
+        if_present: IfPresent,
+        answer: &mut dyn FnMut(bool),
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>>;
     /// `hashes` puts the ends that go with a block into `ends`.
     fn remove_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answers: &mut dyn FnMut(&[bool]));
@@ -196,6 +200,9 @@ pub(crate) trait ExpiringTable: AnyTable {
 
 /// The ends that go with a block of hashes, in the caller's ticks.
 pub(crate) type BlockOfEnds = Cell<[u64; BLOCK]>;
+
+/// The same for entries that are added.
+pub(crate) type BlockOfUntil = Cell<[Until; BLOCK]>;
 
 /// The values that go with a block of hashes.
 pub(crate) type BlockOfValues = Cell<[u16; BLOCK]>;

@@ -1,4 +1,5 @@
-//! CONCURRENT: a table takes in all copies of another table that is alike.
+//! CONCURRENT: a table takes in the copies of another table that is alike: all of them, which makes the sum, or those that
+//! it lacks, which makes the union.
 //!
 //! The place of a copy in the other table determines its class: the fingerprint is in the slot, and the bucket is one
 //! of its pair. So the copy can be added here without its key.
@@ -12,6 +13,15 @@
 //! one word that takes no copy out (`table/stripe.rs`), and no thread can tell that nothing came in between. If a save
 //! of this table is running, the word is set aside first, as for any insert. Where slots have payloads, each copy is
 //! added by an insert of its own, under the lock of its stripe.
+//!
+//! # The union
+//! Each copy of the image is added as `insert_if_absent` would add it, under the lock of its class's stripe: unless a copy
+//! of its class is there or, where slots have values, of the same class and value. So the union needs no argument of its
+//! own. An entry that expires is renewed, as by `insert_or_renew`.
+//!
+//! So, while nothing else changes, each class (with its value) is in afterwards if it was in either table, and an entry's
+//! end is the later one. Where each is in at most once, that does not depend on the order of unions, and a second one
+//! changes nothing.
 //!
 //! A table can take in itself, and two tables can take in each other: no lock is held from one step to the next.
 
@@ -27,6 +37,15 @@ use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::{Entry, Layout};
 use crate::word::ring::Moment;
+
+/// Which copies of the other table are added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Merge {
+    /// All of them.
+    Sum,
+    /// Those that are not there.
+    Union,
+}
 
 /// What is taken in: another table as it was at one moment.
 pub(crate) trait Image {
@@ -127,13 +146,12 @@ pub(crate) fn read(
 
 impl<L: Layout, G: Geometry> Table<L, G> {
     /// Takes in a table that is alike.
-    pub(crate) fn absorb(&self, image: &dyn Image) -> Absorbed {
-        if !L::HAS_PAYLOAD {
-            return self.absorb_filter(image);
-        }
-        match self.clock() {
-            None => self.absorb_maplet(image),
-            Some(clock) => self.absorb_expiring(clock, image),
+    pub(crate) fn absorb(&self, image: &dyn Image, merge: Merge) -> Absorbed {
+        match (self.clock(), merge) {
+            (Some(clock), _) => self.absorb_expiring(clock, image, merge),
+            (None, Merge::Union) => self.unite(image),
+            (None, Merge::Sum) if L::HAS_PAYLOAD => self.absorb_maplet(image),
+            (None, Merge::Sum) => self.absorb_filter(image),
         }
     }
 
@@ -153,9 +171,31 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         })
     }
 
+    /// Takes in what this table lacks of a table of a filter or a maplet.
+    fn unite(&self, image: &dyn Image) -> Absorbed {
+        read(image, |start, words, copies| {
+            // While the items of one word are looked for, the buckets of a later word's are on their way.
+            const AHEAD: usize = 4;
+            for (nth, &word) in words.iter().enumerate() {
+                if let Some(&coming) = words.get(nth + AHEAD) {
+                    let coming = self.layout.entries(Bucket(coming));
+                    coming.for_each(|entry| self.prefetch(self.item_in(start + nth + AHEAD, entry)));
+                }
+                for entry in self.layout.entries(Bucket(word)) {
+                    *copies += u64::from(self.insert_item_if_absent(self.item_in(start + nth, entry))?);
+                }
+            }
+            Ok(())
+        })
+    }
+
     /// Takes in a table whose entries expire: those that are live by both clocks. The other table has the same
     /// resolution, and its clock is not ahead.
-    fn absorb_expiring(&self, clock: &Clock, image: &dyn Image) -> Absorbed {
+    fn absorb_expiring(&self, clock: &Clock, image: &dyn Image, merge: Merge) -> Absorbed {
+        let if_present = match merge {
+            Merge::Sum => IfPresent::Add,
+            Merge::Union => IfPresent::Extend,
+        };
         let Some((moment, tick)) = image.moment_and_tick() else {
             return Absorbed { copies: 0, stopped: None }; // without a tick there are no entries
         };
@@ -168,7 +208,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 let ticks = clock.ring.ticks_until(moment, place);
                 if clock.now().is_some_and(|now| now.saturating_sub(tick) < ticks) {
                     let until = Until::Since { tick, ticks };
-                    match self.add_until(self.layout(), item.with(self.layout, 0), until, IfPresent::Add) {
+                    match self.add_until(self.layout(), item.with(self.layout, 0), until, if_present) {
                         // This table has ended that tick early, so the entry goes like its own.
                         Err(ExpiringInsertError::Evicted { .. }) => {
                             _ = clock.tallies.forgotten.fetch_add(1, Ordering::Relaxed)

@@ -31,7 +31,7 @@ struct State {
 enum Answer {
     Insert(u64, Result<bool, ExpiringInsertError>),
     InsertIfAbsent(u64, Result<bool, ExpiringInsertError>),
-    KeepUntil(u64, Result<bool, ExpiringInsertError>),
+    Renew(u64, Result<bool, ExpiringInsertError>),
     Contains(bool),
     Remove(u64, bool),
     /// Without an end.
@@ -130,19 +130,18 @@ impl Specification for Multiset {
                 ExpiringInsertError::LifetimeTooLong { .. } => refusal_is_due(end, error),
                 _ => !is_in && refusal_is_due(end, error),
             },
-            Answer::KeepUntil(end, Ok(kept)) => match (ticks(end), left.iter().rposition(|&copies| copies > 0)) {
-                (Some(0), _) => !kept,
-                _ if !kept => false,
-                (Some(_), Some(_)) if gone(end) => true,
+            Answer::Renew(end, Ok(is_new)) => match (ticks(end), left.iter().rposition(|&copies| copies > 0)) {
+                (Some(0), _) => !is_new,
+                (Some(_), Some(_)) if gone(end) => !is_new,
                 (Some(ticks), Some(longest)) => {
                     left[longest] -= 1;
                     left[ticks.max(longest)] += 1;
-                    true
+                    !is_new
                 }
-                (Some(_), None) => add(left, end),
+                (Some(_), None) => add(left, end) && is_new,
                 (None, _) => false,
             },
-            Answer::KeepUntil(end, Err(error)) => match error {
+            Answer::Renew(end, Err(error)) => match error {
                 ExpiringInsertError::LifetimeTooLong { .. } => refusal_is_due(end, error),
                 _ => !is_in && refusal_is_due(end, error),
             },
@@ -197,7 +196,7 @@ impl Specification for Multiset {
 enum Ask {
     Insert,
     InsertIfAbsent,
-    KeepUntil,
+    Renew,
     Contains,
     Remove,
     /// End early what is in the way of an entry.
@@ -273,9 +272,9 @@ impl<L: AnyLayout + 'static> World for TableWithClock<L> {
             Insert,
             InsertIfAbsent,
             InsertIfAbsent,
-            KeepUntil,
-            KeepUntil,
-            KeepUntil,
+            Renew,
+            Renew,
+            Renew,
             Remove,
             Remove,
             Contains,
@@ -323,7 +322,7 @@ impl<L: AnyLayout + 'static> World for TableWithClock<L> {
             Ask::InsertIfAbsent => {
                 diary.write(|| asked(Answer::InsertIfAbsent(end, table.insert_if_absent_until(key, end))))
             }
-            Ask::KeepUntil => diary.write(|| asked(Answer::KeepUntil(end, table.keep_until(key, end)))),
+            Ask::Renew => diary.write(|| asked(Answer::Renew(end, table.insert_or_renew_until(key, end)))),
             Ask::Contains if ticks == 0 => diary.write(|| asked(Answer::ExpiresAt(table.expires_at(key)))),
             Ask::Contains => diary.write(|| asked(Answer::Contains(table.contains_live(key)))),
             // Nothing ends by now, so that question would be of no use.
@@ -390,7 +389,7 @@ fn histories_under_random_schedules_are_linearizable() {
 
 without! {
     random_schedules, in at most 40_000 worlds:
-    AddsBeforeSwept, DropWithoutLock from 140, RestartWithoutLocks, SweepSetsNothingAside from 8,
+    AddsBeforeSwept, RenewsTheDead from 200, DropWithoutLock from 980, RestartWithoutLocks, SweepSetsNothingAside from 8,
     SweepWithoutSettling, SweptTooSoon, ForgetsAgain, ForgetWithoutLocks from 10
 }
 

@@ -1,0 +1,88 @@
+//! When an entry is to expire, as callers say it.
+
+use core::time::Duration;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::table::expiring::clock::{Until, ticks_for};
+
+/// When an entry of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is to expire.
+///
+/// What ends in `_until` takes one, or a tick (`u64`) or a time ([`SystemTime`]) in its place. Times and durations need a
+/// filter that was built with a [`lifetime`](crate::ExpiringBuilder::lifetime), so that it knows how long a tick is.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
+///
+/// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
+/// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
+/// let now = SystemTime::now();
+/// let tick = revoked.tick_at(now)?;
+/// revoked.advance_to(tick);
+/// revoked.insert_until("token-1", tick + 5)?;
+/// revoked.insert_until("token-2", now + 5 * minute)?; // the expiry of a token
+/// revoked.insert_until("token-3", Expiry::After(5 * minute))?; // a time to live
+/// revoked.insert_until_batch([("token-4", Expiry::At(now)), ("token-5", Expiry::After(minute))], &mut Vec::new())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Expiry {
+    /// At this tick of the filter's clock.
+    AtTick(u64),
+    /// At this time, or up to one length of a tick later: with the first tick that begins then, if tick 0 begins at 1970.
+    At(SystemTime),
+    /// This long from now, or up to one length of a tick later: the entry's time to live. It is the tick of
+    /// [`tick_after`](crate::ExpiringCuckooFilter::tick_after), by the clock at the moment when the entry is added or
+    /// renewed.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
+    /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
+    /// let absent = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
+    /// absent.advance_to(28_000_000);
+    /// absent.insert_until("no such user", Expiry::After(5 * minute))?;
+    /// absent.advance_to(28_000_005);
+    /// assert!(absent.contains("no such user"), "some part of the first minute may have been over");
+    /// absent.advance_to(28_000_006);
+    /// assert!(!absent.contains("no such user"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    After(Duration),
+}
+
+impl From<u64> for Expiry {
+    fn from(tick: u64) -> Self {
+        Self::AtTick(tick)
+    }
+}
+
+impl From<SystemTime> for Expiry {
+    fn from(time: SystemTime) -> Self {
+        Self::At(time)
+    }
+}
+
+impl Expiry {
+    /// The same in ticks of this length.
+    #[inline(always)]
+    pub(super) fn until(self, resolution: impl FnOnce() -> Option<Duration>) -> Until {
+        match self {
+            Self::AtTick(tick) => Until::Tick(tick),
+            _ => resolution().map_or(Until::Unknown, |resolution| self.in_ticks(resolution)),
+        }
+    }
+
+    fn in_ticks(self, resolution: Duration) -> Until {
+        match self {
+            Self::AtTick(tick) => Until::Tick(tick),
+            Self::After(ttl) => Until::After(ticks_for(ttl, resolution)),
+            Self::At(time) => {
+                // What is before 1970 has passed.
+                let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+                Until::Tick(u64::try_from(since.as_nanos().div_ceil(resolution.as_nanos())).unwrap_or(u64::MAX))
+            }
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! The union of filters, which may be repeated.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use concurrent_cuckoo_filter::{AbsorbError, Encoding, WhenFull};
+use proptest::prelude::*;
+
+use crate::support::{Ends, Filter, LAYOUTS, MAPLET_LAYOUTS, Raw, build, hashes};
+use crate::{Expiring, Growable, Hasher, Maplet, expiring, filter, growable, maplet};
+
+/// A filter as a set: each of its entries is in at most once.
+trait Set {
+    type Entry: Copy;
+
+    fn add(&self, entry: Self::Entry);
+    /// Returns how many entries were added.
+    fn unite(&self, other: &Self) -> u64;
+    fn digest(&self) -> u64;
+}
+
+macro_rules! set {
+    ($Type:ty, |$set:ident, $entry:ident: $Entry:ty| $add:expr) => {
+        impl Set for $Type {
+            type Entry = $Entry;
+
+            fn add(&self, $entry: $Entry) {
+                let $set = self;
+                $add
+            }
+
+            fn unite(&self, other: &Self) -> u64 {
+                self.unite(other).unwrap()
+            }
+
+            fn digest(&self) -> u64 {
+                self.digest().unwrap()
+            }
+        }
+    };
+}
+
+set!(Filter, |set, key: u64| _ = set.insert_if_absent(&Raw(key)).unwrap());
+set!(Growable, |set, key: u64| _ = set.insert_if_absent(&Raw(key)).unwrap());
+set!(Maplet, |set, pair: (u64, u16)| {
+    let (key, value) = (Raw(pair.0), pair.1);
+    if !set.values(&key).contains(value) {
+        set.insert(&key, value).unwrap();
+    }
+});
+set!(Expiring, |set, entry: (u64, u64)| _ = set.insert_or_renew_until(&Raw(entry.0), entry.1).unwrap());
+
+/// Checks the laws of a union, with three filters that hold what these hold. `new` makes an empty one.
+fn obeys_the_laws<S: Set>(new: impl Fn() -> S, entries: [&[S::Entry]; 3]) {
+    let of = |entries: &[&[S::Entry]]| {
+        let set = new();
+        entries.iter().copied().flatten().for_each(|&entry| set.add(entry));
+        set
+    };
+    let union = |sets: &[&S]| {
+        let all = new();
+        sets.iter().for_each(|set| _ = all.unite(set));
+        all
+    };
+    let [a, b, c] = entries.map(|entries| of(&[entries]));
+    let digests = [&a, &b, &c].map(Set::digest);
+    let both = of(&entries[..2]).digest();
+    let all = of(&entries).digest();
+
+    let [ab, bc] = [union(&[&a, &b]), union(&[&b, &c])];
+    assert_eq!((ab.digest(), union(&[&b, &a]).digest()), (both, both), "commutative");
+    assert_eq!((union(&[&ab, &c]).digest(), union(&[&a, &bc]).digest()), (all, all), "associative");
+    let repeated = union(&[&c, &a, &b, &a, &c, &ab]);
+    assert_eq!((repeated.digest(), repeated.unite(&b), repeated.unite(&bc)), (all, 0, 0), "idempotent");
+    assert_eq!(
+        ([&a, &b, &c].map(|set| set.unite(set)), [&a, &b, &c].map(Set::digest)),
+        ([0; 3], digests),
+        "as they were"
+    );
+
+    // Three nodes in a ring, each of which asks only the next one.
+    let nodes = [&a, &b, &c];
+    for nth in 0..6 {
+        nodes[nth % 3].unite(nodes[(nth + 1) % 3]);
+    }
+    assert_eq!(nodes.map(Set::digest), [all; 3]);
+}
+
+/// Some of these numbers, which have much in common with others like them.
+fn some(most: u64) -> impl Strategy<Value = Vec<u64>> {
+    (0..most, 0..=most, 1..4u64).prop_map(|(from, len, step)| (from..from + len).step_by(step as usize).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: if cfg!(debug_assertions) { 8 } else { 24 }, ..ProptestConfig::default() })]
+
+    #[test]
+    fn filters(sets in [some(700), some(700), some(700)]) {
+        let keys: Vec<Raw> = hashes(0, 1400).collect();
+        let sets = sets.map(|set| set.into_iter().map(|nth| keys[nth as usize].0).collect::<Vec<_>>());
+        for (encoding, rate, ..) in LAYOUTS {
+            obeys_the_laws(|| build(2200, encoding, rate), sets.each_ref().map(Vec::as_slice));
+        }
+    }
+
+    /// Of any sizes: the smallest grows for the largest, and the other way round.
+    #[test]
+    fn growable_filters(sets in [some(100), some(900), some(9000)]) {
+        let keys: Vec<Raw> = hashes(0, 18_000).collect();
+        let sets = sets.map(|set| set.into_iter().map(|nth| keys[nth as usize].0).collect::<Vec<_>>());
+        obeys_the_laws(|| growable(100), sets.each_ref().map(Vec::as_slice));
+    }
+
+    #[test]
+    fn maplets(sets in [some(700), some(700), some(700)]) {
+        let keys: Vec<Raw> = hashes(0, 1400).collect();
+        for layout in MAPLET_LAYOUTS {
+            let most = u16::MAX >> (16 - layout.0);
+            // Two values for a key, which may be the same, and some keys with other values in another set.
+            let pairs = |nth: u64| {
+                let key = keys[nth as usize / 2].0;
+                (key, key as u16 >> (nth % 2) & most)
+            };
+            let sets = sets.each_ref().map(|set| set.iter().map(|&nth| pairs(nth)).collect::<Vec<_>>());
+            obeys_the_laws(|| maplet(2200, layout), sets.each_ref().map(Vec::as_slice));
+        }
+    }
+
+    /// The later end counts.
+    #[test]
+    fn entries_that_expire(sets in [some(700), some(700), some(700)], shifts in [0..14u64, 0..14, 0..14]) {
+        let keys: Vec<Raw> = hashes(0, 1400).collect();
+        let mut shifts = shifts.into_iter();
+        let sets = sets.map(|set| {
+            let shift = shifts.next().unwrap();
+            set.into_iter().map(|nth| (keys[nth as usize].0, 1001 + (nth + shift) % 14)).collect::<Vec<_>>()
+        });
+        let new = || {
+            let filter = expiring(2200, 14);
+            filter.advance_to(1000);
+            filter
+        };
+        obeys_the_laws(new, sets.each_ref().map(Vec::as_slice));
+    }
+}
+
+/// Several copies here stay, and of several there one comes.
+#[test]
+fn copies_are_counted_as_is_said() {
+    let [ours, theirs] = [(); 2].map(|()| filter());
+    let [x, y, z] = [1, 2, 3].map(|nth| hashes(nth, 1).next().unwrap());
+    [&x, &x, &y].into_iter().for_each(|key| ours.insert(key).unwrap());
+    [&x, &z, &z, &z].into_iter().for_each(|key| theirs.insert(key).unwrap());
+    assert_eq!(ours.unite(&theirs), Ok(1));
+    assert_eq!([&x, &y, &z].map(|key| ours.count(key)), [2, 1, 1]);
+    assert_eq!(theirs.len(), 4);
+}
+
+/// What does not fit is said, nothing is lost, and with room the union can be repeated.
+#[test]
+fn a_union_that_fails_can_be_repeated() {
+    let [all, first, second] = [(); 3].map(|()| build(1000, Encoding::SemiSorted, 0.001));
+    let quarter = all.slots() / 4;
+    let (ours, theirs): (Vec<_>, Vec<_>) =
+        (hashes(0, 2 * quarter).collect(), hashes(quarter, all.capacity()).collect());
+    ours.iter().for_each(|key| _ = all.insert_if_absent(key).unwrap());
+    theirs.iter().for_each(|key| _ = first.insert_if_absent(key).unwrap());
+    let before = all.len() as u64;
+    let error = all.unite(&first).unwrap_err();
+    let AbsorbError::Full { absorbed, len, .. } = &error else { panic!("{error}") };
+    assert!(*absorbed > 0 && *len as u64 == before + absorbed, "{error}");
+    assert_eq!(all.len(), *len);
+    assert!(error.to_string().contains("more capacity"), "{error}");
+    assert!(ours.iter().all(|key| all.contains(key)));
+    // Room is made, and the call repeated.
+    ours[..quarter].iter().for_each(|key| assert!(all.remove(key)));
+    assert!(all.unite(&first).unwrap() > 0);
+    assert!(theirs.iter().all(|key| all.contains(key)));
+    assert_eq!((all.unite(&first), all.unite(&second)), (Ok(0), Ok(0)));
+}
+
+/// What differs is named as by `absorb`, and nothing changes.
+#[test]
+fn what_is_not_alike_is_refused() {
+    let [small, large] = [100, 1000].map(|capacity| build(capacity, Encoding::SemiSorted, 0.001));
+    assert!(matches!(small.unite(&large), Err(AbsorbError::Layout { .. })));
+    let [behind, ahead] = [1000, 1001].map(|tick| {
+        let filter = expiring(100, 14);
+        filter.advance_to(tick);
+        filter
+    });
+    assert!(matches!(behind.unite(&ahead), Err(AbsorbError::ClockBehind { .. })));
+    assert_eq!(ahead.unite(&behind), Ok(0));
+}
+
+/// A filter that is united with one like it, again and again, does not grow, whatever the order of sizes.
+#[test]
+fn a_growable_filter_grows_for_what_it_lacks_only() {
+    let [small, large] = [(); 2].map(|()| growable(100));
+    hashes(0, 50).for_each(|key| _ = small.insert_if_absent(&key).unwrap());
+    hashes(0, 20_000).for_each(|key| _ = large.insert_if_absent(&key).unwrap());
+    let before = large.capacity();
+    assert_eq!(small.unite(&large), Ok((large.len() - 50) as u64));
+    assert_eq!(small.digest().unwrap(), large.digest().unwrap());
+    let after = small.capacity();
+    for _ in 0..5 {
+        assert_eq!((small.unite(&large), large.unite(&small)), (Ok(0), Ok(0)));
+    }
+    assert_eq!((large.capacity(), small.capacity()), (before, after));
+    // A large table with few keys, so that they come in the order of few buckets.
+    let [few, other] = [(); 2].map(|()| growable(100));
+    few.reserve(100_000).unwrap();
+    hashes(50_000, 8000).for_each(|key| few.insert(&key).unwrap());
+    hashes(70_000, 8000).for_each(|key| other.insert(&key).unwrap());
+    assert!(other.unite(&few).unwrap() > 7900, "some look like others");
+    assert!(hashes(50_000, 8000).all(|key| other.contains(&key)));
+}
+
+/// With `WhenFull::EvictOldest`, what would end first goes, as for any insert.
+#[test]
+fn a_full_filter_evicts_for_a_union() {
+    let [ours, theirs] = [(); 2].map(|()| {
+        let builder = concurrent_cuckoo_filter::ExpiringCuckooFilter::<Raw>::builder().capacity(1000);
+        let builder = builder.lifetime_in_ticks(14).when_full(WhenFull::EvictOldest);
+        let filter = builder.hasher(Hasher::default()).build().unwrap();
+        filter.advance_to(1000);
+        filter
+    });
+    hashes(0, 900).for_each(|key| _ = ours.insert_until(&key, 1001 + key.0 % 3).unwrap());
+    hashes(5000, 900).for_each(|key| _ = theirs.insert_until(&key, 1010).unwrap());
+    assert!(ours.unite(&theirs).unwrap() > 890, "some look like others");
+    assert!(hashes(5000, 900).all(|key| ours.contains(&key)));
+    assert!(ours.stats().expiry.unwrap().evicted_early_by > 0);
+}
+
+/// Threads add the same keys that come by unions, from filters in which others relocate them. In the end each is in once.
+#[test]
+fn each_key_is_in_once_whoever_brings_it() {
+    const ROUNDS: usize = if cfg!(debug_assertions) { 20 } else { 60 };
+    fn race<F: Sync>(
+        filters: [F; 2],
+        keys: &[Raw],
+        unite: impl Fn(&F, &F) + Sync,
+        add: impl Fn(&F, &Raw) -> bool + Sync,
+        disturb: impl Fn(&F) + Sync,
+    ) -> [F; 2] {
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let ([one, other], unite, add, disturb, done) = (&filters, &unite, &add, &disturb, &done);
+            let disturbing = scope.spawn(move || {
+                while !done.load(Ordering::Relaxed) {
+                    disturb(one);
+                    disturb(other);
+                }
+            });
+            let _ends = Ends(done);
+            let adding =
+                [one, other].map(|filter| scope.spawn(move || keys.iter().for_each(|key| _ = add(filter, key))));
+            let uniting = [(one, other), (other, one)]
+                .map(|(into, from)| scope.spawn(move || (0..3).for_each(|_| unite(into, from))));
+            adding.into_iter().chain(uniting).for_each(|thread| thread.join().unwrap());
+            done.store(true, Ordering::Relaxed);
+            disturbing.join().unwrap();
+        });
+        filters
+    }
+    for round in 0..ROUNDS {
+        let keys: Vec<Raw> = hashes(0, 1200).collect();
+        let distinct: HashSet<u64> = keys.iter().map(|key| key.0).collect();
+        assert_eq!(distinct.len(), keys.len());
+        let [ours, theirs] = [(); 2].map(|()| build(3000, Encoding::Plain, 1e-9));
+        let extra = hashes(90_000 + 10 * round, 1).next().unwrap();
+        // Copies of one key fill its buckets, push others to their alternate buckets, and go again.
+        let [ours, theirs] = race(
+            [ours, theirs],
+            &keys,
+            |into, from| _ = into.unite(from).unwrap(),
+            |filter, key| filter.insert_if_absent(key).unwrap(),
+            |filter| {
+                let copies = (0..2).filter(|_| filter.insert(&extra).is_ok()).count();
+                (0..copies).for_each(|_| _ = filter.remove(&extra));
+            },
+        );
+        for filter in [&ours, &theirs] {
+            assert!(keys.iter().all(|key| filter.count(key) == 1), "lost or doubled");
+            keys.iter().for_each(|key| assert!(filter.remove(key)));
+            // A union may have brought back a copy of the other key.
+            assert!(filter.len() <= 3, "{} are left", filter.len());
+        }
+
+        let [ours, theirs] = [100, 3000].map(|_| growable(100));
+        let [ours, theirs] = race(
+            [ours, theirs],
+            &keys,
+            |into, from| _ = into.unite(from).unwrap(),
+            |filter, key| filter.insert_if_absent(key).unwrap(),
+            |filter| filter.shrink_to_fit(),
+        );
+        let expected = growable(100);
+        keys.iter().for_each(|key| _ = expected.insert_if_absent(key).unwrap());
+        assert_eq!([&ours, &theirs].map(|filter| filter.digest().unwrap()), [expected.digest().unwrap(); 2]);
+    }
+}
