@@ -226,9 +226,7 @@ fn lookups(size: Size, bytes: usize, length: Duration) {
     let maplet = Maplet::builder_with_hasher(HASH).capacity((buckets * 4.0 * 0.92) as usize).value_bits(4).build();
     let maplet = maplet.expect("a valid maplet");
     let len = (maplet.slots() as f64 * 0.9) as u64;
-    in_chunks(len, |keys| {
-        maplet.insert_batch(keys.iter().map(|key| (key, *key as u16 & 15))).expect("there is room")
-    });
+    in_chunks(len, |keys| maplet.insert_batch(keys.iter().map(|key| (key, *key as u16 & 15))).expect("there is room"));
     let snapshot = saved(|to| maplet.save(to));
     let maplet = Maplet::load(&snapshot[..], HASH, usize::MAX).expect("its own snapshot");
     rows.extend(compare::<Maplet>(

@@ -90,16 +90,23 @@ fn an_event_that_comes_again_is_remembered_anew() {
     assert!((9000..10_000).all(|number| dedupe.is_duplicate(&numbered(number))));
 }
 
-/// An LRU cache of this size would hold all of these, too. Half as many again come again than there is room for.
+/// 7,000 events come again and again, beside as many new ones. An LRU cache of 10,000 would hold the last 5,000 of each
+/// kind.
 #[test]
-fn if_more_events_are_renewed_than_there_is_room_for_the_oldest_leave() {
-    let dedupe = Dedupe::last(1000, matched(), RATE).unwrap();
-    for number in 0..20_000 {
+fn if_more_events_live_than_there_is_room_for_the_oldest_leave() {
+    const AGAIN: usize = 7000;
+    let dedupe = Dedupe::last(10_000, matched(), 2.3e-5).unwrap();
+    for number in 0..AGAIN {
         dedupe.is_duplicate(&numbered(number));
-        dedupe.is_duplicate(&numbered(number % 1000)); // a thousand events that come again and again
     }
-    assert!(dedupe.is_duplicate(&numbered(19_999)));
-    assert!(dedupe.seen().filter().live_len() <= dedupe.seen().filter().slots());
+    for number in AGAIN..10 * AGAIN {
+        dedupe.is_duplicate(&numbered(number));
+        dedupe.is_duplicate(&numbered(number % AGAIN));
+    }
+    assert!(dedupe.seen().filter().stats().expiry.unwrap().evicted_early_by > 0);
+    for age in 1..=4000 {
+        assert!(dedupe.remembers(&numbered(10 * AGAIN - age)) && dedupe.remembers(&numbered(AGAIN - age)), "{age}");
+    }
 }
 
 #[test]
