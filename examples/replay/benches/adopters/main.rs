@@ -93,10 +93,10 @@ struct Counts {
 }
 
 impl Counts {
-    fn of(case: &Case, new: &NewSubject, quick: bool) -> Self {
+    fn of(case: &Case, new: NewSubject, quick: bool) -> Self {
         let mut keys = Keys::new(0, case.key_bytes);
         keys.seen.reserve(BLOCK);
-        let (subject, empty) = counted(|| new());
+        let (subject, empty) = counted(|| new(case.window));
         let (_, grown) = counted(|| keys.check(&*subject, 0, case.window, 0.0));
         let tried = (2 * case.window).max(if quick { 2_000_000 } else { 20_000_000 });
         let (mut number, mut refused, mut passed) = (case.window.next_multiple_of(BLOCK), 0, Vec::new());
@@ -158,11 +158,11 @@ fn main() {
         );
         println!("| | MB | new keys called old | old keys forgotten: on average | at worst | 1 thread | 2 threads |");
         println!("|---|---|---|---|---|---|---|");
-        let counts: Vec<_> = case.subjects.iter().map(|(_, new)| Counts::of(&case, new, quick)).collect();
+        let counts: Vec<_> = case.subjects.iter().map(|(_, new)| Counts::of(&case, *new, quick)).collect();
         let mut speeds = vec![[Vec::new(), Vec::new()]; counts.len()];
         for round in 0..2 * ROUNDS * usize::from(!has("--counts")) {
             for ((_, new), speeds) in case.subjects.iter().zip(&mut speeds) {
-                speeds[round % 2].push(speed(&case, &*new(), 1 + round % 2) / 1e6);
+                speeds[round % 2].push(speed(&case, &*new(case.window), 1 + round % 2) / 1e6);
             }
         }
         for (((name, _), counts), speeds) in case.subjects.iter().zip(&counts).zip(speeds) {

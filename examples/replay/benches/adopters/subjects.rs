@@ -27,8 +27,11 @@ pub(crate) trait Subject: Sync {
     fn has(&self, key: &[u8]) -> bool;
 }
 
-/// Makes an empty one.
-pub(crate) type NewSubject = Box<dyn Fn() -> Box<dyn Subject> + Sync>;
+/// Makes an empty one for a window.
+pub(crate) type NewSubject = fn(usize) -> Box<dyn Subject>;
+
+/// A name, and what it names.
+type Named = (&'static str, NewSubject);
 
 /// A project's use.
 pub(crate) struct Case {
@@ -37,15 +40,13 @@ pub(crate) struct Case {
     pub(crate) key_bytes: usize,
     /// The share of keys that came before.
     pub(crate) again: f64,
-    pub(crate) subjects: Vec<(&'static str, NewSubject)>,
+    pub(crate) subjects: &'static [Named],
 }
 
 /// The projects, with their windows divided by `part`.
 pub(crate) fn cases(part: usize) -> Vec<Case> {
-    let new = |make: fn(usize) -> Box<dyn Subject>, window: usize| Box::new(move || make(window)) as Box<_>;
-    let case = |name, window: usize, key_bytes, again, subjects: &[(&'static str, fn(usize) -> Box<dyn Subject>)]| {
+    let case = |name, window: usize, key_bytes, again, subjects: &'static [Named]| {
         let window = window / part;
-        let subjects = subjects.iter().map(|&(name, make)| (name, new(make, window))).collect();
         Case { name, window, key_bytes, again, subjects }
     };
     vec![
@@ -112,7 +113,7 @@ pub(crate) fn cases(part: usize) -> Vec<Case> {
     ]
 }
 
-const DEDUPE: &[(&str, fn(usize) -> Box<dyn Subject>)] = &[
+const DEDUPE: &[Named] = &[
     ("adapter at 1e-6", |window| Box::new(Dedupe::last(window, Fields::Match(fields()), 1e-6).expect("valid"))),
     ("LRU cache, in a mutex", |window| {
         Box::new(Mutex::new(lru::LruCache::new(NonZeroUsize::new(window).expect("keys"))))
@@ -380,11 +381,11 @@ impl Atomic {
 
 impl Subject for Atomic {
     fn check_all(&self, keys: &[Vec<u8>], seen: &mut Vec<bool>) {
-        if self.is_saturated() {
-            if let Some(_clearing) = self.clearing.try_lock().filter(|_| self.is_saturated()) {
-                self.words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
-                self.set.store(0, Ordering::Relaxed);
-            }
+        if self.is_saturated()
+            && let Some(_clearing) = self.clearing.try_lock().filter(|_| self.is_saturated())
+        {
+            self.words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+            self.set.store(0, Ordering::Relaxed);
         }
         each(keys, seen, |key| {
             let new_bits = self.places(key).map(|(word, bit)| word.fetch_or(bit, Ordering::Relaxed) & bit == 0);
