@@ -62,8 +62,8 @@ impl<N: Hash + ?Sized> UsedOnce<N> {
         Self::within(seconds, uses, false_positive_rate, WhenFull::Refuse)
     }
 
-    /// [`new`](Self::new) for a lifetime in units of another clock, which is not 0, and a choice of what happens if there
-    /// are more uses. Where the clock is the number of uses so far, the last `lifetime` uses are remembered.
+    /// [`new`](Self::new) for a lifetime in units of another clock, and a choice of what happens if there are more uses.
+    /// Where the clock is the number of uses so far, at least the last `lifetime` uses are remembered.
     ///
     /// # Errors
     /// Those of the filter's builder.

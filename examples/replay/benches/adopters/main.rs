@@ -4,18 +4,18 @@
 //! cargo bench -p replay --bench adopters [-- NAME… | --counts | --quick]
 //! ```
 //!
-//! - A *window* is how many keys the project makes room for. Everything is measured where a window has gone by, so that
-//!   each side must forget as much as comes.
+//! - A *window* is the number of keys that the project makes room for. Everything is measured after the first window,
+//!   so each subject loses as many keys as come.
 //! - **Memory** is what is requested from the allocator, once a window has come.
-//! - **New keys called old**: the share of them. 20 million keys are tried, or two windows.
-//! - **Old keys forgotten**: at 200 moments, a thousand random keys of the last window are looked up. The share that is
-//!   not found, on average and at the worst of these moments.
-//! - **Speed**: keys that are checked and remembered, in millions a second, on one thread and on two. A share of the keys
-//!   came shortly before. What is compared takes turns, and a figure is the median of three. The keys are made meanwhile,
-//!   which takes some 10 ns for each.
+//! - **False positives**: the share of new keys that are called old. 20 million new keys are tried, or two windows.
+//! - **Lost**: at 200 moments, a thousand random keys of the last window are looked up. The share that is not found, on
+//!   average and at the worst of these moments.
+//! - **Speed**: keys that are checked and remembered, in millions per second, on one thread and on two. A share of the
+//!   keys came shortly before. The subjects take turns, and a figure is the median of three rounds. The time includes
+//!   making the keys, some 10 ns each.
 //!
-//! `--counts` leaves out the speed. All but the speed can be measured on a busy machine. `--quick` has a tenth of the
-//! windows, to see that it runs. A NAME leaves out all other projects.
+//! `--counts` leaves out the speed. All but the speed can be measured on a busy machine. `--quick` has a tenth of each
+//! window, to see that it runs. A NAME leaves out the projects whose names do not begin with it.
 
 #[path = "../../../../benches/counting.rs"]
 mod counting;
@@ -87,9 +87,9 @@ impl Keys {
 /// What does not depend on the machine.
 struct Counts {
     bytes: usize,
-    refused: f64,
-    /// The share of old keys that are forgotten, on average and at worst.
-    passed: [f64; 2],
+    false_positives: f64,
+    /// The share of a window, on average and at worst.
+    lost: [f64; 2],
 }
 
 impl Counts {
@@ -99,22 +99,22 @@ impl Counts {
         let (subject, empty) = counted(|| new(case.window));
         let (_, grown) = counted(|| keys.check(&*subject, 0, case.window, 0.0));
         let tried = (2 * case.window).max(if quick { 2_000_000 } else { 20_000_000 });
-        let (mut number, mut refused, mut passed) = (case.window.next_multiple_of(BLOCK), 0, Vec::new());
+        let (mut number, mut false_positives, mut lost) = (case.window.next_multiple_of(BLOCK), 0, Vec::new());
         for _ in 0..MOMENTS {
             // Of different lengths, so that the moments fall into all phases of what is cleared again and again.
             let step = keys.random.random_range(tried / MOMENTS / 2..tried / MOMENTS * 3 / 2).next_multiple_of(BLOCK);
-            refused += keys.check(&*subject, number, number + step, 0.0);
+            false_positives += keys.check(&*subject, number, number + step, 0.0);
             number += step;
             let found = (0..LOOKED_FOR).filter(|_| {
                 let age = keys.random.random_range(1..=case.window);
                 keys.write(0, number - age);
                 subject.has(&keys.block[0])
             });
-            passed.push(1.0 - found.count() as f64 / LOOKED_FOR as f64);
+            lost.push(1.0 - found.count() as f64 / LOOKED_FOR as f64);
         }
-        let refused = refused as f64 / (number - case.window) as f64;
-        let worst = passed.iter().copied().fold(0.0, f64::max);
-        Self { bytes: empty + grown, refused, passed: [passed.iter().sum::<f64>() / MOMENTS as f64, worst] }
+        let false_positives = false_positives as f64 / (number - case.window) as f64;
+        let worst = lost.iter().copied().fold(0.0, f64::max);
+        Self { bytes: empty + grown, false_positives, lost: [lost.iter().sum::<f64>() / MOMENTS as f64, worst] }
     }
 }
 
@@ -156,7 +156,7 @@ fn main() {
             "\n{}: a window of {} keys of {} bytes; {percent} % come again\n",
             case.name, case.window, case.key_bytes
         );
-        println!("| | MB | new keys called old | old keys forgotten: on average | at worst | 1 thread | 2 threads |");
+        println!("| | MB | false positives | lost of the last window: on average | at worst | 1 thread | 2 threads |");
         println!("|---|---|---|---|---|---|---|");
         let counts: Vec<_> = case.subjects.iter().map(|(_, new)| Counts::of(&case, *new, quick)).collect();
         let mut speeds = vec![[Vec::new(), Vec::new()]; counts.len()];
@@ -166,11 +166,11 @@ fn main() {
             }
         }
         for (((name, _), counts), speeds) in case.subjects.iter().zip(&counts).zip(speeds) {
-            let [on_average, at_worst] = counts.passed.map(|share| 100.0 * share);
+            let [on_average, at_worst] = counts.lost.map(|share| 100.0 * share);
             print!(
                 "| {name} | {:.2} | {:.1e} | {on_average:.1} % | {at_worst:.0} % |",
                 counts.bytes as f64 / 1e6,
-                counts.refused
+                counts.false_positives
             );
             for speeds in speeds {
                 if speeds.is_empty() { print!(" – |") } else { print!(" {:.2} |", median(speeds)) }

@@ -347,8 +347,8 @@ impl Subject for Packets {
     }
 }
 
-/// A Bloom filter of atomic words with two hash functions. It is cleared when as many bits are set as give a rate of 0.1 %.
-/// (A thread that finds so many clears them, beside the others.)
+/// A Bloom filter of atomic words with two hash functions. It is cleared when so many bits are set that its rate is
+/// 0.1 %. (The thread that finds so many clears them, beside the others.)
 struct Atomic {
     words: Vec<AtomicU64>,
     hashers: [RandomState; 2],
@@ -407,7 +407,7 @@ fn fields() -> Vec<String> {
     ["timestamp", "host", "message"].map(str::to_owned).into()
 }
 
-/// Calls `use_it` with an event that has this message. Each event has a message of its own, as if it were just received.
+/// Calls `use_it` with an event that has this message, in memory of its own, as if the event were just received.
 fn with_event<R>(message: &[u8], use_it: impl FnOnce(&ObjectMap) -> R) -> R {
     thread_local! {
         static EVENT: RefCell<ObjectMap> =

@@ -1,7 +1,7 @@
 //! agave: a validator drops packets that it has seen, before it verifies their signatures (`perf/src/deduper.rs`).
 //!
-//! Today it has a Bloom filter of atomic words with two hash functions, 76 MiB for shreds. All of it is cleared every five
-//! minutes, or when it is so full that a new packet is taken for an old one with a probability of 0.1 %.
+//! Today it has a Bloom filter of atomic words with two hash functions, 76 MiB for shreds. All of it is cleared every
+//! five minutes, or when its false-positive rate has come to 0.1 %.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

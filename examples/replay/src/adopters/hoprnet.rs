@@ -1,7 +1,7 @@
 //! hoprnet: a mixnet node drops packets whose tag it has seen (`protocols/hopr/src/tbf.rs`).
 //!
-//! Today it has a Bloom filter of ten million tags in a `Mutex`. When that is full, it is cleared, and each packet of the
-//! past passes once more.
+//! Today it has a Bloom filter of ten million tags in a `Mutex`. When that is full, it is cleared, and each packet of
+//! the past passes once more.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +12,7 @@ use crate::UsedOnce;
 /// The tag of a packet.
 pub type PacketTag = [u8; 16];
 
-/// The methods of hoprnet's `TagBloomFilter`. It has `&mut self` for the first, so the decoder locks it for each packet.
+/// The methods of hoprnet's `TagBloomFilter`. The first takes `&mut self` there, so each packet takes a lock.
 pub trait TagFilter {
     /// Returns whether the tag was seen, and remembers it.
     fn check_and_set(&self, tag: &PacketTag) -> bool;

@@ -1,9 +1,9 @@
 //! shadowsocks-rust: a proxy refuses connections whose nonce or salt it has seen
 //! (`crates/shadowsocks/src/security/replay/mod.rs`).
 //!
-//! Today it has two Bloom filters of half a million nonces in a spin lock, of which the older is cleared when the newer is
-//! full. For the ciphers of 2022, whose requests are valid for 30 seconds, it keeps the salts of a minute in an LRU cache,
-//! in another spin lock.
+//! Today it has two Bloom filters of half a million nonces each, in a spin lock. When the newer one is full, the older
+//! one is cleared. For the ciphers of 2022, whose requests are valid for 30 seconds, it keeps the salts of a minute in an
+//! LRU cache, in another spin lock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -19,7 +19,7 @@ fn random(seed: u64) -> SmallRng {
     SmallRng::seed_from_u64(seed)
 }
 
-/// How many keys are called new by no thread, by one, and by more, when four threads bring all of them in the same order.
+/// Four threads bring all keys in the same order: how many keys are called new by no thread, by one, and by more.
 fn race(keys: usize, is_new: impl Fn(usize) -> bool + Sync) -> [usize; 3] {
     let start = Barrier::new(4);
     let bring_all = || {

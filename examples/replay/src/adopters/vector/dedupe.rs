@@ -1,6 +1,6 @@
 //! Vector's transform `dedupe` drops events that have come before (`src/transforms/dedupe`).
 //!
-//! Today it keeps the fields of the last events in an LRU cache: 5,000 by default, and with a greatest age if one is set.
+//! Today it keeps the fields of the last events in an LRU cache: 5,000 by default, with a maximum age if one is set.
 
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,8 +41,8 @@ enum Clock {
 }
 
 impl Dedupe {
-    /// Remembers at least the last events, each until so many new ones have come since it came last. A new event is lost
-    /// with a probability of at most `false_positive_rate`.
+    /// Remembers each event until at least so many new ones have come since it came last. A new event is lost with a
+    /// probability of at most `false_positive_rate`.
     ///
     /// # Errors
     /// Those of the filter's builder.

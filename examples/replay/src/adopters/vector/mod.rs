@@ -1,5 +1,5 @@
-//! Vector: a pipeline of events that drops those that come again ([`dedupe`]), and looks keys up in a table that forgets
-//! them ([`table`]).
+//! Vector: a pipeline of events that drops those that come again ([`dedupe`]), and looks keys up in a table where they
+//! expire ([`table`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

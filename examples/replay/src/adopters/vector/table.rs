@@ -1,8 +1,8 @@
 //! Vector's enrichment table `memory` with a filter: other parts of the pipeline put keys in, and look them up
 //! (`src/enrichment_tables/memory/cuckoo_table.rs`).
 //!
-//! Today it is the crate `cuckoo-clock`: a cuckoo filter with a `Mutex` for each bucket, fingerprints of 8 bits, and a time
-//! to live of 8 bits.
+//! Today it is the crate `cuckoo-clock`: a cuckoo filter with a `Mutex` for each bucket, fingerprints of 8 bits, and
+//! times to live of 8 bits.
 
 use std::io;
 use std::path::Path;
