@@ -62,7 +62,7 @@ impl<N: Hash + ?Sized> UsedOnce<N> {
         Self::within(seconds, uses, false_positive_rate, WhenFull::Refuse)
     }
 
-    /// [`new`](Self::new) for a lifetime in units of another clock, and a choice of what happens if there are more uses.
+    /// [`new`](Self::new) for a lifetime in units of another clock, and a choice of what happens to more uses.
     /// Where the clock is the number of uses so far, at least the last `lifetime` uses are remembered.
     ///
     /// # Errors

@@ -2,8 +2,8 @@
 //! (`crates/shadowsocks/src/security/replay/mod.rs`).
 //!
 //! Today it has two Bloom filters of half a million nonces each, in a spin lock. When the newer one is full, the older
-//! one is cleared. For the ciphers of 2022, whose requests are valid for 30 seconds, it keeps the salts of a minute in an
-//! LRU cache, in another spin lock.
+//! one is cleared. For the ciphers of 2022, whose requests are valid for 30 seconds, it keeps the salts of a minute in
+//! an LRU cache, in another spin lock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
