@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
-use crate::memory::counted;
+use crate::counting::counted;
 use crate::support::clock::own_time;
 use crate::support::keys::{ABSENT, Shuffled, drawn, key};
 use crate::support::report::{Spread, speed};

@@ -36,6 +36,8 @@
 //!   itself. The clock also counts what it waited for, and how long others were on its processor.
 
 mod by_turns;
+#[path = "../counting.rs"]
+mod counting;
 mod dead;
 mod memory;
 mod subjects;

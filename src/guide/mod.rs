@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`choosing_parameters`] | Which type, which capacity, which rate, which hasher? |
 //! | [`migrating`] | What changes in code that uses another filter, a cache or Redis? |
+//! | [`adopters`] | What would change for four projects that refuse what comes twice, and where would it not pay? |
 //! | [`growth`] | How does a growable filter grow and shrink, and what does that cost? |
 //! | [`expiry`] | How do keys expire, and who tells the filter the time? |
 //! | [`in_front_of_a_database`] | In which order do writes go to the database and the filter? Who may remove? How is it rebuilt? |
@@ -22,6 +23,9 @@ pub mod choosing_parameters {}
 
 #[doc = include_str!("migrating.md")]
 pub mod migrating {}
+
+#[doc = include_str!("adopters.md")]
+pub mod adopters {}
 
 #[doc = include_str!("growth.md")]
 pub mod growth {}

@@ -1,8 +1,8 @@
 //! Measures this log and `quinn`'s own: tokens checked and recorded a second, on one thread and on two.
 //!
 //! ```text
-//! cargo bench -p replay
-//! cargo bench -p replay -- 10000000
+//! cargo bench -p replay --bench logs
+//! cargo bench -p replay --bench logs -- 10000000
 //! ```
 //!
 //! The number is the tokens of one lifetime, a million by default. 99.9 % of the tokens are new, and each thousandth is

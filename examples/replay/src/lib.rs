@@ -1,9 +1,12 @@
-//! Tokens, nonces or packets that may be used once, on several threads, and a token log for `quinn`.
+//! Tokens, nonces or packets that may be used once, on several threads, a token log for `quinn`, and adapters for other
+//! projects.
+
+pub mod adopters;
 
 use std::hash::Hash;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use concurrent_cuckoo_filter::{Advance, BuildError, ExpiringCuckooFilter};
+use concurrent_cuckoo_filter::{Advance, BuildError, ExpiringCuckooFilter, ExpiringInsertError, WhenFull};
 use quinn_proto::{TokenLog, TokenReuseError};
 
 /// A lifetime has so many ticks of the filter, at most. Their number needs 4 bits in each entry.
@@ -29,9 +32,9 @@ const TICKS: u64 = 14;
 #[derive(Debug)]
 pub struct UsedOnce<N: ?Sized> {
     used: ExpiringCuckooFilter<N>,
-    /// In seconds.
+    /// In units of the caller's clock, mostly seconds.
     lifetime: u64,
-    /// The seconds of a tick of the filter.
+    /// How many units a tick of the filter has.
     tick: u64,
 }
 
@@ -55,15 +58,31 @@ impl<N: Hash + ?Sized> UsedOnce<N> {
     /// # Errors
     /// Those of the filter's builder.
     pub fn new(lifetime: Duration, uses: usize, false_positive_rate: f64) -> Result<Self, BuildError> {
-        let lifetime = (lifetime.as_secs() + u64::from(lifetime.subsec_nanos() > 0)).max(1);
+        let seconds = lifetime.as_secs() + u64::from(lifetime.subsec_nanos() > 0);
+        Self::within(seconds, uses, false_positive_rate, WhenFull::Refuse)
+    }
+
+    /// [`new`](Self::new) for a lifetime in units of another clock, and a choice of what happens to more uses.
+    /// Where the clock is the number of uses so far, at least the last `lifetime` uses are remembered.
+    ///
+    /// # Errors
+    /// Those of the filter's builder.
+    pub fn within(
+        lifetime: u64,
+        uses: usize,
+        false_positive_rate: f64,
+        when_full: WhenFull,
+    ) -> Result<Self, BuildError> {
+        let lifetime = lifetime.max(1);
         let tick = lifetime.div_ceil(TICKS);
         // A use is kept for the ticks of a lifetime and one more, and its slot is free again after two more.
-        let ticks = lifetime.div_ceil(tick) as usize;
-        let capacity = uses.saturating_mul(ticks + 3).div_ceil(ticks);
+        let ticks = lifetime.div_ceil(tick);
+        let capacity = uses.saturating_mul(ticks as usize + 3).div_ceil(ticks as usize);
         let used = ExpiringCuckooFilter::builder()
             .capacity(capacity)
             .false_positive_rate(false_positive_rate)
-            .lifetime(Duration::from_secs(lifetime), Duration::from_secs(tick))
+            .lifetime_in_ticks(ticks + 1)
+            .when_full(when_full)
             .build()?;
         Ok(Self { used, lifetime, tick })
     }
@@ -80,17 +99,32 @@ impl<N: Hash + ?Sized> UsedOnce<N> {
             return Err(Refused::Expired);
         }
         // The filter may have forgotten uses that were to end between this time and the later one that it has seen.
-        if let Advance::Behind { .. } = self.used.advance_to(now / self.tick) {
+        if let Advance::Behind { .. } = self.advance(now) {
             return Err(Refused::Clock);
         }
+        self.try_use_now(nonce)
+    }
+
+    /// Sets the time for [`try_use_now`](Self::try_use_now). A time before the latest one changes nothing.
+    pub fn advance(&self, now: u64) -> Advance {
+        self.used.advance_to(now / self.tick)
+    }
+
+    /// Uses a nonce that does not say when it was issued: it is remembered for a lifetime from the time that the last
+    /// [`advance`](Self::advance) has set.
+    ///
+    /// # Errors
+    /// As for [`try_use`](Self::try_use).
+    pub fn try_use_now(&self, nonce: &N) -> Result<(), Refused> {
         match self.used.insert_if_absent(nonce) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Refused::Used),
+            Err(ExpiringInsertError::ClockNotSet) => Err(Refused::Clock),
             Err(_) => Err(Refused::Full),
         }
     }
 
-    /// The filter, for its statistics.
+    /// The filter, for its statistics, and for what else one does with uses.
     pub fn filter(&self) -> &ExpiringCuckooFilter<N> {
         &self.used
     }

@@ -1,0 +1,129 @@
+//! Vector's transform `dedupe`. Each case is tried with the fields that are matched, and with those that are ignored.
+
+use std::time::Duration;
+
+use replay::adopters::vector::dedupe::{Dedupe, Fields};
+use replay::adopters::vector::{ObjectMap, Transform, Value};
+
+use crate::RATE;
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+fn event(fields: &[(&str, Value)]) -> ObjectMap {
+    let message = ("message".to_owned(), "hello".into());
+    std::iter::once(message).chain(fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone()))).collect()
+}
+
+/// Which of the events pass, by transforms that match fields and that ignore others.
+fn pass(events: usize, matched: &[&str], ignored: &[&str], all: &[ObjectMap]) -> Vec<bool> {
+    let ignored = [ignored, &["message"]].concat();
+    let answers = [Fields::Match(names(matched)), Fields::Ignore(names(&ignored))].map(|fields| {
+        let mut dedupe = Dedupe::last(events, fields, RATE).unwrap();
+        all.iter().map(|event| dedupe.transform_one(event.clone()).is_some()).collect::<Vec<_>>()
+    });
+    assert_eq!(answers[0], answers[1]);
+    answers[0].clone()
+}
+
+#[test]
+fn only_matched_fields_count() {
+    let events = [("a", "b"), ("a2", "b"), ("a", "b2")]
+        .map(|(matched, other)| event(&[("matched", matched.into()), ("unmatched", other.into())]));
+    assert_eq!(pass(5, &["matched"], &["unmatched"], &events), [true, true, false]);
+}
+
+#[test]
+fn the_name_of_a_field_matters() {
+    let events = ["matched1", "matched2"].map(|name| event(&[(name, "a".into())]));
+    assert_eq!(pass(5, &["matched1", "matched2"], &[], &events), [true, true]);
+}
+
+#[test]
+fn the_order_of_fields_does_not_matter() {
+    let fields = [("matched1", "a".into()), ("matched2", "b".into())];
+    let [first, second] = fields.clone();
+    assert_eq!(
+        pass(5, &["matched1", "matched2"], &["other"], &[event(&fields), event(&[second, first])]),
+        [true, false]
+    );
+}
+
+#[test]
+fn the_oldest_event_leaves() {
+    let [first, second] = ["a", "b"].map(|value| event(&[("matched", value.into())]));
+    assert_eq!(pass(1, &["matched"], &[], &[first.clone(), second, first]), [true, true, true]);
+}
+
+#[test]
+fn values_of_two_kinds_differ_even_within_a_field() {
+    let kinds = [Value::from("123"), Value::Integer(123)];
+    let within = kinds.clone().map(|value| Value::Object(ObjectMap::from([("key".to_owned(), value)])));
+    for values in [kinds, within] {
+        assert_eq!(pass(5, &["matched"], &[], &values.map(|value| event(&[("matched", value)]))), [true, true]);
+    }
+}
+
+#[test]
+fn null_is_not_a_missing_field() {
+    assert_eq!(pass(5, &["matched"], &[], &[event(&[("matched", Value::Null)]), event(&[])]), [true, true]);
+}
+
+fn numbered(number: usize) -> ObjectMap {
+    event(&[("matched", Value::Integer(number as i64))])
+}
+
+fn matched() -> Fields {
+    Fields::Match(names(&["matched"]))
+}
+
+#[test]
+fn an_event_that_comes_again_is_remembered_anew() {
+    let dedupe = Dedupe::last(1000, matched(), RATE).unwrap();
+    let mut new = 0;
+    for number in 0..10_000 {
+        new += usize::from(!dedupe.is_duplicate(&numbered(number)));
+        assert!(number % 900 != 0 || number == 0 || dedupe.is_duplicate(&numbered(0)), "seen 900 events before");
+    }
+    assert!(new > 9990, "{new}");
+    assert!((9000..10_000).all(|number| dedupe.is_duplicate(&numbered(number))));
+}
+
+/// 7,000 events come again and again, beside as many new ones. An LRU cache of 10,000 would hold the last 5,000 of each
+/// kind.
+#[test]
+fn if_more_events_live_than_there_is_room_for_the_oldest_leave() {
+    const AGAIN: usize = 7000;
+    let dedupe = Dedupe::last(10_000, matched(), 2.3e-5).unwrap();
+    for number in 0..AGAIN {
+        dedupe.is_duplicate(&numbered(number));
+    }
+    for number in AGAIN..10 * AGAIN {
+        dedupe.is_duplicate(&numbered(number));
+        dedupe.is_duplicate(&numbered(number % AGAIN));
+    }
+    assert!(dedupe.seen().filter().stats().expiry.unwrap().evicted_early_by > 0);
+    for age in 1..=4000 {
+        assert!(dedupe.remembers(&numbered(10 * AGAIN - age)) && dedupe.remembers(&numbered(AGAIN - age)), "{age}");
+    }
+}
+
+#[test]
+fn a_timed_event_passes_again_after_its_greatest_age() {
+    for refresh in [false, true] {
+        let dedupe = Dedupe::timed(1000, matched(), RATE, Duration::from_secs(5), refresh).unwrap();
+        let is_duplicate = |millis| dedupe.is_duplicate_at(&numbered(1), millis);
+        assert!(!is_duplicate(1000));
+        assert!((1000..6000).step_by(500).all(is_duplicate), "{refresh}");
+        // The age is counted from the event that passed, or from the last one.
+        assert_eq!(is_duplicate(7000), refresh);
+    }
+}
+
+#[test]
+fn a_new_event_is_dropped_as_rarely_as_was_asked_for() {
+    let dedupe = Dedupe::last(10_000, matched(), 2.3e-5).unwrap();
+    let dropped = (0..200_000).filter(|&number| dedupe.is_duplicate(&numbered(number))).count();
+    assert!(dropped < 30, "{dropped}: about 4 are expected");
+}
