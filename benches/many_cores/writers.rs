@@ -185,7 +185,9 @@ impl<F: Changed> Churned<F> {
             },
         );
         let operations = 2 * pairs * threads;
-        assert_eq!(done.iter().sum::<u64>(), operations, "a change failed");
+        // `insert_if_absent` does not add a key that looks like one that is in. So later a removal finds nothing.
+        let failed = operations - done.iter().sum::<u64>();
+        assert!(failed <= operations / 200 + 8, "{failed} of {operations} changes failed ({how:?})");
         for (_, present) in filters.iter_mut().take(threads as usize) {
             *present = present.start + pairs * by..present.end + pairs * by;
         }
@@ -316,8 +318,8 @@ pub(crate) fn measure(bytes: usize, plan: &Plan, folder: &Path) -> Result<(), Bo
         }
     }
     let result = ByThreads {
-        title: "Changes".into(),
-        about: format!("writers, tables of {size}"),
+        title: "Writers".into(),
+        about: format!("tables of {size}"),
         unit: "changes",
         threads: &plan.threads,
         rows,

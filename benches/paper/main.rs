@@ -109,12 +109,15 @@ fn measure(plan: Plan, brief: bool) -> Findings {
     eprintln!("one thread, tables of {}", size(plan.table_bytes));
     let alone = Measured::all(&alone, &plan);
 
-    let shared = systems.iter().filter(|system| !brief && system.is_shown_on_two_threads());
+    let shared = systems.iter().filter(|system| system.is_shown_on_two_threads());
     let shared: Vec<(&System, u64)> = shared.flat_map(|system| [(system, 1), (system, 2)]).collect();
     let shared_plan = Plan { table_bytes: plan.table_bytes / plan.shared_divisor, ..plan };
-    eprintln!("one thread and two, tables of {}", size(shared_plan.table_bytes));
-    let together = Measured::all(&shared, &shared_plan);
-    let together = together.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
+    let mut together = Vec::new();
+    if !brief {
+        eprintln!("one thread and two, tables of {}", size(shared_plan.table_bytes));
+        let measured = Measured::all(&shared, &shared_plan);
+        together.extend(measured.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())));
+    }
 
     let layouts = layouts.into_iter().map(|layout| InTable::of(layout, plan.table_bytes)).collect();
     Findings { plan, layouts, space, loads, alone, shared_bytes: shared_plan.table_bytes, together }

@@ -29,7 +29,7 @@ impl ByThreads<'_> {
     /// The medians, and how many times as fast the most threads are as one: with min and max, and relative to the array.
     pub(crate) fn table(&self) -> String {
         let most = self.threads.last().copied().filter(|&most| most > 1);
-        let mut head: Vec<String> = vec![self.title.clone()];
+        let mut head = vec![String::new()];
         head.extend(self.threads.iter().map(|threads| format!("threads: {threads}")));
         head.extend(most.map(|most| format!("{most} over 1")));
         head.extend(most.and(self.array).map(|_| "relative to the array".into()));
@@ -42,7 +42,7 @@ impl ByThreads<'_> {
             row
         });
         let rows: Vec<Vec<String>> = iter::once(head).chain(rows).collect();
-        format!("### {}: million {} a second\n\n{}", self.about, self.unit, align(&rows, 1))
+        format!("### {}, {}: million {} a second\n\n{}", self.title, self.about, self.unit, align(&rows, 1))
     }
 
     pub(crate) fn chart(&self) -> Chart {
@@ -65,7 +65,7 @@ impl ByThreads<'_> {
 
     /// Prints the table, and writes the chart as `file.csv` and `file.svg` into the folder.
     pub(crate) fn show(&self, folder: &Path, file: &str) -> Result<(), Box<dyn Error>> {
-        println!("{}", self.table());
+        print!("{}", self.table());
         let chart = self.chart();
         fs::create_dir_all(folder)?;
         let file = folder.join(file.replace(' ', "_").to_lowercase());
