@@ -13,9 +13,10 @@
 //! | RapidGrow | 5 % | 80 % | 5 % | 10 % | none |
 //!
 //! All have the same keys and the same hash in a round, and values of no bytes. The filters differ in these:
-//! - `bustle` asserts that every answer is exact. So the filters have slots of 32 bits, two in a bucket. With 2²⁵ keys
-//!   the fixed one gives a wrong answer to one absent key in 10⁹. About one ReadHeavy run in a hundred meets such a key,
-//!   and `bustle` panics. Then the run is repeated with other keys, and the output says how many were.
+//! - `bustle` asserts that every answer is exact. So the filters have slots of 32 bits, two in a bucket, and a
+//!   false-positive rate of some 10⁻⁹, which the output names. A ReadHeavy run looks up 20 million absent keys. If one of
+//!   them is taken for a present key, `bustle` panics. Then the run is repeated with other keys, and the output says how
+//!   many were.
 //! - An insert is `insert_if_absent`, because `bustle` asks whether the key is new. An update is a lookup, because
 //!   there is no value.
 //! - The growable filter begins with the size that `bustle` asks for, as all do. (From an empty table, it would need
@@ -30,7 +31,7 @@ use std::sync::Arc;
 
 use ahash::RandomState;
 use bustle::{Collection, CollectionHandle, Mix, Workload};
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter};
+use concurrent_cuckoo_filter::{Builder, ConcurrentCuckooFilter, GrowableBuilder, GrowableCuckooFilter};
 use support::by_threads::{ByThreads, thread_counts};
 use support::exact::{Dash, Locked, Papaya, SccIndex, SccMap, SharedSet};
 use support::hash::HASH;
@@ -47,14 +48,14 @@ const TRIES: u8 = 3;
 type Fixed = ConcurrentCuckooFilter<u64, RandomState>;
 type Growable = GrowableCuckooFilter<u64, RandomState>;
 
-fn fixed(keys: usize) -> Fixed {
-    builder().capacity(keys).false_positive_rate(1e-9).build().expect("a valid filter")
+fn fixed(keys: usize) -> Builder<u64, RandomState> {
+    builder().capacity(keys).false_positive_rate(1e-9)
 }
 
-/// The rate is that of the largest size, and less by as much as a table is smaller.
-fn growable(keys: usize) -> Growable {
-    let wanted = GrowableCuckooFilter::builder().hasher(HASH).capacity(keys).false_positive_rate(2.42e-7);
-    wanted.max_capacity(keys << 7).build().expect("a valid filter")
+/// This rate, the lowest, is that of the largest size. It is less by as much as a table is smaller.
+fn growable(keys: usize) -> GrowableBuilder<u64, RandomState> {
+    let most = (keys << 7).min(3_300_000_000);
+    GrowableCuckooFilter::builder().hasher(HASH).capacity(keys).max_capacity(most).false_positive_rate(2.42e-7)
 }
 
 macro_rules! filter {
@@ -65,7 +66,7 @@ macro_rules! filter {
             const BYTES: usize = 5;
 
             fn with_capacity(keys: usize) -> Self {
-                $build(keys)
+                $build(keys).build().expect("a valid filter")
             }
 
             #[inline]
@@ -146,7 +147,7 @@ impl Plan {
             match catch_unwind(AssertUnwindSafe(|| workload.run_silently::<Table<S>>())) {
                 Ok(measured) => return (measured.throughput / 1e6, attempt.into()),
                 Err(panic) if attempt + 1 == TRIES || !S::NAME.starts_with("ours") => resume_unwind(panic),
-                Err(_) => eprintln!("{}: a false positive has ended a run, which is repeated with other keys", S::NAME),
+                Err(_) => eprintln!("{}: the run that has panicked is repeated with other keys", S::NAME),
             }
         }
         unreachable!("the last try returns or panics")
@@ -171,6 +172,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         (Papaya::NAME, Plan::run::<Papaya>),
         (Locked::ABOUT, Plan::run::<Locked>),
     ];
+    let keys = 1 << capacity_log2;
+    if !options.test {
+        for (name, plan) in [(Fixed::NAME, fixed(keys).plan()), (Growable::NAME, growable(keys).plan())] {
+            let plan = plan.expect("a valid filter");
+            let (rate, size) = (plan.max_false_positive_rate, plan.memory_usage >> 20);
+            println!("- {name}: {size} MiB, false-positive rate when full {rate:.1e}");
+        }
+        println!();
+    }
     let threads = thread_counts();
     for (workload, (title, ..)) in WORKLOADS.into_iter().enumerate() {
         if options.value("--only").is_some_and(|only| only != title) {
@@ -197,7 +207,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             continue;
         }
         result.show(&options.out("target/conc_map"), title)?;
-        println!("Runs that a false positive of a filter has ended, and that were repeated: {repeated}\n");
+        println!("Runs that were repeated, because a false positive ended them: {repeated}\n");
     }
     Ok(())
 }

@@ -95,14 +95,18 @@ fn bring_to(subject: &mut dyn Bench, load: f64, plan: &Plan) {
 
 /// Inserts and their removal, at least for the time of a turn.
 fn change(subject: &mut dyn Bench, threads: u64, plan: &Plan) -> [Sample; 2] {
-    let half = items(subject, CHANGED_LOAD);
+    let [half, full] = [CHANGED_LOAD, STEADY_LOAD].map(|load| items(subject, load));
     let count = (subject.slots() / 4).min(MOST_CHANGES);
     let [mut inserted, mut removed] = [Sample::default(); 2];
     while inserted.operations == 0 || inserted.time + removed.time < plan.turn {
-        bring_to(subject, CHANGED_LOAD, plan);
-        inserted += subject.insert_to(half + count, threads);
+        // What cannot remove goes on from where it is.
+        if subject.removes() || subject.len() < half || subject.len() + count > full {
+            bring_to(subject, CHANGED_LOAD, plan);
+        }
+        let from = subject.len();
+        inserted += subject.insert_to(from + count, threads);
         if subject.removes() {
-            removed += subject.remove_to(half, threads);
+            removed += subject.remove_to(from, threads);
         }
     }
     [inserted, removed]
