@@ -23,7 +23,6 @@ use std::error::Error;
 use std::fs;
 use std::hash::BuildHasher;
 use std::hint::spin_loop;
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -427,11 +426,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("## Latencies: microseconds\n\n{}", align(&percentiles(&results), 1));
     println!("## Memory and answers\n\n{}", align(&memory(&results), 1));
-    let out = options.value("--out").unwrap_or("target/latency");
-    // Relative to the root of the workspace. Cargo runs a benchmark in the folder of its package.
-    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(out);
+    let files = options.out("target/latency");
     fs::create_dir_all(&files)?;
-    println!("## Figures, in {out}\n");
+    println!("## Figures, in {}\n", files.display());
     for (file, chart) in charts {
         println!("- `{file}.svg`: {}", chart.title);
         fs::write(files.join(file).with_extension("csv"), chart.csv())?;

@@ -1,5 +1,5 @@
-//! What memory allows: how close lookups come to that, one at a time and in batches, and what it allows two
-//! writers.
+//! What memory allows, and how close lookups come to that, one at a time and in batches. (What it allows several writers is
+//! in `many_cores`.)
 //!
 //! `cargo bench --bench limit [-- --quick | --l2 | --large]`. Large tables also on huge pages, in the same run.
 //!
@@ -16,24 +16,6 @@
 //!
 //! Inserts are from empty to 75 % of the slots, and removals from 90 % on. Single and batched slices alternate, so
 //! that both meet the same loads.
-//!
-//! The last table is about *writers*, threads that change one shared table:
-//!
-//! | row | one operation |
-//! |---|---|
-//! | exchange | loads a random word of a table of the same size, and changes it by compare-exchange |
-//! | locked exchange | three compare-exchanges: takes one of 1,024 locks, changes a random word, frees the lock |
-//! | remove and insert | removes the oldest key from our filter, or inserts a new one, alternately; 75 % load |
-//! | remove | removes the oldest key; the inserts in between are not timed |
-//!
-//! The speed of two threads is that of both together. Two writers in a table that fits in the cache do about half
-//! of what one does: a cache line that one core has changed must travel to the other core before that core can
-//! change it. The machine does the same with bare exchanges. So compare *two over one* of our filters with that of
-//! the exchanges in the same run, and not with 2. (In a virtual machine it varies: the host may run the two threads
-//! on two cores, or on two hardware threads of one core. These share their caches, so no line has to travel.)
-//!
-//! The locked exchange is the minimum that a removal must do: take a lock, change a word, free the lock. It hashes
-//! no key, looks into no second bucket and prefetches nothing.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -43,7 +25,6 @@ mod lookups;
 mod memory;
 mod results;
 mod source;
-mod writers;
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -202,6 +183,5 @@ fn main() {
         let (table_bytes, turn) = (options.table_bytes(size), Duration::from_millis(turn));
         let plan = Plan { table_bytes, rounds, turn, test: options.test };
         measure(size, &plan);
-        writers::measure(size, &plan);
     }
 }

@@ -1,7 +1,7 @@
 //! How each system inserts, looks up and removes a key.
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter};
 
 use super::filters::{CountingBloom, DLeft};
 use super::support::hash::HASH;
@@ -12,6 +12,26 @@ use super::timed::{Filter, Shared};
 pub(crate) struct Ours(pub(crate) ConcurrentCuckooFilter<u64, RandomState>);
 
 impl Shared for Ours {
+    #[inline]
+    fn insert(&self, key: u64) -> bool {
+        self.0.insert(&key).is_ok()
+    }
+
+    #[inline]
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+
+    #[inline]
+    fn remove(&self, key: u64) -> bool {
+        self.0.remove(&key)
+    }
+}
+
+/// This crate's, which grows.
+pub(crate) struct Growable(pub(crate) GrowableCuckooFilter<u64, RandomState>);
+
+impl Shared for Growable {
     #[inline]
     fn insert(&self, key: u64) -> bool {
         self.0.insert(&key).is_ok()

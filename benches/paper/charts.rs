@@ -246,6 +246,7 @@ impl Findings {
 fn style_of(name: &str) -> Style {
     let (colour, marker, line) = match name {
         "ours 5x14s" => (0, Marker::Circle, Line::Thick),
+        "ours, growable" => (0, Marker::Square, Line::None),
         "ours 5x12" => (1, Marker::Square, Line::Thick),
         "Bloom" | "Bloom, atomic" => (6, Marker::Circle, Line::Thin),
         "blocked Bloom" => (2, Marker::Triangle, Line::Thin),

@@ -8,7 +8,9 @@
 //!   The other cuckoo filters take 95 % of their slots, and the d-left counting Bloom filter 6 keys to a bucket of
 //!   8. The Bloom filters have 13 bits for each key, as in the paper, and the counting one has four times as many.
 
-use super::adapters::{AtomicBloom, BlockedBloom, Bloom, Exact, Ours, Peer, Quotient};
+use concurrent_cuckoo_filter::GrowableCuckooFilter;
+
+use super::adapters::{AtomicBloom, BlockedBloom, Bloom, Exact, Growable, Ours, Peer, Quotient};
 use super::filters::{CountingBloom, DLeft};
 use super::layout::{Layout, at_capacity};
 use super::support::hash::HASH;
@@ -76,6 +78,15 @@ impl Built {
 pub(crate) fn systems() -> Vec<System> {
     let mut systems: Vec<System> = Layout::all().into_iter().map(ours).collect();
     systems.extend([
+        System {
+            name: "ours, growable".into(),
+            about: "GrowableCuckooFilter, from its smallest size to its largest",
+            part: Part::Table,
+            removes: true,
+            is_shared: true,
+            lines: ["2", "2"],
+            build: Box::new(growable),
+        },
         System {
             name: "Bloom".into(),
             about: "fastbloom, 13 bits a key, 9 hashes",
@@ -211,6 +222,20 @@ fn ours(layout: Layout) -> System {
             Built::shared(Ours(filter), bytes, capacity).with_rate(rate)
         }),
     }
+}
+
+/// A growable filter that takes this many bytes at its largest size, or up to 2 % less.
+fn growable(bytes: usize) -> Built {
+    let builder = || GrowableCuckooFilter::builder().hasher(HASH).capacity(0);
+    let (mut most, mut takes) = (bytes / size_of::<u64>() * 5, usize::MAX);
+    while takes > bytes {
+        most -= most / 64;
+        let plan = builder().max_capacity(most).plan().expect("a valid filter");
+        takes = plan.max_memory_usage.expect("a growable filter has a largest size");
+    }
+    let filter = builder().max_capacity(most).build().expect("a valid filter");
+    let capacity = filter.max_capacity() as u64;
+    Built::shared(Growable(filter), takes, capacity)
 }
 
 fn peer<S: Subject>(about: &'static str, part: Part) -> System {

@@ -219,6 +219,41 @@ impl Findings {
         text
     }
 
+    pub(crate) fn fastfilter(&self) -> Table {
+        let nanoseconds = |mops: f64| format!("{:.1}", 1e3 / mops);
+        let rows = self.alone.iter().map(|measured| {
+            let mut row = vec![measured.name.clone(), nanoseconds(measured.construction)];
+            row.extend(measured.shares.iter().map(|&(_, mops)| nanoseconds(mops)));
+            let bits = measured.bits_per_item();
+            // An exact set has no rate.
+            let optimal = (measured.positives.0 > 0).then(|| space::bound(measured.rate()));
+            let wasted = bits.zip(optimal).map(|(bits, optimal)| bits / optimal - 1.0);
+            row.extend([
+                measured_rate(measured),
+                or_dash(bits, |bits| format!("{bits:.2}")),
+                or_dash(optimal, |bits| format!("{bits:.2}")),
+                or_dash(wasted, |share| format!("{:.1} %", 100.0 * share)),
+                format!("{:.1}", measured.capacity as f64 / 1e6),
+            ]);
+            row
+        });
+        let head = vec![
+            "filter",
+            "ns/add",
+            "ns/find: 0",
+            "25",
+            "50",
+            "75",
+            "100 % hits",
+            "rate",
+            "bits/key",
+            "optimal bits",
+            "wasted",
+            "million keys",
+        ];
+        Table { head, rows: rows.collect() }
+    }
+
     pub(crate) fn two_threads(&self) -> Table {
         let mut rows = Vec::new();
         for (one, two) in &self.together {

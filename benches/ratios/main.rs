@@ -16,10 +16,11 @@
 //! - all this on one thread and on two;
 //! - the memory and the measured false-positive rate, to show which rates are compared.
 //!
-//! `support/subject.rs` describes what is compared, and how each subject is set up. `limit` is no filter. It loads
-//! two words from two random cache lines of a plain vector of the same size, and nothing else. The addresses come
-//! from the same hash of the same keys. That is the best that a filter of two buckets can reach in memory of that
-//! size, without batching its lookups.
+//! `support/subject.rs` describes what is compared, and how each subject is set up. `array` is no filter, but any
+//! shared array: it loads two words from two random cache lines of a vector of the same size, and changes one of them by
+//! compare-exchange for an insert or a removal. The addresses come from the same hash of the same keys. That is the
+//! best that a filter of two buckets can reach in memory of that size, without batching. What two threads gain there is
+//! the machine's, and the last table shows the filters relative to it.
 //!
 //! Each subject's answers are checked: all lookups of present keys, all inserts and all removals must succeed, or
 //! the run ends. There is one exception, for `atomic-cuckoo-filter` 0.3: while one thread relocates items, its
@@ -33,8 +34,8 @@ mod support;
 use std::time::Duration;
 
 use rounds::{Change, Rounds};
+use support::array::SharedArray;
 use support::filled::{Bench, Filled, Sample, Steady};
-use support::limit::Limit;
 use support::options::Options;
 use support::ours::{Default5x14, Ours, Plain4x16};
 use support::peers::{AtomicCuckooFilter, LockedScalable};
@@ -60,7 +61,7 @@ fn subjects(table_bytes: usize) -> Vec<Box<dyn Bench>> {
         Filled::<Ours<Plain4x16>>::boxed(table_bytes),
         Filled::<AtomicCuckooFilter>::boxed(table_bytes),
         Filled::<LockedScalable>::boxed(table_bytes),
-        Filled::<Limit>::boxed(table_bytes),
+        Filled::<SharedArray>::boxed(table_bytes),
     ]
 }
 
@@ -127,15 +128,13 @@ impl Results {
 
     fn measure_changes(&mut self, rounds: Rounds, threads: u64) {
         for (subject, changes) in rounds.run(&mut self.subjects, threads).into_iter().enumerate() {
-            if self.subjects[subject].kind() != Kind::Limit {
-                let series = Change::ALL.into_iter().zip(changes).map(|(change, samples)| Series {
-                    operation: Operation::Change(change),
-                    threads,
-                    subject,
-                    samples,
-                });
-                self.series.extend(series);
-            }
+            let series = Change::ALL.into_iter().zip(changes).map(|(change, samples)| Series {
+                operation: Operation::Change(change),
+                threads,
+                subject,
+                samples,
+            });
+            self.series.extend(series);
         }
     }
 
@@ -143,9 +142,6 @@ impl Results {
         let mut turns = Vec::new();
         for subject in 0..self.subjects.len() {
             for threads in [1, 2] {
-                if what == Steady::Mix && self.subjects[subject].kind() == Kind::Limit {
-                    continue;
-                }
                 let sample = self.subjects[subject].steady(what, plan.first, threads);
                 let count = (plan.turn.as_nanos() as f64 / sample.nanoseconds()) as u64;
                 let operation = Operation::Steady(what);
@@ -172,6 +168,16 @@ impl Results {
     fn ratio(&self, operation: Operation, one: (u64, usize), other: (u64, usize)) -> Option<String> {
         let (one, other) = (self.mops(operation, one.0, one.1)?, self.mops(operation, other.0, other.1)?);
         Some(Spread::of_ratios(&one, &other).show())
+    }
+
+    /// The gain by a second thread, as a multiple of what the array gains by it in the same round.
+    fn relative_to_array(&self, operation: Operation, subject: usize) -> Option<String> {
+        let array = self.subjects.iter().position(|subject| subject.kind() == Kind::Array)?;
+        let gain = |subject| {
+            let (two, one) = (self.mops(operation, 2, subject)?, self.mops(operation, 1, subject)?);
+            Some(two.iter().zip(one).map(|(two, one)| two / one).collect::<Vec<_>>())
+        };
+        Some(Spread::of_ratios(&gain(subject)?, &gain(array)?).show())
     }
 
     fn show(&self) -> String {
@@ -208,13 +214,19 @@ impl Results {
             |&subject| name(subject).into(),
             |operation, &subject| self.ratio(operation, (2, subject), (1, subject)),
         );
+        text += &format!("### {size}: the same, relative to the array\n\n");
+        text += &self.show_table(
+            &all,
+            |&subject| name(subject).into(),
+            |operation, &subject| self.relative_to_array(operation, subject),
+        );
         text
     }
 
     fn show_memory(&self) -> String {
         let head = ["name", "what", "bits", "slots", "MiB", "capacity", "load", "bits/item", "false positives"];
         let mut rows = vec![head.map(String::from).to_vec()];
-        for subject in self.subjects.iter().filter(|subject| subject.kind() != Kind::Limit) {
+        for subject in self.subjects.iter().filter(|subject| subject.kind() != Kind::Array) {
             let (positives, misses) = subject.false_positives();
             rows.push(vec![
                 subject.name().into(),

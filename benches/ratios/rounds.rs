@@ -2,7 +2,6 @@
 
 use super::support::filled::{Bench, Sample};
 use super::support::plan::{Size, items};
-use super::support::subject::Kind;
 
 /// The operations that change the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +36,7 @@ impl Rounds {
     /// round has its share of low and of high loads.
     pub(crate) fn new(size: Size, rounds: usize) -> Self {
         match size {
-            Size::L2 => Self { rounds, cycles: 3 * rounds, slices: 1, floor: 0.0 },
+            Size::L2 | Size::L3 => Self { rounds, cycles: 3 * rounds, slices: 1, floor: 0.0 },
             Size::Large => Self { rounds, cycles: 1, slices: 4 * rounds, floor: 0.85 },
         }
     }
@@ -51,9 +50,7 @@ impl Rounds {
                 for slice in 0..self.slices {
                     let round = self.round(cycle * self.slices + slice);
                     for (bench, result) in benches.iter_mut().zip(&mut results) {
-                        if bench.kind() != Kind::Limit {
-                            result[change as usize][round] += self.slice(bench.as_mut(), change, slice, threads);
-                        }
+                        result[change as usize][round] += self.slice(bench.as_mut(), change, slice, threads);
                     }
                 }
             }

@@ -1,6 +1,7 @@
 //! The options on the command line.
 
 use std::env;
+use std::path::{Path, PathBuf};
 
 use super::plan::Size;
 
@@ -32,6 +33,16 @@ impl Options {
     /// The value of an option such as `--tables=2`.
     pub(crate) fn value(&self, name: &str) -> Option<&str> {
         self.options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    /// The folder for files: `--out`, or a default. It is relative to the root of the workspace, because cargo runs a
+    /// benchmark in the folder of its package; or, if the workspace is not there, to the current folder.
+    pub(crate) fn out(&self, default: &str) -> PathBuf {
+        let out = self.value("--out").unwrap_or(default);
+        match Path::new(env!("CARGO_MANIFEST_DIR")).parent() {
+            Some(root) if root.is_dir() => root.join(out),
+            _ => out.into(),
+        }
     }
 
     /// The sizes that are requested with `--l2` or `--large`; otherwise those that there is time for. A test's tables are

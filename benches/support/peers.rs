@@ -1,8 +1,8 @@
-//! Other crates' cuckoo filters.
+//! Other crates' filters.
 
 use std::hash::{BuildHasher, Hasher};
 
-use ahash::AHasher;
+use ahash::{AHasher, RandomState};
 use parking_lot::RwLock;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -107,6 +107,52 @@ impl Subject for LockedScalable {
     #[inline]
     fn remove(&self, key: u64) -> bool {
         self.0.write().remove(&key)
+    }
+}
+
+/// `fastbloom`'s atomic filter, with 13 bits for each key.
+pub(crate) struct AtomicBloom {
+    filter: fastbloom::AtomicBloomFilter<RandomState>,
+    keys: usize,
+}
+
+impl Subject for AtomicBloom {
+    const NAME: &'static str = "fastbloom";
+    const ABOUT: &'static str = "fastbloom::AtomicBloomFilter";
+    const KIND: Kind = Kind::Peer;
+    const REMOVES: bool = false;
+
+    fn build(table_bytes: usize) -> Self {
+        let keys = table_bytes * 8 / 13;
+        let filter = fastbloom::AtomicBloomFilter::with_num_bits(table_bytes * 8).hasher(HASH).expected_items(keys);
+        Self { filter, keys }
+    }
+
+    fn slots(&self) -> u64 {
+        self.keys as u64
+    }
+
+    fn fingerprint_bits(&self) -> u32 {
+        0
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(self) + self.filter.num_bits() / 8
+    }
+
+    #[inline]
+    fn insert(&self, key: u64) -> bool {
+        self.filter.insert(&key);
+        true
+    }
+
+    #[inline]
+    fn contains(&self, key: u64) -> bool {
+        self.filter.contains(&key)
+    }
+
+    fn remove(&self, _key: u64) -> bool {
+        false
     }
 }
 

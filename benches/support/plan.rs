@@ -7,6 +7,8 @@ use super::filled::Bench;
 pub(crate) enum Size {
     /// Fits in the L2 cache of one core.
     L2,
+    /// Fits in the cache that all cores share.
+    L3,
     /// Fits in no cache. 192 MB is also the size in the paper's evaluation.
     Large,
 }
@@ -15,6 +17,7 @@ impl Size {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::L2 => "L2",
+            Self::L3 => "L3",
             Self::Large => "192MB",
         }
     }
@@ -22,6 +25,7 @@ impl Size {
     pub(crate) fn table_bytes(self) -> usize {
         match self {
             Self::L2 => 512 << 10,
+            Self::L3 => 16 << 20,
             Self::Large => 192 << 20,
         }
     }
@@ -30,9 +34,9 @@ impl Size {
 /// How full the table is for everything that needs a constant load.
 pub(crate) const STEADY_LOAD: f64 = 0.9;
 
-/// The number of items at that load: an even number, so that two threads have equal shares.
+/// The number of items at that load: a number of which up to 64 threads have equal shares, if they are a power of two.
 pub(crate) fn items(bench: &dyn Bench, load: f64) -> u64 {
-    (bench.slots() as f64 * load / 2.0) as u64 * 2
+    (bench.slots() as f64 * load / 64.0) as u64 * 64
 }
 
 /// Brings the filter to that load.

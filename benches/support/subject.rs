@@ -1,5 +1,5 @@
 //! What is compared: one trait. The filters that implement it, each at its best settings, are in `ours.rs` and
-//! `peers.rs`. The limit of the memory is in `limit.rs`.
+//! `peers.rs`, exact sets in `exact.rs`. What any shared array does is in `array.rs`.
 //!
 //! # What is the same for all
 //! - The hash: `ahash`, seeded with the same constants. This crate gets a `RandomState` that holds them, as its
@@ -27,8 +27,8 @@ pub(crate) enum Kind {
     Ours,
     /// Another crate's.
     Peer,
-    /// No filter: it answers lookups, always with "present", and takes no keys.
-    Limit,
+    /// No filter: it answers lookups always with "present", and remembers no keys.
+    Array,
 }
 
 /// A filter at one setting, shared by threads.
@@ -37,6 +37,8 @@ pub(crate) trait Subject: Sync + Sized + 'static {
     const NAME: &'static str;
     const ABOUT: &'static str;
     const KIND: Kind;
+    /// Whether keys can be removed.
+    const REMOVES: bool = true;
 
     /// A filter whose table takes this many bytes or, if the crate uses powers of two, the nearest smaller number.
     fn build(table_bytes: usize) -> Self;

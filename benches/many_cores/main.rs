@@ -1,0 +1,216 @@
+//! What each further thread gains, on as many cores as there are.
+//!
+//! `cargo bench --bench many_cores [-- --quick | --l2 | --large | --only=sets | --only=writers | --out=DIR]`
+//!
+//! `ci/many-cores` makes a folder of it that runs without cargo. Threads are 1, 2, 4 and so on, as many as the machine has
+//! cores. The tables have 512 KiB (L2), 16 MiB (L3) and 192 MiB.
+//!
+//! # `sets`: this crate's filter beside other sets that threads share
+//! - lookups, half of them of present keys; the mixes 90/5/5 and 98/1/1 (lookups, inserts, removals; the second is that of
+//!   conc-map-bench's read-heavy workload). All at 90 % load;
+//! - inserts from half full on, of a quarter of the slots but a million keys at most, and their removal.
+//!
+//! *Any shared array* is no set. For each operation it loads two random words of an array of as many bytes, and changes
+//! one of them by compare-exchange if the operation is a change. What it gains by further threads is the machine's: a line
+//! that one core has changed must travel to the core that needs it next. So the last column relates the gain of each
+//! subject to that of the array, round by round. (In a virtual machine both vary: the host may run two threads on two
+//! cores, or on the two hardware threads of one, which share their caches.)
+//!
+//! The subjects have turns, as in `ratios`, and tables and charts show medians. The answers are checked, as in `ratios`: the
+//! races of other crates' filters are reported, but do not end the run. `fastbloom` cannot remove, and the exact sets
+//! hold fewer keys in as many bytes.
+//!
+//! # `writers`: what could keep this crate's filters from scaling
+//! See `writers.rs`. Its tables have 64 KiB, too.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod writers;
+
+use std::error::Error;
+use std::path::Path;
+use std::time::Duration;
+
+use support::array::SharedArray;
+use support::by_threads::{ByThreads, thread_counts};
+use support::exact::{Exact, Locked, Papaya, SccIndex};
+use support::filled::{Bench, Filled, Sample, Steady};
+use support::options::Options;
+use support::ours::{Default5x14, Ours, Plain4x16};
+use support::peers::{AtomicBloom, AtomicCuckooFilter};
+use support::plan::{STEADY_LOAD, Size, items};
+
+/// How much is measured.
+struct Plan {
+    table_bytes: usize,
+    rounds: usize,
+    /// The length of one subject's turn.
+    turn: Duration,
+    /// The number of operations of a first try, which shows how many fit in a turn.
+    first: u64,
+    threads: Vec<u64>,
+    test: bool,
+}
+
+/// The array comes first: the others are shown relative to it.
+fn subjects(table_bytes: usize) -> [Box<dyn Bench>; 8] {
+    [
+        Filled::<SharedArray>::boxed(table_bytes),
+        Filled::<Ours<Default5x14>>::boxed(table_bytes),
+        Filled::<Ours<Plain4x16>>::boxed(table_bytes),
+        Filled::<AtomicCuckooFilter>::boxed(table_bytes),
+        Filled::<AtomicBloom>::boxed(table_bytes),
+        Filled::<Exact<Papaya>>::boxed(table_bytes),
+        Filled::<Exact<SccIndex>>::boxed(table_bytes),
+        Filled::<Exact<Locked>>::boxed(table_bytes),
+    ]
+}
+
+/// What is measured, in the order of [`Speeds`].
+const WORK: [&str; 5] = ["Inserts", "Removals", "Lookups", "Mix 90/5/5", "Mix 98/1/1"];
+const STEADY: [Steady; 3] = [Steady::Half, Steady::Mix, Steady::ReadHeavy];
+
+/// The load from which inserts are timed, and to which removals are.
+const CHANGED_LOAD: f64 = 0.5;
+/// The most inserts of one turn.
+const MOST_CHANGES: u64 = 1_000_000;
+
+/// For each work and each number of threads, the speeds of all rounds.
+type Speeds = [Vec<Vec<f64>>; WORK.len()];
+
+fn bring_to(subject: &mut dyn Bench, load: f64, plan: &Plan) {
+    let len = items(subject, load);
+    if subject.len() > len && !subject.removes() {
+        subject.renew();
+    }
+    // By all threads, because it takes most of the time.
+    let most = *plan.threads.last().expect("a number of threads");
+    if subject.len() > len {
+        subject.remove_to(len, most);
+    } else {
+        subject.insert_to(len, most);
+    }
+}
+
+/// Inserts and their removal, at least for the time of a turn.
+fn change(subject: &mut dyn Bench, threads: u64, plan: &Plan) -> [Sample; 2] {
+    let [half, full] = [CHANGED_LOAD, STEADY_LOAD].map(|load| items(subject, load));
+    let count = (subject.slots() / 4).min(MOST_CHANGES);
+    let [mut inserted, mut removed] = [Sample::default(); 2];
+    while inserted.operations == 0 || inserted.time + removed.time < plan.turn {
+        // What cannot remove goes on from where it is.
+        if subject.removes() || subject.len() < half || subject.len() + count > full {
+            bring_to(subject, CHANGED_LOAD, plan);
+        }
+        let from = subject.len();
+        inserted += subject.insert_to(from + count, threads);
+        if subject.removes() {
+            removed += subject.remove_to(from, threads);
+        }
+    }
+    [inserted, removed]
+}
+
+/// All subjects in all rounds.
+fn measure(subjects: &mut [Box<dyn Bench>], plan: &Plan) -> Vec<Speeds> {
+    let none = || WORK.map(|_| vec![Vec::new(); plan.threads.len()]);
+    let mut all: Vec<Speeds> = subjects.iter().map(|_| none()).collect();
+    for round in 0..plan.rounds {
+        eprintln!("inserts and removals, round {} of {}", round + 1, plan.rounds);
+        for (subject, speeds) in subjects.iter_mut().zip(&mut all) {
+            for (nth, &threads) in plan.threads.iter().enumerate() {
+                let samples = change(subject.as_mut(), threads, plan);
+                for (speeds, sample) in speeds.iter_mut().zip(samples).filter(|(_, sample)| sample.operations > 0) {
+                    speeds[nth].push(sample.mops());
+                }
+            }
+        }
+    }
+    subjects.iter_mut().for_each(|subject| bring_to(subject.as_mut(), STEADY_LOAD, plan));
+    let mut counts = vec![vec![[plan.first; STEADY.len()]; plan.threads.len()]; subjects.len()];
+    // The first round shows how many operations fit in a turn.
+    for round in 0..=plan.rounds {
+        eprintln!("lookups and mixes, round {round} of {}", plan.rounds);
+        for ((subject, speeds), counts) in subjects.iter_mut().zip(&mut all).zip(&mut counts) {
+            for (nth, (&threads, counts)) in plan.threads.iter().zip(counts).enumerate() {
+                for ((what, count), speeds) in STEADY.into_iter().zip(counts).zip(&mut speeds[2..]) {
+                    if what.changes() && !subject.removes() {
+                        continue;
+                    }
+                    let sample = subject.steady(what, *count, threads);
+                    if round == 0 {
+                        *count = ((plan.turn.as_nanos() as f64 / sample.nanoseconds()) as u64).max(plan.first);
+                    } else {
+                        speeds[nth].push(sample.mops());
+                    }
+                }
+            }
+        }
+    }
+    all
+}
+
+fn sets(size: Size, plan: &Plan, folder: &Path) -> Result<(), Box<dyn Error>> {
+    eprintln!("{}: sets", size.name());
+    let mut subjects = subjects(plan.table_bytes);
+    let speeds = measure(&mut subjects, plan);
+    for (nth, title) in WORK.into_iter().enumerate() {
+        let rows = subjects.iter().zip(&speeds).filter(|(_, speeds)| !speeds[nth][0].is_empty());
+        let result = ByThreads {
+            title: title.into(),
+            about: format!("tables of {} KiB or less", plan.table_bytes >> 10),
+            unit: "operations",
+            threads: &plan.threads,
+            rows: rows.map(|(subject, speeds)| (subject.about().to_owned(), speeds[nth].clone())).collect(),
+            array: Some(0),
+        };
+        // The figures of a test mean nothing, but drawing them must succeed.
+        if plan.test {
+            result.chart().svg()?;
+        } else {
+            result.show(folder, &format!("{}_{}", size.name(), title.replace('/', "_")))?;
+        }
+    }
+    for subject in &subjects {
+        if let (failed @ 1.., changes) = subject.failed_changes() {
+            println!("{}: {failed} of {changes} inserts and removals failed in the mixes.\n", subject.about());
+        }
+    }
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let Some(options) = Options::parse() else { return Ok(()) };
+    let (rounds, turn, first) = match (options.test, options.quick) {
+        (true, _) => (1, 0, 100),
+        (false, true) => (3, 20, 10_000),
+        (false, false) => (5, 60, 100_000),
+    };
+    let wanted = |part| options.value("--only").is_none_or(|only| only == part);
+    let folder = options.out("target/many-cores");
+    let sizes = options.sizes().flat_map(|size| match size {
+        Size::L2 => [Size::L2, Size::L3].to_vec(),
+        other => vec![other],
+    });
+    for size in sizes {
+        let plan = Plan {
+            table_bytes: options.table_bytes(size),
+            rounds,
+            turn: Duration::from_millis(turn),
+            first,
+            threads: thread_counts(),
+            test: options.test,
+        };
+        if wanted("sets") {
+            sets(size, &plan, &folder)?;
+        }
+        if wanted("writers") {
+            let tiny = (size == Size::L2).then_some(64 << 10);
+            for bytes in tiny.into_iter().chain([plan.table_bytes]) {
+                writers::measure(bytes, &plan, &folder)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! Speeds by the number of threads, as a table, a chart, and a CSV file.
+
+use std::error::Error;
+use std::fs;
+use std::iter;
+use std::path::Path;
+use std::thread::available_parallelism;
+
+use plot::{Axis, Chart, Series, Style};
+
+use super::report::{Spread, align, median};
+
+/// How fast some subjects are on several numbers of threads.
+pub(crate) struct ByThreads<'a> {
+    /// What is measured.
+    pub(crate) title: String,
+    /// Of what.
+    pub(crate) about: String,
+    /// What there are millions of in a second.
+    pub(crate) unit: &'a str,
+    pub(crate) threads: &'a [u64],
+    /// For each subject and each number of threads, what all threads together did in each round: millions a second.
+    pub(crate) rows: Vec<(String, Vec<Vec<f64>>)>,
+    /// The subject that shows what the machine allows, if there is one.
+    pub(crate) array: Option<usize>,
+}
+
+impl ByThreads<'_> {
+    /// The medians, and how many times as fast the most threads are as one: with min and max, and relative to the array.
+    pub(crate) fn table(&self) -> String {
+        let most = self.threads.last().copied().filter(|&most| most > 1);
+        let mut head = vec![String::new()];
+        head.extend(self.threads.iter().map(|threads| format!("threads: {threads}")));
+        head.extend(most.map(|most| format!("{most} over 1")));
+        head.extend(most.and(self.array).map(|_| "relative to the array".into()));
+        let rows = self.rows.iter().map(|(name, speeds)| {
+            let medians = speeds.iter().map(|speeds| format!("{:.1}", median(speeds.iter().copied())));
+            let mut row: Vec<String> = iter::once(name.clone()).chain(medians).collect();
+            row.extend(most.map(|_| Spread::of(gains(speeds)).show()));
+            let array = most.and(self.array).map(|array| &self.rows[array].1);
+            row.extend(array.map(|array| Spread::of_ratios(&gains(speeds), &gains(array)).show()));
+            row
+        });
+        let rows: Vec<Vec<String>> = iter::once(head).chain(rows).collect();
+        format!("### {}, {}: million {} a second\n\n{}", self.title, self.about, self.unit, align(&rows, 1))
+    }
+
+    pub(crate) fn chart(&self) -> Chart {
+        let series = self.rows.iter().enumerate().map(|(number, (name, speeds))| Series {
+            name: name.clone(),
+            points: iter::zip(self.threads, speeds)
+                .map(|(&threads, speeds)| (threads as f64, median(speeds.iter().copied())))
+                .collect(),
+            style: Style::nth(number),
+        });
+        let cores = available_parallelism().map_or(0, usize::from);
+        Chart {
+            title: format!("{}, all threads together", self.title),
+            subtitle: format!("{}; a machine with {cores} cores", self.about),
+            x: Axis::linear("threads"),
+            y: Axis::linear(&format!("million {} a second", self.unit)),
+            series: series.collect(),
+        }
+    }
+
+    /// Prints the table, and writes the chart as `file.csv` and `file.svg` into the folder.
+    pub(crate) fn show(&self, folder: &Path, file: &str) -> Result<(), Box<dyn Error>> {
+        print!("{}", self.table());
+        let chart = self.chart();
+        fs::create_dir_all(folder)?;
+        let file = folder.join(file.replace(' ', "_").to_lowercase());
+        fs::write(file.with_extension("csv"), chart.csv())?;
+        Ok(fs::write(file.with_extension("svg"), chart.svg()?)?)
+    }
+}
+
+/// How many times as fast the most threads are as one, in each round.
+fn gains(speeds: &[Vec<f64>]) -> Vec<f64> {
+    let [one, most] = [speeds.first(), speeds.last()].map(|speeds| speeds.expect("a number of threads"));
+    iter::zip(most, one).map(|(most, one)| most / one).collect()
+}
+
+/// 1, 2, 4 and so on: up to the number of cores, but at least 2 and at most 64.
+pub(crate) fn thread_counts() -> Vec<u64> {
+    let cores = available_parallelism().map_or(1, usize::from).clamp(2, 64) as u64;
+    iter::successors(Some(1), |threads| Some(2 * threads)).take_while(|&threads| threads <= cores).collect()
+}
