@@ -9,7 +9,8 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use concurrent_cuckoo_filter::{
-    BuildError, ExpiringCuckooFilter, ExpiringInsertError, LoadPathError, StableHashBuilder, TickError, WhenFull,
+    BuildError, ExpiringCuckooFilter, ExpiringInsertError, Expiry, LoadPathError, StableHashBuilder, TickError,
+    WhenFull,
 };
 
 use crate::adopters::vector::{Condition, Error, ObjectMap, Table, Value};
@@ -109,7 +110,7 @@ impl MemoryTable {
     /// # Errors
     /// A time to live that is longer than that of the table, or no room.
     pub fn put(&self, key: &str, ttl: Duration) -> Result<(), ExpiringInsertError> {
-        self.keys.insert_or_renew_with_ttl(key, ttl)
+        self.keys.insert_or_renew_until(key, Expiry::After(ttl)).map(drop)
     }
 
     /// For figures, and lookups by other means.
