@@ -5,6 +5,7 @@ use plot::{Axis, Chart, Line, Marker, Scale, Series, Style};
 use super::findings::Findings;
 use super::measure::Measured;
 use super::space::{self, Loads};
+use super::support::ours::builder;
 use super::systems::Part;
 use super::text::{short_percent, size};
 
@@ -13,7 +14,7 @@ impl Findings {
     pub(crate) fn charts(&self) -> Vec<(&'static str, &'static str, Chart)> {
         let mut charts = vec![
             ("figure2", "How full a table gets before it first refuses a key, by layout and size.", self.figure2()),
-            ("figure3", "Bits a key that a rate costs: ours is a staircase, as a bucket is a word.", self.figure3()),
+            ("figure3", "Bits a key that a rate costs: between two steps, ours takes the coarser layout with fewer slots taken.", self.figure3()),
             (
                 "figure4",
                 "Rate against bits a key, measured, with the bound below which no filter gets.",
@@ -120,8 +121,9 @@ impl Findings {
     fn figure3(&self) -> Chart {
         let rates: Vec<f64> = (0..=2000).map(|step| 10f64.powf(-6.0 + f64::from(step) * 0.0025)).collect();
         let ours = |asked: f64| {
-            let met = self.layouts.iter().filter(|ours| ours.layout.rate <= asked);
-            met.map(|ours| ours.bits).fold(f64::INFINITY, f64::min)
+            let plan = builder().capacity(self.plan.table_bytes / 2).false_positive_rate(asked).plan();
+            let plan = plan.expect("the rate is not too low");
+            plan.memory_usage as f64 * 8.0 / plan.capacity as f64
         };
         let line = |name: &str, style: Style, bits: &dyn Fn(f64) -> f64| {
             let points: Vec<_> = rates.iter().map(|&rate| (rate, bits(rate))).collect();
@@ -148,7 +150,8 @@ impl Findings {
                 line("paper's, 4 slots", plain(1, Line::Thin), &papers(4.0, 0.95)),
                 line("paper's, 8 slots", plain(5, Line::Thin), &papers(8.0, 0.98)),
                 line("Bloom, space-optimised", plain(6, Line::Thin), &space::bloom),
-                line("information-theoretic bound", plain(7, Line::Thin), &space::bound),
+                line("minimum with removals", plain(7, Line::Thick), &space::bound_with_removals),
+                line("minimum without", plain(7, Line::Thin), &space::bound),
             ],
         }
     }

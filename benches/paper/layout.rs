@@ -20,14 +20,17 @@ impl Layout {
     pub(crate) fn all() -> Vec<Self> {
         let mut layouts = Vec::new();
         for encoding in [Encoding::Plain, Encoding::SemiSorted] {
-            // Each layout is the cheapest for its own rate. The next rate to ask for is one that this layout cannot
-            // meet.
-            let mut wanted = 0.5;
-            while let Ok(filter) = Self::builder(encoding, wanted).capacity(1000).build() {
-                let (slots, bits, rate) =
-                    (filter.slots_per_bucket(), filter.fingerprint_bits(), filter.max_false_positive_rate());
-                layouts.push(Self { encoding, slots, bits, rate });
-                wanted = rate * 0.999;
+            // Each layout is chosen for rates that it meets with every slot taken, and some for lower ones.
+            let rates = (0..).map(|step| 0.5 * 0.98f64.powi(step));
+            let plans = rates.map_while(|rate| Some((rate, Self::builder(encoding, rate).capacity(1 << 22).plan().ok()?)));
+            for (wanted, plan) in plans {
+                let (slots, bits) = (plan.layout.slots_per_bucket, plan.layout.fingerprint_bits);
+                let load = plan.capacity as f64 / plan.slots() as f64;
+                let rate = -f64::exp_m1(f64::ln_1p(-plan.max_false_positive_rate) / load);
+                let is_new = !layouts.iter().any(|it: &Self| (it.encoding, it.slots, it.bits) == (encoding, slots, bits));
+                if is_new && rate <= wanted {
+                    layouts.push(Self { encoding, slots, bits, rate: rate * 1.000_001 });
+                }
             }
         }
         layouts.sort_by(|one, other| other.rate.total_cmp(&one.rate));
@@ -62,9 +65,5 @@ pub(crate) fn load_at_capacity(filter: &ConcurrentCuckooFilter<u64, RandomState>
 
 /// Bits for each key, and the computed rate, in a filter at capacity.
 pub(crate) fn at_capacity(filter: &ConcurrentCuckooFilter<u64, RandomState>) -> (f64, f64) {
-    let load = load_at_capacity(filter);
-    // A rate is the probability that one of the taken slots holds an equal fingerprint, each independent of the
-    // others.
-    let rate = -f64::exp_m1(load * f64::ln_1p(-filter.max_false_positive_rate()));
-    (filter.memory_usage() as f64 * 8.0 / filter.capacity() as f64, rate)
+    (filter.memory_usage() as f64 * 8.0 / filter.capacity() as f64, filter.max_false_positive_rate())
 }

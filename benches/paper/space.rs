@@ -10,6 +10,11 @@ pub(crate) fn bound(rate: f64) -> f64 {
     -rate.log2()
 }
 
+/// The same for filters from which keys can be removed, at low rates (*Fingerprint Filters Are Optimal*).
+pub(crate) fn bound_with_removals(rate: f64) -> f64 {
+    bound(rate) + std::f64::consts::LOG2_E
+}
+
 /// A Bloom filter with the best number of hashes for the rate.
 pub(crate) fn bloom(rate: f64) -> f64 {
     std::f64::consts::LOG2_E * bound(rate)
