@@ -332,9 +332,9 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// this for what is seen again and again and lives on each time: sessions, leases, blocked addresses, and nonces that
     /// were refused.
     ///
-    /// It is one step, under one lock: of many threads that race to add one absent key, exactly one gets `true`. The entry
-    /// is added or renewed at the moment of the answer. If the clock moves on during the call, and the entry dies while
-    /// it is renewed, then the answer is `true`, since the key was absent at the tick at which it died.
+    /// It is one step, under one lock: of many threads that race to add one absent key, exactly one gets `true`. If the
+    /// clock moves on during the call, so that the entry expires while it is renewed, the answer is `true`: when that tick
+    /// began, the key was absent.
     ///
     /// **Don't [`remove`](Self::remove) from a filter in which entries are kept in this way.** A look-alike of this
     /// key shares the one entry with it, so removing either key removes both.
