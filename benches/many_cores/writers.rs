@@ -43,6 +43,8 @@ type Growable = GrowableCuckooFilter<u64, RandomState>;
 const BATCH: u64 = 1024;
 /// The most keys that an empty filter is filled with.
 const MOST_FILLED: u64 = 2_000_000;
+/// The most keys that a growable filter is made for.
+const MOST_GROWN: u64 = 30_000_000;
 /// As many locks as our tables have.
 const LOCKS: usize = 1024;
 
@@ -103,7 +105,10 @@ trait Changed: Sync {
     fn of_keys(keys: u64) -> Self;
     /// Removes and inserts every `by`th key, from these numbers on. Returns how many changes succeeded.
     fn churn(&self, how: How, oldest: u64, newest: u64, by: u64, pairs: u64) -> u64;
+    /// Inserts every `by`th key of these.
     fn fill(&self, numbers: Range<u64>, by: u64) -> u64;
+    /// Inserts all of these, in batches.
+    fn load(&self, numbers: Range<u64>);
 }
 
 macro_rules! changed {
@@ -148,6 +153,13 @@ macro_rules! changed {
             fn fill(&self, numbers: Range<u64>, by: u64) -> u64 {
                 numbers.step_by(by as usize).map(|number| u64::from(self.insert(&key(number)).is_ok())).sum()
             }
+
+            fn load(&self, numbers: Range<u64>) {
+                for start in numbers.clone().step_by(BATCH as usize) {
+                    let keys: Vec<u64> = (start..numbers.end.min(start + BATCH)).map(key).collect();
+                    self.insert_batch(&keys).expect("room");
+                }
+            }
         }
     };
 }
@@ -160,9 +172,9 @@ struct Churned<F>(Vec<(F, Range<u64>)>);
 impl<F: Changed> Churned<F> {
     /// Each with so many keys.
     fn new(filters: impl IntoIterator<Item = F>, keys: u64, threads: u64) -> Self {
+        let part = |thread: u64| keys * thread / threads;
         let fill = |filter: &F| {
-            let (_, done) = on_new_threads(threads, |thread| filter.fill(thread..keys, threads));
-            assert_eq!(done.iter().sum::<u64>(), keys, "room");
+            on_new_threads(threads, |thread| filter.load(part(thread)..part(thread + 1)));
         };
         Self(filters.into_iter().inspect(fill).map(|filter| (filter, 0..keys)).collect())
     }
@@ -262,14 +274,15 @@ impl Tables {
         let filter = of_size(bytes, 5, |keys| builder().capacity(keys).build().expect("a valid filter"));
         let made_for = filter.capacity() as u64;
         let keys = made_for * 4 / 5;
+        let grows_to = (made_for / 2).min(MOST_GROWN);
         let own = (0..threads).map(|_| Fixed::of_keys(made_for / threads));
         Self {
             array: Array::new(bytes),
             shared: Churned::new([filter], keys, threads),
             own: Churned::new(own, keys / threads, threads),
-            // About as many bytes: here a key takes up to twice as many bits as in a fixed filter.
-            growable: Churned::new([Growable::of_keys(made_for / 2)], keys / 2, threads),
-            grown: Churned::new([Growable::of_keys(0)], keys / 2, threads),
+            // About as many bytes, or far more than are in a cache: here a key takes up to twice as many bits.
+            growable: Churned::new([Growable::of_keys(grows_to)], grows_to * 4 / 5, threads),
+            grown: Churned::new([Growable::of_keys(0)], grows_to * 4 / 5, threads),
             filled: keys.min(MOST_FILLED),
         }
     }
