@@ -14,7 +14,11 @@ impl Findings {
     pub(crate) fn charts(&self) -> Vec<(&'static str, &'static str, Chart)> {
         let mut charts = vec![
             ("figure2", "How full a table gets before it first refuses a key, by layout and size.", self.figure2()),
-            ("figure3", "Bits a key that a rate costs: between two steps, ours takes the coarser layout with fewer slots taken.", self.figure3()),
+            (
+                "figure3",
+                "Bits a key that a rate costs: between two steps, ours takes the coarser layout with fewer slots taken.",
+                self.figure3(),
+            ),
             (
                 "figure4",
                 "Rate against bits a key, measured, with the bound below which no filter gets.",

@@ -22,12 +22,14 @@ impl Layout {
         for encoding in [Encoding::Plain, Encoding::SemiSorted] {
             // Each layout is chosen for rates that it meets with every slot taken, and some for lower ones.
             let rates = (0..).map(|step| 0.5 * 0.98f64.powi(step));
-            let plans = rates.map_while(|rate| Some((rate, Self::builder(encoding, rate).capacity(1 << 22).plan().ok()?)));
+            let plans =
+                rates.map_while(|rate| Some((rate, Self::builder(encoding, rate).capacity(1 << 22).plan().ok()?)));
             for (wanted, plan) in plans {
                 let (slots, bits) = (plan.layout.slots_per_bucket, plan.layout.fingerprint_bits);
                 let load = plan.capacity as f64 / plan.slots() as f64;
                 let rate = -f64::exp_m1(f64::ln_1p(-plan.max_false_positive_rate) / load);
-                let is_new = !layouts.iter().any(|it: &Self| (it.encoding, it.slots, it.bits) == (encoding, slots, bits));
+                let is_new =
+                    !layouts.iter().any(|it: &Self| (it.encoding, it.slots, it.bits) == (encoding, slots, bits));
                 if is_new && rate <= wanted {
                     layouts.push(Self { encoding, slots, bits, rate: rate * 1.000_001 });
                 }

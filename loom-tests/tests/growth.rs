@@ -79,7 +79,7 @@ fn batch_beside_a_split() -> Model {
     (filter(2, &[x], &[]), vec![splits(), looks], ends_with([x]))
 }
 model! {
-    batch_beside_a_split, at least 20, preemptions 2 in the gate,
+    batch_beside_a_split, at least 20, preemptions 2 in the gate else 3,
     fails with "a present key was missed"
     for [SplitsUnannounced, LookupWithoutEpoch]
 }
@@ -145,7 +145,7 @@ fn lookup_beside_a_state_that_comes_round() -> Model {
     (filter(2, &[x], &[]), vec![resizer, finds(x)], ends_with([x]))
 }
 model! {
-    lookup_beside_a_state_that_comes_round, at least 20, preemptions 2 in the gate,
+    lookup_beside_a_state_that_comes_round, at least 20, preemptions 2 in the gate else 3,
     fails with "a present key was missed"
     for [LookupWithoutEpoch]
 }
@@ -162,7 +162,7 @@ fn relocation_from_a_bucket_that_is_split() -> Model {
     lookup_beside_a_relocation_and_a_split(false)
 }
 model! {
-    relocation_from_a_bucket_that_is_split, at least 20, preemptions 2 in the gate,
+    relocation_from_a_bucket_that_is_split, at least 20, preemptions 1 in the gate else 2,
     fails with "a present key was missed"
     for [LookupWithoutEpoch, RelocateClearsFirst]
 }
@@ -171,7 +171,7 @@ fn relocation_to_a_bucket_that_is_split() -> Model {
     lookup_beside_a_relocation_and_a_split(true)
 }
 model! {
-    relocation_to_a_bucket_that_is_split, at least 20, preemptions 2 in the gate,
+    relocation_to_a_bucket_that_is_split, at least 20, preemptions 1 in the gate else 2,
     fails with "a present key was missed"
     for [RelocateClearsFirst]
 }
@@ -257,7 +257,7 @@ fn two_insert_if_absent() -> Model {
     (filter(2, &[], &[]), roles, finally)
 }
 model! {
-    two_insert_if_absent, at least 20, preemptions 2 in the gate,
+    two_insert_if_absent, at least 20, preemptions 1,
     fails with "exactly one adds it"
     for [InsertIfAbsentWithoutLock]
 }

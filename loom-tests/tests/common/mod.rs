@@ -39,10 +39,10 @@ pub fn table(buckets: usize, keys: &[Key]) -> Arc<Table> {
     Arc::new(table)
 }
 
-/// How many preemptions the executions of a model have at most. A bound that is only for the gate does not hold with the
-/// environment variable `CCF_LOOM_ALL`, which `ci/nightly` sets.
-pub fn bound(preemptions: usize, for_the_gate: bool) -> Option<usize> {
-    (!for_the_gate || std::env::var_os("CCF_LOOM_ALL").is_none()).then_some(preemptions)
+/// How many preemptions the executions of a model have at most. With the environment variable `CCF_LOOM_ALL`, which
+/// `ci/nightly` sets, a bound that is only for the gate is the other one, if there is one.
+pub fn bound(preemptions: usize, for_the_gate: bool, otherwise: Option<usize>) -> Option<usize> {
+    if for_the_gate && std::env::var_os("CCF_LOOM_ALL").is_some() { otherwise } else { Some(preemptions) }
 }
 
 /// Explores every execution of a model, or every one with at most `preemptions` if that is given.
@@ -92,16 +92,18 @@ pub fn explore<Shared: Send + Sync + 'static>(
 /// have the message that names the violation. The control of a model about orderings alone is `ci/orderings`.
 #[macro_export]
 macro_rules! model {
-    ($name:ident, at least $minimum:expr, $(preemptions $preemptions:literal $(in the $gate:ident)?,)? fails if an ordering is weaker) => {
-        model! { $name, at least $minimum, $(preemptions $preemptions $(in the $gate)?,)? fails with "" for [] }
+    ($name:ident, at least $minimum:expr, $(preemptions $preemptions:literal $(in the $gate:ident $(else $otherwise:literal)?)?,)? fails if an ordering is weaker) => {
+        model! { $name, at least $minimum, $(preemptions $preemptions $(in the $gate $(else $otherwise)?)?,)? fails with "" for [] }
     };
-    ($name:ident, at least $minimum:expr, $(preemptions $preemptions:literal $(in the $gate:ident)?,)? fails with $message:literal for [$($fault:ident $(+ $more:ident)*),*]) => {
+    ($name:ident, at least $minimum:expr, $(preemptions $preemptions:literal $(in the $gate:ident $(else $otherwise:literal)?)?,)? fails with $message:literal for [$($fault:ident $(+ $more:ident)*),*]) => {
         mod $name {
             use super::*;
 
             fn preemptions() -> Option<usize> {
                 let _bound: Option<usize> = None;
-                $(let _bound = common::bound($preemptions, !stringify!($($gate)?).is_empty());)?
+                let _otherwise: Option<usize> = None;
+                $($($(let _otherwise = Some($otherwise);)?)?)?
+                $(let _bound = common::bound($preemptions, !stringify!($($gate)?).is_empty(), _otherwise);)?
                 _bound
             }
 

@@ -95,12 +95,11 @@ impl Dedupe {
     pub fn is_duplicate_at(&self, event: &ObjectMap, now: u64) -> bool {
         let key = self.key(event);
         self.seen.advance(now);
-        let duplicate = self.seen.try_use_now(&key) == Err(Refused::Used);
-        if duplicate && self.renews {
-            // Without room it is remembered for as long as before.
-            let _ = self.seen.filter().insert_or_renew(&key);
+        if self.renews {
+            // Without room, or without a clock, it counts as new.
+            return self.seen.filter().insert_or_renew(&key) == Ok(false);
         }
-        duplicate
+        self.seen.try_use_now(&key) == Err(Refused::Used)
     }
 
     /// Returns whether the event came before, and changes nothing.
