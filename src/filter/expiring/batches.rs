@@ -9,10 +9,9 @@ use crate::filter::by_hash::ByHash;
 use crate::filter::expiring::expiry::Expiry;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::shared::batches::{blocks, blocks_of_pairs};
-use crate::plan::batch::{BLOCK, Hashes};
+use crate::plan::batch::BLOCK;
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::Until;
-use crate::table::face::traits::BlockOfUntil;
 
 /// The operations on many keys at a time.
 ///
@@ -247,7 +246,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         self,
         hashes: impl IntoIterator<Item = u64>,
     ) -> Result<(), InsertBatchError<ExpiringInsertError>> {
-        self.0.core.add_until_batch(&mut blocks(hashes.into_iter()), None, IfPresent::Add, &mut |_| ()).map(drop)
+        self.0.core.insert_live_batch(&mut blocks(hashes.into_iter())).map(drop)
     }
 
     /// [`insert_if_absent_batch`](ExpiringCuckooFilter::insert_if_absent_batch) by hashes.
@@ -259,7 +258,8 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         hashes: impl IntoIterator<Item = u64>,
         added: &mut Vec<bool>,
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        self.add_all(&mut blocks(hashes.into_iter()), None, IfPresent::Refuse, added)
+        let until = self.0.whole_lifetime();
+        self.add_all(hashes.into_iter().map(|hash| (hash, until)), IfPresent::Refuse, added)
     }
 
     /// [`insert_or_renew_batch`](ExpiringCuckooFilter::insert_or_renew_batch) by hashes.
@@ -271,7 +271,8 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         hashes: impl IntoIterator<Item = u64>,
         added: &mut Vec<bool>,
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        self.add_all(&mut blocks(hashes.into_iter()), None, IfPresent::Extend, added)
+        let until = self.0.whole_lifetime();
+        self.add_all(hashes.into_iter().map(|hash| (hash, until)), IfPresent::Extend, added)
     }
 
     /// [`insert_until_batch`](ExpiringCuckooFilter::insert_until_batch) by hashes.
@@ -283,7 +284,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         entries: impl IntoIterator<Item = (u64, E)>,
         added: &mut Vec<bool>,
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        self.add_all_until(entries, IfPresent::Add, added)
+        self.add_all(self.with_until(entries), IfPresent::Add, added)
     }
 
     /// [`insert_if_absent_until_batch`](ExpiringCuckooFilter::insert_if_absent_until_batch) by hashes.
@@ -295,7 +296,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         entries: impl IntoIterator<Item = (u64, E)>,
         added: &mut Vec<bool>,
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        self.add_all_until(entries, IfPresent::Refuse, added)
+        self.add_all(self.with_until(entries), IfPresent::Refuse, added)
     }
 
     /// [`insert_or_renew_until_batch`](ExpiringCuckooFilter::insert_or_renew_until_batch) by hashes.
@@ -307,33 +308,29 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         entries: impl IntoIterator<Item = (u64, E)>,
         added: &mut Vec<bool>,
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        self.add_all_until(entries, IfPresent::Extend, added)
+        self.add_all(self.with_until(entries), IfPresent::Extend, added)
     }
 
-    fn add_all_until<E: Into<Expiry>>(
+    fn with_until<E: Into<Expiry>>(
         self,
         entries: impl IntoIterator<Item = (u64, E)>,
-        if_present: IfPresent,
-        added: &mut Vec<bool>,
-    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        let ends = Cell::new([Until::default(); BLOCK]);
-        let entries = entries.into_iter().map(|(hash, expiry)| (hash, self.0.until(expiry)));
-        self.add_all(&mut blocks_of_pairs(entries, &ends), Some(&ends), if_present, added)
+    ) -> impl Iterator<Item = (u64, Until)> {
+        entries.into_iter().map(move |(hash, expiry)| (hash, self.0.until(expiry)))
     }
 
     fn add_all(
         self,
-        hashes: Hashes<'_>,
-        ends: Option<&BlockOfUntil>,
+        entries: impl Iterator<Item = (u64, Until)>,
         if_present: IfPresent,
         added: &mut Vec<bool>,
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
+        let ends = Cell::new([Until::default(); BLOCK]);
         let mut count = 0;
         let answer = &mut |is_new: bool| {
             added.push(is_new);
             count += usize::from(is_new);
         };
-        self.0.core.add_until_batch(hashes, ends, if_present, answer)?;
+        self.0.core.add_until_batch(&mut blocks_of_pairs(entries, &ends), &ends, if_present, answer)?;
         Ok(count)
     }
 

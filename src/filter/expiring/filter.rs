@@ -611,7 +611,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
         expiry.into().until(|| self.core.clock().resolution())
     }
 
-    fn whole_lifetime(&self) -> Until {
+    pub(super) fn whole_lifetime(&self) -> Until {
         Until::After(self.core.clock().longest())
     }
 

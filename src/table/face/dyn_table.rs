@@ -224,21 +224,29 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> ExpiringTable fo
         self.table.look_up_all::<ContainsLive>(hashes, answers);
     }
 
+    fn insert_live_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
+        let until = Until::After(self.table.own_clock().longest());
+        self.table.insert_all(hashes, (), true, |table, item, ()| {
+            table.add_until(table.layout(), item, until, IfPresent::Add).map(drop)
+        })
+    }
+
     fn add_until_batch(
         &self,
         hashes: Hashes<'_>,
-        ends: Option<&BlockOfUntil>,
+        ends: &BlockOfUntil,
         if_present: IfPresent,
         answer: &mut dyn FnMut(bool),
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        let mut add = |table: &Table<L, G>, item, until| {
+        // Compiled once more for plain inserts: without the question what is there, they are a good part shorter.
+        if if_present == IfPresent::Add {
+            return self.table.insert_all(hashes, ends, true, |table, item, until| {
+                table.add_until(table.layout(), item, until, IfPresent::Add).map(&mut *answer)
+            });
+        }
+        self.table.insert_all(hashes, ends, true, |table, item, until| {
             table.add_until(table.layout(), item, until, if_present).map(&mut *answer)
-        };
-        let Some(ends) = ends else {
-            let until = Until::After(self.table.own_clock().longest());
-            return self.table.insert_all(hashes, (), true, |table, item, ()| add(table, item, until));
-        };
-        self.table.insert_all(hashes, ends, true, add)
+        })
     }
 
     fn remove_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answers: &mut dyn FnMut(&[bool])) {

@@ -184,12 +184,13 @@ pub(crate) trait ExpiringTable: AnyTable {
     /// How many entries will be live in this many ticks.
     fn live_in(&self, ticks: u64) -> usize;
     fn contains_live_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
+    /// Adds entries that live as long as can be.
+    fn insert_live_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<ExpiringInsertError>>;
     /// `add_until` for all, in order, each with its answer. `hashes` puts the ends that go with a block into `ends`.
-    /// Without ends, all entries live as long as can be.
     fn add_until_batch(
         &self,
         hashes: Hashes<'_>,
-        ends: Option<&BlockOfUntil>,
+        ends: &BlockOfUntil,
         if_present: IfPresent,
         answer: &mut dyn FnMut(bool),
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>>;
