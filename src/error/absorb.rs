@@ -237,17 +237,17 @@ impl fmt::Display for AbsorbError {
             ),
             Self::ClockBehind { ours: None, theirs } => write!(
                 f,
-                "the clock of this filter is not set, and the one to absorb is at tick {theirs}; call \
+                "the clock of this filter is not set, and the other is at tick {theirs}; call \
                  advance_to({theirs}) first"
             ),
             Self::ClockBehind { ours: Some(ours), theirs } => write!(
                 f,
-                "this filter is at tick {ours}, and the one to absorb at tick {theirs}; call advance_to({theirs}) \
+                "this filter is at tick {ours}, and the other at tick {theirs}; call advance_to({theirs}) \
                  first"
             ),
             Self::TooMany { len, coming, capacity } => write!(
                 f,
-                "this filter holds {len} copies and the one to absorb {coming}, but this filter is made for \
+                "this filter holds {len} copies and the other {coming}, but this filter is made for \
                  {capacity}; build both with more capacity"
             ),
             Self::TooManyCopies { absorbed, copies } => write!(
@@ -280,7 +280,7 @@ impl fmt::Display for AbsorbError {
             Self::OutOfMemory { absorbed } => write!(
                 f,
                 "after {absorbed} copies were added, memory was refused: for growth, or for buckets that other threads \
-                 change meanwhile; build this filter again, and try with fewer changes to the one to absorb, or more memory"
+                 change meanwhile; build this filter again, and try with fewer changes to the other, or more memory"
             ),
         }
     }

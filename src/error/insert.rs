@@ -70,6 +70,8 @@ pub enum GrowableInsertError {
     },
     /// The filter is full, and growing would take more memory than its limit allows.
     ///
+    /// Only this key was refused: others may still find room, ever fewer of them.
+    ///
     /// Remove keys, or build a filter with a higher [limit](crate::GrowableBuilder::memory_limit).
     #[non_exhaustive]
     MemoryLimit {

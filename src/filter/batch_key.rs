@@ -25,6 +25,12 @@ use core::borrow::Borrow;
 /// let names = vec!["mailinator.com".to_owned()];
 /// blocked.insert_batch(names.iter().map(String::as_str))?;
 ///
+/// // Pairs, for a maplet or with an expiry, likewise.
+/// # use concurrent_cuckoo_filter::CuckooMaplet;
+/// # let shards = CuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build().unwrap();
+/// let pairs = vec![("mailinator.com".to_owned(), 7)];
+/// shards.insert_batch(pairs.iter().map(|(key, value)| (key.as_str(), *value)))?;
+///
 /// // A list of references has references to them.
 /// let names = vec!["trashmail.com", "0-mail.com"];
 /// blocked.insert_batch(names.iter().copied())?;
@@ -41,8 +47,10 @@ use core::borrow::Borrow;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "a batch for a filter of `{T}` takes references such as `&{T}`, and these keys are of type `{Self}`: give it \
-               `keys.iter()`, `keys.iter().map(String::as_str)` for `String`s, `keys.iter().copied()` for references, or \
-               `filter.by_hash().insert_batch(keys.map(|key| filter.hash_one(&key)))` for keys that are made on the way",
+               `keys.iter().map(String::as_str)` for `String`s, `keys.iter().copied()` for references, `keys.iter()` for \
+               other owned keys, or the same batch of `filter.by_hash()` the hashes \
+               `keys.map(|key| filter.hash_one(&key))` of keys that are made on the way. In pairs with a value or an \
+               expiry it is `pairs.iter().map(|(key, other)| (key.as_str(), *other))`",
     label = "its keys are of type `{Self}`",
     note = "a batch takes references to what the operations on single keys take: for a filter of `str`, `&str`"
 )]

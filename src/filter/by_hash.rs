@@ -9,6 +9,9 @@
 /// is equal to its `hasher`. It has the same promises, cost and errors. The hashes need not have 64 good bits, but keys of
 /// equal hashes are one key to the filter.
 ///
+/// **A `u64` key is not its hash.** In a filter of `u64`, `by_hash().contains(7)` compiles, and asks for another key than
+/// `contains(&7)`: pass `filter.hash_one(&7)`.
+///
 /// ```
 /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder};
 ///

@@ -63,7 +63,7 @@ fn clocks_are_compared() {
     assert!(sum.is_empty());
     sum.advance_to(12);
     assert_eq!(other.absorb(&sum).map_err(|error| error.to_string()), {
-        let error = "this filter is at tick 10, and the one to absorb at tick 12; call advance_to(12) first";
+        let error = "this filter is at tick 10, and the other at tick 12; call advance_to(12) first";
         Err(error.to_owned())
     });
     assert_eq!(sum.absorb(&other), Ok(1));

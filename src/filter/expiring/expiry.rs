@@ -7,7 +7,9 @@ use crate::table::expiring::clock::{Until, ticks_for};
 
 /// When an entry of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is to expire.
 ///
-/// What ends in `_until` takes one, or a tick (`u64`) or a time ([`SystemTime`]) in its place. Times and durations need a
+/// What ends in `_until` takes one, or a tick (`u64`), a time ([`SystemTime`]) or a time to live ([`Duration`]) in its place.
+/// **A bare number is a tick of the clock, and not a time to live**: by a clock of minutes since 1970, an entry until tick 5
+/// has long expired, so it is not added, and the answer is `false`. Times and durations need a
 /// filter that was built with a [`lifetime`](crate::ExpiringBuilder::lifetime), so that it knows how long a tick is.
 ///
 /// ```
@@ -21,7 +23,7 @@ use crate::table::expiring::clock::{Until, ticks_for};
 /// revoked.advance_to(tick);
 /// revoked.insert_until("token-1", tick + 5)?;
 /// revoked.insert_until("token-2", now + 5 * minute)?; // the expiry of a token
-/// revoked.insert_until("token-3", Expiry::After(5 * minute))?; // a time to live
+/// revoked.insert_until("token-3", 5 * minute)?; // a time to live
 /// revoked.insert_until_batch([("token-4", Expiry::At(now)), ("token-5", Expiry::After(minute))], &mut Vec::new())?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -61,6 +63,12 @@ impl From<u64> for Expiry {
 impl From<SystemTime> for Expiry {
     fn from(time: SystemTime) -> Self {
         Self::At(time)
+    }
+}
+
+impl From<Duration> for Expiry {
+    fn from(time_to_live: Duration) -> Self {
+        Self::After(time_to_live)
     }
 }
 

@@ -125,7 +125,9 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// Sets how many bytes the filter may take up: [`memory_usage`](GrowableCuckooFilter::memory_usage) is never
     /// more. There is no limit if not called.
     ///
-    /// The filter grows up to the limit. (Up to 256 KiB, its memory goes up by doublings.)
+    /// The filter grows up to the limit. (Up to 256 KiB, its memory goes up by doublings.) [`plan`](Self::plan) does not
+    /// count the limit in. To learn whether `n` keys fit, compare it with the plan's `max_memory_usage` for
+    /// `max_capacity(n)`.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
