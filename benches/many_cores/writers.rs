@@ -170,8 +170,10 @@ changed!(Growable, GrowableCuckooFilter::builder().hasher(HASH));
 struct Churned<F>(Vec<(F, Range<u64>)>);
 
 impl<F: Changed> Churned<F> {
-    /// Each with so many keys.
+    /// Each with so many keys, or some fewer.
     fn new(filters: impl IntoIterator<Item = F>, keys: u64, threads: u64) -> Self {
+        // So that a thread's keys are always its own, with any of the numbers of threads.
+        let keys = keys / 64 * 64;
         let part = |thread: u64| keys * thread / threads;
         let fill = |filter: &F| {
             on_new_threads(threads, |thread| filter.load(part(thread)..part(thread + 1)));
