@@ -20,7 +20,7 @@ use core::borrow::Borrow;
 /// These forms work:
 ///
 /// ```
-/// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertBatchError};
+/// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
 /// let blocked = ConcurrentCuckooFilter::<str>::with_capacity(1000);
 /// let names = vec!["mailinator.com".to_owned()];
 /// blocked.insert_batch(names.iter().map(String::as_str))?;
@@ -43,7 +43,7 @@ use core::borrow::Borrow;
 /// let made = (0..100).map(|number| format!("{number}-mail.com"));
 /// blocked.by_hash().insert_batch(made.map(|name| blocked.hash_one(name.as_str())))?;
 /// numbers.by_hash().insert_batch((10..20).map(|number| numbers.hash_one(&number)))?;
-/// # Ok::<(), InsertBatchError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "a batch for a filter of `{T}` takes references such as `&{T}`, and these keys are of type `{Self}`: give it \
