@@ -75,7 +75,11 @@ impl LoadLimit {
 
     /// The highest with which a layout keeps to the rate. `None` if there is none.
     pub(crate) fn of(shape: Shape, rate: f64) -> Option<Self> {
-        (1..=Self::NONE.0).rev().map(Self).find(|limit| shape.false_positive_rate(limit.share()) <= rate)
+        // The probability that no slot matches falls geometrically with the load. What is rounded is within a step.
+        let share = f64::ln_1p(-rate) / f64::ln_1p(-shape.false_positive_rate(1.0));
+        let about = (share * f64::from(Self::NONE.0)) as u8;
+        let most = about.saturating_add(1).min(Self::NONE.0);
+        (1..=most).rev().map(Self).find(|limit| shape.false_positive_rate(limit.share()) <= rate)
     }
 
     fn share(self) -> f64 {
