@@ -8,45 +8,28 @@ use super::support::hash::HASH;
 use super::support::subject::Subject;
 use super::timed::{Filter, Shared};
 
-/// This crate's.
-pub(crate) struct Ours(pub(crate) ConcurrentCuckooFilter<u64, RandomState>);
+macro_rules! ours {
+    ($Filter:ty) => {
+        impl Shared for $Filter {
+            #[inline]
+            fn insert(&self, key: u64) -> bool {
+                <$Filter>::insert(self, &key).is_ok()
+            }
 
-impl Shared for Ours {
-    #[inline]
-    fn insert(&self, key: u64) -> bool {
-        self.0.insert(&key).is_ok()
-    }
+            #[inline]
+            fn contains(&self, key: u64) -> bool {
+                <$Filter>::contains(self, &key)
+            }
 
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains(&key)
-    }
-
-    #[inline]
-    fn remove(&self, key: u64) -> bool {
-        self.0.remove(&key)
-    }
+            #[inline]
+            fn remove(&self, key: u64) -> bool {
+                <$Filter>::remove(self, &key)
+            }
+        }
+    };
 }
-
-/// This crate's, which grows.
-pub(crate) struct Growable(pub(crate) GrowableCuckooFilter<u64, RandomState>);
-
-impl Shared for Growable {
-    #[inline]
-    fn insert(&self, key: u64) -> bool {
-        self.0.insert(&key).is_ok()
-    }
-
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains(&key)
-    }
-
-    #[inline]
-    fn remove(&self, key: u64) -> bool {
-        self.0.remove(&key)
-    }
-}
+ours!(ConcurrentCuckooFilter<u64, RandomState>);
+ours!(GrowableCuckooFilter<u64, RandomState>);
 
 /// Another crate's filter, with the settings of the other benchmarks.
 pub(crate) struct Peer<S>(pub(crate) S);

@@ -10,7 +10,7 @@
 
 use concurrent_cuckoo_filter::GrowableCuckooFilter;
 
-use super::adapters::{AtomicBloom, BlockedBloom, Bloom, Exact, Growable, Ours, Peer, Quotient};
+use super::adapters::{AtomicBloom, BlockedBloom, Bloom, Exact, Peer, Quotient};
 use super::filters::{CountingBloom, DLeft};
 use super::layout::{Layout, at_capacity};
 use super::support::hash::HASH;
@@ -219,7 +219,7 @@ fn ours(layout: Layout) -> System {
             let filter = layout.with_bytes(bytes);
             let (bytes, capacity) = (filter.memory_usage(), filter.capacity() as u64);
             let (_, rate) = at_capacity(&filter);
-            Built::shared(Ours(filter), bytes, capacity).with_rate(rate)
+            Built::shared(filter, bytes, capacity).with_rate(rate)
         }),
     }
 }
@@ -235,7 +235,7 @@ fn growable(bytes: usize) -> Built {
     }
     let filter = builder().max_capacity(most).build().expect("a valid filter");
     let capacity = filter.max_capacity() as u64;
-    Built::shared(Growable(filter), takes, capacity)
+    Built::shared(filter, takes, capacity)
 }
 
 fn peer<S: Subject>(about: &'static str, part: Part) -> System {
