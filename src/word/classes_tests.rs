@@ -3,12 +3,13 @@ use proptest::prelude::*;
 use super::*;
 use crate::word::geometry::mixed;
 
-/// Classes, and a state that they can have.
+/// Classes, and a state that they can have. (A slot has at most 32 bits, so the smallest table is large enough for that.)
 fn any() -> impl Strategy<Value = (Classes, State)> {
     (NEVER_ZERO..=24, 6u32..=32).prop_flat_map(|(base_bits, side_bits)| {
         let side_bits = side_bits.min(40 - base_bits);
+        let smallest = 1u64 << (base_bits + side_bits).saturating_sub(u32::BITS).max(5);
         let largest = 1u64 << side_bits;
-        (32u64..=largest).prop_map(move |buckets| {
+        (smallest..=largest).prop_map(move |buckets| {
             let buckets = (buckets as usize).next_multiple_of(GROUP).min(largest as usize);
             (Classes::new(base_bits, side_bits), State::of_buckets(buckets))
         })
