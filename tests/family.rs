@@ -7,7 +7,7 @@ use std::thread;
 
 use concurrent_cuckoo_filter::{
     BuildError, Builder, ConcurrentCuckooFilter, CuckooMaplet, DefaultHashBuilder, Encoding, ExpiringCuckooFilter,
-    GrowableBuilder, GrowableCuckooFilter, GrowableInsertError, InsertError,
+    GrowableBuilder, GrowableCuckooFilter, GrowableInsertError, Hashed, InsertError,
 };
 
 /// For logs: the type, and how full it is.
@@ -60,16 +60,16 @@ fn every_way_to_construct_a_filter_leads_to_one() {
         ];
         for filter in filters {
             filter.insert("a").unwrap();
-            assert!(filter.by_hash().contains(hash) && filter.capacity() >= 100);
+            assert!(filter.by_hash().contains(Hashed(hash)) && filter.capacity() >= 100);
         }
         let _: Filter<str> = Filter::with_capacity(100);
         let _: Filter<str, DefaultHashBuilder> = Filter::builder().capacity(100).build().unwrap();
         let two = [Filter::<u64, Fixed>::with_capacity_and_hasher(10, Fixed::default())];
-        assert_eq!(two[0].hash_one(&7), Fixed::default().hash_one(7u64));
+        assert_eq!(two[0].hash_one(&7).0, Fixed::default().hash_one(7u64));
     });
     let builders: (Builder<u64, Fixed>, GrowableBuilder<u64, Fixed>) = Default::default();
-    assert_eq!(builders.0.capacity(7).build().unwrap().hash_one(&7), Fixed::default().hash_one(7u64));
-    assert_eq!(builders.1.capacity(7).build().unwrap().hash_one(&7), Fixed::default().hash_one(7u64));
+    assert_eq!(builders.0.capacity(7).build().unwrap().hash_one(&7).0, Fixed::default().hash_one(7u64));
+    assert_eq!(builders.1.capacity(7).build().unwrap().hash_one(&7).0, Fixed::default().hash_one(7u64));
     let growable = GrowableCuckooFilter::<u64>::default();
     (0..1000).for_each(|key| growable.insert(&key).unwrap());
     assert_eq!(growable.len(), 1000);

@@ -8,7 +8,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::error::insert::{InsertBatchError, InsertError};
 use crate::filter::batch_key::BatchKey;
-use crate::filter::by_hash::{ByHash, by_hash};
+use crate::filter::by_hash::{ByHash, Hashed, by_hash};
 use crate::filter::shared::batches::{add_absent, batches, blocks};
 use crate::filter::shared::figures::figures;
 use crate::filter::shared::hashes::operations_on_hashes;
@@ -193,8 +193,8 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
 
     /// The table takes hashes as they are.
     #[inline(always)]
-    fn prepared(hash: u64) -> u64 {
-        hash
+    fn prepared(hash: Hashed) -> u64 {
+        hash.0
     }
 
     /// Removes all keys that are in the filter when the call begins.

@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use crate::error::insert::ExpiringInsertError;
 use crate::error::tick::TickError;
-use crate::filter::by_hash::{ByHash, by_hash};
+use crate::filter::by_hash::{ByHash, Hashed, by_hash};
 use crate::filter::expiring::expiry::Expiry;
 use crate::filter::shared::operations::operation_on_a_key;
 use crate::hasher::default::DefaultHashBuilder;
@@ -501,12 +501,12 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// Returns the hash of a key, for [`by_hash`](Self::by_hash). Filters with the same hasher compute the same hash.
     #[inline(always)]
     #[must_use]
-    pub fn hash_one<Q>(&self, key: &Q) -> u64
+    pub fn hash_one<Q>(&self, key: &Q) -> Hashed
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.hasher.hash_one(key)
+        Hashed(self.hasher.hash_one(key))
     }
 }
 
@@ -516,7 +516,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `insert`.
     #[inline]
-    pub fn insert(self, hash: u64) -> Result<(), ExpiringInsertError> {
+    pub fn insert(self, hash: Hashed) -> Result<(), ExpiringInsertError> {
         self.0.add(hash, self.0.whole_lifetime(), IfPresent::Add).map(drop)
     }
 
@@ -525,7 +525,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `insert_until`.
     #[inline]
-    pub fn insert_until(self, hash: u64, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
+    pub fn insert_until(self, hash: Hashed, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, self.0.until(expiry), IfPresent::Add)
     }
 
@@ -534,7 +534,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `insert_if_absent`.
     #[inline]
-    pub fn insert_if_absent(self, hash: u64) -> Result<bool, ExpiringInsertError> {
+    pub fn insert_if_absent(self, hash: Hashed) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, self.0.whole_lifetime(), IfPresent::Refuse)
     }
 
@@ -543,7 +543,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `insert_if_absent_until`.
     #[inline]
-    pub fn insert_if_absent_until(self, hash: u64, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
+    pub fn insert_if_absent_until(self, hash: Hashed, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, self.0.until(expiry), IfPresent::Refuse)
     }
 
@@ -552,7 +552,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `insert_or_renew`.
     #[inline]
-    pub fn insert_or_renew(self, hash: u64) -> Result<bool, ExpiringInsertError> {
+    pub fn insert_or_renew(self, hash: Hashed) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, self.0.whole_lifetime(), IfPresent::Extend)
     }
 
@@ -561,35 +561,35 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `insert_or_renew_until`.
     #[inline]
-    pub fn insert_or_renew_until(self, hash: u64, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
+    pub fn insert_or_renew_until(self, hash: Hashed, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, self.0.until(expiry), IfPresent::Extend)
     }
 
     /// [`contains`](ExpiringCuckooFilter::contains) by hash.
     #[inline]
     #[must_use]
-    pub fn contains(self, hash: u64) -> bool {
-        self.0.core.contains_live(hash)
+    pub fn contains(self, hash: Hashed) -> bool {
+        self.0.core.contains_live(hash.0)
     }
 
     /// [`remove`](ExpiringCuckooFilter::remove) by hash.
     #[inline]
-    pub fn remove(self, hash: u64) -> bool {
-        self.0.core.remove_first(hash)
+    pub fn remove(self, hash: Hashed) -> bool {
+        self.0.core.remove_first(hash.0)
     }
 
     /// [`remove_expiring_at`](ExpiringCuckooFilter::remove_expiring_at) by hash.
     #[inline]
-    pub fn remove_expiring_at(self, hash: u64, expires_at: u64) -> bool {
-        self.0.core.remove_until(hash, expires_at)
+    pub fn remove_expiring_at(self, hash: Hashed, expires_at: u64) -> bool {
+        self.0.core.remove_until(hash.0, expires_at)
     }
 
     /// [`expires_at`](ExpiringCuckooFilter::expires_at) by hash.
     #[inline]
     #[must_use]
-    pub fn expires_at(self, hash: u64) -> Option<u64> {
+    pub fn expires_at(self, hash: Hashed) -> Option<u64> {
         // An end beyond the largest tick is one that the clock does not reach.
-        self.0.core.last_end(hash).map(|(now, ticks)| now.saturating_add(ticks))
+        self.0.core.last_end(hash.0).map(|(now, ticks)| now.saturating_add(ticks))
     }
 
     /// [`remaining`](ExpiringCuckooFilter::remaining) by hash.
@@ -597,9 +597,9 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `remaining`.
     #[inline]
-    pub fn remaining(self, hash: u64) -> Result<Option<Duration>, TickError> {
+    pub fn remaining(self, hash: Hashed) -> Result<Option<Duration>, TickError> {
         let resolution = self.0.core.clock().resolution().ok_or(TickError::ResolutionUnknown)?;
-        Ok(self.0.core.last_end(hash).map(|(_, ticks)| resolution.saturating_mul(ticks as u32)))
+        Ok(self.0.core.last_end(hash.0).map(|(_, ticks)| resolution.saturating_mul(ticks as u32)))
     }
 }
 
@@ -616,8 +616,8 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     }
 
     #[inline]
-    fn add(&self, hash: u64, until: Until, if_present: IfPresent) -> Result<bool, ExpiringInsertError> {
-        self.core.add_until(hash, until, if_present)
+    fn add(&self, hash: Hashed, until: Until, if_present: IfPresent) -> Result<bool, ExpiringInsertError> {
+        self.core.add_until(hash.0, until, if_present)
     }
 }
 

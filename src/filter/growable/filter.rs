@@ -8,7 +8,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::error::insert::{GrowableInsertError, InsertBatchError, ReserveError};
 use crate::filter::batch_key::BatchKey;
-use crate::filter::by_hash::{ByHash, by_hash};
+use crate::filter::by_hash::{ByHash, Hashed, by_hash};
 use crate::filter::shared::batches::{add_absent, batches, blocks};
 use crate::filter::shared::hashes::operations_on_hashes;
 use crate::filter::shared::operations::{operation_on_a_key, operations_on_keys, properties};
@@ -221,8 +221,8 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
 
     /// The core takes hashes that are mixed.
     #[inline(always)]
-    fn prepared(hash: u64) -> u64 {
-        mixed(hash)
+    fn prepared(hash: Hashed) -> u64 {
+        mixed(hash.0)
     }
 
     /// Makes room for `additional` more keys now, on this thread, so that no insert has to split buckets for them later.

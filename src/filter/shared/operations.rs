@@ -78,12 +78,12 @@ macro_rules! operations_on_keys {
             /// Returns the hash of a key, for [`by_hash`](Self::by_hash). Filters with the same hasher compute the same hash.
             #[inline(always)]
             #[must_use]
-            pub fn hash_one<Q>(&self, key: &Q) -> u64
+            pub fn hash_one<Q>(&self, key: &Q) -> Hashed
             where
                 T: Borrow<Q>,
                 Q: Hash + ?Sized,
             {
-                self.hasher.hash_one(key)
+                Hashed(self.hasher.hash_one(key))
             }
         }
     };
@@ -171,9 +171,9 @@ macro_rules! properties {
             ///
             /// ```
             /// use std::hash::BuildHasher;
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
+            #[doc = concat!("# use concurrent_cuckoo_filter::{Hashed, ", stringify!($Filter), "};")]
             #[doc = concat!("# let filter = ", stringify!($Filter), "::<str>::", $made, ";")]
-            /// assert_eq!(filter.hasher().hash_one("a"), filter.hash_one("a"));
+            /// assert_eq!(filter.hash_one("a"), Hashed(filter.hasher().hash_one("a")));
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             #[must_use]

@@ -3,7 +3,7 @@
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
 
-use crate::filter::by_hash::ByHash;
+use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::growable::filter::GrowableCuckooFilter;
@@ -55,8 +55,8 @@ macro_rules! prefetch {
         impl<T: ?Sized, S> ByHash<'_, $Filter<T, S>> {
             #[doc = concat!("[`prefetch`](", stringify!($Filter), "::prefetch) by hash.")]
             #[inline]
-            pub fn prefetch(self, hash: u64) {
-                self.0.core.prefetch(&[$prepared(hash)]);
+            pub fn prefetch(self, hash: Hashed) {
+                self.0.core.prefetch(&[$prepared(hash.0)]);
             }
         }
     };
