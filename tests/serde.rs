@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, BuildHasherDefault};
 use std::time::Duration;
 
 use concurrent_cuckoo_filter::{
-    Advance, ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, Loader, StableDefault,
-    StableHashBuilder, StableHasher,
+    Advance, ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, Expiry, GrowableCuckooFilter, Loader,
+    StableDefault, StableHashBuilder, StableHasher,
 };
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IntoDeserializer, SeqAccess, Visitor, value};
@@ -291,7 +291,7 @@ fn filters_whose_entries_expire_are_serialized_too() {
     let builder = Expiring::builder_with_hasher(Fixed::default()).capacity(1000);
     let filter = builder.lifetime(Duration::from_secs(3600), Duration::from_secs(300)).build().unwrap();
     filter.advance_to(100);
-    (0..1000).for_each(|key| _ = filter.insert_until(&key, 101 + key % 13).unwrap());
+    (0..1000).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(101 + key % 13)).unwrap());
     let mut snapshot = Vec::new();
     filter.save(&mut snapshot).unwrap();
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, ExpiringCuckooFilter};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, ExpiringCuckooFilter, Expiry};
 use cuckoo_clock::config::{CuckooConfiguration, TtlConfig};
 use cuckoo_clock::{CuckooFilter, InsertValues};
 use moka::Expiry;
@@ -131,7 +131,7 @@ impl Held for Expiring {
     }
 
     fn insert(&self, entries: &[Clocked]) -> usize {
-        number(entries, |(key, end)| self.insert_until(key, *end).is_ok())
+        number(entries, |(key, end)| self.insert_until(key, Expiry::AtTick(*end)).is_ok())
     }
 
     fn remove(&self, entries: &[Clocked]) -> Option<usize> {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use concurrent_cuckoo_filter::Advance;
+use concurrent_cuckoo_filter::{Advance, Expiry};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -197,7 +197,7 @@ fn inserts(filled: &mut Filled, rounds: usize) -> Table {
                 let mut inserted = Times::default();
                 let times = if at == Step::BETWEEN { &mut inserted } else { &mut times[at % STEPS.len()][nth] };
                 // A refused insert takes its time too: then there is no more room.
-                black_box(times.time(|| filter.insert_until(&key, now + lifetime))).ok();
+                black_box(times.time(|| filter.insert_until(&key, Expiry::AtTick(now + lifetime)))).ok();
                 next += 1;
             }
         }

@@ -307,14 +307,14 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<ExpiringCuckooFilter<T, S>,
     /// Cost: the key's hash, and two cache lines of the table.
     ///
     /// ```
-    /// use concurrent_cuckoo_filter::{DefaultHashBuilder, ExpiringCuckooFilter, View};
+    /// use concurrent_cuckoo_filter::{DefaultHashBuilder, ExpiringCuckooFilter, Expiry, View};
     ///
     /// type Blocked = ExpiringCuckooFilter<str>;
     ///
     /// let hasher = DefaultHashBuilder::new();
     /// let blocked = Blocked::builder_with_hasher(hasher.clone()).capacity(100).lifetime_in_ticks(15).build()?;
     /// blocked.advance_to(1000);
-    /// blocked.insert_until("198.51.100.7", 1010)?;
+    /// blocked.insert_until("198.51.100.7", Expiry::AtTick(1010))?;
     /// let mut snapshot = Vec::new();
     /// blocked.save(&mut snapshot)?;
     ///

@@ -2,7 +2,7 @@
 
 use super::support::MapletLayout;
 use super::*;
-use concurrent_cuckoo_filter::{Advance, ExpiringBuilder, ExpiringCuckooFilter, WhenFull};
+use concurrent_cuckoo_filter::{Advance, ExpiringBuilder, ExpiringCuckooFilter, Expiry, WhenFull};
 
 /// A builder with ends of as many bits as the values of the maplet with this layout.
 fn builder((expiry_bits, rate, ..): MapletLayout, capacity: usize) -> ExpiringBuilder<u64> {
@@ -21,19 +21,22 @@ fn no_operation_allocates_nor_does_a_batch_or_the_clock() {
             assert_eq!(filter.advance_to(7), Advance::Origin);
             let end = |key: u64| 8 + key % longest;
             // Fills the table completely and goes on, so that paths are searched and inserts refused.
-            let held = (0..).find(|&key| filter.insert_until(&key, end(key)).is_err()).unwrap();
+            let held = (0..).find(|&key| filter.insert_until(&key, Expiry::AtTick(end(key))).is_err()).unwrap();
             assert!((0..held).all(|key| filter.contains(&key)));
-            (held..held + 100).for_each(|key| _ = filter.insert_if_absent_until(&key, 8));
+            (held..held + 100).for_each(|key| _ = filter.insert_if_absent_until(&key, Expiry::AtTick(8)));
             (0..100).for_each(|key| assert!(filter.remove_expiring_at(&key, end(key))));
-            (0..100).for_each(|key| _ = filter.insert_or_renew_until(&key, 7 + longest).unwrap());
+            (0..100).for_each(|key| _ = filter.insert_or_renew_until(&key, Expiry::AtTick(7 + longest)).unwrap());
             // More copies than there is room for, lifetimes that are too long, and entries that are dead already.
-            (0..30).for_each(|_| _ = filter.insert_until(&held, 8));
-            assert!(filter.insert_until(&held, 8 + longest).is_err() && filter.insert_until(&held, 7).is_ok());
+            (0..30).for_each(|_| _ = filter.insert_until(&held, Expiry::AtTick(8)));
+            assert!(
+                filter.insert_until(&held, Expiry::AtTick(8 + longest)).is_err()
+                    && filter.insert_until(&held, Expiry::AtTick(7)).is_ok()
+            );
             // The clock advances, and dead entries make room.
             for tick in 8..20 {
                 filter.advance_to(tick);
                 (held + 100 * tick..held + 100 * tick + 100)
-                    .for_each(|key| _ = filter.insert_until(&key, tick + longest));
+                    .for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(tick + longest)));
             }
             assert!(
                 filter.stats().expiry.unwrap().expired > 0
@@ -115,7 +118,7 @@ mod saved {
                 let state = || StableHashBuilder::with_key([5; 16]);
                 let filter = builder(layout, keys as usize).hasher(state()).build().unwrap();
                 filter.advance_to(7);
-                (0..keys).for_each(|key| _ = filter.insert_until(&key, 8).unwrap());
+                (0..keys).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(8)).unwrap());
                 let mut bytes = Vec::new();
                 filter.save(&mut bytes).unwrap();
                 assert_allocates_no_more(&bytes, filter.memory_usage(), size_of::<Filter>(), |bytes| {
@@ -144,7 +147,7 @@ mod saved {
     fn memory_refused_to_a_sweep_fails_only_the_save() {
         let filter = builder(MAPLET_LAYOUTS[2], 100_000).build().unwrap();
         filter.advance_to(7);
-        (0..100_000).for_each(|key| _ = filter.insert_until(&key, 8 + key % 2).unwrap());
+        (0..100_000).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(8 + key % 2)).unwrap());
         let act = || assert_eq!(refuse(1, || filter.advance_to(30)), Advance::Forward { ticks: 23 });
         let error = filter.save(First(Some(act))).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);

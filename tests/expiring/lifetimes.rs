@@ -114,7 +114,7 @@ fn compare(filter: &Filter, operations: &[Operation]) {
         match *operation {
             Operation::Insert(key, offset) => {
                 let end = at(offset);
-                let kept = filter.insert_until(&key, end);
+                let kept = filter.insert_until(&key, Expiry::AtTick(end));
                 if checked(end, kept.clone().err()) {
                     assert_eq!(kept, Ok(!model.has_passed(end)));
                     model.add(key, end);
@@ -122,7 +122,7 @@ fn compare(filter: &Filter, operations: &[Operation]) {
             }
             Operation::InsertIfAbsent(key, offset) => {
                 let end = at(offset);
-                let added = filter.insert_if_absent_until(&key, end);
+                let added = filter.insert_if_absent_until(&key, Expiry::AtTick(end));
                 if checked(end, added.clone().err()) {
                     assert_eq!(added, Ok(!model.live(key) && !model.has_passed(end)));
                     if !model.live(key) {
@@ -132,7 +132,7 @@ fn compare(filter: &Filter, operations: &[Operation]) {
             }
             Operation::Renew(key, offset) => {
                 let end = at(offset);
-                let is_new = filter.insert_or_renew_until(&key, end);
+                let is_new = filter.insert_or_renew_until(&key, Expiry::AtTick(end));
                 if checked(end, is_new.clone().err()) {
                     assert_eq!(is_new, Ok(!model.live(key) && !model.has_passed(end)));
                     match model.ends.get_mut(&key).and_then(|ends| ends.iter_mut().max()) {
@@ -217,7 +217,7 @@ fn in_a_full_table_too() {
         model.retain(|_, &mut end| end > now);
         for n in 0..4 {
             let (key, end) = (now * 4 + n, now + 1 + (now * 7 + n * 5) % 15);
-            match filter.insert_until(&key, end) {
+            match filter.insert_until(&key, Expiry::AtTick(end)) {
                 Ok(kept) => assert_eq!((kept, model.insert(key, end)), (true, None)),
                 Err(_) => refused += 1,
             }
@@ -254,7 +254,7 @@ fn a_batch_answers_as_single_operations_do() {
     }
     let entries: Vec<(u64, u64)> = (0..4000).map(|key| (key, 9 + key % 16)).collect();
     for (key, end) in &entries {
-        one.insert_until(key, *end).expect("there is room");
+        one.insert_until(key, Expiry::AtTick(*end)).expect("there is room");
     }
     let mut added = Vec::new();
     assert_eq!(batched.insert_until_batch(entries.iter().map(|(key, end)| (key, *end)), &mut added), Ok(3500));
@@ -274,7 +274,7 @@ fn a_batch_answers_as_single_operations_do() {
         }
         assert_eq!(removed, some.clone().map(|&(_, end)| end > now).collect::<Vec<_>>());
         for (key, end) in some {
-            batched.insert_until(key, *end).expect("there is room again");
+            batched.insert_until(key, Expiry::AtTick(*end)).expect("there is room again");
         }
     }
     let mut too_far = entries[..100].to_vec();
@@ -303,15 +303,15 @@ fn a_batch_of_each_form_answers_as_the_single_form_does() {
     }
     let forms: [(Single, Batch); 5] = [
         (
-            |filter, key, end| filter.insert_until(&key, end).unwrap(),
+            |filter, key, end| filter.insert_until(&key, Expiry::AtTick(end)).unwrap(),
             |filter, entries, added| filter.insert_until_batch(pairs(entries), added).unwrap(),
         ),
         (
-            |filter, key, end| filter.insert_if_absent_until(&key, end).unwrap(),
+            |filter, key, end| filter.insert_if_absent_until(&key, Expiry::AtTick(end)).unwrap(),
             |filter, entries, added| filter.insert_if_absent_until_batch(pairs(entries), added).unwrap(),
         ),
         (
-            |filter, key, end| filter.insert_or_renew_until(&key, end).unwrap(),
+            |filter, key, end| filter.insert_or_renew_until(&key, Expiry::AtTick(end)).unwrap(),
             |filter, entries, added| filter.insert_or_renew_until_batch(pairs(entries), added).unwrap(),
         ),
         (

@@ -75,15 +75,15 @@ fn what_cannot_be_built_says_why() {
 fn what_cannot_be_inserted_says_why() {
     let by_ticks = filter(100, 15, 0.001);
     assert_eq!((by_ticks.now(), by_ticks.contains(&1), by_ticks.remove_expiring_at(&1, 5)), (None, false, false));
-    let early = by_ticks.insert_until(&1, 5).expect_err("no tick is known");
+    let early = by_ticks.insert_until(&1, Expiry::AtTick(5)).expect_err("no tick is known");
     assert!(early.to_string().contains("call advance_to"), "{early}");
-    assert_eq!(by_ticks.insert_if_absent_until(&1, 5), Err(ExpiringInsertError::ClockNotSet));
-    assert_eq!(by_ticks.insert_or_renew_until(&1, 5), Err(ExpiringInsertError::ClockNotSet));
+    assert_eq!(by_ticks.insert_if_absent_until(&1, Expiry::AtTick(5)), Err(ExpiringInsertError::ClockNotSet));
+    assert_eq!(by_ticks.insert_or_renew_until(&1, Expiry::AtTick(5)), Err(ExpiringInsertError::ClockNotSet));
     by_ticks.advance_to(100);
     let unknown = by_ticks.insert_until(&1, Expiry::After(MINUTE)).expect_err("the length of a tick is not known");
     assert!(unknown.to_string().contains("lifetime_in_ticks"), "{unknown}");
     for far in [116, u64::MAX] {
-        let too_long = by_ticks.insert_until(&1, far).expect_err("it would live too long");
+        let too_long = by_ticks.insert_until(&1, Expiry::AtTick(far)).expect_err("it would live too long");
         let named = format!("expires at tick {far} would live for {} ticks", far - 100);
         assert!(
             too_long.to_string().contains(&named) && too_long.to_string().contains("15 ticks at most"),
@@ -118,27 +118,35 @@ fn what_cannot_be_inserted_says_why() {
 fn a_full_filter_says_so_and_is_as_it_was() {
     let filter = filter(500, 15, 0.001);
     filter.advance_to(0);
-    let refused = (0..u64::MAX).find(|key| filter.insert_until(key, 10).is_err()).expect("it is full at some time");
+    let refused = (0..u64::MAX)
+        .find(|key| filter.insert_until(key, Expiry::AtTick(10)).is_err())
+        .expect("it is full at some time");
     assert!(refused >= filter.capacity() as u64);
-    let error = filter.insert_until(&refused, 10).expect_err("it is full");
+    let error = filter.insert_until(&refused, Expiry::AtTick(10)).expect_err("it is full");
     assert!(error.to_string().starts_with("the ExpiringCuckooFilter is full"), "{error}");
     assert!((0..refused).all(|key| filter.contains(&key)));
     assert_eq!(filter.live_len() as u64, refused);
     // An entry whose end has passed needs no room, and is not kept.
-    assert_eq!((filter.insert_until(&refused, 0), filter.insert_if_absent_until(&refused, 0)), (Ok(false), Ok(false)));
     assert_eq!(
-        (filter.insert_or_renew_until(&refused, 0), filter.insert_or_renew_until(&0, 0)),
+        (filter.insert_until(&refused, Expiry::AtTick(0)), filter.insert_if_absent_until(&refused, Expiry::AtTick(0))),
+        (Ok(false), Ok(false))
+    );
+    assert_eq!(
+        (
+            filter.insert_or_renew_until(&refused, Expiry::AtTick(0)),
+            filter.insert_or_renew_until(&0, Expiry::AtTick(0))
+        ),
         (Ok(false), Ok(false))
     );
 
     let copies = 2 * filter.slots_per_bucket();
     filter.clear();
-    (0..copies).for_each(|_| _ = filter.insert_until(&1, 10).expect("there is room for as many"));
-    let error = filter.insert_until(&1, 10).expect_err("there is no room for more");
+    (0..copies).for_each(|_| _ = filter.insert_until(&1, Expiry::AtTick(10)).expect("there is room for as many"));
+    let error = filter.insert_until(&1, Expiry::AtTick(10)).expect_err("there is no room for more");
     assert!(error.to_string().contains("live entries of this key"), "{error}");
-    filter.insert_or_renew_until(&1, 12).expect("that needs no room");
+    filter.insert_or_renew_until(&1, Expiry::AtTick(12)).expect("that needs no room");
     filter.advance_to(10);
-    filter.insert_until(&1, 13).expect("the others are dead");
+    filter.insert_until(&1, Expiry::AtTick(13)).expect("the others are dead");
     assert_eq!(filter.live_len(), 2);
 }
 
@@ -148,7 +156,7 @@ fn it_tells_of_itself() {
     assert!(filter.is_empty() && filter.capacity() >= 1000 && filter.slots() >= filter.capacity());
     assert!(filter.max_false_positive_rate() <= 0.001);
     filter.advance_to(7);
-    filter.insert_until(&1, 10).expect("there is room");
+    filter.insert_until(&1, Expiry::AtTick(10)).expect("there is room");
     let debug = format!("{filter:?}");
     assert!(debug.contains("now: Some(7)") && debug.contains("lifetime_in_ticks: 15"), "{debug}");
     let stats = filter.stats();

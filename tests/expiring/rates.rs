@@ -1,3 +1,5 @@
+use concurrent_cuckoo_filter::Expiry;
+
 use crate::support::seeded;
 use crate::{Filter, filter};
 
@@ -23,7 +25,9 @@ fn measured_rates_and_loads_are_those_that_were_computed() {
             assert!(0.0 < highest && highest <= rate);
             filter.advance_to(1);
             let keys = filter.capacity() as u64;
-            (0..keys).for_each(|key| _ = filter.insert_until(&key, 2 + key % ticks).expect("it is made for as many"));
+            (0..keys).for_each(|key| {
+                _ = filter.insert_until(&key, Expiry::AtTick(2 + key % ticks)).expect("it is made for as many")
+            });
             let computed = filter.false_positive_rate();
             assert!(computed <= highest && highest < 2.0 * computed, "{computed} of {highest}");
             let found = (0..ABSENT).filter(|key| filter.contains(&(key + (1 << 40)))).count() as f64;
@@ -32,7 +36,7 @@ fn measured_rates_and_loads_are_those_that_were_computed() {
             filter.advance_to(2);
             let expired: Vec<u64> = (0..keys).step_by(ticks as usize).collect();
             for key in &expired {
-                filter.insert_until(&(key + (1 << 41)), 2 + ticks).expect("the dead make room");
+                filter.insert_until(&(key + (1 << 41)), Expiry::AtTick(2 + ticks)).expect("the dead make room");
             }
             let revived = expired.iter().filter(|key| filter.contains(key)).count() as f64;
             println!(
@@ -76,15 +80,18 @@ fn dead_entries_are_room() {
         let slots = filter.slots() as u64;
         filter.advance_to(0);
         let (living, dying) = (slots * 80 / 100, slots / 10);
-        (0..living).for_each(|key| _ = filter.insert_until(&key, 15).expect("there is room"));
+        (0..living).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(15)).expect("there is room"));
         if dead {
-            (0..dying).for_each(|key| _ = filter.insert_until(&(key | 1 << 40), 1).expect("there is room"));
+            (0..dying)
+                .for_each(|key| _ = filter.insert_until(&(key | 1 << 40), Expiry::AtTick(1)).expect("there is room"));
             filter.advance_to(1);
             assert!(filter.len() as u64 > living + dying * 9 / 10, "nearly all of them are there still");
         }
         let before = filter.stats().relocations;
         for key in 0..slots * 14 / 100 {
-            filter.insert_until(&(key | 1 << 41), 15).expect("there is room, and dead entries make more");
+            filter
+                .insert_until(&(key | 1 << 41), Expiry::AtTick(15))
+                .expect("there is room, and dead entries make more");
         }
         filter.stats().relocations - before
     };

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use concurrent_cuckoo_filter::Encoding;
+use concurrent_cuckoo_filter::{Encoding, Expiry};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -130,7 +130,7 @@ fn clocks_go_on_meanwhile() {
         other.advance_to(100);
         let end = |key: &Raw| 101 + key.0 % 14;
         let keys: Vec<_> = hashes(0, 1800).collect();
-        keys.iter().for_each(|key| _ = other.insert_until(key, end(key)).unwrap());
+        keys.iter().for_each(|key| _ = other.insert_until(key, Expiry::AtTick(end(key))).unwrap());
         let (sum, other) = (&sum, &other);
         thread::scope(|scope| {
             scope.spawn(|| {

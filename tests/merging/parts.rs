@@ -1,4 +1,4 @@
-use concurrent_cuckoo_filter::{AbsorbError, Encoding};
+use concurrent_cuckoo_filter::{AbsorbError, Encoding, Expiry};
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 
@@ -53,8 +53,8 @@ fn a_part_has_the_tick_of_the_whole_and_must_not_get_ahead_of_it() {
     let whole = expiring(100, 14);
     whole.advance_to(10);
     let [part, ahead] = [(); 2].map(|()| whole.empty_like().unwrap());
-    part.insert_until(&Raw(1), 20).unwrap();
-    ahead.insert_until(&Raw(2), 20).unwrap();
+    part.insert_until(&Raw(1), Expiry::AtTick(20)).unwrap();
+    ahead.insert_until(&Raw(2), Expiry::AtTick(20)).unwrap();
     ahead.advance_to(11);
     assert_eq!(whole.absorb(&part), Ok(1));
     let error = whole.absorb(&ahead).unwrap_err();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{ExpiringInsertError, FilterKind, LoadError, SnapshotInfo};
+use concurrent_cuckoo_filter::{ExpiringInsertError, Expiry, FilterKind, LoadError, SnapshotInfo};
 
 use crate::filters::{
     Expiring, load, load_expiring, load_maplet, saved, saved_expiring, saved_maplet, small_expiring, small_filters,
@@ -90,9 +90,9 @@ fn the_extremes_of_what_a_clock_may_state_are_taken() {
     assert_eq!(filter.tick_after(Duration::from_secs(1)), Ok(u64::MAX));
     for longest in [1, 15] {
         let filter = loaded(&ForgedClock { longest, now: 0, ..clock() });
-        filter.insert_until(&1, u64::from(longest)).expect("it sweeps first");
+        filter.insert_until(&1, Expiry::AtTick(u64::from(longest))).expect("it sweeps first");
         assert!(matches!(
-            filter.insert_until(&1, 1 + u64::from(longest)),
+            filter.insert_until(&1, Expiry::AtTick(1 + u64::from(longest))),
             Err(ExpiringInsertError::LifetimeTooLong { .. })
         ));
         filter.advance_to(u64::from(longest) - 1);

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, Encoding, GrowableCuckooFilter, LoadError, Loader, SnapshotInfo, StableHashBuilder, Values,
-    View, WhenFull,
+    ConcurrentCuckooFilter, Encoding, Expiry, GrowableCuckooFilter, LoadError, Loader, SnapshotInfo, StableHashBuilder,
+    Values, View, WhenFull,
 };
 use proptest::prelude::*;
 use rand::rngs::SmallRng;
@@ -135,7 +135,7 @@ fn check_expiring(layout: MapletLayout, capacity: usize, share: f64, now: u64, o
     // Some keys have several entries, so it may be full before its capacity.
     for entry in 0..entries {
         let lifetime = 1 + u64::from(value_of(entry, layout.0)) % longest;
-        _ = filter.insert_until(&(entry / 2 * 2), now + lifetime);
+        _ = filter.insert_until(&(entry / 2 * 2), Expiry::AtTick(now + lifetime));
     }
     check_ticks(&saved_expiring(&filter), entries + 200, offset);
     // One whose dead entries are not swept yet, if it is large.
@@ -201,7 +201,7 @@ fn a_view_of_a_filter_that_forgets_or_was_never_advanced_answers_as_the_filter()
     let filter = builder.build().unwrap();
     for key in 0..400 {
         filter.advance_to(key / 40);
-        _ = filter.insert_until(&key, key / 40 + 1 + key % 9);
+        _ = filter.insert_until(&key, Expiry::AtTick(key / 40 + 1 + key % 9));
     }
     assert!(filter.stats().expiry.unwrap().evicted > 0, "it runs ahead of the caller's clock");
     check_ticks(&saved_expiring(&filter), 500, 5);

@@ -10,7 +10,7 @@ use std::fmt;
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, ExpiringInsertError};
+use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, ExpiringInsertError, Expiry};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -139,7 +139,7 @@ impl Drop for Leaves<'_> {
 /// About this many keys, of which no two are of one class.
 fn distinct(filter: &Filter, seed: u64, count: u64) -> Vec<Raw> {
     let end = filter.now().expect("the clock has a tick") + filter.lifetime_in_ticks();
-    let keys = rounds::distinct(seed, count, |key| filter.insert_if_absent_until(key, end) == Ok(true));
+    let keys = rounds::distinct(seed, count, |key| filter.insert_if_absent_until(key, Expiry::AtTick(end)) == Ok(true));
     filter.clear();
     keys
 }
@@ -219,7 +219,8 @@ impl Round {
         // Dead entries count as room.
         let now = now + longest;
         for index in 0..filter.capacity() as u64 {
-            let refused: Option<ExpiringInsertError> = filter.insert_until(&key(self.seed, 1, index), now + 1).err();
+            let refused: Option<ExpiringInsertError> =
+                filter.insert_until(&key(self.seed, 1, index), Expiry::AtTick(now + 1)).err();
             assert_eq!(refused, None, "all entries are dead, and yet there is no room for as many as the capacity");
         }
         tally.inserts += filter.capacity() as u64;

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::ExpiringInsertError;
+use concurrent_cuckoo_filter::{ExpiringInsertError, Expiry};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -116,7 +116,7 @@ impl<'a> Worker<'a> {
             if own.ends.iter().any(|&end| end > now + by) {
                 continue;
             }
-            let added = self.tally.taken(self.round.filter.insert_until(&own.key, end)).is_some();
+            let added = self.tally.taken(self.round.filter.insert_until(&own.key, Expiry::AtTick(end))).is_some();
             if added {
                 own.ends.push(end);
             }
@@ -213,7 +213,7 @@ impl<'a> Worker<'a> {
         if ends.iter().filter(|&&end| end > self.round.done()).count() >= ENTRIES {
             return;
         }
-        let (inserted, ticks) = self.timed(|| self.round.filter.insert_until(key, end));
+        let (inserted, ticks) = self.timed(|| self.round.filter.insert_until(key, Expiry::AtTick(end)));
         if let Some(kept) = self.taken(nth, end, ticks, inserted) {
             ticks.check_kept(end, kept);
             self.remember(nth, end);
@@ -222,7 +222,8 @@ impl<'a> Worker<'a> {
 
     fn insert_if_absent(&mut self) {
         let (nth, end) = (self.some(), self.some_end());
-        let (added, ticks) = self.timed(|| self.round.filter.insert_if_absent_until(&self.own[nth].key, end));
+        let (added, ticks) =
+            self.timed(|| self.round.filter.insert_if_absent_until(&self.own[nth].key, Expiry::AtTick(end)));
         let added = self.taken(nth, end, ticks, added);
         match added {
             Some(true) => {
@@ -238,7 +239,8 @@ impl<'a> Worker<'a> {
 
     fn insert_or_renew(&mut self) {
         let (nth, end) = (self.some(), self.some_end());
-        let (is_new, ticks) = self.timed(|| self.round.filter.insert_or_renew_until(&self.own[nth].key, end));
+        let (is_new, ticks) =
+            self.timed(|| self.round.filter.insert_or_renew_until(&self.own[nth].key, Expiry::AtTick(end)));
         let Some(is_new) = self.taken(nth, end, ticks, is_new) else { return };
         if is_new {
             ticks.check_kept(end, true);
@@ -304,7 +306,7 @@ impl<'a> Worker<'a> {
     fn add_contested(&mut self) {
         let end = self.round.done() + self.random.random_range(1..=self.round.filter.lifetime_in_ticks());
         let key = self.round.contested_key(end);
-        let (added, ticks) = self.timed(|| self.round.filter.insert_if_absent_until(&key, end));
+        let (added, ticks) = self.timed(|| self.round.filter.insert_if_absent_until(&key, Expiry::AtTick(end)));
         // If it had expired by then, no thread or several threads may have added it.
         if self.tally.taken(added) == Some(true) && end > ticks.after {
             self.added.push(end);

@@ -27,10 +27,10 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// order.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// revoked.advance_to(100);
-    /// revoked.insert_until_batch([("token-1", 105), ("token-2", 110)], &mut Vec::new())?;
+    /// revoked.insert_until_batch([("token-1", Expiry::AtTick(105)), ("token-2", Expiry::AtTick(110))], &mut Vec::new())?;
     /// revoked.advance_to(105);
     /// let mut found = Vec::new();
     /// revoked.contains_batch(["token-1", "token-2"], &mut found);
@@ -111,7 +111,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.by_hash().insert_or_renew_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), added)
     }
 
-    /// [`insert_until`](Self::insert_until) for many pairs of a key and its [`Expiry`] (or a tick, or a time), in their order:
+    /// [`insert_until`](Self::insert_until) for many pairs of a key and its [`Expiry`] (or a time, or a time to live), in their order:
     /// appends to `added`, for each pair, whether it was added: `false` if it has already expired. Returns how many were.
     ///
     /// # Errors
@@ -119,13 +119,14 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// `added`. Pairs after it may have been taken from the iterator, but none of them went in.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Expiry};
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// revoked.advance_to(100);
     /// let mut added = Vec::new();
-    /// revoked.insert_until_batch([("token-1", 105), ("token-2", 90)], &mut added)?;
+    /// let until = Expiry::AtTick;
+    /// revoked.insert_until_batch([("token-1", until(105)), ("token-2", until(90))], &mut added)?;
     /// assert_eq!(added, [true, false]);
-    /// let error = revoked.insert_until_batch([("token-3", 105), ("token-4", 999)], &mut added).unwrap_err();
+    /// let error = revoked.insert_until_batch([("token-3", until(105)), ("token-4", until(999))], &mut added).unwrap_err();
     /// assert!(matches!(error.error, ExpiringInsertError::LifetimeTooLong { .. }));
     /// assert_eq!(error.index, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -146,11 +147,13 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// As for `insert_until_batch`.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
     /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// nonces.advance_to(100);
     /// let mut added = Vec::new();
-    /// assert_eq!(nonces.insert_if_absent_until_batch([("a", 105), ("b", 100), ("a", 110)], &mut added)?, 1);
+    /// let until = Expiry::AtTick;
+    /// let requests = [("a", until(105)), ("b", until(100)), ("a", until(110))];
+    /// assert_eq!(nonces.insert_if_absent_until_batch(requests, &mut added)?, 1);
     /// assert_eq!(added, [true, false, false]);
     /// assert_eq!(nonces.expires_at("a"), Some(105));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -172,11 +175,12 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// As for `insert_until_batch`.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// revoked.advance_to(100);
     /// let mut added = Vec::new();
-    /// revoked.insert_or_renew_until_batch([("a", 105), ("b", 105), ("a", 110)], &mut added)?;
+    /// let until = Expiry::AtTick;
+    /// revoked.insert_or_renew_until_batch([("a", until(105)), ("b", until(105)), ("a", until(110))], &mut added)?;
     /// assert_eq!(added, [true, true, false]);
     /// assert_eq!((revoked.expires_at("a"), revoked.len()), (Some(110), 2));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -211,10 +215,10 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// whether there was one.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// revoked.advance_to(100);
-    /// revoked.insert_until("token-1", 105)?;
+    /// revoked.insert_until("token-1", Expiry::AtTick(105))?;
     /// let mut removed = Vec::new();
     /// revoked.remove_expiring_at_batch([("token-1", 105), ("token-1", 105)], &mut removed);
     /// assert_eq!(removed, [true, false]);

@@ -47,12 +47,12 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     ///
     /// ```
     /// use std::hash::RandomState;
-    /// use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
     ///
     /// type Revoked = ExpiringCuckooFilter<str, RandomState>; // named once, used everywhere
     /// let revoked = Revoked::builder_with_hasher(RandomState::new()).capacity(1000).lifetime_in_ticks(60).build()?;
     /// revoked.advance_to(0);
-    /// revoked.insert_until("token-17", 60)?;
+    /// revoked.insert_until("token-17", Expiry::AtTick(60))?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn builder_with_hasher(hasher: S) -> ExpiringBuilder<T, S> {
@@ -156,8 +156,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// `now + longest`. Use this for a clock that does not count time, such as blocks or epochs, or if you do the
     /// arithmetic yourself.
     ///
-    /// The filter then does not know how long a tick is, so times and durations as an [`Expiry`](crate::Expiry), and
-    /// [`tick_after`](ExpiringCuckooFilter::tick_after), fail with
+    /// The filter then does not know how long a tick is, so times and durations as an [`Expiry`](crate::Expiry) fail with
     /// [`ExpiringInsertError::ResolutionUnknown`](crate::ExpiringInsertError::ResolutionUnknown).
     ///
     /// ```

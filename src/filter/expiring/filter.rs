@@ -31,7 +31,7 @@ use crate::table::face::traits::ExpiringTable;
 /// ```
 /// use std::sync::Arc;
 /// use std::time::Duration;
-/// use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+/// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
 ///
 /// // Tokens live for at most an hour, so a revocation need not be kept longer. One tick is 5 minutes.
 /// let (longest, tick) = (Duration::from_secs(3600), Duration::from_secs(300));
@@ -43,7 +43,7 @@ use crate::table::face::traits::ExpiringTable;
 /// revoked.advance_to(noon / 300);
 ///
 /// let expiry_of_the_token = noon + 1000; // from the token itself
-/// let is_new = revoked.insert_or_renew_until("token-17", u64::div_ceil(expiry_of_the_token, 300))?;
+/// let is_new = revoked.insert_or_renew_until("token-17", Expiry::AtTick(u64::div_ceil(expiry_of_the_token, 300)))?;
 /// assert!(is_new && revoked.contains("token-17"));
 ///
 /// revoked.advance_to((noon + 1200) / 300);
@@ -190,8 +190,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         /// ```
     }
 
-    /// Adds an entry for the key, which is found until then: until a tick (a `u64`), a time, or for a time to live, as
-    /// [`Expiry`] says.
+    /// Adds an entry for the key, which is found until then: until a time, for a time to live, or until a tick, as [`Expiry`]
+    /// says.
     ///
     /// It adds one even if the key already has an entry: the filter is a multiset of pairs of a key and an end.
     /// Each pair is removed, or expires, on its own. To make one entry live longer, use
@@ -218,12 +218,12 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// after it has forgotten some ticks.)
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Expiry};
     /// let blocked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// blocked.advance_to(1000);
-    /// assert!(blocked.insert_until("198.51.100.7", 1010)?);
-    /// assert!(!blocked.insert_until("198.51.100.9", 1000)?, "that is over");
-    /// let error = blocked.insert_until("198.51.100.8", 1016).unwrap_err();
+    /// assert!(blocked.insert_until("198.51.100.7", Expiry::AtTick(1010))?);
+    /// assert!(!blocked.insert_until("198.51.100.9", Expiry::AtTick(1000))?, "that is over");
+    /// let error = blocked.insert_until("198.51.100.8", Expiry::AtTick(1016)).unwrap_err();
     /// assert!(matches!(error, ExpiringInsertError::LifetimeTooLong { now: 1000, longest: 15, .. }), "{error}");
     /// blocked.advance_to(1009);
     /// assert!(blocked.contains("198.51.100.7"));
@@ -279,13 +279,13 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// As for [`insert_until`](Self::insert_until).
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
     /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// nonces.advance_to(1000);
-    /// assert!(nonces.insert_if_absent_until("nonce-1", 1010)?);
-    /// assert!(!nonces.insert_if_absent_until("nonce-1", 1015)?, "a replay");
+    /// assert!(nonces.insert_if_absent_until("nonce-1", Expiry::AtTick(1010))?);
+    /// assert!(!nonces.insert_if_absent_until("nonce-1", Expiry::AtTick(1015))?, "a replay");
     /// nonces.advance_to(1010);
-    /// assert!(nonces.insert_if_absent_until("nonce-1", 1020)?, "forgotten, as its first request is too old by now");
+    /// assert!(nonces.insert_if_absent_until("nonce-1", Expiry::AtTick(1020))?, "forgotten, as its first request is too old by now");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
@@ -346,11 +346,11 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// As for [`insert_until`](Self::insert_until).
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
     /// let sessions = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// for now in 1000..1100 {
     ///     sessions.advance_to(now);
-    ///     let is_new = sessions.insert_or_renew_until("session-17", now + 10)?;
+    ///     let is_new = sessions.insert_or_renew_until("session-17", Expiry::AtTick(now + 10))?;
     ///     assert_eq!(is_new, now == 1000, "seen once more");
     /// }
     /// assert_eq!(sessions.len(), 1);
@@ -377,10 +377,10 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         /// Cost: two cache lines of the table, one of the stripes and one of the clock. The last two stay in the cache.
         ///
         /// ```
-        /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+        /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
         /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
         /// revoked.advance_to(1000);
-        /// revoked.insert_until("token-17", 1001)?;
+        /// revoked.insert_until("token-17", Expiry::AtTick(1001))?;
         /// assert!(revoked.contains("token-17"));
         /// revoked.advance_to(1001);
         /// assert!(!revoked.contains("token-17"));
@@ -418,10 +418,10 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// revoked.advance_to(1000);
-    /// revoked.insert_until("token-17", 1010)?;
+    /// revoked.insert_until("token-17", Expiry::AtTick(1010))?;
     /// assert!(!revoked.remove_expiring_at("token-17", 1009), "it has no such end");
     /// assert!(revoked.remove_expiring_at("token-17", 1010));
     /// assert!(!revoked.contains("token-17"));
@@ -444,11 +444,11 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// Cost: two cache lines, with one stripe locked.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
     /// let blocked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// blocked.advance_to(1000);
-    /// blocked.insert_until("198.51.100.7", 1005)?;
-    /// blocked.insert_until("198.51.100.7", 1010)?;
+    /// blocked.insert_until("198.51.100.7", Expiry::AtTick(1005))?;
+    /// blocked.insert_until("198.51.100.7", Expiry::AtTick(1010))?;
     /// assert_eq!(blocked.expires_at("198.51.100.7"), Some(1010));
     /// assert_eq!(blocked.expires_at("198.51.100.8"), None);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -477,11 +477,11 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
     /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
     /// let blocked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
     /// blocked.advance_to(28_500_000);
-    /// blocked.insert_until("198.51.100.7", 28_500_005)?;
+    /// blocked.insert_until("198.51.100.7", Expiry::AtTick(28_500_005))?;
     /// assert_eq!(blocked.remaining("198.51.100.7")?, Some(5 * minute)); // for example, for `Retry-After`
     /// blocked.advance_to(28_500_004);
     /// assert_eq!(blocked.remaining("198.51.100.7")?, Some(minute));
