@@ -207,8 +207,8 @@ fn main() {
     let (maplet_4, maplet_5) = (maplet(keys, 0.001), maplet(keys, 0.011));
     // As many slots, with as many bits each.
     let (filter_4, filter_5) = (filter(0..keys, keys as usize, 0.0001), filter(0..keys, keys as usize, 0.001));
-    assert_eq!(maplet_4.slots_per_bucket(), filter_4.slots_per_bucket());
-    assert_eq!(maplet_5.slots_per_bucket(), filter_5.slots_per_bucket());
+    assert_eq!(maplet_4.plan().layout.slots_per_bucket, filter_4.plan().layout.slots_per_bucket);
+    assert_eq!(maplet_5.plan().layout.slots_per_bucket, filter_5.plan().layout.slots_per_bucket);
     let capacity = keys as usize / PLACES + 1;
     let filters: Vec<Filter> = (0..PLACES).map(|place| filter(of_place(place), capacity, 0.001)).collect();
     let blooms: Vec<sbbf_rs_safe::Filter> = (0..PLACES)
@@ -223,10 +223,10 @@ fn main() {
 
     let of_filters = |hash| mask(|place| filters[place].by_hash().contains(hash));
     let of_blooms = |hash: u64| mask(|place| blooms[place].contains_hash(hash));
-    let in_filter = |filter: &Filter| bits(filter.memory_usage(), keys);
+    let in_filter = |filter: &Filter| bits(filter.stats().memory_usage, keys);
     let found_in = |maplet: &Maplet| share_found(|key| !maplet.values(&key).is_empty());
     let found_filter = |filter: &Filter| share_found(|key| filter.contains(&key));
-    let (bits_4, bits_5) = (bits(maplet_4.memory_usage(), keys), bits(maplet_5.memory_usage(), keys));
+    let (bits_4, bits_5) = (bits(maplet_4.stats().memory_usage, keys), bits(maplet_5.stats().memory_usage, keys));
     let (found_4, found_5) = (found_in(&maplet_4), found_in(&maplet_5));
     let mut subjects = [
         Subject::new("maplet, 4 slots", bits_4, found_4, of_values(&maplet_4)),

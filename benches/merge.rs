@@ -207,7 +207,7 @@ fn digests(bytes: usize, rounds: usize) {
     for (name, rate, slots) in [("5x14, semi-sorted", 0.001, 5.0), ("4x16, plain", 0.000125, 4.0)] {
         let all = filter((bytes as f64 / 8.0 * slots * 0.94) as u64, rate);
         all.by_hash().insert_batch(hashes(0, all.capacity() as u64)).expect("there is room");
-        row(name, all.memory_usage(), all.len(), &|| all.digest().expect("memory for it"));
+        row(name, all.stats().memory_usage, all.len(), &|| all.digest().expect("memory for it"));
     }
     let all = expiring((bytes as f64 / 8.0 * 4.0 * 0.94) as u64);
     all.by_hash()
@@ -216,7 +216,7 @@ fn digests(bytes: usize, rounds: usize) {
             &mut Vec::new(),
         )
         .expect("there is room");
-    row("entries that expire", all.memory_usage(), all.len(), &|| all.digest().expect("memory for it"));
+    row("entries that expire", all.stats().memory_usage, all.len(), &|| all.digest().expect("memory for it"));
     println!("{}", align(&rows, 1));
 }
 

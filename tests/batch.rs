@@ -93,7 +93,7 @@ fn a_refused_batch_of_absent_keys_has_answered_for_those_before() {
     for (encoding, rate, ..) in layouts() {
         let [single, batch] = [0, 1].map(|_| build(30, encoding, rate));
         // Some come twice, so fewer are added than there were.
-        let keys: Vec<Raw> = hashes(0, 5).chain(hashes(0, single.slots() + 200)).collect();
+        let keys: Vec<Raw> = hashes(0, 5).chain(hashes(0, single.plan().slots + 200)).collect();
         let (mut expected, mut added) = (Vec::new(), Vec::new());
         let refusal = keys.iter().find_map(|key| match single.insert_if_absent(key) {
             Ok(is_new) => {
@@ -153,7 +153,7 @@ fn a_batch_tells_near_collisions_apart_as_single_lookups_do() {
     for (encoding, rate, slots, _) in layouts() {
         for capacity in [1, 10, 40] {
             let filter = build(capacity, encoding, rate);
-            let keys: Vec<Raw> = hashes(0, filter.slots() + 1).collect();
+            let keys: Vec<Raw> = hashes(0, filter.plan().slots + 1).collect();
             let held = filter.insert_batch(&keys).unwrap_err().index;
             assert!(held >= slots, "a bucket's slots can all be taken");
             let asked: Vec<Raw> = hashes(0, if cfg!(miri) { 200 } else { 40_000 }).collect();
@@ -184,7 +184,7 @@ fn a_refused_batch_has_put_in_the_keys_before_and_no_other() {
     for (encoding, rate, ..) in layouts() {
         for capacity in [1, 30, 100, 1000].into_iter().take(if cfg!(miri) { 2 } else { 4 }) {
             let [single, batch] = [0, 1].map(|_| build(capacity, encoding, rate));
-            let keys: Vec<Raw> = hashes(0, single.slots() + 200).collect();
+            let keys: Vec<Raw> = hashes(0, single.plan().slots + 200).collect();
             let (held, refusal) =
                 keys.iter().enumerate().find_map(|(i, key)| single.insert(key).err().map(|error| (i, error))).unwrap();
             let error = batch.insert_batch(&keys).unwrap_err();

@@ -83,7 +83,7 @@ fn a_builder_can_be_used_twice() {
         let other = builder.capacity(10).build().unwrap();
         assert_eq!(one.hash_one(&7), other.hash_one(&7), "the hasher is the same");
         assert!(one.capacity() >= 10_000 && other.capacity() < 10_000);
-        assert!(one.max_false_positive_rate() <= 1e-4 && other.max_false_positive_rate() <= 1e-4);
+        assert!(one.plan().max_false_positive_rate <= 1e-4 && other.plan().max_false_positive_rate <= 1e-4);
     });
 }
 
@@ -97,8 +97,8 @@ fn all_filters_have_the_encoding_that_was_asked_for() {
     macro_rules! bits_per_key {
         ($filter:expr, $rate:expr) => {{
             let filter = $filter.false_positive_rate($rate).build().unwrap();
-            assert!(filter.max_false_positive_rate() <= $rate);
-            filter.memory_usage() as f64 * 8.0 / filter.capacity() as f64
+            assert!(filter.plan().max_false_positive_rate <= $rate);
+            filter.stats().memory_usage as f64 * 8.0 / filter.capacity() as f64
         }};
     }
     check(&|encoding, rate| {
@@ -118,8 +118,8 @@ fn capacity_means_one_thing() {
             let filter = Filter::<u64>::with_capacity(capacity);
             let stats = filter.stats();
             assert!(filter.capacity() >= capacity);
-            assert_eq!((stats.capacity, stats.slots), (filter.capacity(), filter.slots()));
-            assert_eq!(stats.load_factor, filter.load_factor());
+            assert_eq!((stats.capacity, stats.slots), (filter.capacity(), filter.plan().slots));
+            assert_eq!(stats.load_factor, filter.stats().load_factor);
         }
     });
 }

@@ -154,7 +154,7 @@ fn build_with_few_hashes(hashes: u64, capacity: usize, rate: f64) -> ConcurrentC
 
 /// How many copies of one key there is room for.
 fn room<S>(filter: &ConcurrentCuckooFilter<u64, S>) -> usize {
-    filter.slots().min(2 * filter.slots_per_bucket())
+    filter.plan().slots.min(2 * filter.plan().layout.slots_per_bucket)
 }
 
 #[test]

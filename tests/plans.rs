@@ -16,8 +16,17 @@ macro_rules! figures {
     ($filter:expr) => {{
         let filter = &$filter;
         (
-            (filter.capacity(), filter.slots(), filter.memory_usage(), filter.max_false_positive_rate()),
-            (filter.encoding(), filter.slots_per_bucket(), filter.fingerprint_bits()),
+            (
+                filter.capacity(),
+                filter.plan().slots,
+                filter.stats().memory_usage,
+                filter.plan().max_false_positive_rate,
+            ),
+            (
+                filter.plan().layout.encoding,
+                filter.plan().layout.slots_per_bucket,
+                filter.plan().layout.fingerprint_bits,
+            ),
         )
     }};
 }
@@ -27,7 +36,7 @@ type Figures = ((usize, usize, usize, f64), (Encoding, usize, u32));
 fn planned(plan: &FilterPlan) -> Figures {
     let layout = plan.layout;
     (
-        (plan.capacity, plan.slots(), plan.memory_usage, plan.max_false_positive_rate),
+        (plan.capacity, plan.slots, plan.memory_usage, plan.max_false_positive_rate),
         (layout.encoding, layout.slots_per_bucket, layout.fingerprint_bits),
     )
 }
@@ -51,10 +60,10 @@ fn a_plan_has_the_figures_of_the_filter() {
             let plan = builder.plan().unwrap();
             let filter = builder.build().unwrap();
             assert_eq!(
-                (plan.capacity, plan.slots(), plan.memory_usage),
-                (filter.capacity(), filter.slots(), filter.memory_usage())
+                (plan.capacity, plan.slots, plan.memory_usage),
+                (filter.capacity(), filter.plan().slots, filter.stats().memory_usage)
             );
-            assert_eq!(plan.max_false_positive_rate, filter.max_false_positive_rate());
+            assert_eq!(plan.max_false_positive_rate, filter.plan().max_false_positive_rate);
             assert_eq!(plan.max_capacity, Some(filter.max_capacity()));
         }
         for (payload_bits, rate, slots, bits) in MAPLET_LAYOUTS {
@@ -73,8 +82,11 @@ fn a_plan_has_the_figures_of_the_filter() {
             let plan = builder.plan().unwrap();
             let filter = builder.build().unwrap();
             assert_eq!(planned(&plan), figures!(filter));
-            assert_eq!(plan.layout.payload_bits, filter.expiry_bits());
-            assert_eq!((plan.lifetime_in_ticks, plan.resolution), (Some(filter.lifetime_in_ticks()), None));
+            assert_eq!(plan.layout.payload_bits, filter.plan().layout.payload_bits);
+            assert_eq!(
+                (plan.lifetime_in_ticks, plan.resolution),
+                (Some(filter.plan().lifetime_in_ticks.unwrap()), None)
+            );
             assert_eq!(plan.when_full, Some(WhenFull::EvictOldest));
         }
     }
@@ -85,8 +97,8 @@ fn the_largest_size_of_a_growable_filter_takes_what_its_plan_says() {
     let builder = GrowableCuckooFilter::<u64>::builder().capacity(100).max_capacity(50_000);
     let (plan, filter) = (builder.plan().unwrap(), builder.build().unwrap());
     filter.reserve(filter.max_capacity()).unwrap();
-    assert_eq!(plan.max_memory_usage, Some(filter.memory_usage()));
-    assert!(plan.memory_usage < filter.memory_usage());
+    assert_eq!(plan.max_memory_usage, Some(filter.stats().memory_usage));
+    assert!(plan.memory_usage < filter.stats().memory_usage);
 }
 
 /// A limit at which the largest size can be reached is accepted, and it is reached.

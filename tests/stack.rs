@@ -326,7 +326,7 @@ const OPERATIONS: [Operation; 54] = [
             filter.remove_expiring_at_batch(keys.iter().map(|key| (key, end_of(*key))), &mut removed);
             assert!(removed.len() == 1000 && removed.iter().all(|&removed| removed));
             let keys: Vec<u64> = new().collect();
-            assert!(filter.insert_until_batch(keys.iter().map(|key| (key, 14)), &mut removed).is_err());
+            assert!(filter.insert_until_batch(keys.iter().map(|key| (key, Expiry::AtTick(14))), &mut removed).is_err());
         })
     }),
     ("expiring: save", || saves!(full_of_dead())),

@@ -62,7 +62,7 @@ pub(crate) fn table(keys: u64, test: bool) -> Vec<Vec<String>> {
     eprintln!("a tenth is dead");
     let tables = [expiring(keys as usize, 0.001, LONGEST), expiring(keys as usize, 0.001, LONGEST)];
     let [dead, emptier] = &tables;
-    let (slots, keys) = (dead.slots() as u64, dead.capacity() as u64);
+    let (slots, keys) = (dead.plan().slots as u64, dead.capacity() as u64);
     let dying = slots / 10;
     tables.iter().for_each(|filter| assert_eq!(filter.advance_to(NOW), Advance::Origin));
     for number in 0..keys {

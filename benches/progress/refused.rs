@@ -37,7 +37,7 @@ macro_rules! removable {
     ($($Filter:ty),+) => {$(
         impl Removable for $Filter {
             fn load(&self) -> f64 {
-                self.load_factor()
+                self.stats().load_factor
             }
 
             fn insert(&self, hash: u64) -> Result<(), GrowableInsertError> {
@@ -93,7 +93,7 @@ impl Refused<Growable> {
     /// With the capacity of the other filter's table, and no memory for another table.
     pub(crate) fn growable(bytes: usize) -> Self {
         let builder = GrowableCuckooFilter::builder().hasher(HASH).capacity(empty(bytes).capacity());
-        let memory = builder.clone().build().expect("a valid filter").memory_usage();
+        let memory = builder.clone().build().expect("a valid filter").stats().memory_usage;
         Self::of(builder.memory_limit(memory).build().expect("a valid filter"))
     }
 }

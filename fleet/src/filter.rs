@@ -112,7 +112,7 @@ impl Known {
         if before == Some(tick) {
             return Ok(());
         }
-        let latest = self.filter.now().unwrap_or(0) + self.filter.lifetime_in_ticks();
+        let latest = self.filter.now().unwrap_or(0) + self.filter.plan().lifetime_in_ticks.unwrap();
         if tick > latest {
             // A node whose clock is ahead has written it, or the value is damaged.
             self.is_exact.store(false, Ordering::Relaxed);

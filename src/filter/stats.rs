@@ -140,24 +140,20 @@ impl PartialEq for Origin {
 }
 
 impl Stats {
-    /// The figures of a filter of this table.
-    pub(crate) fn of(
-        table: &dyn AnyTable,
-        memory_usage: usize,
-        false_positive_rate: f64,
-        max_false_positive_rate: f64,
-    ) -> Self {
+    /// The figures of a filter of this table, which takes up so many bytes.
+    pub(crate) fn of(table: &dyn AnyTable, memory_usage: usize) -> Self {
         let (counters, slots) = (table.counters(), table.slots());
         let counts = counters.counts();
+        let load_factor = counts.len as f64 / slots as f64;
         Self {
             tables: 1,
             len: counts.len,
             capacity: table.capacity(),
             slots,
-            load_factor: counts.len as f64 / slots as f64,
+            load_factor,
             memory_usage,
-            false_positive_rate,
-            max_false_positive_rate,
+            false_positive_rate: table.false_positive_rate(load_factor),
+            max_false_positive_rate: table.max_rate(),
             relocations: counts.relocations,
             longest_path: counts.longest_path,
             inserts_refused: counts.inserts_refused,

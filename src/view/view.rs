@@ -189,7 +189,7 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
         let (plan, keys) = (&self.info.plan, self.len() as f64);
         match plan.classes {
             Some((classes, _)) => false_positive_rate(classes, keys),
-            None => sizing::false_positive_rate(plan.layout.shape(), plan.layout.buckets, keys / plan.slots() as f64),
+            None => sizing::false_positive_rate(plan.layout.shape(), plan.layout.buckets, keys / plan.slots as f64),
         }
     }
 

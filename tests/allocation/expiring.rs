@@ -14,7 +14,7 @@ fn builder((expiry_bits, rate, ..): MapletLayout, capacity: usize) -> ExpiringBu
 fn no_operation_allocates_nor_does_a_batch_or_the_clock() {
     for layout in MAPLET_LAYOUTS {
         let filter = builder(layout, 30_000).build().unwrap();
-        let longest = filter.lifetime_in_ticks();
+        let longest = filter.plan().lifetime_in_ticks.unwrap();
         let keys: Vec<u64> = (0..100_000).collect();
         let mut answers = Vec::with_capacity(2 * keys.len());
         let ((), requests) = watch(|| {
@@ -43,7 +43,7 @@ fn no_operation_allocates_nor_does_a_batch_or_the_clock() {
                     && filter.stats().inserts_refused > 0
                     && filter.live_len() > 0
             );
-            assert!(filter.tick_after(std::time::Duration::ZERO).is_err() && filter.false_positive_rate() > 0.0);
+            assert!(filter.stats().false_positive_rate > 0.0 && filter.plan().resolution.is_none());
             filter.restart_clock(1000);
             filter.advance_to(1 << 40);
             assert_eq!(filter.live_len(), 0);
@@ -51,7 +51,8 @@ fn no_operation_allocates_nor_does_a_batch_or_the_clock() {
 
             let end = (1 << 40) + 1;
             let entries = || keys.iter().map(|key| (key, end));
-            let held = filter.insert_until_batch(entries(), &mut answers).unwrap_err().index;
+            let until = entries().map(|(key, end)| (key, Expiry::AtTick(end)));
+            let held = filter.insert_until_batch(until, &mut answers).unwrap_err().index;
             answers.clear();
             filter.contains_batch(&keys, &mut answers);
             filter.remove_expiring_at_batch(entries().take(held), &mut answers);
@@ -65,7 +66,7 @@ fn no_operation_allocates_nor_does_a_batch_or_the_clock() {
 fn to_forget_allocates_nothing() {
     for layout in MAPLET_LAYOUTS {
         let filter = builder(layout, 30_000).when_full(WhenFull::EvictOldest).build().unwrap();
-        let longest = filter.lifetime_in_ticks();
+        let longest = filter.plan().lifetime_in_ticks.unwrap();
         let ((), requests) = watch(|| {
             filter.advance_to(0);
             for tick in 0..longest.min(20) {
@@ -85,7 +86,7 @@ fn memory_that_is_refused_is_an_error_that_names_the_size() {
             let build = || builder(layout, capacity).build();
             drop(build());
             let (filter, requests) = watch(|| build().unwrap());
-            assert_eq!(filter.memory_usage(), size_of_val(&filter) + requests.bytes, "{filter:?}");
+            assert_eq!(filter.stats().memory_usage, size_of_val(&filter) + requests.bytes, "{filter:?}");
             // Words, stripes, shards, what saves need, the clock, and the box around the table. Only the request
             // for the box cannot be refused.
             assert_eq!(requests.count, 6, "{filter:?}");
@@ -121,8 +122,8 @@ mod saved {
                 (0..keys).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(8)).unwrap());
                 let mut bytes = Vec::new();
                 filter.save(&mut bytes).unwrap();
-                assert_allocates_no_more(&bytes, filter.memory_usage(), size_of::<Filter>(), |bytes| {
-                    Ok(Filter::load(bytes, state(), filter.memory_usage())?.memory_usage())
+                assert_allocates_no_more(&bytes, filter.stats().memory_usage, size_of::<Filter>(), |bytes| {
+                    Ok(Filter::load(bytes, state(), filter.stats().memory_usage)?.stats().memory_usage)
                 });
             }
         }

@@ -86,7 +86,7 @@ fn the_sweep_is_spread_over_calls_and_never_late() {
     for key in 0..200_000u64 {
         filter.insert_until(&key, Expiry::AtTick(1 + key % 15)).expect("there is room");
     }
-    let calls = filter.slots() / filter.slots_per_bucket() / 4096 + 1;
+    let calls = filter.plan().slots / filter.plan().layout.slots_per_bucket / 4096 + 1;
     for now in 1..=10 {
         let before = filter.len();
         filter.advance_to(now);

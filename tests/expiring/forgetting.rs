@@ -163,7 +163,8 @@ fn an_end_that_was_given_up_is_refused_and_nothing_is_lost_in_silence() {
         );
     }
     assert_eq!(filter.insert_until(&7, Expiry::AtTick(1000)), Ok(false), "what has ended by the clock is no error");
-    assert_eq!(filter.insert_until_batch([(&8, 1004), (&9, 1003), (&10, 1004)], &mut Vec::new()).unwrap_err().index, 1);
+    let entries = [(&8, 1004), (&9, 1003), (&10, 1004)].map(|(key, end)| (key, Expiry::AtTick(end)));
+    assert_eq!(filter.insert_until_batch(entries, &mut Vec::new()).unwrap_err().index, 1);
     assert!(filter.stats().inserts_refused >= 10);
 }
 
@@ -197,7 +198,7 @@ fn a_filter_that_is_half_empty_forgets_nothing() {
     let refused = (0..100).find_map(|_| {
         let filter = forgetful(1000, 15);
         (1 << 40..1 << 40 | 10).for_each(|key: u64| _ = filter.insert_until(&key, Expiry::AtTick(1001)).unwrap());
-        let copies = 2 * filter.slots_per_bucket() - 1;
+        let copies = 2 * filter.plan().layout.slots_per_bucket - 1;
         let key = (0..400)
             .map(|nth| nth / copies as u64)
             .find(|key| filter.insert_until(key, Expiry::AtTick(1008)).is_err())?;

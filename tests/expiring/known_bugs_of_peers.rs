@@ -9,7 +9,7 @@ use crate::filter;
 fn a_removal_takes_no_lookalike_with_it() {
     // The narrowest fingerprints, so that many keys look alike.
     let filter = filter(3000, 15, 0.2);
-    assert!(filter.fingerprint_bits() <= 8, "{filter:?}");
+    assert!(filter.plan().layout.fingerprint_bits <= 8, "{filter:?}");
     filter.advance_to(100);
     let end = |key: u64| 101 + key % 15;
     (0..3000).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(end(key))).expect("there is room"));

@@ -19,21 +19,27 @@ fn the_fewest_bits_that_serve_are_taken() {
         [(1, 2), (2, 2), (3, 3), (6, 3), (14, 4), (15, 5), (62, 6), (250, 8), (254, 8), (65_534, 16)]
     {
         let filter = builder().lifetime(resolutions * MINUTE, MINUTE).false_positive_rate(0.2).build().expect("valid");
-        assert_eq!((filter.expiry_bits(), filter.lifetime_in_ticks()), (bits, u64::from(resolutions) + 1));
-        assert_eq!(filter.resolution(), Some(MINUTE));
+        assert_eq!(
+            (filter.plan().layout.payload_bits, filter.plan().lifetime_in_ticks.unwrap()),
+            (bits, u64::from(resolutions) + 1)
+        );
+        assert_eq!(filter.plan().resolution, Some(MINUTE));
     }
     // A part of a resolution counts as a whole one.
     let filter = builder().lifetime(14 * MINUTE + Duration::from_nanos(1), MINUTE).build().expect("valid");
-    assert_eq!((filter.expiry_bits(), filter.lifetime_in_ticks()), (5, 16));
+    assert_eq!((filter.plan().layout.payload_bits, filter.plan().lifetime_in_ticks.unwrap()), (5, 16));
     for resolution in [Duration::from_nanos(1), MINUTE, Duration::MAX] {
         let filter = builder().lifetime(resolution, resolution).build().expect("valid");
-        assert_eq!(filter.lifetime_in_ticks(), 2);
+        assert_eq!(filter.plan().lifetime_in_ticks.unwrap(), 2);
     }
     let twice = builder().lifetime(14 * MINUTE, MINUTE).lifetime_in_ticks(3).build().expect("the later call counts");
-    assert_eq!((twice.lifetime_in_ticks(), twice.resolution()), (3, None));
+    assert_eq!((twice.plan().lifetime_in_ticks.unwrap(), twice.plan().resolution), (3, None));
     for (ticks, bits) in [(1, 1), (15, 4), (16, 5), (65_535, 16)] {
         let filter = builder().lifetime_in_ticks(ticks).false_positive_rate(0.2).build().expect("valid");
-        assert_eq!((filter.expiry_bits(), filter.lifetime_in_ticks(), filter.resolution()), (bits, ticks, None));
+        assert_eq!(
+            (filter.plan().layout.payload_bits, filter.plan().lifetime_in_ticks.unwrap(), filter.plan().resolution),
+            (bits, ticks, None)
+        );
     }
 }
 
@@ -139,7 +145,7 @@ fn a_full_filter_says_so_and_is_as_it_was() {
         (Ok(false), Ok(false))
     );
 
-    let copies = 2 * filter.slots_per_bucket();
+    let copies = 2 * filter.plan().layout.slots_per_bucket;
     filter.clear();
     (0..copies).for_each(|_| _ = filter.insert_until(&1, Expiry::AtTick(10)).expect("there is room for as many"));
     let error = filter.insert_until(&1, Expiry::AtTick(10)).expect_err("there is no room for more");
@@ -153,12 +159,12 @@ fn a_full_filter_says_so_and_is_as_it_was() {
 #[test]
 fn it_tells_of_itself() {
     let filter = filter(1000, 15, 0.001);
-    assert!(filter.is_empty() && filter.capacity() >= 1000 && filter.slots() >= filter.capacity());
-    assert!(filter.max_false_positive_rate() <= 0.001);
+    assert!(filter.is_empty() && filter.capacity() >= 1000 && filter.plan().slots >= filter.capacity());
+    assert!(filter.plan().max_false_positive_rate <= 0.001);
     filter.advance_to(7);
     filter.insert_until(&1, Expiry::AtTick(10)).expect("there is room");
     let debug = format!("{filter:?}");
     assert!(debug.contains("now: Some(7)") && debug.contains("lifetime_in_ticks: 15"), "{debug}");
     let stats = filter.stats();
-    assert_eq!((stats.len, stats.tables, stats.memory_usage), (1, 1, filter.memory_usage()));
+    assert_eq!((stats.len, stats.tables, stats.memory_usage), (1, 1, filter.stats().memory_usage));
 }

@@ -107,7 +107,7 @@ macro_rules! kind {
             const NUMBER: u8 = $number;
 
             fn memory_usage(&self) -> usize {
-                self.memory_usage()
+                self.stats().memory_usage
             }
 
             fn snapshot(&self, position: Option<u64>, attachment: &[u8]) -> Vec<u8> {
@@ -196,7 +196,7 @@ fn use_growable(filter: &Growable) {
 }
 
 fn use_maplet(maplet: &Maplet) {
-    let most = u16::MAX >> (16 - maplet.value_bits());
+    let most = u16::MAX >> (16 - maplet.plan().layout.payload_bits);
     let len = maplet.len();
     for (number, hash) in (0..).zip(hashes(20)) {
         let value = number & most;
@@ -241,7 +241,7 @@ fn use_maplet(maplet: &Maplet) {
 }
 
 fn use_expiring(filter: &Expiring) {
-    let (longest, live) = (filter.lifetime_in_ticks(), filter.live_len());
+    let (longest, live) = (filter.plan().lifetime_in_ticks.unwrap(), filter.live_len());
     assert!(live <= filter.len());
     let found: Vec<bool> = hashes(40).map(|hash| filter.by_hash().contains(hash)).collect();
     let as_before = || {
@@ -305,6 +305,6 @@ fn use_expiring(filter: &Expiring) {
     assert!(new.is_none_or(|hash| filter.by_hash().contains(hash)), "a new one was missed");
     filter.advance_to(now + longest);
     assert!(new.is_none_or(|hash| !filter.by_hash().contains(hash)), "it does not expire");
-    filter.advance_to(now + (1 << filter.expiry_bits()));
+    filter.advance_to(now + (1 << filter.plan().layout.payload_bits));
     assert!(filter.is_empty() && filter.live_len() == 0 && hashes(40).all(|hash| !filter.by_hash().contains(hash)));
 }

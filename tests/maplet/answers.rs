@@ -117,7 +117,7 @@ fn a_full_maplet_says_so_and_keeps_what_it_has() {
 #[test]
 fn a_key_has_at_most_a_value_for_each_slot_of_its_buckets() {
     let maplet = maplet(1000, 4, 0.001);
-    let most = 2 * maplet.slots_per_bucket();
+    let most = 2 * maplet.plan().layout.slots_per_bucket;
     (0..most as u16).for_each(|value| maplet.insert(&1, value).expect("there is a slot"));
     let error = maplet.insert(&1, 15).unwrap_err();
     assert!(matches!(error, MapletInsertError::TooManyCopies { copies, .. } if copies == most), "{error}");

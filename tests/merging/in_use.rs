@@ -18,7 +18,7 @@ fn a_digest_beside_relocations_is_that_of_one_moment() {
         let filter = build(100_000, encoding, rate);
         let mut extra = hashes(1_000_000, 1 << 20);
         hashes(0, filter.capacity()).for_each(|key| filter.insert(&key).unwrap());
-        while filter.len() < filter.slots() * 97 / 100 {
+        while filter.len() < filter.plan().slots * 97 / 100 {
             let _ = filter.insert(&extra.next().unwrap());
         }
         let coming: Vec<_> = extra.take(40).collect();

@@ -71,8 +71,8 @@ fn an_empty_one_is_like_the_whole() {
     whole.insert(&Raw(1)).unwrap();
     let empty = whole.empty_like().unwrap();
     assert!(empty.is_empty());
-    assert_eq!((empty.slots(), empty.capacity()), (whole.slots(), whole.capacity()));
-    assert_eq!(empty.memory_usage(), whole.memory_usage());
+    assert_eq!((empty.plan().slots, empty.capacity()), (whole.plan().slots, whole.capacity()));
+    assert_eq!(empty.stats().memory_usage, whole.stats().memory_usage);
     assert!(whole.remove(&Raw(1)));
     assert_eq!(empty.digest().unwrap(), whole.digest().unwrap());
 
@@ -81,5 +81,8 @@ fn an_empty_one_is_like_the_whole() {
     whole.advance_to(1 << 50);
     let empty = whole.empty_like().unwrap();
     assert_eq!(empty.now(), Some(1 << 50));
-    assert_eq!((empty.lifetime_in_ticks(), empty.resolution()), (whole.lifetime_in_ticks(), whole.resolution()));
+    assert_eq!(
+        (empty.plan().lifetime_in_ticks.unwrap(), empty.plan().resolution),
+        (whole.plan().lifetime_in_ticks.unwrap(), whole.plan().resolution)
+    );
 }

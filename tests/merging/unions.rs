@@ -161,7 +161,7 @@ fn copies_are_counted_as_is_said() {
 #[test]
 fn a_union_that_fails_can_be_repeated() {
     let [all, first, second] = [(); 3].map(|()| build(1000, Encoding::SemiSorted, 0.001));
-    let quarter = all.slots() / 4;
+    let quarter = all.plan().slots / 4;
     let (ours, theirs): (Vec<_>, Vec<_>) =
         (hashes(0, 2 * quarter).collect(), hashes(quarter, all.capacity()).collect());
     ours.iter().for_each(|key| _ = all.insert_if_absent(key).unwrap());

@@ -16,8 +16,11 @@ fn what_is_saved_is_loaded_in_every_layout_with_every_end() {
     for layout @ (expiry_bits, _, slots, fingerprint_bits) in MAPLET_LAYOUTS {
         for capacity in [0, 20, 3000, 30_000] {
             let filter = build_expiring(layout, capacity);
-            assert_eq!((filter.slots_per_bucket(), filter.fingerprint_bits()), (slots, fingerprint_bits));
-            let (keys, longest) = (filter.capacity() as u64, filter.lifetime_in_ticks());
+            assert_eq!(
+                (filter.plan().layout.slots_per_bucket, filter.plan().layout.fingerprint_bits),
+                (slots, fingerprint_bits)
+            );
+            let (keys, longest) = (filter.capacity() as u64, filter.plan().lifetime_in_ticks.unwrap());
             let end = |key| NOW + 1 + u64::from(value_of(key, expiry_bits)) % longest;
             filter.advance_to(NOW);
             (0..keys).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(end(key))).unwrap());
@@ -26,12 +29,15 @@ fn what_is_saved_is_loaded_in_every_layout_with_every_end() {
             let more = keys / 2..keys / 2 + 10.min(keys / 8);
             more.clone().for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(end(key + 1))).unwrap());
             let bytes = saved_expiring(&filter);
-            assert_eq!(bytes.len(), 107 + 8 * filter.slots() / slots);
+            assert_eq!(bytes.len(), 107 + 8 * filter.plan().slots / slots);
 
             let loaded = load_expiring(&bytes).unwrap();
             assert_eq!(format!("{loaded:?}"), format!("{filter:?}"));
-            assert_eq!((loaded.now(), loaded.lifetime_in_ticks()), (Some(NOW), longest));
-            assert_eq!((loaded.expiry_bits(), loaded.memory_usage()), (expiry_bits, filter.memory_usage()));
+            assert_eq!((loaded.now(), loaded.plan().lifetime_in_ticks.unwrap()), (Some(NOW), longest));
+            assert_eq!(
+                (loaded.plan().layout.payload_bits, loaded.stats().memory_usage),
+                (expiry_bits, filter.stats().memory_usage)
+            );
             assert_eq!(loaded.live_len(), filter.len());
             assert_eq!(saved_expiring(&loaded), bytes, "{filter:?}");
             let absent = || keys..2 * keys;
@@ -70,17 +76,18 @@ fn resolution_position_attachment_and_schema_come_back() {
         let loaded = loader.load(&bytes[..]).unwrap();
         assert_eq!((loaded.position, &*loaded.attachment), (Some(17), &b"eu-west"[..]));
         let loaded = loaded.filter;
-        assert_eq!((loaded.schema(), loaded.resolution()), ("hash of the token".to_owned(), Some(resolution)));
-        assert_eq!(loaded.lifetime_in_ticks(), filter.lifetime_in_ticks());
+        assert_eq!((loaded.plan().resolution, loaded.plan()), (Some(resolution), filter.plan()));
         let lifetime = Duration::from_secs(600);
-        assert_eq!(loaded.tick_after(lifetime), filter.tick_after(lifetime));
         assert_eq!(loaded.insert_until(&1, Expiry::After(lifetime)), Ok(true));
     }
     let in_ticks = expiring_builder().capacity(10).lifetime_in_ticks(9).build().unwrap();
     in_ticks.advance_to(7);
     let loaded = load_expiring(&saved_expiring(&in_ticks)).unwrap();
     // The ring has more places than this lifetime needs.
-    assert_eq!((loaded.resolution(), loaded.lifetime_in_ticks(), loaded.expiry_bits()), (None, 9, 4));
+    assert_eq!(
+        (loaded.plan().resolution, loaded.plan().lifetime_in_ticks.unwrap(), loaded.plan().layout.payload_bits),
+        (None, 9, 4)
+    );
     assert_eq!(loaded.insert_until(&1, Expiry::After(hour)), Err(ExpiringInsertError::ResolutionUnknown));
     assert!(matches!(
         loaded.insert_until(&1, Expiry::AtTick(17)),

@@ -35,7 +35,7 @@ fn writes_seeds() {
             let items = [filter.capacity() as u64, 12][usize::from(capacity > 0)];
             (0..items).for_each(|key| filter.insert(&key).unwrap());
             let mode = mode(number % 4, number % 8 >= 4, 0, 0);
-            write(&format!("{:?}-{}-{capacity}", filter.encoding(), layout.2), mode, &saved(&filter));
+            write(&format!("{:?}-{}-{capacity}", filter.plan().layout.encoding, layout.2), mode, &saved(&filter));
         }
     }
 

@@ -152,7 +152,10 @@ impl Store {
     pub fn filter_bytes(&self) -> usize {
         let list = self.list.load();
         let filters = list.segments.iter().filter_map(|segment| segment.filter.as_ref());
-        list.maplet.as_ref().map_or_else(|| filters.map(Filter::memory_usage).sum(), |maplet| maplet.memory_usage())
+        list.maplet.as_ref().map_or_else(
+            || filters.map(|filter| filter.stats().memory_usage).sum(),
+            |maplet| maplet.stats().memory_usage,
+        )
     }
 
     /// Makes the active memtable the sealed one, unless a flush that failed has left one.

@@ -1,6 +1,5 @@
 //! The clock of the filter whose entries expire: setting it and reading it.
 
-use core::time::Duration;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::tick::TickError;
@@ -106,51 +105,8 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn tick_at(&self, time: SystemTime) -> Result<u64, TickError> {
-        let resolution = self.resolution().ok_or(TickError::ResolutionUnknown)?;
+        let resolution = self.core.clock().resolution().ok_or(TickError::ResolutionUnknown)?;
         let since = time.duration_since(UNIX_EPOCH).map_err(|error| TickError::BeforeEpoch { by: error.duration() })?;
         Ok(u64::try_from(since.as_nanos() / resolution.as_nanos()).unwrap_or(u64::MAX))
-    }
-
-    /// How long a tick is, if the filter was built with a [`lifetime`](crate::ExpiringBuilder::lifetime); `None` if
-    /// it was built [by ticks](crate::ExpiringBuilder::lifetime_in_ticks).
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
-    /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
-    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
-    /// assert_eq!(filter.resolution(), Some(minute));
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
-    #[must_use]
-    pub fn resolution(&self) -> Option<Duration> {
-        self.core.clock().resolution()
-    }
-
-    /// The longest lifetime of an entry, in ticks: an entry may expire at up to `now + lifetime_in_ticks`.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
-    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// filter.advance_to(1000);
-    /// filter.insert_until("a", Expiry::AtTick(1000 + filter.lifetime_in_ticks()))?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn lifetime_in_ticks(&self) -> u64 {
-        self.core.clock().longest()
-    }
-
-    /// How many bits of its slot an end takes up, from 1 to 16.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
-    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// assert_eq!(filter.expiry_bits(), 4);
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
-    #[must_use]
-    pub fn expiry_bits(&self) -> u32 {
-        self.core.shape().payload_bits
     }
 }

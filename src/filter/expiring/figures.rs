@@ -3,29 +3,31 @@
 use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
+use crate::error::kind::FilterKind;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::shared::figures::figures;
 use crate::filter::shared::operations::properties;
 use crate::filter::stats::Stats;
+use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::traits::AnyTable;
-use crate::word::layout::Encoding;
 
 properties!(ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_ticks(15).build()?");
 
 figures! {
-    ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_ticks(15).build()?", a "filter" of "entries",
-    with now, with lifetime_in_ticks, with resolution;
+    ExpiringCuckooFilter as Expiring made by "builder().capacity(1000).lifetime_in_ticks(15).build()?"
+    of ".capacity(1000).lifetime_in_ticks(15)", a "filter" of "entries", with now;
     /// Those that have expired and are not swept yet count too. [`live_len`](Self::live_len) counts the live ones only.
     len;
     ///
     /// All entries of a key are in its two buckets. So a key can have as many entries as these buckets have slots, 4 to
     /// 12 depending on the layout.
     capacity;
-    memory_usage;
     ///
-    /// It counts entries that have expired and are not swept yet, so the actual rate may be a little lower.
-    false_positive_rate;
-    /// relocations, refusals, expired entries, sweeps.
+    /// It has the longest [lifetime](FilterPlan::lifetime_in_ticks): an entry may expire at up to `now + lifetime_in_ticks`. The
+    /// bits of an expiry are the [payload](crate::TableLayout::payload_bits) of its layout.
+    plan;
+    /// relocations, refusals, expired entries, sweeps. The rate to expect counts entries that have expired and are not swept
+    /// yet, so the actual rate may be a little lower.
     ///
     /// Cost: it adds up at most 64 cache lines. It takes no lock and does not allocate.
     ///
@@ -39,7 +41,6 @@ figures! {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     stats with clock;
-    fingerprints of "7 to 31" in "2 to 6";
 }
 
 impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {

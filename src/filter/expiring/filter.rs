@@ -161,7 +161,7 @@ pub struct ExpiringCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
 impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     operation_on_a_key! {
         insert ExpiringInsertError
-        /// Adds an entry for the key, which is found for the whole [lifetime](Self::lifetime_in_ticks) of the filter's
+        /// Adds an entry for the key, which is found for the whole [lifetime](crate::FilterPlan::lifetime_in_ticks) of the filter's
         /// entries: until the tick `now + lifetime_in_ticks`, by the clock at the moment when the entry is added.
         ///
         /// It adds one even if the key has one already: see [`insert_until`](Self::insert_until), which takes an end of the
@@ -207,7 +207,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # Errors
     /// - [`ExpiringInsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called;
     /// - [`ExpiringInsertError::LifetimeTooLong`] if the end is further away than the [longest
-    ///   lifetime](Self::lifetime_in_ticks);
+    ///   lifetime](crate::FilterPlan::lifetime_in_ticks);
     /// - [`ExpiringInsertError::Full`] or [`ExpiringInsertError::TooManyCopies`] if there is no room;
     /// - [`ExpiringInsertError::Evicted`] if the filter has given up that tick, to make room
     ///   ([`when_full`](crate::ExpiringBuilder::when_full));
@@ -243,7 +243,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     operation_on_a_key! {
         insert_if_absent ExpiringInsertError
         /// Adds an entry for the key unless the key has a live one:
-        /// [`insert_if_absent_until`](Self::insert_if_absent_until) with the whole [lifetime](Self::lifetime_in_ticks).
+        /// [`insert_if_absent_until`](Self::insert_if_absent_until) with the whole [lifetime](crate::FilterPlan::lifetime_in_ticks).
         /// Returns `true` if the key had no live entry.
         ///
         /// # Errors
@@ -268,7 +268,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// It is one step: of many threads that race to add one absent key, exactly one gets `true`. An entry that is
     /// there stays as it is and keeps its end.
     ///
-    /// The filter mistakes a share of the absent keys, the [false-positive rate](Self::false_positive_rate), for
+    /// The filter mistakes a share of the absent keys, the [false-positive rate](crate::Stats::false_positive_rate), for
     /// others, and does not add them. If that would lose something, build it with a lower rate. And remove only entries
     /// for which this returned `true`. [The page `security`](crate::guide::security#hazards-without-an-adversary) says
     /// what is lost even then.
@@ -297,7 +297,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.by_hash().insert_if_absent_until(self.hash_one(key), expiry)
     }
 
-    /// Makes sure that the key is found for the whole [lifetime](Self::lifetime_in_ticks) from now on:
+    /// Makes sure that the key is found for the whole [lifetime](crate::FilterPlan::lifetime_in_ticks) from now on:
     /// [`insert_or_renew_until`](Self::insert_or_renew_until) with that end. A key that comes again lives on, and takes up one slot.
     /// Returns `true` if the key had no live entry: if it is new.
     ///
@@ -368,7 +368,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     operation_on_a_key! {
         contains ExpiringInsertError
         /// Whether the key has a live entry: `false` is certain; `true` is wrong for a share of the absent keys, the
-        /// [false-positive rate](Self::false_positive_rate).
+        /// [false-positive rate](crate::Stats::false_positive_rate).
         ///
         /// An entry that is live throughout the call is found, whatever other threads do. The call is lock-free: it
         /// takes no lock, writes no shared memory and waits for nobody. It looks again only if another thread has just
@@ -439,7 +439,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// The tick at which the last live entry of the key expires; `None` if the key is definitely absent.
     ///
     /// It is never before the end of an entry of the key. It may be later: a look-alike's entry counts too. And a share
-    /// of the absent keys, the [false-positive rate](Self::false_positive_rate), has an answer.
+    /// of the absent keys, the [false-positive rate](crate::Stats::false_positive_rate), has an answer.
     ///
     /// Cost: two cache lines, with one stripe locked.
     ///

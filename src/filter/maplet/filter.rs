@@ -21,7 +21,7 @@ use crate::word::values::Values;
 /// filter of each place.
 ///
 /// [`values`](Self::values) returns a set. **The value of a key that is in is always in the set.** Values of other keys
-/// appear at the [false-positive rate](Self::false_positive_rate), for absent keys and for present ones, but none that
+/// appear at the [false-positive rate](crate::Stats::false_positive_rate), for absent keys and for present ones, but none that
 /// was never inserted. So the store behind the maplet must be able to answer "not here". While keys move between places,
 /// a store also needs an order of writes: see the page [`several_places`](crate::guide::several_places).
 ///
@@ -94,7 +94,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// It is one step: of many threads that race to add a value to a key without one, exactly one gets the empty
     /// set. The others get the value that it added.
     ///
-    /// The maplet mistakes a key for another at the [false-positive rate](Self::false_positive_rate), and then adds
+    /// The maplet mistakes a key for another at the [false-positive rate](crate::Stats::false_positive_rate), and then adds
     /// nothing. [`remove`](Self::remove) and [`replace`](Self::replace) of this key then change the value of the other
     /// one. So call them only if this returned an empty set, or accept that. [The page
     /// `security`](crate::guide::security#hazards-without-an-adversary) says more.
@@ -159,7 +159,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     operation_on_a_key! {
         contains MapletInsertError
         /// Whether the key is in, with any value: `false` is certain; `true` is wrong for a share of the absent keys,
-        /// the [false-positive rate](Self::false_positive_rate).
+        /// the [false-positive rate](crate::Stats::false_positive_rate).
         ///
         /// It behaves like [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains), and costs the
         /// same. One thing differs: inserts of other threads can make it look again too.

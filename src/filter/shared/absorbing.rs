@@ -309,7 +309,7 @@ absorbing! {
 absorbing! {
     CuckooMaplet made by "builder().capacity(1000).value_bits(4).build()?", with "", "part.insert(&7, 3)?;", "each pair of key and value":
     /// The values are added with their keys. Both filters must have the same number of [value
-    /// bits](Self::value_bits).
+    /// bits](crate::MapletBuilder::value_bits).
     unite "each pair of key and value":
     /// A key that has one value here and another one there has both afterwards.
 }

@@ -108,21 +108,6 @@ macro_rules! properties {
                 self.len() == 0
             }
 
-            /// Returns the share of the slots that is taken, from 0 to 1. This is as exact as [`len`](Self::len), so
-            /// it may be off by a few slots while other threads change the filter.
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
-            #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::", $made, ";")]
-            /// assert_eq!(filter.load_factor(), 0.0);
-            /// println!("{:.1} % of {} slots are taken", 100.0 * filter.load_factor(), filter.slots());
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
-            #[must_use]
-            pub fn load_factor(&self) -> f64 {
-                self.len() as f64 / self.slots() as f64
-            }
-
             /// Records that `count` positive answers turned out to be wrong, for example because the database behind
             /// the filter did not have the keys. From this and [`record_negatives`](Self::record_negatives), the
             /// filter computes [`Stats::observed_false_positive_rate`].

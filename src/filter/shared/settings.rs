@@ -82,7 +82,7 @@ macro_rules! setting_of_encoding {
             #[doc = concat!("# use concurrent_cuckoo_filter::{Encoding, ", stringify!($Builder), "};")]
             #[doc = concat!("let builder = ", stringify!($Builder), "::<str>::default().capacity(1000);")]
             /// let filter = builder.encoding(Encoding::Plain).build()?;
-            /// assert!(filter.max_false_positive_rate() <= 0.001);
+            /// assert!(filter.plan().max_false_positive_rate <= 0.001);
             /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
             /// ```
             pub fn encoding(mut self, encoding: Encoding) -> Self {
@@ -178,7 +178,7 @@ macro_rules! settings_of_all {
             #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Builder), ";")]
             #[doc = concat!("let builder = ", stringify!($Builder), "::<str>::default().capacity(1_000_000)", $own, ";")]
             /// let (plan, filter) = (builder.plan()?, builder.build()?);
-            /// assert_eq!((plan.capacity, plan.memory_usage), (filter.capacity(), filter.memory_usage()));
+            /// assert_eq!((plan.capacity, plan.memory_usage), (filter.capacity(), filter.stats().memory_usage));
             /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
             /// ```
             pub fn plan(&self) -> Result<FilterPlan, BuildError> {
