@@ -340,7 +340,7 @@ fn a_capacity_beyond_one_table_is_an_error_with_a_remedy() {
 fn a_capacity_that_is_missing_is_an_error_that_says_so() {
     let error = Filter::<u64>::builder().build().unwrap_err();
     assert!(matches!(error, BuildError::CapacityMissing { filter: FilterKind::Concurrent, .. }), "{error:?}");
-    assert!(error.to_string().contains("Builder::capacity"), "{error}");
+    assert!(error.to_string().contains(".capacity(keys)"), "{error}");
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn parameters_that_cannot_be_met_are_errors_that_name_them() {
     assert!(matches!(error, BuildError::ValueBitsMissing), "{error}");
     let error = CuckooMaplet::<u64>::builder().value_bits(4).build().unwrap_err();
     assert!(matches!(error, BuildError::CapacityMissing { filter: FilterKind::Maplet, .. }), "{error}");
-    assert!(error.to_string().contains("MapletBuilder::capacity"), "{error}");
+    assert!(error.to_string().contains(".capacity(keys)"), "{error}");
     let error = build(10, 16, 1e-6);
     let BuildError::RateTooLow { value_bits: 16, lowest, .. } = error else { panic!("{error}") };
     assert!(error.to_string().contains("CuckooMaplet with 16-bit values"), "{error}");

@@ -58,7 +58,14 @@ struct Own {
     memory_limit: usize,
 }
 
-settings_of_all!(GrowableBuilder with "");
+settings_of_all! {
+    GrowableBuilder with ""
+    ///
+    /// A [`memory_limit`](Self::memory_limit) is checked as `build` checks it. Otherwise it changes nothing here: the plan's
+    /// `max_capacity` and `max_memory_usage` are those of the largest size, whether or not the limit ends the growth before.
+    /// To learn whether `n` keys fit, plan for `max_capacity(n)`: if they do not,
+    /// [`MemoryLimitBelowMaxCapacity`](BuildError::MemoryLimitBelowMaxCapacity) says how many bytes they need.
+}
 setting_of_encoding!(GrowableBuilder);
 
 impl<T: ?Sized, S> GrowableBuilder<T, S> {
@@ -125,9 +132,8 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// Sets how many bytes the filter may take up: [`memory_usage`](FilterPlan::memory_usage) is never
     /// more. There is no limit if not called.
     ///
-    /// The filter grows up to the limit. (Up to 256 KiB, its memory goes up by doublings.) [`plan`](Self::plan) does not
-    /// count the limit in. To learn whether `n` keys fit, compare it with the plan's `max_memory_usage` for
-    /// `max_capacity(n)`.
+    /// The filter grows up to the limit. (Up to 256 KiB, its memory goes up by doublings.) [`plan`](Self::plan) says how to
+    /// learn whether `n` keys fit.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};

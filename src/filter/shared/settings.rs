@@ -96,7 +96,7 @@ pub(in crate::filter) use setting_of_encoding;
 
 /// The settings that have the same words in all builders.
 macro_rules! settings_of_all {
-    ($Builder:ident with $own:literal) => {
+    ($Builder:ident with $own:literal $(#[$plan:meta])*) => {
         impl<T: ?Sized, S> $Builder<T, S> {
             /// Sets whether to ask the system for huge pages for each table of 4 MiB or more. It is off if not called.
             ///
@@ -170,6 +170,7 @@ macro_rules! settings_of_all {
         impl<T: ?Sized, S> $Builder<T, S> {
             /// Returns what [`build`](Self::build) would build: its memory, capacity, layout and rate. It allocates no
             /// table, so it tells whether settings are valid, and what they would take.
+            $(#[$plan])*
             ///
             /// # Errors
             /// Those of [`build`](Self::build), except `OutOfMemory`.

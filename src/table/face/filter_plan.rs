@@ -41,8 +41,8 @@ pub struct FilterPlan {
     pub layout: TableLayout,
     /// How many slots the table has, each for one key. It can never hold more.
     pub slots: usize,
-    /// How many bytes the filter takes. The plan of a snapshot leaves out the value of the filter
-    /// itself, whose size depends on the hasher: `size_of` tells it.
+    /// How many bytes the filter takes, as [`Stats::memory_usage`](crate::Stats::memory_usage) counts them. The plan of a
+    /// snapshot leaves out the value of the filter itself, whose size depends on the hasher: `size_of` tells it.
     pub memory_usage: usize,
     /// The false-positive rate with as many keys as the capacity: at most the one that was asked for.
     pub max_false_positive_rate: f64,
