@@ -64,7 +64,7 @@ fn check<F: Kind>(mode: u8, mut bytes: Vec<u8>) {
     let snapshot = &bytes[..bytes.len() - left];
     let (position, attachment) = label(snapshot);
     assert!(attachment.len() <= ATTACHMENT);
-    let held = filter.stats().memory_usage;
+    let held = filter.memory_usage();
     assert!(held <= limit.unwrap_or(FACTOR * bytes.len()), "{held} bytes");
     let collected = if (way, limit) == (Way::Numbers, None) { COLLECTED * bytes.len() } else { 0 };
     // The caller holds the schema that it has named, besides the filter.
@@ -81,7 +81,7 @@ fn check<F: Kind>(mode: u8, mut bytes: Vec<u8>) {
     assert!(again.is_err(), "bit {bit} makes no difference");
 
     filter.use_it();
-    assert!(filter.stats().memory_usage <= limit.unwrap_or(usize::MAX));
+    assert!(filter.memory_usage() <= limit.unwrap_or(usize::MAX));
 }
 
 // Sometimes the repaired bytes stay, and from then on only seals are corrected. So the fuzzer tests small snapshots

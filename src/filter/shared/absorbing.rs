@@ -315,7 +315,7 @@ absorbing! {
 }
 
 absorbing! {
-    ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_ticks(14).build()?", with "all.advance_to(10);", "part.insert_until(&7, Expiry::AtTick(20))?;", "each live entry, with its end":
+    ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_ticks(14).build()?", with "all.advance_to(10);", "part.insert(&7)?;", "each live entry, with its end":
     /// Ends are ticks of the caller's clock. Both filters must have the same resolution, and this filter's clock
     /// must not be behind the other's. What has expired by either clock is not added. Don't call
     /// [`restart_clock`](Self::restart_clock) meanwhile. To check for room, the call first looks through both
