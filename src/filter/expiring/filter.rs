@@ -412,6 +412,9 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
 
     /// Removes one live entry of the key that expires at this tick. Returns `true` if there was one.
     ///
+    /// It is the tick of an [`Expiry::AtTick`], or what [`expires_at`](Self::expires_at) has returned. For an entry that was
+    /// added until a time, it is [`tick_at`](Self::tick_at) of that time, plus 1 unless the time is the beginning of a tick.
+    ///
     /// **Remove only what was inserted**, with the same end, once for each insert. A look-alike may have an entry with
     /// this end, and would then lose it. An entry that has already expired can't be removed, so the answer is `false`.
     ///

@@ -43,6 +43,7 @@ macro_rules! figures {
 
             #[doc = concat!("Returns what the ", $kind, " is by its settings: its layout, slots and memory, and its rate at capacity. It is")]
             /// what the builder's `plan` returned, and never changes.
+            $(#[$plan])*
             ///
             /// Cost: some arithmetic, about 100 ns. It reads nothing that changes, and allocates nothing.
             ///
@@ -55,7 +56,6 @@ macro_rules! figures {
             /// println!("{plan}"); // with the layout of its buckets
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
-            $(#[$plan])*
             #[must_use]
             pub fn plan(&self) -> FilterPlan {
                 FilterPlan::of(FilterKind::$Kind, self.core.facts(), size_of::<Self>())$(.with_clock(self.core.$clock()))?
