@@ -6,14 +6,16 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use concurrent_cuckoo_filter::{
-    BuildError, ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringCuckooFilter, FilterPlan, GrowableCuckooFilter, WhenFull,
+    BuildError, ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringCuckooFilter, FilterPlan, GrowableCuckooFilter,
+    WhenFull,
 };
 use support::{LAYOUTS, MAPLET_LAYOUTS};
 
 /// Asserts that the builder's plan is the filter's, and that the filter's other figures are those of its plan.
 macro_rules! assert_planned {
     ($plan:expr, $filter:expr) => {{
-        let (plan, filter, stats): (&FilterPlan, _, _) = (&$plan, &$filter, $filter.stats());
+        let (plan, filter): (&FilterPlan, _) = (&$plan, &$filter);
+        let stats = filter.stats();
         assert_eq!(filter.plan(), *plan);
         assert_eq!(
             (plan.capacity, plan.slots, plan.memory_usage),
