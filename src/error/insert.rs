@@ -388,7 +388,7 @@ pub(crate) fn resolution_unknown(f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(
         f,
         "a time or a duration was given or asked for, but the ExpiringCuckooFilter was built with lifetime_in_ticks and \
-         does not know how long a tick is; use ticks (insert_until, expires_at), or build the filter with lifetime"
+         does not know how long a tick is; use ticks (Expiry::AtTick, expires_at), or build the filter with lifetime"
     )
 }
 
