@@ -68,7 +68,7 @@ impl<K: Key, S: BuildHasher> Filter<K, S> {
     {
         let builder = ConcurrentCuckooFilter::builder_with_hasher(hasher).capacity(bytes / 8 * 5 * 95 / 100);
         let filter = builder.build().expect("a valid filter");
-        let len = filter.slots() as u64 * 9 / 10;
+        let len = filter.plan().slots as u64 * 9 / 10;
         (0..len).for_each(|number| filter.insert(&K::of(number)).expect("room"));
         (Box::new(Self(filter)), len)
     }

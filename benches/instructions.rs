@@ -17,7 +17,7 @@ use std::convert::identity;
 use std::hint::black_box;
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, ExpiringCuckooFilter, Expiry, GrowableCuckooFilter};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use support::hash::HASH;
@@ -53,7 +53,7 @@ impl Layout {
             Self::Plain4x16 => (builder.false_positive_rate(0.000_125).encoding(Encoding::Plain), (4, 16)),
         };
         let filter = builder.build().expect("a valid filter");
-        assert_eq!((filter.slots_per_bucket(), filter.fingerprint_bits()), layout, "{self:?}");
+        assert_eq!((filter.plan().layout.slots_per_bucket, filter.plan().layout.fingerprint_bits), layout, "{self:?}");
         filter
     }
 }
@@ -78,7 +78,7 @@ impl Subject {
     /// A filter with 90 % of its slots taken. `choose` makes each key from a present and an absent one.
     fn at_90(layout: Layout, mut choose: impl FnMut(u64, u64) -> u64) -> &'static Self {
         let filter = layout.filter(4 * OPERATIONS);
-        let len = filter.slots() as u64 * 9 / 10;
+        let len = filter.plan().slots as u64 * 9 / 10;
         fill(&filter, len);
         let mut present = Shuffled::new(0..len, 0.0);
         Self::new(filter, (ABSENT..).map(|absent| choose(present.next(), absent)))
@@ -87,7 +87,7 @@ impl Subject {
     /// A filter and new keys that bring it from one load to the other.
     fn between(layout: Layout, from: f64, to: f64) -> &'static Self {
         let filter = layout.filter((OPERATIONS as f64 / (to - from)) as usize);
-        let len = (filter.slots() as f64 * to) as u64 - OPERATIONS as u64;
+        let len = (filter.plan().slots as f64 * to) as u64 - OPERATIONS as u64;
         fill(&filter, len);
         Self::new(filter, len..)
     }
@@ -102,7 +102,14 @@ const END: u64 = NOW + 10;
 fn expiring(slots: usize) -> Expiring {
     let builder = Expiring::builder_with_hasher(HASH).capacity(slots).lifetime_in_ticks(15);
     let filter = builder.build().expect("a valid filter");
-    assert_eq!((filter.slots_per_bucket(), filter.fingerprint_bits(), filter.expiry_bits()), (4, 13, 4));
+    assert_eq!(
+        (
+            filter.plan().layout.slots_per_bucket,
+            filter.plan().layout.fingerprint_bits,
+            filter.plan().layout.payload_bits
+        ),
+        (4, 13, 4)
+    );
     filter.advance_to(NOW);
     filter
 }
@@ -110,8 +117,8 @@ fn expiring(slots: usize) -> Expiring {
 /// Such a filter with 90 % of its slots taken, and keys with numbers from `from` on.
 fn expiring_at_90(from: u64) -> &'static Subject<Expiring> {
     let filter = expiring(4 * OPERATIONS);
-    let len = filter.slots() as u64 * 9 / 10;
-    (0..len).for_each(|index| _ = filter.insert_until(&key(index), END).expect("room"));
+    let len = filter.plan().slots as u64 * 9 / 10;
+    (0..len).for_each(|index| _ = filter.insert_until(&key(index), Expiry::AtTick(END)).expect("room"));
     let mut order = Shuffled::new(from..from + len, 0.0);
     Subject::new(filter, (0..).map(|_| order.next()))
 }
@@ -278,7 +285,7 @@ mod counted {
         expiring_lookup_miss: expiring_at_90(ABSENT) => each_of(|filter: &Expiring, key| filter.contains(key)), NONE;
         expiring_batched_lookup_hit: expiring_at_90(0) => live_in_batch, ALL;
         expiring_batched_lookup_miss: expiring_at_90(ABSENT) => live_in_batch, NONE;
-        expiring_insert_to_half: expiring_to_half() => each_of(|filter: &Expiring, key| filter.insert_until(key, END).is_ok()), ALL;
+        expiring_insert_to_half: expiring_to_half() => each_of(|filter: &Expiring, key| filter.insert_until(key, Expiry::AtTick(END)).is_ok()), ALL;
         expiring_remove: expiring_at_90(0) => each_of(|filter: &Expiring, key| filter.remove_expiring_at(key, END)), ALL;
     }
 

@@ -89,7 +89,7 @@ impl Subject for Growable {
     }
 
     fn bytes(&self) -> usize {
-        self.memory_usage()
+        self.stats().memory_usage
     }
 }
 

@@ -15,7 +15,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, CuckooMaplet, Values};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, CuckooMaplet, Hashed, Values};
 use dashmap::DashMap;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -91,7 +91,7 @@ fn bits(bytes: usize, keys: u64) -> f64 {
 fn maplet(keys: u64, rate: f64) -> Maplet {
     let builder = Maplet::builder_with_hasher(HASH).capacity(keys as usize).value_bits(4).false_positive_rate(rate);
     let maplet = builder.build().expect("a valid maplet");
-    let pairs = (0..keys).map(|number| (HASH.hash_one(key(number)), place(number)));
+    let pairs = (0..keys).map(|number| (Hashed(HASH.hash_one(key(number))), place(number)));
     assert_eq!(maplet.by_hash().insert_batch(pairs), Ok(()));
     maplet
 }
@@ -99,7 +99,7 @@ fn maplet(keys: u64, rate: f64) -> Maplet {
 fn filter(keys: impl Iterator<Item = u64>, capacity: usize, rate: f64) -> Filter {
     let builder = Filter::builder_with_hasher(HASH).capacity(capacity).false_positive_rate(rate);
     let filter = builder.build().expect("a valid filter");
-    filter.by_hash().insert_batch(keys.map(|number| HASH.hash_one(key(number)))).expect("room for as many");
+    filter.by_hash().insert_batch(keys.map(|number| Hashed(HASH.hash_one(key(number))))).expect("room for as many");
     filter
 }
 
@@ -207,8 +207,8 @@ fn main() {
     let (maplet_4, maplet_5) = (maplet(keys, 0.001), maplet(keys, 0.011));
     // As many slots, with as many bits each.
     let (filter_4, filter_5) = (filter(0..keys, keys as usize, 0.0001), filter(0..keys, keys as usize, 0.001));
-    assert_eq!(maplet_4.slots_per_bucket(), filter_4.slots_per_bucket());
-    assert_eq!(maplet_5.slots_per_bucket(), filter_5.slots_per_bucket());
+    assert_eq!(maplet_4.plan().layout.slots_per_bucket, filter_4.plan().layout.slots_per_bucket);
+    assert_eq!(maplet_5.plan().layout.slots_per_bucket, filter_5.plan().layout.slots_per_bucket);
     let capacity = keys as usize / PLACES + 1;
     let filters: Vec<Filter> = (0..PLACES).map(|place| filter(of_place(place), capacity, 0.001)).collect();
     let blooms: Vec<sbbf_rs_safe::Filter> = (0..PLACES)
@@ -221,12 +221,12 @@ fn main() {
     let map: DashMap<u64, u16, RandomState> = DashMap::with_capacity_and_hasher(keys as usize, HASH);
     (0..keys).for_each(|number| _ = map.insert(key(number), place(number)));
 
-    let of_filters = |hash: u64| mask(|place| filters[place].by_hash().contains(hash));
+    let of_filters = |hash| mask(|place| filters[place].by_hash().contains(hash));
     let of_blooms = |hash: u64| mask(|place| blooms[place].contains_hash(hash));
-    let in_filter = |filter: &Filter| bits(filter.memory_usage(), keys);
+    let in_filter = |filter: &Filter| bits(filter.stats().memory_usage, keys);
     let found_in = |maplet: &Maplet| share_found(|key| !maplet.values(&key).is_empty());
     let found_filter = |filter: &Filter| share_found(|key| filter.contains(&key));
-    let (bits_4, bits_5) = (bits(maplet_4.memory_usage(), keys), bits(maplet_5.memory_usage(), keys));
+    let (bits_4, bits_5) = (bits(maplet_4.stats().memory_usage, keys), bits(maplet_5.stats().memory_usage, keys));
     let (found_4, found_5) = (found_in(&maplet_4), found_in(&maplet_5));
     let mut subjects = [
         Subject::new("maplet, 4 slots", bits_4, found_4, of_values(&maplet_4)),
@@ -250,8 +250,8 @@ fn main() {
         Subject::new(
             "16 filters, 5 slots",
             filters.iter().map(in_filter).sum(),
-            share_found(|key| of_filters(HASH.hash_one(key)) != 0),
-            |keys| keys.iter().map(|key| of_filters(HASH.hash_one(key))).fold(0, u64::wrapping_add),
+            share_found(|key| of_filters(Hashed(HASH.hash_one(key))) != 0),
+            |keys| keys.iter().map(|key| of_filters(Hashed(HASH.hash_one(key)))).fold(0, u64::wrapping_add),
         ),
         Subject::new(
             "16 split-block Bloom filters",

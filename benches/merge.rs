@@ -20,7 +20,7 @@ use std::thread;
 use std::time::Instant;
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, Expiry, Hashed};
 use support::clock::own_time;
 use support::hash::HASH;
 use support::keys::key;
@@ -46,8 +46,8 @@ fn own_seconds<R>(run: impl FnOnce() -> R) -> f64 {
 }
 
 /// The hashes of these keys, the same for all filters.
-fn hashes(from: u64, to: u64) -> impl Iterator<Item = u64> {
-    (from..to).map(|number| HASH.hash_one(key(number)))
+fn hashes(from: u64, to: u64) -> impl Iterator<Item = Hashed> {
+    (from..to).map(|number| Hashed(HASH.hash_one(key(number))))
 }
 
 fn filter(capacity: u64, rate: f64) -> Filter {
@@ -88,7 +88,7 @@ fn absorb_maplet(half: u64) -> f64 {
         let maplet: Maplet = builder.hasher(HASH).build().expect("a valid maplet");
         maplet
             .by_hash()
-            .insert_batch(hashes(from, from + half).map(|hash| (hash, hash as u16 & 15)))
+            .insert_batch(hashes(from, from + half).map(|hash| (hash, hash.0 as u16 & 15)))
             .expect("there is room");
         maplet
     });
@@ -107,7 +107,10 @@ fn absorb_expiring(half: u64) -> f64 {
         let filter = expiring(2 * half);
         filter
             .by_hash()
-            .insert_until_batch(hashes(from, from + half).map(|hash| (hash, 1001 + hash % 14)), &mut Vec::new())
+            .insert_until_batch(
+                hashes(from, from + half).map(|hash| (hash, Expiry::AtTick(1001 + hash.0 % 14))),
+                &mut Vec::new(),
+            )
             .expect("there is room");
         filter
     });
@@ -122,7 +125,7 @@ fn merge(half: u64) -> f64 {
     let [mut sum, other] = [0, half].map(|from| {
         let mut filter = quotient(half);
         for hash in hashes(from, from + half) {
-            filter.insert_duplicated(hash).expect("there is room");
+            filter.insert_duplicated(hash.0).expect("there is room");
         }
         filter
     });
@@ -204,13 +207,16 @@ fn digests(bytes: usize, rounds: usize) {
     for (name, rate, slots) in [("5x14, semi-sorted", 0.001, 5.0), ("4x16, plain", 0.000125, 4.0)] {
         let all = filter((bytes as f64 / 8.0 * slots * 0.94) as u64, rate);
         all.by_hash().insert_batch(hashes(0, all.capacity() as u64)).expect("there is room");
-        row(name, all.memory_usage(), all.len(), &|| all.digest().expect("memory for it"));
+        row(name, all.stats().memory_usage, all.len(), &|| all.digest().expect("memory for it"));
     }
     let all = expiring((bytes as f64 / 8.0 * 4.0 * 0.94) as u64);
     all.by_hash()
-        .insert_until_batch(hashes(0, all.capacity() as u64).map(|hash| (hash, 1001 + hash % 14)), &mut Vec::new())
+        .insert_until_batch(
+            hashes(0, all.capacity() as u64).map(|hash| (hash, Expiry::AtTick(1001 + hash.0 % 14))),
+            &mut Vec::new(),
+        )
         .expect("there is room");
-    row("entries that expire", all.memory_usage(), all.len(), &|| all.digest().expect("memory for it"));
+    row("entries that expire", all.stats().memory_usage, all.len(), &|| all.digest().expect("memory for it"));
     println!("{}", align(&rows, 1));
 }
 

@@ -23,7 +23,7 @@ use std::{env, fs, process};
 
 use ahash::RandomState;
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, View, Viewed,
+    ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, Expiry, GrowableCuckooFilter, View, Viewed,
 };
 use memmap2::Mmap;
 use rand::SeedableRng;
@@ -192,7 +192,7 @@ fn lookups(size: Size, bytes: usize, length: Duration) {
     ];
     for (name, rate, slots) in [("5x14", 0.001, 5.0), ("4x16", 0.000125, 4.0)] {
         let filter = fixed((buckets * slots * 0.94) as usize, rate);
-        let len = (filter.slots() as f64 * 0.9) as u64;
+        let len = (filter.plan().slots as f64 * 0.9) as u64;
         in_chunks(len, |keys| filter.insert_batch(keys).expect("there is room"));
         let snapshot = saved(|to| filter.save(to));
         let filter = Fixed::load(&snapshot[..], HASH, usize::MAX).expect("its own snapshot");
@@ -229,7 +229,7 @@ fn lookups(size: Size, bytes: usize, length: Duration) {
     }
     let maplet = Maplet::builder_with_hasher(HASH).capacity((buckets * 4.0 * 0.92) as usize).value_bits(4).build();
     let maplet = maplet.expect("a valid maplet");
-    let len = (maplet.slots() as f64 * 0.9) as u64;
+    let len = (maplet.plan().slots as f64 * 0.9) as u64;
     in_chunks(len, |keys| maplet.insert_batch(keys.iter().map(|key| (key, *key as u16 & 15))).expect("there is room"));
     let snapshot = saved(|to| maplet.save(to));
     let maplet = Maplet::load(&snapshot[..], HASH, usize::MAX).expect("its own snapshot");
@@ -247,9 +247,9 @@ fn lookups(size: Size, bytes: usize, length: Duration) {
         Expiring::builder_with_hasher(HASH).capacity((buckets * 4.0 * 0.92) as usize).lifetime_in_ticks(14).build();
     let filter = filter.expect("a valid filter");
     filter.advance_to(BEGIN);
-    let len = (filter.slots() as f64 * 0.9) as u64;
+    let len = (filter.plan().slots as f64 * 0.9) as u64;
     let entries = |keys: &[u64]| {
-        let entries = keys.iter().map(|key| (key, NOW + 1 + key % 9));
+        let entries = keys.iter().map(|key| (key, Expiry::AtTick(NOW + 1 + key % 9)));
         filter.insert_until_batch(entries, &mut Vec::new()).map(drop)
     };
     in_chunks(len, |keys| entries(keys).expect("there is room"));

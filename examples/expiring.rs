@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError};
+use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Expiry};
 
 /// One tick of the filter, in seconds.
 const TICK: u64 = 300;
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     revoked.advance_to(now / TICK);
 
     // The tick after the expiry: up to five minutes too long, and never too short. A request may come twice.
-    let revoke = |token: &str, exp: u64| revoked.insert_or_renew_until(token, exp.div_ceil(TICK));
+    let revoke = |token: &str, exp: u64| revoked.insert_or_renew_until(token, Expiry::AtTick(exp.div_ceil(TICK)));
     assert!(revoke("token of alice", now + 900)?);
     assert!(revoke("token of bob", now + 3600)?);
     assert!(!revoke("token of dave", now - TICK)?, "it has expired, so it is not kept");

@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     println!(
         "{new} visitors, counted in {} KiB, with room for {}; 200,000 came",
-        visitors.memory_usage() / 1024,
+        visitors.stats().memory_usage / 1024,
         visitors.capacity()
     );
     // A false positive takes a new visitor for a known one: at most 0.1 %, the default rate, of them in the mean.
@@ -40,6 +40,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The day is over. The memory goes back, while other threads may go on.
     visitors.clear();
     visitors.shrink_to_fit();
-    println!("{} KiB after the day", visitors.memory_usage() / 1024);
+    println!("{} KiB after the day", visitors.stats().memory_usage / 1024);
     Ok(())
 }

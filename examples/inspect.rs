@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let plan = info.plan;
     println!("filter      {plan}");
     println!("rate        {:.2e} with every slot taken", plan.max_false_positive_rate);
-    println!("capacity    {} keys, {} slots of {:.1} bits", plan.capacity, plan.slots(), plan.bits_per_slot());
+    println!("capacity    {} keys, {} slots of {:.1} bits", plan.capacity, plan.slots, plan.bits_per_slot());
     println!("memory      {} bytes when loaded", plan.memory_usage);
     println!("schema      {:?}", info.schema);
     println!("position    {}", info.position.map_or("none".to_owned(), |position| position.to_string()));

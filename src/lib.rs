@@ -156,7 +156,7 @@ pub use error::load_path::LoadPathError;
 pub use error::memory::OutOfMemory;
 pub use error::tick::TickError;
 pub use filter::batch_key::BatchKey;
-pub use filter::by_hash::ByHash;
+pub use filter::by_hash::{ByHash, Hashed};
 pub use filter::concurrent::builder::Builder;
 pub use filter::concurrent::filter::ConcurrentCuckooFilter;
 pub use filter::expiring::builder::ExpiringBuilder;

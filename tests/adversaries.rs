@@ -25,7 +25,7 @@ fn keyed(secret: u64, capacity: usize) -> Keyed {
 }
 
 fn buckets<S>(filter: &Filter<S>) -> u64 {
-    (filter.slots() / filter.slots_per_bucket()) as u64
+    (filter.plan().slots / filter.plan().layout.slots_per_bucket) as u64
 }
 
 /// Fills a filter to its capacity with the keys from 0.
@@ -84,13 +84,13 @@ fn without_a_key_keys_can_be_made_to_look_like_one() {
     filter.insert(&crafted[0]).unwrap();
     assert_eq!(found(&filter, &crafted), crafted.len(), "all seem to be present though one is");
 
-    let room = 2 * filter.slots_per_bucket();
+    let room = 2 * filter.plan().layout.slots_per_bucket;
     (1..room).for_each(|i| filter.insert(&crafted[i]).unwrap());
     for key in &crafted[room..] {
         let refused = filter.insert(key);
         assert!(matches!(refused, Err(InsertError::TooManyCopies { copies, .. }) if copies == room), "{refused:?}");
     }
-    assert!(filter.load_factor() < 0.01, "refused in a nearly empty filter");
+    assert!(filter.stats().load_factor < 0.01, "refused in a nearly empty filter");
 
     // If the key is secret, the same keys are like any others.
     let mut mistaken = 0;
@@ -117,8 +117,8 @@ fn with_a_secret_key_a_million_chosen_keys_are_like_any_others() {
         let filter = keyed(secret, MILLION);
         let (inserted, others) = crafted.split_at(filter.capacity());
         assert!(inserted.iter().all(|key| filter.insert(key).is_ok()), "refused below capacity: {filter:?}");
-        assert!(filter.load_factor() > 0.968, "{filter:?}");
-        let expected = filter.false_positive_rate() * others.len() as f64;
+        assert!(filter.stats().load_factor > 0.968, "{filter:?}");
+        let expected = filter.stats().false_positive_rate * others.len() as f64;
         let found = found(&filter, others) as f64;
         assert!(plausible(found, expected), "{found} false positives for {expected}");
     }
@@ -138,12 +138,12 @@ fn without_a_key_a_share_of_the_slots_denies_others_its_square() {
         let keyed = keyed(1, CAPACITY);
         // A pair has an even bucket and an odd one.
         for keys in look_alikes.iter().take((share * buckets as f64) as usize).step_by(2) {
-            for key in &keys[..2 * unkeyed.slots_per_bucket()] {
+            for key in &keys[..2 * unkeyed.plan().layout.slots_per_bucket] {
                 unkeyed.insert(key).unwrap();
                 keyed.insert(key).unwrap();
             }
         }
-        assert!((unkeyed.load_factor() - share).abs() < 2e-3, "{unkeyed:?}");
+        assert!((unkeyed.stats().load_factor - share).abs() < 2e-3, "{unkeyed:?}");
         // Too few keys to fill the filter.
         let others = 1 << 50..(1 << 50) + CAPACITY as u64 / 5;
         let refused = others.clone().filter(|key| unkeyed.insert(key).is_err()).count() as f64;
@@ -175,7 +175,7 @@ fn chosen_keys_harm_only_filters_with_this_hasher_key() {
         let attacked = keyed(secret, 300);
         attacked.insert(&7).unwrap();
         assert_eq!(found(&attacked, &look_alikes), look_alikes.len(), "all seem to be present");
-        let room = 2 * attacked.slots_per_bucket();
+        let room = 2 * attacked.plan().layout.slots_per_bucket;
         let admitted = look_alikes.iter().filter(|key| attacked.insert(key).is_ok()).count();
         assert_eq!(admitted, room - 1, "refused in a nearly empty filter");
 
@@ -202,7 +202,7 @@ fn answers_can_be_replayed_until_the_filter_is_rebuilt() {
             fill(builder.false_positive_rate(rate).build().unwrap())
         };
         let filter = build(1);
-        let rate = filter.false_positive_rate();
+        let rate = filter.stats().false_positive_rate;
         let collected: Vec<u64> = false_positives(&filter).take(COLLECTED).collect();
         assert_eq!(found(&filter, &collected), COLLECTED, "each answer is the same again");
 

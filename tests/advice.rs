@@ -9,7 +9,7 @@ use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use concurrent_cuckoo_filter::{Advance, ConcurrentCuckooFilter, ExpiringCuckooFilter};
+use concurrent_cuckoo_filter::{Advance, ConcurrentCuckooFilter, ExpiringCuckooFilter, Expiry};
 use support::{Filter, Identity, Raw, hashes};
 
 /// The page `expiry`, *De-duplication with a store*.
@@ -180,7 +180,7 @@ mod clock {
     fn revoked(set: impl FnOnce(&ExpiringCuckooFilter<str>), end: u64) -> ExpiringCuckooFilter<str> {
         let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(HOUR, TICK).build().unwrap();
         set(&filter);
-        assert_eq!(filter.insert_until("token-17", end), Ok(true));
+        assert_eq!(filter.insert_until("token-17", Expiry::AtTick(end)), Ok(true));
         filter
     }
 

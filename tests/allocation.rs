@@ -116,7 +116,7 @@ fn no_operation_allocates() {
         filter.record_false_positives(1);
         assert!(filter.stats().observed_false_positive_rate() == Some(0.5));
         (0..30).for_each(|_| _ = filter.insert(&held));
-        assert!(!filter.is_empty() && filter.load_factor() > 0.0 && filter.false_positive_rate() > 0.0);
+        assert!(!filter.is_empty() && filter.stats().load_factor > 0.0 && filter.stats().false_positive_rate > 0.0);
         filter.clear();
     });
     assert_eq!(requests.count, 0);
@@ -166,7 +166,9 @@ fn no_operation_of_a_maplet_allocates_nor_does_a_batch() {
             let too_large = 1u16.checked_shl(value_bits).unwrap_or(u16::MAX);
             assert!(value_bits == 16 || maplet.insert(&held, too_large).is_err() && !maplet.remove(&held, too_large));
             assert!(
-                maplet.stats().inserts_refused > 0 && maplet.load_factor() > 0.0 && maplet.false_positive_rate() > 0.0
+                maplet.stats().inserts_refused > 0
+                    && maplet.stats().load_factor > 0.0
+                    && maplet.stats().false_positive_rate > 0.0
             );
             maplet.clear();
 
@@ -192,7 +194,7 @@ fn of_the_filter_that_grows_no_operation_allocates_but_growth() {
         assert!((0..held / 2).all(|key| filter.remove(&key)));
         assert!((0..held / 4).all(|key| filter.insert_if_absent(&key).is_ok()));
         held = (held..).find(|key| filter.insert(key).is_err()).expect("the limit is reached");
-        assert!(!filter.is_empty() && filter.false_positive_rate() > 0.0);
+        assert!(!filter.is_empty() && filter.stats().false_positive_rate > 0.0);
         filter.clear();
     });
     assert_eq!((requests.count, filter.capacity()), (0, capacity));
@@ -211,7 +213,8 @@ fn growth_that_is_refused_memory_is_put_off_and_changes_nothing() {
         let GrowableInsertError::OutOfMemory { bytes, .. } = error else { panic!("{error:?}") };
         assert!(error.to_string().contains(&format!("{bytes} bytes")), "{error}");
         held = key;
-        let size = |filter: &GrowableCuckooFilter<u64>| (filter.len() as u64, filter.capacity(), filter.memory_usage());
+        let size =
+            |filter: &GrowableCuckooFilter<u64>| (filter.len() as u64, filter.capacity(), filter.stats().memory_usage);
         let before = size(&filter);
         assert!(filter.len() > filter.capacity(), "segment {nth}: {filter:?}");
         assert_eq!(before.0, held);
@@ -226,7 +229,7 @@ fn growth_that_is_refused_memory_is_put_off_and_changes_nothing() {
         // An insert adds some buckets at most.
         (held + 1..held + 4_000).for_each(|key| filter.insert(&key).unwrap());
         held += 4_000;
-        assert!(filter.capacity() + 32 >= filter.len() && filter.memory_usage() > before.2, "{nth}: {filter:?}");
+        assert!(filter.capacity() + 32 >= filter.len() && filter.stats().memory_usage > before.2, "{nth}: {filter:?}");
         assert!((0..held).all(|key| filter.contains(&key)));
     }
 }
@@ -239,24 +242,24 @@ fn a_small_filter_takes_some_hundred_bytes_and_says_so() {
     drop((ConcurrentCuckooFilter::<u64>::with_capacity(100), GrowableCuckooFilter::<u64>::with_capacity(0)));
     let before = in_use();
     let fixed = ConcurrentCuckooFilter::<u64>::with_capacity(100);
-    assert_eq!(fixed.memory_usage() - size_of_val(&fixed), (in_use() - before) as usize);
-    assert!(fixed.memory_usage() <= 624, "{fixed:?}");
+    assert_eq!(fixed.stats().memory_usage - size_of_val(&fixed), (in_use() - before) as usize);
+    assert!(fixed.stats().memory_usage <= 624, "{fixed:?}");
 
     let before = in_use();
     let growable = GrowableCuckooFilter::<u64>::with_capacity(0);
-    assert_eq!(growable.memory_usage() - size_of_val(&growable), (in_use() - before) as usize);
-    assert!(growable.memory_usage() <= 1_500, "{growable:?}");
+    assert_eq!(growable.stats().memory_usage - size_of_val(&growable), (in_use() - before) as usize);
+    assert!(growable.stats().memory_usage <= 1_500, "{growable:?}");
     // Also when it has grown, as long as it has no large segments.
     let capacity = growable.capacity();
     (0..5_000).for_each(|key| growable.insert(&key).unwrap());
-    assert_eq!(growable.memory_usage() - size_of_val(&growable), (in_use() - before) as usize);
+    assert_eq!(growable.stats().memory_usage - size_of_val(&growable), (in_use() - before) as usize);
     assert!(growable.capacity() > 100 * capacity, "{growable:?}");
 
     // One that stays small needs no more than that.
     let before = in_use();
     let bounded = GrowableCuckooFilter::<u64>::builder().capacity(0).max_capacity(100).build().unwrap();
-    assert_eq!(bounded.memory_usage() - size_of_val(&bounded), (in_use() - before) as usize);
-    assert!(bounded.memory_usage() <= 1_100, "{bounded:?}");
+    assert_eq!(bounded.stats().memory_usage - size_of_val(&bounded), (in_use() - before) as usize);
+    assert!(bounded.stats().memory_usage <= 1_100, "{bounded:?}");
 }
 
 /// Counted by the allocator: a segment is asked for once, however often the filter grows and shrinks, and freed with the filter.
@@ -311,7 +314,7 @@ fn memory_that_is_refused_is_an_error_that_names_the_size() {
         for &capacity in CAPACITIES {
             check_that_it_works(&build(layout, capacity).unwrap());
             let (filter, requests) = watch(|| build(layout, capacity).unwrap());
-            assert_eq!(filter.memory_usage(), size_of_val(&filter) + requests.bytes, "{filter:?}");
+            assert_eq!(filter.stats().memory_usage, size_of_val(&filter) + requests.bytes, "{filter:?}");
             // Words, stripes, shards, what saves need, and the box around the table. Only the request for the box
             // cannot be refused.
             assert_eq!(requests.count, 5, "{filter:?}");

@@ -88,13 +88,13 @@ fn a_filter_is_send_and_sync_whatever_its_keys_are() {
 fn a_small_filter_takes_little_memory() {
     for (capacity, most) in [(100, 51.0), (1000, 24.0), (10_000, 16.0)] {
         let bits = |bytes: usize| bytes as f64 * 8.0 / capacity as f64;
-        let one = bits(Filter::<u64>::with_capacity(capacity).memory_usage());
+        let one = bits(Filter::<u64>::with_capacity(capacity).stats().memory_usage);
         let growable = GrowableCuckooFilter::<u64>::builder().capacity(capacity);
-        let largest = bits(growable.clone().max_capacity(capacity).build().unwrap().memory_usage());
+        let largest = bits(growable.clone().max_capacity(capacity).build().unwrap().stats().memory_usage);
         assert!(one <= most, "{capacity}: {one} bits a key");
         assert!(largest <= 2.3 * most + bits(1_000), "{capacity}: {largest} bits a key in one that can grow");
         // If it may grow much larger, it needs more locks and counters, and longer fingerprints.
-        let small = bits(growable.build().unwrap().memory_usage());
+        let small = bits(growable.build().unwrap().stats().memory_usage);
         assert!(small <= bits(8_500) + 60.0, "{capacity}: {small} bits a key");
     }
 }
@@ -103,12 +103,16 @@ fn a_small_filter_takes_little_memory() {
 fn any_capacity_is_met_without_rounding_to_powers_of_two() {
     for capacity in [0, 1, 2, 3, 5, 6, 7, 10, 11, 100, 1000, 10_007, 65_536, 65_537, 100_000, 1_000_003] {
         let filter = Filter::<u64>::with_capacity(capacity);
-        assert!(filter.capacity() >= capacity && filter.slots() >= filter.capacity());
+        assert!(filter.capacity() >= capacity && filter.plan().slots >= filter.capacity());
         if capacity >= 10_000 {
-            let bits = filter.memory_usage() as f64 * 8.0 / capacity as f64;
+            let bits = filter.stats().memory_usage as f64 * 8.0 / capacity as f64;
             let with_stripes = if capacity >= 1_000_000 { 13.4 } else { 16.0 };
             assert!(bits < with_stripes, "{bits} bits a key for {capacity}");
-            assert!(filter.slots() as f64 <= 1.06 * capacity as f64, "{} slots for {capacity}", filter.slots());
+            assert!(
+                filter.plan().slots as f64 <= 1.06 * capacity as f64,
+                "{} slots for {capacity}",
+                filter.plan().slots
+            );
         }
     }
 }
@@ -117,8 +121,8 @@ fn any_capacity_is_met_without_rounding_to_powers_of_two() {
 fn the_rate_asked_for_is_met() {
     for rate in [0.5, 0.06, 0.03, 0.01, 0.003, 0.001, 1e-4, 1e-5, 2e-6, 1e-7, 1e-9] {
         let filter = Filter::<u64>::builder().capacity(1000).false_positive_rate(rate).build().unwrap();
-        assert!(filter.max_false_positive_rate() <= rate, "{rate}: {filter:?}");
-        assert_eq!(filter.false_positive_rate(), 0.0, "an empty filter has no false positives");
+        assert!(filter.plan().max_false_positive_rate <= rate, "{rate}: {filter:?}");
+        assert_eq!(filter.stats().false_positive_rate, 0.0, "an empty filter has no false positives");
     }
 }
 
@@ -144,7 +148,7 @@ fn the_documented_rates_lead_to_the_documented_layouts() {
             row.split('|').nth(1).unwrap(),
             layout.slots_per_bucket,
             layout.fingerprint_bits,
-            plan.capacity as f64 / plan.slots() as f64 * 100.0,
+            plan.capacity as f64 / plan.slots as f64 * 100.0,
             least,
             bits - least,
             -asked.log2() * std::f64::consts::LOG2_E,
@@ -199,12 +203,12 @@ fn the_steps_of_the_rate_are_those_of_the_documentation() {
     let maplet: Bits = |value_bits, rate| {
         let builder = CuckooMaplet::<u64>::builder().capacity(KEYS).value_bits(value_bits as u32);
         let maplet = builder.false_positive_rate(rate).build().ok()?;
-        Some((maplet.slots() / maplet.slots_per_bucket() * 64) as f64 / maplet.capacity() as f64)
+        Some((maplet.plan().slots / maplet.plan().layout.slots_per_bucket * 64) as f64 / maplet.capacity() as f64)
     };
     let expiring: Bits = |resolutions, rate| {
         let builder = ExpiringCuckooFilter::<u64>::builder().capacity(KEYS).false_positive_rate(rate);
         let filter = builder.lifetime(Duration::from_secs(resolutions as u64), Duration::from_secs(1)).build().ok()?;
-        Some((filter.slots() / filter.slots_per_bucket() * 64) as f64 / filter.capacity() as f64)
+        Some((filter.plan().slots / filter.plan().layout.slots_per_bucket * 64) as f64 / filter.capacity() as f64)
     };
     for (builder, bits, first_rate) in [
         (include_str!("../src/filter/maplet/builder.rs"), maplet, 1),
@@ -230,14 +234,14 @@ fn the_steps_of_the_rate_are_those_of_the_documentation() {
 #[test]
 fn capacity_0_builds_the_smallest_filter() {
     let filter = Filter::<u64>::with_capacity(0);
-    assert_eq!((filter.slots(), filter.capacity()), (5, 5));
+    assert_eq!((filter.plan().slots, filter.capacity()), (5, 5));
     let growable = GrowableCuckooFilter::<u64>::with_capacity(0);
     assert_eq!(growable.capacity(), 17);
     let maplet = CuckooMaplet::<u64>::builder().capacity(0).value_bits(4).build().unwrap();
-    assert_eq!((maplet.slots(), maplet.capacity()), (8, 8));
+    assert_eq!((maplet.plan().slots, maplet.capacity()), (8, 8));
     let minute = Duration::from_secs(60);
     let expiring = ExpiringCuckooFilter::<u64>::builder().capacity(0).lifetime(14 * minute, minute).build().unwrap();
-    assert_eq!((expiring.slots(), expiring.capacity()), (8, 8));
+    assert_eq!((expiring.plan().slots, expiring.capacity()), (8, 8));
 }
 
 #[test]
@@ -246,8 +250,8 @@ fn the_encoding_asked_for_is_taken() {
         for rate in [0.01, 1e-3, 1e-4, 1e-5] {
             let builder = Filter::<u64>::builder().capacity(1000).false_positive_rate(rate).encoding(encoding);
             let filter = builder.build().unwrap();
-            assert_eq!(filter.encoding(), encoding);
-            assert!(filter.max_false_positive_rate() <= rate);
+            assert_eq!(filter.plan().layout.encoding, encoding);
+            assert!(filter.plan().max_false_positive_rate <= rate);
         }
     }
 }
@@ -305,13 +309,13 @@ fn clear_leaves_an_empty_filter_that_can_be_used_again() {
 fn the_statistics_agree_with_each_other() {
     let filter = Filter::<u64>::with_capacity(10_000);
     (0..5000).for_each(|key| filter.insert(&key).unwrap());
-    assert_eq!(filter.load_factor(), 5000.0 / filter.slots() as f64);
-    assert!(filter.false_positive_rate() > 0.45 * filter.max_false_positive_rate());
-    assert!(filter.false_positive_rate() < 0.55 * filter.max_false_positive_rate());
-    assert!(filter.memory_usage() > filter.slots() / filter.slots_per_bucket() * 8);
-    assert_eq!((filter.slots_per_bucket(), filter.fingerprint_bits()), (5, 14));
+    assert_eq!(filter.stats().load_factor, 5000.0 / filter.plan().slots as f64);
+    assert!(filter.stats().false_positive_rate > 0.45 * filter.plan().max_false_positive_rate);
+    assert!(filter.stats().false_positive_rate < 0.55 * filter.plan().max_false_positive_rate);
+    assert!(filter.stats().memory_usage > filter.plan().slots / filter.plan().layout.slots_per_bucket * 8);
+    assert_eq!((filter.plan().layout.slots_per_bucket, filter.plan().layout.fingerprint_bits), (5, 14));
     // The buckets, 2 KiB of stripes, and at most four pairs of cache lines for counters.
-    let beside_buckets = filter.memory_usage() - filter.slots() / filter.slots_per_bucket() * 8;
+    let beside_buckets = filter.stats().memory_usage - filter.plan().slots / filter.plan().layout.slots_per_bucket * 8;
     assert!((2048..2048 + 4 * 128 + 400).contains(&beside_buckets), "{beside_buckets} bytes");
 }
 

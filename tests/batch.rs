@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use concurrent_cuckoo_filter::{
     ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringCuckooFilter, ExpiringInsertError, GrowableCuckooFilter,
-    InsertError, MapletInsertError,
+    Hashed, InsertError, MapletInsertError,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -93,7 +93,7 @@ fn a_refused_batch_of_absent_keys_has_answered_for_those_before() {
     for (encoding, rate, ..) in layouts() {
         let [single, batch] = [0, 1].map(|_| build(30, encoding, rate));
         // Some come twice, so fewer are added than there were.
-        let keys: Vec<Raw> = hashes(0, 5).chain(hashes(0, single.slots() + 200)).collect();
+        let keys: Vec<Raw> = hashes(0, 5).chain(hashes(0, single.plan().slots + 200)).collect();
         let (mut expected, mut added) = (Vec::new(), Vec::new());
         let refusal = keys.iter().find_map(|key| match single.insert_if_absent(key) {
             Ok(is_new) => {
@@ -153,7 +153,7 @@ fn a_batch_tells_near_collisions_apart_as_single_lookups_do() {
     for (encoding, rate, slots, _) in layouts() {
         for capacity in [1, 10, 40] {
             let filter = build(capacity, encoding, rate);
-            let keys: Vec<Raw> = hashes(0, filter.slots() + 1).collect();
+            let keys: Vec<Raw> = hashes(0, filter.plan().slots + 1).collect();
             let held = filter.insert_batch(&keys).unwrap_err().index;
             assert!(held >= slots, "a bucket's slots can all be taken");
             let asked: Vec<Raw> = hashes(0, if cfg!(miri) { 200 } else { 40_000 }).collect();
@@ -184,7 +184,7 @@ fn a_refused_batch_has_put_in_the_keys_before_and_no_other() {
     for (encoding, rate, ..) in layouts() {
         for capacity in [1, 30, 100, 1000].into_iter().take(if cfg!(miri) { 2 } else { 4 }) {
             let [single, batch] = [0, 1].map(|_| build(capacity, encoding, rate));
-            let keys: Vec<Raw> = hashes(0, single.slots() + 200).collect();
+            let keys: Vec<Raw> = hashes(0, single.plan().slots + 200).collect();
             let (held, refusal) =
                 keys.iter().enumerate().find_map(|(i, key)| single.insert(key).err().map(|error| (i, error))).unwrap();
             let error = batch.insert_batch(&keys).unwrap_err();
@@ -384,7 +384,7 @@ fn an_iterator_may_use_the_filter() {
 fn the_operations_by_hash_are_those_by_key() {
     let filter = ConcurrentCuckooFilter::<str, _>::with_capacity_and_hasher(100, seeded(1));
     let [a, b] = ["a", "b"].map(|key| filter.hash_one(key));
-    assert_eq!(a, std::hash::BuildHasher::hash_one(filter.hasher(), "a"));
+    assert_eq!(a.0, std::hash::BuildHasher::hash_one(filter.hasher(), "a"));
     filter.by_hash().insert(a).unwrap();
     assert!(filter.contains("a") && filter.by_hash().contains(a) && !filter.by_hash().contains(b));
     assert_eq!(filter.by_hash().insert_if_absent(a), Ok(false));
@@ -405,13 +405,13 @@ fn batches_of_hashes_are_those_of_keys() {
         let [keyed, hashed] = [0, 1].map(|_| build(size as u64, Encoding::SemiSorted, 0.003));
         let keys: Vec<Raw> = hashes(0, size).collect();
         let asked: Vec<Raw> = hashes(size / 2, size).collect();
-        assert_eq!(keyed.insert_batch(&keys), hashed.by_hash().insert_batch(keys.iter().map(|key| key.0)));
+        assert_eq!(keyed.insert_batch(&keys), hashed.by_hash().insert_batch(keys.iter().map(|key| Hashed(key.0))));
         let mut answers = [vec![], vec![]];
         let [by_key, by_hash] = &mut answers;
         keyed.contains_batch(&asked, by_key);
-        hashed.by_hash().contains_batch(asked.iter().map(|key| key.0), by_hash);
+        hashed.by_hash().contains_batch(asked.iter().map(|key| Hashed(key.0)), by_hash);
         keyed.remove_batch(&asked, by_key);
-        hashed.by_hash().remove_batch(asked.iter().map(|key| key.0), by_hash);
+        hashed.by_hash().remove_batch(asked.iter().map(|key| Hashed(key.0)), by_hash);
         assert_eq!((by_key.len(), &by_key), (2 * size, &by_hash));
         assert_eq!(keyed.len(), hashed.len());
     }

@@ -7,7 +7,7 @@ use std::thread;
 
 use concurrent_cuckoo_filter::{
     BuildError, Builder, ConcurrentCuckooFilter, CuckooMaplet, DefaultHashBuilder, Encoding, ExpiringCuckooFilter,
-    GrowableBuilder, GrowableCuckooFilter, GrowableInsertError, InsertError,
+    Expiry, GrowableBuilder, GrowableCuckooFilter, GrowableInsertError, Hashed, InsertError,
 };
 
 /// For logs: the type, and how full it is.
@@ -17,7 +17,7 @@ fn debug_output_names_the_type_and_the_number_of_keys() {
     maplet.insert(&1, 2).unwrap();
     let expiring = ExpiringCuckooFilter::<u64>::builder().capacity(10).lifetime_in_ticks(3).build().unwrap();
     expiring.advance_to(1);
-    expiring.insert_until(&1, 2).unwrap();
+    expiring.insert_until(&1, Expiry::AtTick(2)).unwrap();
     let one = ConcurrentCuckooFilter::<u64>::with_capacity(10);
     one.insert(&1).unwrap();
     let growable = GrowableCuckooFilter::<u64>::with_capacity(10);
@@ -60,16 +60,16 @@ fn every_way_to_construct_a_filter_leads_to_one() {
         ];
         for filter in filters {
             filter.insert("a").unwrap();
-            assert!(filter.by_hash().contains(hash) && filter.capacity() >= 100);
+            assert!(filter.by_hash().contains(Hashed(hash)) && filter.capacity() >= 100);
         }
         let _: Filter<str> = Filter::with_capacity(100);
         let _: Filter<str, DefaultHashBuilder> = Filter::builder().capacity(100).build().unwrap();
         let two = [Filter::<u64, Fixed>::with_capacity_and_hasher(10, Fixed::default())];
-        assert_eq!(two[0].hash_one(&7), Fixed::default().hash_one(7u64));
+        assert_eq!(two[0].hash_one(&7).0, Fixed::default().hash_one(7u64));
     });
     let builders: (Builder<u64, Fixed>, GrowableBuilder<u64, Fixed>) = Default::default();
-    assert_eq!(builders.0.capacity(7).build().unwrap().hash_one(&7), Fixed::default().hash_one(7u64));
-    assert_eq!(builders.1.capacity(7).build().unwrap().hash_one(&7), Fixed::default().hash_one(7u64));
+    assert_eq!(builders.0.capacity(7).build().unwrap().hash_one(&7).0, Fixed::default().hash_one(7u64));
+    assert_eq!(builders.1.capacity(7).build().unwrap().hash_one(&7).0, Fixed::default().hash_one(7u64));
     let growable = GrowableCuckooFilter::<u64>::default();
     (0..1000).for_each(|key| growable.insert(&key).unwrap());
     assert_eq!(growable.len(), 1000);
@@ -83,7 +83,7 @@ fn a_builder_can_be_used_twice() {
         let other = builder.capacity(10).build().unwrap();
         assert_eq!(one.hash_one(&7), other.hash_one(&7), "the hasher is the same");
         assert!(one.capacity() >= 10_000 && other.capacity() < 10_000);
-        assert!(one.max_false_positive_rate() <= 1e-4 && other.max_false_positive_rate() <= 1e-4);
+        assert!(one.plan().max_false_positive_rate <= 1e-4 && other.plan().max_false_positive_rate <= 1e-4);
     });
 }
 
@@ -97,8 +97,8 @@ fn all_filters_have_the_encoding_that_was_asked_for() {
     macro_rules! bits_per_key {
         ($filter:expr, $rate:expr) => {{
             let filter = $filter.false_positive_rate($rate).build().unwrap();
-            assert!(filter.max_false_positive_rate() <= $rate);
-            filter.memory_usage() as f64 * 8.0 / filter.capacity() as f64
+            assert!(filter.plan().max_false_positive_rate <= $rate);
+            filter.stats().memory_usage as f64 * 8.0 / filter.capacity() as f64
         }};
     }
     check(&|encoding, rate| {
@@ -118,8 +118,8 @@ fn capacity_means_one_thing() {
             let filter = Filter::<u64>::with_capacity(capacity);
             let stats = filter.stats();
             assert!(filter.capacity() >= capacity);
-            assert_eq!((stats.capacity, stats.slots), (filter.capacity(), filter.slots()));
-            assert_eq!(stats.load_factor, filter.load_factor());
+            assert_eq!((stats.capacity, stats.slots), (filter.capacity(), filter.plan().slots));
+            assert_eq!(stats.load_factor, filter.stats().load_factor);
         }
     });
 }

@@ -154,7 +154,7 @@ fn build_with_few_hashes(hashes: u64, capacity: usize, rate: f64) -> ConcurrentC
 
 /// How many copies of one key there is room for.
 fn room<S>(filter: &ConcurrentCuckooFilter<u64, S>) -> usize {
-    filter.slots().min(2 * filter.slots_per_bucket())
+    filter.plan().slots.min(2 * filter.plan().layout.slots_per_bucket)
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn a_capacity_beyond_one_table_is_an_error_with_a_remedy() {
 fn a_capacity_that_is_missing_is_an_error_that_says_so() {
     let error = Filter::<u64>::builder().build().unwrap_err();
     assert!(matches!(error, BuildError::CapacityMissing { filter: FilterKind::Concurrent, .. }), "{error:?}");
-    assert!(error.to_string().contains("Builder::capacity"), "{error}");
+    assert!(error.to_string().contains(".capacity(keys)"), "{error}");
 }
 
 #[test]

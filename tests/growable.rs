@@ -160,29 +160,29 @@ fn after_a_spike_the_filter_is_as_small_as_a_fresh_one() {
     const SPIKE: u64 = 300_000;
     let filter = builder(100, 0.001).build().unwrap();
     insert_all(&filter, 0..SPIKE);
-    let at_most = filter.memory_usage();
+    let at_most = filter.stats().memory_usage;
     remove_all(&filter, 1_000..SPIKE);
-    assert_eq!((filter.len(), filter.memory_usage()), (1_000, at_most), "it shrinks when it is told to");
+    assert_eq!((filter.len(), filter.stats().memory_usage), (1_000, at_most), "it shrinks when it is told to");
     filter.shrink_to(usize::MAX);
-    assert_eq!(filter.memory_usage(), at_most, "a shrink does not let it grow");
+    assert_eq!(filter.stats().memory_usage, at_most, "a shrink does not let it grow");
     filter.shrink_to(50_000);
     assert!((50_000..50_500).contains(&filter.capacity()), "{filter:?}");
-    let at_50_000 = filter.memory_usage();
+    let at_50_000 = filter.stats().memory_usage;
     filter.shrink_to_fit();
     assert!((1_000..1_500).contains(&filter.capacity()), "{filter:?}");
-    let fresh = builder(1_000, 0.001).build().unwrap().memory_usage();
+    let fresh = builder(1_000, 0.001).build().unwrap().stats().memory_usage;
     if GIVES_BACK {
         assert!(at_50_000 < at_most / 2, "{at_50_000} of {at_most}");
-        assert!(filter.memory_usage() <= 2 * fresh, "{} for {fresh}: {filter:?}", filter.memory_usage());
+        assert!(filter.stats().memory_usage <= 2 * fresh, "{} for {fresh}: {filter:?}", filter.stats().memory_usage);
     } else {
-        assert_eq!(filter.memory_usage(), at_most, "what is not given back counts");
+        assert_eq!(filter.stats().memory_usage, at_most, "what is not given back counts");
     }
     assert!(has_all(&filter, 0..1_000) && filter.len() == 1_000);
     let found = (ABSENT..ABSENT + 100_000).filter(|&number| filter.contains(&key(number))).count();
     assert!(found <= 100, "{found} mistakes at less than 0.1 %");
     insert_all(&filter, 1_000..SPIKE);
     assert!(has_all(&filter, 0..SPIKE));
-    assert_eq!(filter.memory_usage(), at_most, "as before");
+    assert_eq!(filter.stats().memory_usage, at_most, "as before");
     remove_all(&filter, 0..SPIKE);
     assert!(filter.is_empty());
 }
@@ -226,7 +226,7 @@ fn the_largest_capacity_is_a_limit_that_the_error_names() {
         let text = error.to_string();
         assert!(text.contains(&held.to_string()) && text.contains(&max_capacity.to_string()), "{text}");
         assert_eq!(filter.len() as u64, held);
-        assert!(has_all(&filter, 0..held) && filter.max_false_positive_rate() <= 0.01);
+        assert!(has_all(&filter, 0..held) && filter.plan().max_false_positive_rate <= 0.01);
         let refused = filter.stats().inserts_refused;
         assert_eq!(refused, 2, "both refusals count");
         remove_all(&filter, 0..held / 2);
@@ -254,11 +254,11 @@ fn the_rate_holds_at_every_size() {
             assert!(has_all(&filter, 0..keys));
             const LOOKUPS: u64 = 400_000;
             let found = (ABSENT..ABSENT + LOOKUPS).filter(|&number| filter.contains(&key(number))).count() as f64;
-            let expected = filter.false_positive_rate() * LOOKUPS as f64;
+            let expected = filter.stats().false_positive_rate * LOOKUPS as f64;
             assert!(plausible(found, expected), "{found} for {expected}: {filter:?}");
             assert!(found <= rate * LOOKUPS as f64, "{found} for a rate of {rate}: {filter:?}");
-            assert!(filter.false_positive_rate() <= filter.max_false_positive_rate());
-            assert!(filter.max_false_positive_rate() <= rate, "{filter:?}");
+            assert!(filter.stats().false_positive_rate <= filter.plan().max_false_positive_rate);
+            assert!(filter.plan().max_false_positive_rate <= rate, "{filter:?}");
         }
     }
 }
@@ -311,7 +311,7 @@ fn a_filter_whose_keys_come_and_go_does_not_grow() {
     for keys in [250u64, 2_500, 6_000] {
         let filter = builder(1000, 0.001).build().unwrap();
         insert_all(&filter, 0..keys);
-        let size = |filter: &Filter| (filter.memory_usage(), filter.capacity());
+        let size = |filter: &Filter| (filter.stats().memory_usage, filter.capacity());
         let before = size(&filter);
         for round in 0..100 {
             for number in round * keys..(round + 1) * keys {
@@ -346,11 +346,11 @@ fn of_all_that_race_to_add_a_key_one_does_during_growth_too() {
 
 /// What a filter takes at first, and each time that it takes more.
 fn sizes(filter: &Filter, count: usize) -> Vec<usize> {
-    let mut sizes = vec![filter.memory_usage()];
+    let mut sizes = vec![filter.stats().memory_usage];
     for number in 0.. {
         filter.insert(&key(number)).unwrap();
-        if *sizes.last().unwrap() < filter.memory_usage() {
-            sizes.push(filter.memory_usage());
+        if *sizes.last().unwrap() < filter.stats().memory_usage {
+            sizes.push(filter.stats().memory_usage);
         }
         if sizes.len() == count {
             break;
@@ -365,7 +365,7 @@ fn the_memory_limit_is_kept_and_named() {
     for (limit, grown) in [(sizes[1] - 1, 0), (sizes[1], 1), (sizes[2] - 1, 1), (sizes[2], 2)] {
         let filter = builder(1000, 0.001).memory_limit(limit).build().unwrap();
         let (held, error) = (0..).find_map(|number| Some((number, filter.insert(&key(number)).err()?))).unwrap();
-        assert_eq!(filter.memory_usage(), sizes[grown], "{filter:?}");
+        assert_eq!(filter.stats().memory_usage, sizes[grown], "{filter:?}");
         let GrowableInsertError::MemoryLimit { len, needed, limit: named, .. } = error else { panic!("{error:?}") };
         assert_eq!((len as u64, named), (held, limit));
         assert!(needed > limit && error.to_string().contains(&format!("{needed} bytes")), "{error}");
@@ -378,7 +378,7 @@ fn the_memory_limit_is_kept_and_named() {
         assert!(matches!(added, Ok(false) | Err(GrowableInsertError::MemoryLimit { .. })), "{added:?}");
         remove_all(&filter, 0..held / 2);
         insert_all(&filter, held..held + held / 3);
-        assert_eq!((filter.memory_usage(), filter.capacity()), (sizes[grown], capacity), "{filter:?}");
+        assert_eq!((filter.stats().memory_usage, filter.capacity()), (sizes[grown], capacity), "{filter:?}");
     }
     let error = builder(1000, 0.001).memory_limit(sizes[0] - 1).build().unwrap_err();
     assert!(
@@ -393,7 +393,7 @@ fn the_memory_limit_is_kept_and_named() {
 #[test]
 #[cfg_attr(miri, ignore = "needs many keys")]
 fn documented_memory() {
-    let bits = |filter: &Filter| filter.memory_usage() as f64 * 8.0 / filter.len() as f64;
+    let bits = |filter: &Filter| filter.stats().memory_usage as f64 * 8.0 / filter.len() as f64;
     for (name, builder, most) in [
         ("by default", builder(1000, 0.001), [28.0, 27.0]),
         ("up to 20 million keys", builder(1000, 0.001).max_capacity(20_000_000), [28.0, 24.0]),
@@ -416,9 +416,9 @@ fn documented_memory() {
         assert!(range.iter().zip(most).all(|(range, most)| range[1] <= most), "more than is documented");
     }
     for keys in [100, 1000, 10_000, 1_000_000] {
-        let alone = builder(keys, 0.001).max_capacity(keys).build().unwrap().memory_usage();
-        let small = builder(keys, 0.001).build().unwrap().memory_usage();
-        let fixed = ConcurrentCuckooFilter::<u64>::with_capacity(keys).memory_usage();
+        let alone = builder(keys, 0.001).max_capacity(keys).build().unwrap().stats().memory_usage;
+        let small = builder(keys, 0.001).build().unwrap().stats().memory_usage;
+        let fixed = ConcurrentCuckooFilter::<u64>::with_capacity(keys).stats().memory_usage;
         println!(
             "{keys} keys: {small} bytes at first, {alone} if that is the most, {fixed} in a table of a fixed size"
         );
@@ -436,10 +436,10 @@ fn memory_grows_with_the_keys() {
         let builder = builder(100, rate).max_capacity(2_000_000);
         let filter = encoding.map_or(builder.clone(), |encoding| builder.encoding(encoding)).build().unwrap();
         insert_all(&filter, 0..100_000);
-        let mut grown = vec![filter.memory_usage()];
+        let mut grown = vec![filter.stats().memory_usage];
         for number in 100_000..400_000 {
             filter.insert(&key(number)).unwrap();
-            let (before, now) = (grown[grown.len() - 1], filter.memory_usage());
+            let (before, now) = (grown[grown.len() - 1], filter.stats().memory_usage);
             assert!(now - before <= PAGE, "{before}, {now} with {number} keys: {filter:?}");
             grown.push(now);
         }
@@ -447,7 +447,7 @@ fn memory_grows_with_the_keys() {
         for keys in (0..10).rev().map(|nth| 100_000 + 30_000 * nth) {
             remove_all(&filter, keys..filter.len() as u64);
             filter.shrink_to_fit();
-            let (now, then) = (filter.memory_usage(), grown[keys as usize - 100_000]);
+            let (now, then) = (filter.stats().memory_usage, grown[keys as usize - 100_000]);
             assert!(!GIVES_BACK || now <= then + PAGE, "{now} with {keys} keys, {then} when it grew: {filter:?}");
         }
     }
@@ -458,7 +458,7 @@ fn memory_grows_with_the_keys() {
 fn a_copy_that_is_refused_changes_nothing() {
     for (capacity, rate) in [(4, 0.03), (100, 0.03), (1000, 0.03), (4, 0.001), (100, 0.001), (1000, 1e-6)] {
         let filter = builder(capacity, rate).build().unwrap();
-        let size = |filter: &Filter| (filter.memory_usage(), filter.capacity(), filter.slots());
+        let size = |filter: &Filter| (filter.stats().memory_usage, filter.capacity(), filter.plan().slots);
         let before = size(&filter);
         for held in 0.. {
             if let Err(error) = filter.insert(&key(7)) {
@@ -535,7 +535,7 @@ fn bad_parameters_are_errors_that_name_them() {
     assert!(rate == 1e-12 && lowest < 2.5e-7 && error.to_string().contains(&format!("{lowest:?}")), "{error}");
     let filter = builder(1, lowest).build().expect("the lowest rate can be asked for");
     insert_all(&filter, 0..3000);
-    assert!(filter.max_false_positive_rate() <= lowest);
+    assert!(filter.plan().max_false_positive_rate <= lowest);
     assert!(matches!(builder(usize::MAX, 0.01).build(), Err(BuildError::CapacityTooLarge { .. })));
     let error = builder(1, 0.01).max_capacity(usize::MAX).build().unwrap_err();
     assert!(matches!(error, BuildError::CapacityTooLarge { capacity: usize::MAX, .. }), "{error:?}");
@@ -548,7 +548,7 @@ fn room_that_was_reserved_is_there_and_no_insert_has_to_grow() {
         (0..50).for_each(|key| filter.insert(&key).unwrap());
         filter.reserve(additional).unwrap();
         assert!(filter.capacity() >= 50 + additional);
-        let size = |filter: &GrowableCuckooFilter<u64>| (filter.memory_usage(), filter.capacity());
+        let size = |filter: &GrowableCuckooFilter<u64>| (filter.stats().memory_usage, filter.capacity());
         let before = size(&filter);
         filter.reserve(additional).unwrap();
         filter.reserve(filter.capacity() - 50).unwrap();
@@ -556,7 +556,7 @@ fn room_that_was_reserved_is_there_and_no_insert_has_to_grow() {
         (50..50 + additional as u64).for_each(|key| filter.insert(&key).unwrap());
         assert_eq!((size(&filter), filter.len()), (before, 50 + additional), "no insert has grown it");
         assert!((0..50 + additional as u64).all(|key| filter.contains(&key)));
-        assert!(filter.max_false_positive_rate() <= 0.001);
+        assert!(filter.plan().max_false_positive_rate <= 0.001);
     }
 }
 
@@ -579,9 +579,9 @@ fn a_filter_does_not_grow_before_it_holds_what_it_is_made_for() {
 fn a_reserve_of_nothing_does_nothing() {
     let filter = builder(100, 0.001).build().unwrap();
     for number in 0..if cfg!(miri) { 300 } else { 20_000 } {
-        let before = (filter.memory_usage(), filter.capacity());
+        let before = (filter.stats().memory_usage, filter.capacity());
         assert_eq!(filter.reserve(0), Ok(()));
-        assert_eq!((filter.memory_usage(), filter.capacity()), before, "at {number} keys");
+        assert_eq!((filter.stats().memory_usage, filter.capacity()), before, "at {number} keys");
         insert_all(&filter, [number]);
     }
     // Not even where it holds more than it is made for, and may not grow.
@@ -594,7 +594,7 @@ fn a_reserve_of_nothing_does_nothing() {
 #[test]
 fn room_that_cannot_be_reserved_is_an_error_and_no_change() {
     let filter = GrowableCuckooFilter::<u64>::builder().capacity(100).memory_limit(20_000).build().unwrap();
-    let figures = |filter: &GrowableCuckooFilter<u64>| (filter.memory_usage(), filter.capacity());
+    let figures = |filter: &GrowableCuckooFilter<u64>| (filter.stats().memory_usage, filter.capacity());
     let before = figures(&filter);
     let error = filter.reserve(100_000).unwrap_err();
     let ReserveError::MemoryLimit { needed, limit, .. } = error else { panic!("{error:?}") };
@@ -604,7 +604,7 @@ fn room_that_cannot_be_reserved_is_an_error_and_no_change() {
     // A caller who follows the advice and raises the limit has enough room.
     let filter = GrowableCuckooFilter::<u64>::builder().capacity(100).memory_limit(needed).build().unwrap();
     filter.reserve(100_000).unwrap();
-    assert!(filter.memory_usage() <= needed && filter.capacity() >= 100_000);
+    assert!(filter.stats().memory_usage <= needed && filter.capacity() >= 100_000);
 
     let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
     let before = figures(&filter);

@@ -40,7 +40,7 @@ fn only_large_tables_are_on_huge_pages() {
 
     let large = filter(10_000_000, true);
     if Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
-        let (advised, table) = (advised(), large.memory_usage() as u64 >> 10);
+        let (advised, table) = (advised(), large.stats().memory_usage as u64 >> 10);
         assert!(advised * 10 > table * 9 && advised <= table, "{advised} KiB of {table}");
     }
 }

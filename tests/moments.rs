@@ -10,7 +10,7 @@ use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
 use rustc_hash::FxHasher;
 use support::Ends;
 
@@ -33,7 +33,7 @@ fn the_clock_and_the_entries_of_a_snapshot_are_of_one_moment() {
             let _ends = Ends(&ended);
             for tick in (1..).take_while(|_| !ended.load(Ordering::Relaxed)) {
                 filter.advance_to(tick);
-                filter.insert_until(&(tick % 2), tick + 1).unwrap();
+                filter.insert_until(&(tick % 2), Expiry::AtTick(tick + 1)).unwrap();
             }
         });
         let (mut saves, mut wrong) = (0, None);

@@ -11,25 +11,18 @@ use concurrent_cuckoo_filter::{
 };
 use support::{LAYOUTS, MAPLET_LAYOUTS};
 
-/// The figures that a plan and a filter both have.
-macro_rules! figures {
-    ($filter:expr) => {{
-        let filter = &$filter;
-        (
-            (filter.capacity(), filter.slots(), filter.memory_usage(), filter.max_false_positive_rate()),
-            (filter.encoding(), filter.slots_per_bucket(), filter.fingerprint_bits()),
-        )
+/// Asserts that the builder's plan is the filter's, and that the filter's other figures are those of its plan.
+macro_rules! assert_planned {
+    ($plan:expr, $filter:expr) => {{
+        let (plan, filter): (&FilterPlan, _) = (&$plan, &$filter);
+        let stats = filter.stats();
+        assert_eq!(filter.plan(), *plan);
+        assert_eq!(
+            (plan.capacity, plan.slots, plan.memory_usage),
+            (filter.capacity(), stats.slots, stats.memory_usage)
+        );
+        assert_eq!(plan.max_false_positive_rate, stats.max_false_positive_rate);
     }};
-}
-
-type Figures = ((usize, usize, usize, f64), (Encoding, usize, u32));
-
-fn planned(plan: &FilterPlan) -> Figures {
-    let layout = plan.layout;
-    (
-        (plan.capacity, plan.slots(), plan.memory_usage, plan.max_false_positive_rate),
-        (layout.encoding, layout.slots_per_bucket, layout.fingerprint_bits),
-    )
 }
 
 /// From one bucket to tables with all stripes.
@@ -44,17 +37,13 @@ fn a_plan_has_the_figures_of_the_filter() {
             let plan = builder.plan().unwrap();
             assert_eq!((plan.layout.slots_per_bucket, plan.layout.fingerprint_bits), (slots, bits));
             assert_eq!(plan.bits_per_slot(), 64.0 / slots as f64);
-            assert_eq!(planned(&plan), figures!(builder.build().unwrap()));
+            assert_planned!(plan, builder.build().unwrap());
 
             let builder = GrowableCuckooFilter::<str>::builder().capacity(capacity).false_positive_rate(rate.max(1e-6));
             let builder = builder.encoding(encoding);
             let plan = builder.plan().unwrap();
             let filter = builder.build().unwrap();
-            assert_eq!(
-                (plan.capacity, plan.slots(), plan.memory_usage),
-                (filter.capacity(), filter.slots(), filter.memory_usage())
-            );
-            assert_eq!(plan.max_false_positive_rate, filter.max_false_positive_rate());
+            assert_planned!(plan, filter);
             assert_eq!(plan.max_capacity, Some(filter.max_capacity()));
         }
         for (payload_bits, rate, slots, bits) in MAPLET_LAYOUTS {
@@ -66,18 +55,50 @@ fn a_plan_has_the_figures_of_the_filter() {
                 (layout.slots_per_bucket, layout.fingerprint_bits, layout.payload_bits),
                 (slots, bits, payload_bits)
             );
-            assert_eq!(planned(&plan), figures!(builder.build().unwrap()));
+            assert_planned!(plan, builder.build().unwrap());
 
             let builder = ExpiringCuckooFilter::<str>::builder().capacity(capacity).false_positive_rate(rate);
             let builder = builder.lifetime_in_ticks((1 << payload_bits) - 1).when_full(WhenFull::EvictOldest);
             let plan = builder.plan().unwrap();
             let filter = builder.build().unwrap();
-            assert_eq!(planned(&plan), figures!(filter));
-            assert_eq!(plan.layout.payload_bits, filter.expiry_bits());
-            assert_eq!((plan.lifetime_in_ticks, plan.resolution), (Some(filter.lifetime_in_ticks()), None));
+            assert_planned!(plan, filter);
+            assert_eq!((plan.lifetime_in_ticks, plan.resolution), (Some((1 << payload_bits) - 1), None));
             assert_eq!(plan.when_full, Some(WhenFull::EvictOldest));
         }
     }
+}
+
+/// The plan of a growable filter describes its present size, and a snapshot of it says the same.
+#[test]
+fn a_plan_grows_with_the_filter() {
+    let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
+    let first = filter.plan();
+    for key in 0..5000 {
+        filter.insert(&key).unwrap();
+        let (plan, stats) = (filter.plan(), filter.stats());
+        assert_planned!(plan, filter);
+        assert!(plan.slots >= stats.len && plan.capacity <= plan.slots);
+    }
+    let plan = filter.plan();
+    assert!(plan.slots > 20 * first.slots && plan.layout.buckets > 20 * first.layout.buckets, "{plan:?}");
+    assert_eq!((plan.max_capacity, plan.max_memory_usage), (first.max_capacity, first.max_memory_usage));
+    #[cfg(feature = "snapshot")]
+    {
+        let mut bytes = Vec::new();
+        filter.save(&mut bytes).unwrap();
+        let saved = concurrent_cuckoo_filter::SnapshotInfo::read(&bytes[..]).unwrap().plan;
+        assert_eq!((saved.layout, saved.slots, saved.capacity), (plan.layout, plan.slots, plan.capacity));
+    }
+}
+
+/// What a user sees of it are the public fields.
+#[test]
+fn a_plan_shows_its_public_fields() {
+    let shown = format!("{:?}", GrowableCuckooFilter::<str>::builder().plan().unwrap());
+    for field in ["filter: Growable", "layout: TableLayout", "slots: ", "max_memory_usage: Some", "when_full: None"] {
+        assert!(shown.contains(field), "{field}: {shown}");
+    }
+    assert!(!shown.contains("classes") && !shown.contains("largest"), "{shown}");
 }
 
 #[test]
@@ -85,8 +106,8 @@ fn the_largest_size_of_a_growable_filter_takes_what_its_plan_says() {
     let builder = GrowableCuckooFilter::<u64>::builder().capacity(100).max_capacity(50_000);
     let (plan, filter) = (builder.plan().unwrap(), builder.build().unwrap());
     filter.reserve(filter.max_capacity()).unwrap();
-    assert_eq!(plan.max_memory_usage, Some(filter.memory_usage()));
-    assert!(plan.memory_usage < filter.memory_usage());
+    assert_eq!(plan.max_memory_usage, Some(filter.stats().memory_usage));
+    assert!(plan.memory_usage < filter.stats().memory_usage);
 }
 
 /// A limit at which the largest size can be reached is accepted, and it is reached.

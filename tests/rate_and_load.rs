@@ -14,7 +14,14 @@ fn build(capacity: usize, layout: Layout, seed: u64) -> ConcurrentCuckooFilter<u
     let filter = builder.encoding(encoding).hasher(seeded(seed)).build().unwrap();
     // So few keys may need less memory in a layout of which not all slots may be taken.
     if capacity >= 1000 {
-        assert_eq!((filter.encoding(), filter.slots_per_bucket(), filter.fingerprint_bits()), (encoding, slots, bits));
+        assert_eq!(
+            (
+                filter.plan().layout.encoding,
+                filter.plan().layout.slots_per_bucket,
+                filter.plan().layout.fingerprint_bits
+            ),
+            (encoding, slots, bits)
+        );
     }
     filter
 }
@@ -28,7 +35,7 @@ fn the_rate_is_as_computed_at_half_load_and_at_capacity() {
         for share in [0.5, 1.0] {
             let goal = (filter.capacity() as f64 * share) as u64;
             (filter.len() as u64..goal).for_each(|key| filter.insert(&key).unwrap());
-            let expected = filter.false_positive_rate() * LOOKUPS as f64;
+            let expected = filter.stats().false_positive_rate * LOOKUPS as f64;
             let found = (1 << 40..(1 << 40) + LOOKUPS).filter(|key| filter.contains(key)).count() as f64;
             // False positives come in groups: all absent keys of one class are false positives together.
             assert!(
@@ -36,8 +43,8 @@ fn the_rate_is_as_computed_at_half_load_and_at_capacity() {
                 "{filter:?}: {found} for {expected}"
             );
         }
-        assert!(filter.false_positive_rate() <= filter.max_false_positive_rate());
-        assert!(filter.max_false_positive_rate() <= layout.1);
+        assert!(filter.stats().false_positive_rate <= filter.plan().max_false_positive_rate);
+        assert!(filter.plan().max_false_positive_rate <= layout.1);
     }
 }
 
@@ -78,7 +85,7 @@ fn a_large_filter_takes_as_many_keys_as_it_is_made_for() {
     for key in 0..filter.capacity() as u64 {
         assert!(filter.insert(&key).is_ok(), "refused the key {key}");
     }
-    assert!(filter.load_factor() > 0.969, "{filter:?}");
+    assert!(filter.stats().load_factor > 0.969, "{filter:?}");
     assert!((0..filter.capacity() as u64).all(|key| filter.contains(&key)));
 }
 
@@ -116,14 +123,14 @@ fn check_weak_hasher<S: BuildHasher>(name: &str, new: impl Fn() -> S) {
         for (pattern, key) in patterns {
             let builder = ConcurrentCuckooFilter::<u64>::builder().capacity(KEYS as usize).hasher(new());
             let filter = builder.encoding(layout.0).false_positive_rate(layout.1).build().unwrap();
-            let goal = (filter.slots() as f64 * 0.95).ceil() as u64;
+            let goal = (filter.plan().slots as f64 * 0.95).ceil() as u64;
             for i in 0..goal {
                 assert!(filter.insert(&key(i)).is_ok(), "{name}, {pattern}: refused at {filter:?}");
             }
             let lookups = goal..goal + 900_000;
             let found = lookups.clone().filter(|&i| filter.contains(&key(i))).count() as f64;
             let rate = found / (lookups.end - lookups.start) as f64;
-            let nominal = filter.false_positive_rate();
+            let nominal = filter.stats().false_positive_rate;
             assert!(rate <= 1.25 * nominal, "{name}, {pattern}: {rate} for {nominal}, {filter:?}");
             assert!(rate >= nominal / 1.25, "{name}, {pattern}: {rate} for {nominal}, {filter:?}");
         }

@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, BuildHasherDefault};
 use std::time::Duration;
 
 use concurrent_cuckoo_filter::{
-    Advance, ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, Loader, StableDefault,
-    StableHashBuilder, StableHasher,
+    Advance, ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, Expiry, GrowableCuckooFilter, Loader,
+    StableDefault, StableHashBuilder, StableHasher,
 };
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IntoDeserializer, SeqAccess, Visitor, value};
@@ -69,7 +69,7 @@ fn a_format_without_bytes_has_their_numbers() {
 #[test]
 fn a_seed_has_the_hasher_and_the_limit() {
     let filter = filter();
-    let needed = filter.memory_usage();
+    let needed = filter.stats().memory_usage;
     let seed = |key: u8, limit| Loader::<Filter<_>, _>::new(StableHashBuilder::with_key([key; 16]), limit);
     let (json, bytes) = (serde_json::to_string(&filter).unwrap(), postcard::to_stdvec(&filter).unwrap());
     let of_json = |key, limit| seed(key, limit).deserialize(&mut serde_json::Deserializer::from_str(&json));
@@ -239,7 +239,7 @@ fn filters_that_grow_are_serialized_too() {
     assert!((0..1000).all(|key| grown.contains(&key)));
 
     let json = serde_json::to_string(&growable).unwrap();
-    let seed = Loader::<GrowableCuckooFilter<u64, _>, _>::new(Fixed::default(), growable.memory_usage() - 1);
+    let seed = Loader::<GrowableCuckooFilter<u64, _>, _>::new(Fixed::default(), growable.stats().memory_usage - 1);
     let refused = seed.deserialize(&mut serde_json::Deserializer::from_str(&json)).unwrap_err();
     assert!(refused.to_string().contains("the limit is"), "{refused}");
 }
@@ -259,7 +259,7 @@ fn maplets_are_serialized_too() {
     let loader = |limit| Loader::<Maplet, _>::new(Fixed::default(), limit);
     let of_json = |limit| loader(limit).deserialize(&mut serde_json::Deserializer::from_str(&json));
     let of_bytes = |limit| loader(limit).deserialize(&mut postcard::Deserializer::from_bytes(&bytes));
-    let needed = maplet.memory_usage();
+    let needed = maplet.stats().memory_usage;
     for loaded in [
         postcard::from_bytes(&bytes).unwrap(),
         serde_json::from_str(&json).unwrap(),
@@ -291,7 +291,7 @@ fn filters_whose_entries_expire_are_serialized_too() {
     let builder = Expiring::builder_with_hasher(Fixed::default()).capacity(1000);
     let filter = builder.lifetime(Duration::from_secs(3600), Duration::from_secs(300)).build().unwrap();
     filter.advance_to(100);
-    (0..1000).for_each(|key| _ = filter.insert_until(&key, 101 + key % 13).unwrap());
+    (0..1000).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(101 + key % 13)).unwrap());
     let mut snapshot = Vec::new();
     filter.save(&mut snapshot).unwrap();
 
@@ -301,7 +301,7 @@ fn filters_whose_entries_expire_are_serialized_too() {
     let loader = |limit| Loader::<Expiring, _>::new(Fixed::default(), limit);
     let of_json = |limit| loader(limit).deserialize(&mut serde_json::Deserializer::from_str(&json));
     let of_bytes = |limit| loader(limit).deserialize(&mut postcard::Deserializer::from_bytes(&bytes));
-    let needed = filter.memory_usage();
+    let needed = filter.stats().memory_usage;
     let all = [
         postcard::from_bytes(&bytes).unwrap(),
         serde_json::from_str(&json).unwrap(),

@@ -11,7 +11,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 
-use concurrent_cuckoo_filter::{CuckooMaplet, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter};
+use concurrent_cuckoo_filter::{CuckooMaplet, Encoding, ExpiringCuckooFilter, Expiry, GrowableCuckooFilter};
 use support::{Identity, Raw, scattered};
 
 /// How often each race is run in one process.
@@ -111,7 +111,7 @@ fn a_key_that_is_kept_is_found_while_others_die() {
         let filter = builder.false_positive_rate(1e-7).hasher(hasher()).build().unwrap();
         filter.advance_to(100);
         let kept = key(round, 0);
-        filter.insert_or_renew_until(&kept, 104).expect("there is room");
+        filter.insert_or_renew_until(&kept, Expiry::AtTick(104)).expect("there is room");
         let start = Barrier::new(3);
         thread::scope(|threads| {
             let (filter, start) = (&filter, &start);
@@ -122,14 +122,14 @@ fn a_key_that_is_kept_is_found_while_others_die() {
             threads.spawn(move || {
                 start.wait();
                 for end in [105, 106, 107] {
-                    filter.insert_or_renew_until(&kept, end).expect("it has an entry");
+                    filter.insert_or_renew_until(&kept, Expiry::AtTick(end)).expect("it has an entry");
                     assert!(filter.contains(&kept), "a live entry was missed");
                 }
             });
             start.wait();
             for number in 1..6 {
                 let end = 102 + number % 3;
-                filter.insert_until(&key(round, number), end).expect("there is room");
+                filter.insert_until(&key(round, number), Expiry::AtTick(end)).expect("there is room");
                 assert!(filter.contains(&kept), "a live entry was missed");
             }
             clock.join().expect("no thread fails");

@@ -125,22 +125,23 @@ fn a_growable_filter_comes_back_as_it_was_at_any_size() {
             assert_eq!(bytes.len(), 91 + "u64".len() + 8 * buckets, "the documented length");
             assert_eq!(resealed(&bytes), bytes);
             let loaded = Growable::load(&bytes[..], state(), usize::MAX).unwrap();
-            let figures = |filter: &Growable| (filter.len(), filter.capacity(), filter.max_capacity(), filter.slots());
+            let figures =
+                |filter: &Growable| (filter.len(), filter.capacity(), filter.max_capacity(), filter.plan().slots);
             assert_eq!(figures(&loaded), figures(&filter));
             // A filter that has grown keeps what it needs for growing, also at its smallest size.
-            let kept = filter.memory_usage() - loaded.memory_usage();
+            let kept = filter.stats().memory_usage - loaded.stats().memory_usage;
             assert!(!GIVES_BACK || kept == 0 || keys == 5 && kept == 256, "{keys} keys: {kept} bytes");
-            assert_eq!(loaded.max_false_positive_rate(), filter.max_false_positive_rate());
+            assert_eq!(loaded.plan().max_false_positive_rate, filter.plan().max_false_positive_rate);
             assert!((0..40_000).all(|key| loaded.count(&key) == filter.count(&key)));
             assert_eq!(saved_growable(&loaded), bytes);
 
             // It grows and shrinks on.
             (keys..60_000).for_each(|key| loaded.insert(&key).unwrap());
-            assert!(loaded.capacity() > filter.capacity() && loaded.max_false_positive_rate() <= rate);
+            assert!(loaded.capacity() > filter.capacity() && loaded.plan().max_false_positive_rate <= rate);
             (keys..60_000).for_each(|key| assert!(loaded.remove(&key), "{key}"));
             loaded.shrink_to_fit();
             assert_eq!(figures(&loaded), figures(&filter));
-            assert!(!GIVES_BACK || loaded.memory_usage() == filter.memory_usage());
+            assert!(!GIVES_BACK || loaded.stats().memory_usage == filter.stats().memory_usage);
             (0..keys).for_each(|key| assert!(loaded.remove(&key), "{key}"));
             assert!(loaded.is_empty());
         }
@@ -251,9 +252,9 @@ fn bits_that_nothing_stores_are_refused() {
 #[test]
 fn the_memory_limit_is_exact() {
     let filter = small_growable();
-    let (bytes, needed) = (saved_growable(&filter), filter.memory_usage());
+    let (bytes, needed) = (saved_growable(&filter), filter.stats().memory_usage);
     let loaded = Growable::load(&bytes[..], state(), needed).unwrap();
-    assert_eq!(loaded.memory_usage(), needed);
+    assert_eq!(loaded.stats().memory_usage, needed);
     let refused = (0..10_000).map(|key| loaded.insert(&key)).find_map(Result::err);
     let refused = refused.expect("the limit is that of the filter from now on").to_string();
     assert!(refused.contains(&needed.to_string()), "{refused}");
@@ -263,7 +264,7 @@ fn the_memory_limit_is_exact() {
     let loaded = Growable::load(&bytes[..], state(), needed).unwrap();
     (10..loaded.len() as u64).for_each(|key| assert!(loaded.remove(&key)));
     loaded.shrink_to_fit();
-    assert!(loaded.capacity() < filter.capacity() / 2 && loaded.memory_usage() <= needed);
+    assert!(loaded.capacity() < filter.capacity() / 2 && loaded.stats().memory_usage <= needed);
     assert!((0..10).all(|key| loaded.contains(&key)) && loaded.len() == 10);
 }
 
@@ -308,7 +309,7 @@ fn a_save_while_the_filter_grows_and_shrinks_has_all_that_was_in() {
             let all = (0..STAY).chain(1 << 41..(1 << 41) + more);
             assert!(all.clone().all(|key| loaded.contains(&key)), "a key that was in is missed");
             assert!(all.clone().all(|key| loaded.remove(&key)), "a copy was not saved");
-            loaded.memory_usage()
+            loaded.stats().memory_usage
         };
         // Until there were two sizes, which takes more rounds if the other thread begins late.
         let rounds = if cfg!(debug_assertions) { 40 } else { 100 };

@@ -11,7 +11,7 @@ use support::{Filter, LAYOUTS, build, hashes, plausible};
 /// A filter of one bucket, and so of one stripe and one shard.
 fn one_bucket() -> Filter {
     let filter = build(2, Encoding::SemiSorted, 0.001);
-    assert_eq!(filter.slots(), filter.slots_per_bucket());
+    assert_eq!(filter.plan().slots, filter.plan().layout.slots_per_bucket);
     filter
 }
 
@@ -37,10 +37,10 @@ fn a_new_filter_has_counted_nothing_and_knows_its_size() {
         assert_eq!((stats.tables, stats.len, stats.load_factor), (1, 0, 0.0));
         assert_eq!(events(&stats), [0; 8]);
         assert_eq!(stats.observed_false_positive_rate(), None);
-        assert_eq!((stats.capacity, stats.slots), (filter.capacity(), filter.slots()));
-        assert_eq!(stats.memory_usage, filter.memory_usage());
+        assert_eq!((stats.capacity, stats.slots), (filter.capacity(), filter.plan().slots));
+        assert_eq!(stats.memory_usage, filter.stats().memory_usage);
         assert_eq!(stats.false_positive_rate, 0.0);
-        assert_eq!(stats.max_false_positive_rate, filter.max_false_positive_rate());
+        assert_eq!(stats.max_false_positive_rate, filter.plan().max_false_positive_rate);
     }
 }
 
@@ -49,7 +49,7 @@ fn relocations_paths_and_refusals_are_those_that_there_were() {
     for (encoding, rate, slots, _) in LAYOUTS {
         let filter = build(1500, encoding, rate);
         let (mut inserted, mut refused, mut relocations, mut longest) = (0, 0, 0, 0);
-        for hash in hashes(0, filter.slots() + 50) {
+        for hash in hashes(0, filter.plan().slots + 50) {
             match filter.insert(&hash) {
                 Ok(()) => inserted += 1,
                 Err(_) => refused += 1,
@@ -59,15 +59,15 @@ fn relocations_paths_and_refusals_are_those_that_there_were() {
             let stats = filter.stats();
             longest = longest.max(stats.relocations - relocations);
             relocations = stats.relocations;
-            if inserted == filter.slots() / 2 {
+            if inserted == filter.plan().slots / 2 {
                 assert!(stats.longest_path <= 2, "{slots} slots: half full, a hole is near");
             }
         }
         let full = filter.stats();
         assert_eq!((full.len, full.len as f64 / full.slots as f64), (inserted, full.load_factor));
-        assert_eq!(full.false_positive_rate, filter.false_positive_rate());
+        assert_eq!(full.false_positive_rate, filter.stats().false_positive_rate);
         assert!(full.load_factor > 0.85, "{slots} slots: {full:?}");
-        assert!(full.relocations as usize > filter.slots() / 20, "{slots} slots: {full:?}");
+        assert!(full.relocations as usize > filter.plan().slots / 20, "{slots} slots: {full:?}");
         assert_eq!(full.longest_path, longest, "{slots} slots");
         // The search is breadth-first among 2,048 buckets, so a path is about as long as the logarithm of that.
         assert!((2..=20).contains(&full.longest_path), "{slots} slots: {full:?}");
@@ -92,8 +92,8 @@ fn relocations_paths_and_refusals_are_those_that_there_were() {
 fn each_refused_operation_counts_once_whichever_it_is() {
     let filter = one_bucket();
     let refused = || filter.stats().inserts_refused;
-    let keys: Vec<_> = hashes(0, filter.slots() + 3).collect();
-    let (kept, others) = keys.split_at(filter.slots());
+    let keys: Vec<_> = hashes(0, filter.plan().slots + 3).collect();
+    let (kept, others) = keys.split_at(filter.plan().slots);
     kept.iter().for_each(|key| filter.insert(key).unwrap());
     assert_eq!(refused(), 0);
 
@@ -108,7 +108,7 @@ fn each_refused_operation_counts_once_whichever_it_is() {
     assert_eq!(refused(), 3, "the second was refused, the third not tried");
 
     filter.clear();
-    (0..filter.slots()).for_each(|_| filter.insert(&keys[0]).unwrap());
+    (0..filter.plan().slots).for_each(|_| filter.insert(&keys[0]).unwrap());
     assert!(matches!(filter.insert(&keys[0]), Err(InsertError::TooManyCopies { .. })));
     assert_eq!(refused(), 4);
     let stats = filter.stats();
@@ -251,7 +251,7 @@ fn a_filter_counts_on_however_it_grows() {
     growable.record_false_positives(1);
     let stats = growable.stats();
     assert_eq!((stats.tables, stats.len, stats.capacity), (1, KEYS as usize, growable.capacity()));
-    assert_eq!(stats.memory_usage, growable.memory_usage());
+    assert_eq!(stats.memory_usage, growable.stats().memory_usage);
     assert_eq!(stats.inserts_refused, 0, "it grows instead");
     assert!(stats.relocations > 0 && stats.longest_path > 0);
     assert_eq!(stats.observed_false_positive_rate(), Some(0.1));

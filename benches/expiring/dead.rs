@@ -1,6 +1,6 @@
 //! Inserts into a table in which a tenth of the slots is dead, and into one that is a tenth emptier.
 
-use concurrent_cuckoo_filter::Advance;
+use concurrent_cuckoo_filter::{Advance, Expiry};
 
 use crate::subjects::{Expiring, expiring};
 use crate::support::clock::own_time;
@@ -31,7 +31,7 @@ struct Cost {
 impl Cost {
     /// Each slice is timed or counted, because counting takes longer than inserting.
     fn add(&mut self, filter: &Expiring, new: &[Clocked], timed: bool) {
-        let insert = |(key, end): &Clocked| _ = filter.insert_until(key, *end).expect("room");
+        let insert = |(key, end): &Clocked| _ = filter.insert_until(key, Expiry::AtTick(*end)).expect("room");
         if timed {
             let start = own_time();
             new.iter().for_each(insert);
@@ -62,16 +62,16 @@ pub(crate) fn table(keys: u64, test: bool) -> Vec<Vec<String>> {
     eprintln!("a tenth is dead");
     let tables = [expiring(keys as usize, 0.001, LONGEST), expiring(keys as usize, 0.001, LONGEST)];
     let [dead, emptier] = &tables;
-    let (slots, keys) = (dead.slots() as u64, dead.capacity() as u64);
+    let (slots, keys) = (dead.plan().slots as u64, dead.capacity() as u64);
     let dying = slots / 10;
     tables.iter().for_each(|filter| assert_eq!(filter.advance_to(NOW), Advance::Origin));
     for number in 0..keys {
         // This many die, evenly spread.
         let dies = (number + 1) * dying / keys > number * dying / keys;
         let key = key(number);
-        dead.insert_until(&key, if dies { NOW + 1 } else { outlives(number) }).expect("room");
+        dead.insert_until(&key, Expiry::AtTick(if dies { NOW + 1 } else { outlives(number) })).expect("room");
         if !dies {
-            emptier.insert_until(&key, outlives(number)).expect("room");
+            emptier.insert_until(&key, Expiry::AtTick(outlives(number))).expect("room");
         }
     }
     tables.iter().for_each(|filter| assert_eq!(filter.advance_to(NOW + 1), Advance::Forward { ticks: 1 }));

@@ -8,13 +8,13 @@ pub(crate) fn table(capacity: usize) -> Vec<Vec<String>> {
     let asked = [(3, 0.001), (15, 0.001), (63, 0.001), (15, 0.000_11), (60, 0.000_1), (255, 0.000_4)];
     let row = |&(ticks, rate): &(u64, f64)| {
         let filter = expiring(capacity, rate, ticks);
-        let bits = filter.memory_usage() as f64 * 8.0 / filter.capacity() as f64;
+        let bits = filter.stats().memory_usage as f64 * 8.0 / filter.capacity() as f64;
         vec![
             format!("{ticks} ticks"),
             format!("{:.3} %", rate * 100.0),
-            format!("{} bits", filter.expiry_bits()),
-            filter.slots_per_bucket().to_string(),
-            format!("{:.4} %", filter.max_false_positive_rate() * 100.0),
+            format!("{} bits", filter.plan().layout.payload_bits),
+            filter.plan().layout.slots_per_bucket.to_string(),
+            format!("{:.4} %", filter.plan().max_false_positive_rate * 100.0),
             format!("{bits:.2}"),
         ]
     };

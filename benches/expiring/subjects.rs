@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, ExpiringCuckooFilter};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, ExpiringCuckooFilter, Expiry};
 use cuckoo_clock::config::{CuckooConfiguration, TtlConfig};
 use cuckoo_clock::{CuckooFilter, InsertValues};
-use moka::Expiry;
 use moka::sync::Cache;
 
 use crate::support::hash::HASH;
@@ -67,14 +66,17 @@ impl Kind {
             Self::Expiring { slots } => {
                 // The second rate is that of cuckoo-clock.
                 let filter = expiring(capacity, if slots == 4 { 0.001 } else { 0.000_11 }, LONGEST);
-                assert_eq!((filter.slots_per_bucket(), filter.expiry_bits()), (slots, 4));
+                assert_eq!((filter.plan().layout.slots_per_bucket, filter.plan().layout.payload_bits), (slots, 4));
                 filter.advance_to(NOW);
                 Box::new(filter)
             }
             Self::Concurrent { slots } => {
                 let rate = if slots == 4 { 0.000_07 } else { 0.000_002 };
                 let filter = builder().capacity(capacity).false_positive_rate(rate).build().expect("a valid filter");
-                assert_eq!((filter.slots_per_bucket(), filter.encoding()), (slots, Encoding::SemiSorted));
+                assert_eq!(
+                    (filter.plan().layout.slots_per_bucket, filter.plan().layout.encoding),
+                    (slots, Encoding::SemiSorted)
+                );
                 Box::new(filter)
             }
             Self::CuckooClock { slots } => Box::new(cuckoo_clock(capacity, slots)),
@@ -131,7 +133,7 @@ impl Held for Expiring {
     }
 
     fn insert(&self, entries: &[Clocked]) -> usize {
-        number(entries, |(key, end)| self.insert_until(key, *end).is_ok())
+        number(entries, |(key, end)| self.insert_until(key, Expiry::AtTick(*end)).is_ok())
     }
 
     fn remove(&self, entries: &[Clocked]) -> Option<usize> {
@@ -175,7 +177,7 @@ impl Held for CuckooFilter<RandomState> {
 /// A tick is an hour, so that nothing expires here. The value of a key is its lifetime in ticks.
 struct OwnLifetime;
 
-impl Expiry<u64, u32> for OwnLifetime {
+impl moka::Expiry<u64, u32> for OwnLifetime {
     fn expire_after_create(&self, _key: &u64, ticks: &u32, _created_at: std::time::Instant) -> Option<Duration> {
         Some(Duration::from_secs(3600 * u64::from(*ticks)))
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use concurrent_cuckoo_filter::Advance;
+use concurrent_cuckoo_filter::{Advance, Expiry};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -32,7 +32,7 @@ impl Filled {
     /// Filled to this capacity, or to this load.
     fn new(capacity: usize, load: Option<f64>) -> Self {
         let filter = expiring(capacity, 0.001, LONGEST);
-        let len = load.map_or(capacity, |load| (filter.slots() as f64 * load) as usize);
+        let len = load.map_or(capacity, |load| (filter.plan().slots as f64 * load) as usize);
         filter.advance_to(NOW);
         let mut filled = Self { filter, now: NOW, next: 0, len };
         filled.fill();
@@ -44,7 +44,7 @@ impl Filled {
         self.sweep(&mut Times::default());
         let missing = self.len.saturating_sub(self.filter.len()) as u64;
         let hash = |number| self.filter.hash_one(&key(number));
-        let new = (self.next..self.next + missing).map(|number| (hash(number), end(self.now, number)));
+        let new = (self.next..self.next + missing).map(|number| (hash(number), Expiry::AtTick(end(self.now, number))));
         self.filter.by_hash().insert_until_batch(new, &mut Vec::new()).expect("room");
         self.next += missing;
     }
@@ -197,7 +197,7 @@ fn inserts(filled: &mut Filled, rounds: usize) -> Table {
                 let mut inserted = Times::default();
                 let times = if at == Step::BETWEEN { &mut inserted } else { &mut times[at % STEPS.len()][nth] };
                 // A refused insert takes its time too: then there is no more room.
-                black_box(times.time(|| filter.insert_until(&key, now + lifetime))).ok();
+                black_box(times.time(|| filter.insert_until(&key, Expiry::AtTick(now + lifetime)))).ok();
                 next += 1;
             }
         }
@@ -257,7 +257,8 @@ pub(crate) fn tables(sizes: &Sizes) -> Vec<Table> {
     // 4 slots in 8 bytes.
     let slots = sizes.table_bytes / 8 * 4;
     let mut filled = Filled::new((slots as f64 * 0.95) as usize, Some(LOAD));
-    let (bytes, buckets) = (filled.filter.memory_usage(), filled.filter.slots() / filled.filter.slots_per_bucket());
+    let (bytes, buckets) =
+        (filled.filter.stats().memory_usage, filled.filter.plan().slots / filled.filter.plan().layout.slots_per_bucket);
     let tables =
         [lookups(&mut filled, sizes.rounds), inserts(&mut filled, sizes.rounds), calls(&mut filled, sizes.rounds)];
     let named =

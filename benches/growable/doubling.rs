@@ -11,7 +11,7 @@ pub(crate) fn table(bytes: usize, length: Duration) -> Vec<Vec<String>> {
     let filter = of_size(bytes, 1);
     let entries = filter.capacity() * 9 / 10;
     fill(&filter, 0..entries as u64);
-    let (slots, start) = (filter.slots(), Instant::now());
+    let (slots, start) = (filter.plan().slots, Instant::now());
     let (mut doubled, mut halved) = (Vec::new(), Vec::new());
     let time = |work: &dyn Fn()| {
         let start = own_time();
@@ -20,9 +20,9 @@ pub(crate) fn table(bytes: usize, length: Duration) -> Vec<Vec<String>> {
     };
     while start.elapsed() < length || doubled.is_empty() {
         doubled.push(time(&|| double(&filter)));
-        assert!(filter.slots() > slots, "it has doubled");
+        assert!(filter.plan().slots > slots, "it has doubled");
         halved.push(time(&|| filter.shrink_to_fit()));
-        assert_eq!(filter.slots(), slots, "it is as large as before");
+        assert_eq!(filter.plan().slots, slots, "it is as large as before");
     }
     let [doubled, halved] = [doubled, halved].map(|times| Spread::of(times).median);
     let speed = |time: f64| format!("{:.1}", entries as f64 * 1e3 / time);

@@ -30,8 +30,8 @@ pub(crate) fn of_size(bytes: usize, doublings_left: u32) -> Growable {
     // Five slots a bucket at the largest size, of which about 96 % are its capacity.
     let most = (bytes / size_of::<u64>() * 5 * 96 / 100) << doublings_left;
     let filter = builder().capacity(0).max_capacity(most).build().expect("a valid filter");
-    let at_first = filter.memory_usage();
-    while filter.memory_usage() - at_first < bytes * 3 / 4 {
+    let at_first = filter.stats().memory_usage;
+    while filter.stats().memory_usage - at_first < bytes * 3 / 4 {
         double(&filter);
     }
     filter

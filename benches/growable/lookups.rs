@@ -21,7 +21,7 @@ fn filled(filter: &Growable, eighths: usize) -> u64 {
 pub(crate) fn table(bytes: usize, length: Duration) -> Vec<Vec<String>> {
     let fixed: Fixed =
         ours::of_size(bytes, 5, |capacity| ours::builder().capacity(capacity).build().expect("a valid filter"));
-    let fixed_len = fixed.capacity().min((fixed.slots() as f64 * LOAD) as usize) as u64;
+    let fixed_len = fixed.capacity().min((fixed.plan().slots as f64 * LOAD) as usize) as u64;
     fill(&fixed, 0..fixed_len);
     let head = ["", "fixed filter", "growable", "growable over fixed"];
     let mut rows = vec![head.map(String::from).to_vec()];

@@ -4,7 +4,7 @@ use crate::filters::{Growable, builder, fill};
 use crate::support::keys::{ABSENT, key};
 
 fn bits_a_key(filter: &Growable) -> f64 {
-    filter.memory_usage() as f64 * 8.0 / filter.len() as f64
+    filter.stats().memory_usage as f64 * 8.0 / filter.len() as f64
 }
 
 /// How many of this many absent keys are found.
@@ -36,11 +36,11 @@ pub(crate) fn table(keys: u64, absent: u64) -> Vec<Vec<String>> {
         let rate = found(&filter, absent) as f64 / absent.next_multiple_of(1024) as f64;
         rows.push(vec![
             len.to_string(),
-            format!("{:.1}", filter.memory_usage() as f64 / 1024.0),
-            filter.slots().to_string(),
+            format!("{:.1}", filter.stats().memory_usage as f64 / 1024.0),
+            filter.plan().slots.to_string(),
             format!("{:.1}", bits_a_key(&filter)),
             format!("{:.5}", rate * 100.0),
-            format!("{:.5}", filter.max_false_positive_rate() * 100.0),
+            format!("{:.5}", filter.plan().max_false_positive_rate * 100.0),
         ]);
     }
     rows

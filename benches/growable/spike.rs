@@ -37,7 +37,7 @@ pub(crate) fn table(most: u64, length: Duration) -> Vec<Vec<String>> {
     let head = ["", "keys", "KiB", "bits a key"].map(String::from).into_iter();
     let mut rows = vec![head.chain(singles().map(|lookups| format!("{}, ns", lookups.name))).collect::<Vec<_>>()];
     rows.extend(states.iter().map(|(name, filter, len)| {
-        let memory = filter.memory_usage() as f64;
+        let memory = filter.stats().memory_usage as f64;
         let bits = format!("{:.1}", memory * 8.0 / *len as f64);
         vec![name.clone(), len.to_string(), format!("{:.1}", memory / 1024.0), bits]
     }));

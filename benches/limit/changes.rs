@@ -17,7 +17,7 @@ pub(crate) struct Changes {
 
 /// Fills the filter to 90 %, and times what that takes.
 pub(crate) fn fill(filter: &ConcurrentCuckooFilter<u64, RandomState>, rounds: usize) -> (u64, Changes) {
-    let slots = filter.slots() as u64;
+    let slots = filter.plan().slots as u64;
     // A single slice and a batched slice alternate.
     let slice = slots * 3 / 4 / (2 * rounds as u64);
     let mut keys: Vec<u64> = Vec::new();

@@ -106,7 +106,7 @@ fn measure(size: Size, plan: &Plan) {
                 on_pages(builder(), huge).capacity(capacity).build().expect("a valid filter")
             });
             let (len, changed) = fill(&filter, plan.rounds);
-            default.get_or_insert((len, filter.false_positive_rate()));
+            default.get_or_insert((len, filter.stats().false_positive_rate));
             changes.push((format!("{name}{suffix}"), changed));
             let lookups = Box::new(Ours { filter, answers: Vec::with_capacity(BATCH) });
             columns.push(Column { name: format!("{name}{suffix}"), lookups, len, answers: true, limit });

@@ -26,7 +26,7 @@ impl Layout {
                 rates.map_while(|rate| Some((rate, Self::builder(encoding, rate).capacity(1 << 22).plan().ok()?)));
             for (wanted, plan) in plans {
                 let (slots, bits) = (plan.layout.slots_per_bucket, plan.layout.fingerprint_bits);
-                let load = plan.capacity as f64 / plan.slots() as f64;
+                let load = plan.capacity as f64 / plan.slots as f64;
                 let rate = -f64::exp_m1(f64::ln_1p(-plan.max_false_positive_rate) / load);
                 let is_new =
                     !layouts.iter().any(|it: &Self| (it.encoding, it.slots, it.bits) == (encoding, slots, bits));
@@ -62,10 +62,10 @@ impl Layout {
 
 /// The share of the slots that is taken when the filter holds as many keys as it is made for.
 pub(crate) fn load_at_capacity(filter: &ConcurrentCuckooFilter<u64, RandomState>) -> f64 {
-    filter.capacity() as f64 / filter.slots() as f64
+    filter.capacity() as f64 / filter.plan().slots as f64
 }
 
 /// Bits for each key, and the computed rate, in a filter at capacity.
 pub(crate) fn at_capacity(filter: &ConcurrentCuckooFilter<u64, RandomState>) -> (f64, f64) {
-    (filter.memory_usage() as f64 * 8.0 / filter.capacity() as f64, filter.max_false_positive_rate())
+    (filter.stats().memory_usage as f64 * 8.0 / filter.capacity() as f64, filter.plan().max_false_positive_rate)
 }

@@ -55,10 +55,10 @@ impl Space {
     fn of(asked: f64, capacity: usize) -> Self {
         let filter = builder().capacity(capacity).false_positive_rate(asked).build().expect("a valid filter");
         let layout = Layout {
-            encoding: filter.encoding(),
-            slots: filter.slots_per_bucket(),
-            bits: filter.fingerprint_bits(),
-            rate: filter.max_false_positive_rate(),
+            encoding: filter.plan().layout.encoding,
+            slots: filter.plan().layout.slots_per_bucket,
+            bits: filter.plan().layout.fingerprint_bits,
+            rate: filter.plan().max_false_positive_rate,
         };
         let (bits, rate) = at_capacity(&filter);
         Self { asked, layout: layout.name(), bits, rate }
@@ -100,6 +100,6 @@ impl Loads {
         let capacity = load_at_capacity(&filter);
         let refused = (0..).find(|&index| filter.insert(&key(index)).is_err());
         assert!(refused >= Some(filter.capacity() as u64), "{} refuses a key below its capacity", layout.name());
-        Self { first_refused: filter.load_factor(), capacity }
+        Self { first_refused: filter.stats().load_factor, capacity }
     }
 }

@@ -217,7 +217,7 @@ fn ours(layout: Layout) -> System {
         lines: ["2", "2"],
         build: Box::new(move |bytes| {
             let filter = layout.with_bytes(bytes);
-            let (bytes, capacity) = (filter.memory_usage(), filter.capacity() as u64);
+            let (bytes, capacity) = (filter.stats().memory_usage, filter.capacity() as u64);
             let (_, rate) = at_capacity(&filter);
             Built::shared(filter, bytes, capacity).with_rate(rate)
         }),

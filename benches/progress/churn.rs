@@ -82,8 +82,8 @@ impl Churn {
     pub(crate) fn new(bytes: usize, setting: Setting) -> Self {
         let build = |capacity| ours::builder().capacity(capacity).false_positive_rate(setting.rate).build();
         let filter = ours::of_size(bytes, setting.slots, |capacity| build(capacity).expect("a valid filter"));
-        assert_eq!(filter.slots_per_bucket(), setting.slots);
-        let len = (filter.slots() as f64 * setting.load) as u64 / LANES;
+        assert_eq!(filter.plan().layout.slots_per_bucket, setting.slots);
+        let len = (filter.plan().slots as f64 * setting.load) as u64 / LANES;
         let fill = |lane| {
             let lane = Lane { lane, oldest: 0, next: len, len };
             (0..len).for_each(|number| filter.insert(&lane.key(number)).expect("there is room"));

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter, GrowableInsertError};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter, GrowableInsertError, Hashed};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -37,15 +37,15 @@ macro_rules! removable {
     ($($Filter:ty),+) => {$(
         impl Removable for $Filter {
             fn load(&self) -> f64 {
-                self.load_factor()
+                self.stats().load_factor
             }
 
             fn insert(&self, hash: u64) -> Result<(), GrowableInsertError> {
-                self.by_hash().insert(hash).map_err(Into::into)
+                self.by_hash().insert(Hashed(hash)).map_err(Into::into)
             }
 
             fn remove(&self, hash: u64) -> bool {
-                self.by_hash().remove(hash)
+                self.by_hash().remove(Hashed(hash))
             }
         }
     )+};
@@ -65,16 +65,16 @@ fn for_want_of_room<T>(answer: Result<T, impl Into<GrowableInsertError>>) -> boo
 
 /// What a filter has of inserts.
 pub(crate) const INSERTS: [(&str, Insert<Filter>); 3] = [
-    ("`insert`", |filter, hash| for_want_of_room(filter.by_hash().insert(hash))),
-    ("`insert_if_absent`", |filter, hash| for_want_of_room(filter.by_hash().insert_if_absent(hash))),
+    ("`insert`", |filter, hash| for_want_of_room(filter.by_hash().insert(Hashed(hash)))),
+    ("`insert_if_absent`", |filter, hash| for_want_of_room(filter.by_hash().insert_if_absent(Hashed(hash)))),
     ("a batch of one key", |filter, hash| {
-        filter.by_hash().insert_batch([hash]).is_err_and(|refused| no_room(&refused.error.into()))
+        filter.by_hash().insert_batch([Hashed(hash)]).is_err_and(|refused| no_room(&refused.error.into()))
     }),
 ];
 
 pub(crate) const GROWABLE_INSERTS: [(&str, Insert<Growable>); 2] = [
-    ("`insert` into a growable filter", |filter, hash| for_want_of_room(filter.by_hash().insert(hash))),
-    ("`insert_if_absent`, growable", |filter, hash| for_want_of_room(filter.by_hash().insert_if_absent(hash))),
+    ("`insert` into a growable filter", |filter, hash| for_want_of_room(filter.by_hash().insert(Hashed(hash)))),
+    ("`insert_if_absent`, growable", |filter, hash| for_want_of_room(filter.by_hash().insert_if_absent(Hashed(hash)))),
 ];
 
 pub(crate) struct Refused<F> {
@@ -93,7 +93,7 @@ impl Refused<Growable> {
     /// With the capacity of the other filter's table, and no memory for another table.
     pub(crate) fn growable(bytes: usize) -> Self {
         let builder = GrowableCuckooFilter::builder().hasher(HASH).capacity(empty(bytes).capacity());
-        let memory = builder.clone().build().expect("a valid filter").memory_usage();
+        let memory = builder.clone().build().expect("a valid filter").stats().memory_usage;
         Self::of(builder.memory_limit(memory).build().expect("a valid filter"))
     }
 }
@@ -154,7 +154,8 @@ impl Full {
         let mut random = SmallRng::seed_from_u64(7);
         let mut refused_in_a_row = 0;
         while refused_in_a_row < 30 {
-            refused_in_a_row = if filter.by_hash().insert(random.random()).is_ok() { 0 } else { refused_in_a_row + 1 };
+            refused_in_a_row =
+                if filter.by_hash().insert(Hashed(random.random())).is_ok() { 0 } else { refused_in_a_row + 1 };
         }
         Self { filter, random }
     }
@@ -165,7 +166,7 @@ impl Full {
         let begin = Instant::now();
         while times.count() < most && begin.elapsed() < time {
             let hash = self.random.random();
-            _ = times.time(|| self.filter.by_hash().insert(hash));
+            _ = times.time(|| self.filter.by_hash().insert(Hashed(hash)));
         }
         times
     }

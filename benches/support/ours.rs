@@ -27,7 +27,7 @@ pub(crate) fn of_size(
     let mut capacity = buckets * slots_per_bucket;
     loop {
         let filter = build(capacity);
-        let built = filter.slots() / slots_per_bucket;
+        let built = filter.plan().slots / slots_per_bucket;
         if built <= buckets && built >= buckets - buckets / 100 {
             return filter;
         }
@@ -93,12 +93,17 @@ impl<L: Setting> Subject for Ours<L> {
             }
             builder.build().expect("a valid filter")
         });
-        assert_eq!((filter.slots_per_bucket(), filter.fingerprint_bits()), L::LAYOUT, "{}", L::NAME);
+        assert_eq!(
+            (filter.plan().layout.slots_per_bucket, filter.plan().layout.fingerprint_bits),
+            L::LAYOUT,
+            "{}",
+            L::NAME
+        );
         Self { filter, setting: PhantomData }
     }
 
     fn slots(&self) -> u64 {
-        self.filter.slots() as u64
+        self.filter.plan().slots as u64
     }
 
     fn capacity(&self) -> u64 {
@@ -106,11 +111,11 @@ impl<L: Setting> Subject for Ours<L> {
     }
 
     fn fingerprint_bits(&self) -> u32 {
-        self.filter.fingerprint_bits()
+        self.filter.plan().layout.fingerprint_bits
     }
 
     fn bytes(&self) -> usize {
-        self.filter.memory_usage()
+        self.filter.stats().memory_usage
     }
 
     #[inline]

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use concurrent_cuckoo_filter::Hashed;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -108,7 +109,8 @@ impl Group<'_> {
             return;
         }
         let needs_room = |job: &Job| {
-            matches!(job.what, What::Revoke { .. }) && !known.filter.by_hash().contains(shared.secret.hash(job.id))
+            matches!(job.what, What::Revoke { .. })
+                && !known.filter.by_hash().contains(Hashed(shared.secret.hash(job.id)))
         };
         let (refused, rest) = self.jobs.drain(..).partition(needs_room);
         self.jobs = rest;

@@ -136,7 +136,7 @@ impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CapacityMissing { filter } => {
-                write!(f, "no capacity was given for the {filter}; call {}::capacity", filter.builder())
+                write!(f, "no capacity was given for the {filter}; call .capacity(keys) of its builder")
             }
             Self::CapacityTooLarge { filter: filter @ FilterKind::Growable, capacity, largest } => write!(
                 f,
@@ -151,15 +151,18 @@ impl fmt::Display for BuildError {
                 )
             }
             Self::ValueBitsMissing => {
-                write!(f, "no number of value bits was given for the CuckooMaplet; call MapletBuilder::value_bits")
+                write!(
+                    f,
+                    "no number of value bits was given for the CuckooMaplet; call .value_bits(bits) of its builder"
+                )
             }
             Self::InvalidValueBits { value_bits } => {
                 write!(f, "values of {value_bits} bits were asked for; ask for 1 to 16 bits")
             }
             Self::LifetimeMissing => write!(
                 f,
-                "no lifetime was given for the ExpiringCuckooFilter; call ExpiringBuilder::lifetime or \
-                 lifetime_in_ticks"
+                "no lifetime was given for the ExpiringCuckooFilter; call .lifetime(longest, resolution) or \
+                 .lifetime_in_ticks(longest) of its builder"
             ),
             Self::MaxCapacityBelowCapacity { capacity, max_capacity } => write!(
                 f,

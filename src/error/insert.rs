@@ -2,6 +2,7 @@
 
 use core::error::Error;
 use core::fmt;
+use core::time::Duration;
 
 use crate::error::kind::FilterKind;
 
@@ -160,6 +161,8 @@ pub enum ExpiringInsertError {
         now: u64,
         /// The longest lifetime, in ticks.
         longest: u64,
+        /// How long a tick is, if the filter knows it.
+        resolution: Option<Duration>,
     },
     /// The filter has [evicted](crate::WhenFull::EvictOldest) the tick
     /// at which the entry should expire, to make room for entries that live longer.
@@ -342,13 +345,13 @@ impl fmt::Display for ExpiringInsertError {
                  buckets have room for; use insert_or_renew_until or insert_if_absent if one is enough"
             ),
             Self::ClockNotSet => clock_not_set(f),
-            Self::LifetimeTooLong { expires_at, now, longest } => write!(
+            Self::LifetimeTooLong { expires_at, now, longest, resolution } => write!(
                 f,
-                "an entry that expires at tick {expires_at} would live for {} ticks, because the clock of the \
-                 ExpiringCuckooFilter shows {now}; its entries live for {longest} ticks at most; call advance_to \
-                 first if that clock is behind, or build the filter for a longer lifetime or with a coarser \
-                 resolution",
-                expires_at - now
+                "an entry that expires at tick {expires_at} would live for {}, because the clock of the \
+                 ExpiringCuckooFilter shows {now}; its entries live for {} at most; call advance_to first if that clock \
+                 is behind, or build the filter for a longer lifetime or with a coarser resolution",
+                Lifetime { ticks: expires_at - now, resolution: *resolution },
+                Lifetime { ticks: *longest, resolution: *resolution },
             ),
             Self::Evicted { expires_at, up_to } => write!(
                 f,
@@ -360,7 +363,24 @@ impl fmt::Display for ExpiringInsertError {
     }
 }
 
-pub(crate) fn clock_not_set(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// Ticks from now on, and the time that they certainly last: the present tick may be nearly over.
+struct Lifetime {
+    ticks: u64,
+    resolution: Option<Duration>,
+}
+
+impl fmt::Display for Lifetime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(resolution) = self.resolution else { return write!(f, "{} ticks", self.ticks) };
+        let nanoseconds = resolution.as_nanos().saturating_mul(self.ticks.saturating_sub(1).into());
+        let seconds = u64::try_from(nanoseconds / 1_000_000_000);
+        let time =
+            seconds.map_or(Duration::MAX, |seconds| Duration::new(seconds, (nanoseconds % 1_000_000_000) as u32));
+        write!(f, "{time:?} ({} ticks of {resolution:?})", self.ticks)
+    }
+}
+
+fn clock_not_set(f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "the clock of the ExpiringCuckooFilter is not set; call advance_to first")
 }
 
@@ -368,7 +388,7 @@ pub(crate) fn resolution_unknown(f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(
         f,
         "a time or a duration was given or asked for, but the ExpiringCuckooFilter was built with lifetime_in_ticks and \
-         does not know how long a tick is; use ticks (insert_until, expires_at), or build the filter with lifetime"
+         does not know how long a tick is; use ticks (Expiry::AtTick, expires_at), or build the filter with lifetime"
     )
 }
 
@@ -569,6 +589,21 @@ mod tests {
         let full = InsertError::full(100, 100);
         let others = [MapletInsertError::from(full.clone()).to_string(), ExpiringInsertError::from(full).to_string()];
         assert!(others.iter().all(|text| !text.contains("Growable")), "{others:?}");
+    }
+
+    /// Who gave a duration, or built the filter with one, reads durations.
+    #[test]
+    fn a_lifetime_that_is_too_long_is_named_as_it_was_given() {
+        let text = |ticks, resolution| {
+            let (now, longest) = (1000, 61);
+            ExpiringInsertError::LifetimeTooLong { expires_at: now + ticks, now, longest, resolution }.to_string()
+        };
+        let minute = Some(Duration::from_secs(60));
+        assert!(text(121, None).contains("for 121 ticks, because") && text(121, None).contains("for 61 ticks at most"));
+        assert!(text(121, minute).contains("for 7200s (121 ticks of 60s)"), "{}", text(121, minute));
+        assert!(text(121, minute).contains("for 3600s (61 ticks of 60s) at most"), "{}", text(121, minute));
+        let far = text(u64::MAX - 1000, Some(Duration::MAX));
+        assert!(far.contains(&format!("{:?}", Duration::MAX)), "{far}");
     }
 
     #[test]

@@ -48,16 +48,6 @@ impl FilterKind {
             .into_iter()
             .find(|kind| kind.number() == number)
     }
-
-    /// The name of the type's builder.
-    pub(crate) fn builder(self) -> &'static str {
-        match self {
-            Self::Concurrent => "Builder",
-            Self::Growable => "GrowableBuilder",
-            Self::Maplet => "MapletBuilder",
-            Self::Expiring => "ExpiringBuilder",
-        }
-    }
 }
 
 impl fmt::Display for FilterKind {

@@ -4,7 +4,7 @@ use core::error::Error;
 use core::fmt;
 use core::time::Duration;
 
-use crate::error::insert::{clock_not_set, resolution_unknown};
+use crate::error::insert::resolution_unknown;
 
 /// Why an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) could not turn a time or a duration into ticks of its clock,
 /// or ticks into a duration.
@@ -20,10 +20,6 @@ use crate::error::insert::{clock_not_set, resolution_unknown};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TickError {
-    /// The clock of the filter is not set.
-    ///
-    /// Call [`advance_to`](crate::ExpiringCuckooFilter::advance_to) first.
-    ClockNotSet,
     /// The filter was built [by ticks](crate::ExpiringBuilder::lifetime_in_ticks), so it does not know how long a tick is.
     ///
     /// Use ticks, or build the filter with a [`lifetime`](crate::ExpiringBuilder::lifetime).
@@ -39,7 +35,6 @@ pub enum TickError {
 impl fmt::Display for TickError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::ClockNotSet => clock_not_set(f),
             Self::ResolutionUnknown => resolution_unknown(f),
             Self::BeforeEpoch { by } => {
                 write!(f, "the time is {by:?} before 1970, when tick 0 begins; check the system's clock")

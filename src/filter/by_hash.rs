@@ -1,16 +1,39 @@
 //! A filter, as callers see it that have the hashes of their keys.
 
+/// The hash of a key, for the operations of [`ByHash`]. `filter.hash_one(&key)` returns it.
+///
+/// A hash that you have computed yourself is wrapped: `Hashed(hash)`. Nothing else becomes a `Hashed`, so that a number which
+/// is a key is never taken for a hash:
+///
+/// ```compile_fail,E0308
+/// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+/// # let numbers = ConcurrentCuckooFilter::<u64>::with_capacity(1000);
+/// numbers.by_hash().contains(7); // the key 7, or the hash 7?
+/// ```
+///
+/// ```
+/// use std::hash::BuildHasher;
+/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Hashed};
+///
+/// let numbers = ConcurrentCuckooFilter::<u64>::with_capacity(1000);
+/// numbers.insert(&7)?;
+/// assert!(numbers.by_hash().contains(numbers.hash_one(&7)));
+/// let own = numbers.hasher().hash_one(7_u64); // for example, since a map needs it too
+/// assert!(numbers.by_hash().contains(Hashed(own)));
+/// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Hashed(pub u64);
+
 /// The operations of a filter on hashes instead of keys: `filter.by_hash()`.
 ///
 /// It is for callers that have the hash already: they hash a key once for several filters with the same hasher, or for a
 /// filter and a map. It is also for keys that cannot be borrowed, such as those that an iterator makes on the way.
 ///
-/// Each operation is the one of the same name on the key that has this hash, by the filter's `hash_one` or by a hasher that
-/// is equal to its `hasher`. It has the same promises, cost and errors. The hashes need not have 64 good bits, but keys of
-/// equal hashes are one key to the filter.
-///
-/// **A `u64` key is not its hash.** In a filter of `u64`, `by_hash().contains(7)` compiles, and asks for another key than
-/// `contains(&7)`: pass `filter.hash_one(&7)`.
+/// Each operation is the one of the same name on the key that has this hash: what the filter's `hash_one` returns, or what a
+/// hasher computes that is equal to the filter's `hasher`. It has the same promises, cost and errors. The hashes need not
+/// have 64 good bits, but keys of equal hashes are one key to the filter. Hashes are of the type [`Hashed`].
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder};

@@ -44,10 +44,12 @@ pub struct Stats {
     pub slots: usize,
     /// `len` divided by `slots`, from 0 to 1. From about 0.9 on, inserts take ever longer.
     pub load_factor: f64,
-    /// The memory that the filter takes up, in bytes.
+    /// The memory that the filter takes up, in bytes. It leaves out two things: the decode tables of up to 256 KiB each that
+    /// all semi-sorted filters and maplets share, and the name of a schema that the caller has given, up to 255 bytes.
     pub memory_usage: usize,
     /// The expected false-positive rate at the present load: the share of lookups of absent keys that are answered
-    /// `true`, from 0 to 1.
+    /// `true`, from 0 to 1. It is about `2·b·load/2ᶠ` with `b` slots per bucket and fingerprints of `f` bits (section 5.1 of
+    /// the paper).
     pub false_positive_rate: f64,
     /// The expected false-positive rate with as many keys as the capacity.
     pub max_false_positive_rate: f64,
@@ -140,24 +142,20 @@ impl PartialEq for Origin {
 }
 
 impl Stats {
-    /// The figures of a filter of this table.
-    pub(crate) fn of(
-        table: &dyn AnyTable,
-        memory_usage: usize,
-        false_positive_rate: f64,
-        max_false_positive_rate: f64,
-    ) -> Self {
+    /// The figures of a filter of this table, which takes up so many bytes.
+    pub(crate) fn of(table: &dyn AnyTable, memory_usage: usize) -> Self {
         let (counters, slots) = (table.counters(), table.slots());
         let counts = counters.counts();
+        let load_factor = counts.len as f64 / slots as f64;
         Self {
             tables: 1,
             len: counts.len,
             capacity: table.capacity(),
             slots,
-            load_factor: counts.len as f64 / slots as f64,
+            load_factor,
             memory_usage,
-            false_positive_rate,
-            max_false_positive_rate,
+            false_positive_rate: table.false_positive_rate(load_factor),
+            max_false_positive_rate: table.max_rate(),
             relocations: counts.relocations,
             longest_path: counts.longest_path,
             inserts_refused: counts.inserts_refused,

@@ -414,14 +414,9 @@ impl GrowingTable {
         self.counters.len()
     }
 
-    /// The probability that an absent key is taken for one that is in, at the present number of items.
-    pub(crate) fn expected_rate(&self) -> f64 {
-        self.plan.rate(self.len() as f64)
-    }
-
-    /// The same at capacity.
-    pub(crate) fn max_rate(&self) -> f64 {
-        self.plan.rate(self.capacity() as f64)
+    /// What the filter is by its settings, at its present size.
+    pub(crate) fn plan(&self) -> FilterPlan {
+        Self::filter_plan(&self.plan, self.state().buckets())
     }
 
     pub(crate) fn record_negatives(&self, count: u64) {

@@ -60,11 +60,11 @@ impl StableHashBuilder {
     /// a filter must use one of the two.
     ///
     /// ```
-    /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, StableHashBuilder};
+    /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Hashed, StableHashBuilder};
     ///
     /// let hasher = StableHashBuilder::with_key([7; 16]);
     /// let seen = ConcurrentCuckooFilter::<[u8], _>::with_capacity_and_hasher(1000, hasher);
-    /// let hash = seen.hasher().hash_bytes(b"\x00\x01\x02");
+    /// let hash = Hashed(seen.hasher().hash_bytes(b"\x00\x01\x02"));
     /// seen.by_hash().insert(hash)?;
     /// assert!(seen.by_hash().contains(hash));
     /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())

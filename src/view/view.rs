@@ -7,7 +7,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::error::load::LoadError;
 use crate::filter::batch_key::BatchKey;
-use crate::filter::by_hash::{ByHash, by_hash};
+use crate::filter::by_hash::{ByHash, Hashed, by_hash};
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::maplet::filter::CuckooMaplet;
 use crate::filter::shared::batches::blocks;
@@ -189,11 +189,22 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
         let (plan, keys) = (&self.info.plan, self.len() as f64);
         match plan.classes {
             Some((classes, _)) => false_positive_rate(classes, keys),
-            None => sizing::false_positive_rate(plan.layout.shape(), plan.layout.buckets, keys / plan.slots() as f64),
+            None => sizing::false_positive_rate(plan.layout.shape(), plan.layout.buckets, keys / plan.slots as f64),
         }
     }
 
     by_hash!();
+
+    /// Returns the hash of a key, for [`by_hash`](Self::by_hash).
+    #[inline(always)]
+    #[must_use]
+    pub fn hash_one<Q>(&self, key: &Q) -> Hashed
+    where
+        F::Key: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        Hashed(self.hasher.hash_one(key))
+    }
 
     /// Returns the bytes.
     #[must_use]
@@ -221,7 +232,7 @@ impl<F: Viewed<Clock = ()>, B: AsRef<[u8]>> View<F, B> {
         F::Key: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.by_hash().contains(self.hasher.hash_one(key))
+        self.by_hash().contains(self.hash_one(key))
     }
 
     /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same order.
@@ -244,7 +255,7 @@ impl<F: Viewed<Clock = ()>, B: AsRef<[u8]>> View<F, B> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn contains_batch<K: BatchKey<F::Key> + Hash>(&self, keys: impl IntoIterator<Item = K>, found: &mut Vec<bool>) {
-        self.by_hash().contains_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
+        self.by_hash().contains_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), found);
     }
 }
 
@@ -278,12 +289,12 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<CuckooMaplet<T, S>, B> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.by_hash().values(self.hasher.hash_one(key))
+        self.by_hash().values(self.hash_one(key))
     }
 
     /// [`values`](Self::values) for many keys: appends the values of each to `found`, in the order of the keys.
     pub fn values_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, found: &mut Vec<Values>) {
-        self.by_hash().values_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
+        self.by_hash().values_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), found);
     }
 }
 
@@ -296,14 +307,14 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<ExpiringCuckooFilter<T, S>,
     /// Cost: the key's hash, and two cache lines of the table.
     ///
     /// ```
-    /// use concurrent_cuckoo_filter::{DefaultHashBuilder, ExpiringCuckooFilter, View};
+    /// use concurrent_cuckoo_filter::{DefaultHashBuilder, ExpiringCuckooFilter, Expiry, View};
     ///
     /// type Blocked = ExpiringCuckooFilter<str>;
     ///
     /// let hasher = DefaultHashBuilder::new();
     /// let blocked = Blocked::builder_with_hasher(hasher.clone()).capacity(100).lifetime_in_ticks(15).build()?;
     /// blocked.advance_to(1000);
-    /// blocked.insert_until("198.51.100.7", 1010)?;
+    /// blocked.insert_until("198.51.100.7", Expiry::AtTick(1010))?;
     /// let mut snapshot = Vec::new();
     /// blocked.save(&mut snapshot)?;
     ///
@@ -319,7 +330,7 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<ExpiringCuckooFilter<T, S>,
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.by_hash().contains_at(self.hasher.hash_one(key), tick)
+        self.by_hash().contains_at(self.hash_one(key), tick)
     }
 
     /// [`contains_at`](Self::contains_at) for many keys: appends the answers to `found`, one for each key and in the same
@@ -330,7 +341,7 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<ExpiringCuckooFilter<T, S>,
         tick: u64,
         found: &mut Vec<bool>,
     ) {
-        self.by_hash().contains_batch_at(keys.into_iter().map(|key| self.hasher.hash_one(key)), tick, found);
+        self.by_hash().contains_batch_at(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), tick, found);
     }
 }
 
@@ -339,14 +350,14 @@ impl<F: Viewed<Clock = ()>, B: AsRef<[u8]>> ByHash<'_, View<F, B>> {
     /// [`View::contains`]
     #[inline]
     #[must_use]
-    pub fn contains(self, hash: u64) -> bool {
-        self.0.table.contains(self.0.words(), hash)
+    pub fn contains(self, hash: Hashed) -> bool {
+        self.0.table.contains(self.0.words(), hash.0)
     }
 
     /// [`View::contains_batch`]
-    pub fn contains_batch(self, hashes: impl IntoIterator<Item = u64>, found: &mut Vec<bool>) {
+    pub fn contains_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<bool>) {
         let mut answers = |answers: &[bool]| found.extend_from_slice(answers);
-        self.0.table.contains_batch(self.0.words(), &mut blocks(hashes.into_iter()), &mut answers);
+        self.0.table.contains_batch(self.0.words(), &mut blocks(hashes.into_iter().map(|hash| hash.0)), &mut answers);
     }
 }
 
@@ -355,14 +366,14 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> ByHash<'_, View<CuckooMaplet<T, 
     /// [`View::values`]
     #[inline]
     #[must_use]
-    pub fn values(self, hash: u64) -> Values {
-        self.0.table.values(self.0.words(), hash)
+    pub fn values(self, hash: Hashed) -> Values {
+        self.0.table.values(self.0.words(), hash.0)
     }
 
     /// [`View::values_batch`]
-    pub fn values_batch(self, hashes: impl IntoIterator<Item = u64>, found: &mut Vec<Values>) {
+    pub fn values_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<Values>) {
         let mut answers = |answers: &[Values]| found.extend_from_slice(answers);
-        self.0.table.values_batch(self.0.words(), &mut blocks(hashes.into_iter()), &mut answers);
+        self.0.table.values_batch(self.0.words(), &mut blocks(hashes.into_iter().map(|hash| hash.0)), &mut answers);
     }
 }
 
@@ -371,17 +382,22 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> ByHash<'_, View<ExpiringCuckooFi
     /// [`View::contains_at`]
     #[inline]
     #[must_use]
-    pub fn contains_at(self, hash: u64, tick: u64) -> bool {
-        self.0.clock.live_at(tick).is_some_and(|live| self.0.table.contains_any(self.0.words(), hash, live))
+    pub fn contains_at(self, hash: Hashed, tick: u64) -> bool {
+        self.0.clock.live_at(tick).is_some_and(|live| self.0.table.contains_any(self.0.words(), hash.0, live))
     }
 
     /// [`View::contains_batch_at`]
-    pub fn contains_batch_at(self, hashes: impl IntoIterator<Item = u64>, tick: u64, found: &mut Vec<bool>) {
+    pub fn contains_batch_at(self, hashes: impl IntoIterator<Item = Hashed>, tick: u64, found: &mut Vec<bool>) {
         let Some(live) = self.0.clock.live_at(tick) else {
             return found.extend(hashes.into_iter().map(|_| false));
         };
         let mut answers = |answers: &[bool]| found.extend_from_slice(answers);
-        self.0.table.contains_any_batch(self.0.words(), &mut blocks(hashes.into_iter()), live, &mut answers);
+        self.0.table.contains_any_batch(
+            self.0.words(),
+            &mut blocks(hashes.into_iter().map(|hash| hash.0)),
+            live,
+            &mut answers,
+        );
     }
 }
 

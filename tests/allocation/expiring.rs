@@ -2,7 +2,7 @@
 
 use super::support::MapletLayout;
 use super::*;
-use concurrent_cuckoo_filter::{Advance, ExpiringBuilder, ExpiringCuckooFilter, WhenFull};
+use concurrent_cuckoo_filter::{Advance, ExpiringBuilder, ExpiringCuckooFilter, Expiry, WhenFull};
 
 /// A builder with ends of as many bits as the values of the maplet with this layout.
 fn builder((expiry_bits, rate, ..): MapletLayout, capacity: usize) -> ExpiringBuilder<u64> {
@@ -14,33 +14,36 @@ fn builder((expiry_bits, rate, ..): MapletLayout, capacity: usize) -> ExpiringBu
 fn no_operation_allocates_nor_does_a_batch_or_the_clock() {
     for layout in MAPLET_LAYOUTS {
         let filter = builder(layout, 30_000).build().unwrap();
-        let longest = filter.lifetime_in_ticks();
+        let longest = filter.plan().lifetime_in_ticks.unwrap();
         let keys: Vec<u64> = (0..100_000).collect();
         let mut answers = Vec::with_capacity(2 * keys.len());
         let ((), requests) = watch(|| {
             assert_eq!(filter.advance_to(7), Advance::Origin);
             let end = |key: u64| 8 + key % longest;
             // Fills the table completely and goes on, so that paths are searched and inserts refused.
-            let held = (0..).find(|&key| filter.insert_until(&key, end(key)).is_err()).unwrap();
+            let held = (0..).find(|&key| filter.insert_until(&key, Expiry::AtTick(end(key))).is_err()).unwrap();
             assert!((0..held).all(|key| filter.contains(&key)));
-            (held..held + 100).for_each(|key| _ = filter.insert_if_absent_until(&key, 8));
+            (held..held + 100).for_each(|key| _ = filter.insert_if_absent_until(&key, Expiry::AtTick(8)));
             (0..100).for_each(|key| assert!(filter.remove_expiring_at(&key, end(key))));
-            (0..100).for_each(|key| _ = filter.insert_or_renew_until(&key, 7 + longest).unwrap());
+            (0..100).for_each(|key| _ = filter.insert_or_renew_until(&key, Expiry::AtTick(7 + longest)).unwrap());
             // More copies than there is room for, lifetimes that are too long, and entries that are dead already.
-            (0..30).for_each(|_| _ = filter.insert_until(&held, 8));
-            assert!(filter.insert_until(&held, 8 + longest).is_err() && filter.insert_until(&held, 7).is_ok());
+            (0..30).for_each(|_| _ = filter.insert_until(&held, Expiry::AtTick(8)));
+            assert!(
+                filter.insert_until(&held, Expiry::AtTick(8 + longest)).is_err()
+                    && filter.insert_until(&held, Expiry::AtTick(7)).is_ok()
+            );
             // The clock advances, and dead entries make room.
             for tick in 8..20 {
                 filter.advance_to(tick);
                 (held + 100 * tick..held + 100 * tick + 100)
-                    .for_each(|key| _ = filter.insert_until(&key, tick + longest));
+                    .for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(tick + longest)));
             }
             assert!(
                 filter.stats().expiry.unwrap().expired > 0
                     && filter.stats().inserts_refused > 0
                     && filter.live_len() > 0
             );
-            assert!(filter.tick_after(std::time::Duration::ZERO).is_err() && filter.false_positive_rate() > 0.0);
+            assert!(filter.stats().false_positive_rate > 0.0 && filter.plan().resolution.is_none());
             filter.restart_clock(1000);
             filter.advance_to(1 << 40);
             assert_eq!(filter.live_len(), 0);
@@ -48,7 +51,8 @@ fn no_operation_allocates_nor_does_a_batch_or_the_clock() {
 
             let end = (1 << 40) + 1;
             let entries = || keys.iter().map(|key| (key, end));
-            let held = filter.insert_until_batch(entries(), &mut answers).unwrap_err().index;
+            let until = entries().map(|(key, end)| (key, Expiry::AtTick(end)));
+            let held = filter.insert_until_batch(until, &mut answers).unwrap_err().index;
             answers.clear();
             filter.contains_batch(&keys, &mut answers);
             filter.remove_expiring_at_batch(entries().take(held), &mut answers);
@@ -62,7 +66,7 @@ fn no_operation_allocates_nor_does_a_batch_or_the_clock() {
 fn to_forget_allocates_nothing() {
     for layout in MAPLET_LAYOUTS {
         let filter = builder(layout, 30_000).when_full(WhenFull::EvictOldest).build().unwrap();
-        let longest = filter.lifetime_in_ticks();
+        let longest = filter.plan().lifetime_in_ticks.unwrap();
         let ((), requests) = watch(|| {
             filter.advance_to(0);
             for tick in 0..longest.min(20) {
@@ -82,7 +86,7 @@ fn memory_that_is_refused_is_an_error_that_names_the_size() {
             let build = || builder(layout, capacity).build();
             drop(build());
             let (filter, requests) = watch(|| build().unwrap());
-            assert_eq!(filter.memory_usage(), size_of_val(&filter) + requests.bytes, "{filter:?}");
+            assert_eq!(filter.stats().memory_usage, size_of_val(&filter) + requests.bytes, "{filter:?}");
             // Words, stripes, shards, what saves need, the clock, and the box around the table. Only the request
             // for the box cannot be refused.
             assert_eq!(requests.count, 6, "{filter:?}");
@@ -115,11 +119,11 @@ mod saved {
                 let state = || StableHashBuilder::with_key([5; 16]);
                 let filter = builder(layout, keys as usize).hasher(state()).build().unwrap();
                 filter.advance_to(7);
-                (0..keys).for_each(|key| _ = filter.insert_until(&key, 8).unwrap());
+                (0..keys).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(8)).unwrap());
                 let mut bytes = Vec::new();
                 filter.save(&mut bytes).unwrap();
-                assert_allocates_no_more(&bytes, filter.memory_usage(), size_of::<Filter>(), |bytes| {
-                    Ok(Filter::load(bytes, state(), filter.memory_usage())?.memory_usage())
+                assert_allocates_no_more(&bytes, filter.stats().memory_usage, size_of::<Filter>(), |bytes| {
+                    Ok(Filter::load(bytes, state(), filter.stats().memory_usage)?.stats().memory_usage)
                 });
             }
         }
@@ -144,7 +148,7 @@ mod saved {
     fn memory_refused_to_a_sweep_fails_only_the_save() {
         let filter = builder(MAPLET_LAYOUTS[2], 100_000).build().unwrap();
         filter.advance_to(7);
-        (0..100_000).for_each(|key| _ = filter.insert_until(&key, 8 + key % 2).unwrap());
+        (0..100_000).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(8 + key % 2)).unwrap());
         let act = || assert_eq!(refuse(1, || filter.advance_to(30)), Advance::Forward { ticks: 23 });
         let error = filter.save(First(Some(act))).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);

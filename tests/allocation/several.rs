@@ -30,10 +30,10 @@ macro_rules! saved {
 fn load_of_a_filter_that_grows_allocates_no_more_than_the_limit() {
     for level in [0, 3, 7] {
         let filter = growable(0.001, level);
-        let (bytes, needed) = (saved!(filter), filter.memory_usage());
+        let (bytes, needed) = (saved!(filter), filter.stats().memory_usage);
         let load = |limit| Growable::load(&bytes[..], Fixed::default(), limit);
         let (loaded, requests) = watch(|| load(needed));
-        assert_eq!(loaded.unwrap().memory_usage(), needed);
+        assert_eq!(loaded.unwrap().stats().memory_usage, needed);
         assert_eq!(requests.bytes + size_of::<Growable>(), needed, "{filter:?}");
         let requests_of_all = requests.count;
         let (refused, requests) = watch(|| load(needed - 1));
@@ -86,8 +86,8 @@ mod deserialized {
         ($Filter:ident, $bytes:expr) => {
             let bytes = $bytes;
             let [(at_once, peak_at_once), (one_by_one, peak_one_by_one)] = peaks::<$Filter>(&bytes);
-            let held = at_once.unwrap().memory_usage();
-            assert_eq!(one_by_one.unwrap().memory_usage(), held);
+            let held = at_once.unwrap().stats().memory_usage;
+            assert_eq!(one_by_one.unwrap().stats().memory_usage, held);
             let factor = if bytes.len() < LARGE { FACTOR } else { FACTOR_OF_LARGE };
             assert!(held <= factor * bytes.len(), "{} bytes have become {held}", bytes.len());
             assert!(peak_at_once <= held + bytes.len(), "{peak_at_once} for {held}");

@@ -80,7 +80,7 @@ macro_rules! assert_copies_survive_refusals {
     ($filter:expr) => {{
         let filter = $filter;
         let (empty, requests) = watch(|| filter.empty_like().unwrap());
-        assert!(requests.bytes + size_of_val(&filter) >= filter.memory_usage(), "it has all that the filter has");
+        assert!(requests.bytes + size_of_val(&filter) >= filter.stats().memory_usage, "it has all that the filter has");
         // Except for the last request: the box around the table cannot be refused.
         for nth in 1..requests.count {
             let error = refuse(nth, || filter.empty_like().map(drop)).expect_err("refused");
@@ -151,16 +151,16 @@ fn load_allocates_no_more_than_the_limit_and_says_so() {
     for keys in [0, 1, 100, 3000, 100_000] {
         for layout in LAYOUTS {
             let filter = filter(layout, keys);
-            assert_allocates_no_more(&saved(&filter), filter.memory_usage(), size_of::<Filter>(), |bytes| {
-                Ok(Filter::load(bytes, state(), filter.memory_usage())?.memory_usage())
+            assert_allocates_no_more(&saved(&filter), filter.stats().memory_usage, size_of::<Filter>(), |bytes| {
+                Ok(Filter::load(bytes, state(), filter.stats().memory_usage)?.stats().memory_usage)
             });
         }
         for layout in MAPLET_LAYOUTS {
             let maplet = maplet(layout, keys);
             let mut bytes = Vec::new();
             maplet.save(&mut bytes).unwrap();
-            assert_allocates_no_more(&bytes, maplet.memory_usage(), size_of::<Maplet>(), |bytes| {
-                Ok(Maplet::load(bytes, state(), maplet.memory_usage())?.memory_usage())
+            assert_allocates_no_more(&bytes, maplet.stats().memory_usage, size_of::<Maplet>(), |bytes| {
+                Ok(Maplet::load(bytes, state(), maplet.stats().memory_usage)?.stats().memory_usage)
             });
         }
     }
@@ -216,7 +216,7 @@ fn a_save_makes_no_copy_and_a_removal_meanwhile_keeps_one_word() {
     let filter = filter(LAYOUTS[5], 100_000);
     let (saved, requests) = watch(|| filter.save(io::sink()));
     saved.unwrap();
-    assert!(requests.count == 2 && requests.bytes * 100 < filter.memory_usage(), "{} bytes", requests.bytes);
+    assert!(requests.count == 2 && requests.bytes * 100 < filter.stats().memory_usage, "{} bytes", requests.bytes);
 
     let mut during = None;
     let act = || during = Some(watch(|| (0..100).for_each(|key| assert!(filter.remove(&key)))).1);

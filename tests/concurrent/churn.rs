@@ -17,7 +17,7 @@ use crate::threads::{THREADS, scaled, sized, sizes, writers_and_readers};
 /// a present key during a relocation.
 fn churn(steps: u64, slots_to_fill: f64, encoding: Encoding, rate: f64, capacity: u64) {
     let filter = build(sized(capacity), encoding, rate);
-    let keys = (filter.slots() as f64 * slots_to_fill) as u64;
+    let keys = (filter.plan().slots as f64 * slots_to_fill) as u64;
     // Each key of the churn is in half of the time.
     let (permanent, churned) = (keys * 8 / 10, keys * 4 / 10 / THREADS);
     let hash = scattered;
@@ -49,7 +49,7 @@ fn churn(steps: u64, slots_to_fill: f64, encoding: Encoding, rate: f64, capacity
     };
     let read = |random: &mut SmallRng| {
         assert!(filter.contains(&hash(random.random_range(0..permanent))), "a permanent key was missed");
-        assert!(filter.len() <= filter.slots() + THREADS as usize, "the length is absurd");
+        assert!(filter.len() <= filter.plan().slots + THREADS as usize, "the length is absurd");
     };
     writers_and_readers(THREADS, write, read);
 
@@ -88,7 +88,7 @@ fn churn_where_buckets_share_stripes_loses_nothing() {
 /// block that is processed at a time.
 fn churn_by_batches(slots_to_fill: f64, encoding: Encoding, rate: f64, capacity: u64) {
     let filter = build(sized(capacity), encoding, rate);
-    let keys = (filter.slots() as f64 * slots_to_fill) as usize;
+    let keys = (filter.plan().slots as f64 * slots_to_fill) as usize;
     // Each key of the churn is in half of the time.
     let (permanent, churned) = (keys * 8 / 10, keys * 4 / 10 / THREADS as usize);
     let permanent: Vec<Raw> = hashes(0, permanent).collect();
@@ -177,7 +177,7 @@ fn twins_that_come_and_go_hide_no_permanent_key() {
     for (encoding, rate) in [(Encoding::Plain, 0.07), (Encoding::SemiSorted, 0.001)] {
         for capacity in sizes([16, 300, 8000]) {
             let filter = build(capacity, encoding, rate);
-            let permanent = filter.slots() as u64 * 8 / 10;
+            let permanent = filter.plan().slots as u64 * 8 / 10;
             let hash = scattered;
             (0..permanent).for_each(|key| filter.insert(&hash(key)).unwrap());
             let write = |id: u64| {

@@ -16,7 +16,7 @@ fn contention_is_never_taken_for_a_full_table() {
     for capacity in [4, 10] {
         // One bucket or two, so every slot can be reached from every key.
         let filter = build(capacity, Encoding::SemiSorted, 0.001);
-        let slots = filter.slots() as u64;
+        let slots = filter.plan().slots as u64;
         let hash = scattered;
         (0..slots - THREADS).for_each(|key| filter.insert(&hash(key)).unwrap());
         let write = |id: u64| {

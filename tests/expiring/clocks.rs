@@ -1,4 +1,4 @@
-use concurrent_cuckoo_filter::Advance;
+use concurrent_cuckoo_filter::{Advance, Expiry};
 
 use crate::filter;
 
@@ -6,8 +6,8 @@ use crate::filter;
 fn a_clock_that_goes_back_brings_nothing_back_to_life() {
     let filter = filter(100, 15, 1e-6);
     assert_eq!(filter.advance_to(1000), Advance::Origin);
-    filter.insert_until(&1, 1005).expect("there is room");
-    filter.insert_until(&2, 1010).expect("there is room");
+    filter.insert_until(&1, Expiry::AtTick(1005)).expect("there is room");
+    filter.insert_until(&2, Expiry::AtTick(1010)).expect("there is room");
     filter.advance_to(1005);
     for (tick, by) in [(1004, 1), (990, 15), (0, 1005)] {
         assert_eq!(filter.advance_to(tick), Advance::Behind { by });
@@ -21,11 +21,13 @@ fn a_clock_that_goes_back_brings_nothing_back_to_life() {
 fn a_clock_that_stands_still_is_named_by_what_it_refuses() {
     let filter = filter(100, 15, 1e-6);
     filter.advance_to(1000);
-    filter.insert_until(&1, 1015).expect("there is room");
-    let error = filter.insert_until(&2, 1016).expect_err("the caller's clock has advanced, and the filter's has not");
+    filter.insert_until(&1, Expiry::AtTick(1015)).expect("there is room");
+    let error = filter
+        .insert_until(&2, Expiry::AtTick(1016))
+        .expect_err("the caller's clock has advanced, and the filter's has not");
     assert!(error.to_string().contains("shows 1000") && error.to_string().contains("advance_to"), "{error}");
     filter.advance_to(1001);
-    filter.insert_until(&2, 1016).expect("now it fits");
+    filter.insert_until(&2, Expiry::AtTick(1016)).expect("now it fits");
 }
 
 #[test]
@@ -33,7 +35,7 @@ fn a_jump_has_everything_expire_at_once_and_for_good() {
     for jump in [15, 16, 17, 31, 32, 33, 1000, 1 << 40, u64::MAX - 5000] {
         let filter = filter(100, 15, 1e-6);
         filter.advance_to(1000);
-        (0..30).for_each(|key| _ = filter.insert_until(&key, 1001 + key % 15).expect("there is room"));
+        (0..30).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(1001 + key % 15)).expect("there is room"));
         assert_eq!(filter.advance_to(1000 + jump), Advance::Forward { ticks: jump });
         assert_eq!((filter.live_len(), filter.stats().expiry.unwrap().clock_jumps), (0, 1), "a jump of {jump}");
         for now in 1000 + jump..1000 + jump + 40 {
@@ -42,7 +44,7 @@ fn a_jump_has_everything_expire_at_once_and_for_good() {
         }
         assert_eq!((filter.len(), filter.stats().expiry.unwrap().expired), (0, 30));
         let now = filter.now().expect("the clock has a tick");
-        filter.insert_until(&1, now + 15).expect("there is room");
+        filter.insert_until(&1, Expiry::AtTick(now + 15)).expect("there is room");
         filter.advance_to(now + 14);
         assert!(filter.contains(&1));
     }
@@ -53,7 +55,8 @@ fn a_new_clock_leaves_the_rest_of_each_lifetime() {
     for start in [0, 3, 1000, 1 << 63, u64::MAX - 100] {
         let filter = filter(100, 15, 1e-6);
         filter.advance_to(28_500_000);
-        (1..=15).for_each(|left| _ = filter.insert_until(&left, 28_500_000 + left).expect("there is room"));
+        (1..=15)
+            .for_each(|left| _ = filter.insert_until(&left, Expiry::AtTick(28_500_000 + left)).expect("there is room"));
         filter.advance_to(28_500_002);
         filter.restart_clock(start);
         assert_eq!(filter.now(), Some(start));
@@ -65,7 +68,7 @@ fn a_new_clock_leaves_the_rest_of_each_lifetime() {
             // Ends are ticks of the new clock.
             if passed == 5 {
                 assert!(!filter.remove_expiring_at(&10, 28_500_010) && filter.remove_expiring_at(&10, start + 8));
-                filter.insert_until(&10, start + 8).expect("there is room");
+                filter.insert_until(&10, Expiry::AtTick(start + 8)).expect("there is room");
             }
         }
         assert_eq!(filter.live_len(), 0);
@@ -81,9 +84,9 @@ fn the_sweep_is_spread_over_calls_and_never_late() {
     let filter = filter(230_000, 15, 0.001);
     filter.advance_to(0);
     for key in 0..200_000u64 {
-        filter.insert_until(&key, 1 + key % 15).expect("there is room");
+        filter.insert_until(&key, Expiry::AtTick(1 + key % 15)).expect("there is room");
     }
-    let calls = filter.slots() / filter.slots_per_bucket() / 4096 + 1;
+    let calls = filter.plan().slots / filter.plan().layout.slots_per_bucket / 4096 + 1;
     for now in 1..=10 {
         let before = filter.len();
         filter.advance_to(now);
@@ -113,7 +116,7 @@ fn short_lifetimes_leave_room_for_a_sweep_that_lags() {
     for now in 1..=200u64 {
         let keys = now * 1000..now * 1000 + 1000;
         for key in keys {
-            filter.insert_until(&key, now - 1 + 1 + key % 9).expect("there is room");
+            filter.insert_until(&key, Expiry::AtTick(now - 1 + 1 + key % 9)).expect("there is room");
         }
         filter.advance_to(now);
         let oldest = filter.stats().expiry.unwrap().oldest_unswept.unwrap_or(now);

@@ -93,14 +93,14 @@ fn operation(longest: u64) -> impl Strategy<Value = Operation> {
 
 /// Does the same operations on the filter and on the model. All answers must be the same.
 fn compare(filter: &Filter, operations: &[Operation]) {
-    let mut model = Model { longest: filter.lifetime_in_ticks(), ..Model::default() };
+    let mut model = Model { longest: filter.plan().lifetime_in_ticks.unwrap(), ..Model::default() };
     for operation in operations {
         let at = |offset: i64| model.now.unwrap_or(1000).saturating_add_signed(offset);
         let checked = |expires_at: u64, refused: Option<ExpiringInsertError>| {
             let reason = refused.map(|error| match error {
                 ExpiringInsertError::ClockNotSet => "no clock",
                 ExpiringInsertError::LifetimeTooLong { expires_at: named, longest, .. } => {
-                    assert_eq!((named, longest), (expires_at, filter.lifetime_in_ticks()));
+                    assert_eq!((named, longest), (expires_at, filter.plan().lifetime_in_ticks.unwrap()));
                     "too long"
                 }
                 ExpiringInsertError::Full { .. } | ExpiringInsertError::TooManyCopies { .. } => "full",
@@ -114,7 +114,7 @@ fn compare(filter: &Filter, operations: &[Operation]) {
         match *operation {
             Operation::Insert(key, offset) => {
                 let end = at(offset);
-                let kept = filter.insert_until(&key, end);
+                let kept = filter.insert_until(&key, Expiry::AtTick(end));
                 if checked(end, kept.clone().err()) {
                     assert_eq!(kept, Ok(!model.has_passed(end)));
                     model.add(key, end);
@@ -122,7 +122,7 @@ fn compare(filter: &Filter, operations: &[Operation]) {
             }
             Operation::InsertIfAbsent(key, offset) => {
                 let end = at(offset);
-                let added = filter.insert_if_absent_until(&key, end);
+                let added = filter.insert_if_absent_until(&key, Expiry::AtTick(end));
                 if checked(end, added.clone().err()) {
                     assert_eq!(added, Ok(!model.live(key) && !model.has_passed(end)));
                     if !model.live(key) {
@@ -132,7 +132,7 @@ fn compare(filter: &Filter, operations: &[Operation]) {
             }
             Operation::Renew(key, offset) => {
                 let end = at(offset);
-                let is_new = filter.insert_or_renew_until(&key, end);
+                let is_new = filter.insert_or_renew_until(&key, Expiry::AtTick(end));
                 if checked(end, is_new.clone().err()) {
                     assert_eq!(is_new, Ok(!model.live(key) && !model.has_passed(end)));
                     match model.ends.get_mut(&key).and_then(|ends| ends.iter_mut().max()) {
@@ -217,7 +217,7 @@ fn in_a_full_table_too() {
         model.retain(|_, &mut end| end > now);
         for n in 0..4 {
             let (key, end) = (now * 4 + n, now + 1 + (now * 7 + n * 5) % 15);
-            match filter.insert_until(&key, end) {
+            match filter.insert_until(&key, Expiry::AtTick(end)) {
                 Ok(kept) => assert_eq!((kept, model.insert(key, end)), (true, None)),
                 Err(_) => refused += 1,
             }
@@ -236,7 +236,10 @@ fn what_has_expired_is_absent_before_it_is_swept() {
     let filter = filter(100_000, 15, 1e-6);
     filter.advance_to(10);
     let ends: Vec<(u64, u64)> = (0..30_000).map(|key| (key, 11 + key % 3)).collect();
-    assert_eq!(filter.insert_until_batch(ends.iter().map(|(key, end)| (key, *end)), &mut Vec::new()), Ok(30_000));
+    assert_eq!(
+        filter.insert_until_batch(ends.iter().map(|(key, end)| (key, Expiry::AtTick(*end))), &mut Vec::new()),
+        Ok(30_000)
+    );
     filter.advance_to(11);
     assert!(filter.len() > 21_000, "{} are left, and 20,000 live", filter.len());
     let mut found = Vec::new();
@@ -254,10 +257,13 @@ fn a_batch_answers_as_single_operations_do() {
     }
     let entries: Vec<(u64, u64)> = (0..4000).map(|key| (key, 9 + key % 16)).collect();
     for (key, end) in &entries {
-        one.insert_until(key, *end).expect("there is room");
+        one.insert_until(key, Expiry::AtTick(*end)).expect("there is room");
     }
     let mut added = Vec::new();
-    assert_eq!(batched.insert_until_batch(entries.iter().map(|(key, end)| (key, *end)), &mut added), Ok(3500));
+    assert_eq!(
+        batched.insert_until_batch(entries.iter().map(|(key, end)| (key, Expiry::AtTick(*end))), &mut added),
+        Ok(3500)
+    );
     assert_eq!(added, entries.iter().map(|&(_, end)| end > 10).collect::<Vec<_>>());
     assert_eq!((one.len(), batched.len()), (4000 - 500, 4000 - 500), "those that have expired are not kept");
     for now in 10..26 {
@@ -274,14 +280,14 @@ fn a_batch_answers_as_single_operations_do() {
         }
         assert_eq!(removed, some.clone().map(|&(_, end)| end > now).collect::<Vec<_>>());
         for (key, end) in some {
-            batched.insert_until(key, *end).expect("there is room again");
+            batched.insert_until(key, Expiry::AtTick(*end)).expect("there is room again");
         }
     }
     let mut too_far = entries[..100].to_vec();
     too_far[70].1 = 1000;
     too_far.iter_mut().for_each(|(_, end)| *end += 10);
     let refused = batched
-        .insert_until_batch(too_far.iter().map(|(key, end)| (key, *end)), &mut added)
+        .insert_until_batch(too_far.iter().map(|(key, end)| (key, Expiry::AtTick(*end))), &mut added)
         .expect_err("one of them lives too long");
     assert_eq!((refused.index, added.len()), (70, 4000 + 70));
     assert!(matches!(
@@ -295,23 +301,23 @@ fn a_batch_answers_as_single_operations_do() {
 fn a_batch_of_each_form_answers_as_the_single_form_does() {
     type Single = fn(&Filter, u64, u64) -> bool;
     type Batch = fn(&Filter, &[(u64, u64)], &mut Vec<bool>) -> usize;
-    fn pairs(entries: &[(u64, u64)]) -> impl Iterator<Item = (&u64, u64)> {
-        entries.iter().map(|(key, end)| (key, *end))
+    fn pairs(entries: &[(u64, u64)]) -> impl Iterator<Item = (&u64, Expiry)> {
+        entries.iter().map(|(key, end)| (key, Expiry::AtTick(*end)))
     }
     fn keys(entries: &[(u64, u64)]) -> impl Iterator<Item = &u64> {
         entries.iter().map(|(key, _)| key)
     }
     let forms: [(Single, Batch); 5] = [
         (
-            |filter, key, end| filter.insert_until(&key, end).unwrap(),
+            |filter, key, end| filter.insert_until(&key, Expiry::AtTick(end)).unwrap(),
             |filter, entries, added| filter.insert_until_batch(pairs(entries), added).unwrap(),
         ),
         (
-            |filter, key, end| filter.insert_if_absent_until(&key, end).unwrap(),
+            |filter, key, end| filter.insert_if_absent_until(&key, Expiry::AtTick(end)).unwrap(),
             |filter, entries, added| filter.insert_if_absent_until_batch(pairs(entries), added).unwrap(),
         ),
         (
-            |filter, key, end| filter.insert_or_renew_until(&key, end).unwrap(),
+            |filter, key, end| filter.insert_or_renew_until(&key, Expiry::AtTick(end)).unwrap(),
             |filter, entries, added| filter.insert_or_renew_until_batch(pairs(entries), added).unwrap(),
         ),
         (

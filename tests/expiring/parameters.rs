@@ -19,21 +19,27 @@ fn the_fewest_bits_that_serve_are_taken() {
         [(1, 2), (2, 2), (3, 3), (6, 3), (14, 4), (15, 5), (62, 6), (250, 8), (254, 8), (65_534, 16)]
     {
         let filter = builder().lifetime(resolutions * MINUTE, MINUTE).false_positive_rate(0.2).build().expect("valid");
-        assert_eq!((filter.expiry_bits(), filter.lifetime_in_ticks()), (bits, u64::from(resolutions) + 1));
-        assert_eq!(filter.resolution(), Some(MINUTE));
+        assert_eq!(
+            (filter.plan().layout.payload_bits, filter.plan().lifetime_in_ticks.unwrap()),
+            (bits, u64::from(resolutions) + 1)
+        );
+        assert_eq!(filter.plan().resolution, Some(MINUTE));
     }
     // A part of a resolution counts as a whole one.
     let filter = builder().lifetime(14 * MINUTE + Duration::from_nanos(1), MINUTE).build().expect("valid");
-    assert_eq!((filter.expiry_bits(), filter.lifetime_in_ticks()), (5, 16));
+    assert_eq!((filter.plan().layout.payload_bits, filter.plan().lifetime_in_ticks.unwrap()), (5, 16));
     for resolution in [Duration::from_nanos(1), MINUTE, Duration::MAX] {
         let filter = builder().lifetime(resolution, resolution).build().expect("valid");
-        assert_eq!(filter.lifetime_in_ticks(), 2);
+        assert_eq!(filter.plan().lifetime_in_ticks.unwrap(), 2);
     }
     let twice = builder().lifetime(14 * MINUTE, MINUTE).lifetime_in_ticks(3).build().expect("the later call counts");
-    assert_eq!((twice.lifetime_in_ticks(), twice.resolution()), (3, None));
+    assert_eq!((twice.plan().lifetime_in_ticks.unwrap(), twice.plan().resolution), (3, None));
     for (ticks, bits) in [(1, 1), (15, 4), (16, 5), (65_535, 16)] {
         let filter = builder().lifetime_in_ticks(ticks).false_positive_rate(0.2).build().expect("valid");
-        assert_eq!((filter.expiry_bits(), filter.lifetime_in_ticks(), filter.resolution()), (bits, ticks, None));
+        assert_eq!(
+            (filter.plan().layout.payload_bits, filter.plan().lifetime_in_ticks.unwrap(), filter.plan().resolution),
+            (bits, ticks, None)
+        );
     }
 }
 
@@ -75,15 +81,15 @@ fn what_cannot_be_built_says_why() {
 fn what_cannot_be_inserted_says_why() {
     let by_ticks = filter(100, 15, 0.001);
     assert_eq!((by_ticks.now(), by_ticks.contains(&1), by_ticks.remove_expiring_at(&1, 5)), (None, false, false));
-    let early = by_ticks.insert_until(&1, 5).expect_err("no tick is known");
+    let early = by_ticks.insert_until(&1, Expiry::AtTick(5)).expect_err("no tick is known");
     assert!(early.to_string().contains("call advance_to"), "{early}");
-    assert_eq!(by_ticks.insert_if_absent_until(&1, 5), Err(ExpiringInsertError::ClockNotSet));
-    assert_eq!(by_ticks.insert_or_renew_until(&1, 5), Err(ExpiringInsertError::ClockNotSet));
+    assert_eq!(by_ticks.insert_if_absent_until(&1, Expiry::AtTick(5)), Err(ExpiringInsertError::ClockNotSet));
+    assert_eq!(by_ticks.insert_or_renew_until(&1, Expiry::AtTick(5)), Err(ExpiringInsertError::ClockNotSet));
     by_ticks.advance_to(100);
     let unknown = by_ticks.insert_until(&1, Expiry::After(MINUTE)).expect_err("the length of a tick is not known");
     assert!(unknown.to_string().contains("lifetime_in_ticks"), "{unknown}");
     for far in [116, u64::MAX] {
-        let too_long = by_ticks.insert_until(&1, far).expect_err("it would live too long");
+        let too_long = by_ticks.insert_until(&1, Expiry::AtTick(far)).expect_err("it would live too long");
         let named = format!("expires at tick {far} would live for {} ticks", far - 100);
         assert!(
             too_long.to_string().contains(&named) && too_long.to_string().contains("15 ticks at most"),
@@ -118,39 +124,47 @@ fn what_cannot_be_inserted_says_why() {
 fn a_full_filter_says_so_and_is_as_it_was() {
     let filter = filter(500, 15, 0.001);
     filter.advance_to(0);
-    let refused = (0..u64::MAX).find(|key| filter.insert_until(key, 10).is_err()).expect("it is full at some time");
+    let refused = (0..u64::MAX)
+        .find(|key| filter.insert_until(key, Expiry::AtTick(10)).is_err())
+        .expect("it is full at some time");
     assert!(refused >= filter.capacity() as u64);
-    let error = filter.insert_until(&refused, 10).expect_err("it is full");
+    let error = filter.insert_until(&refused, Expiry::AtTick(10)).expect_err("it is full");
     assert!(error.to_string().starts_with("the ExpiringCuckooFilter is full"), "{error}");
     assert!((0..refused).all(|key| filter.contains(&key)));
     assert_eq!(filter.live_len() as u64, refused);
     // An entry whose end has passed needs no room, and is not kept.
-    assert_eq!((filter.insert_until(&refused, 0), filter.insert_if_absent_until(&refused, 0)), (Ok(false), Ok(false)));
     assert_eq!(
-        (filter.insert_or_renew_until(&refused, 0), filter.insert_or_renew_until(&0, 0)),
+        (filter.insert_until(&refused, Expiry::AtTick(0)), filter.insert_if_absent_until(&refused, Expiry::AtTick(0))),
+        (Ok(false), Ok(false))
+    );
+    assert_eq!(
+        (
+            filter.insert_or_renew_until(&refused, Expiry::AtTick(0)),
+            filter.insert_or_renew_until(&0, Expiry::AtTick(0))
+        ),
         (Ok(false), Ok(false))
     );
 
-    let copies = 2 * filter.slots_per_bucket();
+    let copies = 2 * filter.plan().layout.slots_per_bucket;
     filter.clear();
-    (0..copies).for_each(|_| _ = filter.insert_until(&1, 10).expect("there is room for as many"));
-    let error = filter.insert_until(&1, 10).expect_err("there is no room for more");
+    (0..copies).for_each(|_| _ = filter.insert_until(&1, Expiry::AtTick(10)).expect("there is room for as many"));
+    let error = filter.insert_until(&1, Expiry::AtTick(10)).expect_err("there is no room for more");
     assert!(error.to_string().contains("live entries of this key"), "{error}");
-    filter.insert_or_renew_until(&1, 12).expect("that needs no room");
+    filter.insert_or_renew_until(&1, Expiry::AtTick(12)).expect("that needs no room");
     filter.advance_to(10);
-    filter.insert_until(&1, 13).expect("the others are dead");
+    filter.insert_until(&1, Expiry::AtTick(13)).expect("the others are dead");
     assert_eq!(filter.live_len(), 2);
 }
 
 #[test]
 fn it_tells_of_itself() {
     let filter = filter(1000, 15, 0.001);
-    assert!(filter.is_empty() && filter.capacity() >= 1000 && filter.slots() >= filter.capacity());
-    assert!(filter.max_false_positive_rate() <= 0.001);
+    assert!(filter.is_empty() && filter.capacity() >= 1000 && filter.plan().slots >= filter.capacity());
+    assert!(filter.plan().max_false_positive_rate <= 0.001);
     filter.advance_to(7);
-    filter.insert_until(&1, 10).expect("there is room");
+    filter.insert_until(&1, Expiry::AtTick(10)).expect("there is room");
     let debug = format!("{filter:?}");
     assert!(debug.contains("now: Some(7)") && debug.contains("lifetime_in_ticks: 15"), "{debug}");
     let stats = filter.stats();
-    assert_eq!((stats.len, stats.tables, stats.memory_usage), (1, 1, filter.memory_usage()));
+    assert_eq!((stats.len, stats.tables, stats.memory_usage), (1, 1, filter.stats().memory_usage));
 }

@@ -1,6 +1,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
+use concurrent_cuckoo_filter::Expiry;
+
 use crate::filter;
 use crate::support::Ends;
 
@@ -41,7 +43,7 @@ fn what_lives_is_found_and_what_is_dead_is_not() {
                         rounds += 1;
                         while own.len() < 900 {
                             let end = now.load(Ordering::SeqCst) + 1 + next % ticks;
-                            match filter.insert_until(&next, end) {
+                            match filter.insert_until(&next, Expiry::AtTick(end)) {
                                 Ok(_) => own.push((next, end)),
                                 Err(_) => break,
                             }
@@ -82,7 +84,8 @@ fn what_is_kept_on_is_always_found() {
         let filter = filter(400, ticks, 1e-6);
         filter.advance_to(0);
         let keys: Vec<u64> = (0..100).collect();
-        keys.iter().for_each(|key| _ = filter.insert_or_renew_until(key, ticks).expect("there is room"));
+        keys.iter()
+            .for_each(|key| _ = filter.insert_or_renew_until(key, Expiry::AtTick(ticks)).expect("there is room"));
         let (done, looked) = (AtomicBool::new(false), [0, 0].map(AtomicU64::new));
         thread::scope(|threads| {
             let (filter, keys, done, looked) = (&filter, &keys, &done, &looked);
@@ -92,8 +95,9 @@ fn what_is_kept_on_is_always_found() {
                 let readers_lag = || looked.iter().any(|looked| looked.load(Ordering::Relaxed) < ROUNDS);
                 while (now < 10 * ROUNDS || readers_lag()) && !done.load(Ordering::SeqCst) {
                     // Before the tick at which the first of them would die.
-                    keys.iter()
-                        .for_each(|key| _ = filter.insert_or_renew_until(key, now + 2).expect("it has an entry"));
+                    keys.iter().for_each(|key| {
+                        _ = filter.insert_or_renew_until(key, Expiry::AtTick(now + 2)).expect("it has an entry")
+                    });
                     now += 1;
                     filter.advance_to(now);
                 }
@@ -140,8 +144,10 @@ fn of_all_that_race_to_add_a_key_one_does() {
                     }
                     for key in 0..KEYS {
                         let added = match id % 2 {
-                            0 => filter.insert_if_absent_until(&(round << 12 | key), round + 10),
-                            _ => filter.insert_or_renew_until(&(round << 12 | key), round + 9 + key % 3),
+                            0 => filter.insert_if_absent_until(&(round << 12 | key), Expiry::AtTick(round + 10)),
+                            _ => {
+                                filter.insert_or_renew_until(&(round << 12 | key), Expiry::AtTick(round + 9 + key % 3))
+                            }
                         };
                         new.fetch_add(usize::from(added.expect("there is room")), Ordering::Relaxed);
                     }

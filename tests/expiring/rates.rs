@@ -1,3 +1,5 @@
+use concurrent_cuckoo_filter::Expiry;
+
 use crate::support::seeded;
 use crate::{Filter, filter};
 
@@ -15,16 +17,18 @@ fn measured_rates_and_loads_are_those_that_were_computed() {
         for rate in [0.2, 0.012, 0.001_05, 0.000_024, 1e-8] {
             let builder = Filter::builder_with_hasher(seeded(ticks)).capacity(60_000);
             let Ok(filter) = builder.lifetime_in_ticks(ticks).false_positive_rate(rate).build() else { continue };
-            if seen.contains(&filter.slots_per_bucket()) {
+            if seen.contains(&filter.plan().layout.slots_per_bucket) {
                 continue;
             }
-            seen.push(filter.slots_per_bucket());
-            let highest = filter.max_false_positive_rate();
+            seen.push(filter.plan().layout.slots_per_bucket);
+            let highest = filter.plan().max_false_positive_rate;
             assert!(0.0 < highest && highest <= rate);
             filter.advance_to(1);
             let keys = filter.capacity() as u64;
-            (0..keys).for_each(|key| _ = filter.insert_until(&key, 2 + key % ticks).expect("it is made for as many"));
-            let computed = filter.false_positive_rate();
+            (0..keys).for_each(|key| {
+                _ = filter.insert_until(&key, Expiry::AtTick(2 + key % ticks)).expect("it is made for as many")
+            });
+            let computed = filter.stats().false_positive_rate;
             assert!(computed <= highest && highest < 2.0 * computed, "{computed} of {highest}");
             let found = (0..ABSENT).filter(|key| filter.contains(&(key + (1 << 40)))).count() as f64;
             assert!((0..keys).all(|key| filter.contains(&key)), "a live key was missed");
@@ -32,14 +36,14 @@ fn measured_rates_and_loads_are_those_that_were_computed() {
             filter.advance_to(2);
             let expired: Vec<u64> = (0..keys).step_by(ticks as usize).collect();
             for key in &expired {
-                filter.insert_until(&(key + (1 << 41)), 2 + ticks).expect("the dead make room");
+                filter.insert_until(&(key + (1 << 41)), Expiry::AtTick(2 + ticks)).expect("the dead make room");
             }
             let revived = expired.iter().filter(|key| filter.contains(key)).count() as f64;
             println!(
                 "| {ticks} | {} | {} | {:.1} | {:.4} % | {:.4} % | {:.4} % |",
-                filter.slots_per_bucket(),
-                filter.fingerprint_bits(),
-                filter.memory_usage() as f64 * 8.0 / keys as f64,
+                filter.plan().layout.slots_per_bucket,
+                filter.plan().layout.fingerprint_bits,
+                filter.stats().memory_usage as f64 * 8.0 / keys as f64,
                 found / ABSENT as f64 * 100.0,
                 revived / expired.len() as f64 * 100.0,
                 computed * 100.0
@@ -62,7 +66,7 @@ fn measured_rates_and_loads_are_those_that_were_computed() {
 fn as_many_bits_an_entry_as_documented() {
     for (ticks, rate, documented) in [(15, 0.011, 13.3), (15, 0.001, 16.9), (61, 0.0001, 23.4), (255, 0.0004, 23.4)] {
         let filter = filter(20_000_000, ticks, rate);
-        let bits = filter.memory_usage() as f64 * 8.0 / filter.capacity() as f64;
+        let bits = filter.stats().memory_usage as f64 * 8.0 / filter.capacity() as f64;
         assert!(bits <= documented, "{bits} bits an entry for {ticks} ticks at {rate}");
     }
 }
@@ -73,18 +77,21 @@ fn as_many_bits_an_entry_as_documented() {
 fn dead_entries_are_room() {
     let relocations = |dead: bool| {
         let filter = filter(600_000, 15, 0.001);
-        let slots = filter.slots() as u64;
+        let slots = filter.plan().slots as u64;
         filter.advance_to(0);
         let (living, dying) = (slots * 80 / 100, slots / 10);
-        (0..living).for_each(|key| _ = filter.insert_until(&key, 15).expect("there is room"));
+        (0..living).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(15)).expect("there is room"));
         if dead {
-            (0..dying).for_each(|key| _ = filter.insert_until(&(key | 1 << 40), 1).expect("there is room"));
+            (0..dying)
+                .for_each(|key| _ = filter.insert_until(&(key | 1 << 40), Expiry::AtTick(1)).expect("there is room"));
             filter.advance_to(1);
             assert!(filter.len() as u64 > living + dying * 9 / 10, "nearly all of them are there still");
         }
         let before = filter.stats().relocations;
         for key in 0..slots * 14 / 100 {
-            filter.insert_until(&(key | 1 << 41), 15).expect("there is room, and dead entries make more");
+            filter
+                .insert_until(&(key | 1 << 41), Expiry::AtTick(15))
+                .expect("there is room, and dead entries make more");
         }
         filter.stats().relocations - before
     };

@@ -6,8 +6,8 @@
 use std::hash::BuildHasher;
 
 use concurrent_cuckoo_filter::{
-    Advance, ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, ExpiringInsertError, FromSnapshot,
-    GrowableCuckooFilter, Loader, StableDefault, StableHashBuilder, StableHasher, Values,
+    Advance, ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, ExpiringInsertError, Expiry,
+    FromSnapshot, GrowableCuckooFilter, Hashed, Loader, StableDefault, StableHashBuilder, StableHasher, Values,
 };
 use serde::Deserialize;
 use serde::de::DeserializeSeed;
@@ -107,7 +107,7 @@ macro_rules! kind {
             const NUMBER: u8 = $number;
 
             fn memory_usage(&self) -> usize {
-                self.memory_usage()
+                self.stats().memory_usage
             }
 
             fn snapshot(&self, position: Option<u64>, attachment: &[u8]) -> Vec<u8> {
@@ -144,8 +144,8 @@ pub fn kind_of(mode: u8) -> u8 {
 }
 
 /// This many hashes, spread over all buckets.
-pub fn hashes(count: u64) -> impl Iterator<Item = u64> {
-    (0..count).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+pub fn hashes(count: u64) -> impl Iterator<Item = Hashed> {
+    (0..count).map(|number| Hashed(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }
 
 /// Adds copies of a few hashes and removes them again, for filters that count their copies.
@@ -196,7 +196,7 @@ fn use_growable(filter: &Growable) {
 }
 
 fn use_maplet(maplet: &Maplet) {
-    let most = u16::MAX >> (16 - maplet.value_bits());
+    let most = u16::MAX >> (16 - maplet.plan().layout.payload_bits);
     let len = maplet.len();
     for (number, hash) in (0..).zip(hashes(20)) {
         let value = number & most;
@@ -228,7 +228,7 @@ fn use_maplet(maplet: &Maplet) {
     }
     assert_eq!(maplet.len(), len);
 
-    let pairs = || hashes(40).map(|hash| (hash, hash as u16 & most));
+    let pairs = || hashes(40).map(|hash| (hash, hash.0 as u16 & most));
     let (inserted, mut removed) =
         (maplet.by_hash().insert_batch(pairs()).map_or_else(|error| error.index, |()| 40), Vec::new());
     let mut found: Vec<Values> = Vec::new();
@@ -241,7 +241,7 @@ fn use_maplet(maplet: &Maplet) {
 }
 
 fn use_expiring(filter: &Expiring) {
-    let (longest, live) = (filter.lifetime_in_ticks(), filter.live_len());
+    let (longest, live) = (filter.plan().lifetime_in_ticks.unwrap(), filter.live_len());
     assert!(live <= filter.len());
     let found: Vec<bool> = hashes(40).map(|hash| filter.by_hash().contains(hash)).collect();
     let as_before = || {
@@ -261,7 +261,7 @@ fn use_expiring(filter: &Expiring) {
         }
         None => {
             assert!(filter.is_empty(), "nothing can have an end yet");
-            assert_eq!(filter.by_hash().insert_until(1, 8), Err(ExpiringInsertError::ClockNotSet));
+            assert_eq!(filter.by_hash().insert_until(Hashed(1), Expiry::AtTick(8)), Err(ExpiringInsertError::ClockNotSet));
             assert_eq!(filter.advance_to(7), Advance::Origin);
         }
     }
@@ -273,38 +273,38 @@ fn use_expiring(filter: &Expiring) {
     for (number, hash) in (0..).zip(hashes(20)) {
         let was_in = filter.by_hash().contains(hash);
         let end = now + 1 + number % longest;
-        if filter.by_hash().insert_until(hash, end).is_ok() {
+        if filter.by_hash().insert_until(hash, Expiry::AtTick(end)).is_ok() {
             assert!(filter.by_hash().contains(hash) && filter.live_len() == live + 1);
             assert!(filter.by_hash().remove_expiring_at(hash, end));
         }
         assert_eq!((filter.by_hash().contains(hash), filter.live_len()), (was_in, live));
-        match filter.by_hash().insert_if_absent_until(hash, end) {
+        match filter.by_hash().insert_if_absent_until(hash, Expiry::AtTick(end)) {
             Ok(added) => assert!(added != was_in && (!added || filter.by_hash().remove_expiring_at(hash, end))),
             Err(_) => assert!(!was_in),
         }
-        assert_eq!(filter.by_hash().insert_until(hash, now), Ok(false), "it is dead already");
-        let too_long = filter.by_hash().insert_until(hash, now + longest + 1);
+        assert_eq!(filter.by_hash().insert_until(hash, Expiry::AtTick(now)), Ok(false), "it is dead already");
+        let too_long = filter.by_hash().insert_until(hash, Expiry::AtTick(now + longest + 1));
         assert!(matches!(too_long, Err(ExpiringInsertError::LifetimeTooLong { now: 1000, .. })), "{too_long:?}");
-        let batch = [(hash, end), (hash, now + longest)];
+        let ticks = [(hash, end), (hash, now + longest)];
         let mut removed = Vec::new();
-        let inserted = filter.by_hash().insert_until_batch(batch, &mut Vec::new());
-        let inserted = inserted.map_or_else(|error| error.index, |_| batch.len());
-        filter.by_hash().remove_expiring_at_batch(batch.into_iter().take(inserted), &mut removed);
+        let inserted = filter.by_hash().insert_until_batch(ticks.map(|(hash, tick)| (hash, Expiry::AtTick(tick))), &mut Vec::new());
+        let inserted = inserted.map_or_else(|error| error.index, |_| ticks.len());
+        filter.by_hash().remove_expiring_at_batch(ticks.into_iter().take(inserted), &mut removed);
         assert!(removed.len() == inserted && removed.iter().all(|&removed| removed));
     }
     as_before();
 
     // Entries live exactly until their tick. After one round of the ring no entry is left, wherever it came from.
-    let kept = hashes(20).filter(|&hash| filter.by_hash().insert_or_renew_until(hash, now + longest).is_ok());
-    let kept: Vec<u64> = kept.collect();
+    let kept = hashes(20).filter(|&hash| filter.by_hash().insert_or_renew_until(hash, Expiry::AtTick(now + longest)).is_ok());
+    let kept: Vec<Hashed> = kept.collect();
     filter.advance_to(now + longest - 1);
     assert!(kept.iter().all(|&hash| filter.by_hash().contains(hash)), "it has expired too soon");
     // Entries from the snapshot may live until then, a tick longer than an insert may ask for.
     let new = hashes(40)
-        .find(|&hash| !filter.by_hash().contains(hash) && filter.by_hash().insert_until(hash, now + longest).is_ok());
+        .find(|&hash| !filter.by_hash().contains(hash) && filter.by_hash().insert_until(hash, Expiry::AtTick(now + longest)).is_ok());
     assert!(new.is_none_or(|hash| filter.by_hash().contains(hash)), "a new one was missed");
     filter.advance_to(now + longest);
     assert!(new.is_none_or(|hash| !filter.by_hash().contains(hash)), "it does not expire");
-    filter.advance_to(now + (1 << filter.expiry_bits()));
+    filter.advance_to(now + (1 << filter.plan().layout.payload_bits));
     assert!(filter.is_empty() && filter.live_len() == 0 && hashes(40).all(|hash| !filter.by_hash().contains(hash)));
 }

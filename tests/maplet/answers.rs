@@ -88,7 +88,7 @@ fn parameters_that_cannot_be_met_are_errors_that_name_them() {
     assert!(matches!(error, BuildError::ValueBitsMissing), "{error}");
     let error = CuckooMaplet::<u64>::builder().value_bits(4).build().unwrap_err();
     assert!(matches!(error, BuildError::CapacityMissing { filter: FilterKind::Maplet, .. }), "{error}");
-    assert!(error.to_string().contains("MapletBuilder::capacity"), "{error}");
+    assert!(error.to_string().contains(".capacity(keys)"), "{error}");
     let error = build(10, 16, 1e-6);
     let BuildError::RateTooLow { value_bits: 16, lowest, .. } = error else { panic!("{error}") };
     assert!(error.to_string().contains("CuckooMaplet with 16-bit values"), "{error}");
@@ -117,7 +117,7 @@ fn a_full_maplet_says_so_and_keeps_what_it_has() {
 #[test]
 fn a_key_has_at_most_a_value_for_each_slot_of_its_buckets() {
     let maplet = maplet(1000, 4, 0.001);
-    let most = 2 * maplet.slots_per_bucket();
+    let most = 2 * maplet.plan().layout.slots_per_bucket;
     (0..most as u16).for_each(|value| maplet.insert(&1, value).expect("there is a slot"));
     let error = maplet.insert(&1, 15).unwrap_err();
     assert!(matches!(error, MapletInsertError::TooManyCopies { copies, .. } if copies == most), "{error}");

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use concurrent_cuckoo_filter::{Encoding, ExpiringCuckooFilter, GrowableCuckooFilter, WhenFull};
+use concurrent_cuckoo_filter::{Encoding, ExpiringCuckooFilter, Expiry, GrowableCuckooFilter, WhenFull};
 
 use crate::support::{LAYOUTS, MAPLET_LAYOUTS, Raw, build, hashes};
 use crate::{Hasher, expiring, maplet};
@@ -53,7 +53,7 @@ fn a_copy_has_the_same_content_and_is_a_filter_of_its_own() {
         assert_eq!(copy.digest().unwrap(), filter.digest().unwrap());
         // It goes on growing, up to the limit of the other.
         let refused = (KEYS..).find(|&nth| hashes(nth, 1).any(|key| copy.insert(&key).is_err())).unwrap();
-        assert!(copy.memory_usage() <= 1 << 20);
+        assert!(copy.stats().memory_usage <= 1 << 20);
         assert!(hashes(0, refused).all(|key| copy.contains(&key)));
         assert_eq!(filter.len(), KEYS);
     }
@@ -73,7 +73,7 @@ fn a_copy_of_entries_that_expire_keeps_their_ends() {
                 filter.advance_to(tick);
                 for key in hashes(nth * KEYS, KEYS / 12) {
                     if filter.live_len() < filter.capacity() || when_full == WhenFull::EvictOldest {
-                        let _ = filter.insert_until(&key, tick + 1 + key.0 % longest);
+                        let _ = filter.insert_until(&key, Expiry::AtTick(tick + 1 + key.0 % longest));
                     }
                 }
                 if filter.live_len() > filter.capacity() {
@@ -102,7 +102,7 @@ fn a_copy_of_entries_that_expire_keeps_their_ends() {
 fn a_copy_has_nothing_that_has_expired() {
     let filter = expiring(100_000, 14);
     filter.advance_to(0);
-    hashes(0, 90_000).for_each(|key| assert_eq!(filter.insert_until(&key, 1), Ok(true)));
+    hashes(0, 90_000).for_each(|key| assert_eq!(filter.insert_until(&key, Expiry::AtTick(1)), Ok(true)));
     filter.advance_to(1);
     assert!(
         filter.stats().expiry.unwrap().oldest_unswept.is_some() && !filter.is_empty(),

@@ -11,7 +11,7 @@ fn the_live_come_along_with_their_ends() {
     other.advance_to(2);
     other.restart_clock(995); // other places on the ring
     for key in hashes(5000, 300) {
-        other.insert_until(&key, 997).unwrap(); // dead by then
+        other.insert_until(&key, Expiry::AtTick(997)).unwrap(); // dead by then
     }
     other.advance_to(998);
     sum.advance_to(1000);
@@ -19,12 +19,12 @@ fn the_live_come_along_with_their_ends() {
     let end = |key: &Raw| 999 + key.0 % 13;
     let (ours, theirs): (Vec<_>, Vec<_>) = (hashes(0, 900).collect(), hashes(900, 900).collect());
     for key in &ours {
-        sum.insert_until(key, end(key)).unwrap();
-        direct.insert_until(key, end(key)).unwrap();
+        sum.insert_until(key, Expiry::AtTick(end(key))).unwrap();
+        direct.insert_until(key, Expiry::AtTick(end(key))).unwrap();
     }
     for key in &theirs {
-        other.insert_until(key, end(key)).unwrap();
-        direct.insert_until(key, end(key)).unwrap();
+        other.insert_until(key, Expiry::AtTick(end(key))).unwrap();
+        direct.insert_until(key, Expiry::AtTick(end(key))).unwrap();
     }
     assert!(sum.absorb(&other).is_ok());
     assert_eq!(sum.digest().unwrap(), direct.digest().unwrap());
@@ -41,7 +41,7 @@ fn the_live_come_along_with_their_ends() {
     let [sum, other] = [(); 2].map(|()| expiring(100, 14));
     sum.advance_to(7);
     other.advance_to(5);
-    other.insert_until(&key, 12).unwrap();
+    other.insert_until(&key, Expiry::AtTick(12)).unwrap();
     assert_eq!(sum.absorb(&other), Ok(1));
     assert!(sum.remove_expiring_at(&key, 12) && !sum.contains(&key));
 }
@@ -52,8 +52,8 @@ fn clocks_are_compared() {
     let [sum, other] = [(); 2].map(|()| expiring(100, 14));
     assert_eq!(sum.absorb(&other), Ok(0), "neither has a tick, and nothing is in");
     other.advance_to(10);
-    other.insert_until(&Raw(1), 12).unwrap();
-    other.insert_until(&Raw(2), 24).unwrap();
+    other.insert_until(&Raw(1), Expiry::AtTick(12)).unwrap();
+    other.insert_until(&Raw(2), Expiry::AtTick(24)).unwrap();
     let error = sum.absorb(&other).unwrap_err();
     assert!(matches!(error, AbsorbError::ClockBehind { ours: None, theirs: 10, .. }), "{error}");
     assert!(error.to_string().contains("advance_to(10)"), "{error}");
@@ -77,7 +77,7 @@ fn lifetimes_and_resolutions_are_compared() {
     let [long, short] = [14, 9].map(|ticks| expiring(100, ticks));
     long.advance_to(10);
     short.advance_to(10);
-    short.insert_until(&Raw(1), 19).unwrap();
+    short.insert_until(&Raw(1), Expiry::AtTick(19)).unwrap();
     assert_eq!(long.absorb(&short), Ok(1), "it is on a ring of as many ticks, and lives no longer than it may");
     let error = short.absorb(&long).unwrap_err();
     assert!(matches!(error, AbsorbError::Lifetime { ours: 9, theirs: 14, .. }), "{error}");
@@ -125,14 +125,14 @@ fn the_live_alone_must_fit() {
     for filter in [&sum, &other] {
         filter.advance_to(10);
     }
-    hashes(0, 900).for_each(|key| _ = sum.insert_until(&key, 11).unwrap());
-    hashes(2000, 900).for_each(|key| _ = other.insert_until(&key, 11).unwrap());
-    hashes(4000, 50).for_each(|key| _ = other.insert_until(&key, 20).unwrap());
+    hashes(0, 900).for_each(|key| _ = sum.insert_until(&key, Expiry::AtTick(11)).unwrap());
+    hashes(2000, 900).for_each(|key| _ = other.insert_until(&key, Expiry::AtTick(11)).unwrap());
+    hashes(4000, 50).for_each(|key| _ = other.insert_until(&key, Expiry::AtTick(20)).unwrap());
     let error = sum.absorb(&other).unwrap_err();
     assert!(matches!(error, AbsorbError::TooMany { len: 900, coming: 950, .. }), "{error}");
     let full = expiring(1000, 14);
     full.advance_to(11);
-    hashes(6000, full.capacity() - 40).for_each(|key| _ = full.insert_until(&key, 20).unwrap());
+    hashes(6000, full.capacity() - 40).for_each(|key| _ = full.insert_until(&key, Expiry::AtTick(20)).unwrap());
     let error = full.absorb(&other).unwrap_err();
     assert!(matches!(error, AbsorbError::TooMany { coming: 50, .. }), "those that live by this clock: {error}");
     sum.advance_to(11);

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use concurrent_cuckoo_filter::Encoding;
+use concurrent_cuckoo_filter::{Encoding, Expiry};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -18,7 +18,7 @@ fn a_digest_beside_relocations_is_that_of_one_moment() {
         let filter = build(100_000, encoding, rate);
         let mut extra = hashes(1_000_000, 1 << 20);
         hashes(0, filter.capacity()).for_each(|key| filter.insert(&key).unwrap());
-        while filter.len() < filter.slots() * 97 / 100 {
+        while filter.len() < filter.plan().slots * 97 / 100 {
             let _ = filter.insert(&extra.next().unwrap());
         }
         let coming: Vec<_> = extra.take(40).collect();
@@ -130,7 +130,7 @@ fn clocks_go_on_meanwhile() {
         other.advance_to(100);
         let end = |key: &Raw| 101 + key.0 % 14;
         let keys: Vec<_> = hashes(0, 1800).collect();
-        keys.iter().for_each(|key| _ = other.insert_until(key, end(key)).unwrap());
+        keys.iter().for_each(|key| _ = other.insert_until(key, Expiry::AtTick(end(key))).unwrap());
         let (sum, other) = (&sum, &other);
         thread::scope(|scope| {
             scope.spawn(|| {

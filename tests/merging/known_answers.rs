@@ -7,8 +7,8 @@
 use std::iter;
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter, StableHashBuilder,
-    WhenFull,
+    ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringCuckooFilter, Expiry, GrowableCuckooFilter, Hashed,
+    StableHashBuilder, WhenFull,
 };
 
 use crate::support::{GOLDEN, LAYOUTS, MAPLET_LAYOUTS, scattered};
@@ -32,9 +32,9 @@ fn filter(encoding: Encoding, rate: f64) -> ConcurrentCuckooFilter<str, StableHa
 fn of_filters() {
     let digests = LAYOUTS.map(|(encoding, rate, ..)| {
         let filter = filter(encoding, rate);
-        hashes(1, 700).for_each(|hash| filter.by_hash().insert(hash).unwrap());
-        hashes(1, 90).for_each(|hash| assert!(filter.by_hash().remove(hash)));
-        hashes(2, 80).for_each(|hash| assert!(filter.by_hash().insert_if_absent(hash).is_ok()));
+        hashes(1, 700).for_each(|hash| filter.by_hash().insert(Hashed(hash)).unwrap());
+        hashes(1, 90).for_each(|hash| assert!(filter.by_hash().remove(Hashed(hash))));
+        hashes(2, 80).for_each(|hash| assert!(filter.by_hash().insert_if_absent(Hashed(hash)).is_ok()));
         filter.digest().unwrap()
     });
     assert_eq!(digests, FILTERS, "{digests:#018x?}");
@@ -57,8 +57,8 @@ fn of_maplets() {
         let builder = CuckooMaplet::<str>::builder().capacity(700).value_bits(value_bits);
         let maplet = builder.false_positive_rate(rate).hasher(hasher()).build().unwrap();
         let value = |hash| (hash % (1 << value_bits)) as u16;
-        hashes(1, 650).for_each(|hash| maplet.by_hash().insert(hash, value(hash)).unwrap());
-        hashes(1, 90).for_each(|hash| assert!(maplet.by_hash().remove(hash, value(hash))));
+        hashes(1, 650).for_each(|hash| maplet.by_hash().insert(Hashed(hash), value(hash)).unwrap());
+        hashes(1, 90).for_each(|hash| assert!(maplet.by_hash().remove(Hashed(hash), value(hash))));
         maplet.digest().unwrap()
     });
     assert_eq!(digests, MAPLETS, "{digests:#018x?}");
@@ -74,8 +74,9 @@ fn of_entries_that_expire() {
         for seed in 0..6 {
             filter.advance_to(now);
             let end = |hash: u64| now + 1 + hash % longest;
-            hashes(seed, 150).for_each(|hash| _ = filter.by_hash().insert_until(hash, end(hash)).unwrap());
-            hashes(seed, 10).for_each(|hash| assert!(filter.by_hash().remove_expiring_at(hash, end(hash))));
+            hashes(seed, 150)
+                .for_each(|hash| _ = filter.by_hash().insert_until(Hashed(hash), Expiry::AtTick(end(hash))).unwrap());
+            hashes(seed, 10).for_each(|hash| assert!(filter.by_hash().remove_expiring_at(Hashed(hash), end(hash))));
             now += longest.div_ceil(4);
         }
         filter.digest().unwrap()
@@ -87,8 +88,8 @@ fn of_entries_that_expire() {
 fn of_a_filter_that_grows() {
     let builder = GrowableCuckooFilter::<str>::builder().capacity(100);
     let growable = builder.hasher(hasher()).build().unwrap();
-    hashes(1, 2000).for_each(|hash| growable.by_hash().insert(hash).unwrap());
-    hashes(1, 300).for_each(|hash| assert!(growable.by_hash().remove(hash)));
+    hashes(1, 2000).for_each(|hash| growable.by_hash().insert(Hashed(hash)).unwrap());
+    hashes(1, 300).for_each(|hash| assert!(growable.by_hash().remove(Hashed(hash))));
     assert_eq!(growable.digest().unwrap(), SEVERAL);
 }
 

@@ -1,4 +1,4 @@
-use concurrent_cuckoo_filter::{AbsorbError, Encoding};
+use concurrent_cuckoo_filter::{AbsorbError, Encoding, Expiry};
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 
@@ -53,8 +53,8 @@ fn a_part_has_the_tick_of_the_whole_and_must_not_get_ahead_of_it() {
     let whole = expiring(100, 14);
     whole.advance_to(10);
     let [part, ahead] = [(); 2].map(|()| whole.empty_like().unwrap());
-    part.insert_until(&Raw(1), 20).unwrap();
-    ahead.insert_until(&Raw(2), 20).unwrap();
+    part.insert_until(&Raw(1), Expiry::AtTick(20)).unwrap();
+    ahead.insert_until(&Raw(2), Expiry::AtTick(20)).unwrap();
     ahead.advance_to(11);
     assert_eq!(whole.absorb(&part), Ok(1));
     let error = whole.absorb(&ahead).unwrap_err();
@@ -71,8 +71,8 @@ fn an_empty_one_is_like_the_whole() {
     whole.insert(&Raw(1)).unwrap();
     let empty = whole.empty_like().unwrap();
     assert!(empty.is_empty());
-    assert_eq!((empty.slots(), empty.capacity()), (whole.slots(), whole.capacity()));
-    assert_eq!(empty.memory_usage(), whole.memory_usage());
+    assert_eq!((empty.plan().slots, empty.capacity()), (whole.plan().slots, whole.capacity()));
+    assert_eq!(empty.stats().memory_usage, whole.stats().memory_usage);
     assert!(whole.remove(&Raw(1)));
     assert_eq!(empty.digest().unwrap(), whole.digest().unwrap());
 
@@ -81,5 +81,8 @@ fn an_empty_one_is_like_the_whole() {
     whole.advance_to(1 << 50);
     let empty = whole.empty_like().unwrap();
     assert_eq!(empty.now(), Some(1 << 50));
-    assert_eq!((empty.lifetime_in_ticks(), empty.resolution()), (whole.lifetime_in_ticks(), whole.resolution()));
+    assert_eq!(
+        (empty.plan().lifetime_in_ticks.unwrap(), empty.plan().resolution),
+        (whole.plan().lifetime_in_ticks.unwrap(), whole.plan().resolution)
+    );
 }

@@ -103,7 +103,7 @@ fn what_is_not_alike_is_refused_by_name_and_nothing_changes() {
     let AbsorbError::Layout { ours, theirs, .. } = another(200, Encoding::SemiSorted, 0.001) else {
         panic!("another error");
     };
-    assert_eq!(ours.buckets * ours.slots_per_bucket, sum.slots());
+    assert_eq!(ours.buckets * ours.slots_per_bucket, sum.plan().slots);
     assert!(theirs.buckets > ours.buckets);
     assert_eq!((ours.encoding, ours.fingerprint_bits, ours.payload_bits), (Encoding::SemiSorted, 14, 0));
     let error = another(100, Encoding::Plain, 0.001).to_string();

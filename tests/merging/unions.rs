@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use concurrent_cuckoo_filter::{AbsorbError, Encoding, WhenFull};
+use concurrent_cuckoo_filter::{AbsorbError, Encoding, Expiry, WhenFull};
 use proptest::prelude::*;
 
 use crate::support::{Ends, Filter, LAYOUTS, MAPLET_LAYOUTS, Raw, build, hashes};
@@ -49,7 +49,7 @@ set!(Maplet, |set, pair: (u64, u16)| {
         set.insert(&key, value).unwrap();
     }
 });
-set!(Expiring, |set, entry: (u64, u64)| _ = set.insert_or_renew_until(&Raw(entry.0), entry.1).unwrap());
+set!(Expiring, |set, entry: (u64, u64)| _ = set.insert_or_renew_until(&Raw(entry.0), Expiry::AtTick(entry.1)).unwrap());
 
 /// Checks the laws of a union, with three filters that hold what these hold. `new` makes an empty one.
 fn obeys_the_laws<S: Set>(new: impl Fn() -> S, entries: [&[S::Entry]; 3]) {
@@ -161,7 +161,7 @@ fn copies_are_counted_as_is_said() {
 #[test]
 fn a_union_that_fails_can_be_repeated() {
     let [all, first, second] = [(); 3].map(|()| build(1000, Encoding::SemiSorted, 0.001));
-    let quarter = all.slots() / 4;
+    let quarter = all.plan().slots / 4;
     let (ours, theirs): (Vec<_>, Vec<_>) =
         (hashes(0, 2 * quarter).collect(), hashes(quarter, all.capacity()).collect());
     ours.iter().for_each(|key| _ = all.insert_if_absent(key).unwrap());
@@ -227,8 +227,8 @@ fn a_full_filter_evicts_for_a_union() {
         filter.advance_to(1000);
         filter
     });
-    hashes(0, 900).for_each(|key| _ = ours.insert_until(&key, 1001 + key.0 % 3).unwrap());
-    hashes(5000, 900).for_each(|key| _ = theirs.insert_until(&key, 1010).unwrap());
+    hashes(0, 900).for_each(|key| _ = ours.insert_until(&key, Expiry::AtTick(1001 + key.0 % 3)).unwrap());
+    hashes(5000, 900).for_each(|key| _ = theirs.insert_until(&key, Expiry::AtTick(1010)).unwrap());
     assert!(ours.unite(&theirs).unwrap() > 890, "some look like others");
     assert!(hashes(5000, 900).all(|key| ours.contains(&key)));
     assert!(ours.stats().expiry.unwrap().evicted_early_by > 0);

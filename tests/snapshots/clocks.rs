@@ -16,22 +16,28 @@ fn what_is_saved_is_loaded_in_every_layout_with_every_end() {
     for layout @ (expiry_bits, _, slots, fingerprint_bits) in MAPLET_LAYOUTS {
         for capacity in [0, 20, 3000, 30_000] {
             let filter = build_expiring(layout, capacity);
-            assert_eq!((filter.slots_per_bucket(), filter.fingerprint_bits()), (slots, fingerprint_bits));
-            let (keys, longest) = (filter.capacity() as u64, filter.lifetime_in_ticks());
+            assert_eq!(
+                (filter.plan().layout.slots_per_bucket, filter.plan().layout.fingerprint_bits),
+                (slots, fingerprint_bits)
+            );
+            let (keys, longest) = (filter.capacity() as u64, filter.plan().lifetime_in_ticks.unwrap());
             let end = |key| NOW + 1 + u64::from(value_of(key, expiry_bits)) % longest;
             filter.advance_to(NOW);
-            (0..keys).for_each(|key| _ = filter.insert_until(&key, end(key)).unwrap());
+            (0..keys).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(end(key))).unwrap());
             (0..keys / 3).for_each(|key| assert!(filter.remove_expiring_at(&key, end(key))));
             // Keys with a second entry.
             let more = keys / 2..keys / 2 + 10.min(keys / 8);
-            more.clone().for_each(|key| _ = filter.insert_until(&key, end(key + 1)).unwrap());
+            more.clone().for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(end(key + 1))).unwrap());
             let bytes = saved_expiring(&filter);
-            assert_eq!(bytes.len(), 107 + 8 * filter.slots() / slots);
+            assert_eq!(bytes.len(), 107 + 8 * filter.plan().slots / slots);
 
             let loaded = load_expiring(&bytes).unwrap();
             assert_eq!(format!("{loaded:?}"), format!("{filter:?}"));
-            assert_eq!((loaded.now(), loaded.lifetime_in_ticks()), (Some(NOW), longest));
-            assert_eq!((loaded.expiry_bits(), loaded.memory_usage()), (expiry_bits, filter.memory_usage()));
+            assert_eq!((loaded.now(), loaded.plan().lifetime_in_ticks.unwrap()), (Some(NOW), longest));
+            assert_eq!(
+                (loaded.plan().layout.payload_bits, loaded.stats().memory_usage),
+                (expiry_bits, filter.stats().memory_usage)
+            );
             assert_eq!(loaded.live_len(), filter.len());
             assert_eq!(saved_expiring(&loaded), bytes, "{filter:?}");
             let absent = || keys..2 * keys;
@@ -51,7 +57,7 @@ fn what_is_saved_is_loaded_in_every_layout_with_every_end() {
                 assert_eq!(loaded.live_len(), filter.live_len());
             }
             assert_eq!(loaded.live_len(), 0);
-            (0..keys).for_each(|key| _ = loaded.insert_until(&key, NOW + longest + 1).unwrap());
+            (0..keys).for_each(|key| _ = loaded.insert_until(&key, Expiry::AtTick(NOW + longest + 1)).unwrap());
             (0..keys).for_each(|key| assert!(loaded.remove_expiring_at(&key, NOW + longest + 1)));
         }
     }
@@ -70,23 +76,24 @@ fn resolution_position_attachment_and_schema_come_back() {
         let loaded = loader.load(&bytes[..]).unwrap();
         assert_eq!((loaded.position, &*loaded.attachment), (Some(17), &b"eu-west"[..]));
         let loaded = loaded.filter;
-        assert_eq!((loaded.schema(), loaded.resolution()), ("hash of the token".to_owned(), Some(resolution)));
-        assert_eq!(loaded.lifetime_in_ticks(), filter.lifetime_in_ticks());
+        assert_eq!((loaded.plan().resolution, loaded.plan()), (Some(resolution), filter.plan()));
         let lifetime = Duration::from_secs(600);
-        assert_eq!(loaded.tick_after(lifetime), filter.tick_after(lifetime));
         assert_eq!(loaded.insert_until(&1, Expiry::After(lifetime)), Ok(true));
     }
     let in_ticks = expiring_builder().capacity(10).lifetime_in_ticks(9).build().unwrap();
     in_ticks.advance_to(7);
     let loaded = load_expiring(&saved_expiring(&in_ticks)).unwrap();
     // The ring has more places than this lifetime needs.
-    assert_eq!((loaded.resolution(), loaded.lifetime_in_ticks(), loaded.expiry_bits()), (None, 9, 4));
+    assert_eq!(
+        (loaded.plan().resolution, loaded.plan().lifetime_in_ticks.unwrap(), loaded.plan().layout.payload_bits),
+        (None, 9, 4)
+    );
     assert_eq!(loaded.insert_until(&1, Expiry::After(hour)), Err(ExpiringInsertError::ResolutionUnknown));
     assert!(matches!(
-        loaded.insert_until(&1, 17),
+        loaded.insert_until(&1, Expiry::AtTick(17)),
         Err(ExpiringInsertError::LifetimeTooLong { now: 7, longest: 9, .. })
     ));
-    assert_eq!(loaded.insert_until(&1, 16), Ok(true));
+    assert_eq!(loaded.insert_until(&1, Expiry::AtTick(16)), Ok(true));
 }
 
 #[test]
@@ -96,9 +103,9 @@ fn a_filter_that_was_saved_before_its_first_tick_waits_for_it() {
     for first in [0, 7, NOW, u64::MAX - 15] {
         let loaded = load_expiring(&bytes).unwrap();
         assert_eq!((loaded.now(), saved_expiring(&loaded)), (None, bytes.clone()));
-        assert_eq!(loaded.insert_until(&1, first + 5), Err(ExpiringInsertError::ClockNotSet));
+        assert_eq!(loaded.insert_until(&1, Expiry::AtTick(first + 5)), Err(ExpiringInsertError::ClockNotSet));
         assert_eq!(loaded.advance_to(first), Advance::Origin);
-        (1..=15).for_each(|end| _ = loaded.insert_until(&end, first + end).unwrap());
+        (1..=15).for_each(|end| _ = loaded.insert_until(&end, Expiry::AtTick(first + end)).unwrap());
         let loaded = load_expiring(&saved_expiring(&loaded)).unwrap();
         for ahead in 0..=15 {
             loaded.advance_to(first + ahead);
@@ -113,7 +120,7 @@ fn a_clock_behind_is_said_and_a_new_one_keeps_lifetimes() {
     for saved_at in [1, 5, 16, NOW, u64::MAX - 15] {
         let filter = expiring_builder().capacity(100).lifetime_in_ticks(15).build().unwrap();
         filter.advance_to(saved_at - 1);
-        (1..=15).for_each(|end| _ = filter.insert_until(&end, saved_at - 1 + end).unwrap());
+        (1..=15).for_each(|end| _ = filter.insert_until(&end, Expiry::AtTick(saved_at - 1 + end)).unwrap());
         filter.advance_to(saved_at);
         let bytes = saved_expiring(&filter);
 
@@ -136,7 +143,7 @@ fn a_clock_behind_is_said_and_a_new_one_keeps_lifetimes() {
                     ahead == 14 || loaded.remove_expiring_at(&(ahead + 2), began + ahead + 1),
                     "its end has another number"
                 );
-                loaded.insert_until(&(ahead + 2), began + ahead + 1).unwrap();
+                loaded.insert_until(&(ahead + 2), Expiry::AtTick(began + ahead + 1)).unwrap();
                 assert_eq!(loaded.advance_to(began + ahead + 1), Advance::Forward { ticks: 1 });
             }
             assert_eq!(loaded.live_len(), 0);
@@ -164,7 +171,7 @@ fn what_died_and_was_not_swept_when_it_was_saved_stays_dead() {
         filter.advance_to(NOW);
         let keys = distinct_keys(&filter, 50_000);
         let end = |nth: usize| NOW + 1 + nth as u64 * 7 % longest;
-        (0..keys.len()).for_each(|nth| _ = filter.insert_until(&keys[nth], end(nth)).unwrap());
+        (0..keys.len()).for_each(|nth| _ = filter.insert_until(&keys[nth], Expiry::AtTick(end(nth))).unwrap());
         let mut lagged = 0;
         for tick in [NOW + 1, NOW + 1, NOW + 2, NOW + 3, NOW + 4, NOW + 4] {
             filter.advance_to(tick);
@@ -189,7 +196,7 @@ fn what_died_and_was_not_swept_when_it_was_saved_stays_dead() {
                     let found = (0..keys.len()).step_by(97).all(|nth| loaded.contains(&keys[nth]) == (end(nth) > now));
                     assert!(found, "at {now}, saved at {tick}, lifetimes of {longest}");
                 }
-                loaded.insert_until(&keys[0], now + longest).unwrap();
+                loaded.insert_until(&keys[0], Expiry::AtTick(now + longest)).unwrap();
             }
         }
         assert!(lagged >= 2, "{lagged} snapshots in the midst of a sweep, lifetimes of {longest}");
@@ -201,18 +208,18 @@ fn a_filter_that_has_forgotten_goes_on_forgetting_when_it_is_loaded() {
     let builder = expiring_builder().capacity(300).lifetime_in_ticks(15).false_positive_rate(1e-6);
     let filter = builder.when_full(WhenFull::EvictOldest).build().unwrap();
     filter.advance_to(NOW);
-    let held = (0..).find(|key| filter.insert_until(key, NOW + 3).is_err()).unwrap();
-    filter.insert_until(&held, NOW + 8).unwrap();
+    let held = (0..).find(|key| filter.insert_until(key, Expiry::AtTick(NOW + 3)).is_err()).unwrap();
+    filter.insert_until(&held, Expiry::AtTick(NOW + 8)).unwrap();
     let bytes = saved_expiring(&filter);
     let loaded = load_expiring(&bytes).unwrap();
     assert_eq!(saved_expiring(&loaded), bytes);
     assert_eq!((loaded.live_len(), loaded.now(), loaded.digest().unwrap()), (1, Some(NOW), filter.digest().unwrap()));
-    let given_up = loaded.insert_until(&1, NOW + 3).unwrap_err();
-    assert_eq!(Err(given_up.clone()), filter.insert_until(&1, NOW + 3));
+    let given_up = loaded.insert_until(&1, Expiry::AtTick(NOW + 3)).unwrap_err();
+    assert_eq!(Err(given_up.clone()), filter.insert_until(&1, Expiry::AtTick(NOW + 3)));
     assert!(matches!(given_up, ExpiringInsertError::Evicted { up_to, .. } if up_to == NOW + 3), "{given_up}");
     loaded.advance_to(NOW + 4);
     assert!(loaded.contains(&held));
-    let held = (held + 1..).find(|key| loaded.insert_until(key, NOW + 9).is_err()).unwrap();
-    loaded.insert_until(&held, NOW + 10).expect("it still forgets");
+    let held = (held + 1..).find(|key| loaded.insert_until(key, Expiry::AtTick(NOW + 9)).is_err()).unwrap();
+    loaded.insert_until(&held, Expiry::AtTick(NOW + 10)).expect("it still forgets");
     assert_eq!((loaded.live_len(), loaded.stats().expiry.unwrap().evicted_early_by), (1, 5));
 }

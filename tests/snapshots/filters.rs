@@ -1,8 +1,8 @@
 //! Filters and maplets with a hasher of a known key, their snapshots, and how to load them.
 
 use concurrent_cuckoo_filter::{
-    Builder, ConcurrentCuckooFilter, CuckooMaplet, ExpiringBuilder, ExpiringCuckooFilter, LoadError, MapletBuilder,
-    StableHashBuilder,
+    Builder, ConcurrentCuckooFilter, CuckooMaplet, ExpiringBuilder, ExpiringCuckooFilter, Expiry, LoadError,
+    MapletBuilder, StableHashBuilder,
 };
 
 use crate::agreed::agreed;
@@ -83,8 +83,9 @@ pub(crate) fn load_expiring(bytes: &[u8]) -> Result<Expiring, LoadError> {
 /// This many keys, of which no two are of one class, so that no key is found by another's entry. The filter must be
 /// empty, and is empty again afterwards.
 pub(crate) fn distinct_keys(filter: &Expiring, count: usize) -> Vec<u64> {
-    let end = filter.now().unwrap() + filter.lifetime_in_ticks();
-    let keys: Vec<u64> = (0..).filter(|key| filter.insert_if_absent_until(key, end).unwrap()).take(count).collect();
+    let end = filter.now().unwrap() + filter.plan().lifetime_in_ticks.unwrap();
+    let keys: Vec<u64> =
+        (0..).filter(|key| filter.insert_if_absent_until(key, Expiry::AtTick(end)).unwrap()).take(count).collect();
     filter.clear();
     keys
 }
@@ -114,9 +115,9 @@ pub(crate) fn small_expiring() -> impl Iterator<Item = Expiring> {
         let filter = build_expiring(layout, 20);
         filter.advance_to(28_500_000);
         (0..15).for_each(|key| {
-            _ = filter.insert_until(&key, 28_500_001 + u64::from(value_of(key, layout.0) / 2)).unwrap()
+            _ = filter.insert_until(&key, Expiry::AtTick(28_500_001 + u64::from(value_of(key, layout.0) / 2))).unwrap()
         });
-        filter.insert_until(&1, 28_500_001).unwrap();
+        filter.insert_until(&1, Expiry::AtTick(28_500_001)).unwrap();
         filter
     })
 }
@@ -139,21 +140,21 @@ pub(crate) fn small_snapshots() -> impl Iterator<Item = Small> {
     let filters = small_filters().map(|filter| Small {
         of: format!("{filter:?}"),
         bytes: saved(&filter),
-        needed: filter.memory_usage(),
+        needed: filter.stats().memory_usage,
         head: 0,
         load: |bytes, limit| agreed(bytes, state(), Filter::load(bytes, state(), limit)).map(drop),
     });
     let maplets = small_maplets().map(|maplet| Small {
         of: format!("{maplet:?}"),
         bytes: saved_maplet(&maplet),
-        needed: maplet.memory_usage(),
+        needed: maplet.stats().memory_usage,
         head: 5,
         load: |bytes, limit| agreed(bytes, state(), Maplet::load(bytes, state(), limit)).map(drop),
     });
     let expiring = small_expiring().map(|filter| Small {
         of: format!("{filter:?}"),
         bytes: saved_expiring(&filter),
-        needed: filter.memory_usage(),
+        needed: filter.stats().memory_usage,
         head: 36,
         load: |bytes, limit| agreed(bytes, state(), Expiring::load(bytes, state(), limit)).map(drop),
     });

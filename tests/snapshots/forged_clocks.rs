@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{ExpiringInsertError, FilterKind, LoadError, SnapshotInfo};
+use concurrent_cuckoo_filter::{ExpiringInsertError, Expiry, FilterKind, LoadError, SnapshotInfo};
 
 use crate::filters::{
     Expiring, load, load_expiring, load_maplet, saved, saved_expiring, saved_maplet, small_expiring, small_filters,
@@ -85,14 +85,15 @@ fn a_clock_that_no_filter_has_is_refused() {
 fn the_extremes_of_what_a_clock_may_state_are_taken() {
     let clock = || ForgedClock { resolution: (u64::MAX, 999_999_999), place: 15, lag: 16, ..ForgedClock::known() };
     let filter = loaded(&ForgedClock { now: u64::MAX, ..clock() });
-    assert_eq!((filter.now(), filter.lifetime_in_ticks()), (Some(u64::MAX), 15));
-    assert_eq!(filter.resolution(), Some(Duration::new(u64::MAX, 999_999_999)));
-    assert_eq!(filter.tick_after(Duration::from_secs(1)), Ok(u64::MAX));
+    assert_eq!((filter.now(), filter.plan().lifetime_in_ticks.unwrap()), (Some(u64::MAX), 15));
+    assert_eq!(filter.plan().resolution, Some(Duration::new(u64::MAX, 999_999_999)));
+    assert_eq!(filter.insert_until(&1, Duration::from_secs(1)), Ok(true));
+    assert_eq!(filter.expires_at(&1), Some(u64::MAX));
     for longest in [1, 15] {
         let filter = loaded(&ForgedClock { longest, now: 0, ..clock() });
-        filter.insert_until(&1, u64::from(longest)).expect("it sweeps first");
+        filter.insert_until(&1, Expiry::AtTick(u64::from(longest))).expect("it sweeps first");
         assert!(matches!(
-            filter.insert_until(&1, 1 + u64::from(longest)),
+            filter.insert_until(&1, Expiry::AtTick(1 + u64::from(longest))),
             Err(ExpiringInsertError::LifetimeTooLong { .. })
         ));
         filter.advance_to(u64::from(longest) - 1);
@@ -104,8 +105,11 @@ fn the_extremes_of_what_a_clock_may_state_are_taken() {
         let clock = ForgedClock { expiry_bits, longest, resolution: (0, 0), ..ForgedClock::unknown() };
         let forged = Forged { layout, ..forged(&clock) };
         let filter = load_expiring(&forged.bytes()).expect("nothing is wrong with this one");
-        assert_eq!((filter.expiry_bits(), filter.lifetime_in_ticks()), (expiry_bits.into(), longest.into()));
-        assert_eq!((filter.resolution(), filter.now()), (None, None));
+        assert_eq!(
+            (filter.plan().layout.payload_bits, filter.plan().lifetime_in_ticks.unwrap()),
+            (expiry_bits.into(), longest.into())
+        );
+        assert_eq!((filter.plan().resolution, filter.now()), (None, None));
     }
 }
 

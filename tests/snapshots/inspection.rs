@@ -52,33 +52,39 @@ fn each_kind_of_snapshot_says_what_it_is() {
     for filter in small_filters() {
         let plan = plan_of(&saved(&filter), filter.len());
         assert_eq!(
-            (plan.filter, plan.capacity, plan.slots()),
-            (FilterKind::Concurrent, filter.capacity(), filter.slots())
+            (plan.filter, plan.capacity, plan.slots),
+            (FilterKind::Concurrent, filter.capacity(), filter.plan().slots)
         );
-        assert_eq!(plan.memory_usage + size_of_val(&filter), filter.memory_usage());
-        assert_eq!(plan.max_false_positive_rate, filter.max_false_positive_rate());
+        assert_eq!(plan.memory_usage + size_of_val(&filter), filter.stats().memory_usage);
+        assert_eq!(plan.max_false_positive_rate, filter.plan().max_false_positive_rate);
     }
     for maplet in small_maplets() {
         let plan = plan_of(&saved_maplet(&maplet), maplet.len());
-        assert_eq!((plan.filter, plan.capacity, plan.slots()), (FilterKind::Maplet, maplet.capacity(), maplet.slots()));
-        assert_eq!(plan.layout.payload_bits, maplet.value_bits());
-        assert_eq!(plan.memory_usage + size_of_val(&maplet), maplet.memory_usage());
+        assert_eq!(
+            (plan.filter, plan.capacity, plan.slots),
+            (FilterKind::Maplet, maplet.capacity(), maplet.plan().slots)
+        );
+        assert_eq!(plan.layout.payload_bits, maplet.plan().layout.payload_bits);
+        assert_eq!(plan.memory_usage + size_of_val(&maplet), maplet.stats().memory_usage);
     }
     for filter in small_expiring() {
         let bytes = saved_expiring(&filter);
         let plan = plan_of(&bytes, filter.len());
         assert_eq!(
-            (plan.filter, plan.capacity, plan.slots()),
-            (FilterKind::Expiring, filter.capacity(), filter.slots())
+            (plan.filter, plan.capacity, plan.slots),
+            (FilterKind::Expiring, filter.capacity(), filter.plan().slots)
         );
-        assert_eq!(plan.memory_usage + size_of_val(&filter), filter.memory_usage());
-        assert_eq!((plan.lifetime_in_ticks, plan.resolution), (Some(filter.lifetime_in_ticks()), None));
+        assert_eq!(plan.memory_usage + size_of_val(&filter), filter.stats().memory_usage);
+        assert_eq!((plan.lifetime_in_ticks, plan.resolution), (Some(filter.plan().lifetime_in_ticks.unwrap()), None));
         assert_eq!(SnapshotInfo::read(&bytes[..]).unwrap().now, Some(28_500_000));
     }
     let filter = small_growable();
     let plan = plan_of(&saved_growable(&filter), filter.len());
-    assert_eq!((plan.filter, plan.capacity, plan.slots()), (FilterKind::Growable, filter.capacity(), filter.slots()));
-    assert_eq!(plan.memory_usage + size_of_val(&filter), filter.memory_usage());
+    assert_eq!(
+        (plan.filter, plan.capacity, plan.slots),
+        (FilterKind::Growable, filter.capacity(), filter.plan().slots)
+    );
+    assert_eq!(plan.memory_usage + size_of_val(&filter), filter.stats().memory_usage);
     assert_eq!(plan.max_capacity, Some(filter.max_capacity()));
 }
 
@@ -158,7 +164,7 @@ fn only_a_snapshot_of_the_expected_settings_is_loaded() {
         expect!(Growable: bytes, growable().capacity(2000), names "from 448 buckets", "from 736 buckets");
         expect!(Growable: bytes, growable().max_capacity(100_000), names "up to");
         expect!(Growable: bytes, growable().false_positive_rate(1e-5), names "5 slots", "3 slots");
-        assert_eq!(SnapshotInfo::read(&bytes[..]).unwrap().plan.slots(), filter.slots(), "level {level}");
+        assert_eq!(SnapshotInfo::read(&bytes[..]).unwrap().plan.slots, filter.plan().slots, "level {level}");
         filter.reserve(filter.capacity() + 1).unwrap();
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::thread;
 
-use concurrent_cuckoo_filter::GrowableCuckooFilter;
+use concurrent_cuckoo_filter::{Expiry, GrowableCuckooFilter};
 
 use crate::filters::{builder, expiring_builder, maplet_builder, state};
 
@@ -69,7 +69,7 @@ fn a_save_that_owns_its_filter_is_read_on_another_thread_as_it_was() {
     expiring.advance_to(70);
     assert_moves!(
         expiring,
-        |filter: &crate::filters::Expiring, key: u64| assert!(filter.insert_until(&key, 80).unwrap()),
+        |filter: &crate::filters::Expiring, key: u64| assert!(filter.insert_until(&key, Expiry::AtTick(80)).unwrap()),
         |filter: &crate::filters::Expiring, key: u64| assert!(filter.remove(&key))
     );
     // It grows while it is read.

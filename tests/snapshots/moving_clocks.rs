@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
-use concurrent_cuckoo_filter::Loader;
+use concurrent_cuckoo_filter::{Expiry, Loader};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -25,8 +25,8 @@ fn each_entry_that_lives_is_in_the_snapshot_whatever_moves() {
     for round in 0..6 {
         let begun = filter.now().unwrap();
         let last = begun + LONGEST;
-        (0..).zip(&stay).for_each(|(nth, key)| _ = filter.insert_until(key, last - nth % 8).unwrap());
-        extended.iter().chain(&leave).for_each(|key| _ = filter.insert_until(key, last - 10).unwrap());
+        (0..).zip(&stay).for_each(|(nth, key)| _ = filter.insert_until(key, Expiry::AtTick(last - nth % 8)).unwrap());
+        extended.iter().chain(&leave).for_each(|key| _ = filter.insert_until(key, Expiry::AtTick(last - 10)).unwrap());
         let (clock, ended) = (AtomicU64::new(begun), AtomicBool::new(false));
         let (mut bytes, writes) = (Vec::new(), AtomicUsize::new(0));
         thread::scope(|scope| {
@@ -40,7 +40,7 @@ fn each_entry_that_lives_is_in_the_snapshot_whatever_moves() {
                         thread::yield_now();
                         now = clock.load(Ordering::Relaxed).max(now + 1).min(last - 20);
                         for key in passing {
-                            filter.insert_or_renew_until(key, now + 2).unwrap();
+                            filter.insert_or_renew_until(key, Expiry::AtTick(now + 2)).unwrap();
                         }
                         passing.iter().step_by(5).for_each(|key| _ = filter.remove_expiring_at(key, now + 2));
                     }
@@ -61,8 +61,8 @@ fn each_entry_that_lives_is_in_the_snapshot_whatever_moves() {
                 }
                 for (nth, key) in leave.iter().enumerate() {
                     assert!(filter.remove_expiring_at(key, last - 10));
-                    filter.insert_or_renew_until(&extended[nth], last).unwrap();
-                    filter.insert_until(&come[nth], last - 1).unwrap();
+                    filter.insert_or_renew_until(&extended[nth], Expiry::AtTick(last)).unwrap();
+                    filter.insert_until(&come[nth], Expiry::AtTick(last - 1)).unwrap();
                 }
             });
             filter.save(Slow { bytes: &mut bytes, writes }).unwrap();
@@ -108,11 +108,14 @@ fn a_snapshot_is_exactly_what_the_filter_was_at_its_position() {
                     let (key, end) = (&keys[nth], &mut ends[nth]);
                     match random.random_range(0..8) {
                         0..3 => {
-                            filter.insert_or_renew_until(key, now + lifetime).unwrap();
+                            filter.insert_or_renew_until(key, Expiry::AtTick(now + lifetime)).unwrap();
                             *end = (now + lifetime).max(*end);
                         }
                         3..6 => {
-                            assert_eq!(filter.insert_if_absent_until(key, now + lifetime), Ok(*end <= now));
+                            assert_eq!(
+                                filter.insert_if_absent_until(key, Expiry::AtTick(now + lifetime)),
+                                Ok(*end <= now)
+                            );
                             *end = if *end <= now { now + lifetime } else { *end };
                         }
                         _ => {
@@ -156,11 +159,11 @@ fn the_clock_of_a_snapshot_is_that_of_its_moment() {
         let keys = distinct_keys(&filter, 20_000);
         let (old, new) = keys.split_at(10_000);
         let end = |nth: usize| 71 + nth as u64 % 15;
-        (0..).zip(old).for_each(|(nth, key)| _ = filter.insert_until(key, end(nth)).unwrap());
+        (0..).zip(old).for_each(|(nth, key)| _ = filter.insert_until(key, Expiry::AtTick(end(nth))).unwrap());
         let act = || {
             filter.advance_to(500);
             filter.restart_clock(3);
-            (0..).zip(new).for_each(|(nth, key)| _ = filter.insert_until(key, 4 + nth % 15).unwrap());
+            (0..).zip(new).for_each(|(nth, key)| _ = filter.insert_until(key, Expiry::AtTick(4 + nth % 15)).unwrap());
             Ok(())
         };
         let mut bytes = Vec::new();

@@ -3,6 +3,8 @@
 use std::io::{self, ErrorKind, Read};
 use std::time::Duration;
 
+use concurrent_cuckoo_filter::Expiry;
+
 use crate::filters::{
     Filter, build, build_maplet, expiring_builder, load, load_maplet, maplet_builder, saved, saved_expiring,
     saved_maplet, small_filters, state, value_of,
@@ -19,17 +21,17 @@ fn what_is_saved_is_loaded_in_every_layout() {
             (0..keys / 3).for_each(|key| assert!(filter.remove(&key)));
             (keys / 2..keys / 2 + 10.min(keys / 4)).for_each(|key| filter.insert(&key).unwrap());
             let bytes = saved(&filter);
-            assert_eq!(bytes.len(), 71 + 8 * filter.slots() / filter.slots_per_bucket());
+            assert_eq!(bytes.len(), 71 + 8 * filter.plan().slots / filter.plan().layout.slots_per_bucket);
 
             let loaded = load(&bytes).unwrap();
             assert_eq!(format!("{loaded:?}"), format!("{filter:?}"));
-            assert_eq!(loaded.memory_usage(), filter.memory_usage());
+            assert_eq!(loaded.stats().memory_usage, filter.stats().memory_usage);
             (0..2 * keys).for_each(|key| assert_eq!(loaded.count(&key), filter.count(&key), "{key} of {filter:?}"));
             assert_eq!(saved(&loaded), bytes, "{filter:?}");
 
             let absent = 100_000;
             let found = (0..absent).filter(|key| loaded.contains(&(key + 1_000_000_000))).count() as f64;
-            let expected = absent as f64 * loaded.false_positive_rate();
+            let expected = absent as f64 * loaded.stats().false_positive_rate;
             // In small tables, only a few fingerprints decide the rate.
             let usual = capacity < 50_000 || plausible(found, expected);
             assert!(usual, "{found} false positives for {expected} in {loaded:?}");
@@ -47,7 +49,10 @@ fn a_maplet_is_loaded_in_every_layout_with_its_values() {
     for layout @ (value_bits, _, slots, fingerprint_bits) in MAPLET_LAYOUTS {
         for capacity in [0, 20, 3000, 30_000] {
             let maplet = build_maplet(layout, capacity);
-            assert_eq!((maplet.slots_per_bucket(), maplet.fingerprint_bits()), (slots, fingerprint_bits));
+            assert_eq!(
+                (maplet.plan().layout.slots_per_bucket, maplet.plan().layout.fingerprint_bits),
+                (slots, fingerprint_bits)
+            );
             let keys = maplet.capacity() as u64;
             let value = |key| value_of(key, value_bits);
             (0..keys).for_each(|key| maplet.insert(&key, value(key)).unwrap());
@@ -58,11 +63,14 @@ fn a_maplet_is_loaded_in_every_layout_with_its_values() {
             let more = keys / 2..keys / 2 + 10.min(keys / 8);
             more.clone().for_each(|key| maplet.insert(&key, value(key + key % 2)).unwrap());
             let bytes = saved_maplet(&maplet);
-            assert_eq!(bytes.len(), 76 + 8 * maplet.slots() / slots);
+            assert_eq!(bytes.len(), 76 + 8 * maplet.plan().slots / slots);
 
             let loaded = load_maplet(&bytes).unwrap();
             assert_eq!(format!("{loaded:?}"), format!("{maplet:?}"));
-            assert_eq!((loaded.value_bits(), loaded.memory_usage()), (value_bits, maplet.memory_usage()));
+            assert_eq!(
+                (loaded.plan().layout.payload_bits, loaded.stats().memory_usage),
+                (value_bits, maplet.stats().memory_usage)
+            );
             for key in 0..2 * keys {
                 assert_eq!(loaded.values(&key), maplet.values(&key), "{key} of {maplet:?}");
                 assert_eq!(loaded.count(&key, value(key)), maplet.count(&key, value(key)), "{key} of {maplet:?}");
@@ -167,7 +175,7 @@ fn a_snapshot_of_a_filter_whose_entries_expire_has_these_bytes() {
     let (hour, tick) = (Duration::from_secs(3600), Duration::from_millis(300_500));
     let filter = expiring_builder().capacity(6).lifetime(hour, tick).build().unwrap();
     filter.advance_to(10);
-    (0..6).for_each(|key| _ = filter.insert_until(&key, 11 + key).unwrap());
+    (0..6).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(11 + key)).unwrap());
     // A new clock. The place of its tick is still that of the tenth.
     filter.restart_clock(0x0123_4567_89ab_cdef);
     let hex: String = saved_expiring(&filter).iter().map(|byte| format!("{byte:02x}")).collect();

@@ -18,7 +18,7 @@ use crate::writers::{Acting, Keeping, Slow};
 fn each_key_that_stays_is_in_the_snapshot_whatever_moves() {
     const BUCKETS: usize = 20_000;
     let filter = builder().capacity(BUCKETS * 38 / 10).false_positive_rate(1e-4).build().unwrap();
-    let slots = filter.slots();
+    let slots = filter.plan().slots;
     let mut candidates = 0..;
     let mut keys = |count: usize| -> Vec<u64> {
         candidates.by_ref().filter(|key| filter.insert_if_absent(key).unwrap()).take(count).collect()
@@ -260,7 +260,7 @@ fn saves_at_the_same_time_do_not_disturb_each_other() {
 fn a_replaced_value_is_in_the_snapshot_as_the_old_or_the_new() {
     for layout in [MAPLET_LAYOUTS[4], MAPLET_LAYOUTS[9]] {
         let maplet = build_maplet(layout, 30_000);
-        let slots = maplet.slots();
+        let slots = maplet.plan().slots;
         let mut candidates = 0..;
         let mut keys = |count: usize| -> Vec<u64> {
             let is_new = |key: &u64| maplet.insert_if_absent(key, 1).unwrap().is_empty();

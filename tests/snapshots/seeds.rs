@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{Encoding, GrowableCuckooFilter, WhenFull};
+use concurrent_cuckoo_filter::{Encoding, Expiry, GrowableCuckooFilter, WhenFull};
 
 use crate::filters::{
     build, build_expiring, build_maplet, builder, expiring_builder, saved, saved_expiring, small_expiring,
@@ -35,7 +35,7 @@ fn writes_seeds() {
             let items = [filter.capacity() as u64, 12][usize::from(capacity > 0)];
             (0..items).for_each(|key| filter.insert(&key).unwrap());
             let mode = mode(number % 4, number % 8 >= 4, 0, 0);
-            write(&format!("{:?}-{}-{capacity}", filter.encoding(), layout.2), mode, &saved(&filter));
+            write(&format!("{:?}-{}-{capacity}", filter.plan().layout.encoding, layout.2), mode, &saved(&filter));
         }
     }
 
@@ -93,7 +93,7 @@ fn writes_seeds() {
     let filter = expiring_builder().capacity(30).lifetime(Duration::from_secs(70), Duration::from_millis(9_500));
     let filter = filter.build().unwrap();
     filter.advance_to(28_500_000);
-    (0..).take_while(|key| filter.insert_until(key, 28_500_001 + key % 8).is_ok()).for_each(drop);
+    (0..).take_while(|key| filter.insert_until(key, Expiry::AtTick(28_500_001 + key % 8)).is_ok()).for_each(drop);
     let mut bytes = saved_expiring(&filter);
     // Changes the place of the tick, and the lag. The repair corrects the seals.
     bytes[70] ^= 2;
@@ -103,7 +103,7 @@ fn writes_seeds() {
     let forgetful = expiring_builder().capacity(8).lifetime_in_ticks(15).when_full(WhenFull::EvictOldest);
     let filter = forgetful.build().unwrap();
     filter.advance_to(7);
-    (0..).find(|key| filter.insert_until(key, 12).is_err()).unwrap();
+    (0..).find(|key| filter.insert_until(key, Expiry::AtTick(12)).is_err()).unwrap();
     filter.insert(&1).unwrap();
     bytes.clear();
     filter.save(&mut bytes).unwrap();

@@ -10,7 +10,7 @@ use std::fmt;
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, ExpiringInsertError};
+use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, ExpiringInsertError, Expiry};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -88,12 +88,12 @@ impl rounds::Round for Round {
 
     fn kinds(&self) -> [String; 2] {
         let filter = &self.filter;
-        let (slots, fingerprint_bits) = (filter.slots_per_bucket(), filter.fingerprint_bits());
-        let lag = match (1u64 << filter.expiry_bits()) - filter.lifetime_in_ticks() {
+        let (slots, fingerprint_bits) = (filter.plan().layout.slots_per_bucket, filter.plan().layout.fingerprint_bits);
+        let lag = match (1u64 << filter.plan().layout.payload_bits) - filter.plan().lifetime_in_ticks.unwrap() {
             1 => "the longest lifetimes",
             _ => "shorter lifetimes",
         };
-        let layout = format!("{slots} by {fingerprint_bits} and {}", filter.expiry_bits());
+        let layout = format!("{slots} by {fingerprint_bits} and {}", filter.plan().layout.payload_bits);
         [format!("{layout}, {lag}"), format!("{} µs, {} calls: {}", self.pause, self.calls, self.size)]
     }
 
@@ -138,8 +138,8 @@ impl Drop for Leaves<'_> {
 
 /// About this many keys, of which no two are of one class.
 fn distinct(filter: &Filter, seed: u64, count: u64) -> Vec<Raw> {
-    let end = filter.now().expect("the clock has a tick") + filter.lifetime_in_ticks();
-    let keys = rounds::distinct(seed, count, |key| filter.insert_if_absent_until(key, end) == Ok(true));
+    let end = filter.now().expect("the clock has a tick") + filter.plan().lifetime_in_ticks.unwrap();
+    let keys = rounds::distinct(seed, count, |key| filter.insert_if_absent_until(key, Expiry::AtTick(end)) == Ok(true));
     filter.clear();
     keys
 }
@@ -205,7 +205,7 @@ impl Round {
         let filter = &self.filter;
         let now = self.done();
         assert_eq!((filter.now(), self.begun()), (Some(now), now), "the clock shows another tick than passed");
-        let longest = filter.lifetime_in_ticks();
+        let longest = filter.plan().lifetime_in_ticks.unwrap();
         for step in (0..=longest).step_by(1.max(longest as usize / 20)).chain([longest]) {
             filter.advance_to(now + step);
             own.iter_mut().for_each(|own| own.ends.retain(|&end| end > now + step));
@@ -219,7 +219,8 @@ impl Round {
         // Dead entries count as room.
         let now = now + longest;
         for index in 0..filter.capacity() as u64 {
-            let refused: Option<ExpiringInsertError> = filter.insert_until(&key(self.seed, 1, index), now + 1).err();
+            let refused: Option<ExpiringInsertError> =
+                filter.insert_until(&key(self.seed, 1, index), Expiry::AtTick(now + 1)).err();
             assert_eq!(refused, None, "all entries are dead, and yet there is no room for as many as the capacity");
         }
         tally.inserts += filter.capacity() as u64;

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::ExpiringInsertError;
+use concurrent_cuckoo_filter::{ExpiringInsertError, Expiry};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -83,7 +83,7 @@ impl<'a> Worker<'a> {
 
     /// Advances the clock, mostly by one tick. Meanwhile this thread does something else.
     pub(crate) fn bring_tick(&mut self) {
-        let (round, longest) = (self.round, self.round.filter.lifetime_in_ticks());
+        let (round, longest) = (self.round, self.round.filter.plan().lifetime_in_ticks.unwrap());
         if round.pause > 0 {
             thread::sleep(Duration::from_micros(self.random.random_range(0..round.pause)));
         }
@@ -104,7 +104,7 @@ impl<'a> Worker<'a> {
     /// Adds entries of the refreshed keys that live beyond a clock advanced by this many ticks, if there can be
     /// any.
     fn refresh(&mut self, by: u64) {
-        let (now, longest) = (self.round.done(), self.round.filter.lifetime_in_ticks());
+        let (now, longest) = (self.round.done(), self.round.filter.plan().lifetime_in_ticks.unwrap());
         let mut are_in = by < longest;
         if !are_in {
             self.round.say_refreshed(false);
@@ -116,7 +116,7 @@ impl<'a> Worker<'a> {
             if own.ends.iter().any(|&end| end > now + by) {
                 continue;
             }
-            let added = self.tally.taken(self.round.filter.insert_until(&own.key, end)).is_some();
+            let added = self.tally.taken(self.round.filter.insert_until(&own.key, Expiry::AtTick(end))).is_some();
             if added {
                 own.ends.push(end);
             }
@@ -167,9 +167,9 @@ impl<'a> Worker<'a> {
         let now = self.round.done();
         match self.random.random_range(0..32) {
             0 => now.saturating_sub(self.random.random_range(0..3)),
-            1 => now + self.round.filter.lifetime_in_ticks() + self.random.random_range(0..4),
-            2..8 => now + self.round.filter.lifetime_in_ticks(),
-            _ => now + self.random.random_range(1..=self.round.filter.lifetime_in_ticks()),
+            1 => now + self.round.filter.plan().lifetime_in_ticks.unwrap() + self.random.random_range(0..4),
+            2..8 => now + self.round.filter.plan().lifetime_in_ticks.unwrap(),
+            _ => now + self.random.random_range(1..=self.round.filter.plan().lifetime_in_ticks.unwrap()),
         }
     }
 
@@ -182,7 +182,7 @@ impl<'a> Worker<'a> {
 
     /// The result of an insert with this end, or `None` if it was refused. A refusal must have a reason.
     fn taken<R>(&mut self, nth: usize, end: u64, ticks: Ticks, result: Result<R, ExpiringInsertError>) -> Option<R> {
-        let (own, longest) = (&self.own[nth], self.round.filter.lifetime_in_ticks());
+        let (own, longest) = (&self.own[nth], self.round.filter.plan().lifetime_in_ticks.unwrap());
         match result {
             Ok(_) => assert!(end <= ticks.after + longest, "a lifetime that is too long was taken: {end} of {own:?}"),
             Err(ExpiringInsertError::LifetimeTooLong { now, .. }) => {
@@ -213,7 +213,7 @@ impl<'a> Worker<'a> {
         if ends.iter().filter(|&&end| end > self.round.done()).count() >= ENTRIES {
             return;
         }
-        let (inserted, ticks) = self.timed(|| self.round.filter.insert_until(key, end));
+        let (inserted, ticks) = self.timed(|| self.round.filter.insert_until(key, Expiry::AtTick(end)));
         if let Some(kept) = self.taken(nth, end, ticks, inserted) {
             ticks.check_kept(end, kept);
             self.remember(nth, end);
@@ -222,7 +222,8 @@ impl<'a> Worker<'a> {
 
     fn insert_if_absent(&mut self) {
         let (nth, end) = (self.some(), self.some_end());
-        let (added, ticks) = self.timed(|| self.round.filter.insert_if_absent_until(&self.own[nth].key, end));
+        let (added, ticks) =
+            self.timed(|| self.round.filter.insert_if_absent_until(&self.own[nth].key, Expiry::AtTick(end)));
         let added = self.taken(nth, end, ticks, added);
         match added {
             Some(true) => {
@@ -238,7 +239,8 @@ impl<'a> Worker<'a> {
 
     fn insert_or_renew(&mut self) {
         let (nth, end) = (self.some(), self.some_end());
-        let (is_new, ticks) = self.timed(|| self.round.filter.insert_or_renew_until(&self.own[nth].key, end));
+        let (is_new, ticks) =
+            self.timed(|| self.round.filter.insert_or_renew_until(&self.own[nth].key, Expiry::AtTick(end)));
         let Some(is_new) = self.taken(nth, end, ticks, is_new) else { return };
         if is_new {
             ticks.check_kept(end, true);
@@ -302,9 +304,9 @@ impl<'a> Worker<'a> {
 
     /// Adds a key that all threads race to add with the same end.
     fn add_contested(&mut self) {
-        let end = self.round.done() + self.random.random_range(1..=self.round.filter.lifetime_in_ticks());
+        let end = self.round.done() + self.random.random_range(1..=self.round.filter.plan().lifetime_in_ticks.unwrap());
         let key = self.round.contested_key(end);
-        let (added, ticks) = self.timed(|| self.round.filter.insert_if_absent_until(&key, end));
+        let (added, ticks) = self.timed(|| self.round.filter.insert_if_absent_until(&key, Expiry::AtTick(end)));
         // If it had expired by then, no thread or several threads may have added it.
         if self.tally.taken(added) == Some(true) && end > ticks.after {
             self.added.push(end);
@@ -321,9 +323,10 @@ impl<'a> Worker<'a> {
         self.tally.lookups += found.len() as u64;
         (0..).zip(found).for_each(|(nth, found)| self.check(nth, ticks, found));
 
-        let end = self.round.done() + filter.lifetime_in_ticks();
+        let end = self.round.done() + filter.plan().lifetime_in_ticks.unwrap();
         let entries: Vec<_> = self.own.iter().take(100).map(|own| (&own.key, end)).collect();
-        let inserted = match filter.insert_until_batch(entries.iter().copied(), &mut Vec::new()) {
+        let until = entries.iter().map(|&(key, end)| (key, Expiry::AtTick(end)));
+        let inserted = match filter.insert_until_batch(until, &mut Vec::new()) {
             Ok(_) => entries.len(),
             Err(refused) => {
                 assert!(!matches!(
@@ -368,7 +371,7 @@ impl<'a> Worker<'a> {
         if first != moment {
             loaded.restart_clock(first);
         }
-        let longest = loaded.lifetime_in_ticks();
+        let longest = loaded.plan().lifetime_in_ticks.unwrap();
         let mut passed = 0;
         while passed <= 2 * longest + 2 {
             for own in &self.own {

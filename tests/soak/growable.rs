@@ -83,7 +83,7 @@ impl rounds::Round for Round {
         let filter = builder(setting, first).build().expect("a valid filter");
         // The limit is often reached during growth.
         let limit =
-            random.random_ratio(1, 3).then(|| filter.memory_usage() + random.random_range(0..4 * items) as usize);
+            random.random_ratio(1, 3).then(|| filter.stats().memory_usage + random.random_range(0..4 * items) as usize);
         let filter = limit.map_or(filter, |limit| {
             builder(setting, first).memory_limit(limit).build().expect("the limit allows the first table")
         });
@@ -109,7 +109,7 @@ impl rounds::Round for Round {
 
 impl Round {
     fn check_limit(&self) {
-        let memory = self.ground.filter.memory_usage();
+        let memory = self.ground.filter.stats().memory_usage;
         assert!(self.limit.is_none_or(|limit| memory <= limit), "the memory limit was passed");
     }
 

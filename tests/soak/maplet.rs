@@ -89,7 +89,7 @@ impl rounds::Round for Round {
         let builder = CuckooMaplet::builder().hasher(BuildHasherDefault::default());
         let builder = builder.capacity(capacity as usize).value_bits(bits).false_positive_rate(rate);
         let maplet: Maplet = builder.build().expect("a valid maplet");
-        let (least, most) = (maplet.capacity() as u64 * 95 / 100, maplet.slots() as u64 * 105 / 100);
+        let (least, most) = (maplet.capacity() as u64 * 95 / 100, maplet.plan().slots as u64 * 105 / 100);
         let items = random.random_range(least..=most);
         let mut keys = distinct(&maplet, seed, maplet.capacity() as u64 * random.random_range(30..90) / 100);
         let contested = keys.split_off(keys.len() - (keys.len() / 8).min(64));

@@ -115,7 +115,7 @@ impl<'a> Worker<'a> {
         if self.pairs <= self.random.random_range(0..2 * self.quota) {
             let result = self.round.maplet.insert(&self.own[at].key, value);
             if let Err(error) = &result {
-                let (copies, slots) = (self.own[at].values.len(), self.round.maplet.slots_per_bucket());
+                let (copies, slots) = (self.own[at].values.len(), self.round.maplet.plan().layout.slots_per_bucket);
                 let of_copies = matches!(error, MapletInsertError::TooManyCopies { .. });
                 // The two buckets of a few keys are the same.
                 let is_right = if of_copies { copies == 2 * slots || copies == slots } else { copies < 2 * slots };

@@ -52,7 +52,7 @@ impl rounds::Round for Round {
             _ => Work::Clear,
         };
         let filter = build(capacity, layout.0, layout.1);
-        let (least, most) = (filter.capacity() as u64 * 95 / 100, filter.slots() as u64 * 105 / 100);
+        let (least, most) = (filter.capacity() as u64 * 95 / 100, filter.plan().slots as u64 * 105 / 100);
         let items = random.random_range(least..=most);
         Self { layout, size, work, ground: Ground { seed, items, filter } }
     }
@@ -108,7 +108,10 @@ impl Round {
                     let count = filter.count(&key);
                     tally.counts += 1;
                     assert!(count >= known, "copies were not counted");
-                    assert!(count <= 2 * filter.slots_per_bucket(), "more copies were counted than there is room for");
+                    assert!(
+                        count <= 2 * filter.plan().layout.slots_per_bucket,
+                        "more copies were counted than there is room for"
+                    );
                 }
             }
             held
@@ -136,7 +139,7 @@ impl Round {
         // The same keys, inserted by one thread. The order makes no difference, except to a search that gives up.
         let model = self.another_filter();
         let all_fit = copies.iter().all(|key| model.insert(key).is_ok());
-        let searches_are_exact = filter.slots() <= SEARCH_BUDGET * filter.slots_per_bucket();
+        let searches_are_exact = filter.plan().slots <= SEARCH_BUDGET * filter.plan().layout.slots_per_bucket;
         assert!(all_fit || !searches_are_exact, "copies that fitted together do not fit in another order");
         let mut known = HashMap::new();
         copies.iter().for_each(|key| *known.entry(key.0).or_insert(0) += 1);

@@ -79,7 +79,7 @@ impl rounds::Round for Round {
             filter.shrink_to_fit();
             assert_eq!(filter.len(), RESIDENTS as usize, "the length is wrong");
             assert_eq!(filter.digest().expect("there is memory"), digest, "it does not hold what a fresh one holds");
-            let (memory, at_first) = (filter.memory_usage(), fresh.memory_usage());
+            let (memory, at_first) = (filter.stats().memory_usage, fresh.stats().memory_usage);
             assert!(memory <= 2 * at_first, "{memory} bytes after a spike, {at_first} in a fresh filter");
         }
         tally

@@ -1,6 +1,6 @@
 //! The statistics of a filter whose entries expire.
 
-use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter};
+use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, Expiry};
 
 /// How many entries [`amid_a_sweep`] has for each of its four ends.
 const EACH: u64 = 10_000;
@@ -11,7 +11,7 @@ pub(crate) fn amid_a_sweep() -> ExpiringCuckooFilter<u64> {
     let builder = ExpiringCuckooFilter::builder().capacity(4 * EACH as usize).false_positive_rate(0.02);
     let filter = builder.lifetime_in_ticks(9).build().unwrap();
     filter.advance_to(0);
-    (0..4 * EACH).for_each(|key| _ = filter.insert_until(&key, 1 + key % 4).unwrap());
+    (0..4 * EACH).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(1 + key % 4)).unwrap());
     (0..3).for_each(|_| _ = filter.advance_to(1));
     assert_eq!((filter.len() as u64, filter.stats().expiry.unwrap().oldest_unswept), (3 * EACH, None));
     filter.advance_to(3);
@@ -22,7 +22,7 @@ pub(crate) fn amid_a_sweep() -> ExpiringCuckooFilter<u64> {
 fn what_expires_is_counted_when_it_is_taken_out() {
     let filter = amid_a_sweep();
     let stats = filter.stats();
-    assert_eq!((stats.tables, stats.capacity, stats.slots), (1, filter.capacity(), filter.slots()));
+    assert_eq!((stats.tables, stats.capacity, stats.slots), (1, filter.capacity(), filter.plan().slots));
     assert_eq!((stats.expiry.as_ref().unwrap().sweeps, stats.expiry.as_ref().unwrap().oldest_unswept), (1, Some(2)));
     assert!((EACH + 1..3 * EACH).contains(&stats.expiry.as_ref().unwrap().expired), "{stats:?}");
     assert_eq!((stats.len as u64 + stats.expiry.as_ref().unwrap().expired, filter.live_len() as u64), (4 * EACH, EACH));
@@ -80,7 +80,7 @@ fn dead_entries_that_make_room_are_counted_too() {
     for tick in 0..200 {
         filter.advance_to(tick);
         for nth in 0..5 {
-            match filter.insert_until(&(10 * tick + nth), tick + 1 + nth) {
+            match filter.insert_until(&(10 * tick + nth), Expiry::AtTick(tick + 1 + nth)) {
                 Ok(_) => inserted += 1,
                 Err(_) => refused += 1,
             }

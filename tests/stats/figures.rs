@@ -130,7 +130,7 @@ impl Registry {
 /// A filter that has refused this many inserts.
 fn that_has_refused(count: u64) -> Filter {
     let filter = one_bucket();
-    hashes(0, filter.slots()).for_each(|key| filter.insert(&key).unwrap());
+    hashes(0, filter.plan().slots).for_each(|key| filter.insert(&key).unwrap());
     (0..count).for_each(|_| assert!(filter.insert(&hashes(100, 1).next().unwrap()).is_err()));
     filter
 }

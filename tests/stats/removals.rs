@@ -1,7 +1,7 @@
 //! The count of removals that found nothing.
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter,
+    ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringCuckooFilter, Expiry, GrowableCuckooFilter,
 };
 
 use crate::support::{build, hashes};
@@ -63,7 +63,7 @@ fn each_removal_that_finds_nothing_counts_once_whichever_it_is() {
         filter.advance_to(10);
         filter
     };
-    let insert = |filter: &ExpiringCuckooFilter<u64>, key| _ = filter.insert_until(&key, 20).unwrap();
+    let insert = |filter: &ExpiringCuckooFilter<u64>, key| _ = filter.insert_until(&key, Expiry::AtTick(20)).unwrap();
     check!(
         expiring(),
         insert,

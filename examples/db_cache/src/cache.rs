@@ -225,7 +225,7 @@ fn load(store: &dyn Store, path: &Path, capacity: usize) -> Result<(Filter, u64)
     let after = loaded.position.context("the snapshot has no position in the log")?;
     ensure!(snapshots.contains(&(id, after)), "the snapshot is not of this store, or not of its past");
     ensure!(filter.capacity() as u64 >= keys.max(capacity as u64), "the snapshot's filter is too small");
-    ensure!(filter.max_false_positive_rate() <= FALSE_POSITIVE_RATE, "the snapshot's filter is not exact enough");
+    ensure!(filter.plan().max_false_positive_rate <= FALSE_POSITIVE_RATE, "the snapshot's filter is not exact enough");
 
     let mut last = after;
     store.for_each_logged(after, &mut |(number, added, key)| {

@@ -42,7 +42,7 @@ fn main() -> Result<()> {
     cache.snapshot()?;
     let (filter, mib) = (cache.filter(), fs::metadata(&path)?.len() >> 20);
     drop(cache);
-    let (kib, bits) = (filter.memory_usage() >> 10, filter.memory_usage() as f64 * 8.0 / keys.len() as f64);
+    let (kib, bits) = (filter.stats().memory_usage >> 10, filter.stats().memory_usage as f64 * 8.0 / keys.len() as f64);
     println!("{} keys in a file of {mib} MiB; a filter of {kib} KiB, {bits:.1} bits a key", keys.len());
     println!("thousand gets a second, on {} threads:\n", hardware_threads());
     println!("| redb's cache | keys | without filter | with filter | ratio (min to max) |\n|---|---|---|---|---|");

@@ -49,7 +49,7 @@ struct Round {
 fn main() {
     let tokens = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(1_000_000);
     let ours = || UsedOnce::new(DAYS * DAY, tokens, RATE).expect("a log of so many tokens");
-    let our_bytes = ours().filter().memory_usage();
+    let our_bytes = ours().filter().stats().memory_usage;
     // Two Bloom filters, of which each has room for the tokens of a lifetime: log2(e) * log2(1 / rate) bits a token.
     let same_rate = (2.0 * LOG2_E * -RATE.log2() * tokens as f64 / 8.0) as usize;
     let quinns = |bytes| BloomTokenLog::new_expected_items(bytes, tokens as u64);

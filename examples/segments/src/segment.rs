@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Hashed};
 
 use crate::store::Hasher;
 
@@ -32,7 +32,7 @@ impl Segment {
     }
 
     /// Whether its filter lets the key with this hash pass.
-    pub(crate) fn may_have(&self, hash: u64) -> bool {
+    pub(crate) fn may_have(&self, hash: Hashed) -> bool {
         self.filter.as_ref().is_none_or(|filter| filter.by_hash().contains(hash))
     }
 }

@@ -5,6 +5,8 @@ use std::mem;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Mutex, RwLock};
 
+use concurrent_cuckoo_filter::Hashed;
+
 use crate::list::{List, MOST_LISTED, Maplet, Memtable};
 use crate::segment::{Bytes, Entry, Filter, Segment, merge};
 use arc_swap::ArcSwap;
@@ -117,7 +119,7 @@ impl Store {
             };
             let Some(maplet) = &list.maplet else {
                 // These filters never change, so any list will do.
-                let hash = self.hasher.hash_one(key);
+                let hash = Hashed(self.hasher.hash_one(key));
                 return list.segments.iter().filter(|segment| segment.may_have(hash)).find_map(look).flatten();
             };
             let slots = maplet.values(key);
@@ -150,7 +152,10 @@ impl Store {
     pub fn filter_bytes(&self) -> usize {
         let list = self.list.load();
         let filters = list.segments.iter().filter_map(|segment| segment.filter.as_ref());
-        list.maplet.as_ref().map_or_else(|| filters.map(Filter::memory_usage).sum(), |maplet| maplet.memory_usage())
+        list.maplet.as_ref().map_or_else(
+            || filters.map(|filter| filter.stats().memory_usage).sum(),
+            |maplet| maplet.stats().memory_usage,
+        )
     }
 
     /// Makes the active memtable the sealed one, unless a flush that failed has left one.

@@ -43,8 +43,11 @@ impl Report<'_> {
     }
 
     fn layout(&self) -> String {
-        let (encoding, slots, bits) =
-            (self.filter.encoding(), self.filter.slots_per_bucket(), self.filter.fingerprint_bits());
+        let (encoding, slots, bits) = (
+            self.filter.plan().layout.encoding,
+            self.filter.plan().layout.slots_per_bucket,
+            self.filter.plan().layout.fingerprint_bits,
+        );
         format!("{encoding:?}, {slots} slots a bucket, {bits}-bit fingerprints")
     }
 

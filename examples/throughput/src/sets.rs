@@ -75,7 +75,11 @@ impl Set for Filter {
     }
 
     fn figures(&self) -> Figures {
-        Figures { items: self.len(), memory: self.memory_usage(), expected_rate: self.false_positive_rate() }
+        Figures {
+            items: self.len(),
+            memory: self.stats().memory_usage,
+            expected_rate: self.stats().false_positive_rate,
+        }
     }
 }
 

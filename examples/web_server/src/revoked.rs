@@ -8,7 +8,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Stats};
+use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Expiry, Stats};
 use redb::{Database, ReadableTable, TableDefinition};
 use tokens::expiry::Until;
 
@@ -63,7 +63,7 @@ impl Revoked {
         revoked.advance();
         for entry in revoked.store.begin_read()?.open_table(TOKENS)?.iter()? {
             let (token, until) = entry?;
-            let inserted = revoked.filter.insert_until(token.value(), revoked.end(until.value()));
+            let inserted = revoked.filter.insert_until(token.value(), Expiry::AtTick(revoked.end(until.value())));
             inserted.context("a token does not fit: raise --capacity or --longest-lifetime, or set the clock")?;
         }
         Ok(revoked)
@@ -105,7 +105,7 @@ impl Revoked {
             _ if until.time <= now => return Ok(Outcome::Expired(until.time)),
             _ => {}
         }
-        if let Err(error) = self.filter.insert_until(token, self.end(until.time)) {
+        if let Err(error) = self.filter.insert_until(token, Expiry::AtTick(self.end(until.time))) {
             return Ok(Outcome::NoRoom(error));
         }
         change.open_table(TOKENS)?.insert(token, until.time)?;

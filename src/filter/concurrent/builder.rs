@@ -28,7 +28,7 @@ constructors! {
 ///     .false_positive_rate(1e-4)
 ///     .build()?;
 /// assert!(filter.capacity() >= 50_000);
-/// assert!(filter.max_false_positive_rate() <= 1e-4);
+/// assert!(filter.plan().max_false_positive_rate <= 1e-4);
 /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
 /// ```
 #[must_use = "a builder does nothing until `build` is called"]
@@ -73,7 +73,7 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// **The rate holds up to the [capacity](ConcurrentCuckooFilter::capacity).** The filter takes some more keys, and
     /// with them the rate rises in proportion. Of all bucket layouts, the builder takes the one with which so many keys
     /// need the least memory. Its rate is often lower than the one asked for:
-    /// [`ConcurrentCuckooFilter::max_false_positive_rate`] tells it.
+    /// [`FilterPlan::max_false_positive_rate`] tells it.
     ///
     /// In large filters, a key takes so many bits:
     ///
@@ -85,10 +85,11 @@ impl<T: ?Sized, S> Builder<T, S> {
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter};
-    /// let rough = ConcurrentCuckooFilter::<str>::builder().capacity(10_000).false_positive_rate(0.06).build()?;
-    /// let exact = ConcurrentCuckooFilter::<str>::builder().capacity(10_000).false_positive_rate(1e-6).build()?;
-    /// assert!(rough.max_false_positive_rate() <= 0.06 && exact.max_false_positive_rate() <= 1e-6);
-    /// assert!(rough.memory_usage() < exact.memory_usage());
+    /// let builder = ConcurrentCuckooFilter::<str>::builder().capacity(10_000);
+    /// let rough = builder.clone().false_positive_rate(0.06).plan()?;
+    /// let exact = builder.false_positive_rate(1e-6).plan()?;
+    /// assert!(rough.max_false_positive_rate <= 0.06 && exact.max_false_positive_rate <= 1e-6);
+    /// assert!(rough.memory_usage < exact.memory_usage);
     /// # Ok::<(), BuildError>(())
     /// ```
     pub fn false_positive_rate(mut self, rate: f64) -> Self {

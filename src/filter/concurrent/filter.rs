@@ -7,8 +7,9 @@ use core::marker::PhantomData;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::error::insert::{InsertBatchError, InsertError};
+use crate::error::kind::FilterKind;
 use crate::filter::batch_key::BatchKey;
-use crate::filter::by_hash::{ByHash, by_hash};
+use crate::filter::by_hash::{ByHash, Hashed, by_hash};
 use crate::filter::shared::batches::{add_absent, batches, blocks};
 use crate::filter::shared::figures::figures;
 use crate::filter::shared::hashes::operations_on_hashes;
@@ -16,8 +17,8 @@ use crate::filter::shared::operations::{operation_on_a_key, operations_on_keys, 
 use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
+use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::traits::{AnyTable, FilterTable};
-use crate::word::layout::Encoding;
 
 /// A cuckoo filter that many threads share: an approximate, concurrent multiset of keys of type `T`.
 ///
@@ -94,7 +95,7 @@ operations_on_keys! {
     /// Adds the key if it is absent, and returns `true` if it added the key.
     ///
     /// It does so in one step: if many threads race to add one absent key, exactly one gets `true`. A share of the
-    /// absent keys, the [false-positive rate](Self::false_positive_rate), is mistaken for another key, and is not
+    /// absent keys, the [false-positive rate](crate::Stats::false_positive_rate), is mistaken for another key, and is not
     /// added. If that would lose something, build the filter with a lower rate.
     ///
     /// A key for which this returns `false` may have no copy of its own, but share that of a look-alike. So
@@ -117,7 +118,7 @@ operations_on_keys! {
     insert_if_absent;
 
     /// Returns whether the key is in the filter: `false` if it is definitely absent, `true` if it is probably
-    /// present. The share of absent keys that get `true` is the [false-positive rate](Self::false_positive_rate).
+    /// present. The share of absent keys that get `true` is the [false-positive rate](crate::Stats::false_positive_rate).
     ///
     /// A key that is present throughout the call is found, whatever other threads do. The call is lock-free: it takes
     /// no lock, writes no shared memory and waits for no other thread. If another thread has just moved or removed
@@ -193,8 +194,8 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
 
     /// The table takes hashes as they are.
     #[inline(always)]
-    fn prepared(hash: u64) -> u64 {
-        hash
+    fn prepared(hash: Hashed) -> u64 {
+        hash.0
     }
 
     /// Removes all keys that are in the filter when the call begins.
@@ -221,21 +222,18 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
 }
 
 figures! {
-    ConcurrentCuckooFilter made by "with_capacity(1000)", a "filter" of "keys";
+    ConcurrentCuckooFilter as Concurrent made by "with_capacity(1000)" of ".capacity(1000)", a "filter" of "keys";
     /// A key that was inserted several times counts as often.
     len;
     ///
-    /// The capacity is not a limit. The filter takes more keys while there is room, up to [`slots`](Self::slots), but
+    /// The capacity is not a limit. The filter takes more keys while there is room, up to its [`slots`](FilterPlan::slots), but
     /// ever more slowly and without a promise.
     capacity;
     ///
-    /// With the default rate that is 13.2 bits a key for ten million keys or more, 13.4 for a million, 15.5 for
-    /// 10,000, 17.9 for 1,000 and 49 for 100. A small filter leaves more slots free, and some 350 bytes are there in
-    /// any case.
-    memory_usage;
-    ///
-    /// It is about `2·b·load/2ᶠ` with `b` slots a bucket and fingerprints of `f` bits (section 5.1 of the paper).
-    false_positive_rate;
+    /// With the default rate, [`memory_usage`](FilterPlan::memory_usage) is 13.2 bits per key for ten million keys or more,
+    /// 13.4 for a million, 15.5 for 10,000, 17.9 for 1,000 and 49 for 100. A small filter leaves more slots free, and some
+    /// 350 bytes are there in any case.
+    plan;
     /// relocations, refusals, retries, contention.
     ///
     /// Each thread counts events on a cache line of its own, beside its part of the length. A lookup that is not
@@ -252,5 +250,4 @@ figures! {
     /// assert!(stats.relocations > 0 && stats.longest_path > 0);
     /// ```
     stats;
-    fingerprints of "8 to 32" in "2 to 8";
 }

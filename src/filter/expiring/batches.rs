@@ -5,7 +5,7 @@ use core::hash::{BuildHasher, Hash};
 
 use crate::error::insert::{ExpiringInsertError, InsertBatchError};
 use crate::filter::batch_key::BatchKey;
-use crate::filter::by_hash::ByHash;
+use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::expiring::expiry::Expiry;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::shared::batches::{blocks, blocks_of_pairs};
@@ -27,10 +27,10 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// order.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// revoked.advance_to(100);
-    /// revoked.insert_until_batch([("token-1", 105), ("token-2", 110)], &mut Vec::new())?;
+    /// revoked.insert_until_batch([("token-1", Expiry::AtTick(105)), ("token-2", Expiry::AtTick(110))], &mut Vec::new())?;
     /// revoked.advance_to(105);
     /// let mut found = Vec::new();
     /// revoked.contains_batch(["token-1", "token-2"], &mut found);
@@ -38,7 +38,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn contains_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, found: &mut Vec<bool>) {
-        self.by_hash().contains_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
+        self.by_hash().contains_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), found);
     }
 
     /// [`insert`](Self::insert) for many keys, in their order.
@@ -59,7 +59,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         &self,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<(), InsertBatchError<ExpiringInsertError>> {
-        self.by_hash().insert_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)))
+        self.by_hash().insert_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))))
     }
 
     /// [`insert_if_absent`](Self::insert_if_absent) for many keys, in their order: appends to `added`, for each key,
@@ -82,7 +82,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         keys: impl IntoIterator<Item = K>,
         added: &mut Vec<bool>,
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        self.by_hash().insert_if_absent_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), added)
+        self.by_hash().insert_if_absent_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), added)
     }
 
     /// [`insert_or_renew`](Self::insert_or_renew) for many keys, in their order: appends to `added`, for each key, whether it
@@ -108,10 +108,10 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         keys: impl IntoIterator<Item = K>,
         added: &mut Vec<bool>,
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        self.by_hash().insert_or_renew_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), added)
+        self.by_hash().insert_or_renew_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), added)
     }
 
-    /// [`insert_until`](Self::insert_until) for many pairs of a key and its [`Expiry`] (or a tick, or a time), in their order:
+    /// [`insert_until`](Self::insert_until) for many pairs of a key and its [`Expiry`] (or a time, or a time to live), in their order:
     /// appends to `added`, for each pair, whether it was added: `false` if it has already expired. Returns how many were.
     ///
     /// # Errors
@@ -119,13 +119,14 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// `added`. Pairs after it may have been taken from the iterator, but none of them went in.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Expiry};
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// revoked.advance_to(100);
     /// let mut added = Vec::new();
-    /// revoked.insert_until_batch([("token-1", 105), ("token-2", 90)], &mut added)?;
+    /// let until = Expiry::AtTick;
+    /// revoked.insert_until_batch([("token-1", until(105)), ("token-2", until(90))], &mut added)?;
     /// assert_eq!(added, [true, false]);
-    /// let error = revoked.insert_until_batch([("token-3", 105), ("token-4", 999)], &mut added).unwrap_err();
+    /// let error = revoked.insert_until_batch([("token-3", until(105)), ("token-4", until(999))], &mut added).unwrap_err();
     /// assert!(matches!(error.error, ExpiringInsertError::LifetimeTooLong { .. }));
     /// assert_eq!(error.index, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -135,7 +136,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         entries: impl IntoIterator<Item = (K, E)>,
         added: &mut Vec<bool>,
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        let hashed = entries.into_iter().map(|(key, expiry)| (self.hasher.hash_one(key), expiry));
+        let hashed = entries.into_iter().map(|(key, expiry)| (Hashed(self.hasher.hash_one(key)), expiry));
         self.by_hash().insert_until_batch(hashed, added)
     }
 
@@ -146,11 +147,13 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// As for `insert_until_batch`.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
     /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// nonces.advance_to(100);
     /// let mut added = Vec::new();
-    /// assert_eq!(nonces.insert_if_absent_until_batch([("a", 105), ("b", 100), ("a", 110)], &mut added)?, 1);
+    /// let until = Expiry::AtTick;
+    /// let requests = [("a", until(105)), ("b", until(100)), ("a", until(110))];
+    /// assert_eq!(nonces.insert_if_absent_until_batch(requests, &mut added)?, 1);
     /// assert_eq!(added, [true, false, false]);
     /// assert_eq!(nonces.expires_at("a"), Some(105));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -160,7 +163,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         entries: impl IntoIterator<Item = (K, E)>,
         added: &mut Vec<bool>,
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        let hashed = entries.into_iter().map(|(key, expiry)| (self.hasher.hash_one(key), expiry));
+        let hashed = entries.into_iter().map(|(key, expiry)| (Hashed(self.hasher.hash_one(key)), expiry));
         self.by_hash().insert_if_absent_until_batch(hashed, added)
     }
 
@@ -172,11 +175,12 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// As for `insert_until_batch`.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// revoked.advance_to(100);
     /// let mut added = Vec::new();
-    /// revoked.insert_or_renew_until_batch([("a", 105), ("b", 105), ("a", 110)], &mut added)?;
+    /// let until = Expiry::AtTick;
+    /// revoked.insert_or_renew_until_batch([("a", until(105)), ("b", until(105)), ("a", until(110))], &mut added)?;
     /// assert_eq!(added, [true, true, false]);
     /// assert_eq!((revoked.expires_at("a"), revoked.len()), (Some(110), 2));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -186,7 +190,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         entries: impl IntoIterator<Item = (K, E)>,
         added: &mut Vec<bool>,
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        let hashed = entries.into_iter().map(|(key, expiry)| (self.hasher.hash_one(key), expiry));
+        let hashed = entries.into_iter().map(|(key, expiry)| (Hashed(self.hasher.hash_one(key)), expiry));
         self.by_hash().insert_or_renew_until_batch(hashed, added)
     }
 
@@ -204,17 +208,17 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn remove_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, removed: &mut Vec<bool>) {
-        self.by_hash().remove_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), removed);
+        self.by_hash().remove_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), removed);
     }
 
     /// [`remove_expiring_at`](Self::remove_expiring_at) for many pairs, in their order: appends to `removed`, for each pair,
     /// whether there was one.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// revoked.advance_to(100);
-    /// revoked.insert_until("token-1", 105)?;
+    /// revoked.insert_until("token-1", Expiry::AtTick(105))?;
     /// let mut removed = Vec::new();
     /// revoked.remove_expiring_at_batch([("token-1", 105), ("token-1", 105)], &mut removed);
     /// assert_eq!(removed, [true, false]);
@@ -225,15 +229,15 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         entries: impl IntoIterator<Item = (K, u64)>,
         removed: &mut Vec<bool>,
     ) {
-        let hashed = entries.into_iter().map(|(key, expires_at)| (self.hasher.hash_one(key), expires_at));
+        let hashed = entries.into_iter().map(|(key, expires_at)| (Hashed(self.hasher.hash_one(key)), expires_at));
         self.by_hash().remove_expiring_at_batch(hashed, removed);
     }
 }
 
 impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// [`contains_batch`](ExpiringCuckooFilter::contains_batch) by hashes.
-    pub fn contains_batch(self, hashes: impl IntoIterator<Item = u64>, found: &mut Vec<bool>) {
-        self.0.core.contains_live_batch(&mut blocks(hashes.into_iter()), &mut |answers| {
+    pub fn contains_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<bool>) {
+        self.0.core.contains_live_batch(&mut blocks(hashes.into_iter().map(|hash| hash.0)), &mut |answers| {
             found.extend_from_slice(answers);
         });
     }
@@ -244,9 +248,9 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// Those of `insert_batch`.
     pub fn insert_batch(
         self,
-        hashes: impl IntoIterator<Item = u64>,
+        hashes: impl IntoIterator<Item = Hashed>,
     ) -> Result<(), InsertBatchError<ExpiringInsertError>> {
-        self.0.core.insert_live_batch(&mut blocks(hashes.into_iter())).map(drop)
+        self.0.core.insert_live_batch(&mut blocks(hashes.into_iter().map(|hash| hash.0))).map(drop)
     }
 
     /// [`insert_if_absent_batch`](ExpiringCuckooFilter::insert_if_absent_batch) by hashes.
@@ -255,7 +259,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// Those of `insert_if_absent_batch`.
     pub fn insert_if_absent_batch(
         self,
-        hashes: impl IntoIterator<Item = u64>,
+        hashes: impl IntoIterator<Item = Hashed>,
         added: &mut Vec<bool>,
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
         let until = self.0.whole_lifetime();
@@ -268,7 +272,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// Those of `insert_or_renew_batch`.
     pub fn insert_or_renew_batch(
         self,
-        hashes: impl IntoIterator<Item = u64>,
+        hashes: impl IntoIterator<Item = Hashed>,
         added: &mut Vec<bool>,
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
         let until = self.0.whole_lifetime();
@@ -281,7 +285,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// Those of `insert_until_batch`.
     pub fn insert_until_batch<E: Into<Expiry>>(
         self,
-        entries: impl IntoIterator<Item = (u64, E)>,
+        entries: impl IntoIterator<Item = (Hashed, E)>,
         added: &mut Vec<bool>,
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
         self.add_all(self.with_until(entries), IfPresent::Add, added)
@@ -293,7 +297,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// Those of `insert_if_absent_until_batch`.
     pub fn insert_if_absent_until_batch<E: Into<Expiry>>(
         self,
-        entries: impl IntoIterator<Item = (u64, E)>,
+        entries: impl IntoIterator<Item = (Hashed, E)>,
         added: &mut Vec<bool>,
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
         self.add_all(self.with_until(entries), IfPresent::Refuse, added)
@@ -305,7 +309,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// Those of `insert_or_renew_until_batch`.
     pub fn insert_or_renew_until_batch<E: Into<Expiry>>(
         self,
-        entries: impl IntoIterator<Item = (u64, E)>,
+        entries: impl IntoIterator<Item = (Hashed, E)>,
         added: &mut Vec<bool>,
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
         self.add_all(self.with_until(entries), IfPresent::Extend, added)
@@ -313,14 +317,14 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
 
     fn with_until<E: Into<Expiry>>(
         self,
-        entries: impl IntoIterator<Item = (u64, E)>,
-    ) -> impl Iterator<Item = (u64, Until)> {
+        entries: impl IntoIterator<Item = (Hashed, E)>,
+    ) -> impl Iterator<Item = (Hashed, Until)> {
         entries.into_iter().map(move |(hash, expiry)| (hash, self.0.until(expiry)))
     }
 
     fn add_all(
         self,
-        entries: impl Iterator<Item = (u64, Until)>,
+        entries: impl Iterator<Item = (Hashed, Until)>,
         if_present: IfPresent,
         added: &mut Vec<bool>,
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
@@ -330,21 +334,27 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
             added.push(is_new);
             count += usize::from(is_new);
         };
-        self.0.core.add_until_batch(&mut blocks_of_pairs(entries, &ends), &ends, if_present, answer)?;
+        self.0.core.add_until_batch(
+            &mut blocks_of_pairs(entries.map(|(Hashed(hash), until)| (hash, until)), &ends),
+            &ends,
+            if_present,
+            answer,
+        )?;
         Ok(count)
     }
 
     /// [`remove_batch`](ExpiringCuckooFilter::remove_batch) by hashes.
-    pub fn remove_batch(self, hashes: impl IntoIterator<Item = u64>, removed: &mut Vec<bool>) {
-        self.0.core.remove_first_batch(&mut blocks(hashes.into_iter()), &mut |answers| {
+    pub fn remove_batch(self, hashes: impl IntoIterator<Item = Hashed>, removed: &mut Vec<bool>) {
+        self.0.core.remove_first_batch(&mut blocks(hashes.into_iter().map(|hash| hash.0)), &mut |answers| {
             removed.extend_from_slice(answers);
         });
     }
 
     /// [`remove_expiring_at_batch`](ExpiringCuckooFilter::remove_expiring_at_batch) by hashes.
-    pub fn remove_expiring_at_batch(self, entries: impl IntoIterator<Item = (u64, u64)>, removed: &mut Vec<bool>) {
+    pub fn remove_expiring_at_batch(self, entries: impl IntoIterator<Item = (Hashed, u64)>, removed: &mut Vec<bool>) {
         let ends = Cell::new([0; BLOCK]);
-        self.0.core.remove_until_batch(&mut blocks_of_pairs(entries.into_iter(), &ends), &ends, &mut |answers| {
+        let entries = entries.into_iter().map(|(Hashed(hash), expires_at)| (hash, expires_at));
+        self.0.core.remove_until_batch(&mut blocks_of_pairs(entries, &ends), &ends, &mut |answers| {
             removed.extend_from_slice(answers);
         });
     }

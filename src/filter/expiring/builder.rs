@@ -47,12 +47,12 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     ///
     /// ```
     /// use std::hash::RandomState;
-    /// use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
     ///
     /// type Revoked = ExpiringCuckooFilter<str, RandomState>; // named once, used everywhere
     /// let revoked = Revoked::builder_with_hasher(RandomState::new()).capacity(1000).lifetime_in_ticks(60).build()?;
     /// revoked.advance_to(0);
-    /// revoked.insert_until("token-17", 60)?;
+    /// revoked.insert_until("token-17", Expiry::AtTick(60))?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn builder_with_hasher(hasher: S) -> ExpiringBuilder<T, S> {
@@ -74,7 +74,8 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
 ///     .lifetime(hour, minute) // no entry lives longer than an hour, and each is gone a minute after its end
 ///     .build()?;
 /// assert!(revoked.capacity() >= 50_000);
-/// assert_eq!((revoked.lifetime_in_ticks(), revoked.expiry_bits()), (61, 6));
+/// let plan = revoked.plan();
+/// assert_eq!((plan.lifetime_in_ticks, plan.layout.payload_bits), (Some(61), 6));
 /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
 /// ```
 #[must_use = "a builder does nothing until `build` is called"]
@@ -111,7 +112,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     ///
     /// Any number works, without rounding to powers of two. [`ExpiringCuckooFilter::capacity`] says what it
     /// promises. If entries arrive evenly and live equally long, ask for as many as arrive in
-    /// [`lifetime_in_ticks`](ExpiringCuckooFilter::lifetime_in_ticks) `+ 2` ticks.
+    /// [`lifetime_in_ticks`](FilterPlan::lifetime_in_ticks) `+ 2` ticks.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
@@ -143,8 +144,8 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// # use std::time::Duration;
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
     /// let minute = Duration::from_secs(60);
-    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime(14 * minute, minute).build()?;
-    /// assert_eq!((filter.lifetime_in_ticks(), filter.expiry_bits()), (15, 4));
+    /// let plan = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime(14 * minute, minute).plan()?;
+    /// assert_eq!((plan.lifetime_in_ticks, plan.layout.payload_bits), (Some(15), 4));
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
     pub fn lifetime(mut self, longest: Duration, resolution: Duration) -> Self {
@@ -156,14 +157,13 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// `now + longest`. Use this for a clock that does not count time, such as blocks or epochs, or if you do the
     /// arithmetic yourself.
     ///
-    /// The filter then does not know how long a tick is, so times and durations as an [`Expiry`](crate::Expiry), and
-    /// [`tick_after`](ExpiringCuckooFilter::tick_after), fail with
+    /// The filter then does not know how long a tick is, so times and durations as an [`Expiry`](crate::Expiry) fail with
     /// [`ExpiringInsertError::ResolutionUnknown`](crate::ExpiringInsertError::ResolutionUnknown).
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
-    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(100).build()?;
-    /// assert_eq!((filter.lifetime_in_ticks(), filter.resolution()), (100, None));
+    /// let plan = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(100).plan()?;
+    /// assert_eq!((plan.lifetime_in_ticks, plan.resolution), (Some(100), None));
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
     pub fn lifetime_in_ticks(mut self, longest: u64) -> Self {
@@ -224,7 +224,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// It holds up to the [capacity](ExpiringCuckooFilter::capacity). The filter takes some more entries, and with them
     /// the rate rises in proportion. (A filter that evicts when it is full keeps to the rate with every slot taken.) Of all bucket layouts that have room for the ends, the builder takes the one with
     /// which so many entries need the least memory. The actual rate is often lower: see
-    /// [`ExpiringCuckooFilter::max_false_positive_rate`].
+    /// [`FilterPlan::max_false_positive_rate`].
     ///
     /// The rate of each layout with every slot taken, by the bits that an entry takes at capacity. Somewhat lower rates
     /// take the same layout with fewer slots taken, if that needs less memory than the next one:
@@ -242,7 +242,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
     /// let builder = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15);
     /// let filter = builder.false_positive_rate(1e-6).build()?;
-    /// assert!(filter.max_false_positive_rate() <= 1e-6);
+    /// assert!(filter.plan().max_false_positive_rate <= 1e-6);
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
     pub fn false_positive_rate(mut self, rate: f64) -> Self {

@@ -1,11 +1,10 @@
 //! The clock of the filter whose entries expire: setting it and reading it.
 
-use core::time::Duration;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::tick::TickError;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
-use crate::table::expiring::clock::{Advance, ticks_for};
+use crate::table::expiring::clock::Advance;
 
 /// The clock.
 impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
@@ -26,10 +25,10 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// always takes such a pass.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter};
+    /// # use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, Expiry};
     /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// assert_eq!(filter.advance_to(28_500_000), Advance::Origin);
-    /// filter.insert_until("a", 28_500_002)?;
+    /// filter.insert_until("a", Expiry::AtTick(28_500_002))?;
     /// assert_eq!(filter.advance_to(28_500_001), Advance::Forward { ticks: 1 });
     /// assert_eq!(filter.advance_to(28_500_000), Advance::Behind { by: 1 }); // a clock that goes back
     /// assert!(filter.contains("a"));
@@ -74,10 +73,10 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// Cost: it locks all stripes, after waiting for a sweep that is under way.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
     /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// filter.advance_to(28_500_000);
-    /// filter.insert_until("a", 28_500_002)?;
+    /// filter.insert_until("a", Expiry::AtTick(28_500_002))?;
     /// filter.restart_clock(0);
     /// filter.advance_to(1);
     /// assert!(filter.contains("a"));
@@ -89,8 +88,8 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
         self.core.restart_clock(tick);
     }
 
-    /// Returns the tick in which this time lies, if tick 0 begins at 1970: for [`advance_to`](Self::advance_to), and for the
-    /// ends of entries. For an entry that is to be found until a time, add 1 if the time is not the beginning of a tick.
+    /// Returns the tick in which this time lies, if tick 0 begins at 1970: for [`advance_to`](Self::advance_to). An entry that
+    /// is to be found until a time needs no tick: [`Expiry::At`](crate::Expiry::At) rounds up, where this rounds down.
     ///
     /// # Errors
     /// [`TickError::ResolutionUnknown`] if the filter was built [by ticks](crate::ExpiringBuilder::lifetime_in_ticks),
@@ -106,78 +105,8 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn tick_at(&self, time: SystemTime) -> Result<u64, TickError> {
-        let resolution = self.resolution().ok_or(TickError::ResolutionUnknown)?;
+        let resolution = self.core.clock().resolution().ok_or(TickError::ResolutionUnknown)?;
         let since = time.duration_since(UNIX_EPOCH).map_err(|error| TickError::BeforeEpoch { by: error.duration() })?;
         Ok(u64::try_from(since.as_nanos() / resolution.as_nanos()).unwrap_or(u64::MAX))
-    }
-
-    /// The tick at which an entry must expire to be found for at least this long from now on. It is the tick that
-    /// is now, plus the lifetime in whole resolutions, plus one, because the filter does not know how much of the
-    /// present tick is over.
-    ///
-    /// So an entry lives for the lifetime, rounded up to whole resolutions, and up to one resolution longer.
-    ///
-    /// # Errors
-    /// [`TickError::ResolutionUnknown`] if the filter was built [by
-    /// ticks](crate::ExpiringBuilder::lifetime_in_ticks), [`TickError::ClockNotSet`] if
-    /// [`advance_to`](Self::advance_to) was never called.
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
-    /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
-    /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
-    /// nonces.advance_to(28_500_000);
-    /// assert!(nonces.insert_if_absent_until("nonce-1", nonces.tick_after(5 * minute)?)?);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn tick_after(&self, lifetime: Duration) -> Result<u64, TickError> {
-        let resolution = self.resolution().ok_or(TickError::ResolutionUnknown)?;
-        let now = self.now().ok_or(TickError::ClockNotSet)?;
-        Ok(now.saturating_add(ticks_for(lifetime, resolution)))
-    }
-
-    /// How long a tick is, if the filter was built with a [`lifetime`](crate::ExpiringBuilder::lifetime); `None` if
-    /// it was built [by ticks](crate::ExpiringBuilder::lifetime_in_ticks).
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
-    /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
-    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
-    /// assert_eq!(filter.resolution(), Some(minute));
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
-    #[must_use]
-    pub fn resolution(&self) -> Option<Duration> {
-        self.core.clock().resolution()
-    }
-
-    /// The longest lifetime of an entry, in ticks: an entry may expire at up to `now + lifetime_in_ticks`.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
-    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// filter.advance_to(1000);
-    /// filter.insert_until("a", 1000 + filter.lifetime_in_ticks())?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn lifetime_in_ticks(&self) -> u64 {
-        self.core.clock().longest()
-    }
-
-    /// How many bits of its slot an end takes up, from 1 to 16.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
-    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// assert_eq!(filter.expiry_bits(), 4);
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
-    #[must_use]
-    pub fn expiry_bits(&self) -> u32 {
-        self.core.shape().payload_bits
     }
 }

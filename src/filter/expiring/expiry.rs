@@ -7,10 +7,8 @@ use crate::table::expiring::clock::{Until, ticks_for};
 
 /// When an entry of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is to expire.
 ///
-/// What ends in `_until` takes one, or a tick (`u64`), a time ([`SystemTime`]) or a time to live ([`Duration`]) in its place.
-/// **A bare number is a tick of the clock, and not a time to live**: by a clock of minutes since 1970, an entry until tick 5
-/// has long expired, so it is not added, and the answer is `false`. Times and durations need a
-/// filter that was built with a [`lifetime`](crate::ExpiringBuilder::lifetime), so that it knows how long a tick is.
+/// What ends in `_until` takes one, or a time ([`SystemTime`]) or a time to live ([`Duration`]) in its place. These two need
+/// a filter that was built with a [`lifetime`](crate::ExpiringBuilder::lifetime), so that it knows how long a tick is.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -21,11 +19,19 @@ use crate::table::expiring::clock::{Until, ticks_for};
 /// let now = SystemTime::now();
 /// let tick = revoked.tick_at(now)?;
 /// revoked.advance_to(tick);
-/// revoked.insert_until("token-1", tick + 5)?;
+/// revoked.insert_until("token-1", Expiry::AtTick(tick + 5))?;
 /// revoked.insert_until("token-2", now + 5 * minute)?; // the expiry of a token
 /// revoked.insert_until("token-3", 5 * minute)?; // a time to live
 /// revoked.insert_until_batch([("token-4", Expiry::At(now)), ("token-5", Expiry::After(minute))], &mut Vec::new())?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A number alone is no expiry, since it could be a tick, or seconds to live, or seconds since 1970:
+///
+/// ```compile_fail,E0277
+/// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+/// # let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build().unwrap();
+/// revoked.insert_until("token-1", 5);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -33,10 +39,11 @@ pub enum Expiry {
     /// At this tick of the filter's clock.
     AtTick(u64),
     /// At this time, or up to one length of a tick later: with the first tick that begins then, if tick 0 begins at 1970.
+    /// (That is [`tick_at`](crate::ExpiringCuckooFilter::tick_at) rounded up.)
     At(SystemTime),
-    /// This long from now, or up to one length of a tick later: the entry's time to live. It is the tick of
-    /// [`tick_after`](crate::ExpiringCuckooFilter::tick_after), by the clock at the moment when the entry is added or
-    /// renewed.
+    /// This long from now, or up to one length of a tick later: the entry's time to live. It expires at the tick that is now
+    /// when the entry is added or renewed, plus the duration in ticks, rounded up, plus one. The filter does not know how
+    /// much of the present tick is over.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -52,12 +59,6 @@ pub enum Expiry {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     After(Duration),
-}
-
-impl From<u64> for Expiry {
-    fn from(tick: u64) -> Self {
-        Self::AtTick(tick)
-    }
 }
 
 impl From<SystemTime> for Expiry {

@@ -3,43 +3,44 @@
 use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
+use crate::error::kind::FilterKind;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::shared::figures::figures;
 use crate::filter::shared::operations::properties;
 use crate::filter::stats::Stats;
+use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::traits::AnyTable;
-use crate::word::layout::Encoding;
 
 properties!(ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_ticks(15).build()?");
 
 figures! {
-    ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_ticks(15).build()?", a "filter" of "entries",
-    with now, with lifetime_in_ticks, with resolution;
+    ExpiringCuckooFilter as Expiring made by "builder().capacity(1000).lifetime_in_ticks(15).build()?"
+    of ".capacity(1000).lifetime_in_ticks(15)", a "filter" of "entries", with now;
     /// Those that have expired and are not swept yet count too. [`live_len`](Self::live_len) counts the live ones only.
     len;
     ///
     /// All entries of a key are in its two buckets. So a key can have as many entries as these buckets have slots, 4 to
     /// 12 depending on the layout.
     capacity;
-    memory_usage;
     ///
-    /// It counts entries that have expired and are not swept yet, so the actual rate may be a little lower.
-    false_positive_rate;
-    /// relocations, refusals, expired entries, sweeps.
+    /// It has the longest [lifetime](FilterPlan::lifetime_in_ticks): an entry may expire at up to `now + lifetime_in_ticks`. The
+    /// bits of an expiry are the [payload](crate::TableLayout::payload_bits) of its layout.
+    plan;
+    /// relocations, refusals, expired entries, sweeps. The rate to expect counts entries that have expired and are not swept
+    /// yet, so the actual rate may be a little lower.
     ///
     /// Cost: it adds up at most 64 cache lines. It takes no lock and does not allocate.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
     /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// filter.advance_to(0);
-    /// filter.insert_until("a", 5)?;
+    /// filter.insert_until("a", Expiry::AtTick(5))?;
     /// filter.advance_to(20);
     /// assert_eq!(filter.stats().expiry.unwrap().clock_jumps, 1, "all entries expired at once");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     stats with clock;
-    fingerprints of "7 to 31" in "2 to 6";
 }
 
 impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
@@ -51,10 +52,10 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// Cost: one pass over the whole table. Call it for a page of metrics, not for each request.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
     /// let filter = ExpiringCuckooFilter::<u64>::builder().capacity(100_000).lifetime_in_ticks(15).build()?;
     /// filter.advance_to(0);
-    /// let entries = (0..90_000).map(|key| (filter.hash_one(&key), 1 + key % 2));
+    /// let entries = (0..90_000).map(|key| (filter.hash_one(&key), Expiry::AtTick(1 + key % 2)));
     /// filter.by_hash().insert_until_batch(entries, &mut Vec::new())?;
     /// filter.advance_to(1);
     /// assert_eq!(filter.live_len(), 45_000);
@@ -72,10 +73,10 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes that, and the cost.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
     /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// filter.advance_to(7);
-    /// filter.insert_until("a", 9)?;
+    /// filter.insert_until("a", Expiry::AtTick(9))?;
     /// filter.clear();
     /// assert_eq!((filter.len(), filter.now()), (0, Some(7)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use crate::error::insert::ExpiringInsertError;
 use crate::error::tick::TickError;
-use crate::filter::by_hash::{ByHash, by_hash};
+use crate::filter::by_hash::{ByHash, Hashed, by_hash};
 use crate::filter::expiring::expiry::Expiry;
 use crate::filter::shared::operations::operation_on_a_key;
 use crate::hasher::default::DefaultHashBuilder;
@@ -31,7 +31,7 @@ use crate::table::face::traits::ExpiringTable;
 /// ```
 /// use std::sync::Arc;
 /// use std::time::Duration;
-/// use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+/// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
 ///
 /// // Tokens live for at most an hour, so a revocation need not be kept longer. One tick is 5 minutes.
 /// let (longest, tick) = (Duration::from_secs(3600), Duration::from_secs(300));
@@ -43,7 +43,7 @@ use crate::table::face::traits::ExpiringTable;
 /// revoked.advance_to(noon / 300);
 ///
 /// let expiry_of_the_token = noon + 1000; // from the token itself
-/// let is_new = revoked.insert_or_renew_until("token-17", u64::div_ceil(expiry_of_the_token, 300))?;
+/// let is_new = revoked.insert_or_renew_until("token-17", Expiry::AtTick(u64::div_ceil(expiry_of_the_token, 300)))?;
 /// assert!(is_new && revoked.contains("token-17"));
 ///
 /// revoked.advance_to((noon + 1200) / 300);
@@ -161,7 +161,7 @@ pub struct ExpiringCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
 impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     operation_on_a_key! {
         insert ExpiringInsertError
-        /// Adds an entry for the key, which is found for the whole [lifetime](Self::lifetime_in_ticks) of the filter's
+        /// Adds an entry for the key, which is found for the whole [lifetime](crate::FilterPlan::lifetime_in_ticks) of the filter's
         /// entries: until the tick `now + lifetime_in_ticks`, by the clock at the moment when the entry is added.
         ///
         /// It adds one even if the key has one already: see [`insert_until`](Self::insert_until), which takes an end of the
@@ -190,8 +190,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         /// ```
     }
 
-    /// Adds an entry for the key, which is found until then: until a tick (a `u64`), a time, or for a time to live, as
-    /// [`Expiry`] says.
+    /// Adds an entry for the key, which is found until then: until a time, for a time to live, or until a tick, as [`Expiry`]
+    /// says.
     ///
     /// It adds one even if the key already has an entry: the filter is a multiset of pairs of a key and an end.
     /// Each pair is removed, or expires, on its own. To make one entry live longer, use
@@ -207,7 +207,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # Errors
     /// - [`ExpiringInsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called;
     /// - [`ExpiringInsertError::LifetimeTooLong`] if the end is further away than the [longest
-    ///   lifetime](Self::lifetime_in_ticks);
+    ///   lifetime](crate::FilterPlan::lifetime_in_ticks);
     /// - [`ExpiringInsertError::Full`] or [`ExpiringInsertError::TooManyCopies`] if there is no room;
     /// - [`ExpiringInsertError::Evicted`] if the filter has given up that tick, to make room
     ///   ([`when_full`](crate::ExpiringBuilder::when_full));
@@ -218,12 +218,12 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// after it has forgotten some ticks.)
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Expiry};
     /// let blocked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// blocked.advance_to(1000);
-    /// assert!(blocked.insert_until("198.51.100.7", 1010)?);
-    /// assert!(!blocked.insert_until("198.51.100.9", 1000)?, "that is over");
-    /// let error = blocked.insert_until("198.51.100.8", 1016).unwrap_err();
+    /// assert!(blocked.insert_until("198.51.100.7", Expiry::AtTick(1010))?);
+    /// assert!(!blocked.insert_until("198.51.100.9", Expiry::AtTick(1000))?, "that is over");
+    /// let error = blocked.insert_until("198.51.100.8", Expiry::AtTick(1016)).unwrap_err();
     /// assert!(matches!(error, ExpiringInsertError::LifetimeTooLong { now: 1000, longest: 15, .. }), "{error}");
     /// blocked.advance_to(1009);
     /// assert!(blocked.contains("198.51.100.7"));
@@ -243,7 +243,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     operation_on_a_key! {
         insert_if_absent ExpiringInsertError
         /// Adds an entry for the key unless the key has a live one:
-        /// [`insert_if_absent_until`](Self::insert_if_absent_until) with the whole [lifetime](Self::lifetime_in_ticks).
+        /// [`insert_if_absent_until`](Self::insert_if_absent_until) with the whole [lifetime](crate::FilterPlan::lifetime_in_ticks).
         /// Returns `true` if the key had no live entry.
         ///
         /// # Errors
@@ -268,7 +268,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// It is one step: of many threads that race to add one absent key, exactly one gets `true`. An entry that is
     /// there stays as it is and keeps its end.
     ///
-    /// The filter mistakes a share of the absent keys, the [false-positive rate](Self::false_positive_rate), for
+    /// The filter mistakes a share of the absent keys, the [false-positive rate](crate::Stats::false_positive_rate), for
     /// others, and does not add them. If that would lose something, build it with a lower rate. And remove only entries
     /// for which this returned `true`. [The page `security`](crate::guide::security#hazards-without-an-adversary) says
     /// what is lost even then.
@@ -279,13 +279,13 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// As for [`insert_until`](Self::insert_until).
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
     /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// nonces.advance_to(1000);
-    /// assert!(nonces.insert_if_absent_until("nonce-1", 1010)?);
-    /// assert!(!nonces.insert_if_absent_until("nonce-1", 1015)?, "a replay");
+    /// assert!(nonces.insert_if_absent_until("nonce-1", Expiry::AtTick(1010))?);
+    /// assert!(!nonces.insert_if_absent_until("nonce-1", Expiry::AtTick(1015))?, "a replay");
     /// nonces.advance_to(1010);
-    /// assert!(nonces.insert_if_absent_until("nonce-1", 1020)?, "forgotten, as its first request is too old by now");
+    /// assert!(nonces.insert_if_absent_until("nonce-1", Expiry::AtTick(1020))?, "forgotten, as its first request is too old by now");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
@@ -297,7 +297,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.by_hash().insert_if_absent_until(self.hash_one(key), expiry)
     }
 
-    /// Makes sure that the key is found for the whole [lifetime](Self::lifetime_in_ticks) from now on:
+    /// Makes sure that the key is found for the whole [lifetime](crate::FilterPlan::lifetime_in_ticks) from now on:
     /// [`insert_or_renew_until`](Self::insert_or_renew_until) with that end. A key that comes again lives on, and takes up one slot.
     /// Returns `true` if the key had no live entry: if it is new.
     ///
@@ -346,11 +346,11 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// As for [`insert_until`](Self::insert_until).
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
     /// let sessions = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// for now in 1000..1100 {
     ///     sessions.advance_to(now);
-    ///     let is_new = sessions.insert_or_renew_until("session-17", now + 10)?;
+    ///     let is_new = sessions.insert_or_renew_until("session-17", Expiry::AtTick(now + 10))?;
     ///     assert_eq!(is_new, now == 1000, "seen once more");
     /// }
     /// assert_eq!(sessions.len(), 1);
@@ -368,7 +368,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     operation_on_a_key! {
         contains ExpiringInsertError
         /// Whether the key has a live entry: `false` is certain; `true` is wrong for a share of the absent keys, the
-        /// [false-positive rate](Self::false_positive_rate).
+        /// [false-positive rate](crate::Stats::false_positive_rate).
         ///
         /// An entry that is live throughout the call is found, whatever other threads do. The call is lock-free: it
         /// takes no lock, writes no shared memory and waits for nobody. It looks again only if another thread has just
@@ -377,10 +377,10 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         /// Cost: two cache lines of the table, one of the stripes and one of the clock. The last two stay in the cache.
         ///
         /// ```
-        /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+        /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
         /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
         /// revoked.advance_to(1000);
-        /// revoked.insert_until("token-17", 1001)?;
+        /// revoked.insert_until("token-17", Expiry::AtTick(1001))?;
         /// assert!(revoked.contains("token-17"));
         /// revoked.advance_to(1001);
         /// assert!(!revoked.contains("token-17"));
@@ -412,16 +412,19 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
 
     /// Removes one live entry of the key that expires at this tick. Returns `true` if there was one.
     ///
+    /// It is the tick of an [`Expiry::AtTick`], or what [`expires_at`](Self::expires_at) has returned. For an entry that was
+    /// added until a time, it is [`tick_at`](Self::tick_at) of that time, plus 1 unless the time is the beginning of a tick.
+    ///
     /// **Remove only what was inserted**, with the same end, once for each insert. A look-alike may have an entry with
     /// this end, and would then lose it. An entry that has already expired can't be removed, so the answer is `false`.
     ///
     /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// revoked.advance_to(1000);
-    /// revoked.insert_until("token-17", 1010)?;
+    /// revoked.insert_until("token-17", Expiry::AtTick(1010))?;
     /// assert!(!revoked.remove_expiring_at("token-17", 1009), "it has no such end");
     /// assert!(revoked.remove_expiring_at("token-17", 1010));
     /// assert!(!revoked.contains("token-17"));
@@ -439,16 +442,16 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// The tick at which the last live entry of the key expires; `None` if the key is definitely absent.
     ///
     /// It is never before the end of an entry of the key. It may be later: a look-alike's entry counts too. And a share
-    /// of the absent keys, the [false-positive rate](Self::false_positive_rate), has an answer.
+    /// of the absent keys, the [false-positive rate](crate::Stats::false_positive_rate), has an answer.
     ///
     /// Cost: two cache lines, with one stripe locked.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
     /// let blocked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// blocked.advance_to(1000);
-    /// blocked.insert_until("198.51.100.7", 1005)?;
-    /// blocked.insert_until("198.51.100.7", 1010)?;
+    /// blocked.insert_until("198.51.100.7", Expiry::AtTick(1005))?;
+    /// blocked.insert_until("198.51.100.7", Expiry::AtTick(1010))?;
     /// assert_eq!(blocked.expires_at("198.51.100.7"), Some(1010));
     /// assert_eq!(blocked.expires_at("198.51.100.8"), None);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -477,11 +480,11 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
     /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
     /// let blocked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
     /// blocked.advance_to(28_500_000);
-    /// blocked.insert_until("198.51.100.7", 28_500_005)?;
+    /// blocked.insert_until("198.51.100.7", Expiry::AtTick(28_500_005))?;
     /// assert_eq!(blocked.remaining("198.51.100.7")?, Some(5 * minute)); // for example, for `Retry-After`
     /// blocked.advance_to(28_500_004);
     /// assert_eq!(blocked.remaining("198.51.100.7")?, Some(minute));
@@ -501,12 +504,12 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// Returns the hash of a key, for [`by_hash`](Self::by_hash). Filters with the same hasher compute the same hash.
     #[inline(always)]
     #[must_use]
-    pub fn hash_one<Q>(&self, key: &Q) -> u64
+    pub fn hash_one<Q>(&self, key: &Q) -> Hashed
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.hasher.hash_one(key)
+        Hashed(self.hasher.hash_one(key))
     }
 }
 
@@ -516,7 +519,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `insert`.
     #[inline]
-    pub fn insert(self, hash: u64) -> Result<(), ExpiringInsertError> {
+    pub fn insert(self, hash: Hashed) -> Result<(), ExpiringInsertError> {
         self.0.add(hash, self.0.whole_lifetime(), IfPresent::Add).map(drop)
     }
 
@@ -525,7 +528,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `insert_until`.
     #[inline]
-    pub fn insert_until(self, hash: u64, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
+    pub fn insert_until(self, hash: Hashed, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, self.0.until(expiry), IfPresent::Add)
     }
 
@@ -534,7 +537,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `insert_if_absent`.
     #[inline]
-    pub fn insert_if_absent(self, hash: u64) -> Result<bool, ExpiringInsertError> {
+    pub fn insert_if_absent(self, hash: Hashed) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, self.0.whole_lifetime(), IfPresent::Refuse)
     }
 
@@ -543,7 +546,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `insert_if_absent_until`.
     #[inline]
-    pub fn insert_if_absent_until(self, hash: u64, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
+    pub fn insert_if_absent_until(self, hash: Hashed, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, self.0.until(expiry), IfPresent::Refuse)
     }
 
@@ -552,7 +555,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `insert_or_renew`.
     #[inline]
-    pub fn insert_or_renew(self, hash: u64) -> Result<bool, ExpiringInsertError> {
+    pub fn insert_or_renew(self, hash: Hashed) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, self.0.whole_lifetime(), IfPresent::Extend)
     }
 
@@ -561,35 +564,35 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `insert_or_renew_until`.
     #[inline]
-    pub fn insert_or_renew_until(self, hash: u64, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
+    pub fn insert_or_renew_until(self, hash: Hashed, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, self.0.until(expiry), IfPresent::Extend)
     }
 
     /// [`contains`](ExpiringCuckooFilter::contains) by hash.
     #[inline]
     #[must_use]
-    pub fn contains(self, hash: u64) -> bool {
-        self.0.core.contains_live(hash)
+    pub fn contains(self, hash: Hashed) -> bool {
+        self.0.core.contains_live(hash.0)
     }
 
     /// [`remove`](ExpiringCuckooFilter::remove) by hash.
     #[inline]
-    pub fn remove(self, hash: u64) -> bool {
-        self.0.core.remove_first(hash)
+    pub fn remove(self, hash: Hashed) -> bool {
+        self.0.core.remove_first(hash.0)
     }
 
     /// [`remove_expiring_at`](ExpiringCuckooFilter::remove_expiring_at) by hash.
     #[inline]
-    pub fn remove_expiring_at(self, hash: u64, expires_at: u64) -> bool {
-        self.0.core.remove_until(hash, expires_at)
+    pub fn remove_expiring_at(self, hash: Hashed, expires_at: u64) -> bool {
+        self.0.core.remove_until(hash.0, expires_at)
     }
 
     /// [`expires_at`](ExpiringCuckooFilter::expires_at) by hash.
     #[inline]
     #[must_use]
-    pub fn expires_at(self, hash: u64) -> Option<u64> {
+    pub fn expires_at(self, hash: Hashed) -> Option<u64> {
         // An end beyond the largest tick is one that the clock does not reach.
-        self.0.core.last_end(hash).map(|(now, ticks)| now.saturating_add(ticks))
+        self.0.core.last_end(hash.0).map(|(now, ticks)| now.saturating_add(ticks))
     }
 
     /// [`remaining`](ExpiringCuckooFilter::remaining) by hash.
@@ -597,9 +600,9 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `remaining`.
     #[inline]
-    pub fn remaining(self, hash: u64) -> Result<Option<Duration>, TickError> {
+    pub fn remaining(self, hash: Hashed) -> Result<Option<Duration>, TickError> {
         let resolution = self.0.core.clock().resolution().ok_or(TickError::ResolutionUnknown)?;
-        Ok(self.0.core.last_end(hash).map(|(_, ticks)| resolution.saturating_mul(ticks as u32)))
+        Ok(self.0.core.last_end(hash.0).map(|(_, ticks)| resolution.saturating_mul(ticks as u32)))
     }
 }
 
@@ -616,8 +619,8 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     }
 
     #[inline]
-    fn add(&self, hash: u64, until: Until, if_present: IfPresent) -> Result<bool, ExpiringInsertError> {
-        self.core.add_until(hash, until, if_present)
+    fn add(&self, hash: Hashed, until: Until, if_present: IfPresent) -> Result<bool, ExpiringInsertError> {
+        self.core.add_until(hash.0, until, if_present)
     }
 }
 

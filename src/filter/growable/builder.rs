@@ -39,7 +39,7 @@ impl<T: ?Sized, S: Default> Default for GrowableCuckooFilter<T, S> {
 ///     .false_positive_rate(1e-4)
 ///     .memory_limit(1 << 20)
 ///     .build()?;
-/// assert!(filter.memory_usage() <= 1 << 20);
+/// assert!(filter.plan().memory_usage <= 1 << 20);
 /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
 /// ```
 #[must_use = "a builder does nothing until `build` is called"]
@@ -58,7 +58,14 @@ struct Own {
     memory_limit: usize,
 }
 
-settings_of_all!(GrowableBuilder with "");
+settings_of_all! {
+    GrowableBuilder with ""
+    ///
+    /// A [`memory_limit`](Self::memory_limit) is checked as `build` checks it. Otherwise it changes nothing here: the plan's
+    /// `max_capacity` and `max_memory_usage` are those of the largest size, whether or not the limit ends the growth before.
+    /// To learn whether `n` keys fit, plan for `max_capacity(n)`: if they do not,
+    /// [`MemoryLimitBelowMaxCapacity`](BuildError::MemoryLimitBelowMaxCapacity) says how many bytes they need.
+}
 setting_of_encoding!(GrowableBuilder);
 
 impl<T: ?Sized, S> GrowableBuilder<T, S> {
@@ -74,9 +81,9 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// ```
     /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
     /// let filter = GrowableCuckooFilter::<u64>::builder().capacity(10_000).build()?;
-    /// let memory = filter.memory_usage();
+    /// let memory = filter.plan().memory_usage;
     /// (0..10_000).try_for_each(|key| filter.insert(&key))?;
-    /// assert_eq!(filter.memory_usage(), memory, "it has not grown");
+    /// assert_eq!(filter.plan().memory_usage, memory, "it has not grown");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn capacity(mut self, keys: usize) -> Self {
@@ -114,7 +121,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
     /// let filter = GrowableCuckooFilter::<u64>::builder().capacity(100).false_positive_rate(1e-4).build()?;
     /// (0..5000).try_for_each(|key| filter.insert(&key))?;
-    /// assert!(filter.max_false_positive_rate() <= 1e-4);
+    /// assert!(filter.plan().max_false_positive_rate <= 1e-4);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
@@ -122,19 +129,18 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
         self
     }
 
-    /// Sets how many bytes the filter may take up: [`memory_usage`](GrowableCuckooFilter::memory_usage) is never
+    /// Sets how many bytes the filter may take up: [`memory_usage`](FilterPlan::memory_usage) is never
     /// more. There is no limit if not called.
     ///
-    /// The filter grows up to the limit. (Up to 256 KiB, its memory goes up by doublings.) [`plan`](Self::plan) does not
-    /// count the limit in. To learn whether `n` keys fit, compare it with the plan's `max_memory_usage` for
-    /// `max_capacity(n)`.
+    /// The filter grows up to the limit. (Up to 256 KiB, its memory goes up by doublings.) [`plan`](Self::plan) says how to
+    /// learn whether `n` keys fit.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
     /// let filter = GrowableCuckooFilter::<u64>::builder().capacity(100).memory_limit(1 << 14).build()?;
     /// let error = (0..).find_map(|key| filter.insert(&key).err()).expect("it is full at some time");
     /// assert!(matches!(error, GrowableInsertError::MemoryLimit { .. }), "{error}");
-    /// assert!(filter.memory_usage() <= 1 << 14);
+    /// assert!(filter.plan().memory_usage <= 1 << 14);
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
     pub fn memory_limit(mut self, bytes: usize) -> Self {

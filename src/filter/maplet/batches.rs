@@ -5,7 +5,7 @@ use core::hash::{BuildHasher, Hash};
 
 use crate::error::insert::{InsertBatchError, MapletInsertError};
 use crate::filter::batch_key::BatchKey;
-use crate::filter::by_hash::ByHash;
+use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::maplet::filter::CuckooMaplet;
 use crate::filter::shared::batches::{add_absent, blocks, blocks_of_pairs};
 use crate::plan::batch::BLOCK;
@@ -37,7 +37,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn values_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, found: &mut Vec<Values>) {
-        self.by_hash().values_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
+        self.by_hash().values_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), found);
     }
 
     /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same
@@ -53,7 +53,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn contains_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, found: &mut Vec<bool>) {
-        self.by_hash().contains_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
+        self.by_hash().contains_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), found);
     }
 
     /// [`insert`](Self::insert) for many pairs, in their order.
@@ -75,7 +75,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
         &self,
         pairs: impl IntoIterator<Item = (K, u16)>,
     ) -> Result<(), InsertBatchError<MapletInsertError>> {
-        self.by_hash().insert_batch(pairs.into_iter().map(|(key, value)| (self.hasher.hash_one(key), value)))
+        self.by_hash().insert_batch(pairs.into_iter().map(|(key, value)| (Hashed(self.hasher.hash_one(key)), value)))
     }
 
     /// [`insert_if_absent`](Self::insert_if_absent) for many pairs, in their order: appends to `had`, for each pair, the
@@ -97,7 +97,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
         pairs: impl IntoIterator<Item = (K, u16)>,
         had: &mut Vec<Values>,
     ) -> Result<usize, InsertBatchError<MapletInsertError>> {
-        let hashed = pairs.into_iter().map(|(key, value)| (self.hasher.hash_one(key), value));
+        let hashed = pairs.into_iter().map(|(key, value)| (Hashed(self.hasher.hash_one(key)), value));
         self.by_hash().insert_if_absent_batch(hashed, had)
     }
 
@@ -118,19 +118,24 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
         pairs: impl IntoIterator<Item = (K, u16)>,
         removed: &mut Vec<bool>,
     ) {
-        self.by_hash().remove_batch(pairs.into_iter().map(|(key, value)| (self.hasher.hash_one(key), value)), removed);
+        self.by_hash()
+            .remove_batch(pairs.into_iter().map(|(key, value)| (Hashed(self.hasher.hash_one(key)), value)), removed);
     }
 }
 
 impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
     /// [`values_batch`](CuckooMaplet::values_batch) by hashes.
-    pub fn values_batch(self, hashes: impl IntoIterator<Item = u64>, found: &mut Vec<Values>) {
-        self.0.core.values_batch(&mut blocks(hashes.into_iter()), &mut |answers| found.extend_from_slice(answers));
+    pub fn values_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<Values>) {
+        self.0.core.values_batch(&mut blocks(hashes.into_iter().map(|hash| hash.0)), &mut |answers| {
+            found.extend_from_slice(answers)
+        });
     }
 
     /// [`contains_batch`](CuckooMaplet::contains_batch) by hashes.
-    pub fn contains_batch(self, hashes: impl IntoIterator<Item = u64>, found: &mut Vec<bool>) {
-        self.0.core.contains_batch(&mut blocks(hashes.into_iter()), &mut |answers| found.extend_from_slice(answers));
+    pub fn contains_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<bool>) {
+        self.0.core.contains_batch(&mut blocks(hashes.into_iter().map(|hash| hash.0)), &mut |answers| {
+            found.extend_from_slice(answers)
+        });
     }
 
     /// [`insert_batch`](CuckooMaplet::insert_batch) by hashes.
@@ -139,11 +144,11 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
     /// Those of `insert_batch`.
     pub fn insert_batch(
         self,
-        pairs: impl IntoIterator<Item = (u64, u16)>,
+        pairs: impl IntoIterator<Item = (Hashed, u16)>,
     ) -> Result<(), InsertBatchError<MapletInsertError>> {
         let values = Cell::new([0; BLOCK]);
         let mut too_large = None;
-        let checked = pairs.into_iter().map_while(|(hash, value)| {
+        let checked = pairs.into_iter().map_while(|(Hashed(hash), value)| {
             too_large = self.0.check(value).err();
             too_large.is_none().then_some((hash, value))
         });
@@ -161,14 +166,14 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
     /// Those of `insert_if_absent_batch`.
     pub fn insert_if_absent_batch(
         self,
-        pairs: impl IntoIterator<Item = (u64, u16)>,
+        pairs: impl IntoIterator<Item = (Hashed, u16)>,
         had: &mut Vec<Values>,
     ) -> Result<usize, InsertBatchError<MapletInsertError>> {
         add_absent(
-            pairs.into_iter(),
+            pairs.into_iter().map(|(Hashed(hash), value)| (hash, value)),
             |hashes| self.0.core.prefetch(hashes),
             |hash, value| {
-                let values = self.insert_if_absent(hash, value)?;
+                let values = self.insert_if_absent(Hashed(hash), value)?;
                 had.push(values);
                 Ok(values.is_empty())
             },
@@ -176,13 +181,13 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
     }
 
     /// [`remove_batch`](CuckooMaplet::remove_batch) by hashes.
-    pub fn remove_batch(self, pairs: impl IntoIterator<Item = (u64, u16)>, removed: &mut Vec<bool>) {
+    pub fn remove_batch(self, pairs: impl IntoIterator<Item = (Hashed, u16)>, removed: &mut Vec<bool>) {
         let values = Cell::new([0; BLOCK]);
         let mut pairs = pairs.into_iter();
         loop {
             // A value with too many bits can't have been inserted. It ends one batch, and another begins after it.
             let mut too_large = false;
-            let checked = pairs.by_ref().map_while(|(hash, value)| {
+            let checked = pairs.by_ref().map_while(|(Hashed(hash), value)| {
                 too_large = self.0.check(value).is_err();
                 (!too_large).then_some((hash, value))
             });

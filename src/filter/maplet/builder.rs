@@ -69,8 +69,8 @@ impl<T: ?Sized, S> CuckooMaplet<T, S> {
 ///     .value_bits(4)
 ///     .build()?;
 /// assert!(segments.capacity() >= 50_000);
-/// assert!(segments.max_false_positive_rate() <= 0.001);
-/// assert_eq!(segments.value_bits(), 4);
+/// let plan = segments.plan();
+/// assert!(plan.max_false_positive_rate <= 0.001 && plan.layout.payload_bits == 4);
 /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
 /// ```
 #[must_use = "a builder does nothing until `build` is called"]
@@ -132,7 +132,7 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// It holds up to the [capacity](CuckooMaplet::capacity). The maplet takes some more pairs, and with them the rate
     /// rises in proportion. Of all bucket layouts that have room for the value bits, the builder takes the one with which
     /// so many pairs need the least memory. The actual rate is often lower: see
-    /// [`CuckooMaplet::max_false_positive_rate`].
+    /// [`FilterPlan::max_false_positive_rate`].
     ///
     /// The rate of each layout with every slot taken, by the bits that a key takes at capacity
     /// (`cargo test --test maplet measured -- --nocapture`). Somewhat lower rates take the same layout with fewer slots
@@ -152,7 +152,7 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// # use concurrent_cuckoo_filter::CuckooMaplet;
     /// let builder = CuckooMaplet::<str>::builder().capacity(1000).value_bits(4);
     /// let maplet = builder.false_positive_rate(1e-5).build()?;
-    /// assert!(maplet.max_false_positive_rate() <= 1e-5);
+    /// assert!(maplet.plan().max_false_positive_rate <= 1e-5);
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
     pub fn false_positive_rate(mut self, rate: f64) -> Self {

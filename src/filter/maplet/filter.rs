@@ -5,7 +5,7 @@ use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
 
 use crate::error::insert::{MapletInsertError, ValueTooLarge};
-use crate::filter::by_hash::{ByHash, by_hash};
+use crate::filter::by_hash::{ByHash, Hashed, by_hash};
 use crate::filter::shared::operations::operation_on_a_key;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
@@ -21,7 +21,7 @@ use crate::word::values::Values;
 /// filter of each place.
 ///
 /// [`values`](Self::values) returns a set. **The value of a key that is in is always in the set.** Values of other keys
-/// appear at the [false-positive rate](Self::false_positive_rate), for absent keys and for present ones, but none that
+/// appear at the [false-positive rate](crate::Stats::false_positive_rate), for absent keys and for present ones, but none that
 /// was never inserted. So the store behind the maplet must be able to answer "not here". While keys move between places,
 /// a store also needs an order of writes: see the page [`several_places`](crate::guide::several_places).
 ///
@@ -94,7 +94,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// It is one step: of many threads that race to add a value to a key without one, exactly one gets the empty
     /// set. The others get the value that it added.
     ///
-    /// The maplet mistakes a key for another at the [false-positive rate](Self::false_positive_rate), and then adds
+    /// The maplet mistakes a key for another at the [false-positive rate](crate::Stats::false_positive_rate), and then adds
     /// nothing. [`remove`](Self::remove) and [`replace`](Self::replace) of this key then change the value of the other
     /// one. So call them only if this returned an empty set, or accept that. [The page
     /// `security`](crate::guide::security#hazards-without-an-adversary) says more.
@@ -159,7 +159,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     operation_on_a_key! {
         contains MapletInsertError
         /// Whether the key is in, with any value: `false` is certain; `true` is wrong for a share of the absent keys,
-        /// the [false-positive rate](Self::false_positive_rate).
+        /// the [false-positive rate](crate::Stats::false_positive_rate).
         ///
         /// It behaves like [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains), and costs the
         /// same. One thing differs: inserts of other threads can make it look again too.
@@ -254,12 +254,12 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// Returns the hash of a key, for [`by_hash`](Self::by_hash). Filters with the same hasher compute the same hash.
     #[inline(always)]
     #[must_use]
-    pub fn hash_one<Q>(&self, key: &Q) -> u64
+    pub fn hash_one<Q>(&self, key: &Q) -> Hashed
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.hasher.hash_one(key)
+        Hashed(self.hasher.hash_one(key))
     }
 }
 
@@ -269,9 +269,9 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
     /// # Errors
     /// Those of `insert`.
     #[inline]
-    pub fn insert(self, hash: u64, value: u16) -> Result<(), MapletInsertError> {
+    pub fn insert(self, hash: Hashed, value: u16) -> Result<(), MapletInsertError> {
         self.0.check(value)?;
-        self.0.core.insert_value(hash, value).map_err(MapletInsertError::from)
+        self.0.core.insert_value(hash.0, value).map_err(MapletInsertError::from)
     }
 
     /// [`insert_if_absent`](CuckooMaplet::insert_if_absent) by hash.
@@ -279,32 +279,32 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
     /// # Errors
     /// Those of `insert_if_absent`.
     #[inline]
-    pub fn insert_if_absent(self, hash: u64, value: u16) -> Result<Values, MapletInsertError> {
+    pub fn insert_if_absent(self, hash: Hashed, value: u16) -> Result<Values, MapletInsertError> {
         self.0.check(value)?;
-        self.0.core.insert_value_if_absent(hash, value).map_err(MapletInsertError::from)
+        self.0.core.insert_value_if_absent(hash.0, value).map_err(MapletInsertError::from)
     }
 
     /// [`values`](CuckooMaplet::values) by hash.
     #[inline]
     #[must_use]
-    pub fn values(self, hash: u64) -> Values {
-        self.0.core.values(hash)
+    pub fn values(self, hash: Hashed) -> Values {
+        self.0.core.values(hash.0)
     }
 
     /// [`contains`](CuckooMaplet::contains) by hash.
     #[inline]
     #[must_use]
-    pub fn contains(self, hash: u64) -> bool {
-        self.0.core.contains(hash)
+    pub fn contains(self, hash: Hashed) -> bool {
+        self.0.core.contains(hash.0)
     }
 
     /// [`remove`](CuckooMaplet::remove) by hash.
     #[inline]
-    pub fn remove(self, hash: u64, value: u16) -> bool {
+    pub fn remove(self, hash: Hashed, value: u16) -> bool {
         if self.0.check(value).is_err() {
             return self.0.core.counters().removal(false);
         }
-        self.0.core.remove_value(hash, value)
+        self.0.core.remove_value(hash.0, value)
     }
 
     /// [`replace`](CuckooMaplet::replace) by hash.
@@ -312,16 +312,16 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
     /// # Errors
     /// Those of `replace`.
     #[inline]
-    pub fn replace(self, hash: u64, old: u16, new: u16) -> Result<bool, ValueTooLarge> {
+    pub fn replace(self, hash: Hashed, old: u16, new: u16) -> Result<bool, ValueTooLarge> {
         self.0.check(new)?;
-        Ok(self.0.check(old).is_ok() && self.0.core.replace_value(hash, old, new))
+        Ok(self.0.check(old).is_ok() && self.0.core.replace_value(hash.0, old, new))
     }
 
     /// [`count`](CuckooMaplet::count) by hash.
     #[inline]
     #[must_use]
-    pub fn count(self, hash: u64, value: u16) -> usize {
-        if self.0.check(value).is_ok() { self.0.core.count_value(hash, value) } else { 0 }
+    pub fn count(self, hash: Hashed, value: u16) -> usize {
+        if self.0.check(value).is_ok() { self.0.core.count_value(hash.0, value) } else { 0 }
     }
 }
 

@@ -309,13 +309,13 @@ absorbing! {
 absorbing! {
     CuckooMaplet made by "builder().capacity(1000).value_bits(4).build()?", with "", "part.insert(&7, 3)?;", "each pair of key and value":
     /// The values are added with their keys. Both filters must have the same number of [value
-    /// bits](Self::value_bits).
+    /// bits](crate::MapletBuilder::value_bits).
     unite "each pair of key and value":
     /// A key that has one value here and another one there has both afterwards.
 }
 
 absorbing! {
-    ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_ticks(14).build()?", with "all.advance_to(10);", "part.insert_until(&7, 20)?;", "each live entry, with its end":
+    ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_ticks(14).build()?", with "all.advance_to(10);", "part.insert(&7)?;", "each live entry, with its end":
     /// Ends are ticks of the caller's clock. Both filters must have the same resolution, and this filter's clock
     /// must not be behind the other's. What has expired by either clock is not added. Don't call
     /// [`restart_clock`](Self::restart_clock) meanwhile. To check for room, the call first looks through both

@@ -47,7 +47,7 @@ macro_rules! batches {
                 keys: impl IntoIterator<Item = K>,
                 found: &mut Vec<bool>,
             ) {
-                self.by_hash().contains_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
+                self.by_hash().contains_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), found);
             }
 
             /// [`insert`](Self::insert) for many keys, in their order.
@@ -85,7 +85,7 @@ macro_rules! batches {
                 &self,
                 keys: impl IntoIterator<Item = K>,
             ) -> Result<(), InsertBatchError<$Error>> {
-                self.by_hash().insert_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)))
+                self.by_hash().insert_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))))
             }
 
             /// [`insert_if_absent`](Self::insert_if_absent) for many keys, in their order: appends to `added`, for each
@@ -108,7 +108,7 @@ macro_rules! batches {
                 keys: impl IntoIterator<Item = K>,
                 added: &mut Vec<bool>,
             ) -> Result<usize, InsertBatchError<$Error>> {
-                self.by_hash().insert_if_absent_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), added)
+                self.by_hash().insert_if_absent_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), added)
             }
         }
     };
@@ -133,7 +133,7 @@ macro_rules! batches {
                 keys: impl IntoIterator<Item = K>,
                 removed: &mut Vec<bool>,
             ) {
-                self.by_hash().remove_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), removed);
+                self.by_hash().remove_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), removed);
             }
         }
     };

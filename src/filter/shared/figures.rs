@@ -3,13 +3,11 @@
 /// The methods, with what their documentation has in common. What is special to the type goes after each name.
 macro_rules! figures {
     (
-        $Type:ident made by $made:literal, a $kind:literal of $items:literal $(, with $extra:ident)*;
+        $Type:ident as $Kind:ident made by $made:literal of $settings:literal, a $kind:literal of $items:literal $(, with $extra:ident)?;
         $(#[$len:meta])* len;
         $(#[$capacity:meta])* capacity;
-        $(#[$memory_usage:meta])* memory_usage;
-        $(#[$false_positive_rate:meta])* false_positive_rate;
+        $(#[$plan:meta])* plan;
         $(#[$stats:meta])* stats $(with $clock:ident)?;
-        fingerprints of $bits:literal in $slots:literal;
     ) => {
         /// Counts, sizes, rates and the layout.
         impl<T: ?Sized, S> $Type<T, S> {
@@ -43,99 +41,33 @@ macro_rules! figures {
                 self.core.capacity()
             }
 
-            #[doc = concat!("Returns how many slots the ", $kind, " has, each for one of the ", $items, ". It can never hold more.")]
+            #[doc = concat!("Returns what the ", $kind, " is by its settings: its layout, slots and memory, and its rate at capacity. It is")]
+            /// what the builder's `plan` returned, and never changes.
+            $(#[$plan])*
+            ///
+            /// Cost: some arithmetic, about 100 ns. It reads nothing that changes, and allocates nothing.
             ///
             /// ```
             #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Type), ";")]
-            #[doc = concat!("let ", $kind, " = ", stringify!($Type), "::<str>::", $made, ";")]
-            #[doc = concat!("assert!(", $kind, ".slots() >= ", $kind, ".capacity());")]
-            #[doc = concat!("assert_eq!(", $kind, ".slots() % ", $kind, ".slots_per_bucket(), 0);")]
+            #[doc = concat!("let builder = ", stringify!($Type), "::<str>::builder()", $settings, ";")]
+            #[doc = concat!("let (plan, ", $kind, ") = (builder.plan()?, builder.build()?);")]
+            #[doc = concat!("assert_eq!(", $kind, ".plan(), plan);")]
+            /// assert!(plan.slots >= plan.capacity && plan.max_false_positive_rate <= 0.001);
+            /// println!("{plan}"); // with the layout of its buckets
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             #[must_use]
-            pub fn slots(&self) -> usize {
-                self.core.slots()
+            pub fn plan(&self) -> FilterPlan {
+                FilterPlan::of(FilterKind::$Kind, self.core.facts(), size_of::<Self>())$(.with_clock(self.core.$clock()))?
             }
 
-            #[doc = concat!("Returns the memory that the ", $kind, " takes up, in bytes. It leaves out two things: the decode")]
-            /// table of up to 256 KiB that all semi-sorted filters and maplets share, and the name of a schema that the
-            /// caller has given, up to 255 bytes.
-            $(#[$memory_usage])*
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Type), ";")]
-            #[doc = concat!("let ", $kind, " = ", stringify!($Type), "::<str>::", $made, ";")]
-            #[doc = concat!("let buckets = ", $kind, ".slots() / ", $kind, ".slots_per_bucket();")]
-            #[doc = concat!("assert!(", $kind, ".memory_usage() >= 8 * buckets);")]
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
-            #[must_use]
-            pub fn memory_usage(&self) -> usize {
-                size_of::<Self>() + self.core.memory_usage()
-            }
-
-            /// Returns the expected false-positive rate at the present load: the share of lookups of absent keys that
-            /// find something, from 0 to 1.
-            $(#[$false_positive_rate])*
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Type), ";")]
-            #[doc = concat!("let ", $kind, " = ", stringify!($Type), "::<str>::", $made, ";")]
-            #[doc = concat!("assert_eq!(", $kind, ".false_positive_rate(), 0.0, \"it is empty\");")]
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
-            #[must_use]
-            pub fn false_positive_rate(&self) -> f64 {
-                self.core.false_positive_rate(self.load_factor())
-            }
-
-            /// Returns the expected false-positive rate with as many keys as the [`capacity`](Self::capacity). It is at
-            /// most the rate that the builder was asked for. With more keys, it rises in proportion.
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Type), ";")]
-            #[doc = concat!("let ", $kind, " = ", stringify!($Type), "::<str>::", $made, "; // asks for 0.1 %")]
-            #[doc = concat!("assert!(", $kind, ".max_false_positive_rate() <= 0.001);")]
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
-            #[must_use]
-            pub fn max_false_positive_rate(&self) -> f64 {
-                self.core.max_rate()
-            }
-
-            #[doc = concat!("Returns all figures at once, with counts of what has happened since the ", $kind, " was made:")]
+            #[doc = concat!("Returns all figures at once: sizes, the rate to expect, and counts of what has happened since the ", $kind, " was made:")]
             $(#[$stats])*
             #[must_use]
             pub fn stats(&self) -> Stats {
                 let table: &dyn AnyTable = &*self.core;
-                Stats::of(table, self.memory_usage(), self.false_positive_rate(), self.max_false_positive_rate())
+                Stats::of(table, size_of::<Self>() + table.memory_usage())
                     $(.with_clock(self.core.$clock()))?
-            }
-
-            /// Returns the encoding: how a bucket stores its fingerprints.
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Type), ";")]
-            #[doc = concat!("fn layout(", $kind, ": &", stringify!($Type), "<str>) -> String {")]
-            #[doc = concat!("    let (slots, bits) = (", $kind, ".slots_per_bucket(), ", $kind, ".fingerprint_bits());")]
-            #[doc = concat!("    format!(\"{:?}: {slots} slots with a fingerprint of {bits} bits each\", ", $kind, ".encoding())")]
-            /// }
-            /// ```
-            #[must_use]
-            pub fn encoding(&self) -> Encoding {
-                self.core.shape().encoding
-            }
-
-            #[doc = concat!("Returns how many bits a fingerprint has, from ", $bits, ".")]
-            #[must_use]
-            pub fn fingerprint_bits(&self) -> u32 {
-                self.core.shape().fingerprint_bits
-            }
-
-            #[doc = concat!("Returns how many slots a bucket has, from ", $slots, ". A bucket takes up 64 bits.")]
-            #[must_use]
-            pub fn slots_per_bucket(&self) -> usize {
-                self.core.shape().slots as usize
             }
         }
 
@@ -144,14 +76,8 @@ macro_rules! figures {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.debug_struct(stringify!($Type))
                     .field("len", &self.len())
-                    .field("capacity", &self.capacity())
-                    .field("load_factor", &self.load_factor())
-                    $(.field(stringify!($extra), &self.$extra()))*
-                    .field("false_positive_rate", &self.false_positive_rate())
-                    .field("encoding", &self.encoding())
-                    .field("slots_per_bucket", &self.slots_per_bucket())
-                    .field("fingerprint_bits", &self.fingerprint_bits())
-                    .field("memory_usage", &self.memory_usage())
+                    $(.field(stringify!($extra), &self.$extra()))?
+                    .field("plan", &self.plan())
                     .finish_non_exhaustive()
             }
         }

@@ -13,7 +13,7 @@ macro_rules! operations_on_hashes {
             /// # Errors
             /// Those of `insert`.
             #[inline]
-            pub fn insert(self, hash: u64) -> Result<(), $Error> {
+            pub fn insert(self, hash: Hashed) -> Result<(), $Error> {
                 self.0.core.insert($Filter::<T, S>::prepared(hash))
             }
 
@@ -22,32 +22,32 @@ macro_rules! operations_on_hashes {
             /// # Errors
             /// Those of `insert_if_absent`.
             #[inline]
-            pub fn insert_if_absent(self, hash: u64) -> Result<bool, $Error> {
+            pub fn insert_if_absent(self, hash: Hashed) -> Result<bool, $Error> {
                 self.0.core.insert_if_absent($Filter::<T, S>::prepared(hash))
             }
 
             #[doc = concat!("[`contains`](", stringify!($Filter), "::contains) by hash.")]
             #[inline]
             #[must_use]
-            pub fn contains(self, hash: u64) -> bool {
+            pub fn contains(self, hash: Hashed) -> bool {
                 self.0.core.contains($Filter::<T, S>::prepared(hash))
             }
 
             #[doc = concat!("[`remove`](", stringify!($Filter), "::remove) by hash.")]
             #[inline]
-            pub fn remove(self, hash: u64) -> bool {
+            pub fn remove(self, hash: Hashed) -> bool {
                 self.0.core.remove($Filter::<T, S>::prepared(hash))
             }
 
             #[doc = concat!("[`count`](", stringify!($Filter), "::count) by hash.")]
             #[inline]
             #[must_use]
-            pub fn count(self, hash: u64) -> usize {
+            pub fn count(self, hash: Hashed) -> usize {
                 self.0.core.count($Filter::<T, S>::prepared(hash))
             }
 
             #[doc = concat!("[`contains_batch`](", stringify!($Filter), "::contains_batch) by hashes.")]
-            pub fn contains_batch(self, hashes: impl IntoIterator<Item = u64>, found: &mut Vec<bool>) {
+            pub fn contains_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<bool>) {
                 let hashes = hashes.into_iter().map($Filter::<T, S>::prepared);
                 self.0.core.contains_batch(&mut blocks(hashes), &mut |answers| found.extend_from_slice(answers));
             }
@@ -56,7 +56,10 @@ macro_rules! operations_on_hashes {
             ///
             /// # Errors
             /// Those of `insert_batch`.
-            pub fn insert_batch(self, hashes: impl IntoIterator<Item = u64>) -> Result<(), InsertBatchError<$Error>> {
+            pub fn insert_batch(
+                self,
+                hashes: impl IntoIterator<Item = Hashed>,
+            ) -> Result<(), InsertBatchError<$Error>> {
                 let hashes = hashes.into_iter().map($Filter::<T, S>::prepared);
                 self.0.core.insert_batch(&mut blocks(hashes)).map(drop)
             }
@@ -67,7 +70,7 @@ macro_rules! operations_on_hashes {
             /// Those of `insert_if_absent_batch`.
             pub fn insert_if_absent_batch(
                 self,
-                hashes: impl IntoIterator<Item = u64>,
+                hashes: impl IntoIterator<Item = Hashed>,
                 added: &mut Vec<bool>,
             ) -> Result<usize, InsertBatchError<$Error>> {
                 let core = &self.0.core;
@@ -84,7 +87,7 @@ macro_rules! operations_on_hashes {
             }
 
             #[doc = concat!("[`remove_batch`](", stringify!($Filter), "::remove_batch) by hashes.")]
-            pub fn remove_batch(self, hashes: impl IntoIterator<Item = u64>, removed: &mut Vec<bool>) {
+            pub fn remove_batch(self, hashes: impl IntoIterator<Item = Hashed>, removed: &mut Vec<bool>) {
                 let hashes = hashes.into_iter().map($Filter::<T, S>::prepared);
                 self.0.core.remove_batch(&mut blocks(hashes), &mut |answers| removed.extend_from_slice(answers));
             }

@@ -78,12 +78,12 @@ macro_rules! operations_on_keys {
             /// Returns the hash of a key, for [`by_hash`](Self::by_hash). Filters with the same hasher compute the same hash.
             #[inline(always)]
             #[must_use]
-            pub fn hash_one<Q>(&self, key: &Q) -> u64
+            pub fn hash_one<Q>(&self, key: &Q) -> Hashed
             where
                 T: Borrow<Q>,
                 Q: Hash + ?Sized,
             {
-                self.hasher.hash_one(key)
+                Hashed(self.hasher.hash_one(key))
             }
         }
     };
@@ -106,21 +106,6 @@ macro_rules! properties {
             #[must_use]
             pub fn is_empty(&self) -> bool {
                 self.len() == 0
-            }
-
-            /// Returns the share of the slots that is taken, from 0 to 1. This is as exact as [`len`](Self::len), so
-            /// it may be off by a few slots while other threads change the filter.
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
-            #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::", $made, ";")]
-            /// assert_eq!(filter.load_factor(), 0.0);
-            /// println!("{:.1} % of {} slots are taken", 100.0 * filter.load_factor(), filter.slots());
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
-            #[must_use]
-            pub fn load_factor(&self) -> f64 {
-                self.len() as f64 / self.slots() as f64
             }
 
             /// Records that `count` positive answers turned out to be wrong, for example because the database behind
@@ -171,9 +156,9 @@ macro_rules! properties {
             ///
             /// ```
             /// use std::hash::BuildHasher;
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
+            #[doc = concat!("# use concurrent_cuckoo_filter::{Hashed, ", stringify!($Filter), "};")]
             #[doc = concat!("# let filter = ", stringify!($Filter), "::<str>::", $made, ";")]
-            /// assert_eq!(filter.hasher().hash_one("a"), filter.hash_one("a"));
+            /// assert_eq!(filter.hash_one("a"), Hashed(filter.hasher().hash_one("a")));
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             #[must_use]

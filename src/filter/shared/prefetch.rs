@@ -1,9 +1,6 @@
 //! `prefetch` of all filters, written once.
 
-use core::borrow::Borrow;
-use core::hash::{BuildHasher, Hash};
-
-use crate::filter::by_hash::ByHash;
+use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::growable::filter::GrowableCuckooFilter;
@@ -14,20 +11,20 @@ use crate::word::geometry::mixed;
 macro_rules! prefetch {
     ($Filter:ident, $prepared:expr, $made:literal) => {
         /// A hint.
-        impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
-            /// Asks the processor to load what an operation on this key will read, and does not wait for it.
+        impl<T: ?Sized, S> ByHash<'_, $Filter<T, S>> {
+            /// Asks the processor to load what an operation on this hash will read, and does not wait for it.
             ///
             /// In a table larger than the cache, a lookup mostly waits for memory. So call this as soon as the key is
             /// known, and do other work before the lookup: parse the rest of the request, check a signature. After some
             /// 100 to 200 ns the cache has what the lookup reads. For many keys at a time, a batch such as
-            /// [`contains_batch`](Self::contains_batch) does this by itself.
+            /// `contains_batch` does this by itself.
             ///
             /// It is only a hint. It says nothing of the key, and changes no answer: the lookup finds what is in the filter
             /// at the time of the lookup. In a table that fits in the cache it gains nothing. On processors other than
-            /// x86-64 and AArch64 it only hashes the key.
+            /// x86-64 and AArch64 it does nothing.
             ///
-            /// Cost: the key's hash, and a few instructions that ask for the lines of its two buckets and of its stripe. It
-            /// takes no lock and writes nothing. To hash the key only once, use [`by_hash`](Self::by_hash):
+            /// Cost: a few instructions that ask for the lines of the key's two buckets and of its stripe. It takes no lock
+            /// and writes nothing.
             ///
             /// ```
             #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
@@ -43,20 +40,8 @@ macro_rules! prefetch {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             #[inline]
-            pub fn prefetch<Q>(&self, key: &Q)
-            where
-                T: Borrow<Q>,
-                Q: Hash + ?Sized,
-            {
-                self.by_hash().prefetch(self.hash_one(key));
-            }
-        }
-
-        impl<T: ?Sized, S> ByHash<'_, $Filter<T, S>> {
-            #[doc = concat!("[`prefetch`](", stringify!($Filter), "::prefetch) by hash.")]
-            #[inline]
-            pub fn prefetch(self, hash: u64) {
-                self.0.core.prefetch(&[$prepared(hash)]);
+            pub fn prefetch(self, hash: Hashed) {
+                self.0.core.prefetch(&[$prepared(hash.0)]);
             }
         }
     };

@@ -82,7 +82,7 @@ macro_rules! setting_of_encoding {
             #[doc = concat!("# use concurrent_cuckoo_filter::{Encoding, ", stringify!($Builder), "};")]
             #[doc = concat!("let builder = ", stringify!($Builder), "::<str>::default().capacity(1000);")]
             /// let filter = builder.encoding(Encoding::Plain).build()?;
-            /// assert!(filter.max_false_positive_rate() <= 0.001);
+            /// assert!(filter.plan().max_false_positive_rate <= 0.001);
             /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
             /// ```
             pub fn encoding(mut self, encoding: Encoding) -> Self {
@@ -96,7 +96,7 @@ pub(in crate::filter) use setting_of_encoding;
 
 /// The settings that have the same words in all builders.
 macro_rules! settings_of_all {
-    ($Builder:ident with $own:literal) => {
+    ($Builder:ident with $own:literal $(#[$plan:meta])*) => {
         impl<T: ?Sized, S> $Builder<T, S> {
             /// Sets whether to ask the system for huge pages for each table of 4 MiB or more. It is off if not called.
             ///
@@ -170,6 +170,7 @@ macro_rules! settings_of_all {
         impl<T: ?Sized, S> $Builder<T, S> {
             /// Returns what [`build`](Self::build) would build: its memory, capacity, layout and rate. It allocates no
             /// table, so it tells whether settings are valid, and what they would take.
+            $(#[$plan])*
             ///
             /// # Errors
             /// Those of [`build`](Self::build), except `OutOfMemory`.
@@ -178,7 +179,7 @@ macro_rules! settings_of_all {
             #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Builder), ";")]
             #[doc = concat!("let builder = ", stringify!($Builder), "::<str>::default().capacity(1_000_000)", $own, ";")]
             /// let (plan, filter) = (builder.plan()?, builder.build()?);
-            /// assert_eq!((plan.capacity, plan.memory_usage), (filter.capacity(), filter.memory_usage()));
+            /// assert_eq!((plan.capacity, plan.memory_usage), (filter.capacity(), filter.stats().memory_usage));
             /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
             /// ```
             pub fn plan(&self) -> Result<FilterPlan, BuildError> {

@@ -44,7 +44,7 @@ macro_rules! snapshots {
         /// | [`BuildHasherDefault`](core::hash::BuildHasherDefault) of a hasher without a key | yes | as long as that hasher stays as it is | as far as that hasher says |
         ///
         /// The snapshot contains the hash of a fixed probe. By this hash, [`load`](Self::load) finds out whether the
-        /// hasher is the same. By the [schema](Self::schema) it finds out whether the keys are. The page
+        /// hasher is the same. By the schema that the builder was given it finds out whether the keys are. The page
         /// [`beyond_one_process`](crate::guide::beyond_one_process) says what to do with snapshots.
         ///
         /// ```
@@ -280,24 +280,6 @@ macro_rules! snapshots {
             ) -> Result<Self, LoadPathError> {
                 Ok(Loader::<Self, S>::new(hasher, memory_limit).load_from_path(path)?.filter)
             }
-
-            /// Returns the schema, which this filter's snapshots contain: the name that the builder was given, or the
-            /// name of the key type. Needs the feature `snapshot`.
-            ///
-            /// ```
-            /// # #[cfg(feature = "stable-hash")] {
-            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", StableHashBuilder};")]
-            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableHashBuilder>;")]
-            /// # let hasher = StableHashBuilder::with_key(*b"sixteen secrets!");
-            #[doc = $insert]
-            /// assert_eq!(revoked.schema(), std::any::type_name::<str>());
-            /// # }
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
-            #[must_use]
-            pub fn schema(&self) -> String {
-                self.schema.name::<T>().into_owned()
-            }
         }
 
         impl<T: ?Sized, S: Send + Sync> HasTable for $Filter<T, S> {
@@ -327,7 +309,7 @@ macro_rules! snapshots {
         #[cfg(feature = "serde")]
         impl<T: ?Sized, S: BuildHasher> serde::Serialize for $Filter<T, S> {
             fn serialize<R: serde::Serializer>(&self, serializer: R) -> Result<R::Ok, R::Error> {
-                crate::snapshot::serde::serialize(self.begin_save(), self.memory_usage(), serializer)
+                crate::snapshot::serde::serialize(self.begin_save(), self.plan().memory_usage, serializer)
             }
         }
 
@@ -358,7 +340,7 @@ snapshots! {
     with "let revoked = Revoked::with_capacity_and_hasher(1000, hasher.clone());\nrevoked.insert(\"token-17\")?;":
     saved:
     /// The snapshot is `68 + schema + 8 · buckets` bytes long, with the length of the schema in bytes (3 for text
-    /// without a schema of its own). That is a little less than [`memory_usage`](Self::memory_usage).
+    /// without a schema of its own). That is a little less than [`memory_usage`](crate::Stats::memory_usage).
     loaded:
 }
 
@@ -373,7 +355,7 @@ snapshots! {
 
 snapshots! {
     ExpiringCuckooFilter of Box<dyn crate::table::face::traits::ExpiringTable>,
-    with "let revoked = Revoked::builder_with_hasher(hasher.clone()).capacity(1000).lifetime_in_ticks(60).build()?;\nrevoked.advance_to(28_500_000);\nrevoked.insert_until(\"token-17\", 28_500_060)?;":
+    with "let revoked = Revoked::builder_with_hasher(hasher.clone()).capacity(1000).lifetime_in_ticks(60).build()?;\nrevoked.advance_to(28_500_000);\nrevoked.insert(\"token-17\")?;":
     saved:
     /// The snapshot contains the tick of its moment and all entries that are live then, each with its end. It may
     /// also hold some that have just expired. The first [`advance_to`](Self::advance_to) after loading expires what

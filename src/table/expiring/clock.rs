@@ -323,7 +323,8 @@ impl Clock {
         }
         if lifetime > self.longest {
             let expires_at = now.saturating_add(lifetime);
-            return Err(ExpiringInsertError::LifetimeTooLong { expires_at, now, longest: self.longest });
+            let (longest, resolution) = (self.longest, self.resolution);
+            return Err(ExpiringInsertError::LifetimeTooLong { expires_at, now, longest, resolution });
         }
         let end = moment.now() + (lifetime - ahead);
         let admitted = self.ring.has_room_for(moment, end) || fault::injected(Fault::AddsBeforeSwept);

@@ -5,14 +5,16 @@ use core::time::Duration;
 
 use crate::error::absorb::TableLayout;
 use crate::error::kind::FilterKind;
+use crate::machine::memory::Pages;
 use crate::plan::sizing;
 use crate::table::expiring::clock::{Clock, WhenFull};
 use crate::table::face::plan::TablePlan;
+use crate::table::face::traits::Facts;
 use crate::word::classes::Classes;
 use crate::word::layout::Encoding;
 
-/// What a filter is by its settings alone, without its keys. A builder's `plan` returns what it would build, and
-/// `SnapshotInfo` what a snapshot is of.
+/// What a filter is by its settings alone, without its keys. A filter's `plan` returns its own, a builder's `plan` that of what
+/// it would build, and `SnapshotInfo` that of a snapshot.
 ///
 /// Its `Display` names what `Loader::expect` compares. To see whether a snapshot fits the settings, use that, not `==`:
 /// the plan of a snapshot leaves out a part of the memory.
@@ -26,7 +28,7 @@ use crate::word::layout::Encoding;
 /// println!("{plan}: {} MB, {} bits a slot", plan.memory_usage / 1_000_000, plan.bits_per_slot());
 /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct FilterPlan {
     /// The type of the filter.
@@ -34,17 +36,20 @@ pub struct FilterPlan {
     /// How many keys the table is made for (pairs in a maplet, entries in an expiring filter): at least as many as
     /// were asked for.
     pub capacity: usize,
-    /// How the table is laid out: of a growable filter, at its first size, or at that of the snapshot. Between two powers
-    /// of two, some of its buckets have fingerprints of one bit less, and perhaps one slot more.
+    /// How the table is laid out: of a growable filter, at its present size, or the first one in a builder's plan. Between
+    /// two powers of two, some of its buckets have fingerprints of one bit less, and perhaps one slot more.
     pub layout: TableLayout,
-    /// What the filter's `memory_usage` will be, in bytes. The plan of a snapshot leaves out the value of the filter
-    /// itself, whose size depends on the hasher: `size_of` tells it.
+    /// How many slots the table has, each for one key. It can never hold more.
+    pub slots: usize,
+    /// How many bytes the filter takes, as [`Stats::memory_usage`](crate::Stats::memory_usage) counts them. The plan of a
+    /// snapshot leaves out the value of the filter itself, whose size depends on the hasher: `size_of` tells it.
     pub memory_usage: usize,
     /// The false-positive rate with as many keys as the capacity: at most the one that was asked for.
     pub max_false_positive_rate: f64,
-    /// How many keys a growable filter is made for at its largest size. `None` for others.
+    /// How many keys a growable filter is made for at its largest size, if no memory limit ends its growth before. `None`
+    /// for others.
     pub max_capacity: Option<usize>,
-    /// How many bytes a growable filter takes at its largest size. `None` for others.
+    /// How many bytes a growable filter takes at that size. `None` for others.
     pub max_memory_usage: Option<usize>,
     /// The longest lifetime of an entry in ticks. `None` for filters without a clock, also below.
     pub lifetime_in_ticks: Option<u64>,
@@ -55,13 +60,18 @@ pub struct FilterPlan {
     /// The smallest and the largest table that the filter can have.
     pub(crate) first: TableLayout,
     pub(crate) largest: TableLayout,
-    pub(crate) slots: usize,
     /// Of a growable filter, what determines the layouts of its buckets.
     pub(crate) classes: Option<(Classes, Option<Encoding>)>,
 }
 
 impl FilterPlan {
-    /// Of a filter of one table whose value takes so many bytes.
+    /// Of a filter of this table whose value takes so many bytes.
+    pub(crate) fn of(filter: FilterKind, table: Facts, of_value: usize) -> Self {
+        let Facts { shape, buckets, limit, .. } = table;
+        Self::of_table(filter, TablePlan::new(shape, buckets, limit, Pages::Usual), of_value)
+    }
+
+    /// Of a filter of one table that is to be built, and whose value takes so many bytes.
     pub(crate) fn of_table(filter: FilterKind, table: TablePlan, of_value: usize) -> Self {
         let TablePlan { shape, buckets, limit, .. } = table;
         let (layout, slots) = (TableLayout::of(shape, buckets), buckets * shape.slots as usize);
@@ -104,19 +114,6 @@ impl FilterPlan {
         settings(self) == settings(other)
     }
 
-    /// Returns how many slots the table has. It can never hold more.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
-    /// let builder = ConcurrentCuckooFilter::<str>::builder().capacity(1000);
-    /// assert_eq!(builder.plan()?.slots(), builder.build()?.slots());
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
-    #[must_use]
-    pub fn slots(&self) -> usize {
-        self.slots
-    }
-
     /// Returns how many bits of the table a slot takes. A key takes more, because some slots stay free:
     /// `8 · memory_usage / capacity`.
     ///
@@ -129,6 +126,25 @@ impl FilterPlan {
     #[must_use]
     pub fn bits_per_slot(&self) -> f64 {
         f64::from(u64::BITS) / self.layout.slots_per_bucket as f64
+    }
+}
+
+/// Shows the public fields.
+impl fmt::Debug for FilterPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FilterPlan")
+            .field("filter", &self.filter)
+            .field("capacity", &self.capacity)
+            .field("layout", &self.layout)
+            .field("slots", &self.slots)
+            .field("memory_usage", &self.memory_usage)
+            .field("max_false_positive_rate", &self.max_false_positive_rate)
+            .field("max_capacity", &self.max_capacity)
+            .field("max_memory_usage", &self.max_memory_usage)
+            .field("lifetime_in_ticks", &self.lifetime_in_ticks)
+            .field("resolution", &self.resolution)
+            .field("when_full", &self.when_full)
+            .finish_non_exhaustive()
     }
 }
 

@@ -103,7 +103,7 @@ fn packets_of_any_length_are_known_at_once() {
 #[test]
 fn as_many_packets_as_agave_has_room_for_take_less_memory() {
     // Of its 637,534,199 bits, 20,160,601 may be set: two for each packet.
-    let bytes = |rate| Deduper::new(10_237_000, rate, CYCLE).unwrap().seen().filter().memory_usage();
+    let bytes = |rate| Deduper::new(10_237_000, rate, CYCLE).unwrap().seen().filter().stats().memory_usage;
     assert!(bytes(0.001) * 3 < 637_534_199 / 8);
     assert!(bytes(2.3e-5) * 2 < 637_534_199 / 8);
 }
