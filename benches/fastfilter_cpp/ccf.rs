@@ -5,9 +5,9 @@
 
 use std::slice;
 
-use concurrent_cuckoo_filter::{ByHash, ConcurrentCuckooFilter};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Hashed};
 
-/// The keys are hashed by the benchmark's own hash function, as those of all of its filters.
+/// Its keys come as hashes, by the benchmark's own hash function.
 type Filter = ConcurrentCuckooFilter<u64>;
 
 /// A filter for so many keys, of this false-positive rate.
@@ -26,14 +26,10 @@ pub extern "C" fn ccf_free(filter: Box<Filter>) {
     drop(filter);
 }
 
-fn by_hash(filter: &Filter) -> ByHash<'_, Filter> {
-    filter.by_hash()
-}
-
 /// Whether the filter took the key.
 #[unsafe(no_mangle)]
 pub extern "C" fn ccf_insert(filter: &Filter, hash: u64) -> bool {
-    by_hash(filter).insert(hash).is_ok()
+    filter.by_hash().insert(Hashed(hash)).is_ok()
 }
 
 /// Whether the filter took all keys.
@@ -45,19 +41,19 @@ pub extern "C" fn ccf_insert(filter: &Filter, hash: u64) -> bool {
 pub unsafe extern "C" fn ccf_insert_batch(filter: &Filter, hashes: *const u64, count: usize) -> bool {
     // SAFETY: the caller has promised it.
     let hashes = unsafe { slice::from_raw_parts(hashes, count) };
-    by_hash(filter).insert_batch(hashes.iter().copied()).is_ok()
+    filter.by_hash().insert_batch(hashes.iter().copied().map(Hashed)).is_ok()
 }
 
 /// Whether the key may be in the filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn ccf_contains(filter: &Filter, hash: u64) -> bool {
-    by_hash(filter).contains(hash)
+    filter.by_hash().contains(Hashed(hash))
 }
 
 /// Whether a copy of the key was there to remove.
 #[unsafe(no_mangle)]
 pub extern "C" fn ccf_remove(filter: &Filter, hash: u64) -> bool {
-    by_hash(filter).remove(hash)
+    filter.by_hash().remove(Hashed(hash))
 }
 
 /// The bytes of the filter, with all that it has allocated.
