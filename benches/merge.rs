@@ -7,7 +7,8 @@
 //!   function. A speed is the number of keys in the result, divided by the time. Before each round the filters are
 //!   filled anew, and the runs are interleaved, so a busy machine slows all of them down alike. Beside the speed is
 //!   its ratio to that of `qfilter`: the median of the rounds, with the min and max. "The keys inserted" adds the
-//!   same keys to a filter of ten million by `insert_batch`.
+//!   same keys to a filter of ten million by `insert_batch`. `unite` adds the same keys, and once more, when all are
+//!   there already.
 //! - **parts**: several threads put twenty million keys into an empty filter. Either each fills a part of its own,
 //!   and then adds it to the whole (`empty_like`, `absorb`), or all insert into the one filter, by `insert_batch`.
 //!   Wall-clock time, with the memory.
@@ -64,16 +65,32 @@ struct Subject {
     speeds: Vec<f64>,
 }
 
-fn absorb(half: u64, rate: f64) -> f64 {
-    let [sum, other] = [0, half].map(|from| {
+/// Two filters, each with a half, and with room for both.
+fn halves(half: u64, rate: f64) -> [Filter; 2] {
+    [0, half].map(|from| {
         let filter = filter(2 * half, rate);
         filter.by_hash().insert_batch(hashes(from, from + half)).expect("there is room");
         filter
-    });
+    })
+}
+
+fn absorb(half: u64, rate: f64) -> f64 {
+    let [sum, other] = halves(half, rate);
     let time = own_seconds(|| sum.absorb(&other).expect("there is room"));
     assert_eq!(sum.len() as u64, 2 * half);
     assert!(hashes(0, 2 * half).step_by(997).all(|hash| sum.by_hash().contains(hash)));
     time
+}
+
+fn unite(half: u64) -> f64 {
+    let [sum, other] = halves(half, 0.001);
+    own_seconds(|| sum.unite(&other).expect("there is room"))
+}
+
+fn unite_again(half: u64) -> f64 {
+    let [sum, other] = halves(half, 0.001);
+    sum.unite(&other).expect("there is room");
+    own_seconds(|| sum.unite(&other).expect("nothing is new"))
 }
 
 fn insert(half: u64) -> f64 {
@@ -142,6 +159,8 @@ fn sums(half: u64, rounds: usize) {
         subject("4x16 (plain), absorb", |half| absorb(half, 0.000125)),
         subject("maplet of 4 value bits, absorb", absorb_maplet),
         subject("entries that expire, absorb", absorb_expiring),
+        subject("5x14, unite", unite),
+        subject("5x14, unite again", unite_again),
         subject("5x14, the keys inserted", insert),
     ];
     for _ in 0..rounds {
