@@ -58,7 +58,7 @@ fn relocation_by_two_movers() -> Model {
     (table(2, &[key.twin()]), vec![finds(key), there, back], role(move |table| assert_eq!(table.scan(), 1)))
 }
 model! {
-    relocation_by_two_movers, at least 1000,
+    relocation_by_two_movers, at least 1000, preemptions 3 in the gate,
     fails with "a present key was missed"
     for [RelocateWithoutBump]
 }
@@ -134,7 +134,7 @@ fn knowledge_is_passed_on() -> Model {
     (table(6, &[key.twin()]), vec![finds(key), remover, adder], finally)
 }
 model! {
-    knowledge_is_passed_on, at least 1000,
+    knowledge_is_passed_on, at least 1000, preemptions 3 in the gate,
     fails if an ordering is weaker
 }
 
@@ -226,6 +226,6 @@ fn clear_and_insert_that_look_for_each_other() -> Model {
     (table(4, &[old]), roles, finally)
 }
 model! {
-    clear_and_insert_that_look_for_each_other, at least 60,
+    clear_and_insert_that_look_for_each_other, at least 60, preemptions 3 in the gate,
     fails if an ordering is weaker
 }

@@ -84,7 +84,7 @@ fn relocation_and_replacement() -> Model {
     (table(&[key(0, 1)]), vec![finds(&[&[1], &[2]]), writer], finds(&[&[2]]))
 }
 model! {
-    relocation_and_replacement, at least 100,
+    relocation_and_replacement, at least 100, preemptions 3 in the gate,
     fails with "a key never had the values"
     for [ReplaceTakesFirst, ReplaceAddsFirst]
 }
@@ -98,7 +98,7 @@ fn replacement_and_relocation() -> Model {
     (table(&[key(0, 1)]), vec![finds(&[&[1], &[2]]), writer], finds(&[&[2]]))
 }
 model! {
-    replacement_and_relocation, at least 100,
+    replacement_and_relocation, at least 100, preemptions 3 in the gate,
     fails with "a key never had the values"
     for [ReplaceAddsFirst]
 }
