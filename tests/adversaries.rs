@@ -113,7 +113,7 @@ fn with_a_secret_key_a_million_chosen_keys_are_like_any_others() {
     (0..MILLION / 2).for_each(|nth| unkeyed.insert(&crafted[nth]).unwrap());
     let mistaken = found(&unkeyed, &crafted[MILLION / 2..]) as f64 / (1.5 * MILLION as f64);
     assert!(mistaken > 100.0 * rate, "without a key they raise the rate: {mistaken}");
-    for secret in 0..5 {
+    for secret in 0..2 {
         let filter = keyed(secret, MILLION);
         let (inserted, others) = crafted.split_at(filter.capacity());
         assert!(inserted.iter().all(|key| filter.insert(key).is_ok()), "refused below capacity: {filter:?}");

@@ -81,7 +81,7 @@ fn filters_of_every_layout_and_size_take_their_capacity() {
 #[test]
 #[cfg_attr(miri, ignore = "too many operations")]
 fn a_large_filter_takes_as_many_keys_as_it_is_made_for() {
-    let filter = ConcurrentCuckooFilter::<u64, _>::with_capacity_and_hasher(20_000_000, seeded(1));
+    let filter = ConcurrentCuckooFilter::<u64, _>::with_capacity_and_hasher(6_000_000, seeded(1));
     for key in 0..filter.capacity() as u64 {
         assert!(filter.insert(&key).is_ok(), "refused the key {key}");
     }
