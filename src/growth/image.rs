@@ -106,6 +106,10 @@ impl AnyTable for GrowingTable {
         self.plan.rate(load * self.slots() as f64)
     }
 
+    fn max_rate(&self) -> f64 {
+        self.plan.rate(self.capacity() as f64)
+    }
+
     fn counters(&self) -> &Counters {
         &self.counters
     }
