@@ -45,7 +45,7 @@ macro_rules! figures {
             /// what the builder's `plan` returned, and never changes.
             $(#[$plan])*
             ///
-            /// Cost: some arithmetic, about 100 ns. It reads nothing that changes, and allocates nothing.
+            /// Cost: some arithmetic, about 200 ns. It reads nothing that changes, and allocates nothing.
             ///
             /// ```
             #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Type), ";")]
