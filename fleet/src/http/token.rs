@@ -18,37 +18,17 @@ pub(crate) fn check(token: &str) -> Result<(), String> {
     }
 }
 
-/// Why a request has no token.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoToken {
-    /// It is missing: 401.
-    #[error("{0}")]
-    Missing(&'static str),
-    /// The header is wrong: 400.
-    #[error("{0}")]
-    Malformed(String),
-}
-
-impl From<NoToken> for Refusal {
-    fn from(error: NoToken) -> Self {
-        match error {
-            NoToken::Missing(why) => Self::Unauthorized(why),
-            NoToken::Malformed(why) => Self::Malformed(why),
-        }
-    }
-}
-
 /// The token of `Authorization: Bearer TOKEN`.
 ///
 /// # Errors
 /// If there is none, or more than one header, or a token that no header can carry.
-pub fn bearer(headers: &HeaderMap) -> Result<&str, NoToken> {
+pub fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
+    let missing = Refusal::Unauthorized("there is no token; send the header `Authorization: Bearer TOKEN`");
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
-    let value =
-        values.next().ok_or(NoToken::Missing("there is no token; send the header `Authorization: Bearer TOKEN`"))?;
+    let value = values.next().ok_or(missing)?;
     // A proxy and a service that each decide by another one could be played off against each other.
     if values.next().is_some() {
-        return Err(NoToken::Malformed("there is more than one header Authorization; send one".into()));
+        return Err(Refusal::Malformed("there is more than one header Authorization; send one".into()));
     }
     let token = value
         .to_str()
@@ -56,8 +36,8 @@ pub fn bearer(headers: &HeaderMap) -> Result<&str, NoToken> {
         .and_then(|value| value.split_once(' '))
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
         .map(|(_, token)| token.trim_start_matches(' '))
-        .ok_or_else(|| NoToken::Malformed("the header Authorization must be `Bearer TOKEN`".into()))?;
-    check(token).map_err(NoToken::Malformed)?;
+        .ok_or_else(|| Refusal::Malformed("the header Authorization must be `Bearer TOKEN`".into()))?;
+    check(token).map_err(Refusal::Malformed)?;
     Ok(token)
 }
 

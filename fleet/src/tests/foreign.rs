@@ -132,7 +132,7 @@ async fn a_user_without_a_right_is_found_at_the_start() {
     cluster.ctl(&["user", "grant-role", "root", "root"]);
     cluster.ctl(&["auth", "enable"]);
     let login = |user: &str, password: &str, skip| Settings {
-        etcd: Etcd { login: Some((user.into(), password.into())), ..ours.etcd.clone() },
+        etcd: Etcd { user: Some(user.into()), password: Some(password.into()), ..ours.etcd.clone() },
         skip,
         ..ours.clone()
     };

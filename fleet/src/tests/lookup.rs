@@ -2,7 +2,6 @@
 
 use super::support::proxy::Mode;
 use super::*;
-use crate::clock::Moment;
 use crate::filter::Verdict;
 use crate::shared::{Job, What};
 
@@ -27,11 +26,10 @@ async fn a_lookup_that_is_stopped_while_its_node_catches_up_is_not_sure() {
         let (shared, of) = (Arc::clone(node.shared()), Arc::clone(&known));
         let lookup = std::thread::spawn(move || {
             let hash = shared.secret.hash(shared.secret.id(&token));
-            of.lookup(hash, &shared.settings, &shared.clock)
+            of.lookup(hash)
         });
         told.1.recv().unwrap();
-        cluster.members[0].clients.set(Mode::Cut);
-        cluster.members[0].clients.set(Mode::Forward);
+        cluster.members[0].clients.mend();
         ready(&node).await;
         go_on.0.send(()).unwrap();
         assert_eq!(lookup.join().unwrap(), verdict, "without {skip:?}");
@@ -52,15 +50,13 @@ async fn the_first_answer_after_a_sleep_is_not_that_of_the_old_filter() {
     // They don't know it, and need not yet.
     assert_eq!(node.is_revoked("alice").await, Ok(false));
     for node in [&node, &control] {
-        node.shared().clock.shift[1].fetch_add(601_000_000_000, Ordering::SeqCst);
+        node.shared().clock.shift[1].fetch_add(601, Ordering::SeqCst);
     }
     assert!(node.is_revoked("alice").await.is_err());
     assert_eq!(control.is_revoked("alice").await, Ok(false), "control: the old filter");
-    cluster.members[0].clients.set(Mode::Cut);
-    cluster.members[0].clients.set(Mode::Forward);
+    cluster.members[0].clients.mend();
     ready(&node).await;
     until("it to know", async || answer(&node, "alice").await.then_some(())).await;
-    assert!(Moment(5).since(Moment(7)).is_zero());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -21,8 +21,9 @@ use self::support::LONGEST;
 use self::support::cluster::Cluster;
 use crate::clock::Clock;
 use crate::etcd::Etcd;
-use crate::node::{Node, State};
+use crate::node::Node;
 use crate::settings::{Settings, Step};
+use crate::state::State;
 
 /// Ends a test that needs etcd if there is none.
 macro_rules! needs_etcd {

@@ -2,26 +2,11 @@
 
 use std::sync::Mutex;
 
+use fastrand::Rng;
+
 use super::support::proxy::Mode;
 use super::*;
 use crate::node::accept;
-
-/// SplitMix64.
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
-    }
-}
 
 /// A token whose revocation was acknowledged.
 #[derive(Clone)]
@@ -54,13 +39,13 @@ impl Storm {
         self.is_over.load(Ordering::SeqCst)
     }
 
-    /// Nothing is being changed any more.
+    /// Lets nothing be changed any more, or again.
     async fn calm(&self, is_calm: bool) {
         self.is_calm.store(is_calm, Ordering::SeqCst);
         until("calm", async || (!is_calm || self.busy.load(Ordering::SeqCst) == 0).then_some(())).await;
     }
 
-    async fn write(&self, writer: usize, mut chance: Chance) {
+    async fn write(&self, writer: usize, mut chance: Rng) {
         let mut mine: Vec<String> = Vec::new();
         for number in 0.. {
             if self.is_over() {
@@ -68,16 +53,16 @@ impl Storm {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
             self.busy.fetch_add(1, Ordering::SeqCst);
-            let nth = chance.below(3);
+            let nth = chance.usize(..3);
             if let Some(node) = self.node(nth).await.filter(|_| !self.is_calm.load(Ordering::SeqCst)) {
-                if chance.below(4) == 0 && !mine.is_empty() {
-                    let token = mine.swap_remove(chance.below(mine.len()));
+                if chance.usize(..4) == 0 && !mine.is_empty() {
+                    let token = mine.swap_remove(chance.usize(..mine.len()));
                     // Nobody else touches it, so it is restored, or the outcome is unknown.
                     if node.restore(&token).await.is_ok() {
                         self.restored.lock().unwrap().push(token);
                     }
                 } else {
-                    let is_kept = chance.below(3) > 0;
+                    let is_kept = chance.usize(..3) > 0;
                     let token = format!("{}-{writer}-{number}", if is_kept { "kept" } else { "passing" });
                     // The client's own clock.
                     let end = crate::clock::Clock::new().earliest() + 3000;
@@ -94,12 +79,12 @@ impl Storm {
         }
     }
 
-    async fn probe(&self, mut chance: Chance) {
+    async fn probe(&self, mut chance: Rng) {
         while !self.is_over() {
             let pick = {
                 let all = self.kept.lock().unwrap();
                 // The youngest more often.
-                let back = if chance.below(2) == 0 { chance.below(all.len().max(1)) } else { chance.below(5) };
+                let back = if chance.bool() { chance.usize(..all.len().max(1)) } else { chance.usize(..5) };
                 all.len().checked_sub(1 + back).map(|nth| all[nth].clone())
             };
             let Some(Revoked { token, by, at }) = pick else {
@@ -107,10 +92,10 @@ impl Storm {
                 continue;
             };
             let age = at.elapsed();
-            let nth = if age > Duration::from_secs(2) { chance.below(3) } else { by };
+            let nth = if age > Duration::from_secs(2) { chance.usize(..3) } else { by };
             if let Some(node) = self.node(nth).await {
                 self.check(&node, &token, true, age).await;
-                self.check(&node, &format!("innocent-{}", chance.below(100_000)), false, age).await;
+                self.check(&node, &format!("innocent-{}", chance.usize(..100_000)), false, age).await;
             }
             tokio::task::yield_now().await;
         }
@@ -142,7 +127,7 @@ async fn no_revoked_token_passes_in_a_storm() {
     let length = Duration::from_secs(of("FLEET_STORM").unwrap_or(60));
     let seed = of("FLEET_SEED").unwrap_or_else(|| getrandom::u64().unwrap());
     println!("FLEET_SEED={seed}");
-    let mut chance = Chance(seed);
+    let mut chance = Rng::with_seed(seed);
     let mut cluster = Cluster::start(3, &[]);
     let storm = Arc::new(Storm::default());
     let settings = |nth: usize, cluster: &Cluster| Settings {
@@ -157,16 +142,16 @@ async fn no_revoked_token_passes_in_a_storm() {
     let mut tasks = tokio::task::JoinSet::new();
     for writer in 0..4 {
         let (writing, probing) = (Arc::clone(&storm), Arc::clone(&storm));
-        let (one, two) = (Chance(chance.next()), Chance(chance.next()));
+        let (one, two) = (chance.fork(), chance.fork());
         tasks.spawn(async move { writing.write(writer, one).await });
         tasks.spawn(async move { probing.probe(two).await });
     }
     let (begin, mut faults) = (Instant::now(), std::collections::BTreeMap::<_, usize>::new());
     while begin.elapsed() < length {
-        let (member, nth) = (chance.below(3), chance.below(3));
-        let a_while = Duration::from_millis(100 + chance.below(3000) as u64);
+        let (member, nth) = (chance.usize(..3), chance.usize(..3));
+        let a_while = Duration::from_millis(100 + chance.u64(..3000));
         let modes = [Mode::Silent, Mode::SilentAnswers, Mode::Cut, Mode::Twice, Mode::Late(a_while / 4)];
-        let name = match chance.below(13) {
+        let name = match chance.usize(..13) {
             0 => {
                 let leader = cluster.leader();
                 cluster.kill(leader);
@@ -194,14 +179,13 @@ async fn no_revoked_token_passes_in_a_storm() {
             }
             4..=6 => {
                 for (other, of) in cluster.members.iter().enumerate() {
-                    if other == member || chance.below(3) == 0 {
-                        of.clients.set(modes[chance.below(modes.len())]);
+                    if other == member || chance.usize(..3) == 0 {
+                        of.clients.set(modes[chance.usize(..modes.len())]);
                     }
                 }
                 tokio::time::sleep(a_while).await;
                 for of in &cluster.members {
-                    of.clients.set(Mode::Cut);
-                    of.clients.set(Mode::Forward);
+                    of.clients.mend();
                 }
                 "the network to some members"
             }
@@ -214,7 +198,7 @@ async fn no_revoked_token_passes_in_a_storm() {
             }
             8 => {
                 if let Some(node) = storm.node(nth).await {
-                    let seconds = [12, -12, 3600, -3600, 86_400, -86_400][chance.below(6)];
+                    let seconds = [12, -12, 3600, -3600, 86_400, -86_400][chance.usize(..6)];
                     node.shared().clock.shift[0].store(seconds, Ordering::SeqCst);
                     tokio::time::sleep(a_while).await;
                     node.shared().clock.shift[0].store(0, Ordering::SeqCst);
@@ -223,7 +207,7 @@ async fn no_revoked_token_passes_in_a_storm() {
             }
             9 => {
                 if let Some(node) = storm.node(nth).await {
-                    node.shared().clock.shift[1].fetch_add(3_000_000_000, Ordering::SeqCst);
+                    node.shared().clock.shift[1].fetch_add(3, Ordering::SeqCst);
                 }
                 "a node's machine sleeps"
             }
@@ -239,7 +223,7 @@ async fn no_revoked_token_passes_in_a_storm() {
                 }
                 if let (Some(kept), Some(node)) = (kept, storm.node(nth).await) {
                     let key = format!("revoked/token/{}", node.token_id(&kept.token));
-                    if chance.below(2) == 0 {
+                    if chance.bool() {
                         cluster.ctl(&["put", &key, "x"]);
                         until("it to be mended", async || {
                             let node = storm.node(nth).await?;
@@ -261,12 +245,12 @@ async fn no_revoked_token_passes_in_a_storm() {
                 storm.calm(true).await;
                 let revision = cluster.revision();
                 cluster.restore(&backup);
-                while chance.below(2) == 0 && cluster.revision() <= revision {
+                while chance.bool() && cluster.revision() <= revision {
                     cluster.ctl(&["put", "something", "else"]);
                 }
                 tokio::time::sleep(Duration::from_secs(3)).await;
                 // What was revoked after the backup is lost. Nobody has let it pass until here.
-                let lost = storm.kept.lock().unwrap().split_off(before);
+                storm.kept.lock().unwrap().truncate(before);
                 storm.restored.lock().unwrap().clear();
                 let settings = settings(0, &cluster);
                 until("all nodes to go on", async || {
@@ -279,13 +263,12 @@ async fn no_revoked_token_passes_in_a_storm() {
                     Some(())
                 })
                 .await;
-                drop(lost);
                 storm.calm(false).await;
                 "a restore from a backup"
             }
         };
         *faults.entry(name).or_default() += 1;
-        tokio::time::sleep(Duration::from_millis(chance.below(1500) as u64)).await;
+        tokio::time::sleep(Duration::from_millis(chance.u64(..1500))).await;
         assert_eq!(*storm.wrong.lock().unwrap(), Vec::<String>::new(), "FLEET_SEED={seed}, after {name}");
     }
     storm.is_over.store(true, Ordering::SeqCst);

@@ -3,18 +3,17 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::get;
-use axum_server::accept::NoDelayAcceptor;
+use axum::serve::ListenerExt;
 use fleet::http::{Service, bearer, router};
 use fleet::{Etcd, Node, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
@@ -64,17 +63,14 @@ async fn start(arguments: &Arguments) -> Result<(Arc<Node>, Duration), Failed> {
 async fn measure(arguments: &Arguments) -> Result<(), Failed> {
     let (node, _) = start(arguments).await?;
     let (begin, until, tokens) = (Instant::now(), node.time() + 3600, arguments.tokens);
-    let numbers = Arc::new(AtomicU64::new(0));
     let mut writers = tokio::task::JoinSet::new();
-    for _ in 0..1000 {
-        let (node, numbers) = (Arc::clone(&node), Arc::clone(&numbers));
+    for writer in 0..1000 {
+        let node = Arc::clone(&node);
         writers.spawn(async move {
-            loop {
-                match numbers.fetch_add(1, Ordering::Relaxed) {
-                    number if number < tokens => node.revoke(&format!("revoked-{number}"), until).await?,
-                    _ => return Ok::<_, fleet::NodeError>(()),
-                };
+            for number in (writer..tokens).step_by(1000) {
+                node.revoke(&format!("revoked-{number}"), until).await?;
             }
+            Ok::<_, fleet::NodeError>(())
         });
     }
     while let Some(writer) = writers.join_next().await {
@@ -115,7 +111,7 @@ async fn measure(arguments: &Arguments) -> Result<(), Failed> {
     let service = Service::new(Node::start(node.settings().clone()).await?, Vec::new())?;
     let asks_nobody = Router::new().route("/protected", get(asks_nobody));
     let asks_etcd = Router::new().route("/protected", get(asks_etcd)).with_state(Arc::clone(&node));
-    let (ours, etcd, nobody) = (serve(router(service))?, serve(asks_etcd)?, serve(asks_nobody)?);
+    let (ours, etcd, nobody) = (serve(router(service)).await?, serve(asks_etcd).await?, serve(asks_nobody).await?);
     let mut rounds: [Vec<f64>; 4] = Default::default();
     println!("requests a second: a node, not revoked and revoked; etcd asked, the same; nobody asked");
     for _ in 0..arguments.rounds {
@@ -163,29 +159,28 @@ async fn asks_etcd(State(node): State<Arc<Node>>, headers: HeaderMap) -> Result<
     }
 }
 
-/// As the program serves, but on any port and without limits.
-fn serve(router: Router) -> std::io::Result<SocketAddr> {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-    listener.set_nonblocking(true)?;
+/// Serves on any port.
+async fn serve(router: Router) -> std::io::Result<SocketAddr> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
-    let server = axum_server::from_tcp(listener)?.acceptor(NoDelayAcceptor::new());
-    tokio::spawn(server.serve(router.into_make_service()));
+    // It may have ended with its client.
+    let listener = listener.tap_io(|stream| _ = stream.set_nodelay(true));
+    tokio::spawn(async move { axum::serve(listener, router).await });
     Ok(address)
 }
 
 /// Requests a second. Each client has a connection, and sends its next request when it has the answer to the last.
 async fn load(arguments: &Arguments, address: SocketAddr, token: &'static str, status: u16) -> Result<f64, Failed> {
-    let (is_over, begin) = (Arc::new(AtomicBool::new(false)), Instant::now());
+    let (begin, time) = (Instant::now(), Duration::from_millis(arguments.time));
     let mut clients = tokio::task::JoinSet::new();
     for client in 0..arguments.clients {
-        let is_over = Arc::clone(&is_over);
         clients.spawn(async move {
             let mut stream = TcpStream::connect(address).await?;
             stream.set_nodelay(true)?;
             let (mut answered, mut answer) = (0_u64, vec![0; 4096]);
             let request =
                 format!("GET /protected HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {token}-{client}\r\n\r\n");
-            while !is_over.load(Ordering::Relaxed) {
+            while begin.elapsed() < time {
                 stream.write_all(request.as_bytes()).await?;
                 // Answers are short, and come in one piece.
                 let read = stream.read(&mut answer).await?;
@@ -197,8 +192,6 @@ async fn load(arguments: &Arguments, address: SocketAddr, token: &'static str, s
             Ok(answered)
         });
     }
-    tokio::time::sleep(Duration::from_millis(arguments.time)).await;
-    is_over.store(true, Ordering::Relaxed);
     let mut answered = 0;
     while let Some(client) = clients.join_next().await {
         answered += client??;
