@@ -104,6 +104,8 @@ pub(crate) enum Step {
     Deadline,
     /// Compare the head at the node's own revision.
     History,
+    /// Wait until the node has applied the head that a word has named.
+    Reached,
     /// Read the head from a quorum.
     Quorum,
     /// Wait until one's own watch has delivered a change.

@@ -128,6 +128,9 @@ pub(crate) struct Shared {
     pub(crate) pending: Mutex<HashMap<ChangeId, oneshot::Sender<i64>>>,
     pub(crate) jobs: mpsc::Sender<Job>,
     pub(crate) tallies: Tallies,
+    /// A test keeps its watch from it.
+    #[cfg(test)]
+    pub(crate) is_deaf: std::sync::atomic::AtomicBool,
 }
 
 impl Shared {
@@ -144,6 +147,8 @@ impl Shared {
             pending: Mutex::default(),
             jobs,
             tallies: Tallies::default(),
+            #[cfg(test)]
+            is_deaf: false.into(),
             settings,
         })
     }

@@ -139,33 +139,29 @@ struct Asked {
 impl Asked {
     /// The token is in the path or in the body, and its expiry in the query or in the body.
     fn read(path: Option<Path<String>>, query: Option<&str>, body: &[u8]) -> Result<Self, Refusal> {
-        let began = Instant::now();
-        let body = expiry::body(body).map_err(Refusal::Malformed)?;
+        let body = expiry::body(body)?;
         let token = match (path, body.token) {
-            (Some(Path(token)), None) | (None, Some(token)) => Ok(token),
-            (Some(_), Some(_)) => Err("the token is in the path and in the body; give one".into()),
-            (None, None) => Err("there is no token; send the body {\"token\": \"…\"}".into()),
+            (Some(Path(token)), None) | (None, Some(token)) => token,
+            (Some(_), Some(_)) => {
+                return Err(Refusal::Malformed("the token is in the path and in the body; give one".into()));
+            }
+            (None, None) => {
+                return Err(Refusal::Malformed("there is no token; send the body {\"token\": \"…\"}".into()));
+            }
         };
-        let token = token.and_then(|token| token::check(&token).map(|()| token)).map_err(Refusal::Malformed)?;
-        let exp = expiry::told(query, body.exp).map_err(Refusal::Malformed)?;
-        Ok(Self { token, exp, from: None, began })
+        token::check(&token)?;
+        Ok(Self { token, exp: expiry::told(query, body.exp)?, from: None, began: Instant::now() })
     }
 
-    /// One line, and the figures, for a change of which this came.
-    fn audit<T>(
-        &self,
-        service: &Service,
-        change: &'static str,
-        done: &Result<T, NodeError>,
-        of: (&'static str, Option<u64>),
-    ) {
+    /// One line, and the figures, for each change: what came of it, and until when the token is revoked.
+    fn audit(&self, service: &Service, change: &'static str, done: Result<(&'static str, Option<u64>), &NodeError>) {
         let (id, from) = (service.node.token_id(&self.token), self.from.map(|from| from.to_string()));
-        let (result, until) = of;
+        let error = done.err().map(ToString::to_string);
+        let (result, until) = done.unwrap_or(("error", None));
         metrics::with_local_recorder(&service.recorder, || {
             counter!("fleet_changes_requested_total", "change" => change, "result" => result).increment(1);
             histogram!("fleet_change_seconds").record(self.began.elapsed());
         });
-        let error = done.as_ref().err().map(ToString::to_string);
         tracing::info!(target: "audit", change, id, result, until, from, error, "change");
     }
 }
@@ -189,17 +185,12 @@ async fn revoke(State(service): State<Arc<Service>>, asked: Asked) -> Answered {
     let (node, settings) = (&service.node, service.node.settings());
     let until = expiry::until(&asked.token, asked.exp, node.time(), settings.longest_lifetime, settings.leeway)?;
     let done = node.revoke(&asked.token, until).await;
-    asked.audit(
-        &service,
-        "revoke",
-        &done,
-        match &done {
-            Ok(Revocation { until: None, .. }) => ("expired", None),
-            Ok(Revocation { is_new: true, until, .. }) => ("new", *until),
-            Ok(Revocation { until, .. }) => ("unchanged", *until),
-            Err(_) => ("error", None),
-        },
-    );
+    let result = done.as_ref().map(|done| match done {
+        Revocation { until: None, .. } => ("expired", None),
+        Revocation { is_new: true, until, .. } => ("new", *until),
+        Revocation { until, .. } => ("unchanged", *until),
+    });
+    asked.audit(&service, "revoke", result);
     let (status, body) = match done? {
         Revocation { until: Some(until), is_new, position } => (
             if is_new { StatusCode::CREATED } else { StatusCode::OK },
@@ -223,12 +214,8 @@ async fn revoked(State(service): State<Arc<Service>>, asked: Asked) -> Answered 
 
 async fn restore(State(service): State<Arc<Service>>, asked: Asked) -> Answered {
     let done = service.node.restore(&asked.token).await;
-    let result = match &done {
-        Ok(true) => "new",
-        Ok(false) => "unchanged",
-        Err(_) => "error",
-    };
-    asked.audit(&service, "restore", &done, (result, None));
+    let result = done.as_ref().map(|was_revoked| (if *was_revoked { "new" } else { "unchanged" }, None));
+    asked.audit(&service, "restore", result);
     if done? { Ok(StatusCode::NO_CONTENT.into_response()) } else { Err(Refusal::Missing("the token is not revoked")) }
 }
 

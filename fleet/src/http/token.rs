@@ -8,14 +8,15 @@ use super::answers::Refusal;
 const LONGEST: usize = 4096;
 
 /// Checks that a header can carry this token. Any other would never come in a request.
-pub(crate) fn check(token: &str) -> Result<(), String> {
-    if token.is_empty() || token.len() > LONGEST {
-        return Err(format!("a token of {} bytes; it must have 1 to {LONGEST}", token.len()));
-    }
-    match token.chars().find(|c| !c.is_ascii_graphic()) {
-        Some(c) => Err(format!("{c:?} in a token; it may have ASCII letters, digits and punctuation")),
-        None => Ok(()),
-    }
+pub(crate) fn check(token: &str) -> Result<(), Refusal> {
+    let wrong = token.chars().find(|c| !c.is_ascii_graphic());
+    Err(Refusal::Malformed(match wrong {
+        _ if token.is_empty() || token.len() > LONGEST => {
+            format!("a token of {} bytes; it must have 1 to {LONGEST}", token.len())
+        }
+        Some(c) => format!("{c:?} in a token; it may have ASCII letters, digits and punctuation"),
+        None => return Ok(()),
+    }))
 }
 
 /// The token of `Authorization: Bearer TOKEN`.
@@ -37,7 +38,7 @@ pub fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
         .map(|(_, token)| token.trim_start_matches(' '))
         .ok_or_else(|| Refusal::Malformed("the header Authorization must be `Bearer TOKEN`".into()))?;
-    check(token).map_err(Refusal::Malformed)?;
+    check(token)?;
     Ok(token)
 }
 

@@ -36,6 +36,27 @@ async fn a_lookup_that_is_stopped_while_its_node_catches_up_is_not_sure() {
     }
 }
 
+/// Its words are answered all the time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_whose_watch_is_late_is_not_ready() {
+    needs_etcd!();
+    let cluster = Cluster::start(3, &[]);
+    let other = start(settings(&cluster.urls(0), &[])).await;
+    let node = start(settings(&cluster.urls(0), &[])).await;
+    let control = start(settings(&cluster.urls(0), &[Step::Reached])).await;
+    for node in [&node, &control] {
+        node.shared().is_deaf.store(true, Ordering::SeqCst);
+    }
+    revoke(&other, "alice").await;
+    is_in(&node, State::Stale).await;
+    assert!(answer(&node, "alice").await);
+    // Later than `stale-after`.
+    assert_eq!(control.is_revoked("alice").await, Ok(false), "control: it is ready, and lets the token pass");
+    node.shared().is_deaf.store(false, Ordering::SeqCst);
+    ready(&node).await;
+    assert!(answer(&node, "alice").await);
+}
+
 /// As after a sleep of the machine. With a process that is really stopped: `tests/program.rs`.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_answer_after_a_sleep_is_not_that_of_the_old_filter() {
@@ -65,7 +86,7 @@ async fn a_change_is_in_the_filter_of_its_node_when_it_is_acknowledged() {
     let cluster = Cluster::start(3, &[]);
     let node = start(settings(&cluster.urls(0), &[])).await;
     let control = control(&cluster, 0, &[Step::Watched]).await;
-    for number in 0..300 {
+    for number in 0..100 {
         let token = number.to_string();
         node.revoke(&token, node.time() + 600).await.unwrap();
         assert_ne!(node.is_revoked(&token).await, Ok(false));

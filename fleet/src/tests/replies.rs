@@ -7,7 +7,7 @@ use super::*;
 async fn answers_that_are_lost_late_or_repeated_change_nothing() {
     needs_etcd!();
     let (cluster, nodes) = three(&[]).await;
-    let changes = Changes::start(&nodes);
+    let changes = Load::start(nodes, 2);
     for mode in [
         Mode::SilentAnswers,
         Mode::Twice,
@@ -25,7 +25,7 @@ async fn answers_that_are_lost_late_or_repeated_change_nothing() {
         }
         changes.more().await;
     }
-    changes.check(&nodes).await;
+    changes.check().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -19,9 +19,9 @@ type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The members of etcd. Use an empty cluster
-    #[arg(long, value_name = "URLS", default_value = "http://127.0.0.1:2379")]
-    etcd: String,
+    /// An empty cluster
+    #[command(flatten)]
+    etcd: Etcd,
 
     /// How many tokens are revoked
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
@@ -48,7 +48,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), String> {
 async fn start(arguments: &Arguments) -> Result<(Arc<Node>, Duration), Failed> {
     let capacity = 2 * arguments.tokens as usize + 1000;
     let fleet = format!("bench-{}", std::process::id());
-    let settings = Settings { capacity, fleet, etcd: Etcd::new(&arguments.etcd), ..Settings::new([7; 16]) };
+    let settings = Settings { capacity, fleet, etcd: arguments.etcd.clone(), ..Settings::new([7; 16]) };
     let begin = Instant::now();
     let node = Node::start(settings).await?;
     while !node.is_ready() {
