@@ -17,6 +17,12 @@ use tokio::net::{TcpListener, TcpStream};
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
+/// How many clients ask at the same time.
+const CLIENTS: usize = 256;
+
+/// How long each measurement takes.
+const TIME: Duration = Duration::from_secs(2);
+
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// An empty cluster
@@ -27,17 +33,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     tokens: u64,
 
-    /// How many clients ask at the same time
-    #[arg(long, value_name = "N", default_value_t = 256)]
-    clients: usize,
-
     /// How many rounds. In each, every server is measured once
     #[arg(long, value_name = "N", default_value_t = 5)]
     rounds: usize,
-
-    /// How long each measurement takes, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 2000)]
-    time: u64,
 }
 
 pub(crate) async fn run(arguments: &Arguments) -> Result<(), String> {
@@ -124,7 +122,7 @@ async fn measure(arguments: &Arguments) -> Result<(), Failed> {
             (nobody, "fine", 200),
         ];
         for (rate, (address, token, status)) in rates.iter_mut().zip(asked) {
-            *rate = load(arguments, address, token, status).await?;
+            *rate = load(address, token, status).await?;
         }
         println!("{}", rates.map(|rate| format!("{rate:9.0}")).join(""));
         for (ratios, (one, other)) in rounds.iter_mut().zip([(0, 4), (1, 3), (0, 2), (4, 2)]) {
@@ -170,17 +168,17 @@ async fn serve(router: Router) -> std::io::Result<SocketAddr> {
 }
 
 /// Requests a second. Each client has a connection, and sends its next request when it has the answer to the last.
-async fn load(arguments: &Arguments, address: SocketAddr, token: &'static str, status: u16) -> Result<f64, Failed> {
-    let (begin, time) = (Instant::now(), Duration::from_millis(arguments.time));
+async fn load(address: SocketAddr, token: &'static str, status: u16) -> Result<f64, Failed> {
+    let begin = Instant::now();
     let mut clients = tokio::task::JoinSet::new();
-    for client in 0..arguments.clients {
+    for client in 0..CLIENTS {
         clients.spawn(async move {
             let mut stream = TcpStream::connect(address).await?;
             stream.set_nodelay(true)?;
             let (mut answered, mut answer) = (0_u64, vec![0; 4096]);
             let request =
                 format!("GET /protected HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {token}-{client}\r\n\r\n");
-            while begin.elapsed() < time {
+            while begin.elapsed() < TIME {
                 stream.write_all(request.as_bytes()).await?;
                 // Answers are short, and come in one piece.
                 let read = stream.read(&mut answer).await?;
