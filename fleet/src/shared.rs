@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::error::NodeError;
-use crate::etcd::build::{key_at, of_one_member, questions, range};
-use crate::etcd::messages::{KeyValue, TxnResponse};
+use crate::etcd::build::{key_at, questions, range};
+use crate::etcd::messages::{KeyValue, RangeRequest, TxnResponse};
 use crate::etcd::{Client, Fault};
 use crate::filter::{Known, Verdict, now};
 use crate::history::History;
@@ -191,10 +191,11 @@ impl Shared {
                     count(&self.tallies.questions);
                     // By any member, at the node's own revision: so never older than the filter.
                     let revision = if takes!(self.settings, OwnRevision) { known.applied() } else { 0 };
-                    let question = questions(vec![of_one_member(range(self.names.token(id), revision))]);
-                    let Ok(answer) = self.client.txn(&question, Instant::now() + QUESTION / 2).await else { break };
+                    let key = self.names.token(id).into();
+                    let question = RangeRequest { key, revision, serializable: true, ..RangeRequest::default() };
+                    let Ok(record) = self.client.range(&question, Instant::now() + QUESTION / 2).await else { break };
                     if known.is_fresh() || !takes!(self.settings, Deadline) {
-                        let end = self.decide(id, key_at(&answer, 0).as_ref())?.or_else(|| known.missing_end(id));
+                        let end = self.decide(id, record.as_ref())?.or_else(|| known.missing_end(id));
                         if end.is_none() {
                             count(&self.tallies.false_positives);
                         }

@@ -22,8 +22,8 @@ use tonic::{Code, Request, Status, Streaming};
 use tonic_prost::ProstCodec;
 
 use self::messages::{
-    AuthenticateRequest, AuthenticateResponse, LeaseGrantRequest, LeaseGrantResponse, TxnRequest, TxnResponse,
-    WatchCreateRequest, WatchRequest, WatchResponse,
+    AuthenticateRequest, AuthenticateResponse, KeyValue, LeaseGrantRequest, LeaseGrantResponse, RangeRequest,
+    RangeResponse, TxnRequest, TxnResponse, WatchCreateRequest, WatchRequest, WatchResponse,
 };
 use crate::lock;
 
@@ -260,6 +260,12 @@ impl Client {
         };
         request.metadata_mut().insert("token", token);
         Ok(request)
+    }
+
+    /// The question for one key, by any member.
+    pub(crate) async fn range(&self, range: &RangeRequest, until: Instant) -> Result<Option<KeyValue>, Fault> {
+        let answer: RangeResponse = self.ask("/etcdserverpb.KV/Range", range, until).await?;
+        Ok(answer.kvs.into_iter().next())
     }
 
     /// A transaction, by any member.
