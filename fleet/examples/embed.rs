@@ -15,13 +15,13 @@ use std::error::Error;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{get, post};
-use axum::{Extension, Json, Router};
-use fleet::http::bearer;
-use fleet::{Etcd, Node, NodeError, Settings};
+use axum::{Json, Router};
+use fleet::http::{Refusal, bearer};
+use fleet::{Etcd, Node, Settings};
 use tokio::net::TcpListener;
 
 /// How long the tokens of this service live, in seconds.
@@ -34,74 +34,39 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let listen = env::args().nth(1).unwrap_or_else(|| "127.0.0.1:4001".into());
     let etcd = env::var("FLEET_ETCD").unwrap_or_else(|_| "http://127.0.0.1:2379".into());
     let key = env::var("FLEET_KEY").map_err(|_| "set FLEET_KEY: 32 hexadecimal digits, the same on all servers")?;
-
-    let settings = Settings {
-        node: listen.clone(),
+    let node = Node::start(Settings {
         etcd: Etcd::new(&etcd),
         fleet: "orders".into(),
         longest_lifetime: LIFETIME,
         ..Settings::new(u128::from_str_radix(&key, 16)?.to_be_bytes())
-    };
-    let node = Arc::new(Node::start(settings).await?);
-
-    let listener = TcpListener::bind(&listen).await?;
-    println!("listening on http://{}", listener.local_addr()?);
-    axum::serve(listener, service(node)).await?;
-    Ok(())
-}
-
-/// The routes. All but `/ready` need a token that is not revoked.
-fn service(node: Arc<Node>) -> Router {
-    Router::new()
-        .route("/orders", get(orders))
+    });
+    let node = Arc::new(node.await?);
+    let routes = Router::new()
+        .route("/orders", get(async || Json(["a book", "a lamp"])))
         .route("/log-out", post(log_out))
         .route_layer(middleware::from_fn_with_state(Arc::clone(&node), not_revoked))
         .route("/ready", get(ready))
-        .with_state(node)
+        .with_state(node);
+    Ok(axum::serve(TcpListener::bind(listen).await?, routes).await?)
 }
 
-/// The token of a request that may pass.
-#[derive(Clone)]
-struct Token(String);
-
 /// Lets a request pass if its token is not revoked. A real service checks the token's signature and expiry first.
-async fn not_revoked(State(node): State<Arc<Node>>, mut request: Request, next: Next) -> Result<Response, Refusal> {
-    let token = bearer(request.headers()).map_err(|why| Refusal(StatusCode::UNAUTHORIZED, why.to_string()))?.to_owned();
-    // From memory, unless the token may be revoked or the node may lack something.
-    if node.is_revoked(&token).await? {
-        return Err(Refusal(StatusCode::UNAUTHORIZED, "the token is revoked".into()));
+async fn not_revoked(State(node): State<Arc<Node>>, request: Request, next: Next) -> Result<Response, Refusal> {
+    // From memory, unless the token may be revoked or the node may lack something. A node that can't tell gives an error:
+    // the request must not pass then.
+    if node.is_revoked(bearer(request.headers())?).await? {
+        return Err(Refusal::Revoked);
     }
-    request.extensions_mut().insert(Token(token));
     Ok(next.run(request).await)
 }
 
-async fn orders() -> Json<[&'static str; 2]> {
-    Json(["a book", "a lamp"])
-}
-
 /// When this is answered, no server of the fleet accepts the token any more, after 2 seconds at the latest.
-async fn log_out(State(node): State<Arc<Node>>, Extension(Token(token)): Extension<Token>) -> Result<(), Refusal> {
-    node.revoke(&token, node.time() + LIFETIME).await?;
+async fn log_out(State(node): State<Arc<Node>>, headers: HeaderMap) -> Result<(), Refusal> {
+    node.revoke(bearer(&headers)?, node.time() + LIFETIME).await?;
     Ok(())
 }
 
 /// For the load balancer: whether this server can answer.
 async fn ready(State(node): State<Arc<Node>>) -> StatusCode {
     if node.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }
-}
-
-/// An answer other than success.
-struct Refusal(StatusCode, String);
-
-impl From<NodeError> for Refusal {
-    /// A server that can't tell must not let the request pass.
-    fn from(error: NodeError) -> Self {
-        Self(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
-    }
-}
-
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        (self.0, self.1).into_response()
-    }
 }

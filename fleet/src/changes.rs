@@ -9,25 +9,19 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::Hashed;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::clock::Moment;
 use crate::error::NodeError;
-use crate::etcd::messages::compare::{Operand, Result as Is, Target};
-use crate::etcd::messages::request_op::Request;
-use crate::etcd::messages::response_op::Response;
-use crate::etcd::messages::{DeleteRangeRequest, RequestOp, TxnResponse};
-use crate::etcd::{Fault, compare, put, range, response_range, revision, same, txn};
+use crate::etcd::Fault;
+use crate::etcd::build::{delete, differs, greater, key_at, put, questions, range, revision, same, txn};
+use crate::etcd::messages::{RequestOp, TxnResponse};
 use crate::keys::ChangeId;
-use crate::shared::{Done, Job, Shared, What, count, lock};
+use crate::lock;
+use crate::shared::{Done, Job, Shared, What, count, explain};
 
 /// How many changes are in one transaction. Etcd's own limit is 128 operations.
 const GROUP: usize = 100;
-
-/// How many transactions are under way at a time.
-const WORKERS: usize = 8;
 
 /// How many tokens share a lease. When it ends, etcd deletes them in one step.
 const TOKENS_OF_A_LEASE: usize = 10_000;
@@ -35,26 +29,25 @@ const TOKENS_OF_A_LEASE: usize = 10_000;
 /// How long a record stays after its token may be forgotten. It does not matter when etcd deletes it, if only it is late.
 const LATER: u64 = 3600;
 
+/// The longest time of a lease, less a tick. Etcd's own limit is 9,000,000,000 s.
+const LONGEST: u64 = 8_999_000_000;
+
 /// The lease of the next records.
-struct Lease {
+#[derive(Default)]
+pub(crate) struct Lease {
     id: i64,
-    /// Not before this moment.
-    ends: Moment,
+    /// Not before this moment of the monotonic clock.
+    ends: Duration,
     room: usize,
 }
 
-/// Takes changes from the queue until the node ends.
-pub(crate) async fn publish(shared: Arc<Shared>, jobs: mpsc::Receiver<Job>) {
-    let (jobs, lease) = (Arc::new(Mutex::new(jobs)), Arc::new(Mutex::new(None)));
-    let workers = (0..WORKERS).map(|_| work(Arc::clone(&shared), Arc::clone(&jobs), Arc::clone(&lease)));
-    let mut workers: tokio::task::JoinSet<()> = workers.collect();
-    while workers.join_next().await.is_some() {}
-}
+type Outcome = Result<Done, NodeError>;
 
-async fn work(shared: Arc<Shared>, jobs: Arc<Mutex<mpsc::Receiver<Job>>>, lease: Arc<Mutex<Option<Lease>>>) {
+/// Takes changes from the queue until the node ends. Several of these share a queue and a lease.
+pub(crate) async fn publish(shared: Arc<Shared>, queue: Arc<Mutex<mpsc::Receiver<Job>>>, lease: Arc<Mutex<Lease>>) {
     let mut group = Vec::new();
     loop {
-        if group.is_empty() && jobs.lock().await.recv_many(&mut group, GROUP).await == 0 {
+        if group.is_empty() && queue.lock().await.recv_many(&mut group, GROUP).await == 0 {
             return;
         }
         // A transaction can't change a key twice.
@@ -67,7 +60,7 @@ async fn work(shared: Arc<Shared>, jobs: Arc<Mutex<mpsc::Receiver<Job>>>, lease:
 
 struct Group<'a> {
     shared: &'a Shared,
-    lease: &'a Mutex<Option<Lease>>,
+    lease: &'a Mutex<Lease>,
     jobs: Vec<Job>,
 }
 
@@ -82,17 +75,10 @@ impl Group<'_> {
         if self.jobs.is_empty() {
             return;
         }
-        match self.acknowledged(until).await {
-            Ok(done) => {
-                for (job, done) in self.jobs.into_iter().zip(done) {
-                    reply(job, done);
-                }
-            }
-            Err(why) => {
-                for job in self.jobs {
-                    reply(job, Err(NodeError::Unacknowledged(why.clone())));
-                }
-            }
+        let done = self.acknowledged(until).await;
+        for (nth, job) in self.jobs.into_iter().enumerate() {
+            let of_job = |done: &Vec<Outcome>| done[nth].clone();
+            reply(job, done.as_ref().map_err(|why| NodeError::Unacknowledged(why.clone())).and_then(of_job));
         }
     }
 
@@ -108,25 +94,21 @@ impl Group<'_> {
         if live < capacity {
             return;
         }
-        let needs_room = |job: &Job| {
-            matches!(job.what, What::Revoke { .. })
-                && !known.filter.by_hash().contains(Hashed(shared.secret.hash(job.id)))
+        let needs_room = |job: &mut Job| {
+            matches!(job.what, What::Revoke { .. }) && !known.filter.by_hash().contains(shared.secret.hash(job.id))
         };
-        let (refused, rest) = self.jobs.drain(..).partition(needs_room);
-        self.jobs = rest;
-        for job in refused {
+        for job in self.jobs.extract_if(.., needs_room) {
             reply(job, Err(NodeError::Full { live: live as u64, capacity: capacity as u64 }));
         }
     }
 
     /// Sends the group until it is in the node's own filter.
-    async fn acknowledged(&self, until: Instant) -> Result<Vec<Result<Done, NodeError>>, String> {
+    async fn acknowledged(&self, until: Instant) -> Result<Vec<Outcome>, String> {
         let shared = self.shared;
         let mut id = [0; 16];
         getrandom::fill(&mut id).map_err(|error| format!("the system gives no random bytes: {error}"))?;
         let id = ChangeId(id);
-        let mut first: Option<Vec<Result<Done, NodeError>>> = None;
-        let mut sent = 0;
+        let mut first = None;
         loop {
             if let Some(why) = shared.stopped() {
                 return Err(why);
@@ -134,11 +116,7 @@ impl Group<'_> {
             let (told, mut watched) = oneshot::channel();
             lock(&shared.pending).insert(id, told);
             let _forget = Forget(shared, id);
-            sent += 1;
-            if sent > 1 {
-                count(&shared.tallies.retries);
-            }
-            let answer = self.send(id, until).await.map_err(|fault| shared.explain(fault))?;
+            let answer = self.send(id, until).await.map_err(explain)?;
             let position = revision(&answer);
             // Of several answers, the first says what the change did.
             let done = first.get_or_insert_with(|| self.read(&answer));
@@ -154,115 +132,93 @@ impl Group<'_> {
             match timeout_at(until, &mut watched).await {
                 Ok(Ok(_)) => return Ok(done.clone()),
                 // The node has joined again, and may have missed it.
-                Ok(Err(_)) => {}
+                Ok(Err(_)) => count(&shared.tallies.retries),
                 Err(_) => return Err("it is made, and this node has not come to it in time".into()),
             }
         }
     }
 
     async fn send(&self, id: ChangeId, until: Instant) -> Result<TxnResponse, Fault> {
+        let shared = self.shared;
         loop {
-            match self.send_once(id, until).await {
+            let lease = self.lease(until).await?;
+            let mut ops: Vec<_> = self.jobs.iter().filter_map(|job| self.op(job, lease)).collect();
+            ops.push(put(shared.names.head(), id.head(shared.clock.latest()), 0));
+            match shared.client.txn(&questions(ops), until).await {
                 // The cluster was restored from a backup, or somebody has revoked the lease.
-                Err(Fault::NoLease) => *self.lease.lock().await = None,
+                Err(Fault::NoLease) => *self.lease.lock().await = Lease::default(),
                 answer => return answer,
             }
         }
-    }
-
-    async fn send_once(&self, id: ChangeId, until: Instant) -> Result<TxnResponse, Fault> {
-        let shared = self.shared;
-        let lease = match self.jobs.iter().filter_map(|job| job.what.end()).max() {
-            Some(end) => self.lease(end, until).await?,
-            None => 0,
-        };
-        let mut ops: Vec<_> = self.jobs.iter().filter_map(|job| self.op(job, lease)).collect();
-        ops.push(put(shared.names.head(), id.head(shared.clock.latest()), 0));
-        shared.client.txn(&txn(vec![], ops, vec![]), until).await
     }
 
     fn op(&self, job: &Job, lease: i64) -> Option<RequestOp> {
         let shared = self.shared;
         let key = shared.names.token(job.id);
         let txn = match job.what {
-            What::Revoke { end } => {
+            What::Revoke { end, over } => {
                 // A later end, or this one: the second half of a value is at most this.
                 let mut least = [0xff; 16];
                 least[..8].copy_from_slice(&end.saturating_sub(1).to_be_bytes());
-                let operand = Operand::Value(least.to_vec().into());
-                let is_later = compare(key.clone(), Is::Greater, Target::Value, operand);
-                let value = shared.secret.value(job.id, end);
-                txn(vec![is_later], vec![range(key.clone(), 0).into()], vec![put(key, value.to_vec(), lease)])
+                let is_later = vec![greater(key.clone(), least.to_vec()), differs(key.clone(), over)];
+                let value = shared.secret.value(job.id, end).to_vec();
+                txn(is_later, vec![range(key.clone(), 0)], vec![put(key, value, lease)])
             }
-            What::Replace { end, decided } => {
-                let value = shared.secret.value(job.id, end);
-                txn(vec![same(key.clone(), decided)], vec![put(key, value.to_vec(), lease)], vec![])
+            What::Restore { decided } if takes!(shared.settings, Decided) => {
+                txn(vec![same(key.clone(), decided)], vec![delete(key, vec![])], vec![])
             }
-            What::Restore { decided } => {
-                let compare = same(
-                    key.clone(),
-                    if takes!(shared.settings, Decided) { decided } else { return Some(delete(key)) },
-                );
-                txn(vec![compare], vec![delete(key)], vec![])
-            }
+            What::Restore { .. } => txn(vec![], vec![delete(key, vec![])], vec![]),
             What::Touch => return None,
         };
-        Some(Request::Txn(txn).into())
+        Some(RequestOp { txn: Some(txn), ..RequestOp::default() })
     }
 
     /// What the answer says of each change.
-    fn read(&self, answer: &TxnResponse) -> Vec<Result<Done, NodeError>> {
+    fn read(&self, answer: &TxnResponse) -> Vec<Outcome> {
         let position = revision(answer);
         let of = |(nth, job): (usize, &Job)| {
-            let of_token = match answer.responses.get(nth).and_then(|response| response.response.as_ref()) {
-                Some(Response::Txn(txn)) => Some(txn),
-                _ => None,
-            };
-            let succeeded = of_token.is_some_and(|txn| txn.succeeded);
-            let (end, is_new) = match job.what {
-                What::Revoke { end } if !succeeded => (Some(end), true),
-                What::Revoke { .. } => {
-                    let record = response_range(of_token?, 0);
-                    (record.kvs.first().and_then(|kv| self.shared.secret.end(job.id, &kv.value)), false)
+            let mut done = Done { position, end: None, over: 0, is_new: true };
+            let of_token = answer.responses.get(nth).and_then(|response| response.txn.as_ref());
+            match (job.what, of_token) {
+                (What::Touch, _) => {}
+                (_, None) => return Err(NodeError::Unacknowledged("etcd's answer can't be read".into())),
+                (What::Restore { .. }, Some(txn)) => done.is_new = txn.succeeded,
+                (What::Revoke { end, .. }, Some(txn)) if !txn.succeeded => done.end = Some(end),
+                (What::Revoke { .. }, Some(txn)) => {
+                    let record = key_at(txn, 0).unwrap_or_default();
+                    let end = self.shared.secret.end(job.id, &record.value);
+                    done = Done { end, over: record.mod_revision, is_new: false, ..done };
                 }
-                What::Replace { end, .. } => (Some(end), succeeded),
-                What::Restore { .. } => (None, succeeded),
-                What::Touch => (None, true),
-            };
-            Some(Done { position, end, is_new })
+            }
+            Ok(done)
         };
-        let unreadable = || Err(NodeError::Unacknowledged("etcd's answer can't be read".into()));
-        self.jobs.iter().enumerate().map(|job| of(job).map_or_else(unreadable, Ok)).collect()
+        self.jobs.iter().enumerate().map(of).collect()
     }
 
-    /// A lease that ends after all nodes have forgotten a token of this end. It is measured by etcd, and from now on, so a
-    /// node's clock can only make it longer.
-    async fn lease(&self, end: u64, until: Instant) -> Result<i64, Fault> {
+    /// A lease that ends after all nodes have forgotten these tokens; 0 if none is revoked. It is measured by etcd, and
+    /// from now on, so a node's clock can only make it longer.
+    async fn lease(&self, until: Instant) -> Result<i64, Fault> {
         let (shared, settings) = (self.shared, &self.shared.settings);
+        let ends = self.jobs.iter().filter_map(|job| match job.what {
+            What::Revoke { end, .. } => Some(end),
+            _ => None,
+        });
+        let Some(end) = ends.max() else { return Ok(0) };
         let rest = end.saturating_sub(shared.clock.earliest()).max(settings.longest_lifetime + settings.leeway);
-        let needed = rest.saturating_add(2 * settings.clock_margin + 2 * settings.resolution + LATER);
-        let mut lease = self.lease.lock().await;
-        let now = shared.clock.now();
-        let room = self.jobs.len();
-        if let Some(lease) =
-            lease.as_mut().filter(|lease| lease.room >= room && lease.ends >= now.plus(Duration::from_secs(needed)))
-        {
-            lease.room -= room;
-            return Ok(lease.id);
+        let needed = rest.saturating_add(2 * settings.clock_margin + 2 * settings.resolution + LATER).min(LONGEST);
+        let (mut lease, now, room) = (self.lease.lock().await, shared.clock.now(), self.jobs.len());
+        if lease.room < room || lease.ends < now + Duration::from_secs(needed) {
+            // So that several groups can use it.
+            let seconds = needed + settings.resolution.max(60);
+            let id = shared.client.lease(seconds as i64, until).await?;
+            *lease = Lease { id, ends: now + Duration::from_secs(seconds), room: TOKENS_OF_A_LEASE };
         }
-        // So that several groups can use it.
-        let seconds = needed.saturating_add(settings.resolution.max(60));
-        let id = shared.client.lease(i64::try_from(seconds).unwrap_or(i64::MAX).min(9_000_000_000), until).await?;
-        *lease = Some(Lease { id, ends: now.plus(Duration::from_secs(seconds)), room: TOKENS_OF_A_LEASE - room });
-        Ok(id)
+        lease.room -= room;
+        Ok(lease.id)
     }
 }
 
-fn delete(key: Vec<u8>) -> RequestOp {
-    Request::DeleteRange(DeleteRangeRequest { key: key.into(), range_end: Default::default() }).into()
-}
-
-fn reply(job: Job, done: Result<Done, NodeError>) {
+fn reply(job: Job, done: Outcome) {
     if let Some(reply) = job.reply {
         // The one who asked may be gone.
         _ = reply.send(done);

@@ -13,99 +13,76 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A moment of the monotonic clock, in nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Moment(pub(crate) u64);
+use rustix::time::{ClockId, clock_gettime};
 
-impl Moment {
-    pub(crate) fn plus(self, time: Duration) -> Self {
-        Self(self.0.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
-    }
+/// It goes on while the process is stopped and while the machine sleeps. (The standard library's `Instant` does not count
+/// the time of a sleep on Linux.)
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const MONOTONIC: ClockId = ClockId::Boottime;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const MONOTONIC: ClockId = ClockId::Monotonic;
 
-    /// The time from the earlier moment to this one, or 0.
-    pub(crate) fn since(self, earlier: Self) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
-    }
-}
-
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Clock {
-    /// The machine's clock and the monotonic one at the start, both in nanoseconds.
-    start: (u64, Moment),
-    /// What tests add to the machine's clock, in seconds, and to the monotonic one, in nanoseconds.
+    /// By how much the machine's clock was ahead of the monotonic one at the start.
+    ahead: Duration,
+    /// What tests add to the machine's clock and to the monotonic one, in seconds.
     #[cfg(test)]
     pub(crate) shift: Arc<[AtomicI64; 2]>,
 }
 
 impl Clock {
     pub(crate) fn new() -> Self {
-        Self {
-            start: (0, Moment(0)),
-            #[cfg(test)]
-            shift: Arc::default(),
-        }
-        .started()
+        Self::default().started()
     }
 
     /// A clock of a machine whose clock is wrong.
     #[cfg(test)]
-    pub(crate) fn with_shift(shift: Arc<[AtomicI64; 2]>) -> Self {
-        Self { start: (0, Moment(0)), shift }.started()
+    pub(crate) fn with_shift(seconds: i64) -> Self {
+        Self { shift: Arc::new([seconds.into(), 0.into()]), ..Self::default() }.started()
     }
 
     fn started(mut self) -> Self {
-        self.start = (self.wall(), self.now());
+        self.ahead = self.wall().saturating_sub(self.now());
         self
     }
 
-    /// The monotonic clock. It goes on while the process is stopped and while the machine sleeps. (The standard
-    /// library's `Instant` does not count the time of a sleep on Linux.)
-    pub(crate) fn now(&self) -> Moment {
-        let now = monotonic();
+    /// The monotonic clock.
+    pub(crate) fn now(&self) -> Duration {
+        let time = clock_gettime(MONOTONIC);
+        let now = Duration::new(time.tv_sec as u64, time.tv_nsec as u32);
         #[cfg(test)]
-        let now = now.saturating_add_signed(self.shift[1].load(Ordering::SeqCst));
-        Moment(now)
-    }
-
-    /// The machine's clock, in nanoseconds since 1970.
-    fn wall(&self) -> u64 {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
-        #[cfg(test)]
-        let now = now.saturating_add_signed(self.shift[0].load(Ordering::SeqCst).saturating_mul(1_000_000_000));
+        let now = now + Duration::from_secs(self.shift[1].load(Ordering::SeqCst) as u64);
         now
     }
 
-    fn steady(&self) -> u64 {
-        self.start.0.saturating_add(self.now().since(self.start.1).as_nanos() as u64)
+    /// The machine's clock, since 1970.
+    fn wall(&self) -> Duration {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        #[cfg(test)]
+        let now = Duration::new(
+            now.as_secs().saturating_add_signed(self.shift[0].load(Ordering::SeqCst)),
+            now.subsec_nanos(),
+        );
+        now
+    }
+
+    fn steady(&self) -> Duration {
+        self.ahead + self.now()
     }
 
     /// The time by the clock that is behind, in seconds since 1970.
     pub(crate) fn earliest(&self) -> u64 {
-        self.wall().min(self.steady()) / 1_000_000_000
+        self.wall().min(self.steady()).as_secs()
     }
 
     /// The time by the clock that is ahead, in seconds since 1970.
     pub(crate) fn latest(&self) -> u64 {
-        self.wall().max(self.steady()) / 1_000_000_000
+        self.wall().max(self.steady()).as_secs()
     }
 
     /// By how many seconds the machine's clock was set since the start.
     pub(crate) fn was_set_by(&self) -> i64 {
-        (self.wall() as i64 - self.steady() as i64) / 1_000_000_000
+        (self.wall().as_secs_f64() - self.steady().as_secs_f64()) as i64
     }
-}
-
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn monotonic() -> u64 {
-    use rustix::time::{ClockId, clock_gettime};
-    let time = clock_gettime(ClockId::Boottime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn monotonic() -> u64 {
-    use std::sync::OnceLock;
-    use std::time::Instant;
-    static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }

@@ -8,13 +8,15 @@
 //! were read after the filter, a node that catches up in between would vouch for a filter that it no longer has.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
 
 use concurrent_cuckoo_filter::{BuildError, Expiry, Hashed};
 
-use crate::clock::{Clock, Moment};
+use crate::clock::Clock;
 use crate::keys::TokenId;
+use crate::lock;
 use crate::settings::{Filter, Settings};
 
 /// What the filter of a node says.
@@ -30,21 +32,28 @@ pub(crate) enum Verdict {
 #[derive(Debug)]
 pub(crate) struct NoRoom;
 
+/// A token whose record somebody else has deleted. It counts as revoked until its end, or until a node restores it.
+#[derive(Clone, Copy)]
+struct Missing {
+    end: u64,
+    /// It was put back. It stays here, since a question of before may still be under way.
+    is_back: bool,
+}
+
 pub(crate) struct Known {
+    settings: Settings,
+    clock: Clock,
     pub(crate) filter: Filter,
     /// The revision up to which the filter has everything.
     applied: AtomicI64,
+    /// In nanoseconds of the monotonic clock.
     deadline: AtomicU64,
     /// Entries can be removed. Not so if one of them has another end than its token, since removing an end that is not
     /// there may hit another token.
     is_exact: AtomicBool,
     /// The tick at which an entry expires before its token does; the node joins again before that.
     renew: AtomicU64,
-    /// The ends of tokens that somebody else has deleted, until a node restores them, and whether they were put back. One
-    /// that is back stays here: a question of before may still be under way.
-    missing: Mutex<HashMap<TokenId, (u64, bool)>>,
-    missing_len: AtomicUsize,
-    not_back: AtomicUsize,
+    missing: Mutex<HashMap<TokenId, Missing>>,
     /// Called between the two reads of a lookup.
     #[cfg(test)]
     pub(crate) between: Mutex<Option<Box<dyn FnMut() + Send>>>,
@@ -56,45 +65,50 @@ impl Known {
         let filter = settings.filter(capacity)?;
         filter.advance_to(now(settings, clock) / settings.resolution);
         Ok(Self {
+            settings: settings.clone(),
+            clock: clock.clone(),
             filter,
             applied: AtomicI64::new(revision),
             deadline: AtomicU64::new(0),
             is_exact: AtomicBool::new(true),
             renew: AtomicU64::new(u64::MAX),
             missing: Mutex::default(),
-            missing_len: AtomicUsize::new(0),
-            not_back: AtomicUsize::new(0),
             #[cfg(test)]
             between: Mutex::default(),
         })
     }
 
-    pub(crate) fn lookup(&self, hash: u64, settings: &Settings, clock: &Clock) -> Verdict {
-        let deadline = Moment(self.deadline.load(Ordering::Acquire));
-        let is_in = self.filter.by_hash().contains(Hashed(hash));
+    pub(crate) fn lookup(&self, hash: Hashed) -> Verdict {
+        let deadline = self.deadline();
+        let is_in = self.filter.by_hash().contains(hash);
         #[cfg(test)]
         if let Some(between) = &mut *self.between.lock().unwrap() {
             between();
         }
-        let deadline =
-            if takes!(settings, DeadlineFirst) { deadline } else { Moment(self.deadline.load(Ordering::Acquire)) };
-        if clock.now() >= deadline && takes!(settings, Deadline) {
-            return Verdict::Unsure;
+        let deadline = if takes!(self.settings, DeadlineFirst) { deadline } else { self.deadline() };
+        let is_late = self.clock.now() >= deadline && takes!(self.settings, Deadline);
+        if is_late || self.is_behind(now(&self.settings, &self.clock)) {
+            Verdict::Unsure
+        } else if is_in {
+            Verdict::Perhaps
+        } else {
+            Verdict::NotRevoked
         }
-        if self.is_ahead_of(settings, now(settings, clock)) && takes!(settings, BehindFilter) {
-            return Verdict::Unsure;
-        }
-        if is_in { Verdict::Perhaps } else { Verdict::NotRevoked }
+    }
+
+    fn deadline(&self) -> Duration {
+        Duration::from_nanos(self.deadline.load(Ordering::Acquire))
     }
 
     /// Whether the filter would say "no" now for tokens that are not in it.
-    pub(crate) fn is_fresh(&self, clock: &Clock) -> bool {
-        clock.now() < Moment(self.deadline.load(Ordering::Acquire))
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.clock.now() < self.deadline()
     }
 
-    /// The node knows everything that was acknowledged at this moment less `stale-after`.
-    pub(crate) fn extend(&self, deadline: Moment) {
-        self.deadline.fetch_max(deadline.0, Ordering::Release);
+    /// The node knows everything that was acknowledged at this moment.
+    pub(crate) fn knows_all_of(&self, moment: Duration) {
+        let deadline = moment + self.settings.stale_after;
+        self.deadline.fetch_max(deadline.as_nanos() as u64, Ordering::Release);
     }
 
     pub(crate) fn applied(&self) -> i64 {
@@ -107,8 +121,8 @@ impl Known {
     }
 
     /// Adds an entry for a token, which had this end before.
-    pub(crate) fn put(&self, settings: &Settings, hash: u64, end: u64, before: Option<u64>) -> Result<(), NoRoom> {
-        let (tick, before) = (settings.tick(end), before.map(|end| settings.tick(end)));
+    pub(crate) fn put(&self, hash: Hashed, end: u64, before: Option<u64>) -> Result<(), NoRoom> {
+        let (tick, before) = (self.settings.tick(end), before.map(|end| self.settings.tick(end)));
         if before == Some(tick) {
             return Ok(());
         }
@@ -118,7 +132,7 @@ impl Known {
             self.is_exact.store(false, Ordering::Relaxed);
             self.renew.fetch_min(latest - 1, Ordering::Relaxed);
         }
-        self.filter.by_hash().insert_until(Hashed(hash), Expiry::AtTick(tick.min(latest))).map_err(|_| NoRoom)?;
+        self.filter.by_hash().insert_until(hash, Expiry::AtTick(tick.min(latest))).map_err(|_| NoRoom)?;
         // Only now, so that a lookup finds one of the two.
         if let Some(before) = before {
             self.remove_tick(hash, before);
@@ -127,90 +141,61 @@ impl Known {
     }
 
     /// Removes the entry of a token that had this end.
-    pub(crate) fn remove(&self, settings: &Settings, hash: u64, end: u64) {
-        self.remove_tick(hash, settings.tick(end));
+    pub(crate) fn remove(&self, hash: Hashed, end: u64) {
+        self.remove_tick(hash, self.settings.tick(end));
     }
 
-    fn remove_tick(&self, hash: u64, tick: u64) {
+    fn remove_tick(&self, hash: Hashed, tick: u64) {
         // What is left costs a question now and then, and no more.
         if self.is_exact.load(Ordering::Relaxed) && tick > self.filter.now().unwrap_or(0) {
-            self.filter.by_hash().remove_expiring_at(Hashed(hash), tick);
+            self.filter.by_hash().remove_expiring_at(hash, tick);
         }
     }
 
     /// Lets entries expire. False if the filter can't go on; then it keeps them, until the node has joined again.
-    pub(crate) fn advance(&self, settings: &Settings, clock: &Clock) -> bool {
-        let now = now(settings, clock);
-        let tick = now / settings.resolution;
-        if tick >= self.renew.load(Ordering::Relaxed) && takes!(settings, Renew) {
+    pub(crate) fn advance(&self) -> bool {
+        let now = now(&self.settings, &self.clock);
+        let tick = now / self.settings.resolution;
+        if tick >= self.renew.load(Ordering::Relaxed) && takes!(self.settings, Renew) {
             return false;
         }
         self.filter.advance_to(tick);
-        !self.is_ahead_of(settings, now) || !takes!(settings, BehindFilter)
+        !self.is_behind(now)
     }
 
-    /// Whether the filter has forgotten what has not ended: the machine's clock was set back.
-    fn is_ahead_of(&self, settings: &Settings, now: u64) -> bool {
-        now.saturating_add(settings.clock_margin) < self.filter.now().unwrap_or(0) * settings.resolution
+    /// Whether this time is behind the filter's, which has forgotten what has not ended: the machine's clock was set back.
+    fn is_behind(&self, now: u64) -> bool {
+        let filter = self.filter.now().unwrap_or(0) * self.settings.resolution;
+        now.saturating_add(self.settings.clock_margin) < filter && takes!(self.settings, BehindFilter)
     }
 
-    /// Changes what is missing. Whether something is costs a lookup no lock.
-    fn change_missing(&self, change: impl FnOnce(&mut HashMap<TokenId, (u64, bool)>)) {
-        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
-        change(&mut missing);
-        self.not_back.store(missing.values().filter(|(_, is_back)| !is_back).count(), Ordering::Release);
-        self.missing_len.store(missing.len(), Ordering::Release);
+    /// Somebody has deleted the record of this token.
+    pub(crate) fn miss(&self, id: TokenId, end: u64) {
+        lock(&self.missing).insert(id, Missing { end, is_back: false });
     }
 
-    fn is_none_missing(&self) -> bool {
-        self.missing_len.load(Ordering::Acquire) == 0
-    }
-
-    /// Somebody has deleted these tokens. They count as revoked until their ends.
-    pub(crate) fn miss(&self, tokens: &[(TokenId, u64)]) {
-        if !tokens.is_empty() {
-            self.change_missing(|missing| missing.extend(tokens.iter().map(|(id, end)| (*id, (*end, false)))));
-        }
-    }
-
-    /// The token is back.
-    pub(crate) fn found(&self, id: TokenId) {
-        if self.not_back.load(Ordering::Acquire) > 0 {
-            self.change_missing(|missing| _ = missing.get_mut(&id).map(|(_, is_back)| *is_back = true));
-        }
+    /// The token has a record. Returns its end before, if that was missing: the filter still has its entry.
+    pub(crate) fn found(&self, id: TokenId) -> Option<u64> {
+        let mut missing = lock(&self.missing);
+        let of_token = missing.get_mut(&id).filter(|of_token| !of_token.is_back)?;
+        of_token.is_back = true;
+        Some(of_token.end)
     }
 
     /// A node has restored it, or it has ended.
     pub(crate) fn forget(&self, id: TokenId) {
-        if !self.is_none_missing() {
-            self.change_missing(|missing| _ = missing.remove(&id));
-        }
+        lock(&self.missing).remove(&id);
     }
 
-    /// The end of a token that is not back: the filter still has its entry.
-    pub(crate) fn entry_of_missing(&self, id: TokenId) -> Option<u64> {
-        if self.not_back.load(Ordering::Acquire) == 0 {
-            return None;
-        }
-        let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
-        missing.get(&id).filter(|(_, is_back)| !is_back).map(|(end, _)| *end)
-    }
-
-    /// The end of a token that somebody has deleted.
+    /// The end of a token whose record somebody has deleted.
     pub(crate) fn missing_end(&self, id: TokenId) -> Option<u64> {
-        if self.is_none_missing() {
-            return None;
-        }
-        self.missing.lock().unwrap_or_else(PoisonError::into_inner).get(&id).map(|(end, _)| *end)
+        lock(&self.missing).get(&id).map(|missing| missing.end)
     }
 
-    /// Some of the tokens that are not back.
+    /// Some of the tokens that are not back, and their ends.
     pub(crate) fn some_missing(&self, at_most: usize) -> Vec<(TokenId, u64)> {
-        if self.not_back.load(Ordering::Acquire) == 0 {
-            return Vec::new();
-        }
-        let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
-        missing.iter().filter(|(_, (_, is_back))| !is_back).take(at_most).map(|(id, (end, _))| (*id, *end)).collect()
+        let missing = lock(&self.missing);
+        missing.iter().filter(|(_, of)| !of.is_back).take(at_most).map(|(id, of)| (*id, of.end)).collect()
     }
 }
 

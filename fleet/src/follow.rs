@@ -2,328 +2,217 @@
 //!
 //! To *join* is to read all tokens at one revision, and to follow the changes from the next one on. Several times a second
 //! the node asks the same member for its *word*, a transaction of a quorum that reads the head twice: as it is now, and as it
-//! was at the revision that the node has applied.
+//! was at the revision that the node had applied.
 //!
 //! - The head at the node's own revision is the one that it knows: so this is the history that it knows. After a restore
 //!   from a backup there is no such revision, or another head at it.
-//! - The head now was changed at a revision that the node's watch has delivered, with that value. So the node has
-//!   everything that was acknowledged before the question was sent, and is ready for `stale-after` from then on.
+//! - The head now was changed at a revision that the node had applied when it asked, or when it asks for a later word. Then
+//!   it has everything that was acknowledged before the first of these questions was sent, and is ready for `stale-after`
+//!   from then on.
 //!
 //! A cluster that has another history has lost what the node knew. The node says so in the cluster, all nodes stop, and
 //! wait until an operator accepts it.
 
-use std::collections::VecDeque;
-use std::future::Future;
-use std::pin::Pin;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use backon::{BackoffBuilder, ExponentialBuilder};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tonic::Streaming;
 
 use crate::apply::apply;
-use crate::clock::Moment;
-use crate::etcd::messages::request_op::Request;
-use crate::etcd::messages::{TxnResponse, WatchCreateRequest, WatchResponse};
-use crate::etcd::{Fault, put, range, response_range, revision, same, txn};
+use crate::etcd::Fault;
+use crate::etcd::build::{after, of_one_member, questions};
+use crate::etcd::messages::{WatchCreateRequest, WatchResponse};
 use crate::filter::Known;
+use crate::history::History;
 use crate::join::join;
-use crate::keys::{History, TokenId, after};
+use crate::keys::TokenId;
 use crate::link::{End, Link};
-use crate::shared::{Head, Job, Memory, Phase, Shared, What, count, lock};
-
-/// A fleet without changes makes an empty one this often, if others write into the cluster: a compaction would pass it
-/// otherwise.
-const TOUCH: Duration = Duration::from_secs(30);
+use crate::lock;
+use crate::shared::{Head, Job, Shared, What, count};
+use crate::state::State;
 
 /// How many tokens that somebody deleted are put back at once.
 const MEND: usize = 500;
 
-/// How long a node that waits, or that was refused, does so before it looks again.
+/// The pause before a node takes another connection.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The same for a node that waits for an operator, or that was refused.
 const LOOK: Duration = Duration::from_millis(300);
 
 /// Follows the fleet until the task is dropped.
 pub(crate) async fn follow(shared: Arc<Shared>) {
-    let pauses = || {
-        ExponentialBuilder::default().with_min_delay(Duration::from_millis(10)).with_max_delay(LOOK).without_max_times()
-    };
-    let mut pause = pauses().build();
-    let (mut member, mut capacity, mut has_agreed) = (0, shared.settings.capacity, false);
+    let (mut member, mut capacity) = (0, shared.settings.capacity);
     loop {
-        let began = Instant::now();
-        match over(&shared, member, &mut capacity, &mut has_agreed).await {
+        let link = Link { connection: shared.client.connect(member), shared: Arc::clone(&shared) };
+        let Err(end) = link.follow(capacity).await;
+        if !matches!(end, End::Fault(_)) {
+            shared.known.store(None);
+        }
+        sleep(match end {
             End::Fault(why) => {
                 if takes!(shared.settings, NextMember) {
                     member += 1;
                 }
                 // It keeps its filter, and says what it does.
-                let phase = if shared.known.load().is_some() { Phase::Following } else { Phase::Joining };
-                shared.enter(phase, why);
+                let state = if shared.known.load().is_some() { State::Stale } else { State::Joining };
+                shared.enter(state, why);
+                PAUSE
             }
             End::Join(why) => {
-                shared.known.store(None);
-                shared.enter(Phase::Joining, format!("it joins again: {why}"));
+                shared.enter(State::Joining, format!("it joins again: {why}"));
+                PAUSE
+            }
+            End::NoRoom => {
+                capacity = capacity.saturating_mul(2);
+                shared.enter(State::Joining, "it joins again: the filter was too small");
+                PAUSE
             }
             End::Refused(why) => {
-                shared.known.store(None);
-                shared.enter(Phase::Refused, why);
-                sleep(LOOK).await;
+                shared.enter(State::Refused, why);
+                LOOK
             }
             End::Lost(why) => {
-                shared.known.store(None);
                 count(&shared.tallies.losses);
                 let why = format!("the cluster has lost something that node {} knew: {why}", shared.settings.node);
-                shared.enter(Phase::Waiting, &why);
-                announce(&shared, why).await;
+                shared.enter(State::Waiting, &why);
+                announce(&shared, &why).await;
+                PAUSE
             }
             End::Waiting(why) => {
-                shared.known.store(None);
-                shared.enter(Phase::Waiting, format!("{why}. It waits until an operator runs `fleet accept`"));
-                sleep(LOOK).await;
+                shared.enter(State::Waiting, format!("{why}. It waits until an operator runs `fleet accept`"));
+                LOOK
             }
-        }
-        if began.elapsed() > 4 * LOOK {
-            pause = pauses().build();
-        }
-        sleep(pause.next().unwrap_or(LOOK)).await;
+        })
+        .await;
     }
 }
 
 /// Says in the cluster that it has lost something, unless an operator has accepted a loss since the node joined.
-async fn announce(shared: &Shared, why: String) {
+async fn announce(shared: &Shared, why: &str) {
     let remembered = lock(&shared.memory).as_ref().map_or(0, |memory| memory.accepted);
-    let key = shared.names.history();
-    loop {
-        let soon = Instant::now() + Duration::from_secs(2);
-        let said = async {
-            let answer = shared.client.txn(&txn(vec![], vec![range(key.clone(), 0).into()], vec![]), soon).await?;
-            let found = response_range(&answer, 0).kvs.first().cloned().unwrap_or_default();
-            let history = History::parse((found.mod_revision > 0).then_some(&found.value[..]));
-            if history.lost.is_some() || history.accepted > remembered {
-                return Ok(true);
-            }
-            let lost = History { accepted: history.accepted, lost: Some(why.clone()) };
-            let unchanged = same(key.clone(), found.mod_revision);
-            let saying = txn(vec![unchanged], vec![put(key.clone(), lost.value(), 0)], vec![]);
-            Ok::<_, Fault>(shared.client.txn(&saying, soon).await?.succeeded)
-        };
-        match said.await {
-            // What the node knew is the operator's question now.
-            Ok(true) => return *lock(&shared.memory) = None,
-            Ok(false) => {}
-            Err(fault) => {
-                tracing::error!("the loss can't be announced to the other nodes: {fault}");
-                sleep(LOOK).await;
-            }
-        }
+    let lost = |history: &History| {
+        let is_new = history.lost.is_none() && history.accepted <= remembered;
+        is_new.then(|| History { lost: Some(why.to_owned()), ..history.clone() })
+    };
+    let soon = || Instant::now() + Duration::from_secs(2);
+    while let Err(fault) = History::amend(&shared.client, shared.names.history(), soon(), lost).await {
+        tracing::error!("the loss can't be announced to the other nodes: {fault}");
+        sleep(LOOK).await;
     }
+    // What the node knew is the operator's question now.
+    *lock(&shared.memory) = None;
 }
 
-/// Joins over a connection, if the node has no filter, and follows until something is wrong.
-async fn over(shared: &Arc<Shared>, member: usize, capacity: &mut usize, has_agreed: &mut bool) -> End {
-    let (channel, url) = shared.client.connection(member);
-    let link = Link { shared: Arc::clone(shared), channel, url };
-    let ended = async {
-        if !*has_agreed {
-            link.agree().await?;
-            *has_agreed = true;
-        }
-        let known = match shared.known.load_full() {
+impl Link {
+    /// Joins over this connection, if the node has no filter, and follows until something is wrong.
+    async fn follow(&self, capacity: usize) -> Result<Infallible, End> {
+        self.agree().await?;
+        let known = match self.shared.known.load_full() {
             Some(known) => {
-                link.is_same_history().await?;
+                self.is_same_history().await?;
                 known
             }
-            None => join(&link, capacity).await?,
+            None => join(self, capacity).await?,
         };
-        let mut session = Session { link, heads: VecDeque::new(), event: Instant::now() };
-        session.follow(&known, capacity).await
-    };
-    match ended.await {
-        Ok(never) => match never {},
-        Err(end) => end,
+        let prefix = self.shared.names.all();
+        let create = WatchCreateRequest {
+            range_end: after(&prefix).into(),
+            key: prefix.into(),
+            start_revision: known.applied() + 1,
+            prev_kv: true,
+        };
+        let watch = self.shared.client.watch(&self.connection, create).await?;
+        tokio::try_join!(self.hear(&known, watch), self.vouch(&known)).map(|(never, _)| never)
     }
-}
 
-enum Never {}
-
-/// The time over which a node follows the fleet over one connection.
-struct Session {
-    link: Link,
-    /// The last heads, as the watch has delivered them.
-    heads: VecDeque<Head>,
-    /// When the last event came.
-    event: Instant,
-}
-
-/// What the cluster has said, and when it was asked.
-struct Word {
-    sent: Moment,
-    memory: Memory,
-    answer: Result<TxnResponse, Fault>,
-}
-
-/// The question of a word whose answer names a head that the watch has not delivered yet.
-struct Open {
-    sent: Moment,
-    head: Head,
-    since: Instant,
-}
-
-impl Session {
-    /// Applies changes as they come, and asks for words.
-    async fn follow(&mut self, known: &Arc<Known>, capacity: &mut usize) -> Result<Never, End> {
-        let shared = Arc::clone(&self.link.shared);
-        let one_try = shared.settings.one_try();
-        let mut watch = self.watch(known.applied() + 1).await?;
-        let mut ticks = interval(shared.settings.beat());
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut asking: Option<Pin<Box<dyn Future<Output = Word> + Send>>> = None;
-        let mut open: Option<Open> = None;
+    /// Applies changes as they come.
+    async fn hear(&self, known: &Known, mut watch: Streaming<WatchResponse>) -> Result<Infallible, End> {
+        let ended = |why: &str| End::Fault(format!("{}: the watch has ended: {why}", self.connection.member));
         loop {
-            tokio::select! {
-                message = watch.message() => {
-                    let message = message.map_err(|status| End::Fault(format!("{}: the watch has ended: {}", self.link.url, status.message())))?;
-                    let message = message.ok_or_else(|| End::Fault(format!("{}: the watch has ended", self.link.url)))?;
-                    if message.canceled {
-                        return Err(match message.compact_revision {
-                            0 => End::Fault(format!("{}: etcd has ended the watch: {}", self.link.url, message.cancel_reason)),
-                            at if takes!(shared.settings, JoinAgain) => End::Join(format!("etcd was compacted up to revision {at}")),
-                            at => End::Fault(format!("etcd was compacted up to revision {at}")),
-                        });
+            let message = watch.message().await.map_err(|status| ended(status.message()))?;
+            let message = message.ok_or_else(|| ended("without a reason"))?;
+            if message.canceled {
+                return Err(match message.compact_revision {
+                    0 => ended(&message.cancel_reason),
+                    at if takes!(self.shared.settings, JoinAgain) => {
+                        End::Join(format!("etcd was compacted up to revision {at}"))
                     }
-                    if !message.events.is_empty() {
-                        self.event = Instant::now();
-                    }
-                    if apply(&shared, &mut self.heads, known, &message).is_err() {
-                        *capacity = capacity.saturating_mul(2);
-                        return Err(End::Join("the filter is full".into()));
-                    }
-                }
-                word = async { asking.as_mut().unwrap().await }, if asking.is_some() => {
-                    asking = None;
-                    open = self.hear(known, word)?;
-                }
-                _ = ticks.tick() => {
-                    if asking.is_none() && open.is_none() {
-                        asking = Some(Box::pin(self.word(known)));
-                    }
-                    if !known.advance(&shared.settings, &shared.clock) {
-                        return Err(End::Join("its clock has been set, or another node's clock is wrong".into()));
-                    }
-                    self.mend(known);
-                }
+                    at => ended(&format!("etcd was compacted up to revision {at}")),
+                });
             }
-            if let Some(waits) = &open {
-                if known.applied() >= waits.head.revision {
-                    self.settle(known, waits.sent, &waits.head)?;
-                    open = None;
-                } else if waits.since.elapsed() > 3 * one_try {
-                    return Err(End::Fault(format!("{}: its watch is behind", self.link.url)));
-                }
+            #[cfg(test)]
+            while self.shared.is_deaf.load(std::sync::atomic::Ordering::SeqCst) {
+                sleep(Duration::from_millis(5)).await;
             }
+            apply(&self.shared, known, &message).map_err(|_| End::NoRoom)?;
         }
     }
 
-    /// Asks for a word.
-    fn word(&self, known: &Known) -> impl Future<Output = Word> + Send + use<> {
-        let shared = Arc::clone(&self.link.shared);
-        let memory = lock(&shared.memory).clone().unwrap_or_else(|| Memory {
-            revision: known.applied(),
-            head: Head::default(),
-            accepted: 0,
-        });
-        let mut question = self.link.question(Some(&memory));
-        if !takes!(shared.settings, Quorum) {
-            for op in &mut question {
-                if let Some(Request::Range(range)) = &mut op.request {
-                    range.serializable = true;
+    /// Asks for words.
+    async fn vouch(&self, known: &Known) -> Result<Infallible, End> {
+        let (shared, settings) = (&self.shared, &self.shared.settings);
+        let mut ticks = interval(settings.beat());
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // When a word was asked for whose head the node had not applied then, and the revision of that head.
+        let mut open: Option<(Duration, i64)> = None;
+        loop {
+            ticks.tick().await;
+            if !known.advance() {
+                return Err(End::Join("its clock has been set, or another node's clock is wrong".into()));
+            }
+            self.mend(known);
+            let Some(memory) = lock(&shared.memory).clone() else { continue };
+            let mut question = self.question(Some(&memory));
+            if !takes!(settings, Quorum) {
+                question = question.into_iter().map(of_one_member).collect();
+            }
+            let sent = shared.clock.now();
+            let answer = match self.ask(questions(question)).await {
+                // The watch goes on, so this is the history that the node knows. A new head comes after the compaction.
+                Err(Fault::Compacted) => {
+                    self.submit(TokenId([0; 16]), What::Touch);
+                    continue;
+                }
+                answer => answer.map_err(|fault| self.unknown_revision(fault, &memory))?,
+            };
+            self.compare(&answer, Some(&memory))?;
+            let head = Head::at(&answer, 0).revision;
+            if head == 0 {
+                // A new fleet, or somebody has deleted it: then it says nothing.
+                self.submit(TokenId([0; 16]), What::Touch);
+                continue;
+            }
+            for (sent, head) in [open.take(), Some((sent, head))].into_iter().flatten() {
+                if memory.revision >= head || !takes!(settings, Reached) {
+                    known.knows_all_of(sent);
+                    shared.enter(State::Ready, "it has everything");
+                } else {
+                    open = open.or(Some((sent, head)));
                 }
             }
-        }
-        let (channel, url) = (self.link.channel.clone(), self.link.url.clone());
-        async move {
-            let (sent, limit) = (shared.clock.now(), shared.settings.one_try());
-            let question = txn(vec![], question, vec![]);
-            let answer = shared.client.call(&channel, &url, "/etcdserverpb.KV/Txn", question, limit).await;
-            Word { sent, memory, answer }
-        }
-    }
-
-    /// Decides what a word means. Returns it if the watch has to deliver its head first.
-    fn hear(&mut self, known: &Known, word: Word) -> Result<Option<Open>, End> {
-        let Word { sent, memory, answer } = word;
-        let answer = match answer {
-            // The watch goes on, so this is the history that the node knows. A new head comes after the compaction.
-            Err(Fault::Compacted) => {
-                self.touch();
-                return Ok(None);
-            }
-            Err(fault) => return Err(self.link.unknown_revision(fault, &memory)),
-            Ok(answer) => answer,
-        };
-        self.link.compare(&answer, Some(&memory))?;
-        let head = Head::of(&response_range(&answer, 0));
-        if head.revision == 0 {
-            // A new fleet, or somebody has deleted it: then it says nothing.
-            self.touch();
-            return Ok(None);
-        }
-        if revision(&answer) > known.applied() && self.event.elapsed() > TOUCH {
-            self.touch();
-        }
-        Ok(Some(Open { sent, head, since: Instant::now() }))
-    }
-
-    /// The node has applied the head that a word has named.
-    fn settle(&self, known: &Known, sent: Moment, head: &Head) -> Result<(), End> {
-        // Older ones than those that are kept were compared with the word itself, or the next one is.
-        let ours = self.heads.iter().find(|known| known.revision == head.revision);
-        let is_first = lock(&self.link.shared.memory).as_ref().is_some_and(|memory| memory.head == *head);
-        match ours {
-            Some(ours) if ours != head && takes!(self.link.shared.settings, History) => {
-                Err(End::Lost(format!("revision {} is another change there", head.revision)))
-            }
-            None if !is_first && takes!(self.link.shared.settings, History) => Ok(()),
-            _ => {
-                known.extend(sent.plus(self.link.shared.settings.stale_after));
-                self.link.shared.enter(Phase::Following, "it has everything");
-                Ok(())
+            if open.is_some_and(|(sent, _)| shared.clock.now() > sent + 3 * settings.one_try()) {
+                return Err(End::Fault(format!("{}: its watch is behind", self.connection.member)));
             }
         }
-    }
-
-    /// Makes an empty change.
-    fn touch(&mut self) {
-        self.event = Instant::now();
-        self.submit(TokenId([0; 16]), What::Touch);
     }
 
     fn submit(&self, id: TokenId, what: What) {
-        let until = Instant::now() + self.link.shared.settings.patience;
+        let until = Instant::now() + self.shared.settings.patience;
         // If there is no room, the next beat does it.
-        _ = self.link.shared.jobs.try_send(Job { id, what, until, reply: None });
+        _ = self.shared.jobs.try_send(Job { id, what, until, reply: None });
     }
 
     /// Puts back what somebody has deleted.
     fn mend(&self, known: &Known) {
         for (id, end) in known.some_missing(MEND) {
-            if self.link.shared.is_live(end) {
-                self.submit(id, What::Revoke { end });
+            if self.shared.is_live(end) {
+                self.submit(id, What::Revoke { end, over: 0 });
             } else {
                 known.forget(id);
             }
         }
-    }
-
-    async fn watch(&self, from: i64) -> Result<Streaming<WatchResponse>, End> {
-        let (shared, prefix) = (&self.link.shared, self.link.shared.names.all());
-        let create = WatchCreateRequest {
-            range_end: after(&prefix).into(),
-            key: prefix.into(),
-            start_revision: from,
-            prev_kv: true,
-        };
-        Ok(shared.client.watch(&self.link.channel, &self.link.url, create, shared.settings.one_try()).await?)
     }
 }

@@ -9,9 +9,8 @@
 
 use std::fmt;
 
-use concurrent_cuckoo_filter::StableHashBuilder;
+use concurrent_cuckoo_filter::{Hashed, StableHashBuilder};
 use ring::hmac;
-use serde::{Deserialize, Serialize};
 
 /// A token, as everybody except its bearer knows it: the first 16 bytes of its HMAC-SHA-256 under the fleet's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,8 +40,8 @@ impl Secret {
     }
 
     /// The hash in the filters.
-    pub(crate) fn hash(&self, id: TokenId) -> u64 {
-        self.hasher.hash_bytes(&id.0)
+    pub(crate) fn hash(&self, id: TokenId) -> Hashed {
+        Hashed(self.hasher.hash_bytes(&id.0))
     }
 
     /// The value of a token that is revoked until this time, in seconds since 1970. Values of later ends are greater.
@@ -118,15 +117,6 @@ impl Names {
     }
 }
 
-/// The end of the range of all keys with this prefix, which ends in `/`.
-pub(crate) fn after(prefix: &[u8]) -> Vec<u8> {
-    let mut end = prefix.to_vec();
-    if let Some(last) = end.last_mut() {
-        *last += 1;
-    }
-    end
-}
-
 /// The random bytes that name a change, and the time of the node that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ChangeId(pub(crate) [u8; 16]);
@@ -142,32 +132,10 @@ impl ChangeId {
     }
 }
 
-/// Whether the cluster has lost something that a node knew.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct History {
-    /// When an operator last accepted a loss, in seconds since 1970; 0 if never. Grows with each.
-    pub(crate) accepted: u64,
-    /// What was lost, until an operator accepts it.
-    pub(crate) lost: Option<String>,
-}
-
-impl History {
-    pub(crate) fn parse(value: Option<&[u8]>) -> Self {
-        let Some(value) = value else { return Self::default() };
-        serde_json::from_slice(value).unwrap_or_else(|error| Self {
-            accepted: 0,
-            lost: Some(format!("the key /history of the fleet is damaged: {error}")),
-        })
-    }
-
-    pub(crate) fn value(&self) -> Vec<u8> {
-        serde_json::to_vec(self).unwrap_or_default()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::etcd::build::after;
 
     #[test]
     fn only_a_node_of_the_fleet_can_write_a_value() {

@@ -18,6 +18,8 @@
 //!
 //! [`http`] has the routes of the program `fleet`. The README says how to run a fleet, and what is guaranteed.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 /// Whether a step is taken: always, unless a test leaves it out.
 macro_rules! takes {
     ($settings:expr, $step:ident) => {{
@@ -36,6 +38,7 @@ mod error;
 mod etcd;
 mod filter;
 mod follow;
+mod history;
 pub mod http;
 mod join;
 mod keys;
@@ -43,10 +46,17 @@ mod link;
 mod node;
 mod settings;
 mod shared;
+mod state;
 #[cfg(test)]
 mod tests;
 
 pub use error::NodeError;
 pub use etcd::Etcd;
-pub use node::{Health, Node, Revocation, State, accept};
-pub use settings::Settings;
+pub use node::{Health, Node, Revocation, accept};
+pub use settings::{Settings, time};
+pub use state::State;
+
+/// Nothing is left half done where a thread may panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

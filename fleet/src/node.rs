@@ -2,22 +2,29 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::task::JoinSet;
 use tokio::time::{Duration, Instant, sleep, timeout_at};
 
 use crate::changes::publish;
 use crate::clock::Clock;
 use crate::error::NodeError;
-use crate::etcd::{Client, put, range, same, txn};
+use crate::etcd::Client;
+use crate::etcd::messages::RangeRequest;
 use crate::follow::follow;
-use crate::keys::{History, Names};
+use crate::history::History;
+use crate::keys::Names;
+use crate::lock;
 use crate::settings::Settings;
-use crate::shared::{Done, Job, Phase, Record, Shared, What, lock};
+use crate::shared::{Done, Job, Record, Shared, What, explain};
+use crate::state::State;
+
+/// How many transactions of changes are under way at a time.
+const AT_A_TIME: usize = 8;
 
 /// How many changes may wait.
 const QUEUE: usize = 10_000;
@@ -27,7 +34,8 @@ const QUEUE: usize = 10_000;
 /// All methods can be called at the same time. When it is dropped, it ends.
 pub struct Node {
     shared: Arc<Shared>,
-    tasks: [JoinHandle<()>; 2],
+    /// They end with it.
+    _tasks: JoinSet<()>,
 }
 
 /// What came of a revocation.
@@ -41,28 +49,6 @@ pub struct Revocation {
     pub is_new: bool,
     /// The revision of etcd in which this is.
     pub position: i64,
-}
-
-/// What a node can answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum State {
-    /// "Not revoked" comes from its filter.
-    Ready,
-    /// It reads the tokens. Each request asks etcd.
-    Joining,
-    /// It has no word from the cluster, or is behind. Each request asks etcd.
-    Stale,
-    /// The cluster has lost something; an operator has to accept it. Each request gets an error.
-    Waiting,
-    /// It has other settings than its fleet, or lacks a right. Each request gets an error.
-    Refused,
-}
-
-impl State {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Ready, Self::Joining, Self::Stale, Self::Waiting, Self::Refused];
 }
 
 /// How a node is.
@@ -104,15 +90,19 @@ impl Node {
         let client = Client::new(&settings.etcd, settings.one_try())?;
         let until = Instant::now() + settings.patience;
         let (jobs, queue) = mpsc::channel(QUEUE);
-        let shared = Shared::new(settings, client, clock, jobs);
-        let tasks = [tokio::spawn(follow(Arc::clone(&shared))), tokio::spawn(publish(Arc::clone(&shared), queue))];
-        let node = Self { shared, tasks };
+        let (shared, mut tasks) = (Shared::new(settings, client, clock, jobs), JoinSet::new());
+        tasks.spawn(follow(Arc::clone(&shared)));
+        let (queue, lease) = (Arc::new(Mutex::new(queue)), Arc::default());
+        for _ in 0..AT_A_TIME {
+            tasks.spawn(publish(Arc::clone(&shared), Arc::clone(&queue), Arc::clone(&lease)));
+        }
+        let node = Self { shared, _tasks: tasks };
         while Instant::now() < until {
             let status = lock(&node.shared.status).clone();
-            match status.phase {
-                Phase::Refused => return Err(status.why),
-                Phase::Joining => sleep(Duration::from_millis(2)).await,
-                Phase::Following | Phase::Waiting => break,
+            match status.state {
+                State::Refused => return Err(status.why),
+                State::Joining => sleep(Duration::from_millis(2)).await,
+                _ => break,
             }
         }
         Ok(node)
@@ -152,27 +142,15 @@ impl Node {
             let position = shared.known.load().as_ref().map_or(0, |known| known.applied());
             return Ok(Revocation { until: None, is_new: false, position });
         }
-        let id = shared.secret.id(token);
         let by = Instant::now() + settings.patience;
-        let mut what = What::Revoke { end: until };
+        let mut over = 0;
         loop {
-            match self.change(token, what, by).await? {
-                Done { end: Some(end), is_new, position } if is_new || matches!(what, What::Revoke { .. }) => {
-                    return Ok(Revocation { until: Some(end), is_new, position });
-                }
-                // Its record can't be read, and is replaced.
-                _ => {
-                    let question = range(shared.names.token(id), 0);
-                    let record = shared.client.range(&question, by).await;
-                    let record = record.map_err(|fault| NodeError::Unacknowledged(shared.explain(fault)))?;
-                    what = match record.kvs.first() {
-                        Some(kv) if shared.secret.end(id, &kv.value).is_none() => {
-                            What::Replace { end: until, decided: kv.mod_revision }
-                        }
-                        _ => What::Revoke { end: until },
-                    };
-                }
+            let done = self.change(token, What::Revoke { end: until, over }, by).await?;
+            if let Done { end: Some(end), is_new, position, .. } = done {
+                return Ok(Revocation { until: Some(end), is_new, position });
             }
+            // Its record can't be read, and is replaced.
+            over = done.over;
         }
     }
 
@@ -231,13 +209,11 @@ impl Node {
         let shared = &self.shared;
         let status = lock(&shared.status).clone();
         let known = shared.known.load();
-        let is_fresh = known.as_ref().is_some_and(|known| known.is_fresh(&shared.clock));
-        let state = match status.phase {
-            Phase::Waiting => State::Waiting,
-            Phase::Refused => State::Refused,
-            _ if is_fresh => State::Ready,
-            Phase::Joining => State::Joining,
-            Phase::Following => State::Stale,
+        let state = match status.state {
+            state if state.is_stopped() => state,
+            _ if known.as_ref().is_some_and(|known| known.is_fresh()) => State::Ready,
+            State::Ready => State::Stale,
+            state => state,
         };
         Health {
             node: shared.settings.node.clone(),
@@ -257,11 +233,11 @@ impl Node {
     /// # Errors
     /// [`NodeError::Unknown`].
     pub async fn ask_etcd(&self, token: &str) -> Result<Option<u64>, NodeError> {
-        let question = range(self.shared.names.token(self.shared.secret.id(token)), 0);
-        let answer = self.shared.client.range(&question, Instant::now() + self.shared.settings.patience).await;
-        let answer = answer.map_err(|fault| NodeError::Unknown(self.shared.explain(fault)))?;
-        let end = self.shared.decide(self.shared.secret.id(token), &answer)?;
-        Ok(end.filter(|end| self.shared.is_live(*end)))
+        let (shared, id) = (&self.shared, self.shared.secret.id(token));
+        let question = RangeRequest { key: shared.names.token(id).into(), ..RangeRequest::default() };
+        let record = shared.client.range(&question, Instant::now() + shared.settings.patience).await;
+        let record = record.map_err(|fault| NodeError::Unknown(explain(fault)))?;
+        Ok(shared.decide(id, record.as_ref())?.filter(|end| shared.is_live(*end)))
     }
 
     /// The figures of the filter: name, meaning, value.
@@ -279,30 +255,18 @@ impl Node {
 
     /// What the node has counted: name, meaning, value.
     pub(crate) fn counts(&self) -> [(&'static str, &'static str, u64); 8] {
-        let tallies = &self.shared.tallies;
-        let of = |tally: &AtomicU64| tally.load(Ordering::Relaxed);
+        let all = &self.shared.tallies;
         [
-            ("fleet_questions_total", "how often etcd was asked for a token", of(&tallies.questions)),
-            ("fleet_false_positives_total", "how often the answer was \"not revoked\"", of(&tallies.false_positives)),
-            ("fleet_joins_total", "how often all tokens were read", of(&tallies.joins)),
-            (
-                "fleet_changes_total",
-                "changes of the set that were applied, each of 1 to 100 tokens",
-                of(&tallies.changes),
-            ),
-            (
-                "fleet_retries_total",
-                "changes that were sent again because the node had joined again",
-                of(&tallies.retries),
-            ),
-            ("fleet_foreign_total", "keys, values and deletions that are of nobody of the fleet", of(&tallies.foreign)),
-            (
-                "fleet_mended_total",
-                "revoked tokens that somebody had deleted and that were put back",
-                of(&tallies.mended),
-            ),
-            ("fleet_losses_total", "how often the cluster had lost what this node knew", of(&tallies.losses)),
+            ("fleet_questions_total", "how often etcd was asked for a token", &all.questions),
+            ("fleet_false_positives_total", "how often the answer was \"not revoked\"", &all.false_positives),
+            ("fleet_joins_total", "how often all tokens were read", &all.joins),
+            ("fleet_changes_total", "changes of the set that were applied, each of 1 to 100 tokens", &all.changes),
+            ("fleet_retries_total", "changes sent again since the node had joined again", &all.retries),
+            ("fleet_foreign_total", "keys, values and deletions that are of nobody of the fleet", &all.foreign),
+            ("fleet_mended_total", "revoked tokens that somebody had deleted and that were put back", &all.mended),
+            ("fleet_losses_total", "how often the cluster had lost what this node knew", &all.losses),
         ]
+        .map(|(name, meaning, tally)| (name, meaning, tally.load(Ordering::Relaxed)))
     }
 
     #[cfg(test)]
@@ -314,12 +278,6 @@ impl Node {
 impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Node").field(&self.health()).finish()
-    }
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
 
@@ -335,16 +293,11 @@ pub async fn accept(settings: &Settings) -> Result<Option<String>, String> {
     settings.check()?;
     let client = Client::new(&settings.etcd, settings.one_try())?;
     let (key, until) = (Names::new(&settings.fleet).history(), Instant::now() + settings.patience);
-    loop {
-        let answer = client.range(&range(key.clone(), 0), until).await.map_err(|fault| fault.to_string())?;
-        let Some(found) = answer.kvs.first() else { return Ok(None) };
-        let Some(lost) = History::parse(Some(&found.value)).lost else { return Ok(None) };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let accepted = now.max(History::parse(Some(&found.value)).accepted + 1);
-        let value = History { accepted, lost: None }.value();
-        let accepting = txn(vec![same(key.clone(), found.mod_revision)], vec![put(key.clone(), value, 0)], vec![]);
-        if client.txn(&accepting, until).await.map_err(|fault| fault.to_string())?.succeeded {
-            return Ok(Some(lost));
-        }
-    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let accepted = |history: &History| {
+        let accepted = now.max(history.accepted + 1);
+        history.lost.is_some().then_some(History { accepted, lost: None })
+    };
+    let before = History::amend(&client, key, until, accepted).await.map_err(|fault| fault.to_string())?;
+    Ok(before.and_then(|before| before.lost))
 }

@@ -14,37 +14,84 @@ pub(crate) type Filter = ExpiringCuckooFilter<[u8], StableHashBuilder>;
 /// The number of the format of keys and values. Nodes of another one do not start.
 const FORMAT: u32 = 1;
 
-/// The settings of a node.
-#[derive(Clone)]
+/// The settings of a node, which a program can take from its command line.
+#[derive(Clone, clap::Args)]
 pub struct Settings {
-    /// The name of this node, for logs.
+    /// The name of this node, for logs
+    #[arg(skip)]
     pub node: String,
-    /// Where the cluster is.
+
+    /// Where the cluster is
+    #[command(flatten)]
     pub etcd: Etcd,
-    /// The name of the fleet: letters, digits, `.`, `_` and `-`. It is the first part of its keys, so one cluster can
-    /// have several.
+
+    /// The name of the fleet, which begins its keys: letters, digits, `.`, `_` and `-`. One cluster may have several fleets
+    #[arg(long, value_name = "NAME", default_value = "revoked")]
     pub fleet: String,
-    /// A secret that all nodes share, and nobody else has.
+
+    /// A secret that all nodes share, and nobody else has
+    #[arg(skip)]
     pub key: [u8; 16],
-    /// How many tokens may be revoked at a time.
+
+    /// How many tokens may be revoked at a time
+    #[arg(long, value_name = "N", default_value = "1000000", value_parser = number)]
     pub capacity: usize,
-    /// The share of tokens that are not revoked, but still cost a question to etcd.
+
+    /// The share of tokens that are not revoked, but still cost a question to etcd (the false-positive rate)
+    #[arg(long, value_name = "P", default_value = "0.001")]
     pub rate: f64,
-    /// The length of a tick, in seconds: how long an ended token takes up room.
+
+    /// The length of a tick, in seconds. An ended token takes up room in the filters for one tick at most
+    #[arg(long, value_name = "TIME", default_value = "600", value_parser = seconds)]
     pub resolution: u64,
-    /// The longest lifetime of a token, from its revocation to its expiry, in seconds.
+
+    /// The longest lifetime of the tokens that you issue, in seconds: how far in the future the expiry of a revoked token
+    /// may be. A token without a known expiry is refused for this long
+    #[arg(long, value_name = "TIME", default_value = "86400", value_parser = seconds)]
     pub longest_lifetime: u64,
-    /// How long a token is refused after its expiry, in seconds. Other services may still accept it then.
+
+    /// How long a revoked token is refused after its expiry, in seconds. Allow at least as long as other services may still
+    /// accept the token because their clocks differ
+    #[arg(long, value_name = "TIME", default_value = "60", value_parser = seconds)]
     pub leeway: u64,
-    /// By how much the clocks of the nodes may differ, in seconds. Tokens are kept for that much longer.
+
+    /// By how much the clocks of the nodes may differ, in seconds. Tokens are kept for that much longer
+    #[arg(long, value_name = "TIME", default_value = "30", value_parser = seconds)]
     pub clock_margin: u64,
-    /// How long a node trusts its filter without word from the cluster.
+
+    /// How long a node trusts its filter without word from etcd, up to an hour
+    #[arg(long, value_name = "TIME", default_value = "2", value_parser = time)]
     pub stale_after: Duration,
-    /// How long a change may take.
+
+    /// How long a change may take, up to a minute
+    #[arg(long, value_name = "TIME", default_value = "10", value_parser = time)]
     pub patience: Duration,
+
     /// What a test leaves out.
     #[cfg(test)]
+    #[arg(skip)]
     pub(crate) skip: &'static [Step],
+}
+
+/// Reads a duration from a command line: seconds, or such as 250ms, 10min or 1day.
+///
+/// # Errors
+/// If it is neither.
+pub fn time(text: &str) -> Result<Duration, String> {
+    let seconds = text.replace('_', "").parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let time = seconds.or_else(|| humantime::parse_duration(text).ok());
+    time.ok_or_else(|| format!("{text:?} is no duration; give seconds, or such as 250ms, 10min or 1day"))
+}
+
+fn seconds(text: &str) -> Result<u64, String> {
+    match time(text)? {
+        time if time.subsec_nanos() == 0 => Ok(time.as_secs()),
+        time => Err(format!("{time:?} is not a whole number of seconds")),
+    }
+}
+
+fn number(text: &str) -> Result<usize, String> {
+    text.replace('_', "").parse().map_err(|_| format!("{text:?} is not a whole number"))
 }
 
 /// A step that a test can leave out, to show that it notices.
@@ -57,6 +104,8 @@ pub(crate) enum Step {
     Deadline,
     /// Compare the head at the node's own revision.
     History,
+    /// Wait until the node has applied the head that a word has named.
+    Reached,
     /// Read the head from a quorum.
     Quorum,
     /// Wait until one's own watch has delivered a change.
@@ -88,7 +137,7 @@ pub(crate) enum Step {
 }
 
 impl Settings {
-    /// The settings that the program has by default.
+    /// The settings of this key that the program has by default.
     pub fn new(key: [u8; 16]) -> Self {
         Self {
             node: "node".into(),
@@ -131,6 +180,9 @@ impl Settings {
             if given < least || given > most {
                 return Err(format!("{name} is {given}; give {least} to {most}"));
             }
+        }
+        if !(self.rate > 0.0 && self.rate < 1.0) {
+            return Err(format!("--rate is {}; give a number between 0 and 1", self.rate));
         }
         for (name, given, least, most) in
             [("--stale-after", self.stale_after, 100, 3_600_000), ("--patience", self.patience, 100, 60_000)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwapOption;
@@ -11,11 +11,15 @@ use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::error::NodeError;
-use crate::etcd::messages::RangeResponse;
-use crate::etcd::{Client, Fault, range, response_range, txn};
+use crate::etcd::build::{key_at, questions, range};
+use crate::etcd::messages::{KeyValue, RangeRequest, TxnResponse};
+use crate::etcd::{Client, Fault};
 use crate::filter::{Known, Verdict, now};
-use crate::keys::{ChangeId, History, Names, Secret, TokenId};
+use crate::history::History;
+use crate::keys::{ChangeId, Names, Secret, TokenId};
+use crate::lock;
 use crate::settings::Settings;
+use crate::state::State;
 
 /// How long a question for one token may take.
 const QUESTION: Duration = Duration::from_secs(2);
@@ -29,11 +33,11 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    pub(crate) fn of(answer: &RangeResponse) -> Self {
-        match answer.kvs.first() {
-            Some(head) => Self { revision: head.mod_revision, value: head.value.to_vec() },
-            None => Self::default(),
-        }
+    /// In the answer to the nth question.
+    pub(crate) fn at(answer: &TxnResponse, nth: usize) -> Self {
+        key_at(answer, nth)
+            .map(|head| Self { revision: head.mod_revision, value: head.value.to_vec() })
+            .unwrap_or_default()
     }
 }
 
@@ -46,22 +50,10 @@ pub(crate) struct Memory {
     pub(crate) accepted: u64,
 }
 
-/// What the node does at the moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// It reads the tokens.
-    Joining,
-    /// It has a filter and follows the changes.
-    Following,
-    /// The cluster has lost something, and an operator has to accept it.
-    Waiting,
-    /// It has other settings than its fleet, or lacks a right.
-    Refused,
-}
-
 #[derive(Clone, Debug)]
 pub(crate) struct Status {
-    pub(crate) phase: Phase,
+    /// `Ready` for a node that follows, whether its filter's deadline is over or not.
+    pub(crate) state: State,
     pub(crate) since: SystemTime,
     pub(crate) why: String,
 }
@@ -94,37 +86,21 @@ pub(crate) struct Job {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
-    Revoke {
-        end: u64,
-    },
-    /// The same in the place of a record that can't be read, if that was last changed at this revision.
-    Replace {
-        end: u64,
-        decided: i64,
-    },
+    /// Until this end. A record that was last changed at the revision `over` can't be read, and is replaced.
+    Revoke { end: u64, over: i64 },
     /// If the token was last changed at this revision.
-    Restore {
-        decided: i64,
-    },
+    Restore { decided: i64 },
     /// Nothing but a new head.
     Touch,
-}
-
-impl What {
-    /// The end that a record gets.
-    pub(crate) fn end(self) -> Option<u64> {
-        match self {
-            Self::Revoke { end } | Self::Replace { end, .. } => Some(end),
-            Self::Restore { .. } | Self::Touch => None,
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Done {
     pub(crate) position: i64,
-    /// The end, where the token is revoked.
+    /// The end, where the token is revoked and its record can be read.
     pub(crate) end: Option<u64>,
+    /// The revision of the record that was there.
+    pub(crate) over: i64,
     /// Whether this change did it.
     pub(crate) is_new: bool,
 }
@@ -152,15 +128,14 @@ pub(crate) struct Shared {
     pub(crate) pending: Mutex<HashMap<ChangeId, oneshot::Sender<i64>>>,
     pub(crate) jobs: mpsc::Sender<Job>,
     pub(crate) tallies: Tallies,
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A test keeps its watch from it.
+    #[cfg(test)]
+    pub(crate) is_deaf: std::sync::atomic::AtomicBool,
 }
 
 impl Shared {
     pub(crate) fn new(settings: Settings, client: Client, clock: Clock, jobs: mpsc::Sender<Job>) -> Arc<Self> {
-        let status = Status { phase: Phase::Joining, since: SystemTime::now(), why: "it has just started".into() };
+        let status = Status { state: State::Joining, since: SystemTime::now(), why: "it has just started".into() };
         Arc::new(Self {
             names: Names::new(&settings.fleet),
             secret: Secret::new(settings.key),
@@ -172,26 +147,34 @@ impl Shared {
             pending: Mutex::default(),
             jobs,
             tallies: Tallies::default(),
+            #[cfg(test)]
+            is_deaf: false.into(),
             settings,
         })
     }
 
-    pub(crate) fn enter(&self, phase: Phase, why: impl Into<String>) {
-        let mut status = lock(&self.status);
-        let why = why.into();
-        if (status.phase, &status.why) != (phase, &why) {
-            match phase {
-                Phase::Waiting | Phase::Refused => tracing::error!(state = ?phase, "{why}"),
-                _ => tracing::info!(state = ?phase, "{why}"),
+    pub(crate) fn enter(&self, state: State, why: impl Into<String>) {
+        let (mut status, why) = (lock(&self.status), why.into());
+        if (status.state, &status.why) != (state, &why) {
+            if state.is_stopped() {
+                tracing::error!(?state, "{why}");
+            } else {
+                tracing::info!(?state, "{why}");
             }
-            *status = Status { phase, since: SystemTime::now(), why };
+            *status = Status { state, since: SystemTime::now(), why };
         }
     }
 
     /// Why the node answers nothing and changes nothing, if so.
     pub(crate) fn stopped(&self) -> Option<String> {
         let status = lock(&self.status);
-        matches!(status.phase, Phase::Waiting | Phase::Refused).then(|| status.why.clone())
+        status.state.is_stopped().then(|| status.why.clone())
+    }
+
+    /// Nobody of the fleet has written the record of this token.
+    pub(crate) fn damaged(&self, id: TokenId) {
+        count(&self.tallies.foreign);
+        tracing::error!(%id, "nobody of the fleet has written this record; requests of its token get 503");
     }
 
     /// Until when the token is revoked, or `None` if it is not.
@@ -201,18 +184,18 @@ impl Shared {
         // Again if the node was stopped while it waited for an answer.
         for _ in 0..2 {
             let Some(known) = self.known.load_full() else { break };
-            match known.lookup(hash, &self.settings, &self.clock) {
+            match known.lookup(hash) {
                 Verdict::NotRevoked => return Ok(None),
                 Verdict::Unsure => break,
                 Verdict::Perhaps => {
                     count(&self.tallies.questions);
                     // By any member, at the node's own revision: so never older than the filter.
                     let revision = if takes!(self.settings, OwnRevision) { known.applied() } else { 0 };
-                    let mut question = range(self.names.token(id), revision);
-                    question.serializable = true;
-                    let Ok(answer) = self.client.range(&question, Instant::now() + QUESTION / 2).await else { break };
-                    if known.is_fresh(&self.clock) || !takes!(self.settings, Deadline) {
-                        let end = self.decide(id, &answer)?.or(known.missing_end(id));
+                    let key = self.names.token(id).into();
+                    let question = RangeRequest { key, revision, serializable: true, ..RangeRequest::default() };
+                    let Ok(record) = self.client.range(&question, Instant::now() + QUESTION / 2).await else { break };
+                    if known.is_fresh() || !takes!(self.settings, Deadline) {
+                        let end = self.decide(id, record.as_ref())?.or_else(|| known.missing_end(id));
                         if end.is_none() {
                             count(&self.tallies.false_positives);
                         }
@@ -222,7 +205,7 @@ impl Shared {
             }
         }
         let record = self.ask(id, Instant::now() + QUESTION).await?;
-        let end = record.end.or(self.known.load().as_ref().and_then(|known| known.missing_end(id)));
+        let end = record.end.or_else(|| self.known.load().as_ref().and_then(|known| known.missing_end(id)));
         match end.filter(|end| self.is_live(*end)) {
             // A node has restored it, or somebody else has deleted it.
             None if record.was_there => {
@@ -243,46 +226,41 @@ impl Shared {
             return Err(NodeError::Unknown(why));
         }
         count(&self.tallies.questions);
-        let mut questions = vec![range(self.names.token(id), 0).into(), range(self.names.history(), 0).into()];
-        let memory = lock(&self.memory).clone();
-        if let Some(memory) = memory.as_ref().filter(|_| takes!(self.settings, History)) {
-            questions.push(range(self.names.head(), memory.revision).into());
-            questions.push(range(self.names.token(id), memory.revision).into());
+        let mut all = vec![range(self.names.token(id), 0), range(self.names.history(), 0)];
+        let memory = lock(&self.memory).clone().filter(|_| takes!(self.settings, History));
+        if let Some(memory) = &memory {
+            all.extend([range(self.names.head(), memory.revision), range(self.names.token(id), memory.revision)]);
         }
-        let answer = self.client.txn(&txn(vec![], questions, vec![]), until).await;
-        let answer = answer.map_err(|fault| NodeError::Unknown(self.explain(fault)))?;
-        let history = History::parse(response_range(&answer, 1).kvs.first().map(|kv| &kv.value[..]));
+        let answer =
+            self.client.txn(&questions(all), until).await.map_err(|fault| NodeError::Unknown(explain(fault)))?;
+        let history = History::parse(key_at(&answer, 1).as_ref());
         if let Some(lost) = history.lost {
             return Err(NodeError::Unknown(lost));
         }
-        if let Some(memory) = memory
-            && takes!(self.settings, History)
-            && (Head::of(&response_range(&answer, 2)) != memory.head || history.accepted != memory.accepted)
-        {
+        if memory.is_some_and(|memory| Head::at(&answer, 2) != memory.head || history.accepted != memory.accepted) {
             return Err(NodeError::Unknown("the cluster has another history than this node knows".into()));
         }
-        let (record, before) = (response_range(&answer, 0), response_range(&answer, 3));
-        let end_before = before.kvs.first().and_then(|kv| self.secret.end(id, &kv.value));
+        let (record, before) = (key_at(&answer, 0), key_at(&answer, 3));
+        let end_before = before.and_then(|kv| self.secret.end(id, &kv.value));
         Ok(Record {
-            end: self.decide(id, &record)?,
-            changed: record.kvs.first().map_or(0, |kv| kv.mod_revision),
-            was_there: record.kvs.is_empty() && end_before.is_some_and(|end| self.is_live(end)),
+            end: self.decide(id, record.as_ref())?,
+            changed: record.as_ref().map_or(0, |kv| kv.mod_revision),
+            was_there: record.is_none() && end_before.is_some_and(|end| self.is_live(end)),
         })
     }
 
     /// The end in a record.
-    pub(crate) fn decide(&self, id: TokenId, record: &RangeResponse) -> Result<Option<u64>, NodeError> {
-        let Some(record) = record.kvs.first() else { return Ok(None) };
+    pub(crate) fn decide(&self, id: TokenId, record: Option<&KeyValue>) -> Result<Option<u64>, NodeError> {
+        let Some(record) = record else { return Ok(None) };
         match self.secret.end(id, &record.value) {
-            Some(end) => Ok(Some(end)),
             None if takes!(self.settings, Check) => {
                 Err(NodeError::Unknown(format!("the record of token {id} is damaged; revoke it again")))
             }
-            None => Ok(None),
+            end => Ok(end),
         }
     }
+}
 
-    pub(crate) fn explain(&self, fault: Fault) -> String {
-        format!("etcd can't be asked: {fault}")
-    }
+pub(crate) fn explain(fault: Fault) -> String {
+    format!("etcd can't be asked: {fault}")
 }

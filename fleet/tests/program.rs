@@ -17,6 +17,11 @@ use ureq::Agent;
 
 const KEY: &str = "000102030405060708090a0b0c0d0e0f";
 
+/// A cluster of one member, unless there is no etcd.
+fn one() -> Option<Cluster> {
+    has_etcd().then(|| Cluster::start(1, &[]))
+}
+
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
@@ -38,18 +43,6 @@ impl Drop for Node {
     }
 }
 
-struct Answer {
-    status: u16,
-    body: String,
-}
-
-impl Answer {
-    #[track_caller]
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
-    }
-}
-
 fn command(etcd: &str, options: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fleet"));
     for name in ["FLEET_ADMIN_TOKEN", "FLEET_ETCD", "FLEET_ETCD_USER", "FLEET_ETCD_PASSWORD"] {
@@ -60,32 +53,24 @@ fn command(etcd: &str, options: &[&str]) -> Command {
 }
 
 impl Node {
-    /// A node that listens on this many addresses, and answers this token's certificate authority.
+    /// A node that listens on this many addresses.
     fn start(etcd: &str, addresses: usize, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         let mut command = command(etcd, options);
         let mut child = command.stdout(Stdio::piped()).stderr(fs::File::create(&log).unwrap()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut address = || match lines.next() {
-            Some(line) => line.unwrap().strip_prefix("listening on ").unwrap().to_owned(),
-            None => panic!("it has ended: {}", fs::read_to_string(&log).unwrap()),
-        };
-        let addresses = (0..addresses).map(|_| address()).collect();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().take(addresses);
+        let addresses = lines.map(|line| line.unwrap().strip_prefix("listening on ").unwrap().to_owned()).collect();
         let tls = ureq::tls::TlsConfig::builder().disable_verification(true).build();
         let agent = Agent::config_builder().http_status_as_error(false).tls_config(tls);
         let agent = agent.timeout_global(Some(Duration::from_secs(60))).build().into();
-        Self { child, addresses, agent, log, _folder: folder }
-    }
-
-    fn ready(etcd: &str, options: &[&str]) -> Self {
-        let node = Self::start(etcd, 1, options);
+        let node = Self { child, addresses, agent, log, _folder: folder };
         node.wait_until_ready();
         node
     }
 
     fn wait_until_ready(&self) {
-        wait("the node to be ready", || (self.get("/healthz").status == 200).then_some(()));
+        wait("the node to be ready", || (self.get("/healthz").0 == 200).then_some(()));
     }
 
     /// What a node says that does not start.
@@ -99,32 +84,33 @@ impl Node {
         String::from_utf8(said.stderr).unwrap()
     }
 
-    fn try_ask(&self, address: usize, method: &str, path: &str, bearers: &[&str], body: &str) -> Option<Answer> {
-        let mut request =
-            ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.addresses[address]));
+    /// The status and the body, which is JSON as a rule.
+    #[track_caller]
+    fn ask_at(&self, address: &str, method: &str, path: &str, bearers: &[&str], body: &str) -> (u16, Value) {
+        let mut request = ureq::http::Request::builder().method(method).uri(format!("{address}{path}"));
         for token in bearers {
             request = request.header("authorization", format!("Bearer {token}"));
         }
-        let mut response = self.agent.run(request.body(body.as_bytes()).unwrap()).ok()?;
-        Some(Answer { status: response.status().as_u16(), body: response.body_mut().read_to_string().ok()? })
+        let mut response = self.agent.run(request.body(body.as_bytes()).unwrap()).expect("an answer");
+        let body = response.body_mut().read_to_string().unwrap();
+        (response.status().as_u16(), serde_json::from_str(&body).unwrap_or_else(|_| body.into()))
     }
 
     #[track_caller]
-    fn ask(&self, method: &str, path: &str, bearers: &[&str], body: &str) -> Answer {
-        let last = self.addresses.len() - 1;
-        self.try_ask(if path.starts_with("/revoked") { last } else { 0 }, method, path, bearers, body)
-            .expect("an answer")
+    fn ask(&self, method: &str, path: &str, bearers: &[&str], body: &str) -> (u16, Value) {
+        let address = if path.starts_with("/revoked") { self.addresses.last() } else { self.addresses.first() };
+        self.ask_at(address.unwrap(), method, path, bearers, body)
     }
 
     #[track_caller]
-    fn get(&self, path: &str) -> Answer {
+    fn get(&self, path: &str) -> (u16, Value) {
         self.ask("GET", path, &[], "")
     }
 
     /// The status, as soon as the node can tell.
     #[track_caller]
     fn protected(&self, token: &str) -> u16 {
-        let ask = || self.ask("GET", "/protected", &[token], "").status;
+        let ask = || self.ask("GET", "/protected", &[token], "").0;
         wait("an answer", || Some(ask()).filter(|status| *status != 503))
     }
 
@@ -145,55 +131,50 @@ impl Node {
 
 #[test]
 fn each_request_has_its_answer() {
-    if !has_etcd() {
-        return;
-    }
-    let cluster = Cluster::start(1, &[]);
-    let node = Node::ready(&cluster.url(0), &["--capacity", "3", "--leeway", "60"]);
+    let Some(cluster) = one() else { return };
+    let node = Node::start(&cluster.url(0), 1, &["--capacity", "3", "--leeway", "60"]);
     let exp = now() + 3600;
-    let answer = node.ask("PUT", &format!("/revoked/alice?exp={exp}"), &[], "");
-    assert_eq!((answer.status, answer.json()["until"].as_u64()), (201, Some(exp + 60)));
-    assert!(answer.json()["position"].as_i64().unwrap() > 0 && answer.json()["revoked"] == true);
+    let (status, said) = node.ask("PUT", &format!("/revoked/alice?exp={exp}"), &[], "");
+    assert_eq!((status, &said["revoked"], said["until"].as_u64()), (201, &true.into(), Some(exp + 60)));
+    assert!(said["position"].as_i64().unwrap() > 0);
     // The token may be in the body instead, where no proxy logs it.
     let body = json!({ "token": "bob", "exp": exp }).to_string();
-    assert_eq!(node.ask("PUT", "/revoked", &[], &body).status, 201);
-    assert_eq!(node.ask("PUT", "/revoked", &[], &body).status, 200);
-    let asked = node.ask("POST", "/revoked", &[], "{\"token\": \"bob\"}").json();
-    assert_eq!(asked, json!({ "revoked": true, "until": exp + 60 }));
-    assert_eq!(node.get("/revoked/carol").json(), json!({ "revoked": false }));
+    assert_eq!(node.ask("PUT", "/revoked", &[], &body).0, 201);
+    assert_eq!(node.ask("PUT", "/revoked", &[], &body).0, 200);
+    let asked = node.ask("POST", "/revoked", &[], "{\"token\": \"bob\"}");
+    assert_eq!(asked, (200, json!({ "revoked": true, "until": exp + 60 })));
+    assert_eq!(node.get("/revoked/carol"), (200, json!({ "revoked": false })));
     assert_eq!((node.protected("alice"), node.protected("bob"), node.protected("carol")), (401, 401, 200));
-    assert_eq!(node.ask("DELETE", "/revoked/alice", &[], "").status, 204);
-    assert_eq!(node.ask("DELETE", "/revoked", &[], "{\"token\": \"alice\"}").status, 404);
+    assert_eq!(node.ask("DELETE", "/revoked/alice", &[], "").0, 204);
+    assert_eq!(node.ask("DELETE", "/revoked", &[], "{\"token\": \"alice\"}").0, 404);
     assert_eq!(node.protected("alice"), 200);
 
-    for (method, path, body, named) in [
-        ("PUT", "/revoked/a?exp=soon", "", "soon"),
-        ("PUT", "/revoked/a?until=17", "", "exp=SECONDS"),
-        ("PUT", "/revoked/a?exp=17", "{\"exp\": 18}", "17 in the query and 18 in the body"),
-        ("PUT", "/revoked/a%20b", "", "' ' in a token"),
-        ("PUT", "/revoked/a", "{\"token\": \"a\"}", "in the path and in the body"),
-        ("PUT", "/revoked", "", "there is no token"),
-        ("POST", "/revoked", "alice", "the body is not"),
+    let too_late = format!("/revoked/alice?exp={}", now() * 1000);
+    for (method, path, body, status, named) in [
+        ("PUT", "/revoked/a?exp=soon", "", 400, "soon"),
+        ("PUT", "/revoked/a?until=17", "", 400, "exp=SECONDS"),
+        ("PUT", "/revoked/a?exp=17", "{\"exp\": 18}", 400, "17 in the query and 18 in the body"),
+        ("PUT", "/revoked/a%20b", "", 400, "' ' in a token"),
+        ("PUT", "/revoked/a", "{\"token\": \"a\"}", 400, "in the path and in the body"),
+        ("PUT", "/revoked", "", 400, "there is no token"),
+        ("POST", "/revoked", "alice", 400, "the body is not"),
+        ("PUT", &too_late, "", 422, "milliseconds"),
+        ("PUT", "/revoked/alice?exp=1700000000", "", 200, "has expired"),
+        ("PUT", "/revoked/1", "", 201, "until"),
+        ("PUT", "/revoked/2", "", 201, "until"),
+        ("PUT", "/revoked/3", "", 507, "\"capacity\":3"),
+        ("GET", "/protected", "", 401, "Bearer TOKEN"),
+        ("GET", "/livez", "", 200, "alive"),
     ] {
-        let answer = node.ask(method, path, &[], body);
-        assert!(answer.status == 400 && answer.body.contains(named), "{path}: {} {}", answer.status, answer.body);
+        let (given, said) = node.ask(method, path, &[], body);
+        assert!(given == status && said.to_string().contains(named), "{path}: {given} {said}");
     }
-    let answer = node.ask("PUT", &format!("/revoked/alice?exp={}", now() * 1000), &[], "");
-    assert!(answer.status == 422 && answer.body.contains("milliseconds"), "{}", answer.body);
-    let answer = node.ask("PUT", "/revoked/alice?exp=1700000000", &[], "");
-    assert!(answer.status == 200 && answer.body.contains("has expired"), "{}", answer.body);
-    for token in ["1", "2"] {
-        assert_eq!(node.ask("PUT", &format!("/revoked/{token}"), &[], "").status, 201);
-    }
-    let answer = node.ask("PUT", "/revoked/3", &[], "");
-    assert!(answer.status == 507 && answer.json()["capacity"] == 3, "{}", answer.body);
-    assert_eq!(node.get("/protected").status, 401);
-    assert_eq!(node.ask("GET", "/protected", &["a", "b"], "").status, 400);
-
-    assert_eq!(node.get("/livez").status, 200);
-    let health = node.get("/healthz").json();
+    assert_eq!(node.ask("GET", "/protected", &["a", "b"], "").0, 400);
+    let health = node.get("/healthz").1;
     assert_eq!((&health["state"], &health["ending"]), (&"ready".into(), &false.into()), "{health}");
-    let page = node.get("/metrics").body;
+
+    let page = node.get("/metrics").1;
+    let page = page.as_str().unwrap();
     for line in [
         "fleet_state{state=\"ready\"} 1",
         "fleet_requests_total{outcome=\"revoked\"} 2",
@@ -204,6 +185,14 @@ fn each_request_has_its_answer() {
     ] {
         assert!(page.lines().any(|given| given == line), "{line} is not in\n{page}");
     }
+    // What the alerts and the page for operators name is there.
+    for text in [include_str!("../deploy/alerts.yaml"), include_str!("../README.md")] {
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        for metric in words.filter(|word| word.starts_with("fleet_")) {
+            let is_there = page.lines().any(|line| line.starts_with(metric));
+            assert!(is_there, "{metric} is not in\n{page}");
+        }
+    }
     // One line for each change, without the token.
     let log = node.log();
     let lines: Vec<_> = log.lines().filter(|line| line.contains("audit") && line.contains("result=\"new\"")).collect();
@@ -213,43 +202,31 @@ fn each_request_has_its_answer() {
 
 #[test]
 fn administrators_have_tokens_and_a_port_of_their_own() {
-    if !has_etcd() {
-        return;
-    }
-    let cluster = Cluster::start(1, &[]);
+    let Some(cluster) = one() else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (certificate, key, tokens) = (path("certificate"), path("key"), path("tokens"));
     let certify = |name: &str| {
         let certified = rcgen::generate_simple_self_signed(["localhost".into(), name.into()]).unwrap();
-        fs::write(path("certificate"), certified.cert.pem()).unwrap();
-        fs::write(path("key"), certified.signing_key.serialize_pem()).unwrap();
+        fs::write(&certificate, certified.cert.pem()).unwrap();
+        fs::write(&key, certified.signing_key.serialize_pem()).unwrap();
         certified.cert.pem()
     };
     let old = certify("one");
-    fs::write(path("tokens"), "sesame\n").unwrap();
-    let (certificate, key, tokens) = (path("certificate"), path("key"), path("tokens"));
-    let options = [
-        "--admin-listen",
-        "127.0.0.1:0",
-        "--admin-tokens",
-        &tokens,
-        "--tls-certificate",
-        &certificate,
-        "--tls-key",
-        &key,
-    ];
-    let node = Node::start(&cluster.url(0), 2, &options);
-    node.wait_until_ready();
+    fs::write(&tokens, "sesame\n").unwrap();
+    let tls = ["--tls-certificate", &certificate, "--tls-key", &key];
+    let admin = ["--admin-listen", "127.0.0.1:0", "--admin-tokens", &tokens];
+    let node = Node::start(&cluster.url(0), 2, &[tls, admin].concat());
     assert!(node.addresses.iter().all(|address| address.starts_with("https://")));
     let path_of_alice = format!("/revoked/alice?exp={}", now() + 3600);
-    let put = |bearers: &[&str]| node.ask("PUT", &path_of_alice, bearers, "").status;
+    let put = |bearers: &[&str]| node.ask("PUT", &path_of_alice, bearers, "").0;
     assert_eq!((put(&[]), put(&["open"]), put(&["sesame"])), (401, 401, 201));
     assert_eq!(node.protected("alice"), 401);
     assert!(shows(&node.addresses[0], &old));
-    let on_first = node.try_ask(0, "PUT", "/revoked/bob", &["sesame"], "").unwrap();
-    assert_eq!(on_first.status, 404, "not where all others are");
+    let on_first = node.ask_at(&node.addresses[0], "PUT", "/revoked/bob", &["sesame"], "");
+    assert_eq!(on_first.0, 404, "not where all others are");
 
-    fs::write(path("tokens"), "open\nsimsim\n").unwrap();
+    fs::write(&tokens, "open\nsimsim\n").unwrap();
     let new = certify("two");
     node.signal(Signal::HUP);
     wait("the new tokens", || (put(&["sesame"]) == 401).then_some(()));
@@ -257,12 +234,14 @@ fn administrators_have_tokens_and_a_port_of_their_own() {
     wait("the new certificate", || shows(&node.addresses[0], &new).then_some(()));
     assert!(!shows(&node.addresses[0], &old));
     // Files that are wrong change nothing.
-    fs::write(path("tokens"), "\n").unwrap();
-    fs::write(path("certificate"), "x").unwrap();
+    fs::write(&tokens, "\n").unwrap();
+    fs::write(&certificate, "x").unwrap();
     node.signal(Signal::HUP);
     wait("the log", || node.log().contains("the certificate stays as it was").then_some(()));
     assert!(put(&["open"]) == 200 && shows(&node.addresses[0], &new));
 
+    let fleet_key = path("fleet.key");
+    fs::write(&fleet_key, Command::new(env!("CARGO_BIN_EXE_fleet")).arg("key").output().unwrap().stdout).unwrap();
     for (options, named) in [
         (&["--listen", "0.0.0.0:0"][..], "FLEET_ADMIN_TOKEN"),
         (&["--admin-listen", "0.0.0.0:0"], "--admin-tokens FILE"),
@@ -274,15 +253,12 @@ fn administrators_have_tokens_and_a_port_of_their_own() {
         (&["--rate", "2"], "--rate"),
         (&["--key", "00"], "32 hexadecimal digits"),
         (&["--key-file", "missing"], "can't read missing"),
+        (&["--key-file", &fleet_key], "has agreed on other settings"),
         (&["--etcd-certificate", "x"], "--etcd-key"),
     ] {
         let said = Node::fails(&cluster.url(0), options);
         assert!(said.contains(named), "{options:?}: {said}");
     }
-    let key = Command::new(env!("CARGO_BIN_EXE_fleet")).arg("key").output().unwrap().stdout;
-    fs::write(path("fleet.key"), &key).unwrap();
-    let said = Node::fails(&cluster.url(0), &["--key-file", &path("fleet.key")]);
-    assert!(said.contains("has agreed on other settings"), "{said}");
 }
 
 /// Whether the node shows this certificate now.
@@ -311,19 +287,16 @@ fn receive(mut stream: &TcpStream) -> u16 {
 
 #[test]
 fn a_process_that_was_stopped_does_not_answer_from_its_old_filter() {
-    if !has_etcd() {
-        return;
-    }
-    let cluster = Cluster::start(1, &[]);
+    let Some(cluster) = one() else { return };
     let options = ["--stale-after", "500ms"];
-    let (node, other) = (Node::ready(&cluster.url(0), &options), Node::ready(&cluster.url(0), &options));
+    let (node, other) = (Node::start(&cluster.url(0), 1, &options), Node::start(&cluster.url(0), 1, &options));
     for round in 0..3 {
         assert_eq!(node.protected("alice"), 200);
         node.signal(Signal::STOP);
         // They wait in its queue when it goes on.
         let waiting: Vec<_> = (0..20).map(|_| node.connect()).collect();
         waiting.iter().for_each(|stream| send(stream, "/protected"));
-        assert_eq!(other.ask("PUT", "/revoked/alice", &[], "").status, 201);
+        assert_eq!(other.ask("PUT", "/revoked/alice", &[], "").0, 201);
         std::thread::sleep(Duration::from_secs(1));
         // In the second round it can't ask anybody either.
         cluster.members[0].clients.set(if round == 1 { Mode::Silent } else { Mode::Forward });
@@ -332,23 +305,19 @@ fn a_process_that_was_stopped_does_not_answer_from_its_old_filter() {
             let status = receive(stream);
             assert!(status == 401 || status == 503, "round {round}: {status}");
         }
-        cluster.members[0].clients.set(Mode::Cut);
-        cluster.members[0].clients.set(Mode::Forward);
+        cluster.members[0].clients.mend();
         node.wait_until_ready();
         other.wait_until_ready();
-        assert_eq!(other.ask("DELETE", "/revoked/alice", &[], "").status, 204);
+        assert_eq!(other.ask("DELETE", "/revoked/alice", &[], "").0, 204);
         wait("it to know", || (node.protected("alice") == 200).then_some(()));
     }
 }
 
 #[test]
 fn a_node_that_ends_says_so_first_and_idle_connections_are_closed() {
-    if !has_etcd() {
-        return;
-    }
-    let cluster = Cluster::start(1, &[]);
+    let Some(cluster) = one() else { return };
     // It ends when it has been told twice.
-    let node = Node::ready(&cluster.url(0), &["--drain", "600", "--idle", "1", "--log-json"]);
+    let mut node = Node::start(&cluster.url(0), 1, &["--drain", "600", "--idle", "1", "--log-json"]);
     let (silent, kept) = (node.connect(), node.connect());
     send(&kept, "/protected");
     assert_eq!(receive(&kept), 200);
@@ -358,37 +327,33 @@ fn a_node_that_ends_says_so_first_and_idle_connections_are_closed() {
     }
     let kept = node.connect();
     node.signal(Signal::TERM);
-    wait("it to say so", || (node.get("/healthz").status == 503).then_some(()));
+    wait("it to say so", || (node.get("/healthz").0 == 503).then_some(()));
     // New connections and old ones are still served.
     assert_eq!(node.protected("alice"), 200);
-    assert_eq!(node.get("/livez").status, 200);
-    assert_eq!(node.get("/healthz").json()["ending"], true);
+    assert_eq!(node.get("/livez").0, 200);
+    assert_eq!(node.get("/healthz").1["ending"], true);
     drop(kept);
     node.signal(Signal::TERM);
-    let mut node = node;
     assert!(node.child.wait().unwrap().success());
     assert!(node.log().lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{}", node.log());
 }
 
 #[test]
 fn an_operator_accepts_a_loss() {
-    if !has_etcd() {
-        return;
-    }
-    let mut cluster = Cluster::start(1, &[]);
-    let node = Node::ready(&cluster.url(0), &[]);
+    let Some(mut cluster) = one() else { return };
+    let node = Node::start(&cluster.url(0), 1, &[]);
     let backup = cluster.save("backup");
-    assert_eq!(node.ask("PUT", "/revoked/alice", &[], "").status, 201);
+    assert_eq!(node.ask("PUT", "/revoked/alice", &[], "").0, 201);
     cluster.restore(&backup);
     let why = wait("it to wait", || {
-        let health = node.get("/healthz").json();
+        let health = node.get("/healthz").1;
         (health["state"] == "waiting").then(|| health["why"].to_string())
     });
     assert!(why.contains("lost something"), "{why}");
     for (path, status) in [("/protected", 503), ("/livez", 200)] {
-        assert_eq!(node.ask("GET", path, &["alice"], "").status, status);
+        assert_eq!(node.ask("GET", path, &["alice"], "").0, status);
     }
-    assert_eq!(node.ask("PUT", "/revoked/bob", &[], "").status, 503);
+    assert_eq!(node.ask("PUT", "/revoked/bob", &[], "").0, 503);
     let accept =
         || Command::new(env!("CARGO_BIN_EXE_fleet")).args(["accept", "--etcd", &cluster.url(0)]).output().unwrap();
     let said = accept();

@@ -1,35 +1,46 @@
 //! Short ways to build requests and to take answers apart.
 
-use super::messages::compare::{Operand, Result as Is, Target};
-use super::messages::request_op::Request;
-use super::messages::response_op::Response;
-use super::messages::{Compare, PutRequest, RangeRequest, RangeResponse, RequestOp, TxnRequest, TxnResponse};
-use crate::keys::after;
+use super::messages::{
+    Compare, DeleteRangeRequest, KeyValue, PutRequest, RangeRequest, RangeResponse, RequestOp, TxnRequest, TxnResponse,
+};
 
-/// The question for one key, at this revision or, for 0, at the newest.
-pub(crate) fn range(key: Vec<u8>, revision: i64) -> RangeRequest {
-    RangeRequest { key: key.into(), revision, ..RangeRequest::default() }
+/// The end of the range of all keys with this prefix, which ends in `/`.
+pub(crate) fn after(prefix: &[u8]) -> Vec<u8> {
+    let mut end = prefix.to_vec();
+    if let Some(last) = end.last_mut() {
+        *last += 1;
+    }
+    end
 }
 
-/// The question for all keys with this prefix, from this key on.
-pub(crate) fn range_of(prefix: &[u8], from: Vec<u8>, limit: i64, revision: i64) -> RangeRequest {
-    RangeRequest { key: from.into(), range_end: after(prefix).into(), limit, revision, serializable: false }
+/// The question for one key, at this revision or, for 0, at the newest.
+pub(crate) fn range(key: Vec<u8>, revision: i64) -> RequestOp {
+    let range = RangeRequest { key: key.into(), revision, ..RangeRequest::default() };
+    RequestOp { range: Some(range), ..RequestOp::default() }
+}
+
+/// The question for this many keys with this prefix, from this key on.
+pub(crate) fn range_of(prefix: &[u8], from: Vec<u8>, limit: i64, revision: i64) -> RequestOp {
+    let range_end = after(prefix).into();
+    let range = RangeRequest { key: from.into(), range_end, limit, revision, serializable: false };
+    RequestOp { range: Some(range), ..RequestOp::default() }
+}
+
+/// The same, asked of one member and not of a quorum.
+pub(crate) fn of_one_member(mut question: RequestOp) -> RequestOp {
+    question.range.iter_mut().for_each(|range| range.serializable = true);
+    question
 }
 
 pub(crate) fn put(key: Vec<u8>, value: Vec<u8>, lease: i64) -> RequestOp {
-    RequestOp::from(Request::Put(PutRequest { key: key.into(), value: value.into(), lease }))
+    let put = PutRequest { key: key.into(), value: value.into(), lease };
+    RequestOp { put: Some(put), ..RequestOp::default() }
 }
 
-impl From<Request> for RequestOp {
-    fn from(request: Request) -> Self {
-        Self { request: Some(request) }
-    }
-}
-
-impl From<RangeRequest> for RequestOp {
-    fn from(range: RangeRequest) -> Self {
-        Request::Range(range).into()
-    }
+/// Deletes the key, or all keys up to the end of a range.
+pub(crate) fn delete(key: Vec<u8>, range_end: Vec<u8>) -> RequestOp {
+    let delete = DeleteRangeRequest { key: key.into(), range_end: range_end.into() };
+    RequestOp { delete_range: Some(delete), ..RequestOp::default() }
 }
 
 /// If all comparisons hold, `success`, else `failure`, in one step.
@@ -37,26 +48,34 @@ pub(crate) fn txn(compare: Vec<Compare>, success: Vec<RequestOp>, failure: Vec<R
     TxnRequest { compare, success, failure }
 }
 
-/// Whether the key is there.
-pub(crate) fn exists(key: Vec<u8>) -> Compare {
-    compare(key, Is::Greater, Target::Create, Operand::CreateRevision(0))
+/// Several questions at one revision.
+pub(crate) fn questions(all: Vec<RequestOp>) -> TxnRequest {
+    txn(vec![], all, vec![])
 }
 
 /// Whether the key was last changed at this revision; 0 for a key that is not there.
 pub(crate) fn same(key: Vec<u8>, revision: i64) -> Compare {
-    compare(key, Is::Equal, Target::Mod, Operand::ModRevision(revision))
+    Compare { result: 0, target: 2, key: key.into(), mod_revision: Some(revision), value: None }
 }
 
-pub(crate) fn compare(key: Vec<u8>, result: Is, target: Target, operand: Operand) -> Compare {
-    Compare { result: result.into(), target: target.into(), key: key.into(), operand: Some(operand) }
+/// Whether the key was last changed at another revision.
+pub(crate) fn differs(key: Vec<u8>, revision: i64) -> Compare {
+    Compare { result: 3, ..same(key, revision) }
+}
+
+/// Whether the key is there, with a greater value.
+pub(crate) fn greater(key: Vec<u8>, value: Vec<u8>) -> Compare {
+    Compare { result: 1, target: 3, key: key.into(), mod_revision: None, value: Some(value.into()) }
 }
 
 /// The answer to the nth question of a transaction.
-pub(crate) fn response_range(answer: &TxnResponse, nth: usize) -> RangeResponse {
-    match answer.responses.get(nth).and_then(|response| response.response.as_ref()) {
-        Some(Response::Range(range)) => range.clone(),
-        _ => RangeResponse::default(),
-    }
+pub(crate) fn range_at(answer: &TxnResponse, nth: usize) -> RangeResponse {
+    answer.responses.get(nth).and_then(|response| response.range.clone()).unwrap_or_default()
+}
+
+/// The only key in that answer, if it is there.
+pub(crate) fn key_at(answer: &TxnResponse, nth: usize) -> Option<KeyValue> {
+    range_at(answer, nth).kvs.into_iter().next()
 }
 
 /// The revision of the answer.

@@ -7,16 +7,19 @@ use serde_json::{Value, json};
 
 use crate::error::NodeError;
 
+/// Why a request is refused: an answer with the status of this, and a JSON body.
 #[derive(Debug)]
-pub(crate) enum Refusal {
-    /// The request itself is wrong.
+#[non_exhaustive]
+pub enum Refusal {
+    /// The request itself is wrong: 400.
     Malformed(String),
-    /// The needed token is missing or wrong.
+    /// The needed token is missing or wrong: 401.
     Unauthorized(&'static str),
-    /// The token was revoked.
+    /// The token was revoked: 401.
     Revoked,
+    /// There is no such thing: 404.
     Missing(&'static str),
-    /// The node does not know, or has not done what was asked.
+    /// The node does not know, or has not done what was asked: 503, 422 or 507.
     Node(NodeError),
 }
 

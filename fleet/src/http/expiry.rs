@@ -4,6 +4,8 @@
 //! **without checking the signature**. A token that somebody has made up or changed is another token, which anyone who
 //! checks signatures refuses anyway; and only administrators revoke tokens.
 
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD as URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -18,33 +20,27 @@ pub(crate) struct Body {
     pub(crate) exp: Option<Value>,
 }
 
-pub(crate) fn body(bytes: &[u8]) -> Result<Body, String> {
+pub(crate) fn body(bytes: &[u8]) -> Result<Body, Refusal> {
     if bytes.is_empty() {
         return Ok(Body::default());
     }
-    serde_json::from_slice(bytes).map_err(|error| {
-        format!(
-            "the body is not {{\"token\": \"…\", \"exp\": SECONDS}}, with the expiry in seconds since 1970: {error}"
-        )
-    })
+    let form = "{\"token\": \"…\", \"exp\": SECONDS}, with the expiry in seconds since 1970";
+    serde_json::from_slice(bytes).map_err(|error| Refusal::Malformed(format!("the body is not {form}: {error}")))
 }
 
 /// The expiry in a request, in its query or its body.
-pub(crate) fn told(query: Option<&str>, body: Option<Value>) -> Result<Option<u64>, String> {
-    let query = match query.unwrap_or_default() {
-        "" => None,
-        query => match query.strip_prefix("exp=") {
-            Some(seconds) => Some(seconds.parse().map_err(|_| {
-                format!("the expiry {seconds:?} is not a whole number of seconds since 1970, such as 1800000000")
-            })?),
-            None => return Err(format!("the query {query:?} is not exp=SECONDS, the expiry in seconds since 1970")),
-        },
-    };
-    match (query, body.map(|exp| numeric_date(&exp)).transpose()?) {
-        (Some(query), Some(body)) if query != body => {
-            Err(format!("exp is {query} in the query and {body} in the body; give one of them"))
+pub(crate) fn told(query: Option<&str>, body: Option<Value>) -> Result<Option<u64>, Refusal> {
+    let body = body.map(|exp| numeric_date(&exp)).transpose()?;
+    let Some(query) = query.filter(|query| !query.is_empty()) else { return Ok(body) };
+    let told = query.strip_prefix("exp=").and_then(|seconds| seconds.parse().ok());
+    match (told, body) {
+        (Some(told), Some(body)) if told != body => {
+            Err(Refusal::Malformed(format!("exp is {told} in the query and {body} in the body; give one of them")))
         }
-        (query, body) => Ok(query.or(body)),
+        (Some(told), _) => Ok(Some(told)),
+        (None, _) => Err(Refusal::Malformed(format!(
+            "the query {query:?} is not exp=SECONDS, the expiry in seconds since 1970, such as exp=1800000000"
+        ))),
     }
 }
 
@@ -52,7 +48,7 @@ pub(crate) fn told(query: Option<&str>, body: Option<Value>) -> Result<Option<u6
 /// unknown expiry lives for the longest lifetime.
 pub(crate) fn until(token: &str, told: Option<u64>, now: u64, longest: u64, leeway: u64) -> Result<u64, Refusal> {
     let latest = now.saturating_add(longest);
-    let exp = told.max(claimed(token).map_err(Refusal::Malformed)?).unwrap_or(latest);
+    let exp = told.max(claimed(token)?).unwrap_or(latest);
     if exp > latest {
         return Err(NodeError::TooLate { until: exp, latest }.into());
     }
@@ -60,7 +56,7 @@ pub(crate) fn until(token: &str, told: Option<u64>, now: u64, longest: u64, leew
 }
 
 /// The expiry that the token itself states. `None` if it states none or is no JWT.
-fn claimed(token: &str) -> Result<Option<u64>, String> {
+fn claimed(token: &str) -> Result<Option<u64>, Refusal> {
     #[derive(Deserialize)]
     struct Claims {
         exp: Option<Value>,
@@ -69,37 +65,17 @@ fn claimed(token: &str) -> Result<Option<u64>, String> {
     let (Some(_), Some(claims), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
         return Ok(None);
     };
-    let claims = base64url(claims).and_then(|claims| serde_json::from_slice::<Claims>(&claims).ok());
+    let claims = URL_SAFE_NO_PAD.decode(claims).ok().and_then(|claims| serde_json::from_slice::<Claims>(&claims).ok());
     claims.and_then(|claims| claims.exp).map(|exp| numeric_date(&exp)).transpose()
 }
 
-/// Decodes base64url without padding.
-fn base64url(text: &str) -> Option<Vec<u8>> {
-    let (mut bytes, mut bits, mut len) = (Vec::new(), 0_u32, 0);
-    for c in text.bytes() {
-        let value = match c {
-            b'A'..=b'Z' => c - b'A',
-            b'a'..=b'z' => c - b'a' + 26,
-            b'0'..=b'9' => c - b'0' + 52,
-            b'-' => 62,
-            b'_' => 63,
-            _ => return None,
-        };
-        (bits, len) = (bits << 6 | u32::from(value), len + 6);
-        if len >= 8 {
-            len -= 8;
-            bytes.push((bits >> len) as u8);
-        }
-    }
-    Some(bytes)
-}
-
 /// A number of seconds since 1970. A JWT allows a fraction, which is rounded up.
-fn numeric_date(exp: &Value) -> Result<u64, String> {
+fn numeric_date(exp: &Value) -> Result<u64, Refusal> {
     // The cast turns a negative number into 0, which is long past, and one that is too large into the greatest, which is
     // refused as too late.
     let fraction = || exp.as_f64().map(|seconds| seconds.ceil() as u64);
-    exp.as_u64().or_else(fraction).ok_or_else(|| format!("exp is {exp}, and should be a number of seconds since 1970"))
+    let wrong = || Refusal::Malformed(format!("exp is {exp}, and should be a number of seconds since 1970"));
+    exp.as_u64().or_else(fraction).ok_or_else(wrong)
 }
 
 #[cfg(test)]
@@ -132,7 +108,9 @@ mod tests {
             assert_eq!(end(token, Some(NOW + 7)), NOW + 67, "{token}");
         }
         // {"exp":"soon"}
-        assert!(matches!(claimed(&jwt("eyJleHAiOiJzb29uIn0")), Err(why) if why.contains("\"soon\"")));
+        assert!(
+            matches!(claimed(&jwt("eyJleHAiOiJzb29uIn0")), Err(Refusal::Malformed(why)) if why.contains("\"soon\""))
+        );
         assert!(until("opaque", Some(NOW + 1001), NOW, 1000, 60).is_err());
     }
 }

@@ -5,28 +5,30 @@ mod answers;
 mod expiry;
 mod token;
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
-use axum::extract::{ConnectInfo, Path, RawQuery, Request, State};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{ConnectInfo, FromRequest, Path, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, put};
-use axum::{Json, Router};
-use metrics::{Counter, Histogram, Recorder, describe_counter, describe_gauge, describe_histogram, gauge};
+use axum::{Json, RequestPartsExt, Router};
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 use serde_json::json;
 use tower_http::limit::RequestBodyLimitLayer;
 use tower_http::timeout::{RequestBodyTimeoutLayer, TimeoutLayer};
 
-use self::answers::Refusal;
-pub use self::token::{NoToken, bearer};
-use crate::node::{Health, Node, Revocation, State as Ready};
+pub use self::answers::Refusal;
+pub use self::token::bearer;
+use crate::error::NodeError;
+use crate::node::{Health, Node, Revocation};
+use crate::state::State as Ready;
 
 /// The most bytes of a body: a token and an expiry.
 const LONGEST_BODY: usize = 16 << 10;
@@ -41,9 +43,6 @@ pub struct Service {
     tokens: RwLock<Vec<String>>,
     is_ending: AtomicBool,
     recorder: PrometheusRecorder,
-    outcomes: HashMap<&'static str, Counter>,
-    requests: Histogram,
-    took: Histogram,
 }
 
 type Answered = Result<Response, Refusal>;
@@ -57,19 +56,17 @@ impl Service {
         let buckets = [1e-5, 1e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0];
         let builder = PrometheusBuilder::new().set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &buckets);
         let recorder = builder.map_err(|error| error.to_string())?.build_recorder();
-        let (outcomes, requests, took) = metrics::with_local_recorder(&recorder, || {
+        metrics::with_local_recorder(&recorder, || {
             describe_counter!("fleet_requests_total", "requests to /protected, by outcome");
             describe_histogram!("fleet_request_seconds", "how long requests to /protected took");
             describe_counter!("fleet_changes_requested_total", "requests to change the set, by change and result");
             describe_histogram!("fleet_change_seconds", "how long requests to change the set took");
-            let outcomes = ["accepted", "revoked", "malformed", "unavailable"];
-            let outcomes =
-                outcomes.map(|outcome| (outcome, metrics::counter!("fleet_requests_total", "outcome" => outcome)));
-            let outcomes = HashMap::from(outcomes);
-            (outcomes, metrics::histogram!("fleet_request_seconds"), metrics::histogram!("fleet_change_seconds"))
+            // So that a rate can be told from the first one on.
+            for outcome in ["accepted", "revoked", "malformed", "unavailable"] {
+                counter!("fleet_requests_total", "outcome" => outcome).absolute(0);
+            }
         });
-        let (tokens, is_ending) = (RwLock::new(tokens), AtomicBool::new(false));
-        Ok(Arc::new(Self { node, tokens, is_ending, recorder, outcomes, requests, took }))
+        Ok(Arc::new(Self { node, tokens: RwLock::new(tokens), is_ending: AtomicBool::new(false), recorder }))
     }
 
     /// Replaces the administrators' tokens.
@@ -80,13 +77,6 @@ impl Service {
     /// From now on `/healthz` says that the node is not ready, so that no new requests are sent to it.
     pub fn end(&self) {
         self.is_ending.store(true, Ordering::Relaxed);
-    }
-
-    fn count_change(&self, change: &'static str, result: &'static str, took: Duration) {
-        metrics::with_local_recorder(&self.recorder, || {
-            metrics::counter!("fleet_changes_requested_total", "change" => change, "result" => result).increment(1);
-        });
-        self.took.record(took.as_secs_f64());
     }
 }
 
@@ -124,8 +114,10 @@ async fn protected(State(service): State<Arc<Service>>, headers: HeaderMap) -> A
         Err(Refusal::Node(_)) => "unavailable",
         Err(_) => "malformed",
     };
-    service.outcomes[outcome].increment(1);
-    service.requests.record(began.elapsed().as_secs_f64());
+    metrics::with_local_recorder(&service.recorder, || {
+        counter!("fleet_requests_total", "outcome" => outcome).increment(1);
+        histogram!("fleet_request_seconds").record(began.elapsed());
+    });
     // The protected content would be here.
     answer.map(|()| Json(json!({ "ok": true })).into_response())
 }
@@ -136,55 +128,69 @@ async fn admit(service: &Service, headers: &HeaderMap) -> Result<(), Refusal> {
     if service.node.is_revoked(token).await? { Err(Refusal::Revoked) } else { Ok(()) }
 }
 
-/// What a request of an administrator names.
+/// What an administrator asks for.
 struct Asked {
     token: String,
     exp: Option<u64>,
+    from: Option<SocketAddr>,
+    began: Instant,
 }
 
-/// The token is in the path or in the body, and its expiry in the query or in the body.
-fn asked(path: Option<Path<String>>, query: Option<&str>, body: &[u8]) -> Result<Asked, Refusal> {
-    let body = expiry::body(body).map_err(Refusal::Malformed)?;
-    let token = match (path, body.token) {
-        (Some(Path(token)), None) | (None, Some(token)) => token,
-        (Some(_), Some(_)) => {
-            return Err(Refusal::Malformed("the token is in the path and in the body; give one".into()));
-        }
-        (None, None) => return Err(Refusal::Malformed("there is no token; send the body {\"token\": \"…\"}".into())),
-    };
-    token::check(&token).map_err(Refusal::Malformed)?;
-    Ok(Asked { token, exp: expiry::told(query, body.exp).map_err(Refusal::Malformed)? })
+impl Asked {
+    /// The token is in the path or in the body, and its expiry in the query or in the body.
+    fn read(path: Option<Path<String>>, query: Option<&str>, body: &[u8]) -> Result<Self, Refusal> {
+        let body = expiry::body(body)?;
+        let token = match (path, body.token) {
+            (Some(Path(token)), None) | (None, Some(token)) => token,
+            (Some(_), Some(_)) => {
+                return Err(Refusal::Malformed("the token is in the path and in the body; give one".into()));
+            }
+            (None, None) => {
+                return Err(Refusal::Malformed("there is no token; send the body {\"token\": \"…\"}".into()));
+            }
+        };
+        token::check(&token)?;
+        Ok(Self { token, exp: expiry::told(query, body.exp)?, from: None, began: Instant::now() })
+    }
+
+    /// One line, and the figures, for each change: what came of it, and until when the token is revoked.
+    fn audit(&self, service: &Service, change: &'static str, done: Result<(&'static str, Option<u64>), &NodeError>) {
+        let (id, from) = (service.node.token_id(&self.token), self.from.map(|from| from.to_string()));
+        let error = done.err().map(ToString::to_string);
+        let (result, until) = done.unwrap_or(("error", None));
+        metrics::with_local_recorder(&service.recorder, || {
+            counter!("fleet_changes_requested_total", "change" => change, "result" => result).increment(1);
+            histogram!("fleet_change_seconds").record(self.began.elapsed());
+        });
+        tracing::info!(target: "audit", change, id, result, until, from, error, "change");
+    }
 }
 
-async fn revoke(
-    State(service): State<Arc<Service>>,
-    from: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
-    path: Option<Path<String>>,
-    RawQuery(query): RawQuery,
-    body: Bytes,
-) -> Answered {
-    let began = Instant::now();
-    let node = &service.node;
-    let Asked { token, exp } = asked(path, query.as_deref(), &body)?;
-    let settings = node.settings();
-    let until = expiry::until(&token, exp, node.time(), settings.longest_lifetime, settings.leeway)?;
-    let done = node.revoke(&token, until).await;
-    let result = match &done {
-        Ok(Revocation { until: None, .. }) => "expired",
-        Ok(Revocation { is_new: true, .. }) => "new",
-        Ok(_) => "unchanged",
-        Err(_) => "error",
-    };
-    audit(
-        &service,
-        "revoke",
-        &token,
-        result,
-        done.as_ref().err(),
-        done.as_ref().ok().and_then(|done| done.until),
-        from,
-        began,
-    );
+impl FromRequest<Arc<Service>> for Asked {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, service: &Arc<Service>) -> Result<Self, Response> {
+        let (mut parts, body) = request.into_parts();
+        let path = parts.extract().await.map_err(|why: PathRejection| why.into_response())?;
+        let from = parts.extensions.get().map(|ConnectInfo(from)| *from);
+        let query = parts.uri.query().map(str::to_owned);
+        let body = Bytes::from_request(Request::from_parts(parts, body), service).await;
+        let body = body.map_err(IntoResponse::into_response)?;
+        let asked = Self::read(path, query.as_deref(), &body).map_err(IntoResponse::into_response)?;
+        Ok(Self { from, ..asked })
+    }
+}
+
+async fn revoke(State(service): State<Arc<Service>>, asked: Asked) -> Answered {
+    let (node, settings) = (&service.node, service.node.settings());
+    let until = expiry::until(&asked.token, asked.exp, node.time(), settings.longest_lifetime, settings.leeway)?;
+    let done = node.revoke(&asked.token, until).await;
+    let result = done.as_ref().map(|done| match done {
+        Revocation { until: None, .. } => ("expired", None),
+        Revocation { is_new: true, until, .. } => ("new", *until),
+        Revocation { until, .. } => ("unchanged", *until),
+    });
+    asked.audit(&service, "revoke", result);
     let (status, body) = match done? {
         Revocation { until: Some(until), is_new, position } => (
             if is_new { StatusCode::CREATED } else { StatusCode::OK },
@@ -198,49 +204,19 @@ async fn revoke(
     Ok((status, Json(body)).into_response())
 }
 
-async fn revoked(State(service): State<Arc<Service>>, path: Option<Path<String>>, body: Bytes) -> Answered {
-    let Asked { token, .. } = asked(path, None, &body)?;
-    let answer = match service.node.revoked_until(&token).await? {
+async fn revoked(State(service): State<Arc<Service>>, asked: Asked) -> Answered {
+    let answer = match service.node.revoked_until(&asked.token).await? {
         Some(until) => json!({ "revoked": true, "until": until }),
         None => json!({ "revoked": false }),
     };
     Ok(Json(answer).into_response())
 }
 
-async fn restore(
-    State(service): State<Arc<Service>>,
-    from: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
-    path: Option<Path<String>>,
-    body: Bytes,
-) -> Answered {
-    let began = Instant::now();
-    let Asked { token, .. } = asked(path, None, &body)?;
-    let done = service.node.restore(&token).await;
-    let result = match &done {
-        Ok(true) => "new",
-        Ok(false) => "unchanged",
-        Err(_) => "error",
-    };
-    audit(&service, "restore", &token, result, done.as_ref().err(), None, from, began);
+async fn restore(State(service): State<Arc<Service>>, asked: Asked) -> Answered {
+    let done = service.node.restore(&asked.token).await;
+    let result = done.as_ref().map(|was_revoked| (if *was_revoked { "new" } else { "unchanged" }, None));
+    asked.audit(&service, "restore", result);
     if done? { Ok(StatusCode::NO_CONTENT.into_response()) } else { Err(Refusal::Missing("the token is not revoked")) }
-}
-
-/// One line, and the figures, for each change.
-#[expect(clippy::too_many_arguments, reason = "they are the fields of the line")]
-fn audit(
-    service: &Service,
-    change: &'static str,
-    token: &str,
-    result: &'static str,
-    error: Option<&crate::NodeError>,
-    until: Option<u64>,
-    from: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
-    began: Instant,
-) {
-    service.count_change(change, result, began.elapsed());
-    let from = from.map(|from| from.0.0.to_string());
-    let error = error.map(ToString::to_string);
-    tracing::info!(target: "audit", change, id = service.node.token_id(token), result, until, from, error, "change");
 }
 
 async fn health(State(service): State<Arc<Service>>) -> Response {
@@ -255,8 +231,7 @@ async fn health(State(service): State<Arc<Service>>) -> Response {
 
 /// A page for Prometheus.
 async fn page(State(service): State<Arc<Service>>) -> Response {
-    let recorder: &dyn Recorder = &service.recorder;
-    metrics::with_local_recorder(recorder, || record(&service.node));
+    metrics::with_local_recorder(&service.recorder, || record(&service.node));
     let content_type = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
     (content_type, service.recorder.handle().render()).into_response()
 }
@@ -284,7 +259,7 @@ fn record(node: &Node) {
     }
     for (name, meaning, value) in node.counts() {
         describe_counter!(name, meaning);
-        metrics::counter!(name).absolute(value);
+        counter!(name).absolute(value);
     }
 }
 

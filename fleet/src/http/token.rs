@@ -8,47 +8,28 @@ use super::answers::Refusal;
 const LONGEST: usize = 4096;
 
 /// Checks that a header can carry this token. Any other would never come in a request.
-pub(crate) fn check(token: &str) -> Result<(), String> {
-    if token.is_empty() || token.len() > LONGEST {
-        return Err(format!("a token of {} bytes; it must have 1 to {LONGEST}", token.len()));
-    }
-    match token.chars().find(|c| !c.is_ascii_graphic()) {
-        Some(c) => Err(format!("{c:?} in a token; it may have ASCII letters, digits and punctuation")),
-        None => Ok(()),
-    }
-}
-
-/// Why a request has no token.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoToken {
-    /// It is missing: 401.
-    #[error("{0}")]
-    Missing(&'static str),
-    /// The header is wrong: 400.
-    #[error("{0}")]
-    Malformed(String),
-}
-
-impl From<NoToken> for Refusal {
-    fn from(error: NoToken) -> Self {
-        match error {
-            NoToken::Missing(why) => Self::Unauthorized(why),
-            NoToken::Malformed(why) => Self::Malformed(why),
+pub(crate) fn check(token: &str) -> Result<(), Refusal> {
+    let wrong = token.chars().find(|c| !c.is_ascii_graphic());
+    Err(Refusal::Malformed(match wrong {
+        _ if token.is_empty() || token.len() > LONGEST => {
+            format!("a token of {} bytes; it must have 1 to {LONGEST}", token.len())
         }
-    }
+        Some(c) => format!("{c:?} in a token; it may have ASCII letters, digits and punctuation"),
+        None => return Ok(()),
+    }))
 }
 
 /// The token of `Authorization: Bearer TOKEN`.
 ///
 /// # Errors
 /// If there is none, or more than one header, or a token that no header can carry.
-pub fn bearer(headers: &HeaderMap) -> Result<&str, NoToken> {
+pub fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
+    let missing = Refusal::Unauthorized("there is no token; send the header `Authorization: Bearer TOKEN`");
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
-    let value =
-        values.next().ok_or(NoToken::Missing("there is no token; send the header `Authorization: Bearer TOKEN`"))?;
+    let value = values.next().ok_or(missing)?;
     // A proxy and a service that each decide by another one could be played off against each other.
     if values.next().is_some() {
-        return Err(NoToken::Malformed("there is more than one header Authorization; send one".into()));
+        return Err(Refusal::Malformed("there is more than one header Authorization; send one".into()));
     }
     let token = value
         .to_str()
@@ -56,8 +37,8 @@ pub fn bearer(headers: &HeaderMap) -> Result<&str, NoToken> {
         .and_then(|value| value.split_once(' '))
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
         .map(|(_, token)| token.trim_start_matches(' '))
-        .ok_or_else(|| NoToken::Malformed("the header Authorization must be `Bearer TOKEN`".into()))?;
-    check(token).map_err(NoToken::Malformed)?;
+        .ok_or_else(|| Refusal::Malformed("the header Authorization must be `Bearer TOKEN`".into()))?;
+    check(token)?;
     Ok(token)
 }
 

@@ -69,11 +69,11 @@ async fn nodes_that_do_not_belong_together_do_not_start_and_fleets_stay_apart() 
     let node = start(ours.clone()).await;
     for other in [
         Settings { key: [8; 16], ..ours.clone() },
-        Settings { capacity: 2001, ..ours.clone() },
+        Settings { capacity: 20_001, ..ours.clone() },
         Settings { clock_margin: 31, ..ours.clone() },
     ] {
         let error = Node::start(other).await.unwrap_err();
-        assert!(error.contains("has agreed on other settings") && error.contains("capacity 2000"), "{error}");
+        assert!(error.contains("has agreed on other settings") && error.contains("capacity 20000"), "{error}");
     }
     for (wrong, named) in [
         (Settings { fleet: "a/b".into(), ..ours.clone() }, "--fleet \"a/b\""),
@@ -132,7 +132,7 @@ async fn a_user_without_a_right_is_found_at_the_start() {
     cluster.ctl(&["user", "grant-role", "root", "root"]);
     cluster.ctl(&["auth", "enable"]);
     let login = |user: &str, password: &str, skip| Settings {
-        etcd: Etcd { login: Some((user.into(), password.into())), ..ours.etcd.clone() },
+        etcd: Etcd { user: Some(user.into()), password: Some(password.into()), ..ours.etcd.clone() },
         skip,
         ..ours.clone()
     };

@@ -69,7 +69,7 @@ async fn a_change_is_acknowledged_when_it_is_in_the_filter_and_not_by_its_number
     let mut cluster = Cluster::start(3, &[]);
     let urls = cluster.urls(0);
     let node = async |fleet: &str, skip| {
-        let patience = Duration::from_secs(5);
+        let patience = Duration::from_secs(2);
         start(Settings { fleet: fleet.into(), patience, ..settings(&urls, skip) }).await
     };
     // Both do not compare the history, so that they go on.

@@ -9,6 +9,7 @@ mod clocks;
 mod cluster;
 mod foreign;
 mod history;
+mod load;
 mod lookup;
 mod replies;
 mod storm;
@@ -17,12 +18,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use self::load::Load;
 use self::support::LONGEST;
 use self::support::cluster::Cluster;
 use crate::clock::Clock;
 use crate::etcd::Etcd;
-use crate::node::{Node, State};
+use crate::node::Node;
 use crate::settings::{Settings, Step};
+use crate::state::State;
 
 /// Ends a test that needs etcd if there is none.
 macro_rules! needs_etcd {
@@ -50,7 +53,7 @@ async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
 fn settings(etcd: &str, skip: &'static [Step]) -> Settings {
     Settings {
         etcd: Etcd::new(etcd),
-        capacity: 2000,
+        capacity: 20_000,
         resolution: 120,
         longest_lifetime: 3600,
         patience: Duration::from_secs(60),
@@ -95,63 +98,4 @@ async fn three(skip: &'static [Step]) -> (Cluster, [Arc<Node>; 3]) {
 /// A node of a fleet of its own, with a step left out: the control beside the nodes that take it.
 async fn control(cluster: &Cluster, first: usize, skip: &'static [Step]) -> Node {
     start(Settings { fleet: format!("{:?}", skip[0]), ..settings(&cluster.urls(first), skip) }).await
-}
-
-/// Keeps revoking tokens over these nodes, and asks about them, until it is told to stop.
-struct Changes {
-    is_over: Arc<AtomicBool>,
-    tasks: Vec<tokio::task::JoinHandle<Vec<String>>>,
-    acknowledged: Arc<AtomicUsize>,
-}
-
-impl Changes {
-    fn start(nodes: &[Arc<Node>]) -> Self {
-        let (is_over, acknowledged) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        let task = |(nth, node): (usize, &Arc<Node>)| {
-            let (node, is_over, acknowledged) = (Arc::clone(node), Arc::clone(&is_over), Arc::clone(&acknowledged));
-            tokio::spawn(async move {
-                let mut done: Vec<String> = Vec::new();
-                for number in 0.. {
-                    if is_over.load(Ordering::SeqCst) {
-                        break;
-                    }
-                    let token = format!("{nth}-{number}");
-                    if node.revoke(&token, node.time() + 1800).await.is_ok() {
-                        acknowledged.fetch_add(1, Ordering::SeqCst);
-                        done.push(token);
-                    }
-                    for token in done.iter().rev().take(3) {
-                        assert_ne!(node.is_revoked(token).await, Ok(false), "{token}: acknowledged by this node");
-                    }
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
-                done
-            })
-        };
-        let tasks = nodes.iter().enumerate().map(task).collect();
-        Self { is_over, tasks, acknowledged }
-    }
-
-    /// Waits until some more changes were acknowledged.
-    async fn more(&self) {
-        let wanted = self.acknowledged.load(Ordering::SeqCst) + 10;
-        until("changes", async || (self.acknowledged.load(Ordering::SeqCst) >= wanted).then_some(())).await;
-    }
-
-    /// Stops, and checks that all nodes refuse everything that was acknowledged.
-    async fn check(self, nodes: &[Arc<Node>]) {
-        self.is_over.store(true, Ordering::SeqCst);
-        let mut all = Vec::new();
-        for task in self.tasks {
-            all.extend(task.await.unwrap());
-        }
-        assert!(!all.is_empty());
-        for node in nodes {
-            ready(node).await;
-            for token in &all {
-                assert!(answer(node, token).await, "{token}");
-            }
-            assert!(!answer(node, "another").await);
-        }
-    }
 }

@@ -7,7 +7,7 @@ use super::*;
 async fn answers_that_are_lost_late_or_repeated_change_nothing() {
     needs_etcd!();
     let (cluster, nodes) = three(&[]).await;
-    let changes = Changes::start(&nodes);
+    let changes = Load::start(nodes, 2);
     for mode in [
         Mode::SilentAnswers,
         Mode::Twice,
@@ -21,12 +21,11 @@ async fn answers_that_are_lost_late_or_repeated_change_nothing() {
         }
         tokio::time::sleep(Duration::from_millis(700)).await;
         for member in &cluster.members {
-            member.clients.set(Mode::Cut);
-            member.clients.set(Mode::Forward);
+            member.clients.mend();
         }
         changes.more().await;
     }
-    changes.check(&nodes).await;
+    changes.check().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -46,8 +45,7 @@ async fn a_change_whose_answers_are_lost_counts_once() {
     until("it to be made", async || answer(&other, "alice").await.then_some(())).await;
     until("it to be made again", async || (cluster.revision() > before + 1).then_some(())).await;
     assert!(!revoking.is_finished(), "nobody has told the node");
-    cluster.members[0].clients.set(Mode::Cut);
-    cluster.members[0].clients.set(Mode::Forward);
+    cluster.members[0].clients.mend();
     revoking.await.unwrap().unwrap();
     assert!(answer(&node, "alice").await);
     for node in [&*node, &other] {

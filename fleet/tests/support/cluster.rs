@@ -2,15 +2,15 @@
 //! member through a proxy. All processes end with the cluster, or with this process.
 
 use std::fs::{self, File};
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use std::{io, thread};
 
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use serde_json::Value;
 use tempfile::TempDir;
+use ureq::Agent;
 
 use super::proxy::{Mode, Proxy};
 use super::wait;
@@ -51,55 +51,47 @@ pub struct Member {
     pub clients: Proxy,
     from_peers: Proxy,
     process: Option<Process>,
-    pub options: Vec<String>,
 }
 
 pub struct Cluster {
     pub members: Vec<Member>,
-    pub folder: TempDir,
+    folder: TempDir,
+    options: Vec<String>,
+    agent: Agent,
 }
 
 fn free_port() -> SocketAddr {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
 }
 
-/// An answer over HTTP.
-fn http(address: SocketAddr, request: &str) -> io::Result<String> {
-    let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-    let (head, body) = request.split_once('\n').unwrap_or((request, ""));
-    let len = body.len();
-    write!(stream, "{head} HTTP/1.0\r\nhost: etcd\r\ncontent-length: {len}\r\n\r\n{body}")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    Ok(answer.split_once("\r\n\r\n").map_or(String::new(), |(_, body)| body.to_owned()))
+fn etcdctl(endpoints: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new("etcdctl");
+    command.env("ETCDCTL_API", "3").args(["--endpoints", endpoints]).args(arguments);
+    command
+}
+
+/// What the program prints, if it succeeds.
+fn run(command: &mut Command) -> String {
+    let said = command.output().unwrap();
+    assert!(said.status.success(), "{command:?}: {}", String::from_utf8_lossy(&said.stderr));
+    String::from_utf8_lossy(&said.stdout).into_owned()
 }
 
 impl Cluster {
     /// Starts this many members.
     pub fn start(members: usize, options: &[&str]) -> Self {
         loop {
-            let mut cluster = Self { members: Vec::new(), folder: tempfile::tempdir().unwrap() };
-            for nth in 0..members {
-                let (address, peers) = (free_port(), free_port());
-                let name = format!("m{nth}");
-                cluster.members.push(Member {
-                    folder: cluster.folder.path().join(&name),
-                    name,
-                    address,
-                    peers,
-                    clients: Proxy::start(address),
-                    from_peers: Proxy::start(peers),
-                    process: None,
-                    options: options.iter().map(ToString::to_string).collect(),
-                });
-            }
-            (0..members).for_each(|nth| cluster.launch(nth));
-            // Another process may have taken a port.
-            if wait(
-                "a cluster",
-                || if cluster.has_ended() { Some(false) } else { cluster.is_healthy().then_some(true) },
-            ) {
+            let folder = tempfile::tempdir().unwrap();
+            let member = |nth| {
+                let (name, address, peers) = (format!("m{nth}"), free_port(), free_port());
+                let (clients, from_peers) = (Proxy::start(address), Proxy::start(peers));
+                Member { folder: folder.path().join(&name), name, address, peers, clients, from_peers, process: None }
+            };
+            let members = (0..members).map(member).collect();
+            let options = options.iter().map(ToString::to_string).collect();
+            let agent = Agent::config_builder().timeout_global(Some(Duration::from_secs(5))).build().into();
+            let mut cluster = Self { members, folder, options, agent };
+            if cluster.launch_all() {
                 return cluster;
             }
         }
@@ -111,9 +103,7 @@ impl Cluster {
     }
 
     fn launch(&mut self, nth: usize) {
-        let list = self.list();
-        let member = &mut self.members[nth];
-        member.process = None;
+        let (list, member) = (self.list(), &mut self.members[nth]);
         let (client, peer) = (format!("http://{}", member.address), format!("http://{}", member.peers));
         let log = File::create(member.folder.with_extension("log")).unwrap();
         let mut command = Command::new("etcd");
@@ -121,23 +111,24 @@ impl Cluster {
         command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
         command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls"]);
         command.arg(format!("http://{}", member.from_peers.address));
-        command.args(["--initial-cluster", &list, "--logger", "zap"]).args(&member.options);
+        command.args(["--initial-cluster", &list, "--logger", "zap"]).args(&self.options);
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         member.process = Some(Process::start(&mut command));
     }
 
-    fn has_ended(&mut self) -> bool {
-        self.members.iter_mut().any(|member| !member.is_alive())
+    /// Waits until all members have a leader. False if one has ended: another process may have taken its port.
+    fn launch_all(&mut self) -> bool {
+        (0..self.members.len()).for_each(|nth| self.launch(nth));
+        wait("a healthy cluster", || {
+            let has_ended = self.members.iter_mut().any(|member| !member.is_alive());
+            let is_healthy = |member: &Member| self.get(member, "health").is_some_and(|said| said["health"] == "true");
+            if has_ended { Some(false) } else { self.members.iter().all(is_healthy).then_some(true) }
+        })
     }
 
-    fn is_healthy(&self) -> bool {
-        let of = |member: &Member| http(member.address, "GET /health").is_ok_and(|said| said.contains("\"true\""));
-        self.members.iter().all(of)
-    }
-
-    /// Waits until all members that run have a leader.
-    pub fn wait(&self) {
-        wait("a healthy cluster", || self.is_healthy().then_some(()));
+    fn get(&self, member: &Member, path: &str) -> Option<Value> {
+        let answer = self.agent.get(format!("http://{}/{path}", member.address)).call();
+        serde_json::from_reader(answer.ok()?.body_mut().as_reader()).ok()
     }
 
     /// The addresses of all members, the nth first, as a node gets them.
@@ -157,55 +148,41 @@ impl Cluster {
 
     /// Starts a member again, in its folder.
     pub fn restart(&mut self, nth: usize) {
-        // Its ports were free a moment ago; another process may hold one for a moment.
-        loop {
-            self.launch(nth);
-            let is_up = wait("the member", || {
-                let member = &mut self.members[nth];
-                if !member.is_alive() {
-                    Some(false)
-                } else {
-                    http(member.address, "GET /version").is_ok().then_some(true)
-                }
-            });
-            if is_up {
-                return;
+        self.kill(nth);
+        wait("the member", || {
+            // Its ports were free a moment ago; another process may hold one for a moment.
+            if !self.members[nth].is_alive() {
+                self.launch(nth);
             }
-            thread::sleep(Duration::from_millis(200));
-        }
+            self.get(&self.members[nth], "version").map(drop)
+        });
     }
 
     /// Stops a process, or lets it go on: as a machine that hangs.
     pub fn pause(&self, nth: usize, is_paused: bool) {
-        let signal = if is_paused { rustix::process::Signal::STOP } else { rustix::process::Signal::CONT };
-        rustix::process::kill_process(self.members[nth].pid(), signal).unwrap();
+        kill_process(self.members[nth].pid(), if is_paused { Signal::STOP } else { Signal::CONT }).unwrap();
     }
 
     fn status(&self, nth: usize) -> Option<Value> {
-        let said = http(self.members[nth].address, "POST /v3/maintenance/status\n{}").ok()?;
-        serde_json::from_str(&said).ok()
+        let url = format!("http://{}/v3/maintenance/status", self.members[nth].address);
+        serde_json::from_reader(self.agent.post(url).send("{}").ok()?.body_mut().as_reader()).ok()
     }
 
     /// The member that leads.
     pub fn leader(&self) -> usize {
-        wait("a leader", || {
-            (0..self.members.len()).find(|nth| {
-                self.members[*nth].process.is_some()
-                    && self
-                        .status(*nth)
-                        .is_some_and(|said| said["leader"].is_string() && said["leader"] == said["header"]["member_id"])
-            })
-        })
+        let leads = |nth: &usize| {
+            let said = self.members[*nth].process.as_ref().and_then(|_| self.status(*nth));
+            said.is_some_and(|said| said["leader"].is_string() && said["leader"] == said["header"]["member_id"])
+        };
+        wait("a leader", || (0..self.members.len()).find(leads))
     }
 
     /// Cuts the member off from the others, or ends that. Clients still reach it.
     pub fn isolate(&self, nth: usize, is_isolated: bool) {
-        let id = wait("its identifier", || {
-            let said = self.status(nth)?;
-            said["header"]["member_id"].as_str()?.parse::<u64>().ok()
-        });
+        let id = || self.status(nth)?["header"]["member_id"].as_str()?.parse::<u64>().ok();
+        let id = format!("{:x}", wait("its identifier", id));
         for (other, member) in self.members.iter().enumerate() {
-            member.from_peers.block(&format!("{id:x}"), is_isolated && other != nth);
+            member.from_peers.block(&id, is_isolated && other != nth);
         }
         self.members[nth].from_peers.set(if is_isolated { Mode::Cut } else { Mode::Forward });
     }
@@ -214,11 +191,7 @@ impl Cluster {
     pub fn ctl(&self, arguments: &[&str]) -> String {
         let running = self.members.iter().filter(|member| member.process.is_some());
         let endpoints: Vec<_> = running.map(|member| format!("http://{}", member.address)).collect();
-        let mut command = Command::new("etcdctl");
-        command.env("ETCDCTL_API", "3").arg("--endpoints").arg(endpoints.join(",")).args(arguments);
-        let said = command.output().unwrap();
-        assert!(said.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&said.stderr));
-        String::from_utf8_lossy(&said.stdout).into_owned()
+        run(&mut etcdctl(&endpoints.join(","), arguments))
     }
 
     /// The revision of the cluster.
@@ -230,37 +203,27 @@ impl Cluster {
     pub fn save(&self, name: &str) -> PathBuf {
         let path = self.folder.path().join(name);
         let member = self.members.iter().find(|member| member.process.is_some()).unwrap();
-        let mut command = Command::new("etcdctl");
-        command.env("ETCDCTL_API", "3").args([
-            "--endpoints",
-            &format!("http://{}", member.address),
-            "snapshot",
-            "save",
-        ]);
-        assert!(command.arg(&path).output().unwrap().status.success());
+        run(etcdctl(&format!("http://{}", member.address), &["snapshot", "save"]).arg(&path));
         path
     }
 
     /// Replaces the whole cluster by a backup, as an operator does.
-    pub fn restore(&mut self, backup: &PathBuf) {
+    pub fn restore(&mut self, backup: &Path) {
         (0..self.members.len()).for_each(|nth| self.kill(nth));
         let list = self.list();
         for member in &self.members {
             fs::remove_dir_all(&member.folder).unwrap();
-            let mut command = Command::new("etcdctl");
-            command.env("ETCDCTL_API", "3").args(["snapshot", "restore"]).arg(backup).args(["--name", &member.name]);
-            command.args(["--initial-cluster", &list, "--initial-advertise-peer-urls"]);
-            command.arg(format!("http://{}", member.from_peers.address)).arg("--data-dir").arg(&member.folder);
-            assert!(command.output().unwrap().status.success());
+            let peers = format!("http://{}", member.from_peers.address);
+            let options = ["--name", &member.name, "--initial-cluster", &list, "--initial-advertise-peer-urls", &peers];
+            run(etcdctl("", &["snapshot", "restore"]).arg(backup).args(options).arg("--data-dir").arg(&member.folder));
         }
-        (0..self.members.len()).for_each(|nth| self.launch(nth));
-        self.wait();
+        while !self.launch_all() {}
     }
 }
 
 impl Member {
-    fn pid(&self) -> rustix::process::Pid {
-        rustix::process::Pid::from_child(&self.process.as_ref().unwrap().child)
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.process.as_ref().unwrap().child)
     }
 
     pub fn is_alive(&mut self) -> bool {
@@ -269,8 +232,6 @@ impl Member {
 
     /// From now on it can't write to its disk.
     pub fn fill_disk(&self) {
-        use rustix::process::{Resource, Rlimit, prlimit};
-        let limit = Rlimit { current: Some(1), maximum: Some(1) };
-        prlimit(Some(self.pid()), Resource::Fsize, limit).unwrap();
+        prlimit(Some(self.pid()), Resource::Fsize, Rlimit { current: Some(1), maximum: Some(1) }).unwrap();
     }
 }

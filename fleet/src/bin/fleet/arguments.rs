@@ -5,50 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fleet::{Etcd, Settings};
-
-/// Where the cluster is.
-#[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Cluster {
-    /// The name of the fleet, which begins its keys. One cluster may have several fleets
-    #[arg(long, value_name = "NAME", default_value = "revoked")]
-    pub(crate) fleet: String,
-
-    /// The members of etcd: `http://HOST:PORT` or `https://HOST:PORT`, separated by commas
-    #[arg(long, value_name = "URLS", env = "FLEET_ETCD", default_value = "http://127.0.0.1:2379")]
-    etcd: String,
-
-    /// The user of etcd, with the password in FLEET_ETCD_PASSWORD
-    #[arg(long, value_name = "NAME", env = "FLEET_ETCD_USER", requires = "etcd_password")]
-    etcd_user: Option<String>,
-
-    // Every user of the machine can read the command line.
-    #[arg(long, env = "FLEET_ETCD_PASSWORD", hide = true, hide_env_values = true)]
-    etcd_password: Option<String>,
-
-    /// The authority of the members' certificates, in a PEM file, instead of those that the system trusts
-    #[arg(long, value_name = "FILE")]
-    etcd_authority: Option<PathBuf>,
-
-    /// The certificate that the node shows to etcd, in a PEM file
-    #[arg(long, value_name = "FILE", requires = "etcd_key")]
-    etcd_certificate: Option<PathBuf>,
-
-    /// The key of that certificate, in a PEM file
-    #[arg(long, value_name = "FILE", requires = "etcd_certificate")]
-    etcd_key: Option<PathBuf>,
-}
-
-impl Cluster {
-    pub(crate) fn etcd(&self) -> Etcd {
-        Etcd {
-            login: self.etcd_user.clone().zip(self.etcd_password.clone()),
-            authority: self.etcd_authority.clone(),
-            certificate: self.etcd_certificate.clone().zip(self.etcd_key.clone()),
-            ..Etcd::new(&self.etcd)
-        }
-    }
-}
+use fleet::{Settings, time};
 
 /// Refuses revoked tokens, as all nodes of the fleet do.
 ///
@@ -67,7 +24,7 @@ pub(crate) struct Arguments {
     pub(crate) admin_listen: Option<SocketAddr>,
 
     #[command(flatten)]
-    cluster: Cluster,
+    settings: Settings,
 
     /// The name of this node, for logs [default: the address]
     #[arg(long, value_name = "NAME")]
@@ -98,40 +55,6 @@ pub(crate) struct Arguments {
     /// A file with that key
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
-
-    /// How many tokens may be revoked at a time
-    #[arg(long, value_name = "N", default_value = "1000000", value_parser = number)]
-    capacity: usize,
-
-    /// The share of tokens that are not revoked, but still cost a question to etcd (the false-positive rate)
-    #[arg(long, value_name = "P", default_value = "0.001", value_parser = rate)]
-    rate: f64,
-
-    /// The length of a tick. An ended token takes up room in the filters for one tick at most
-    #[arg(long, value_name = "TIME", default_value = "600", value_parser = whole_seconds)]
-    resolution: u64,
-
-    /// How far in the future the expiry of a revoked token may be: the longest lifetime of the tokens that you issue. A
-    /// token without a known expiry is refused for this long
-    #[arg(long, value_name = "TIME", default_value = "86400", value_parser = whole_seconds)]
-    longest_lifetime: u64,
-
-    /// How long a revoked token is refused after its expiry. Allow at least as long as other services may still accept the
-    /// token because their clocks differ
-    #[arg(long, value_name = "TIME", default_value = "60", value_parser = whole_seconds)]
-    leeway: u64,
-
-    /// By how much the clocks of the nodes may differ. Tokens are kept for that much longer
-    #[arg(long, value_name = "TIME", default_value = "30", value_parser = whole_seconds)]
-    clock_margin: u64,
-
-    /// How long a node trusts its filter without word from etcd, up to an hour
-    #[arg(long, value_name = "TIME", default_value = "2", value_parser = time)]
-    stale_after: Duration,
-
-    /// How long a change may take, up to a minute
-    #[arg(long, value_name = "TIME", default_value = "10", value_parser = time)]
-    patience: Duration,
 
     /// After SIGTERM, for how long connections are still taken while /healthz says 503. Longer than the load balancer needs
     /// to notice
@@ -173,20 +96,8 @@ impl Arguments {
                 );
             }
         };
-        let settings = Settings {
-            node: self.node.clone().unwrap_or_else(|| self.listen.to_string()),
-            etcd: self.cluster.etcd(),
-            fleet: self.cluster.fleet.clone(),
-            capacity: self.capacity,
-            rate: self.rate,
-            resolution: self.resolution,
-            longest_lifetime: self.longest_lifetime,
-            leeway: self.leeway,
-            clock_margin: self.clock_margin,
-            stale_after: self.stale_after,
-            patience: self.patience,
-            ..Settings::new(key)
-        };
+        let node = self.node.clone().unwrap_or_else(|| self.listen.to_string());
+        let settings = Settings { node, key, ..self.settings.clone() };
         settings.check().map(|()| settings)
     }
 
@@ -215,27 +126,4 @@ fn key(text: &str) -> Result<[u8; 16], String> {
     let key = u128::from_str_radix(text, 16).ok().filter(|_| is_hex);
     key.map(u128::to_be_bytes)
         .ok_or_else(|| format!("give 32 hexadecimal digits; this has {} characters", text.chars().count()))
-}
-
-fn time(text: &str) -> Result<Duration, String> {
-    let seconds = text.replace('_', "").parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let time = seconds.or_else(|| humantime::parse_duration(text).ok());
-    time.ok_or_else(|| format!("{text:?} is no duration; give seconds, or such as 250ms, 10min or 1day"))
-}
-
-fn whole_seconds(text: &str) -> Result<u64, String> {
-    match time(text)? {
-        time if time.subsec_nanos() == 0 => Ok(time.as_secs()),
-        time => Err(format!("{time:?} is not a whole number of seconds")),
-    }
-}
-
-fn number(text: &str) -> Result<usize, String> {
-    let number = text.replace('_', "").parse().ok().filter(|number| *number > 0);
-    number.ok_or_else(|| format!("{text:?} is not a whole number from 1 on"))
-}
-
-fn rate(text: &str) -> Result<f64, String> {
-    let rate = text.parse().ok().filter(|rate| *rate > 0.0 && *rate < 1.0);
-    rate.ok_or_else(|| format!("{text:?} is not a number between 0 and 1"))
 }

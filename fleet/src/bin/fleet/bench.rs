@@ -3,42 +3,39 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::get;
-use axum_server::accept::NoDelayAcceptor;
+use axum::serve::ListenerExt;
 use fleet::http::{Service, bearer, router};
 use fleet::{Etcd, Node, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
+/// How many clients ask at the same time.
+const CLIENTS: usize = 256;
+
+/// How long each measurement takes.
+const TIME: Duration = Duration::from_secs(2);
+
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The members of etcd. Use an empty cluster
-    #[arg(long, value_name = "URLS", default_value = "http://127.0.0.1:2379")]
-    etcd: String,
+    /// An empty cluster
+    #[command(flatten)]
+    etcd: Etcd,
 
     /// How many tokens are revoked
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     tokens: u64,
 
-    /// How many clients ask at the same time
-    #[arg(long, value_name = "N", default_value_t = 256)]
-    clients: usize,
-
     /// How many rounds. In each, every server is measured once
     #[arg(long, value_name = "N", default_value_t = 5)]
     rounds: usize,
-
-    /// How long each measurement takes, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 2000)]
-    time: u64,
 }
 
 pub(crate) async fn run(arguments: &Arguments) -> Result<(), String> {
@@ -49,7 +46,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), String> {
 async fn start(arguments: &Arguments) -> Result<(Arc<Node>, Duration), Failed> {
     let capacity = 2 * arguments.tokens as usize + 1000;
     let fleet = format!("bench-{}", std::process::id());
-    let settings = Settings { capacity, fleet, etcd: Etcd::new(&arguments.etcd), ..Settings::new([7; 16]) };
+    let settings = Settings { capacity, fleet, etcd: arguments.etcd.clone(), ..Settings::new([7; 16]) };
     let begin = Instant::now();
     let node = Node::start(settings).await?;
     while !node.is_ready() {
@@ -64,17 +61,14 @@ async fn start(arguments: &Arguments) -> Result<(Arc<Node>, Duration), Failed> {
 async fn measure(arguments: &Arguments) -> Result<(), Failed> {
     let (node, _) = start(arguments).await?;
     let (begin, until, tokens) = (Instant::now(), node.time() + 3600, arguments.tokens);
-    let numbers = Arc::new(AtomicU64::new(0));
     let mut writers = tokio::task::JoinSet::new();
-    for _ in 0..1000 {
-        let (node, numbers) = (Arc::clone(&node), Arc::clone(&numbers));
+    for writer in 0..1000 {
+        let node = Arc::clone(&node);
         writers.spawn(async move {
-            loop {
-                match numbers.fetch_add(1, Ordering::Relaxed) {
-                    number if number < tokens => node.revoke(&format!("revoked-{number}"), until).await?,
-                    _ => return Ok::<_, fleet::NodeError>(()),
-                };
+            for number in (writer..tokens).step_by(1000) {
+                node.revoke(&format!("revoked-{number}"), until).await?;
             }
+            Ok::<_, fleet::NodeError>(())
         });
     }
     while let Some(writer) = writers.join_next().await {
@@ -115,7 +109,7 @@ async fn measure(arguments: &Arguments) -> Result<(), Failed> {
     let service = Service::new(Node::start(node.settings().clone()).await?, Vec::new())?;
     let asks_nobody = Router::new().route("/protected", get(asks_nobody));
     let asks_etcd = Router::new().route("/protected", get(asks_etcd)).with_state(Arc::clone(&node));
-    let (ours, etcd, nobody) = (serve(router(service))?, serve(asks_etcd)?, serve(asks_nobody)?);
+    let (ours, etcd, nobody) = (serve(router(service)).await?, serve(asks_etcd).await?, serve(asks_nobody).await?);
     let mut rounds: [Vec<f64>; 4] = Default::default();
     println!("requests a second: a node, not revoked and revoked; etcd asked, the same; nobody asked");
     for _ in 0..arguments.rounds {
@@ -128,7 +122,7 @@ async fn measure(arguments: &Arguments) -> Result<(), Failed> {
             (nobody, "fine", 200),
         ];
         for (rate, (address, token, status)) in rates.iter_mut().zip(asked) {
-            *rate = load(arguments, address, token, status).await?;
+            *rate = load(address, token, status).await?;
         }
         println!("{}", rates.map(|rate| format!("{rate:9.0}")).join(""));
         for (ratios, (one, other)) in rounds.iter_mut().zip([(0, 4), (1, 3), (0, 2), (4, 2)]) {
@@ -163,29 +157,28 @@ async fn asks_etcd(State(node): State<Arc<Node>>, headers: HeaderMap) -> Result<
     }
 }
 
-/// As the program serves, but on any port and without limits.
-fn serve(router: Router) -> std::io::Result<SocketAddr> {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-    listener.set_nonblocking(true)?;
+/// Serves on any port.
+async fn serve(router: Router) -> std::io::Result<SocketAddr> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
-    let server = axum_server::from_tcp(listener)?.acceptor(NoDelayAcceptor::new());
-    tokio::spawn(server.serve(router.into_make_service()));
+    // It may have ended with its client.
+    let listener = listener.tap_io(|stream| _ = stream.set_nodelay(true));
+    tokio::spawn(async move { axum::serve(listener, router).await });
     Ok(address)
 }
 
 /// Requests a second. Each client has a connection, and sends its next request when it has the answer to the last.
-async fn load(arguments: &Arguments, address: SocketAddr, token: &'static str, status: u16) -> Result<f64, Failed> {
-    let (is_over, begin) = (Arc::new(AtomicBool::new(false)), Instant::now());
+async fn load(address: SocketAddr, token: &'static str, status: u16) -> Result<f64, Failed> {
+    let begin = Instant::now();
     let mut clients = tokio::task::JoinSet::new();
-    for client in 0..arguments.clients {
-        let is_over = Arc::clone(&is_over);
+    for client in 0..CLIENTS {
         clients.spawn(async move {
             let mut stream = TcpStream::connect(address).await?;
             stream.set_nodelay(true)?;
             let (mut answered, mut answer) = (0_u64, vec![0; 4096]);
             let request =
                 format!("GET /protected HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {token}-{client}\r\n\r\n");
-            while !is_over.load(Ordering::Relaxed) {
+            while begin.elapsed() < TIME {
                 stream.write_all(request.as_bytes()).await?;
                 // Answers are short, and come in one piece.
                 let read = stream.read(&mut answer).await?;
@@ -197,8 +190,6 @@ async fn load(arguments: &Arguments, address: SocketAddr, token: &'static str, s
             Ok(answered)
         });
     }
-    tokio::time::sleep(Duration::from_millis(arguments.time)).await;
-    is_over.store(true, Ordering::Relaxed);
     let mut answered = 0;
     while let Some(client) = clients.join_next().await {
         answered += client??;

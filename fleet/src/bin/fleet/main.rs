@@ -7,6 +7,7 @@ mod serve;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use fleet::{Etcd, Settings};
 use tokio::runtime::Runtime;
 use tracing_subscriber::EnvFilter;
 
@@ -23,7 +24,14 @@ enum Command {
     /// Runs a node of a fleet
     Node(Box<arguments::Arguments>),
     /// Lets the fleet go on after its cluster has lost something, such as by a restored backup
-    Accept(arguments::Cluster),
+    Accept {
+        /// The name of the fleet
+        #[arg(long, value_name = "NAME", default_value = "revoked")]
+        fleet: String,
+
+        #[command(flatten)]
+        etcd: Etcd,
+    },
     /// Prints a new key for a fleet
     Key,
     /// Measures the figures of the README
@@ -36,7 +44,7 @@ fn main() -> ExitCode {
             log(arguments.log_json);
             runtime().and_then(|runtime| runtime.block_on(serve::run(&arguments)))
         }
-        Command::Accept(cluster) => accept(&cluster),
+        Command::Accept { fleet, etcd } => accept(Settings { fleet, etcd, ..Settings::new([0; 16]) }),
         Command::Key => arguments::new_key().map(|key| println!("{key}")),
         Command::Bench(arguments) => runtime().and_then(|runtime| runtime.block_on(bench::run(&arguments))),
     };
@@ -56,9 +64,7 @@ fn log(as_json: bool) {
     if as_json { logs.json().init() } else { logs.with_ansi(false).init() }
 }
 
-fn accept(cluster: &arguments::Cluster) -> Result<(), String> {
-    let settings =
-        fleet::Settings { etcd: cluster.etcd(), fleet: cluster.fleet.clone(), ..fleet::Settings::new([0; 16]) };
+fn accept(settings: Settings) -> Result<(), String> {
     match runtime()?.block_on(fleet::accept(&settings))? {
         Some(loss) => println!("accepted: {loss}. The nodes go on with what the cluster has"),
         None => println!("the fleet does not wait for anything"),

@@ -12,6 +12,7 @@ use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use fleet::Node;
 use fleet::http::{Service, administrators, router};
 use hyper_util::rt::TokioTimer;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout;
 
 use super::arguments::Arguments;
@@ -33,10 +34,10 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), String> {
         _ => None,
     };
     let service = Service::new(Node::start(settings).await?, arguments.admin_tokens()?)?;
-    // Before the address is printed: a process that reads it may send a signal at once.
     let handle = Handle::new();
-    signals(arguments, &service, tls.clone(), handle.clone())
-        .map_err(|error| format!("can't catch signals: {error}"))?;
+    // Before the address is printed: a process that reads it may send a signal at once.
+    let signals = Signals::new().map_err(|error| format!("can't catch signals: {error}"))?;
+    tokio::spawn(signals.obey(arguments.clone(), Arc::clone(&service), tls.clone(), handle.clone()));
 
     let (routes, admin_routes) = (router(Arc::clone(&service)), administrators(service));
     let served = match admin_listener {
@@ -82,68 +83,57 @@ async fn serve(
 }
 
 /// SIGTERM and ctrl-c end the node, SIGHUP reads the files again.
-#[cfg(unix)]
-fn signals(
-    arguments: &Arguments,
-    service: &Arc<Service>,
-    tls: Option<RustlsConfig>,
-    handle: Handle<SocketAddr>,
-) -> io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let [mut terminate, mut interrupt, mut hang_up] =
-        [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?];
-    let (arguments, service) = (arguments.clone(), Arc::clone(service));
-    tokio::spawn(async move {
-        loop {
-            tokio::select! {
-                _ = terminate.recv() => break,
-                _ = interrupt.recv() => break,
-                _ = hang_up.recv() => reload(&arguments, &service, tls.as_ref()).await,
-            }
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn obey(
+        mut self,
+        arguments: Arguments,
+        service: Arc<Service>,
+        tls: Option<RustlsConfig>,
+        handle: Handle<SocketAddr>,
+    ) {
+        while !self.is_end().await {
+            reload(&arguments, &service, tls.as_ref()).await;
         }
-        let again = async {
-            tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
-        };
-        end(&arguments, &service, &handle, again).await;
-    });
-    Ok(())
-}
+        tracing::info!("ending: /healthz says so, and requests are taken for {:?} more", arguments.drain);
+        service.end();
+        // A second signal ends it sooner.
+        _ = timeout(arguments.drain, async { while !self.is_end().await {} }).await;
+        handle.graceful_shutdown(Some(GRACE));
+    }
 
-#[cfg(not(unix))]
-fn signals(
-    arguments: &Arguments,
-    service: &Arc<Service>,
-    _: Option<RustlsConfig>,
-    handle: Handle<SocketAddr>,
-) -> io::Result<()> {
-    let (arguments, service) = (arguments.clone(), Arc::clone(service));
-    tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            end(&arguments, &service, &handle, std::future::pending()).await;
+    /// Waits for a signal.
+    async fn is_end(&mut self) -> bool {
+        tokio::select! {
+            _ = self.terminate.recv() => true,
+            _ = self.interrupt.recv() => true,
+            _ = self.hang_up.recv() => false,
         }
-    });
-    Ok(())
+    }
 }
 
-/// A second signal ends it sooner.
-async fn end(arguments: &Arguments, service: &Service, handle: &Handle<SocketAddr>, again: impl Future<Output = ()>) {
-    tracing::info!("ending: /healthz says so, and requests are taken for {:?} more", arguments.drain);
-    service.end();
-    _ = timeout(arguments.drain, again).await;
-    handle.graceful_shutdown(Some(GRACE));
-}
-
-#[cfg(unix)]
 async fn reload(arguments: &Arguments, service: &Service, tls: Option<&RustlsConfig>) {
     match arguments.admin_tokens() {
         Ok(tokens) => service.set_tokens(tokens),
         Err(error) => tracing::error!("the administrators' tokens stay as they were: {error}"),
     }
-    if let (Some(tls), Some(certificate), Some(key)) = (tls, &arguments.tls_certificate, &arguments.tls_key) {
-        match tls.reload_from_pem_file(certificate, key).await {
-            Ok(()) => {}
-            Err(error) => return tracing::error!("the certificate stays as it was: {error}"),
-        }
+    if let (Some(tls), Some(certificate), Some(key)) = (tls, &arguments.tls_certificate, &arguments.tls_key)
+        && let Err(error) = tls.reload_from_pem_file(certificate, key).await
+    {
+        tracing::error!("the certificate stays as it was: {error}");
     }
     tracing::info!("files were read again");
 }
