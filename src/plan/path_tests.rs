@@ -154,7 +154,8 @@ fn a_search_looks_at_no_more_buckets_than_its_budget() {
         seen.borrow_mut().insert(bucket);
         full
     };
-    let outcome = find_path(layout, buckets, buckets.item(layout, 7), look, |_| (), &mut |_| unreachable!("no room anywhere"));
+    let outcome =
+        find_path(layout, buckets, buckets.item(layout, 7), look, |_| (), &mut |_| unreachable!("no room anywhere"));
     assert!(matches!(outcome, Outcome::Nothing { .. }));
     assert!(seen.get_mut().len() <= BUDGET, "{} buckets", seen.get_mut().len());
 }

@@ -212,11 +212,18 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             seen
         };
         let mut hops = 0;
-        let outcome = path::find_path(self.layout(), self.buckets, item, load, |bucket| prefetch(&self.words, bucket), &mut |hop| {
-            let relocated = relocate(hop);
-            hops += u64::from(relocated);
-            relocated
-        });
+        let outcome = path::find_path(
+            self.layout(),
+            self.buckets,
+            item,
+            load,
+            |bucket| prefetch(&self.words, bucket),
+            &mut |hop| {
+                let relocated = relocate(hop);
+                hops += u64::from(relocated);
+                relocated
+            },
+        );
         if hops > 0 {
             self.common.counters.relocated(hops);
         }
