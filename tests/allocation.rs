@@ -224,8 +224,8 @@ fn growth_that_is_refused_memory_is_put_off_and_changes_nothing() {
         let (result, requests) = watch(|| filter.insert(&held));
         assert_eq!((result, requests.count, requests.bytes), (Ok(()), 1, bytes));
         // An insert adds some buckets at most.
-        (held + 1..held + 4_000).for_each(|key| filter.insert(&key).unwrap());
-        held += 4_000;
+        (held + 1..held + 8_000).for_each(|key| filter.insert(&key).unwrap());
+        held += 8_000;
         assert!(filter.capacity() + 32 >= filter.len() && filter.memory_usage() > before.2, "{nth}: {filter:?}");
         assert!((0..held).all(|key| filter.contains(&key)));
     }
