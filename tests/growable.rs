@@ -257,7 +257,15 @@ fn the_rate_holds_at_every_size() {
             let expected = filter.stats().false_positive_rate * LOOKUPS as f64;
             assert!(plausible(found, expected), "{found} for {expected}: {filter:?}");
             assert!(found <= rate * LOOKUPS as f64, "{found} for a rate of {rate}: {filter:?}");
-            assert!(filter.stats().false_positive_rate <= filter.plan().max_false_positive_rate);
+            // A table may hold some more than it is made for: inserts look at intervals whether it is too full.
+            assert!(
+                filter.len() > filter.capacity()
+                    || filter.stats().false_positive_rate <= filter.plan().max_false_positive_rate
+            );
+            assert!(
+                filter.len() <= filter.capacity() + slack(1) && filter.stats().false_positive_rate <= rate,
+                "{filter:?}"
+            );
             assert!(filter.plan().max_false_positive_rate <= rate, "{filter:?}");
         }
     }
@@ -395,8 +403,8 @@ fn the_memory_limit_is_kept_and_named() {
 fn documented_memory() {
     let bits = |filter: &Filter| filter.stats().memory_usage as f64 * 8.0 / filter.len() as f64;
     for (name, builder, most) in [
-        ("by default", builder(1000, 0.001), [28.0, 27.0]),
-        ("up to 20 million keys", builder(1000, 0.001).max_capacity(20_000_000), [28.0, 24.0]),
+        ("by default", builder(1000, 0.001), [30.0, 28.5]),
+        ("up to 20 million keys", builder(1000, 0.001).max_capacity(20_000_000), [30.0, 25.0]),
     ] {
         let filter = builder.build().unwrap();
         // The least and the most from a hundred thousand keys on, and from a million on.

@@ -40,7 +40,6 @@ impl Stats {
     ///
     /// | name | kind, unit | field |
     /// |---|---|---|
-    /// | `cuckoo_filter_tables` | gauge | [`tables`](Self::tables) |
     /// | `cuckoo_filter_len` | gauge | [`len`](Self::len) |
     /// | `cuckoo_filter_capacity` | gauge | [`capacity`](Self::capacity) |
     /// | `cuckoo_filter_slots` | gauge | [`slots`](Self::slots) |
@@ -95,7 +94,6 @@ impl Stats {
     /// ```
     pub fn figures(&self) -> impl Iterator<Item = Figure> + use<> {
         let of_all = [
-            Figure::gauge("cuckoo_filter_tables", "", self.tables as f64, "Tables that the filter consists of."),
             Figure::gauge("cuckoo_filter_len", "", self.len as f64, "Keys in the filter."),
             Figure::gauge("cuckoo_filter_capacity", "", self.capacity as f64, "Keys that the filter is made for."),
             Figure::gauge("cuckoo_filter_slots", "", self.slots as f64, "Slots for fingerprints."),

@@ -34,13 +34,11 @@ use crate::table::face::traits::AnyTable;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Stats {
-    /// How many tables the filter consists of: 1, for each of the types.
-    pub tables: usize,
     /// How many keys are in the filter. A key that was inserted several times counts as often.
     pub len: usize,
-    /// How many keys the filter is made for, in all its live tables: what the filter's `capacity()` returns.
+    /// How many keys the filter is made for: what the filter's `capacity()` returns.
     pub capacity: usize,
-    /// How many slots for fingerprints all tables have.
+    /// How many slots for fingerprints the filter has.
     pub slots: usize,
     /// `len` divided by `slots`, from 0 to 1. From about 0.9 on, inserts take ever longer.
     pub load_factor: f64,
@@ -148,7 +146,6 @@ impl Stats {
         let counts = counters.counts();
         let load_factor = counts.len as f64 / slots as f64;
         Self {
-            tables: 1,
             len: counts.len,
             capacity: table.capacity(),
             slots,

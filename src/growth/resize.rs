@@ -46,6 +46,8 @@ impl Graph for Merged<'_> {
         self.table.load(number)
     }
 
+    fn prefetch(&self, _: usize) {}
+
     fn has_room(&self, number: usize, _: Bucket) -> bool {
         self.classes_in(number).count() < self.table.layout(self.smaller.depth(number)).slots()
     }

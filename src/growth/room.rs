@@ -5,6 +5,7 @@
 use core::hint::select_unpredictable;
 
 use crate::growth::table::{GrowingTable, load};
+use crate::machine::arch::prefetch_line;
 use crate::plan::path::{self, Graph, Hop, Outcome};
 use crate::sync::fault::{self, Fault};
 use crate::table::stripe::Guard;
@@ -48,6 +49,13 @@ impl Graph for View<'_> {
             }
         }
         self.table.words.get(number as u32).map_or(Bucket::default(), load)
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, number: usize) {
+        if let Some(word) = self.table.words.get(number as u32) {
+            prefetch_line(word);
+        }
     }
 
     #[inline(always)]

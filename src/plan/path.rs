@@ -32,6 +32,9 @@ pub(crate) const BUDGET: usize = 2048;
 const FIRST_BUDGET: usize = 32;
 const SECOND_BUDGET: usize = 256;
 
+/// A search computes the alternates of a further bucket if fewer than this many wait to be looked at.
+const AHEAD: usize = 4;
+
 /// One hop of a plan: move `entry` from bucket `from` to bucket `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hop {
@@ -58,6 +61,9 @@ pub(crate) trait Graph {
     /// What a bucket holds.
     fn load(&self, bucket: usize) -> Bucket;
 
+    /// Tells the processor that the bucket is going to be loaded.
+    fn prefetch(&self, bucket: usize);
+
     fn has_room(&self, bucket: usize, word: Bucket) -> bool;
 
     /// The entries in a bucket, each with the other bucket that may hold it.
@@ -65,13 +71,14 @@ pub(crate) trait Graph {
 }
 
 /// A table whose buckets have one layout.
-struct Uniform<L, G, F> {
+struct Uniform<L, G, F, P> {
     layout: L,
     buckets: G,
     load: F,
+    prefetch: P,
 }
 
-impl<L: Layout, G: Geometry, F: Fn(usize) -> Bucket> Graph for Uniform<L, G, F> {
+impl<L: Layout, G: Geometry, F: Fn(usize) -> Bucket, P: Fn(usize)> Graph for Uniform<L, G, F, P> {
     #[inline(always)]
     fn len(&self) -> usize {
         self.buckets.count()
@@ -80,6 +87,11 @@ impl<L: Layout, G: Geometry, F: Fn(usize) -> Bucket> Graph for Uniform<L, G, F> 
     #[inline(always)]
     fn load(&self, bucket: usize) -> Bucket {
         (self.load)(bucket)
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, bucket: usize) {
+        (self.prefetch)(bucket);
     }
 
     #[inline(always)]
@@ -101,9 +113,10 @@ pub(crate) fn find_path<L: Layout, G: Geometry>(
     buckets: G,
     item: Item,
     load: impl Fn(usize) -> Bucket,
+    prefetch: impl Fn(usize),
     carry_out: &mut dyn FnMut(Hop) -> bool,
 ) -> Outcome {
-    search(&Uniform { layout, buckets, load }, [item.first, item.second], carry_out)
+    search(&Uniform { layout, buckets, load, prefetch }, [item.first, item.second], carry_out)
 }
 
 /// The same from these two buckets of any table.
@@ -169,49 +182,57 @@ impl<'a, const N: usize> Search<'a, N> {
 
     /// Returns the node of the nearest bucket with room.
     ///
-    /// A bucket is looked at when it joins the queue, not when its turn comes. So the alternates are computed for
-    /// only one in `b` of the buckets looked at. The loads of a bucket's alternates do not depend on each other, so
-    /// they overlap.
+    /// What a search costs is waiting for memory: whether a bucket has room is as good as random, so the processor does not
+    /// get far ahead of the comparison. So buckets are prefetched when they join the queue, and looked at some places later.
     fn run(&mut self, graph: &impl Graph, from: [usize; 2]) -> Option<usize> {
         for bucket in from {
-            if self.visit(graph, Node { bucket, entry: Entry(0), parent: ROOT }) {
-                return Some(self.len - 1);
-            }
+            self.join(graph, Node { bucket, entry: Entry(0), parent: ROOT });
         }
-        let mut next = 0;
-        while next < self.len && self.len < N {
-            let from = self.nodes[next].bucket;
-            for (entry, bucket) in graph.hops(from, graph.load(from)) {
-                let node = Node { bucket, entry, parent: next as u16 };
-                if self.visit(graph, node) {
-                    return Some(self.len - 1);
+        let (mut expanded, mut looked) = (0, 0);
+        loop {
+            while expanded < looked && self.len < N && self.len - looked < AHEAD {
+                let from = self.nodes[expanded].bucket;
+                for (entry, bucket) in graph.hops(from, graph.load(from)) {
+                    self.join(graph, Node { bucket, entry, parent: expanded as u16 });
                 }
+                expanded += 1;
             }
-            next += 1;
+            if looked == self.len {
+                return None;
+            }
+            if self.look(graph, self.nodes[looked].bucket) {
+                return Some(looked);
+            }
+            looked += 1;
         }
-        None
     }
 
-    /// Puts a bucket in the queue, unless it was there before or the queue is full. Returns whether it has room.
+    /// Puts a bucket in the queue, unless it was there before or the queue is full.
     #[inline]
-    fn visit(&mut self, graph: &impl Graph, node: Node) -> bool {
+    fn join(&mut self, graph: &impl Graph, node: Node) {
         if self.len == N {
-            return false;
+            return;
         }
         // A larger table is so much larger than the budget that a search hardly ever meets a bucket twice. A plan
         // that does is still safe.
         if graph.len() <= BUDGET {
             let (word, bit) = (&mut self.seen[node.bucket / 64], 1 << (node.bucket % 64));
             if *word & bit != 0 {
-                return false;
+                return;
             }
             *word |= bit;
         }
+        graph.prefetch(node.bucket);
         self.nodes[self.len] = node;
         self.len += 1;
-        let bucket = graph.load(node.bucket);
+    }
+
+    /// Whether the bucket has room.
+    #[inline]
+    fn look(&mut self, graph: &impl Graph, number: usize) -> bool {
+        let bucket = graph.load(number);
         self.trace = (self.trace.rotate_left(5) ^ bucket.0).wrapping_mul(0x2545_f491_4f6c_dd1d);
-        graph.has_room(node.bucket, bucket)
+        graph.has_room(number, bucket)
     }
 
     fn hand_on(&self, leaf: usize, carry_out: &mut dyn FnMut(Hop) -> bool) {

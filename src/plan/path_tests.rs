@@ -52,7 +52,7 @@ fn check<L: OfShape>(shape: Shape, count: usize, hashes: &[u64], one: u64) {
 
     let mut after = words.clone();
     let mut hops = 0;
-    let outcome = find_path(layout, buckets, item, |bucket| words[bucket], &mut |Hop { entry, from, to }| {
+    let outcome = find_path(layout, buckets, item, |bucket| words[bucket], |_| (), &mut |Hop { entry, from, to }| {
         assert_eq!(buckets.alternate(from, layout.fingerprint_of(entry)), to, "a hop leads to the alternate bucket");
         after[to] = layout.add(after[to], entry).expect("each hop finds the room that the last one left");
         after[from] = layout.remove(after[from], entry).expect("what is to be moved is there");
@@ -97,7 +97,7 @@ fn a_search_finds_the_only_room_in_a_table_of_its_budget() {
     let words: Vec<Bucket> = (0..BUDGET).map(full).collect();
     for free in (0..BUDGET).step_by(if cfg!(miri) { 1000 } else { 40 }) {
         let look = |bucket: usize| if bucket == free { Bucket::default() } else { words[bucket] };
-        let outcome = find_path(layout, buckets, buckets.item(layout, 7), look, &mut |_| true);
+        let outcome = find_path(layout, buckets, buckets.item(layout, 7), look, |_| (), &mut |_| true);
         assert!(matches!(outcome, Outcome::Planned), "bucket {free} was not found");
     }
 }
@@ -118,7 +118,7 @@ fn a_plan_is_dropped_at_the_first_hop_that_fails() {
         hops += 1;
         false
     };
-    let outcome = find_path(layout, buckets, buckets.item(layout, 7), look, &mut { refuse });
+    let outcome = find_path(layout, buckets, buckets.item(layout, 7), look, |_| (), &mut { refuse });
     assert!(matches!(outcome, Outcome::Planned));
     assert_eq!(hops, 1);
 }
@@ -130,7 +130,7 @@ fn every_change_that_a_search_sees_changes_its_trace() {
     let item = buckets.item(layout, 7);
     let trace = |changed: usize, lanes: u64| {
         let look = |bucket| Bucket(0x1234_5678_9abc_def1 ^ if bucket == changed { lanes } else { 0 });
-        match find_path(layout, buckets, item, look, &mut |_| unreachable!("no room anywhere")) {
+        match find_path(layout, buckets, item, look, |_| (), &mut |_| unreachable!("no room anywhere")) {
             Outcome::Nothing { trace } => trace,
             Outcome::Planned => unreachable!("no room anywhere"),
         }
@@ -154,7 +154,8 @@ fn a_search_looks_at_no_more_buckets_than_its_budget() {
         seen.borrow_mut().insert(bucket);
         full
     };
-    let outcome = find_path(layout, buckets, buckets.item(layout, 7), look, &mut |_| unreachable!("no room anywhere"));
+    let outcome =
+        find_path(layout, buckets, buckets.item(layout, 7), look, |_| (), &mut |_| unreachable!("no room anywhere"));
     assert!(matches!(outcome, Outcome::Nothing { .. }));
     assert!(seen.get_mut().len() <= BUDGET, "{} buckets", seen.get_mut().len());
 }
@@ -182,7 +183,7 @@ fn how_far_searches_go() {
             let mut nodes = [Node::NONE; BUDGET];
             let mut search = Search::new(&mut nodes);
             let (item, load) = (table.item(hash as u64), |bucket| table.load(bucket));
-            let graph = Uniform { layout: L::of(shape), buckets: Buckets::new(BUCKETS), load };
+            let graph = Uniform { layout: L::of(shape), buckets: Buckets::new(BUCKETS), load, prefetch: |_| () };
             search.run(&graph, [item.first, item.second]);
             LIMITS.iter().zip(&mut longer).for_each(|(&limit, longer)| *longer += usize::from(search.len > limit));
         }

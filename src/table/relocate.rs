@@ -42,6 +42,7 @@
 use core::cell::Cell;
 
 use crate::error::insert::InsertError;
+use crate::machine::arch::prefetch;
 use crate::plan::path::{self, Hop, Outcome};
 use crate::sync::fault::{self, Fault};
 use crate::table::stripe::{Guard, Stripe};
@@ -211,11 +212,18 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             seen
         };
         let mut hops = 0;
-        let outcome = path::find_path(self.layout(), self.buckets, item, load, &mut |hop| {
-            let relocated = relocate(hop);
-            hops += u64::from(relocated);
-            relocated
-        });
+        let outcome = path::find_path(
+            self.layout(),
+            self.buckets,
+            item,
+            load,
+            |bucket| prefetch(&self.words, bucket),
+            &mut |hop| {
+                let relocated = relocate(hop);
+                hops += u64::from(relocated);
+                relocated
+            },
+        );
         if hops > 0 {
             self.common.counters.relocated(hops);
         }

@@ -161,7 +161,7 @@ fn only_a_snapshot_of_the_expected_settings_is_loaded() {
         let bytes = saved_growable(&filter);
         expect!(Growable: bytes, growable());
         expect!(Growable: bytes, growable().memory_limit(1 << 20));
-        expect!(Growable: bytes, growable().capacity(2000), names "from 448 buckets", "from 736 buckets");
+        expect!(Growable: bytes, growable().capacity(2000), names "from 480 buckets", "from 800 buckets");
         expect!(Growable: bytes, growable().max_capacity(100_000), names "up to");
         expect!(Growable: bytes, growable().false_positive_rate(1e-5), names "5 slots", "3 slots");
         assert_eq!(SnapshotInfo::read(&bytes[..]).unwrap().plan.slots, filter.plan().slots, "level {level}");
