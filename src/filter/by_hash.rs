@@ -33,7 +33,8 @@ pub struct Hashed(pub u64);
 ///
 /// Each operation is the one of the same name on the key that has this hash: what the filter's `hash_one` returns, or what a
 /// hasher computes that is equal to the filter's `hasher`. It has the same promises, cost and errors. The hashes need not
-/// have 64 good bits, but keys of equal hashes are one key to the filter. Hashes are of the type [`Hashed`].
+/// have 64 good bits, but keys of equal hashes are one key to the filter. Hashes are of the type [`Hashed`]. If a filter gets
+/// only hashes of your own, let its key type be an empty enum: then no operation on keys can be called by mistake.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder};

@@ -69,27 +69,34 @@ impl Stats {
     /// A counter begins again with 0 in a filter that takes the place of another. If your metrics system takes counts of
     /// what has come, or does not expect counters to go down, give it the figures of [`since`](Self::since).
     ///
-    /// As a page for Prometheus, which does expect it:
+    /// As a page for Prometheus, which does expect it, and wants all samples of a name together:
     ///
     /// ```
+    /// use std::collections::BTreeMap;
     /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, FigureValue, Stats};
     ///
-    /// fn page(stats: &Stats, filter: &str) -> String {
-    ///     let line = |figure: concurrent_cuckoo_filter::Figure| {
-    ///         let (kind, value) = match figure.value {
-    ///             FigureValue::Counter(count) => ("counter", count.to_string()),
-    ///             FigureValue::Gauge(value) => ("gauge", value.to_string()),
-    ///         };
-    ///         let (name, help) = (figure.name, figure.help);
-    ///         format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name}{{filter=\"{filter}\"}} {value}\n")
-    ///     };
-    ///     stats.figures().map(line).collect()
+    /// fn page(filters: &[(&str, Stats)]) -> String {
+    ///     let mut samples: BTreeMap<&str, String> = BTreeMap::new();
+    ///     for (filter, stats) in filters {
+    ///         for figure in stats.figures() {
+    ///             let (kind, value) = match figure.value {
+    ///                 FigureValue::Counter(count) => ("counter", count.to_string()),
+    ///                 FigureValue::Gauge(value) => ("gauge", value.to_string()),
+    ///             };
+    ///             let (name, help) = (figure.name, figure.help);
+    ///             let head = || format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    ///             *samples.entry(name).or_insert_with(head) += &format!("{name}{{filter=\"{filter}\"}} {value}\n");
+    ///         }
+    ///     }
+    ///     samples.into_values().collect()
     /// }
     ///
     /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
     /// filter.insert("a")?;
-    /// let page = page(&filter.stats(), "shard-7");
-    /// assert!(page.contains("\n# TYPE cuckoo_filter_len gauge\ncuckoo_filter_len{filter=\"shard-7\"} 1\n"));
+    /// let page = page(&[("shard-7", filter.stats()), ("shard-8", filter.stats())]);
+    /// assert!(page.contains(
+    ///     "\n# TYPE cuckoo_filter_len gauge\ncuckoo_filter_len{filter=\"shard-7\"} 1\ncuckoo_filter_len{filter=\"shard-8\"} 1\n"
+    /// ));
     /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
     /// ```
     pub fn figures(&self) -> impl Iterator<Item = Figure> + use<> {
@@ -114,7 +121,7 @@ impl Stats {
                 "cuckoo_filter_false_positive_rate_max",
                 "ratio",
                 self.max_false_positive_rate,
-                "The same with every slot taken.",
+                "The same with as many keys as the capacity.",
             ),
             Figure::gauge(
                 "cuckoo_filter_longest_path",

@@ -98,7 +98,8 @@ const TARGET_OF_TWO: [[f64; 8]; 8] = [
 /// The share of its [`TARGET`] up to which a table is filled that can grow.
 ///
 /// Such a table is always about as full as it gets, so each insert pays for that: with the time that it waits for the memory
-/// of further buckets, and with relocations. From empty to two million keys at the default rate, on one thread:
+/// of further buckets, and with relocations. From empty to two million keys at the default rate, on one thread. (How many
+/// buckets are full and looked at is simulated; the times are of single runs beside other work.)
 ///
 /// | share | bits per key | inserts with both buckets full | buckets that a search looks at, per insert | relocations per insert | time relative to a fixed filter |
 /// |---|---|---|---|---|---|
@@ -109,7 +110,8 @@ const TARGET_OF_TWO: [[f64; 8]; 8] = [
 /// | 0.84 | 25.7 | 0.26 | 0.8 | 0.28 | 2.0 |
 /// | 0.75 | 27.3 | 0.16 | 0.3 | 0.16 | 1.7 |
 ///
-/// A load that goes up and down between two values costs more than a constant one of as many bits: the cost is convex.
+/// The cost is convex in the load, so one that goes up and down between two values should cost more than a constant one of as
+/// many bits. (That has not been tried.)
 const WHILE_GROWING: f64 = 0.92;
 
 /// How many square roots of the number of slots a small table leaves free, for 0 to 8 slots in a bucket. A table that finds

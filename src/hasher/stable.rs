@@ -38,7 +38,7 @@ pub struct StableHashBuilder {
 
 impl StableHashBuilder {
     /// A hasher with this key. Make one with 16 random bytes, for example by `head -c 16 /dev/urandom > key`, keep it
-    /// as secret as a password, and read it with `fs::read("key")?.try_into()`.
+    /// as secret as a password, and read it with `<[u8; 16]>::try_from(&*fs::read("key")?)?`.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, StableHashBuilder};

@@ -11,8 +11,10 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// Sets the clock: `tick` is now. When the call returns, all entries that expire at this tick or earlier have
     /// expired. Returns what the call has led to.
     ///
-    /// It takes ticks. Seconds are numbers too, and nothing tells them apart: let [one
-    /// function](crate::guide::expiry#clocks) turn times into ticks, and check them.
+    /// **It takes ticks, not seconds.** If the filter was built with a resolution, write
+    /// `filter.advance_to(filter.tick_at(SystemTime::now())?)`. Given seconds, its clock would be far in the future: from then
+    /// on each insert until a time would answer `Ok(false)` and store nothing. The page
+    /// [`expiry`](crate::guide::expiry#clocks) has a function that also checks the time.
     ///
     /// The first call starts the clock. A tick that is not after now changes nothing. A tick before now is also
     /// counted ([`ExpiryStats::clock_steps_back`](crate::ExpiryStats::clock_steps_back)); that happens now and then where

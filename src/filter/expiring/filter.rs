@@ -30,23 +30,23 @@ use crate::table::face::traits::ExpiringTable;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use std::time::Duration;
-/// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
+/// use std::time::{Duration, UNIX_EPOCH};
+/// use concurrent_cuckoo_filter::ExpiringCuckooFilter;
 ///
 /// // Tokens live for at most an hour, so a revocation need not be kept longer. One tick is 5 minutes.
 /// let (longest, tick) = (Duration::from_secs(3600), Duration::from_secs(300));
 /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100_000).lifetime(longest, tick).build()?;
 /// let revoked = Arc::new(revoked);
 ///
-/// // From a timer, or before each request: the time since 1970, in ticks.
-/// let noon = 1_699_963_200;
-/// revoked.advance_to(noon / 300);
+/// // From a timer, or before each request. (In a program: `SystemTime::now()`.)
+/// let noon = UNIX_EPOCH + Duration::from_secs(1_699_963_200);
+/// revoked.advance_to(revoked.tick_at(noon)?);
 ///
-/// let expiry_of_the_token = noon + 1000; // from the token itself
-/// let is_new = revoked.insert_or_renew_until("token-17", Expiry::AtTick(u64::div_ceil(expiry_of_the_token, 300)))?;
+/// let expiry_of_the_token = noon + Duration::from_secs(1000); // from the token itself
+/// let is_new = revoked.insert_or_renew_until("token-17", expiry_of_the_token)?;
 /// assert!(is_new && revoked.contains("token-17"));
 ///
-/// revoked.advance_to((noon + 1200) / 300);
+/// revoked.advance_to(revoked.tick_at(noon + Duration::from_secs(1200))?);
 /// assert!(!revoked.contains("token-17"), "it has expired, so nobody needs to know any more");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -197,8 +197,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// Each pair is removed, or expires, on its own. To make one entry live longer, use
     /// [`insert_or_renew_until`](Self::insert_or_renew_until).
     ///
-    /// Returns whether it was added: `false` if the entry has already expired by the clock of the filter. (Your clock
-    /// may be behind the filter's: compare it with [`now`](Self::now).)
+    /// Returns whether it was added: `false` if the entry has already expired by the clock of the filter. Look at the answer
+    /// where an entry must be kept: the filter's clock may be [ahead of yours](Self::advance_to).
     ///
     /// Cost: as a rule two cache lines read and one of them written, with one stripe locked for a few instructions.
     /// Where both buckets of the key are full, it costs as much as a
@@ -328,7 +328,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// the key is new: if it had no live entry, and one was added. [`Expiry`] says what "until then" can be.
     ///
     /// If the key has live entries, the one with the latest end is renewed: it lives until then too, or is left as it is if
-    /// it already lives longer. The answer is `false`, as it is if the expiry is not after now; then nothing changes. Use
+    /// it already lives longer. The answer is `false`, as it is if the expiry is not after now; then nothing changes. So where an
+    /// end may be over, `false` does not say that the key was seen before: compare the time first. Use
     /// this for what is seen again and again and lives on each time: sessions, leases, blocked addresses, and nonces that
     /// were refused.
     ///

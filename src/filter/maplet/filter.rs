@@ -25,6 +25,10 @@ use crate::word::values::Values;
 /// was never inserted. So the store behind the maplet must be able to answer "not here". While keys move between places,
 /// a store also needs an order of writes: see the page [`several_places`](crate::guide::several_places).
 ///
+/// Use it where a key has one value, or a few. All pairs of a key are in its two buckets: 8 with values of 4 bits at the default
+/// rate, and 4 to 12 in other layouts, which is twice [`slots_per_bucket`](crate::TableLayout::slots_per_bucket). Further ones
+/// are refused. If each key has two values, 0.85 of the capacity fits; with four, 0.4.
+///
 /// Keys are hashed and not kept, as in a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter). Its notes on
 /// consistency, hashers and hazards hold here too.
 ///

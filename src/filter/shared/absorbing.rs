@@ -266,7 +266,8 @@ macro_rules! absorbing {
             /// - [`AbsorbError`] if hasher, schema or [layout](crate::TableLayout) differ, and in the other cases that it
             ///   names. Nothing has changed then.
             /// - If there is no room for one of the copies, the error says how many are in by then. Those stay, and
-            ///   nothing is lost. To go on, make room and call it again.
+            ///   nothing is lost. To go on, make room and call it again. (It cannot know before how much is missing, so it
+            ///   does not refuse beforehand as `absorb` does.)
             pub fn unite(&self, other: &Self) -> Result<u64, AbsorbError> {
                 self.merge(other, Merge::Union)
             }

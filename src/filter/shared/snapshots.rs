@@ -40,7 +40,7 @@ macro_rules! snapshots {
         /// |---|---|---|---|
         /// | [`DefaultHashBuilder`](crate::DefaultHashBuilder), [`std::hash::RandomState`] | no | no | no |
         /// | `StableHashBuilder` (feature `stable-hash`), keys that are text, bytes or integers | yes | yes, as long as std encodes these as it does now; otherwise [`load`](Self::load) fails and says so | yes |
-        /// | `StableHashBuilder::hash_bytes` of the caller's own bytes, and the operations on hashes | yes | yes | yes |
+        /// | `StableHashBuilder::hash_bytes` of the caller's own bytes, and the operations on own hashes, of a filter with a `StableHashBuilder` | yes | yes | yes |
         /// | [`BuildHasherDefault`](core::hash::BuildHasherDefault) of a hasher without a key | yes | as long as that hasher stays as it is | as far as that hasher says |
         ///
         /// The snapshot contains the hash of a fixed probe. By this hash, [`load`](Self::load) finds out whether the

@@ -39,12 +39,15 @@ pub struct FilterPlan {
     /// How the table is laid out: of a growable filter, at its present size, or the first one in a builder's plan. Between
     /// two powers of two, some of its buckets have fingerprints of one bit less, and perhaps one slot more.
     pub layout: TableLayout,
-    /// How many slots the table has, each for one key. It can never hold more.
+    /// How many slots the table has, each for one key. It can never hold more. `capacity / slots` is the load factor that the
+    /// filter is made for.
     pub slots: usize,
-    /// How many bytes the filter takes, as [`Stats::memory_usage`](crate::Stats::memory_usage) counts them. The plan of a
+    /// How many bytes the filter takes, as [`Stats::memory_usage`](crate::Stats::memory_usage) counts them: of a growable
+    /// filter, at its present size, or the first one in a builder's plan. The plan of a
     /// snapshot leaves out the value of the filter itself, whose size depends on the hasher: `size_of` tells it.
     pub memory_usage: usize,
-    /// The false-positive rate with as many keys as the capacity: at most the one that was asked for.
+    /// The false-positive rate with as many keys as the capacity: at most the one that was asked for. Of a growable filter it
+    /// rises with the size, up to that one.
     pub max_false_positive_rate: f64,
     /// How many keys a growable filter is made for at its largest size, if no memory limit ends its growth before. `None`
     /// for others.
