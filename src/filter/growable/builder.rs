@@ -75,7 +75,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     }
 
     /// Sets how many keys the filter can hold before it grows for the first time. If not called, it is 1,000, or
-    /// [`max_capacity`](Self::max_capacity) if that is less. 0 builds the smallest filter, which takes at least 17 keys
+    /// [`max_capacity`](Self::max_capacity) if that is less. 0 builds the smallest filter, which takes at least 13 keys
     /// before it grows.
     ///
     /// ```
