@@ -204,8 +204,8 @@ pub enum AbsorbError {
 }
 
 /// What to do if keys that are in both filters fill their buckets.
-const ONCE_EACH: &str = "absorb adds another copy of each key, where unite adds only those that are missing, also into a \
-                         filter that empty_like has made";
+const ONCE_EACH: &str =
+    "if this was absorb, which adds another copy of each key, call unite, into one that empty_like has made";
 
 impl fmt::Display for AbsorbError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
