@@ -71,6 +71,8 @@ impl GrowingTable {
             if let Some(begun) = begun {
                 return begun;
             }
+            // `recover` takes gates, after that lock.
+            drop(held);
             let _resizing = self.resizing().lock.lock();
             self.recover();
         }
