@@ -295,14 +295,19 @@ model! {
     for [SplitSetsNothingAside]
 }
 
-/// A save's moment is before, after or between the splits of two buckets, and never amid one.
+/// A save's moment is before, after or between the splits of two buckets, and never amid one. If a bucket has come in since the
+/// save asked for memory, it begins again, and keeps no gate for which the second split waits.
 fn a_save_that_begins_beside_splits() -> Model {
     let [x] = keys();
+    let resizer = role(|filter| {
+        filter.split();
+        filter.split();
+    });
     let saver = role(move |filter| {
         filter.begin_save();
         assert_eq!(filter.copies_in_image(x), 1, "an item is in the image too few or too many times");
     });
-    (filter(2, &[x], &[]), vec![saver, splits()], ends_with([x]))
+    (filter(2, &[x], &[]), vec![saver, resizer], ends_with([x]))
 }
 model! {
     a_save_that_begins_beside_splits, at least 20, preemptions 2,

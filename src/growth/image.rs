@@ -34,6 +34,10 @@ use crate::word::classes::{GROUP, State};
 use crate::word::digest;
 use crate::word::layout::Shape;
 
+/// By how many buckets a table may grow, from when a save has asked for memory until it holds the locks. If it grows by more, the
+/// save begins again. Models have that case always.
+const AHEAD: usize = if cfg!(ccf_model) { 0 } else { 64 * GROUP };
+
 impl GrowingTable {
     /// Calls `each` with a hash of the class of each copy in an image of so many buckets, of which these are the words from
     /// `start` on.
@@ -55,11 +59,11 @@ impl GrowingTable {
     /// Begins a save, at this moment. All gates are held too: so no insert is half done, and no bucket is being moved.
     fn begin(&self) -> Result<SaveNumber, OutOfMemory> {
         loop {
-            // Some more, because the table may grow until the locks are held.
-            let set_aside = SetAside::new(self.state().buckets() + 64 * GROUP)?;
+            let set_aside = SetAside::new(self.state().buckets() + AHEAD)?;
+            // The gates are given back before the lock of the size is taken, behind which a split may wait for them.
             let mut held = Vec::new();
             held.try_reserve_exact(self.gates.len()).map_err(|_| OutOfMemory::new())?;
-            let begun = self.under_all_locks(Fault::SaveWithoutLocks, || {
+            let begun = self.under_all_locks(Fault::SaveWithoutLocks, move || {
                 if !fault::injected(Fault::SaveWithoutGates) {
                     held.extend((0..self.gates.len()).map(|number| self.gate(number)));
                 }
@@ -71,8 +75,6 @@ impl GrowingTable {
             if let Some(begun) = begun {
                 return begun;
             }
-            // `recover` takes gates, after that lock.
-            drop(held);
             let _resizing = self.resizing().lock.lock();
             self.recover();
         }
