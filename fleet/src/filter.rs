@@ -126,7 +126,7 @@ impl Known {
         if before == Some(tick) {
             return Ok(());
         }
-        let latest = self.filter.now().unwrap_or(0) + self.filter.plan().lifetime_in_ticks.unwrap();
+        let latest = self.filter.now().unwrap_or(0) + self.settings.lifetime_in_ticks();
         if tick > latest {
             // A node whose clock is ahead has written it, or the value is damaged.
             self.is_exact.store(false, Ordering::Relaxed);

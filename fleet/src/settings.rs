@@ -209,6 +209,11 @@ impl Settings {
         self.longest_lifetime + self.leeway + self.clock_margin
     }
 
+    /// The longest time that an entry lives. One tick more, since the first is partly over.
+    pub(crate) fn lifetime_in_ticks(&self) -> u64 {
+        self.longest().div_ceil(self.resolution) + 1
+    }
+
     /// The tick at which an entry expires that must be found until this time.
     pub(crate) fn tick(&self, end: u64) -> u64 {
         end.saturating_add(self.clock_margin).div_ceil(self.resolution)
@@ -219,8 +224,7 @@ impl Settings {
     pub(crate) fn filter(&self, capacity: usize) -> Result<Filter, BuildError> {
         Filter::builder_with_hasher(StableHashBuilder::with_key(self.key))
             .capacity(capacity.saturating_add(capacity / 32).saturating_add(1000))
-            // One more, since the first tick is partly over.
-            .lifetime_in_ticks(self.longest().div_ceil(self.resolution) + 1)
+            .lifetime_in_ticks(self.lifetime_in_ticks())
             .false_positive_rate(self.rate)
             .build()
     }
