@@ -7,17 +7,6 @@ use core::time::Duration;
 use crate::word::layout::{Encoding, Shape};
 
 /// How the table of a filter is laid out. Filters that are built with the same settings have the same layout.
-///
-/// ```
-/// use concurrent_cuckoo_filter::{AbsorbError, ConcurrentCuckooFilter, DefaultHashBuilder};
-///
-/// let hasher = DefaultHashBuilder::new();
-/// let large = ConcurrentCuckooFilter::<u64>::with_capacity_and_hasher(10_000, hasher.clone());
-/// let small = ConcurrentCuckooFilter::<u64>::with_capacity_and_hasher(100, hasher);
-/// let error = large.absorb(&small).unwrap_err();
-/// let AbsorbError::Layout { ours, theirs, .. } = error else { panic!("{error}") };
-/// assert!(ours.buckets > theirs.buckets && ours.slots_per_bucket == theirs.slots_per_bucket, "{ours}; {theirs}");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableLayout {

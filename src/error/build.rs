@@ -11,13 +11,6 @@ use crate::word::layout::Encoding;
 ///
 /// The message of each error (its `Display`) names what was asked for, the limit and what to do. The page
 /// [`choosing_parameters`](crate::guide::choosing_parameters) explains the settings.
-///
-/// ```
-/// use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter};
-///
-/// let error = ConcurrentCuckooFilter::<str>::builder().capacity(1000).false_positive_rate(1.5).build().unwrap_err();
-/// assert!(matches!(error, BuildError::InvalidRate { rate: 1.5, .. }), "{error}");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BuildError {

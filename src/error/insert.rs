@@ -10,14 +10,6 @@ use crate::error::kind::FilterKind;
 ///
 /// The message of each error (its `Display`) names what was given, the limit and what to do. The other types of filters have
 /// errors of their own: [`GrowableInsertError`], [`ExpiringInsertError`] and [`MapletInsertError`].
-///
-/// ```
-/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
-///
-/// let filter = ConcurrentCuckooFilter::<str>::with_capacity(100);
-/// let error = (0..100).find_map(|_| filter.insert("the same key").err()).expect("two buckets have 4 to 16 slots");
-/// assert!(matches!(error, InsertError::TooManyCopies { .. }), "{error}");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InsertError {
@@ -46,16 +38,6 @@ pub enum InsertError {
 }
 
 /// Why a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) did not take a key. The filter is as it was before.
-///
-/// ```
-/// use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
-///
-/// let builder = GrowableCuckooFilter::<u64>::builder().capacity(1000).max_capacity(1000);
-/// let filter = builder.build()?;
-/// let error = (0..10_000).find_map(|key| filter.insert(&key).err()).expect("it must not grow");
-/// assert!(matches!(error, GrowableInsertError::MaxCapacity { .. }), "{error}");
-/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GrowableInsertError {
@@ -112,14 +94,6 @@ pub enum GrowableInsertError {
 }
 
 /// Why an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) did not take an entry. The filter is as it was before.
-///
-/// ```
-/// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError};
-///
-/// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-/// assert_eq!(filter.insert("a"), Err(ExpiringInsertError::ClockNotSet));
-/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExpiringInsertError {
@@ -184,15 +158,6 @@ pub enum ExpiringInsertError {
 }
 
 /// Why a [`CuckooMaplet`](crate::CuckooMaplet) did not take a value. The maplet is as it was before.
-///
-/// ```
-/// use concurrent_cuckoo_filter::{CuckooMaplet, MapletInsertError};
-///
-/// let shards = CuckooMaplet::<str>::builder().capacity(100).value_bits(3).build()?;
-/// let error = shards.insert("user-17", 8).unwrap_err();
-/// assert!(matches!(error, MapletInsertError::ValueTooLarge { value: 8, value_bits: 3, .. }), "{error}");
-/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MapletInsertError {
@@ -415,16 +380,6 @@ impl Error for MapletInsertError {}
 
 /// The error for a value that has more bits than the values of a
 /// [`CuckooMaplet`](crate::CuckooMaplet). Nothing has changed.
-///
-/// ```
-/// use concurrent_cuckoo_filter::CuckooMaplet;
-///
-/// let shards = CuckooMaplet::<str>::builder().capacity(100).value_bits(3).build()?;
-/// shards.insert("user-17", 5)?;
-/// let error = shards.replace("user-17", 5, 8).unwrap_err();
-/// assert_eq!((error.value, error.value_bits), (8, 3));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ValueTooLarge {
@@ -513,14 +468,6 @@ impl<E: Error + 'static> Error for InsertBatchError<E> {
 /// Why a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) could not
 /// [reserve](crate::GrowableCuckooFilter::reserve) room. The filter is as it was before,
 /// unless the memory was refused after a part of the growth.
-///
-/// ```
-/// use concurrent_cuckoo_filter::{GrowableCuckooFilter, ReserveError};
-///
-/// let filter = GrowableCuckooFilter::<str>::with_capacity(100);
-/// let error = filter.reserve(usize::MAX).unwrap_err();
-/// assert!(matches!(error, ReserveError::CapacityTooLarge { .. }), "{error}");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReserveError {

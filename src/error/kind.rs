@@ -3,15 +3,6 @@
 use core::fmt;
 
 /// A type of filter, as errors name it. Its `Display` is the name of the type.
-///
-/// ```
-/// use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter, FilterKind};
-///
-/// let error = ConcurrentCuckooFilter::<str>::builder().build().unwrap_err();
-/// let BuildError::CapacityMissing { filter, .. } = error else { panic!("{error}") };
-/// assert_eq!(filter, FilterKind::Concurrent);
-/// assert_eq!(filter.to_string(), "ConcurrentCuckooFilter");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FilterKind {

@@ -12,14 +12,6 @@ use crate::error::kind::FilterKind;
 /// absent" would be wrong (see the page [`beyond_one_process`](crate::guide::beyond_one_process)). The message of
 /// each error (its `Display`) names the reason and what to do. [`LoadPathError`](crate::LoadPathError) also names the
 /// file.
-///
-/// ```
-/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError};
-///
-/// let not_a_snapshot = &b"something else"[..];
-/// let error = ConcurrentCuckooFilter::<str>::load(not_a_snapshot, DefaultHashBuilder::new(), 1 << 20).unwrap_err();
-/// assert!(matches!(error, LoadError::NotASnapshot), "{error}");
-/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LoadError {

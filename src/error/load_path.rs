@@ -10,15 +10,6 @@ use crate::error::load::LoadError;
 ///
 /// The message (its `Display`) names both, and what to do. In a function that returns a [`LoadError`], `?` keeps the
 /// reason alone.
-///
-/// ```
-/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError};
-///
-/// let hasher = DefaultHashBuilder::new();
-/// let error = ConcurrentCuckooFilter::<str>::load_from_path("no such file", hasher, 1 << 20).unwrap_err();
-/// assert!(matches!(error.error, LoadError::Io(_)));
-/// assert!(error.to_string().starts_with("\"no such file\": the snapshot could not be read: "), "{error}");
-/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct LoadPathError {

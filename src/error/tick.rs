@@ -8,15 +8,6 @@ use crate::error::insert::resolution_unknown;
 
 /// Why an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) could not turn a time or a duration into ticks of its clock,
 /// or ticks into a duration.
-///
-/// ```
-/// use std::time::SystemTime;
-/// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, TickError};
-///
-/// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-/// assert_eq!(filter.tick_at(SystemTime::now()), Err(TickError::ResolutionUnknown));
-/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TickError {

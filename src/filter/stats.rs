@@ -88,16 +88,6 @@ pub struct Stats {
 
 /// The figures that only an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has: those of its clock and of its sweep.
 /// They are the field [`expiry`](Stats::expiry) of its statistics.
-///
-/// ```
-/// use concurrent_cuckoo_filter::ExpiringCuckooFilter;
-///
-/// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-/// filter.advance_to(1000);
-/// filter.advance_to(999);
-/// assert_eq!(filter.stats().expiry.map(|expiry| expiry.clock_steps_back), Some(1));
-/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -194,15 +184,6 @@ impl Stats {
     /// positives, the relative difference between the two is usually at most `2/√n`: 20 % for 100 false positives. If
     /// it stays well above, either the same few absent keys are looked up all the time, or someone collects false
     /// positives (see the page [`security`](crate::guide::security)).
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
-    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
-    /// assert_eq!(filter.stats().observed_false_positive_rate(), None);
-    /// filter.record_negatives(999);
-    /// filter.record_false_positives(1);
-    /// assert_eq!(filter.stats().observed_false_positive_rate(), Some(0.001));
-    /// ```
     #[must_use]
     pub fn observed_false_positive_rate(&self) -> Option<f64> {
         let false_positives = self.false_positives_recorded as f64;

@@ -29,15 +29,6 @@ pub struct DefaultHashBuilder(ahash::RandomState);
 
 impl DefaultHashBuilder {
     /// A hasher with new random keys.
-    ///
-    /// ```
-    /// use std::hash::BuildHasher;
-    /// use concurrent_cuckoo_filter::DefaultHashBuilder;
-    ///
-    /// let hasher = DefaultHashBuilder::new();
-    /// assert_eq!(hasher.hash_one("a key"), hasher.clone().hash_one("a key"));
-    /// assert_ne!(hasher.hash_one("a key"), DefaultHashBuilder::new().hash_one("a key"));
-    /// ```
     #[must_use]
     pub fn new() -> Self {
         // The standard library's hasher, whose keys come from the system, draws the four keys. SipHash under a
@@ -78,17 +69,6 @@ impl fmt::Debug for DefaultHashBuilder {
 }
 
 /// The [`Hasher`] of a [`DefaultHashBuilder`].
-///
-/// ```
-/// use std::hash::{BuildHasher, Hasher};
-/// use concurrent_cuckoo_filter::DefaultHashBuilder;
-///
-/// let state = DefaultHashBuilder::new();
-/// let [mut one, mut other] = [state.build_hasher(), state.build_hasher()];
-/// one.write(b"the same bytes");
-/// other.write(b"the same bytes");
-/// assert_eq!(one.finish(), other.finish());
-/// ```
 #[derive(Clone)]
 pub struct DefaultHasher(ahash::AHasher);
 

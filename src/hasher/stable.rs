@@ -21,15 +21,6 @@ use siphasher::sip::SipHasher13;
 /// The hasher's key should be secret and random if those who choose the filter's keys may want to do harm. SipHash
 /// is made for that: see the page [`security`](crate::guide::security). Everyone who loads a snapshot needs the key
 /// with which it was saved.
-///
-/// ```
-/// use std::hash::BuildHasher;
-/// use concurrent_cuckoo_filter::StableHashBuilder;
-///
-/// let state = StableHashBuilder::with_key([7; 16]);
-/// assert_eq!(state.hash_one("a key"), StableHashBuilder::with_key([7; 16]).hash_one("a key"));
-/// assert_ne!(state.hash_one("a key"), StableHashBuilder::with_key([8; 16]).hash_one("a key"));
-/// ```
 #[derive(Clone)]
 pub struct StableHashBuilder {
     /// A SipHash that was fed the key and nothing else.
@@ -92,17 +83,6 @@ impl fmt::Debug for StableHashBuilder {
 
 /// The [`Hasher`] of a [`StableHashBuilder`]. Integers count as their little-endian bytes, `usize` and `isize` as eight
 /// bytes. Needs the feature `stable-hash`.
-///
-/// ```
-/// use std::hash::{BuildHasher, Hasher};
-/// use concurrent_cuckoo_filter::StableHashBuilder;
-///
-/// let mut hasher = StableHashBuilder::with_key([7; 16]).build_hasher();
-/// hasher.write_u16(0x0102);
-/// let mut bytes = StableHashBuilder::with_key([7; 16]).build_hasher();
-/// bytes.write(&[2, 1]);
-/// assert_eq!(hasher.finish(), bytes.finish());
-/// ```
 #[derive(Clone)]
 pub struct StableHasher(SipHasher13);
 

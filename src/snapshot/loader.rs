@@ -60,35 +60,12 @@ impl<F, S> Loader<F, S> {
     /// limit. (Two things come on top: an attachment of up to 64 KiB, and, if this is the first filter of its
     /// layout, the decode table of up to 256 KiB that all semi-sorted filters share.) For a growable filter, the
     /// limit stays in force after loading.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError, Loader};
-    /// let hasher = DefaultHashBuilder::new();
-    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(1000, hasher.clone());
-    /// let mut snapshot = Vec::new();
-    /// filter.save(&mut snapshot)?;
-    /// let small = Loader::<ConcurrentCuckooFilter<str>, _>::new(hasher, 1000); // bytes
-    /// assert!(matches!(small.load(&snapshot[..]), Err(LoadError::MemoryLimit { limit: 1000, .. })));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn new(hasher: S, memory_limit: usize) -> Self {
         Self { hasher, memory_limit, schema: Schema::default(), plan: None, filter: PhantomData }
     }
 
     /// The schema that the snapshot must have, as [`Builder::schema`](crate::Builder::schema) has set it. The
     /// loaded filter has the same schema. The default is the name of the key type.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, Loader};
-    /// type Filter = ConcurrentCuckooFilter<str>;
-    /// let hasher = DefaultHashBuilder::new();
-    /// let filter = Filter::builder_with_hasher(hasher.clone()).capacity(100).schema("token 1").build()?;
-    /// let mut snapshot = Vec::new();
-    /// filter.save(&mut snapshot)?;
-    /// let loaded = Loader::<Filter, _>::new(hasher, 1 << 20).schema("token 1").load(&snapshot[..])?;
-    /// assert!(loaded.filter.is_empty());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = Schema::named(schema.into());
         self
@@ -143,18 +120,6 @@ impl<F: FromSnapshot<S>, S> Loader<F, S> {
     /// # Errors
     /// Each failure has its own [`LoadError`]. **A filter that could not be loaded is not an empty filter**:
     /// rebuild it from the source of truth.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, Loader};
-    /// let hasher = DefaultHashBuilder::new();
-    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(1000, hasher.clone());
-    /// filter.insert("a")?;
-    /// let mut snapshot = Vec::new();
-    /// filter.save(&mut snapshot)?;
-    /// let loaded = Loader::<ConcurrentCuckooFilter<str>, _>::new(hasher, 1 << 20).load(&snapshot[..])?;
-    /// assert!(loaded.filter.contains("a"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn load(self, mut from: impl Read) -> Result<Loaded<F>, LoadError> {
         self.read_of(&mut from, None)
     }
@@ -164,13 +129,6 @@ impl<F: FromSnapshot<S>, S> Loader<F, S> {
     /// # Errors
     /// A [`LoadPathError`] with the path and the reason, which is as for [`load`](Self::load). A file that can't be opened
     /// is [`LoadError::Io`]; a file with more bytes is [`LoadError::TrailingBytes`].
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError, Loader};
-    /// let loader = Loader::<ConcurrentCuckooFilter<str>, _>::new(DefaultHashBuilder::new(), 1 << 20);
-    /// let error = loader.load_from_path("no/such/folder/filter.ccf").unwrap_err();
-    /// assert!(matches!(error.error, LoadError::Io(_)));
-    /// ```
     pub fn load_from_path(self, path: impl AsRef<Path>) -> Result<Loaded<F>, LoadPathError> {
         file::read(path.as_ref(), |from, available| self.read_of(from, available))
     }
@@ -208,17 +166,6 @@ impl<F, S> fmt::Debug for Loader<F, S> {
 }
 
 /// The content of a snapshot: the filter, and what the caller added when saving. Needs the feature `snapshot`.
-///
-/// ```
-/// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, Loader};
-/// let hasher = DefaultHashBuilder::new();
-/// let filter = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(1000, hasher.clone());
-/// let mut snapshot = Vec::new();
-/// filter.begin_save()?.position(17).write_to(&mut snapshot)?;
-/// let loaded = Loader::<ConcurrentCuckooFilter<str>, _>::new(hasher, 1 << 20).load(&snapshot[..])?;
-/// assert_eq!((loaded.position, loaded.attachment.len(), loaded.filter.len()), (Some(17), 0, 0));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Loaded<F> {

@@ -75,17 +75,6 @@ impl<'a> Save<'a> {
     ///
     /// The exception is `clear`: what a `clear` removes while the snapshot is being written may be missing. A
     /// reader that replays the log from the position comes to the same `clear`, and is exact again.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, Loader};
-    /// let hasher = DefaultHashBuilder::new();
-    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(1000, hasher.clone());
-    /// let mut snapshot = Vec::new();
-    /// filter.begin_save()?.position(42).write_to(&mut snapshot)?;
-    /// let loaded = Loader::<ConcurrentCuckooFilter<str>, _>::new(hasher, 1 << 20).load(&snapshot[..])?;
-    /// assert_eq!(loaded.position, Some(42));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn position(mut self, position: u64) -> Self {
         self.header.position = Some(position);
         self
@@ -93,17 +82,6 @@ impl<'a> Save<'a> {
 
     /// Attaches bytes of the caller's own, at most 65,536: for example the name of the source, an epoch, the
     /// configuration.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, Loader};
-    /// let hasher = DefaultHashBuilder::new();
-    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(1000, hasher.clone());
-    /// let mut snapshot = Vec::new();
-    /// filter.begin_save()?.attachment(*b"eu-west").write_to(&mut snapshot)?;
-    /// let loaded = Loader::<ConcurrentCuckooFilter<str>, _>::new(hasher, 1 << 20).load(&snapshot[..])?;
-    /// assert_eq!(loaded.attachment, b"eu-west");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn attachment(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.header.attachment = bytes.into();
         self
@@ -111,17 +89,6 @@ impl<'a> Save<'a> {
 
     /// Returns how many bytes the snapshot has, with the attachment that was given: for a `Content-Length`, or to reserve
     /// room. What others do to the filter meanwhile does not change it.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
-    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
-    /// let save = filter.begin_save()?.attachment(*b"eu-west");
-    /// let len = save.snapshot_len();
-    /// let mut snapshot = Vec::new();
-    /// save.write_to(&mut snapshot)?;
-    /// assert_eq!(snapshot.len() as u64, len);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
     #[must_use]
     pub fn snapshot_len(&self) -> u64 {
         Pieces::len_of(&self.header, &self.head, &self.image)
@@ -169,16 +136,6 @@ impl<'a> Save<'a> {
     ///   changes themselves are done.
     ///
     /// What was written before an error is no snapshot, and the filter is as it was.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
-    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
-    /// let save = filter.begin_save()?;
-    /// let mut snapshot = Vec::new();
-    /// save.write_to(&mut snapshot)?;
-    /// assert!(snapshot.starts_with(b"\x89CCF"));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
     pub fn write_to(self, mut to: impl Write) -> io::Result<()> {
         self.check()?;
         self.write(&mut to)
@@ -212,13 +169,6 @@ impl<'a> Save<'a> {
     ///
     /// After an error the file is the old one, with one exception: if only the folder could not be synced, it is the
     /// new one, and the old one may be back after a loss of power.
-    ///
-    /// ```no_run
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
-    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
-    /// filter.begin_save()?.position(17).write_to_path("/var/lib/service/revoked.ccf")?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
     pub fn write_to_path(self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref();
         file::not_saved(path, self.check())?;
@@ -233,16 +183,6 @@ impl<'a> Save<'a> {
     ///
     /// # Errors
     /// Fails if the memory for words that are set aside is refused.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
-    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
-    /// let before = filter.digest()?;
-    /// let save = filter.begin_save()?;
-    /// filter.insert("a")?;
-    /// assert_eq!(save.digest()?, before);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn digest(self) -> Result<u64, OutOfMemory> {
         self.image.digest(self.header.kind, self.header.probe)
     }

@@ -52,16 +52,6 @@ impl<T: ?Sized, S> Builder<T, S> {
     ///
     /// Any number works and is not rounded to a power of two. [`ConcurrentCuckooFilter::capacity`] says what the
     /// number promises.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter};
-    /// let filter = ConcurrentCuckooFilter::<str>::builder().capacity(1000).build()?;
-    /// assert!(filter.capacity() >= 1000);
-    ///
-    /// let error = ConcurrentCuckooFilter::<str>::builder().build().unwrap_err();
-    /// assert!(matches!(error, BuildError::CapacityMissing { .. }), "{error}");
-    /// # Ok::<(), BuildError>(())
-    /// ```
     pub fn capacity(mut self, keys: usize) -> Self {
         self.settings.capacity = Some(keys);
         self
@@ -117,17 +107,6 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// - when a thread waits for a lock: the table of `parking_lot` with the threads that wait. It takes 1 KiB when a thread
     ///   waits for the first time, and is made again, twice as large, as the number of these threads doubles.
     /// - strings: the paths of files, and the schema that is returned from a snapshot.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter};
-    /// let filter = ConcurrentCuckooFilter::<str>::builder().capacity(1000).build()?;
-    /// assert!(filter.is_empty());
-    ///
-    /// let builder = ConcurrentCuckooFilter::<str>::builder().capacity(1000).false_positive_rate(1.5);
-    /// let error = builder.build().unwrap_err();
-    /// assert!(matches!(error, BuildError::InvalidRate { .. }), "{error}");
-    /// # Ok::<(), BuildError>(())
-    /// ```
     pub fn build(self) -> Result<ConcurrentCuckooFilter<T, S>, BuildError> {
         let plan = self.settings.plan(self.settings.checked()?, 0, RateHolds::UpToCapacity)?;
         let table = plan.table().ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(plan.buckets) })?;

@@ -162,16 +162,6 @@ operations_on_keys! {
     ///
     /// Cost: two cache lines, with one stripe locked. Where [`contains`](Self::contains) is enough, it is faster and
     /// waits for no other thread.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
-    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
-    /// filter.insert("a")?;
-    /// filter.insert("a")?;
-    /// filter.remove("a");
-    /// assert_eq!(filter.count("a"), 1);
-    /// # Ok::<(), InsertError>(())
-    /// ```
     count;
 }
 
@@ -207,15 +197,6 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     /// Cost: one pass over the table (some 90 ms for 100 MB), with all stripes locked. Lookups, and inserts that find
     /// room, go on meanwhile. Removals, [`insert_if_absent`](Self::insert_if_absent) of absent keys,
     /// [`count`](Self::count) and inserts that have to relocate wait.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
-    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
-    /// filter.insert("a")?;
-    /// filter.clear();
-    /// assert!(filter.is_empty() && !filter.contains("a"));
-    /// # Ok::<(), InsertError>(())
-    /// ```
     pub fn clear(&self) {
         self.core.clear();
     }
@@ -239,15 +220,5 @@ figures! {
     /// Each thread counts events on a cache line of its own, beside its part of the length. A lookup that is not
     /// disturbed counts nothing. Cost of the call: it adds up at most 64 cache lines. It takes no lock and does not
     /// allocate.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
-    /// let filter = ConcurrentCuckooFilter::<u64>::with_capacity(1000);
-    /// let refused = (0..).find(|key| filter.insert(key).is_err()).expect("it is full at some time");
-    /// let stats = filter.stats();
-    /// assert_eq!(stats.len as u64, refused);
-    /// assert_eq!(stats.inserts_refused, 1);
-    /// assert!(stats.relocations > 0 && stats.longest_path > 0);
-    /// ```
     stats;
 }

@@ -77,15 +77,6 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// Sets how many keys the filter can hold before it grows for the first time. If not called, it is 1,000, or
     /// [`max_capacity`](Self::max_capacity) if that is less. 0 builds the smallest filter, which takes at least 13 keys
     /// before it grows.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
-    /// let filter = GrowableCuckooFilter::<u64>::builder().capacity(10_000).build()?;
-    /// let memory = filter.plan().memory_usage;
-    /// (0..10_000).try_for_each(|key| filter.insert(&key))?;
-    /// assert_eq!(filter.plan().memory_usage, memory, "it has not grown");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn capacity(mut self, keys: usize) -> Self {
         self.settings.capacity = Some(keys);
         self
@@ -116,14 +107,6 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// lookups of absent keys that may be answered `true`. It is 0.001 (0.1 %) if not called.
     ///
     /// The rate comes near this only at the [largest size](Self::max_capacity). Before that it is lower.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
-    /// let filter = GrowableCuckooFilter::<u64>::builder().capacity(100).false_positive_rate(1e-4).build()?;
-    /// (0..5000).try_for_each(|key| filter.insert(&key))?;
-    /// assert!(filter.plan().max_false_positive_rate <= 1e-4);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.settings.rate = rate;
         self
@@ -162,16 +145,6 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     ///   the limit. (One that was not given is no promise.)
     /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. (Not all requests can fail; see
     ///   [`Builder::build`](crate::Builder::build).)
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{BuildError, GrowableCuckooFilter};
-    /// let filter = GrowableCuckooFilter::<str>::builder().capacity(1000).build()?;
-    /// assert!(filter.is_empty());
-    ///
-    /// let error = GrowableCuckooFilter::<str>::builder().capacity(1000).memory_limit(100).build().unwrap_err();
-    /// assert!(matches!(error, BuildError::MemoryLimit { .. }), "{error}");
-    /// # Ok::<(), BuildError>(())
-    /// ```
     pub fn build(self) -> Result<GrowableCuckooFilter<T, S>, BuildError> {
         let table = GrowingTable::new(self.growth_plan()?).map_err(Refusal::to_build)?;
         Ok(GrowableCuckooFilter::from_parts(table, self.hasher, self.settings.schema))

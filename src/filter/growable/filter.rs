@@ -116,15 +116,6 @@ operations_on_keys! {
     ///   has its key.
     ///
     /// Before it fails, the filter fills the table beyond its capacity, as far as possible.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
-    /// let filter = GrowableCuckooFilter::<u32>::with_capacity(3);
-    /// (0..1000).try_for_each(|key| filter.insert(&key))?;
-    /// filter.insert(&7)?;
-    /// assert_eq!(filter.len(), 1001);
-    /// # Ok::<(), GrowableInsertError>(())
-    /// ```
     insert;
 
     /// Adds the key if it is absent, and returns `true` if it added the key.
@@ -159,14 +150,6 @@ operations_on_keys! {
     /// The call is lock-free: it takes no lock, writes no shared memory and waits for no other thread.
     ///
     /// Cost: two cache lines of the table, also while it grows.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
-    /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
-    /// (0..5000).try_for_each(|key| filter.insert(&key))?;
-    /// assert!((0..5000).all(|key| filter.contains(&key)), "however often it has grown");
-    /// # Ok::<(), GrowableInsertError>(())
-    /// ```
     contains;
 
     /// Removes one copy of the key, and returns `true` if there was one.
@@ -176,15 +159,6 @@ operations_on_keys! {
     /// only present keys are removed, no other key is lost, at whatever sizes they were inserted.
     ///
     /// Cost: the cache lines of a lookup, with one stripe and one bucket locked.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
-    /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
-    /// (0..5000).try_for_each(|key| filter.insert(&key))?;
-    /// assert!((0..5000).all(|key| filter.remove(&key)));
-    /// assert!(filter.is_empty());
-    /// # Ok::<(), GrowableInsertError>(())
-    /// ```
     remove;
 
     /// Returns how many copies of the key are in the filter. That is the exact number of copies that were inserted
@@ -299,29 +273,12 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     ///
     /// The number is exact while no other thread changes the filter. While others do, each change that overlaps the
     /// call may or may not be counted. Cost: it adds up at most 64 counters.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
-    /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
-    /// (0..5000).try_for_each(|key| filter.insert(&key))?;
-    /// assert_eq!(filter.len(), 5000);
-    /// # Ok::<(), GrowableInsertError>(())
-    /// ```
     #[must_use]
     pub fn len(&self) -> usize {
         self.core.len()
     }
 
     /// Returns how many keys the table is made for at its present size. When there are as many, inserts make it grow.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
-    /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
-    /// let before = filter.capacity();
-    /// (0..5000).try_for_each(|key| filter.insert(&key))?;
-    /// assert!(filter.capacity() > before);
-    /// # Ok::<(), GrowableInsertError>(())
-    /// ```
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.core.capacity()
@@ -357,16 +314,6 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// [`ConcurrentCuckooFilter::stats`](crate::ConcurrentCuckooFilter::stats).
     ///
     /// Cost: it adds up at most 64 cache lines. It takes no lock and does not allocate.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
-    /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
-    /// (0..1000).try_for_each(|key| filter.insert(&key))?;
-    /// let stats = filter.stats();
-    /// assert_eq!((stats.len, stats.inserts_refused), (1000, 0));
-    /// assert_eq!(stats.capacity, filter.capacity());
-    /// # Ok::<(), concurrent_cuckoo_filter::GrowableInsertError>(())
-    /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats::of(&self.core, self.core.memory_usage())
@@ -380,15 +327,6 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// call and all others have ended.
     ///
     /// Cost: one pass over the table, with all its stripes locked. Lookups, and inserts that find room, go on meanwhile.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
-    /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
-    /// (0..5000).try_for_each(|key| filter.insert(&key))?;
-    /// filter.clear();
-    /// assert_eq!(filter.len(), 0);
-    /// # Ok::<(), GrowableInsertError>(())
-    /// ```
     pub fn clear(&self) {
         self.core.clear();
     }

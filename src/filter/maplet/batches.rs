@@ -42,16 +42,6 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
 
     /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same
     /// order.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::CuckooMaplet;
-    /// let segments = CuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
-    /// segments.insert("apple", 3)?;
-    /// let mut found = Vec::new();
-    /// segments.contains_batch(["apple", "pear"], &mut found);
-    /// assert_eq!((found.len(), found[0]), (2, true));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn contains_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, found: &mut Vec<bool>) {
         self.by_hash().contains_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), found);
     }
@@ -103,16 +93,6 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
 
     /// [`remove`](Self::remove) for many pairs, in their order: appends to `removed`, for each pair, whether there
     /// was one.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::CuckooMaplet;
-    /// let segments = CuckooMaplet::<u64>::builder().capacity(1000).value_bits(4).build()?;
-    /// segments.insert_batch([(&1, 3), (&2, 9)])?;
-    /// let mut removed = Vec::new();
-    /// segments.remove_batch([(&1, 3), (&2, 9), (&2, 9)], &mut removed);
-    /// assert_eq!(removed, [true, true, false]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn remove_batch<K: BatchKey<T> + Hash>(
         &self,
         pairs: impl IntoIterator<Item = (K, u16)>,

@@ -21,13 +21,6 @@ impl<T: ?Sized, S> CuckooMaplet<T, S> {
     ///
     /// For a type that names another hasher, such as `type M = CuckooMaplet<str, StableHashBuilder>`, use
     /// [`builder_with_hasher`](Self::builder_with_hasher).
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::CuckooMaplet;
-    /// let maplet = CuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
-    /// assert!(maplet.is_empty());
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
     pub fn builder() -> MapletBuilder<T, S>
     where
         DefaultHashBuilder: Is<S>,
@@ -99,13 +92,6 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// Any number works, without rounding to powers of two. [`CuckooMaplet::capacity`] says what it
     /// promises. A key with three values counts as three pairs. 0 builds the smallest maplet: two buckets, which
     /// take eight pairs with 4-bit values at the default rate.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::CuckooMaplet;
-    /// let maplet = CuckooMaplet::<str>::builder().capacity(12_345).value_bits(4).build()?;
-    /// assert!(maplet.capacity() >= 12_345);
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
     pub fn capacity(mut self, pairs: usize) -> Self {
         self.settings.capacity = Some(pairs);
         self
@@ -114,13 +100,6 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// How many bits a value has, from 1 to 16. Required. Values are below `2^bits`.
     ///
     /// Each bit doubles the false-positive rate of a layout, or takes a larger layout.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::CuckooMaplet;
-    /// let maplet = CuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
-    /// maplet.insert("a", 15)?; // the largest value of 4 bits
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn value_bits(mut self, bits: u32) -> Self {
         self.own.value_bits = Some(bits);
         self
@@ -147,14 +126,6 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// | 8 | – | – | 1.7 % | 0.037 % | 2.4e-7 |
     /// | 12 | – | – | – | 0.6 % | 3.8e-6 |
     /// | 16 | – | – | – | – | 0.0061 % |
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::CuckooMaplet;
-    /// let builder = CuckooMaplet::<str>::builder().capacity(1000).value_bits(4);
-    /// let maplet = builder.false_positive_rate(1e-5).build()?;
-    /// assert!(maplet.plan().max_false_positive_rate <= 1e-5);
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.settings.rate = rate;
         self
@@ -173,12 +144,6 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (needs the feature `snapshot`);
     /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. (Not all requests can fail; see
     ///   [`Builder::build`](crate::Builder::build).)
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{BuildError, CuckooMaplet};
-    /// let error = CuckooMaplet::<str>::builder().capacity(1000).build().unwrap_err();
-    /// assert_eq!(error, BuildError::ValueBitsMissing);
-    /// ```
     pub fn build(self) -> Result<CuckooMaplet<T, S>, BuildError> {
         let plan = self.table_plan()?;
         let table = plan.table_with_payload();

@@ -28,14 +28,5 @@ figures! {
     /// relocations, refusals, retries, contention.
     ///
     /// Cost: it adds up at most 64 cache lines. It takes no lock and does not allocate.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::CuckooMaplet;
-    /// let shards = CuckooMaplet::<u64>::builder().capacity(1000).value_bits(3).build()?;
-    /// shards.insert(&17, 5)?;
-    /// let stats = shards.stats();
-    /// assert_eq!((stats.len, stats.inserts_refused), (1, 0), "`len` counts pairs");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     stats;
 }

@@ -167,14 +167,6 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
         ///
         /// It behaves like [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains), and costs the
         /// same. One thing differs: inserts of other threads can make it look again too.
-        ///
-        /// ```
-        /// # use concurrent_cuckoo_filter::CuckooMaplet;
-        /// let shards = CuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
-        /// shards.insert(&17, 5)?;
-        /// assert!(shards.contains(&17));
-        /// # Ok::<(), Box<dyn std::error::Error>>(())
-        /// ```
     }
 
     /// Removes one copy of the value from the key. Returns `true` if the key had one.
@@ -236,15 +228,6 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// removed nor replaced, plus those of look-alikes. It is 0 for a value with too many bits.
     ///
     /// Cost: two cache lines, with one stripe locked.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::CuckooMaplet;
-    /// let shards = CuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
-    /// shards.insert(&17, 5)?;
-    /// shards.insert(&17, 5)?;
-    /// assert_eq!((shards.count(&17, 5), shards.count(&17, 6)), (2, 0));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[inline]
     #[must_use]
     pub fn count<Q>(&self, key: &Q, value: u16) -> usize
@@ -351,15 +334,6 @@ impl<T: ?Sized, S> CuckooMaplet<T, S> {
     /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes that, and the cost. A call
     /// of [`values`](Self::values) that overlaps it may find a set of values that the key never had together, but
     /// never a value that the key did not have.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::CuckooMaplet;
-    /// let shards = CuckooMaplet::<u64>::builder().capacity(1000).value_bits(3).build()?;
-    /// shards.insert(&17, 5)?;
-    /// shards.clear();
-    /// assert!(shards.is_empty() && shards.values(&17).is_empty());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn clear(&self) {
         self.core.clear();
     }

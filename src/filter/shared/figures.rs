@@ -29,13 +29,6 @@ macro_rules! figures {
             /// That many with distinct keys fit. The probability that one of them is refused is below one in a billion
             #[doc = concat!("for each ", $kind, ".")]
             $(#[$capacity])*
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Type), ";")]
-            #[doc = concat!("let ", $kind, " = ", stringify!($Type), "::<str>::", $made, ";")]
-            #[doc = concat!("assert!(", $kind, ".capacity() >= 1000);")]
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
             #[must_use]
             pub fn capacity(&self) -> usize {
                 self.core.capacity()

@@ -96,13 +96,6 @@ macro_rules! properties {
         /// Facts about the filter as a whole.
         impl<T: ?Sized, S> $Filter<T, S> {
             /// Returns whether the filter holds no keys. This is as exact as [`len`](Self::len).
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
-            #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::", $made, ";")]
-            /// assert!(filter.is_empty());
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
             #[must_use]
             pub fn is_empty(&self) -> bool {
                 self.len() == 0
@@ -113,15 +106,6 @@ macro_rules! properties {
             /// filter computes [`Stats::observed_false_positive_rate`].
             ///
             /// Cost: one addition to the thread's own counter. No other thread waits for it.
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
-            #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::", $made, ";")]
-            /// filter.record_negatives(999);
-            /// filter.record_false_positives(1);
-            /// assert_eq!(filter.stats().observed_false_positive_rate(), Some(0.001));
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
             pub fn record_false_positives(&self, count: u64) {
                 self.core.record_false_positives(count);
             }
@@ -153,14 +137,6 @@ macro_rules! properties {
             }
 
             /// Returns the hasher, for example to hash keys with it before they come to the filter.
-            ///
-            /// ```
-            /// use std::hash::BuildHasher;
-            #[doc = concat!("# use concurrent_cuckoo_filter::{Hashed, ", stringify!($Filter), "};")]
-            #[doc = concat!("# let filter = ", stringify!($Filter), "::<str>::", $made, ";")]
-            /// assert_eq!(filter.hash_one("a"), Hashed(filter.hasher().hash_one("a")));
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
             #[must_use]
             pub fn hasher(&self) -> &S {
                 &self.hasher

@@ -77,14 +77,6 @@ macro_rules! setting_of_encoding {
             /// If not called, the builder takes the layout that needs the least memory and, of two that need the
             /// same, the plain one. Ask for [`Encoding::Plain`] if the table fits in the cache, and speed is worth
             /// the memory of the next layout.
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::{Encoding, ", stringify!($Builder), "};")]
-            #[doc = concat!("let builder = ", stringify!($Builder), "::<str>::default().capacity(1000);")]
-            /// let filter = builder.encoding(Encoding::Plain).build()?;
-            /// assert!(filter.plan().max_false_positive_rate <= 0.001);
-            /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-            /// ```
             pub fn encoding(mut self, encoding: Encoding) -> Self {
                 self.settings.encoding = Some(encoding);
                 self
@@ -110,11 +102,6 @@ macro_rules! settings_of_all {
             /// no more memory. But a machine that is short of free huge pages may take longer to build the filter.
             ///
             /// A filter that is loaded, or made by `empty_like`, is on the usual pages.
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Builder), ";")]
-            #[doc = concat!("let builder = ", stringify!($Builder), "::<str>::default().huge_pages(true);")]
-            /// ```
             pub fn huge_pages(mut self, wanted: bool) -> Self {
                 use crate::machine::memory::Pages;
 
@@ -137,12 +124,6 @@ macro_rules! settings_of_all {
             /// its beginning and a checksum.)
             ///
             /// Needs the feature `snapshot`.
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Builder), ";")]
-            #[doc = concat!("let builder = ", stringify!($Builder), "::<[u8]>::default();")]
-            /// let builder = builder.schema("token in UTF-8, version 2");
-            /// ```
             #[cfg(feature = "snapshot")]
             pub fn schema(mut self, schema: impl Into<String>) -> Self {
                 self.settings.schema = crate::snapshot::schema::Schema::named(schema.into());
@@ -153,13 +134,6 @@ macro_rules! settings_of_all {
             ///
             /// If an adversary may choose keys, the hasher needs a secret key: see the page
             /// [`security`](crate::guide::security).
-            ///
-            /// ```
-            /// use std::hash::RandomState;
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Builder), ";")]
-            #[doc = concat!("let builder = ", stringify!($Builder), "::<str>::default();")]
-            /// let builder = builder.hasher(RandomState::new()); // SipHash, with random keys
-            /// ```
             pub fn hasher<S2>(self, hasher: S2) -> $Builder<T, S2> {
                 let Self { settings, own, .. } = self;
                 $Builder { settings, own, hasher, key: PhantomData }
@@ -233,14 +207,6 @@ macro_rules! constructors {
             ///
             /// # Panics
             /// Panics if the capacity is beyond the limit of the type, or if the memory is refused.
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
-            #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::with_capacity(1000);")]
-            /// filter.insert("a")?;
-            /// assert!(filter.capacity() >= 1000 && filter.contains("a"));
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
             #[must_use]
             #[track_caller]
             pub fn with_capacity(capacity: usize) -> Self
@@ -252,14 +218,6 @@ macro_rules! constructors {
 
             /// Returns a builder with the default hasher, for all other settings. A clone of the builder has the same
             /// hasher, and so do all filters that are built from either.
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
-            #[doc = concat!("let builder = ", stringify!($Filter), "::<str>::builder().capacity(1000);")]
-            /// let (today, yesterday) = (builder.clone().build()?, builder.build()?);
-            /// assert_eq!(today.hash_one("a"), yesterday.hash_one("a"));
-            /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-            /// ```
             pub fn builder() -> $Builder<T, S>
             where
                 DefaultHashBuilder: Is<S>,

@@ -119,13 +119,6 @@ impl FilterPlan {
 
     /// Returns how many bits of the table a slot takes. A key takes more, because some slots stay free:
     /// `8 · memory_usage / capacity`.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
-    /// let plan = ConcurrentCuckooFilter::<str>::builder().capacity(1000).plan()?;
-    /// assert_eq!(plan.bits_per_slot(), 12.8); // five slots in 64 bits
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
     #[must_use]
     pub fn bits_per_slot(&self) -> f64 {
         f64::from(u64::BITS) / self.layout.slots_per_bucket as f64
