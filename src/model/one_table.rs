@@ -67,8 +67,6 @@ impl<L: AnyLayout> AnyLayout for WithPayload<L> {
 pub(super) struct Named(Buckets);
 
 impl Geometry for Named {
-    type Index = u32;
-
     fn count(self) -> usize {
         self.0.count()
     }

@@ -7,7 +7,7 @@ use crate::sync::AtomicU64;
 use crate::sync::fault::{self, Fault};
 use crate::table::table::{Stripes, Table, load};
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::geometry::{Geometry, Index, Item, Items};
+use crate::word::geometry::{Geometry, Item, Items};
 use crate::word::layout::Layout;
 use crate::word::ring::Moment;
 
@@ -16,7 +16,7 @@ use crate::word::ring::Moment;
 const NEAR: usize = (512 << 10) / size_of::<u64>();
 
 /// A block of hashes and their items.
-pub(super) type Block<'a, G> = batch::Block<'a, Items<<G as Geometry>::Index, BLOCK>>;
+pub(super) type Block<'a> = batch::Block<'a, Items<BLOCK>>;
 
 /// A kind of lookup, as batches do it.
 pub(super) trait Lookup {
@@ -30,7 +30,7 @@ pub(super) trait Lookup {
     fn compare<L: Layout, G: Geometry>(
         table: &Table<L, G>,
         moment: Option<Moment>,
-        block: Block<'_, G>,
+        block: Block<'_>,
         pairs: &Pairs,
         answers: &mut [Self::Answer; BLOCK],
     );
@@ -51,7 +51,7 @@ impl Lookup for Contains {
     fn compare<L: Layout, G: Geometry>(
         table: &Table<L, G>,
         _: Option<Moment>,
-        block: Block<'_, G>,
+        block: Block<'_>,
         pairs: &Pairs,
         answers: &mut [bool; BLOCK],
     ) {
@@ -129,8 +129,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[inline(always)]
     pub(super) fn look_up_block<K: Lookup>(
         &self,
-        block: Block<'_, G>,
-        coming: Option<&Items<G::Index, BLOCK>>,
+        block: Block<'_>,
+        coming: Option<&Items<BLOCK>>,
         answers: &mut [K::Answer; BLOCK],
     ) {
         let moment = self.moment();
@@ -147,7 +147,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Reads the pairs of a block, each as in [`load_nth`]. Returns nonzero if any version has changed. If there are
     /// items to come, prefetches their buckets.
     #[inline(always)]
-    fn load_block(&self, block: Block<'_, G>, coming: Option<&Items<G::Index, BLOCK>>, pairs: &mut Pairs) -> u64 {
+    fn load_block(&self, block: Block<'_>, coming: Option<&Items<BLOCK>>, pairs: &mut Pairs) -> u64 {
         if block.len == BLOCK {
             return if let Some(coming) = coming {
                 self.load_whole_block::<true>(block.prepared, coming, pairs)
@@ -167,8 +167,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[inline(always)]
     fn load_whole_block<const PREFETCH: bool>(
         &self,
-        items: &Items<G::Index, BLOCK>,
-        coming: &Items<G::Index, BLOCK>,
+        items: &Items<BLOCK>,
+        coming: &Items<BLOCK>,
         pairs: &mut Pairs,
     ) -> u64 {
         // Read once here: otherwise the compiler would read them again after each load of a version.
@@ -219,7 +219,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Prefetches the buckets of all these items.
     #[inline(always)]
-    pub(super) fn prefetch_block(&self, items: &Items<G::Index, BLOCK>) {
+    pub(super) fn prefetch_block(&self, items: &Items<BLOCK>) {
         for nth in 0..BLOCK {
             self.prefetch(items.get(nth));
         }
@@ -229,18 +229,18 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 /// The loads of one lookup of a block: reads the version, both buckets, and the version again. Returns 0 if the
 /// version is still the same.
 #[inline(always)]
-fn load_nth<L: Layout, I: Index>(
+fn load_nth<L: Layout>(
     layout: L,
     words: &[AtomicU64],
     stripes: Stripes<'_>,
-    items: &Items<I, BLOCK>,
+    items: &Items<BLOCK>,
     nth: usize,
     pairs: &mut Pairs,
 ) -> u64 {
-    let stripe = stripes.get(items.sums[nth].get());
+    let stripe = stripes.get(items.sums[nth] as usize);
     let version = stripe.version();
-    let first = load(words, items.firsts[nth].get());
-    let second = load(words, items.seconds[nth].get());
+    let first = load(words, items.firsts[nth] as usize);
+    let second = load(words, items.seconds[nth] as usize);
     let changes = stripe.changes_since(version);
     pairs.set(layout, nth, first, second);
     changes

@@ -90,7 +90,7 @@ impl Lookup for ValuesOfKey {
     fn compare<L: Layout, G: Geometry>(
         table: &Table<L, G>,
         _: Option<Moment>,
-        block: Block<'_, G>,
+        block: Block<'_>,
         pairs: &Pairs,
         answers: &mut [Values; BLOCK],
     ) {

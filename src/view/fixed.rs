@@ -237,7 +237,7 @@ struct Ask<'a, L, Q: Question> {
 impl<L: Layout, Q: Question> Ask<'_, L, Q> {
     /// Reads the pairs of a block. If `PREFETCH`, prefetches the buckets of `coming`.
     #[inline(always)]
-    fn load<const PREFETCH: bool>(&self, items: &Items<u32, BLOCK>, coming: &Items<u32, BLOCK>, pairs: &mut Pairs) {
+    fn load<const PREFETCH: bool>(&self, items: &Items<BLOCK>, coming: &Items<BLOCK>, pairs: &mut Pairs) {
         let (layout, words) = (self.layout, self.words);
         for nth in 0..BLOCK {
             if PREFETCH {
@@ -250,7 +250,7 @@ impl<L: Layout, Q: Question> Ask<'_, L, Q> {
 }
 
 impl<L: Layout, Q: Question> Steps for Ask<'_, L, Q> {
-    type Prepared = Items<u32, BLOCK>;
+    type Prepared = Items<BLOCK>;
 
     #[inline(always)]
     fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, items: &mut Self::Prepared) {

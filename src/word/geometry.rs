@@ -33,86 +33,48 @@ impl Item {
 
 /// The classes of `N` hashes, with an array for each part: vector units can do a loop over one part.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Items<I, const N: usize> {
+pub(crate) struct Items<const N: usize> {
     /// Without payloads, until they are added.
     pub(crate) entries: [u32; N],
-    pub(crate) firsts: [I; N],
-    pub(crate) seconds: [I; N],
-    pub(crate) sums: [I; N],
+    pub(crate) firsts: [u32; N],
+    pub(crate) seconds: [u32; N],
+    pub(crate) sums: [u32; N],
 }
 
 /// To be overwritten.
-impl<I: Index, const N: usize> Default for Items<I, N> {
+impl<const N: usize> Default for Items<N> {
     fn default() -> Self {
-        Self { entries: [0; N], firsts: [I::ZERO; N], seconds: [I::ZERO; N], sums: [I::ZERO; N] }
+        Self { entries: [0; N], firsts: [0; N], seconds: [0; N], sums: [0; N] }
     }
 }
 
-impl<I: Index, const N: usize> Items<I, N> {
+impl<const N: usize> Items<N> {
     #[inline(always)]
     pub(crate) fn get(&self, nth: usize) -> Item {
         Item {
             entry: Entry(self.entries[nth]),
-            first: self.firsts[nth].get(),
-            second: self.seconds[nth].get(),
-            sum: self.sums[nth].get(),
+            first: self.firsts[nth] as usize,
+            second: self.seconds[nth] as usize,
+            sum: self.sums[nth] as usize,
         }
     }
 
     #[inline(always)]
     pub(crate) fn set(&mut self, nth: usize, item: Item) {
         self.entries[nth] = item.entry.0;
-        self.firsts[nth] = I::new(item.first);
-        self.seconds[nth] = I::new(item.second);
-        self.sums[nth] = I::new(item.sum);
-    }
-}
-
-/// A bucket's number, in the type that [`Items`] keeps.
-pub(crate) trait Index: Copy + core::fmt::Debug {
-    const ZERO: Self;
-    fn new(bucket: usize) -> Self;
-    fn get(self) -> usize;
-}
-
-impl Index for u32 {
-    const ZERO: Self = 0;
-
-    #[inline(always)]
-    fn new(bucket: usize) -> Self {
-        bucket as u32
-    }
-
-    #[inline(always)]
-    fn get(self) -> usize {
-        self as usize
-    }
-}
-
-impl Index for usize {
-    const ZERO: Self = 0;
-
-    #[inline(always)]
-    fn new(bucket: usize) -> Self {
-        bucket
-    }
-
-    #[inline(always)]
-    fn get(self) -> usize {
-        self
+        self.firsts[nth] = item.first as u32;
+        self.seconds[nth] = item.second as u32;
+        self.sums[nth] = item.sum as u32;
     }
 }
 
 /// The number of buckets, and the arithmetic that maps hashes onto them.
 pub(crate) trait Geometry: Copy + core::fmt::Debug + Send + Sync + 'static {
-    /// A type that holds every bucket's number.
-    type Index: Index;
-
     fn count(self) -> usize;
 
     /// The items of keys with these hashes.
     #[inline(always)]
-    fn items<L: Layout, const N: usize>(self, layout: L, hashes: &[u64; N], items: &mut Items<Self::Index, N>) {
+    fn items<L: Layout, const N: usize>(self, layout: L, hashes: &[u64; N], items: &mut Items<N>) {
         for (nth, &hash) in hashes.iter().enumerate() {
             items.set(nth, self.item(layout, hash));
         }
@@ -184,11 +146,9 @@ impl Buckets {
 }
 
 impl Geometry for Buckets {
-    type Index = u32;
-
     /// One step after the other for all of them. All steps except the first are vectorized.
     #[inline(always)]
-    fn items<L: Layout, const N: usize>(self, layout: L, hashes: &[u64; N], items: &mut Items<u32, N>) {
+    fn items<L: Layout, const N: usize>(self, layout: L, hashes: &[u64; N], items: &mut Items<N>) {
         let mut mixed = [0; N];
         for (mixed, &hash) in mixed.iter_mut().zip(hashes) {
             *mixed = mix(hash);

@@ -198,7 +198,7 @@ impl Lookup for ContainsLive {
     fn compare<L: Layout, G: Geometry>(
         table: &Table<L, G>,
         moment: Option<Moment>,
-        block: Block<'_, G>,
+        block: Block<'_>,
         pairs: &Pairs,
         answers: &mut [bool; BLOCK],
     ) {
@@ -290,13 +290,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// The comparison of a block while the table may hold dead entries.
     #[inline(always)]
-    fn compare_block_beside_dead(
-        &self,
-        moment: Moment,
-        block: Block<'_, G>,
-        pairs: &Pairs,
-        answers: &mut [bool; BLOCK],
-    ) {
+    fn compare_block_beside_dead(&self, moment: Moment, block: Block<'_>, pairs: &Pairs, answers: &mut [bool; BLOCK]) {
         let clock = self.own_clock();
         // One bit for each item. The only branch that depends on what was found is the end of the loop over the bits.
         let mut dead = 0;

@@ -31,7 +31,7 @@ struct LookUp<'a, L, G: Geometry, K: Lookup> {
 }
 
 impl<L: Layout, G: Geometry, K: Lookup> Steps for LookUp<'_, L, G, K> {
-    type Prepared = Items<G::Index, BLOCK>;
+    type Prepared = Items<BLOCK>;
 
     #[inline(always)]
     fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, items: &mut Self::Prepared) {
@@ -46,7 +46,7 @@ impl<L: Layout, G: Geometry, K: Lookup> Steps for LookUp<'_, L, G, K> {
     }
 
     #[inline(always)]
-    fn act(&mut self, block: Block<'_, G>, coming: &Self::Prepared) -> bool {
+    fn act(&mut self, block: Block<'_>, coming: &Self::Prepared) -> bool {
         let mut answers = [K::ABSENT; BLOCK];
         self.table.look_up_block::<K>(block, self.table.is_far().then_some(coming), &mut answers);
         (self.answers)(&answers[..block.len]);
@@ -95,7 +95,7 @@ where
 struct Prepare<'a, L, G: Geometry> {
     table: &'a Table<L, G>,
     hashes: &'a [u64; BLOCK],
-    items: &'a mut Items<G::Index, BLOCK>,
+    items: &'a mut Items<BLOCK>,
 }
 
 impl<L: Layout, G: Geometry> Vectorized for Prepare<'_, L, G> {
@@ -115,9 +115,9 @@ struct Change<'a, L, G: Geometry, B, A> {
 
 impl<L: Layout, G: Geometry, B: Beside, A> Steps for Change<'_, L, G, B, A>
 where
-    A: FnMut(Block<'_, G>, &B::OfBlock, &Items<G::Index, BLOCK>) -> bool,
+    A: FnMut(Block<'_>, &B::OfBlock, &Items<BLOCK>) -> bool,
 {
-    type Prepared = (Items<G::Index, BLOCK>, B::OfBlock);
+    type Prepared = (Items<BLOCK>, B::OfBlock);
 
     fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, (items, beside): &mut Self::Prepared) {
         VectorUnit::widest().run(Prepare { table: self.table, hashes, items });
@@ -130,7 +130,7 @@ where
 
     fn act(&mut self, block: batch::Block<'_, Self::Prepared>, (coming, _): &Self::Prepared) -> bool {
         let (items, beside) = block.prepared;
-        (self.act)(Block::<G> { hashes: block.hashes, prepared: items, len: block.len }, beside, coming)
+        (self.act)(Block { hashes: block.hashes, prepared: items, len: block.len }, beside, coming)
     }
 }
 
@@ -151,7 +151,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     ) -> Result<usize, InsertBatchError<E>> {
         let mut outcome = (0, None);
         let (inserted, refused) = (&mut outcome.0, &mut outcome.1);
-        let act = move |block: Block<'_, G>, beside: &B::OfBlock, coming: &Items<G::Index, BLOCK>| {
+        let act = move |block: Block<'_>, beside: &B::OfBlock, coming: &Items<BLOCK>| {
             // Asked once for the block: a save that begins later overlaps the inserts.
             if !L::HAS_PAYLOAD && self.is_being_saved() {
                 let (added, error) = self.insert_block_slow(block);
@@ -187,7 +187,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// The inserts of a block of a filter that is being saved. Returns how many were made, and why no more.
     #[cold]
     #[inline(never)]
-    fn insert_block_slow(&self, block: Block<'_, G>) -> (usize, Option<InsertError>) {
+    fn insert_block_slow(&self, block: Block<'_>) -> (usize, Option<InsertError>) {
         for (nth, &hash) in block.hashes[..block.len].iter().enumerate() {
             if let Err(error) = self.insert_slow(hash) {
                 return (nth, Some(error));
@@ -205,7 +205,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         remove: impl Fn(&Self, Item, u64, B::OfOne) -> bool,
         answers: &mut dyn FnMut(&[bool]),
     ) {
-        let act = move |block: Block<'_, G>, beside: &B::OfBlock, coming: &Items<G::Index, BLOCK>| {
+        let act = move |block: Block<'_>, beside: &B::OfBlock, coming: &Items<BLOCK>| {
             let mut removed = [false; BLOCK];
             let mut count = 0;
             for (nth, removed) in removed.iter_mut().enumerate().take(block.len) {
