@@ -345,9 +345,10 @@ fn an_operator_accepts_a_loss() {
     let backup = cluster.save("backup");
     assert_eq!(node.ask("PUT", "/revoked/alice", &[], "").0, 201);
     cluster.restore(&backup);
-    let why = wait("it to wait", || {
+    // It asks for the operator when it has said in the cluster what was lost.
+    let why = wait("it to wait for an operator", || {
         let health = node.get("/healthz").1;
-        (health["state"] == "waiting").then(|| health["why"].to_string())
+        Some(health["why"].to_string()).filter(|why| health["state"] == "waiting" && why.contains("`fleet accept`"))
     });
     assert!(why.contains("lost something"), "{why}");
     for (path, status) in [("/protected", 503), ("/livez", 200)] {
