@@ -5,12 +5,11 @@ mod support;
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use concurrent_cuckoo_filter::{Advance, ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, Expiry};
+use concurrent_cuckoo_filter::{Advance, ConcurrentCuckooFilter, ExpiringCuckooFilter, Expiry};
 use support::{Filter, Identity, Raw, hashes};
 
 /// The page `expiry`, *De-duplication with a store*.
@@ -224,6 +223,10 @@ mod clock {
 
 /// The page `several_places`, *Keys that move one by one*.
 mod moves {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use concurrent_cuckoo_filter::CuckooMaplet;
+
     use super::*;
 
     const KEY: u64 = 17;
