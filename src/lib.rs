@@ -101,25 +101,8 @@
 //! [threads and async](guide::threads_and_async), [security](guide::security), [verification](guide::verification),
 //! [scaling](guide::scaling), [questions and answers](guide::faq), and a [glossary](guide::glossary).
 
-// The modules, from the public types down. A module may import those below it, and none above it. PURE modules name no
-// atomics, no locks and no input or output.
-// ARCHITECTURE.md describes how they work together.
-//
-// | folder | what | |
-// |---|---|---|
-// | model | what models see of the crate; only they compile it | |
-// | view | lookups in a snapshot that is not loaded | PURE |
-// | filter | the public types: filters, builders, statistics | |
-// | growth | a table that grows and shrinks by some buckets at a time while it is used | CONCURRENT |
-// | snapshot | the format, reading and writing it, files, serde | PURE, and files |
-// | table | one table: the protocol (`stripe.rs`), operations, saves | CONCURRENT |
-// | plan | what is decided before the table changes: paths, sizes, batches | PURE |
-// | error | what can go wrong | PURE |
-// | word | 64 bits as a bucket; from hashes to fingerprints and buckets | PURE |
-// | hasher | the hashers that come with the crate | PURE |
-// | machine | memory that may be refused, and that gets longer while it is used; all `unsafe` code | |
-// | sync | atomics and locks, or those of a model; seeded bugs | |
-// | guide | the pages of the documentation | |
+// ARCHITECTURE.md has the modules, from the public types down, and says how they work together. A module may import those
+// below it, and none above it. PURE modules name no atomics, no locks and no input or output.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::missing_errors_doc)]

@@ -220,3 +220,60 @@ mod clock {
         assert!(filter.contains("token-17"));
     }
 }
+
+/// The page `several_places`, *Keys that move one by one*.
+mod moves {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use concurrent_cuckoo_filter::CuckooMaplet;
+
+    use super::*;
+
+    const KEY: u64 = 17;
+
+    struct Store {
+        shards: [Mutex<HashSet<u64>>; 16],
+        numbers: CuckooMaplet<u64>,
+        moves: AtomicU64,
+    }
+
+    impl Store {
+        fn move_key(&self, from: u16, to: u16) {
+            self.shards[usize::from(to)].lock().unwrap().insert(KEY);
+            assert!(self.numbers.replace(&KEY, from, to).unwrap());
+            self.moves.fetch_add(1, Ordering::SeqCst);
+            self.shards[usize::from(from)].lock().unwrap().remove(&KEY);
+        }
+    }
+
+    /// Whether a get finds the key, which moves away and back while it runs. `stamp` is what the get compares before and
+    /// after it has read the shards.
+    fn is_found(stamp: fn(&Store) -> u64) -> bool {
+        let numbers = CuckooMaplet::builder().capacity(1000).value_bits(4).build().unwrap();
+        let store = Store { shards: Default::default(), numbers, moves: AtomicU64::new(0) };
+        store.numbers.insert(&KEY, 3).unwrap();
+        store.shards[3].lock().unwrap().insert(KEY);
+        let mut moves = [(3, 7), (7, 3)].into_iter();
+        let mut move_once = || moves.next().into_iter().for_each(|(from, to)| store.move_key(from, to));
+        loop {
+            let before = stamp(&store);
+            let numbers = store.numbers.values(&KEY);
+            move_once();
+            let holds = |shard: u16| store.shards[usize::from(shard)].lock().unwrap().contains(&KEY);
+            let found = numbers.into_iter().any(holds);
+            move_once();
+            if found || stamp(&store) == before {
+                return found;
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_that_moves_away_and_back_is_found_by_the_count_of_moves() {
+        assert!(is_found(|store| store.moves.load(Ordering::SeqCst)));
+        assert!(
+            !is_found(|store| store.numbers.values(&KEY).into_iter().map(u64::from).sum()),
+            "its place is the same"
+        );
+    }
+}

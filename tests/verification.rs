@@ -1,4 +1,5 @@
-//! What pages name exists: the tests on the page `verification`, and the code on which `tests/proof` rests.
+//! What pages name exists: the tests on the page `verification`, the targets of the guide's links, and the code on which
+//! `tests/proof` rests.
 
 use std::fs;
 use std::path::Path;
@@ -17,6 +18,45 @@ fn every_test_that_the_page_names_exists() {
         checked += 1;
     }
     assert!(checked > 40, "{checked} names: has their form changed?");
+}
+
+/// The definitions of links in a text, as a label and a target.
+fn links(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.lines().filter_map(|line| line.trim_start_matches([' ', '/', '!']).strip_prefix('[')?.split_once("]: "))
+}
+
+/// What the repository's site and rustdoc make of a heading.
+fn anchor(heading: &str) -> String {
+    let kept = heading.to_lowercase().replace(' ', "-");
+    kept.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
+}
+
+#[test]
+fn links_between_pages_of_the_guide_lead_somewhere_on_the_site_and_in_the_documentation() {
+    let rustdoc = read("src/guide/mod.rs");
+    let mut checked = 0;
+    for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/guide")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "md") {
+            continue;
+        }
+        let page = read(&path);
+        for label in page.split("][").skip(1).map(|rest| rest.split(']').next().unwrap()) {
+            assert!(links(&page).any(|(defined, _)| defined == label), "{path:?} does not define [{label}]");
+        }
+        for (label, target) in links(&page) {
+            let (file, wanted) = target.split_once('#').unwrap_or((target, ""));
+            let other = read(path.with_file_name(file));
+            let mut headings =
+                other.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#'));
+            assert!(wanted.is_empty() || headings.any(|line| anchor(line.trim()) == wanted), "{path:?}: {target}");
+            let is_here = links(&rustdoc)
+                .any(|(defined, item)| defined == label && item.split_once('#').unwrap_or((item, "")).1 == wanted);
+            assert!(is_here, "src/guide/mod.rs does not define [{label}] of {path:?}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 50, "{checked} links: has their form changed?");
 }
 
 /// The functions with this name, without their last brace.

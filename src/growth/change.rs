@@ -1,7 +1,7 @@
 //! CONCURRENT: what changes a table that grows: inserts, removals and `clear`.
 //!
-//! An insert that finds both buckets full first lets the table grow, if that has more items than it is made for. Then it
-//! searches for a path to a bucket with room (`room.rs`).
+//! An insert that finds both buckets full searches for a path to a bucket with room (`room.rs`). If there is none, it lets
+//! the table grow, if that has more items than it is made for, and tries again.
 //!
 //! # Why an insert that fails is right to
 //! In the end the insert holds the lock by which the size changes, and those of all stripes. So the size stays, no copy is

@@ -1,64 +1,87 @@
-//! The guide: one page for each question that comes up between the first example and production.
+//! [adopters]: crate::guide::adopters
+//! [beyond_one_process]: crate::guide::beyond_one_process
+//! [choosing_parameters]: crate::guide::choosing_parameters
+//! [consistency]: crate::guide::consistency
+//! [expiry]: crate::guide::expiry
+//! [faq]: crate::guide::faq
+//! [glossary]: crate::guide::glossary
+//! [growth]: crate::guide::growth
+//! [in_front_of_a_database]: crate::guide::in_front_of_a_database
+//! [migrating]: crate::guide::migrating
+//! [scaling]: crate::guide::scaling
+//! [security]: crate::guide::security
+//! [several_places]: crate::guide::several_places
+//! [threads_and_async]: crate::guide::threads_and_async
+//! [verification]: crate::guide::verification
 //!
-//! | page | what it answers |
-//! |---|---|
-//! | [`choosing_parameters`] | Which type, which capacity, which rate, which hasher? |
-//! | [`migrating`] | What changes in code that uses another filter, a cache or Redis? |
-//! | [`adopters`] | What would change for four projects that refuse what comes twice, and where would it not pay? |
-//! | [`growth`] | How does a growable filter grow and shrink, and what does that cost? |
-//! | [`expiry`] | How do keys expire, and who tells the filter the time? |
-//! | [`in_front_of_a_database`] | In which order do writes go to the database and the filter? Who may remove? How is it rebuilt? |
-//! | [`several_places`] | How is a maplet kept right while keys move between segments, shards or nodes? |
-//! | [`beyond_one_process`] | Snapshots, merging, one set on many machines. |
-//! | [`threads_and_async`] | How is a filter shared, and which calls belong on a blocking thread? |
-//! | [`consistency`] | What may a thread rely on while others change the filter? What does each operation cost? |
-//! | [`security`] | What can an adversary do who chooses keys, knows the hasher or sees the answers? |
-//! | [`scaling`] | What to expect of many threads, and how long can one call take? |
-//! | [`verification`] | What is promised, what shows it, and what is not shown? |
-//! | [`faq`] | Questions that no other page answers: a wrong rate, large counts, mocks. |
-//! | [`glossary`] | The terms of the table. |
+#![doc = include_str!("README.md")]
 
-#[doc = include_str!("choosing_parameters.md")]
-pub mod choosing_parameters {}
+// A page is also read in the repository, where its links are the definitions at its end. In this documentation those of
+// the macro come first, and of two definitions the first holds. `tests/verification.rs` checks both.
 
-#[doc = include_str!("migrating.md")]
-pub mod migrating {}
+macro_rules! pages {
+    ($($page:ident)*) => {$(
+        /// [`ConcurrentCuckooFilter`]: crate::ConcurrentCuckooFilter
+        /// [`CuckooMaplet`]: crate::CuckooMaplet
+        /// [`ExpiringCuckooFilter`]: crate::ExpiringCuckooFilter
+        /// [`Expiry`]: crate::Expiry
+        /// [`ExpiryStats`]: crate::ExpiryStats
+        /// [`GrowableCuckooFilter`]: crate::GrowableCuckooFilter
+        /// [`Stats`]: crate::Stats
+        /// [`WhenFull`]: crate::WhenFull
+        /// [`absorb`]: crate::ConcurrentCuckooFilter::absorb
+        /// [adopters]: crate::guide::adopters
+        /// [`advance_to`]: crate::ExpiringCuckooFilter::advance_to
+        /// [beyond_one_process]: crate::guide::beyond_one_process
+        /// [beyond_one_process#one-set-on-many-machines]: crate::guide::beyond_one_process#one-set-on-many-machines
+        /// [beyond_one_process#publishing-snapshots]: crate::guide::beyond_one_process#publishing-snapshots
+        /// [beyond_one_process#when-to-take-a-server-with-a-filter-in-it]: crate::guide::beyond_one_process#when-to-take-a-server-with-a-filter-in-it
+        /// [choosing_parameters]: crate::guide::choosing_parameters
+        /// [consistency]: crate::guide::consistency
+        /// [consistency#what-each-operation-costs]: crate::guide::consistency#what-each-operation-costs
+        /// [expiry]: crate::guide::expiry
+        /// [expiry#clocks]: crate::guide::expiry#clocks
+        /// [expiry#memory-and-rate]: crate::guide::expiry#memory-and-rate
+        /// [faq]: crate::guide::faq
+        /// [faq#how-do-i-count-beyond-4-to-16-copies]: crate::guide::faq#how-do-i-count-beyond-4-to-16-copies
+        /// [glossary]: crate::guide::glossary
+        /// [growth]: crate::guide::growth
+        /// [growth#memory]: crate::guide::growth#memory
+        /// [in_front_of_a_database]: crate::guide::in_front_of_a_database
+        /// [in_front_of_a_database#what-to-measure]: crate::guide::in_front_of_a_database#what-to-measure
+        /// [in_front_of_a_database#who-may-remove]: crate::guide::in_front_of_a_database#who-may-remove
+        /// [migrating]: crate::guide::migrating
+        /// [`plan`]: crate::Builder::plan
+        /// [scaling]: crate::guide::scaling
+        /// [scaling#writers-beside-writers]: crate::guide::scaling#writers-beside-writers
+        /// [security]: crate::guide::security
+        /// [security#a-known-hasher-key]: crate::guide::security#a-known-hasher-key
+        /// [security#hazards-without-an-adversary]: crate::guide::security#hazards-without-an-adversary
+        /// [security#visible-answers]: crate::guide::security#visible-answers
+        /// [several_places]: crate::guide::several_places
+        /// [threads_and_async]: crate::guide::threads_and_async
+        /// [`unite`]: crate::ConcurrentCuckooFilter::unite
+        /// [verification]: crate::guide::verification
+        ///
+        #[doc = include_str!(concat!(stringify!($page), ".md"))]
+        pub mod $page {}
+    )*};
+}
 
-#[doc = include_str!("adopters.md")]
-pub mod adopters {}
-
-#[doc = include_str!("growth.md")]
-pub mod growth {}
-
-#[doc = include_str!("expiry.md")]
-pub mod expiry {}
-
-#[doc = include_str!("in_front_of_a_database.md")]
-pub mod in_front_of_a_database {}
-
-#[doc = include_str!("several_places.md")]
-pub mod several_places {}
-
-#[doc = include_str!("beyond_one_process.md")]
-pub mod beyond_one_process {}
-
-#[doc = include_str!("threads_and_async.md")]
-pub mod threads_and_async {}
-
-#[doc = include_str!("consistency.md")]
-pub mod consistency {}
-
-#[doc = include_str!("security.md")]
-pub mod security {}
-
-#[doc = include_str!("scaling.md")]
-pub mod scaling {}
-
-#[doc = include_str!("verification.md")]
-pub mod verification {}
-
-#[doc = include_str!("faq.md")]
-pub mod faq {}
-
-#[doc = include_str!("glossary.md")]
-pub mod glossary {}
+pages! {
+    choosing_parameters
+    migrating
+    adopters
+    growth
+    expiry
+    in_front_of_a_database
+    several_places
+    beyond_one_process
+    threads_and_async
+    consistency
+    security
+    scaling
+    verification
+    faq
+    glossary
+}
