@@ -6,13 +6,13 @@ use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter};
 use super::filters::{CountingBloom, DLeft};
 use super::support::hash::HASH;
 use super::support::subject::Subject;
-use super::timed::{Filter, Shared};
+use super::timed::Filter;
 
 macro_rules! ours {
     ($Filter:ty) => {
-        impl Shared for $Filter {
+        impl Filter for $Filter {
             #[inline]
-            fn insert(&self, key: u64) -> bool {
+            fn insert(&mut self, key: u64) -> bool {
                 <$Filter>::insert(self, &key).is_ok()
             }
 
@@ -22,7 +22,7 @@ macro_rules! ours {
             }
 
             #[inline]
-            fn remove(&self, key: u64) -> bool {
+            fn remove(&mut self, key: u64) -> bool {
                 <$Filter>::remove(self, &key)
             }
         }
@@ -34,9 +34,9 @@ ours!(GrowableCuckooFilter<u64, RandomState>);
 /// Another crate's filter, with the settings of the other benchmarks.
 pub(crate) struct Peer<S>(pub(crate) S);
 
-impl<S: Subject> Shared for Peer<S> {
+impl<S: Subject> Filter for Peer<S> {
     #[inline]
-    fn insert(&self, key: u64) -> bool {
+    fn insert(&mut self, key: u64) -> bool {
         self.0.insert(key)
     }
 
@@ -46,7 +46,7 @@ impl<S: Subject> Shared for Peer<S> {
     }
 
     #[inline]
-    fn remove(&self, key: u64) -> bool {
+    fn remove(&mut self, key: u64) -> bool {
         self.0.remove(key)
     }
 }
@@ -72,9 +72,9 @@ impl Filter for Bloom {
 
 pub(crate) struct AtomicBloom(pub(crate) fastbloom::AtomicBloomFilter<RandomState>);
 
-impl Shared for AtomicBloom {
+impl Filter for AtomicBloom {
     #[inline]
-    fn insert(&self, key: u64) -> bool {
+    fn insert(&mut self, key: u64) -> bool {
         self.0.insert(&key);
         true
     }
@@ -84,7 +84,7 @@ impl Shared for AtomicBloom {
         self.0.contains(&key)
     }
 
-    fn remove(&self, _key: u64) -> bool {
+    fn remove(&mut self, _key: u64) -> bool {
         false
     }
 }
@@ -165,9 +165,9 @@ impl Filter for CountingBloom {
 
 pub(crate) struct Exact(pub(crate) scc::HashIndex<u64, (), RandomState>);
 
-impl Shared for Exact {
+impl Filter for Exact {
     #[inline]
-    fn insert(&self, key: u64) -> bool {
+    fn insert(&mut self, key: u64) -> bool {
         self.0.insert_sync(key, ()).is_ok()
     }
 
@@ -177,7 +177,7 @@ impl Shared for Exact {
     }
 
     #[inline]
-    fn remove(&self, key: u64) -> bool {
+    fn remove(&mut self, key: u64) -> bool {
         self.0.remove_sync(&key)
     }
 }

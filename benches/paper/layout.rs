@@ -60,11 +60,6 @@ impl Layout {
     }
 }
 
-/// The share of the slots that is taken when the filter holds as many keys as it is made for.
-pub(crate) fn load_at_capacity(filter: &ConcurrentCuckooFilter<u64, RandomState>) -> f64 {
-    filter.capacity() as f64 / filter.plan().slots as f64
-}
-
 /// Bits for each key, and the computed rate, in a filter at capacity.
 pub(crate) fn at_capacity(filter: &ConcurrentCuckooFilter<u64, RandomState>) -> (f64, f64) {
     (filter.stats().memory_usage as f64 * 8.0 / filter.capacity() as f64, filter.plan().max_false_positive_rate)

@@ -16,7 +16,7 @@ use super::layout::{Layout, at_capacity};
 use super::support::hash::HASH;
 use super::support::peers::{AtomicCuckooFilter, LockedScalable};
 use super::support::subject::Subject;
-use super::timed::{Concurrent, Exclusive, Filter, Shared, Timed};
+use super::timed::{Filter, Timed};
 
 /// How much is measured of a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +25,8 @@ pub(crate) enum Part {
     Figures,
     /// It is in the table only.
     Table,
-    /// Only on two threads.
-    Threads,
+    /// It is only in the table with the measures of `fastfilter_cpp`.
+    FastFilter,
 }
 
 /// One of the systems.
@@ -35,18 +35,8 @@ pub(crate) struct System {
     pub(crate) about: &'static str,
     pub(crate) part: Part,
     pub(crate) removes: bool,
-    pub(crate) is_shared: bool,
-    /// Cache lines of the table that a lookup reads: of a present key, and of an absent one.
-    pub(crate) lines: [&'static str; 2],
     /// An empty one that takes this many bytes, or slightly less.
     pub(crate) build: Box<dyn Fn(usize) -> Built>,
-}
-
-impl System {
-    /// Of the systems that threads can share: the ones in the figures, and `fastbloom`'s other version.
-    pub(crate) fn is_shown_on_two_threads(&self) -> bool {
-        self.part != Part::Table && self.is_shared
-    }
 }
 
 /// A system at one size.
@@ -61,12 +51,8 @@ pub(crate) struct Built {
 }
 
 impl Built {
-    fn shared<S: Shared + 'static>(filter: S, bytes: usize, capacity: u64) -> Self {
-        Self { filter: Box::new(Concurrent(filter)), bytes: Some(bytes), capacity, rate: None }
-    }
-
-    fn exclusive<F: Filter + 'static>(filter: F, bytes: usize, capacity: u64) -> Self {
-        Self { filter: Box::new(Exclusive(filter)), bytes: Some(bytes), capacity, rate: None }
+    fn new<F: Filter + 'static>(filter: F, bytes: usize, capacity: u64) -> Self {
+        Self { filter: Box::new(filter), bytes: Some(bytes), capacity, rate: None }
     }
 
     fn with_rate(self, rate: f64) -> Self {
@@ -83,8 +69,6 @@ pub(crate) fn systems() -> Vec<System> {
             about: "GrowableCuckooFilter, from its smallest size to its largest",
             part: Part::Table,
             removes: true,
-            is_shared: true,
-            lines: ["2", "2"],
             build: Box::new(growable),
         },
         System {
@@ -92,26 +76,22 @@ pub(crate) fn systems() -> Vec<System> {
             about: "fastbloom, 13 bits a key, 9 hashes",
             part: Part::Figures,
             removes: false,
-            is_shared: false,
-            lines: ["9", "2"],
             build: Box::new(|bytes| {
                 let keys = bytes * 8 / BLOOM_BITS;
                 let filter = fastbloom::BloomFilter::with_num_bits(bytes * 8).hasher(HASH).expected_items(keys);
                 assert_eq!(u64::from(filter.num_hashes()), BLOOM_HASHES);
-                Built::exclusive(Bloom(filter), bytes, keys as u64).with_rate(bloom_rate())
+                Built::new(Bloom(filter), bytes, keys as u64).with_rate(bloom_rate())
             }),
         },
         System {
             name: "Bloom, atomic".into(),
             about: "fastbloom's AtomicBloomFilter, 13 bits a key, 9 hashes",
-            part: Part::Threads,
+            part: Part::FastFilter,
             removes: false,
-            is_shared: true,
-            lines: ["9", "2"],
             build: Box::new(|bytes| {
                 let keys = bytes * 8 / BLOOM_BITS;
                 let filter = fastbloom::AtomicBloomFilter::with_num_bits(bytes * 8).hasher(HASH).expected_items(keys);
-                Built::shared(AtomicBloom(filter), bytes, keys as u64).with_rate(bloom_rate())
+                Built::new(AtomicBloom(filter), bytes, keys as u64).with_rate(bloom_rate())
             }),
         },
         System {
@@ -119,13 +99,11 @@ pub(crate) fn systems() -> Vec<System> {
             about: "sbbf-rs-safe: split blocks of 32 bytes, 13 bits a key",
             part: Part::Figures,
             removes: false,
-            is_shared: false,
-            lines: ["1", "1"],
             build: Box::new(|bytes| {
                 let keys = bytes * 8 / BLOOM_BITS;
                 let filter = sbbf_rs_safe::Filter::new(8, bytes);
                 let bytes = filter.as_bytes().len();
-                Built::exclusive(BlockedBloom(filter), bytes, keys as u64)
+                Built::new(BlockedBloom(filter), bytes, keys as u64)
             }),
         },
         System {
@@ -133,8 +111,6 @@ pub(crate) fn systems() -> Vec<System> {
             about: "qfilter, 9 bits of remainder",
             part: Part::Figures,
             removes: true,
-            is_shared: false,
-            lines: ["2 or more", "1 or more"],
             build: Box::new(|bytes| {
                 // The largest power of two of slots, at 9 and 2.125 bits each. 95 % of them may be taken.
                 let slots = (bytes as f64 * 8.0 / (QUOTIENT_BITS as f64 + 2.125)).log2().floor() as u8;
@@ -143,7 +119,7 @@ pub(crate) fn systems() -> Vec<System> {
                 let filter = filter.expect("a valid filter");
                 let (bytes, capacity) = (filter.memory_usage(), filter.capacity());
                 // A lookup compares with the remainders of its own slot's keys, 0.95 of them on average.
-                Built::exclusive(Quotient(filter), bytes, capacity).with_rate(0.95 / f64::from(1 << QUOTIENT_BITS))
+                Built::new(Quotient(filter), bytes, capacity).with_rate(0.95 / f64::from(1 << QUOTIENT_BITS))
             }),
         },
         System {
@@ -151,12 +127,10 @@ pub(crate) fn systems() -> Vec<System> {
             about: "written here: 14 bits of remainder, counters of 2 bits",
             part: Part::Figures,
             removes: true,
-            is_shared: false,
-            lines: ["1-3", "3"],
             build: Box::new(|bytes| {
                 let filter = DLeft::new(bytes);
                 let (bytes, capacity) = (filter.bytes(), filter.capacity());
-                Built::exclusive(filter, bytes, capacity).with_rate(DLeft::RATE)
+                Built::new(filter, bytes, capacity).with_rate(DLeft::RATE)
             }),
         },
         System {
@@ -164,12 +138,10 @@ pub(crate) fn systems() -> Vec<System> {
             about: "written here: counters of 4 bits, 13 a key, 9 hashes",
             part: Part::Figures,
             removes: true,
-            is_shared: false,
-            lines: ["9", "2"],
             build: Box::new(|bytes| {
                 let filter = CountingBloom::new(bytes, BLOOM_HASHES);
                 let capacity = filter.counters() / BLOOM_BITS as u64;
-                Built::exclusive(filter, bytes, capacity).with_rate(bloom_rate())
+                Built::new(filter, bytes, capacity).with_rate(bloom_rate())
             }),
         },
         peer::<AtomicCuckooFilter>("atomic-cuckoo-filter, 4 slots of 16 bits", Part::Figures),
@@ -179,12 +151,10 @@ pub(crate) fn systems() -> Vec<System> {
             about: "scc::HashIndex<u64, ()>",
             part: Part::Figures,
             removes: true,
-            is_shared: true,
-            lines: ["-", "-"],
             build: Box::new(|bytes| {
                 let keys = bytes / EXACT_BYTES;
                 let set = scc::HashIndex::with_capacity_and_hasher(keys, HASH);
-                Built { bytes: None, ..Built::shared(Exact(set), 0, keys as u64) }
+                Built { bytes: None, ..Built::new(Exact(set), 0, keys as u64) }
             }),
         },
     ]);
@@ -213,13 +183,11 @@ fn ours(layout: Layout) -> System {
         about: if layout.is_semi_sorted() { "semi-sorted" } else { "plain" },
         part: if is_shown { Part::Figures } else { Part::Table },
         removes: true,
-        is_shared: true,
-        lines: ["2", "2"],
         build: Box::new(move |bytes| {
             let filter = layout.with_bytes(bytes);
             let (bytes, capacity) = (filter.stats().memory_usage, filter.capacity() as u64);
             let (_, rate) = at_capacity(&filter);
-            Built::shared(filter, bytes, capacity).with_rate(rate)
+            Built::new(filter, bytes, capacity).with_rate(rate)
         }),
     }
 }
@@ -235,7 +203,7 @@ fn growable(bytes: usize) -> Built {
     }
     let filter = builder().max_capacity(most).build().expect("a valid filter");
     let capacity = filter.max_capacity() as u64;
-    Built::shared(filter, takes, capacity)
+    Built::new(filter, takes, capacity)
 }
 
 fn peer<S: Subject>(about: &'static str, part: Part) -> System {
@@ -244,12 +212,10 @@ fn peer<S: Subject>(about: &'static str, part: Part) -> System {
         about,
         part,
         removes: true,
-        is_shared: true,
-        lines: ["1-2", "2"],
         build: Box::new(|bytes| {
             let filter = S::build(bytes);
             let (bytes, capacity) = (filter.bytes(), filter.capacity());
-            Built::shared(Peer(filter), bytes, capacity)
+            Built::new(Peer(filter), bytes, capacity)
         }),
     }
 }

@@ -1,12 +1,8 @@
 //! The tables.
 
-use std::fmt::Write as _;
-
-use super::findings::Findings;
 use super::measure::Measured;
-use super::space::{self, Space};
+use super::space;
 use super::support::report::align;
-use super::text::short_percent;
 
 /// A table with a heading for each column.
 #[derive(Clone, Debug)]
@@ -67,209 +63,77 @@ fn or_dash<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
     value.map_or_else(|| "-".into(), show)
 }
 
-impl Findings {
-    pub(crate) fn table2(&self) -> Table {
-        let mut rows: Vec<Vec<String>> = [
-            ("paper's cuckoo filter", "(log2(1/e) + 3) / load", Some(space::PAPERS_LOAD), "2", "2"),
-            ("paper's semi-sorted one", "(log2(1/e) + 2) / load", Some(space::PAPERS_LOAD), "2", "2"),
-            ("space-optimised Bloom", "1.44 log2(1/e)", None, "log2(1/e)", "2"),
-        ]
-        .into_iter()
-        .map(|(name, formula, load, hit, miss)| {
-            let load = or_dash(load, |load| format!("{:.1} %", 100.0 * load));
-            vec![name.into(), formula.into(), "-".into(), load, "-".into(), hit.into(), miss.into()]
-        })
-        .collect();
-        for ours in &self.layouts {
-            rows.push(vec![
-                format!("ours {}", ours.layout.name()),
-                format!("64 / ({} load)", ours.layout.slots),
-                format!("{:.2}", ours.bits),
-                format!("{:.1} %", 100.0 * ours.load),
-                percent(ours.rate),
-                "2".into(),
-                "2".into(),
-            ]);
-        }
-        for measured in self.alone.iter().filter(|measured| !measured.name.starts_with("ours ")) {
-            rows.push(vec![
-                measured.name.clone(),
-                "-".into(),
-                or_dash(measured.bits_per_item(), |bits| format!("{bits:.2}")),
-                "-".into(),
-                measured_rate(measured),
-                measured.lines[0].into(),
-                measured.lines[1].into(),
-            ]);
-        }
-        let head = vec!["system", "bits a key", "at capacity", "load", "rate e", "lines read: hit", "miss"];
-        Table { head, rows }
+pub(crate) fn table3(systems: &[Measured]) -> Table {
+    let papers = |name: &str, bits: &str, rate: &str| {
+        let mut row = vec![name.to_string(), "Table 3 of the paper".into(), "192".into(), "-".into()];
+        row.extend([bits, rate, "-", "-", "-", "-", "-"].map(String::from));
+        row
+    };
+    let mut rows =
+        vec![papers("paper's cuckoo filter", "12.60", "0.19 %"), papers("paper's semi-sorted one", "12.58", "0.09 %")];
+    for measured in systems {
+        let at_capacity = |share: usize| mops(measured.shares[share].1);
+        rows.push(vec![
+            measured.name.clone(),
+            measured.about.into(),
+            or_dash(measured.bytes, |bytes| format!("{:.2}", bytes as f64 / f64::from(1 << 20))),
+            format!("{:.2}", measured.capacity as f64 / 1e6),
+            or_dash(measured.bits_per_item(), |bits| format!("{bits:.2}")),
+            measured_rate(measured),
+            mops(measured.construction),
+            at_capacity(4),
+            at_capacity(2),
+            at_capacity(0),
+            or_dash(measured.removal, mops),
+        ]);
     }
+    let head = vec![
+        "system",
+        "what",
+        "MiB",
+        "million keys",
+        "bits a key",
+        "rate",
+        "construction",
+        "lookup hit",
+        "half",
+        "miss",
+        "delete",
+    ];
+    Table { head, rows }
+}
 
-    pub(crate) fn table3(&self) -> Table {
-        let papers = |name: &str, bits: &str, rate: &str| {
-            let mut row = vec![name.to_string(), "Table 3 of the paper".into(), "192".into(), "-".into()];
-            row.extend([bits, rate, "-", "-", "-", "-", "-"].map(String::from));
-            row
-        };
-        let mut rows = vec![
-            papers("paper's cuckoo filter", "12.60", "0.19 %"),
-            papers("paper's semi-sorted one", "12.58", "0.09 %"),
-        ];
-        for measured in &self.alone {
-            let at_capacity = |share: usize| mops(measured.shares[share].1);
-            rows.push(vec![
-                measured.name.clone(),
-                measured.about.into(),
-                or_dash(measured.bytes, |bytes| format!("{:.2}", bytes as f64 / f64::from(1 << 20))),
-                format!("{:.2}", measured.capacity as f64 / 1e6),
-                or_dash(measured.bits_per_item(), |bits| format!("{bits:.2}")),
-                measured_rate(measured),
-                mops(measured.construction),
-                at_capacity(4),
-                at_capacity(2),
-                at_capacity(0),
-                or_dash(measured.removal, mops),
-            ]);
-        }
-        let head = vec![
-            "system",
-            "what",
-            "MiB",
-            "million keys",
-            "bits a key",
-            "rate",
-            "construction",
-            "lookup hit",
-            "half",
-            "miss",
-            "delete",
-        ];
-        Table { head, rows }
-    }
-
-    pub(crate) fn space_row(&self) -> Table {
-        let rows = self.space.iter().map(|space| {
-            let measured = self.of_name(&format!("ours {}", space.layout));
-            let papers = space::papers_semi_sorted(space.asked);
-            let bloom = space::bloom(space.asked);
-            let verdict = match (space.bits <= papers, space.bits < bloom) {
-                (true, true) => "below both",
-                (true, false) => "above Bloom",
-                (false, true) => "above paper's",
-                (false, false) => "above both",
-            };
-            vec![
-                percent(space.asked),
-                space.layout.clone(),
-                format!("{:.2}", space.bits),
-                format!("{papers:.2}"),
-                format!("{bloom:.2}"),
-                verdict.into(),
-                percent(space.rate),
-                or_dash(measured, measured_rate),
-                format!("{:.2}", space::papers_semi_sorted(space.rate)),
-                format!("{:.2}", space::bloom(space.rate)),
-            ]
-        });
-        let head = vec![
-            "rate asked for",
-            "layout",
-            "ours",
-            "paper's",
-            "Bloom",
-            "ours is",
-            "its own rate",
-            "measured",
-            "paper's there",
-            "Bloom there",
-        ];
-        Table { head, rows: rows.collect() }
-    }
-
-    /// The space row, summed up in a sentence or two.
-    pub(crate) fn space_verdict(&self) -> String {
-        let (mut less, mut as_little, mut above) = (0, 0, Vec::new());
-        for &Space { asked, bits, .. } in &self.space {
-            less += usize::from(bits < space::bloom(asked));
-            as_little += usize::from(bits <= space::papers_semi_sorted(asked));
-            if bits >= space::bloom(asked) {
-                above.push(short_percent(asked));
-            }
-        }
-        let all = self.space.len();
-        let mut text = format!(
-            "Of {all} rates asked for, ours takes less than a space-optimised Bloom filter at {less}, and no more than \
-             the paper's semi-sorted filter at {as_little}: layouts come in steps. More than Bloom at {}.\n",
-            above.join(", "),
-        );
-        text += "At the rates that the layouts have, where these are below 1 %:\n";
-        for ours in self.layouts.iter().filter(|ours| ours.rate < 0.01) {
-            let by = |other: f64| format!("{:+.2}", ours.bits - other);
-            writeln!(
-                text,
-                "- {}: {:.2} bits, {} beside the paper's semi-sorted filter, {} beside Bloom",
-                ours.layout.name(),
-                ours.bits,
-                by(space::papers_semi_sorted(ours.rate)),
-                by(space::bloom(ours.rate)),
-            )
-            .expect("a string takes all");
-        }
-        text
-    }
-
-    pub(crate) fn fastfilter(&self) -> Table {
-        let nanoseconds = |mops: f64| format!("{:.1}", 1e3 / mops);
-        let rows = self.alone.iter().map(|measured| {
-            let mut row = vec![measured.name.clone(), nanoseconds(measured.construction)];
-            row.extend(measured.shares.iter().map(|&(_, mops)| nanoseconds(mops)));
-            let bits = measured.bits_per_item();
-            // An exact set has no rate.
-            let optimal = (measured.positives.0 > 0).then(|| space::bound(measured.rate()));
-            let wasted = bits.zip(optimal).map(|(bits, optimal)| bits / optimal - 1.0);
-            row.extend([
-                measured_rate(measured),
-                or_dash(bits, |bits| format!("{bits:.2}")),
-                or_dash(optimal, |bits| format!("{bits:.2}")),
-                or_dash(wasted, |share| format!("{:.1} %", 100.0 * share)),
-                format!("{:.1}", measured.capacity as f64 / 1e6),
-            ]);
-            row
-        });
-        let head = vec![
-            "filter",
-            "ns/add",
-            "ns/find: 0",
-            "25",
-            "50",
-            "75",
-            "100 % hits",
-            "rate",
-            "bits/key",
-            "optimal bits",
-            "wasted",
-            "million keys",
-        ];
-        Table { head, rows: rows.collect() }
-    }
-
-    pub(crate) fn two_threads(&self) -> Table {
-        let mut rows = Vec::new();
-        for (one, two) in &self.together {
-            let cells = |one: f64, two: f64| [mops(two), format!("{:.2}", two / one)];
-            let mut row = vec![one.name.clone()];
-            row.extend(cells(one.construction, two.construction));
-            for share in [4, 2, 0] {
-                row.extend(cells(one.shares[share].1, two.shares[share].1));
-            }
-            match (one.removal, two.removal) {
-                (Some(one), Some(two)) => row.extend(cells(one, two)),
-                _ => row.extend(["-".into(), "-".into()]),
-            }
-            rows.push(row);
-        }
-        let head = vec!["system", "construction", "x", "lookup hit", "x", "half", "x", "miss", "x", "delete", "x"];
-        Table { head, rows }
-    }
+pub(crate) fn fastfilter(systems: &[Measured]) -> Table {
+    let nanoseconds = |mops: f64| format!("{:.1}", 1e3 / mops);
+    let rows = systems.iter().map(|measured| {
+        let mut row = vec![measured.name.clone(), nanoseconds(measured.construction)];
+        row.extend(measured.shares.iter().map(|&(_, mops)| nanoseconds(mops)));
+        let bits = measured.bits_per_item();
+        // An exact set has no rate.
+        let optimal = (measured.positives.0 > 0).then(|| space::bound(measured.rate()));
+        let wasted = bits.zip(optimal).map(|(bits, optimal)| bits / optimal - 1.0);
+        row.extend([
+            measured_rate(measured),
+            or_dash(bits, |bits| format!("{bits:.2}")),
+            or_dash(optimal, |bits| format!("{bits:.2}")),
+            or_dash(wasted, |share| format!("{:.1} %", 100.0 * share)),
+            format!("{:.1}", measured.capacity as f64 / 1e6),
+        ]);
+        row
+    });
+    let head = vec![
+        "filter",
+        "ns/add",
+        "ns/find: 0",
+        "25",
+        "50",
+        "75",
+        "100 % hits",
+        "rate",
+        "bits/key",
+        "optimal bits",
+        "wasted",
+        "million keys",
+    ];
+    Table { head, rows: rows.collect() }
 }
