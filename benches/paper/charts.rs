@@ -1,9 +1,8 @@
 //! The figures.
 
-use plot::{Axis, Chart, Line, Marker, Scale, Series, Style};
-
 use super::layout::Layout;
 use super::measure::Measured;
+use super::support::plot::{Axis, Chart, Line, Marker, Scale, Series, Style};
 use super::systems::Part;
 use super::{size, space};
 

@@ -14,32 +14,30 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// How the values of an axis are laid out.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Scale {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Scale {
     /// In proportion to the values.
     Linear,
     /// In proportion to the values' logarithms.
     Log10,
-    /// One place for each name: the values are 0, 1, 2 …
-    Names(Vec<String>),
 }
 
 /// One of the two axes.
 #[derive(Clone, Debug)]
-pub struct Axis {
+pub(crate) struct Axis {
     /// What it shows, and its unit.
-    pub label: String,
+    pub(crate) label: String,
     /// How the values are laid out.
-    pub scale: Scale,
+    pub(crate) scale: Scale,
     /// The min and the max of the values to show. `None` takes what the data need. Points outside are left out.
-    pub range: Option<(f64, f64)>,
+    pub(crate) range: Option<(f64, f64)>,
     /// The text for a value.
-    pub show: fn(f64) -> String,
+    pub(crate) show: fn(f64) -> String,
 }
 
 impl Axis {
     /// From 0 to slightly more than the greatest value.
-    pub fn linear(label: &str) -> Self {
+    pub(crate) fn linear(label: &str) -> Self {
         Self { label: label.into(), scale: Scale::Linear, range: None, show: |value| format!("{value}") }
     }
 
@@ -48,11 +46,10 @@ impl Axis {
     }
 
     fn text(&self, place: f64) -> String {
-        match &self.scale {
+        match self.scale {
             // Rounded, because sums and powers are not exact.
             Scale::Linear => (self.show)((place * 1e9).round() / 1e9),
             Scale::Log10 => (self.show)(format!("{:.6e}", 10f64.powf(place)).parse().expect("a number")),
-            Scale::Names(names) => names.get(place.round() as usize).cloned().unwrap_or_default(),
         }
     }
 
@@ -64,16 +61,15 @@ impl Axis {
         let places = values.map(|value| self.place(value));
         let (least, most) =
             places.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), place| (least.min(place), most.max(place)));
-        match &self.scale {
+        match self.scale {
             Scale::Linear => (0.0, most * 1.05),
             Scale::Log10 => (least - 0.05, most + 0.05),
-            Scale::Names(names) => (-0.5, names.len() as f64 - 0.5),
         }
     }
 
     /// The places of the labels.
     fn ticks(&self, (least, most): (f64, f64)) -> Vec<f64> {
-        let mut ticks: Vec<f64> = match &self.scale {
+        let mut ticks: Vec<f64> = match self.scale {
             Scale::Linear => {
                 // About eight of them, at multiples of 1, 2 or 5 times a power of ten.
                 let decade = 10f64.powf(((most - least) / 8.0).log10().floor());
@@ -87,7 +83,6 @@ impl Axis {
                 let decades = least.floor() as i32..=most.ceil() as i32;
                 decades.flat_map(|decade| between.iter().map(move |tick| f64::from(decade) + tick.log10())).collect()
             }
-            Scale::Names(names) => (0..names.len()).map(|place| place as f64).collect(),
         };
         ticks.retain(|tick| (least - 1e-9..=most + 1e-9).contains(tick));
         ticks
@@ -125,8 +120,7 @@ impl Ranged for Ticked {
 
 /// The shape of a series' points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "they say all there is to say")]
-pub enum Marker {
+pub(crate) enum Marker {
     None,
     Circle,
     Square,
@@ -137,19 +131,18 @@ pub enum Marker {
 
 /// How a series is drawn.
 #[derive(Clone, Copy, Debug)]
-pub struct Style {
+pub(crate) struct Style {
     /// 0 to 7: vermilion, blue, bluish green, orange, sky blue, reddish purple, black, grey.
-    pub colour: usize,
+    pub(crate) colour: usize,
     /// The shape of the points.
-    pub marker: Marker,
+    pub(crate) marker: Marker,
     /// What connects the points.
-    pub line: Line,
+    pub(crate) line: Line,
 }
 
 /// What connects a series' points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "they say all there is to say")]
-pub enum Line {
+pub(crate) enum Line {
     None,
     Thin,
     Thick,
@@ -172,35 +165,35 @@ const MARKERS: [Marker; 5] = [Marker::Circle, Marker::Square, Marker::Triangle, 
 
 impl Style {
     /// A style for the `n`th series: no two of the first 40 are the same.
-    pub fn nth(n: usize) -> Self {
+    pub(crate) fn nth(n: usize) -> Self {
         Self { colour: n % COLOURS.len(), marker: MARKERS[n % MARKERS.len()], line: Line::Thin }
     }
 }
 
 /// Points with a name.
 #[derive(Clone, Debug)]
-pub struct Series {
+pub(crate) struct Series {
     /// The text in the legend.
-    pub name: String,
+    pub(crate) name: String,
     /// Values on the horizontal and on the vertical axis.
-    pub points: Vec<(f64, f64)>,
+    pub(crate) points: Vec<(f64, f64)>,
     /// How it is drawn.
-    pub style: Style,
+    pub(crate) style: Style,
 }
 
 /// A chart.
 #[derive(Clone, Debug)]
-pub struct Chart {
+pub(crate) struct Chart {
     /// The first line.
-    pub title: String,
+    pub(crate) title: String,
     /// A smaller line below the title.
-    pub subtitle: String,
+    pub(crate) subtitle: String,
     /// The horizontal axis.
-    pub x: Axis,
+    pub(crate) x: Axis,
     /// The vertical axis.
-    pub y: Axis,
+    pub(crate) y: Axis,
     /// In the order of the legend.
-    pub series: Vec<Series>,
+    pub(crate) series: Vec<Series>,
 }
 
 const SIZE: (u32, u32) = (960, 540);
@@ -212,7 +205,7 @@ type Drawn = Result<(), Box<dyn Error>>;
 
 impl Chart {
     /// The chart as an SVG document.
-    pub fn svg(&self) -> Result<String, Box<dyn Error>> {
+    pub(crate) fn svg(&self) -> Result<String, Box<dyn Error>> {
         let mut text = String::new();
         {
             let root = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
@@ -229,12 +222,11 @@ impl Chart {
     }
 
     /// A line for each point.
-    pub fn csv(&self) -> String {
+    pub(crate) fn csv(&self) -> String {
         let quoted = |text: &str| format!("\"{}\"", text.replace('"', "'"));
         let mut text = format!("series,{},{}\n", quoted(&self.x.label), quoted(&self.y.label));
         for Series { name, points, .. } in &self.series {
             for &(x, y) in points {
-                let x = if matches!(self.x.scale, Scale::Names(_)) { quoted(&self.x.text(x)) } else { format!("{x}") };
                 writeln!(text, "{},{x},{y}", quoted(name)).expect("a string takes all");
             }
         }
