@@ -2,7 +2,8 @@
 //!
 //! `cargo bench --bench lookups [-- --quick | --l2 | --large | --out=DIR | --only=PART]`, where `PART` is:
 //!
-//! - `threads`: lookups of one to four threads that share a set. The chart goes to `target/lookups`, or to `DIR`.
+//! - `threads`: lookups of one to four threads that share a set. The chart goes to `target/lookups`, or to `DIR`. With
+//!   `--only=threads --l2 --out=benches/plots` it takes the place of the README's.
 //! - `batches`: single calls and batches of 1,024 keys, also of inserts and removals; large tables also on huge pages.
 //! - `writer`: lookups beside a writer to the same filter, and beside a writer to another one.
 //! - `prefetch`: a lookup after other work, with and without a prefetch before that work.

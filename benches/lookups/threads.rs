@@ -66,5 +66,6 @@ pub(crate) fn measure(size: Size, options: &Options) -> Result<(), Box<dyn Error
     if options.test {
         return lookups.chart().svg().map(drop);
     }
-    lookups.show(&options.out("target/lookups"), &format!("threads_{}", size.name()))
+    let file = if size == Size::L2 { "threads".into() } else { format!("threads_{}", size.name()) };
+    lookups.show(&options.out("target/lookups"), &file)
 }

@@ -8,176 +8,101 @@ use super::support::hash::HASH;
 use super::support::subject::Subject;
 use super::timed::Filter;
 
-macro_rules! ours {
-    ($Filter:ty) => {
-        impl Filter for $Filter {
+/// Another crate's filter, with the settings of the other benchmarks.
+pub(crate) struct Peer<S>(pub(crate) S);
+
+pub(crate) struct Bloom(pub(crate) fastbloom::BloomFilter<RandomState>);
+pub(crate) struct AtomicBloom(pub(crate) fastbloom::AtomicBloomFilter<RandomState>);
+pub(crate) struct BlockedBloom(pub(crate) sbbf_rs_safe::Filter);
+pub(crate) struct Quotient(pub(crate) qfilter::Filter);
+pub(crate) struct Exact(pub(crate) scc::HashIndex<u64, (), RandomState>);
+
+/// What each does with a key.
+macro_rules! filter {
+    ([$($of:tt)*] $Filter:ty, |$filter:ident, $key:ident|
+        insert: $insert:expr, contains: $contains:expr, remove: $remove:expr) => {
+        impl<$($of)*> Filter for $Filter {
             #[inline]
-            fn insert(&mut self, key: u64) -> bool {
-                <$Filter>::insert(self, &key).is_ok()
+            fn insert(&mut self, $key: u64) -> bool {
+                let $filter = self;
+                $insert
             }
 
             #[inline]
-            fn contains(&self, key: u64) -> bool {
-                <$Filter>::contains(self, &key)
+            fn contains(&self, $key: u64) -> bool {
+                let $filter = self;
+                $contains
             }
 
             #[inline]
-            fn remove(&mut self, key: u64) -> bool {
-                <$Filter>::remove(self, &key)
+            #[allow(unused_variables, reason = "from some, keys can't be removed")]
+            fn remove(&mut self, $key: u64) -> bool {
+                let $filter = self;
+                $remove
             }
         }
     };
 }
-ours!(ConcurrentCuckooFilter<u64, RandomState>);
-ours!(GrowableCuckooFilter<u64, RandomState>);
 
-/// Another crate's filter, with the settings of the other benchmarks.
-pub(crate) struct Peer<S>(pub(crate) S);
+filter!([] ConcurrentCuckooFilter<u64, RandomState>, |filter, key|
+    insert: ConcurrentCuckooFilter::insert(filter, &key).is_ok(),
+    contains: ConcurrentCuckooFilter::contains(filter, &key),
+    remove: ConcurrentCuckooFilter::remove(filter, &key));
 
-impl<S: Subject> Filter for Peer<S> {
-    #[inline]
-    fn insert(&mut self, key: u64) -> bool {
-        self.0.insert(key)
-    }
+filter!([] GrowableCuckooFilter<u64, RandomState>, |filter, key|
+    insert: GrowableCuckooFilter::insert(filter, &key).is_ok(),
+    contains: GrowableCuckooFilter::contains(filter, &key),
+    remove: GrowableCuckooFilter::remove(filter, &key));
 
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains(key)
-    }
+filter!([S: Subject] Peer<S>, |filter, key|
+    insert: filter.0.insert(key),
+    contains: filter.0.contains(key),
+    remove: filter.0.remove(key));
 
-    #[inline]
-    fn remove(&mut self, key: u64) -> bool {
-        self.0.remove(key)
-    }
-}
-
-pub(crate) struct Bloom(pub(crate) fastbloom::BloomFilter<RandomState>);
-
-impl Filter for Bloom {
-    #[inline]
-    fn insert(&mut self, key: u64) -> bool {
-        self.0.insert(&key);
+filter!([] Bloom, |filter, key|
+    insert: {
+        filter.0.insert(&key);
         true
-    }
+    },
+    contains: filter.0.contains(&key),
+    remove: false);
 
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains(&key)
-    }
-
-    fn remove(&mut self, _key: u64) -> bool {
-        false
-    }
-}
-
-pub(crate) struct AtomicBloom(pub(crate) fastbloom::AtomicBloomFilter<RandomState>);
-
-impl Filter for AtomicBloom {
-    #[inline]
-    fn insert(&mut self, key: u64) -> bool {
-        self.0.insert(&key);
+filter!([] AtomicBloom, |filter, key|
+    insert: {
+        filter.0.insert(&key);
         true
-    }
+    },
+    contains: filter.0.contains(&key),
+    remove: false);
 
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains(&key)
-    }
-
-    fn remove(&mut self, _key: u64) -> bool {
-        false
-    }
-}
-
-pub(crate) struct BlockedBloom(pub(crate) sbbf_rs_safe::Filter);
-
-impl Filter for BlockedBloom {
-    #[inline]
-    fn insert(&mut self, key: u64) -> bool {
-        self.0.insert_hash(HASH.hash_one(key));
+filter!([] BlockedBloom, |filter, key|
+    insert: {
+        filter.0.insert_hash(HASH.hash_one(key));
         true
-    }
+    },
+    contains: filter.0.contains_hash(HASH.hash_one(key)),
+    remove: false);
 
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains_hash(HASH.hash_one(key))
-    }
+// As many copies as there are keys of one fingerprint. Otherwise a removal would remove the others too.
+filter!([] Quotient, |filter, key|
+    insert: filter.0.insert_fingerprint(true, HASH.hash_one(key)).is_ok(),
+    contains: filter.0.contains_fingerprint(HASH.hash_one(key)),
+    remove: filter.0.remove_fingerprint(HASH.hash_one(key)));
 
-    fn remove(&mut self, _key: u64) -> bool {
-        false
-    }
-}
+filter!([] DLeft, |filter, key|
+    insert: DLeft::insert(filter, HASH.hash_one(key)),
+    contains: DLeft::contains(filter, HASH.hash_one(key)),
+    remove: DLeft::remove(filter, HASH.hash_one(key)));
 
-pub(crate) struct Quotient(pub(crate) qfilter::Filter);
-
-impl Filter for Quotient {
-    /// As many copies as there are keys of one fingerprint. Otherwise a removal would remove the others too.
-    #[inline]
-    fn insert(&mut self, key: u64) -> bool {
-        self.0.insert_fingerprint(true, HASH.hash_one(key)).is_ok()
-    }
-
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains_fingerprint(HASH.hash_one(key))
-    }
-
-    #[inline]
-    fn remove(&mut self, key: u64) -> bool {
-        self.0.remove_fingerprint(HASH.hash_one(key))
-    }
-}
-
-impl Filter for DLeft {
-    #[inline]
-    fn insert(&mut self, key: u64) -> bool {
-        DLeft::insert(self, HASH.hash_one(key))
-    }
-
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        DLeft::contains(self, HASH.hash_one(key))
-    }
-
-    #[inline]
-    fn remove(&mut self, key: u64) -> bool {
-        DLeft::remove(self, HASH.hash_one(key))
-    }
-}
-
-impl Filter for CountingBloom {
-    #[inline]
-    fn insert(&mut self, key: u64) -> bool {
-        CountingBloom::insert(self, HASH.hash_one(key));
+filter!([] CountingBloom, |filter, key|
+    insert: {
+        CountingBloom::insert(filter, HASH.hash_one(key));
         true
-    }
+    },
+    contains: CountingBloom::contains(filter, HASH.hash_one(key)),
+    remove: CountingBloom::remove(filter, HASH.hash_one(key)));
 
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        CountingBloom::contains(self, HASH.hash_one(key))
-    }
-
-    #[inline]
-    fn remove(&mut self, key: u64) -> bool {
-        CountingBloom::remove(self, HASH.hash_one(key))
-    }
-}
-
-pub(crate) struct Exact(pub(crate) scc::HashIndex<u64, (), RandomState>);
-
-impl Filter for Exact {
-    #[inline]
-    fn insert(&mut self, key: u64) -> bool {
-        self.0.insert_sync(key, ()).is_ok()
-    }
-
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains(&key)
-    }
-
-    #[inline]
-    fn remove(&mut self, key: u64) -> bool {
-        self.0.remove_sync(&key)
-    }
-}
+filter!([] Exact, |filter, key|
+    insert: filter.0.insert_sync(key, ()).is_ok(),
+    contains: filter.0.contains(&key),
+    remove: filter.0.remove_sync(&key));
