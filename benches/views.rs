@@ -6,10 +6,10 @@
 //!   view of the mapped file, not verified and verified. The file is in the system's page cache; a file that is not costs
 //!   as much more as it takes to read it, and a view that is not verified reads two pages of it. With `--quick` the file
 //!   is sparse: an empty filter, of which only the header and the end are written.
-//! - **lookups**: a view over the loaded filter, single and in batches of 1,024, for tables that are 90 % full, each from
-//!   the heap and from a mapped file. Their words begin at an address that is no multiple of 8, which is the usual case.
-//!   The runs are interleaved, so that each ratio compares two slices of one round. A ratio above 1 says that the view is
-//!   faster. Filters that grow have 16 MB at most.
+//! - **lookups**: a view of a mapped file over the loaded filter, single and in batches of 1,024, for tables that are 90 %
+//!   full. Their words begin at an address that is no multiple of 8, which is the usual case. The runs are interleaved, so
+//!   that each ratio compares two slices of one round. A ratio above 1 says that the view is faster. Filters that grow
+//!   have 16 MB at most.
 #![allow(unsafe_code, reason = "a file is mapped")]
 
 mod support;
@@ -48,47 +48,41 @@ type Expiring = ExpiringCuckooFilter<u64, RandomState>;
 const NOW: u64 = 1005;
 const BEGIN: u64 = 1000;
 
-/// Lookups of a slice of keys: how many are found.
-type Run<'a> = Box<dyn Fn(&[u64]) -> usize + 'a>;
+/// Looks up a slice of keys, one by one or in batches. Returns how many are found.
+type LookUp<'a> = &'a dyn Fn(&[u64], bool) -> usize;
 
-/// Single lookups and batches.
-struct Subject<'a> {
-    single: Run<'a>,
-    batched: Run<'a>,
+/// `found` and `batch` say what a lookup is.
+fn look_up(keys: &[u64], batched: bool, found: impl Fn(&u64) -> bool, batch: impl Fn(&[u64], &mut Vec<bool>)) -> usize {
+    if !batched {
+        return keys.iter().filter(|key| found(key)).count();
+    }
+    let mut answers = Vec::with_capacity(keys.len());
+    keys.chunks(BATCH).for_each(|keys| batch(keys, &mut answers));
+    answers.iter().filter(|&&found| found).count()
 }
 
-macro_rules! subject {
-    ($of:ident, $key:ident => $found:expr, ($keys:ident, $answers:ident) => $batch:expr) => {
-        Subject {
-            single: Box::new(|keys| keys.iter().filter(|&$key| $found).count()),
-            batched: Box::new(|keys| {
-                let mut $answers = Vec::with_capacity(BATCH);
-                let mut found = 0;
-                for $keys in keys.chunks(BATCH) {
-                    $answers.clear();
-                    $batch;
-                    found += $answers.iter().filter(|&&found| found).count();
-                }
-                found
-            }),
+macro_rules! contains {
+    ($of:expr) => {
+        &|keys, batched| {
+            look_up(keys, batched, |key| $of.contains(key), |keys, answers| $of.contains_batch(keys, answers))
         }
     };
 }
 
-macro_rules! contains {
-    ($of:ident) => {
-        subject!($of, key => $of.contains(key), (keys, answers) => $of.contains_batch(keys, &mut answers))
-    };
-}
-
 macro_rules! values {
-    ($of:ident) => {
-        subject!($of, key => !$of.values(key).is_empty(),
-            (keys, answers) => {
-                let mut found = Vec::with_capacity(keys.len());
-                $of.values_batch(keys, &mut found);
-                answers.extend(found.iter().map(|values| !values.is_empty()));
-            })
+    ($of:expr) => {
+        &|keys, batched| {
+            look_up(
+                keys,
+                batched,
+                |key| !$of.values(key).is_empty(),
+                |keys, answers| {
+                    let mut found = Vec::with_capacity(keys.len());
+                    $of.values_batch(keys, &mut found);
+                    answers.extend(found.iter().map(|values| !values.is_empty()));
+                },
+            )
+        }
     };
 }
 
@@ -113,61 +107,45 @@ fn map(path: &Path) -> Mmap {
     unsafe { Mmap::map(&file) }.expect("it can be mapped")
 }
 
-/// Compares views of a snapshot with the filter that was loaded from it. (One that was filled by inserts has its pages in
-/// a random order, and so is slower.)
-fn compare<F: Viewed<Hasher = RandomState>>(
-    name: &str,
-    snapshot: &[u8],
-    filter: &Subject<'_>,
-    of_heap: impl Fn(&View<F, Vec<u8>>) -> Subject<'_>,
-    of_map: impl Fn(&View<F, Mmap>) -> Subject<'_>,
-    len: u64,
-    length: Duration,
-) -> Vec<Vec<String>> {
-    let path = Snapshot::new();
-    fs::write(&path.0, snapshot).expect("there is room");
-    let heap = View::<F, _>::new(snapshot.to_vec(), HASH).expect("its own snapshot");
-    let mapped = View::<F, _>::new(map(&path.0), HASH).expect("its own snapshot");
-    let subjects = [filter, &of_heap(&heap), &of_map(&mapped)];
+/// The snapshot that `save` writes, and a view of it in a file, which is mapped.
+fn saved<F: Viewed<Hasher = RandomState>>(
+    save: impl FnOnce(&mut Vec<u8>) -> io::Result<()>,
+) -> (Vec<u8>, View<F, Mmap>) {
+    let (mut snapshot, path) = (Vec::new(), Snapshot::new());
+    save(&mut snapshot).expect("memory for it");
+    fs::write(&path.0, &snapshot).expect("there is room");
+    let view = View::new(map(&path.0), HASH).expect("its own snapshot");
+    (snapshot, view)
+}
+
+/// Compares a view with the filter that was loaded from the same snapshot. (One that was filled by inserts has its pages
+/// in a random order, and so is slower.)
+fn compare(name: &str, loaded: LookUp<'_>, view: LookUp<'_>, len: u64, length: Duration) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for (operation, numbers) in [("hit", 0..len), ("miss", ABSENT..2 * ABSENT)] {
         let mut random = SmallRng::seed_from_u64(17);
-        let mut times: [[Vec<f64>; 2]; 3] = Default::default();
+        let mut times: [[Vec<f64>; 2]; 2] = Default::default();
         let start = Instant::now();
         let mut rounds = 0;
         while start.elapsed() < length || rounds == 0 {
             rounds += 1;
-            let mut found = Vec::new();
             // Beginning with another one each time.
-            for nth in (0..6).map(|nth| (nth + rounds) % 6) {
-                // Other keys for each, so that none finds the lines of another in the cache. Those found are not compared.
+            for nth in (0..4).map(|nth| (nth + rounds) % 4) {
+                let (of, batched) = (nth / 2, nth % 2);
+                // Other keys for each, so that none finds the lines of another in the cache.
                 let keys = drawn(&mut random, numbers.clone(), SLICE as u64);
-                let run = [&subjects[nth / 2].single, &subjects[nth / 2].batched][nth % 2];
                 let start = own_time();
-                let count = black_box(run(&keys));
-                times[nth / 2][nth % 2].push((own_time() - start) as f64 / SLICE as f64);
-                found.push(count);
+                let found = black_box([loaded, view][of](&keys, batched == 1));
+                times[batched][of].push((own_time() - start) as f64 / SLICE as f64);
+                assert!(operation != "hit" || found == SLICE, "{name}: a key is missed");
             }
-            assert!(operation != "hit" || found.iter().all(|&found| found == SLICE), "{name}: a key is missed");
         }
-        let [filter, heap, mapped] = &times;
-        let ratio = |view: &[Vec<f64>; 2], nth: usize| Spread::of_ratios(&filter[nth], &view[nth]).show();
-        rows.push(vec![
-            format!("{name}, {operation}"),
-            format!("{:.1}", speed(&filter[0])),
-            ratio(heap, 0),
-            ratio(mapped, 0),
-            format!("{:.1}", speed(&filter[1])),
-            ratio(heap, 1),
-            ratio(mapped, 1),
-        ]);
+        let cells = times
+            .iter()
+            .flat_map(|[loaded, view]| [format!("{:.1}", speed(loaded)), Spread::of_ratios(loaded, view).show()]);
+        rows.push([format!("{name}, {operation}")].into_iter().chain(cells).collect());
     }
     rows
-}
-
-fn fixed(capacity: usize, rate: f64) -> Fixed {
-    let builder = Fixed::builder_with_hasher(HASH).capacity(capacity).false_positive_rate(rate);
-    builder.build().expect("a valid filter")
 }
 
 /// Calls `each` with the keys of the numbers below `len`, some at a time.
@@ -177,106 +155,56 @@ fn in_chunks(len: u64, each: impl Fn(&[u64])) {
     }
 }
 
-fn saved(save: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Vec<u8> {
-    let mut snapshot = Vec::new();
-    save(&mut snapshot).expect("memory for it");
-    snapshot
+fn fixed(capacity: usize) -> Fixed {
+    Fixed::builder_with_hasher(HASH).capacity(capacity).build().expect("a valid filter")
 }
 
 fn lookups(size: Size, bytes: usize, length: Duration) {
     let buckets = bytes as f64 / 8.0;
-    let mut rows = vec![
-        ["", "loaded, single, M/s", "view", "mapped", "loaded, batched, M/s", "view", "mapped"]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
-    for (name, rate, slots) in [("5x14", 0.001, 5.0), ("4x16", 0.000125, 4.0)] {
-        let filter = fixed((buckets * slots * 0.94) as usize, rate);
-        let len = (filter.plan().slots as f64 * 0.9) as u64;
-        in_chunks(len, |keys| filter.insert_batch(keys).expect("there is room"));
-        let snapshot = saved(|to| filter.save(to));
-        let filter = Fixed::load(&snapshot[..], HASH, usize::MAX).expect("its own snapshot");
-        rows.extend(compare::<Fixed>(
-            name,
-            &snapshot,
-            &contains!(filter),
-            |v| contains!(v),
-            |v| contains!(v),
-            len,
-            length,
-        ));
-    }
-    // At its largest size, and in the middle of the doubling before, where there are two layouts. It takes minutes to fill
-    // one of 192 MB.
-    let grown = buckets.min((16 << 20) as f64 / 8.0);
-    for (name, share) in [("growable", 1.0), ("growable, in a doubling", 0.7)] {
-        let most = (grown * 5.0 * 0.9) as usize;
-        let filter = Growable::builder_with_hasher(HASH).capacity(most / 4).max_capacity(most).build();
-        let filter = filter.expect("a valid filter");
-        let len = (filter.max_capacity() as f64 * share) as u64;
-        in_chunks(len, |keys| filter.insert_batch(keys).expect("there is room"));
-        let snapshot = saved(|to| filter.save(to));
-        let filter = Growable::load(&snapshot[..], HASH, usize::MAX).expect("its own snapshot");
-        rows.extend(compare::<Growable>(
-            name,
-            &snapshot,
-            &contains!(filter),
-            |view| contains!(view),
-            |view| contains!(view),
-            len,
-            length,
-        ));
-    }
-    let maplet = Maplet::builder_with_hasher(HASH).capacity((buckets * 4.0 * 0.92) as usize).value_bits(4).build();
-    let maplet = maplet.expect("a valid maplet");
-    let len = (maplet.plan().slots as f64 * 0.9) as u64;
-    in_chunks(len, |keys| maplet.insert_batch(keys.iter().map(|key| (key, *key as u16 & 15))).expect("there is room"));
-    let snapshot = saved(|to| maplet.save(to));
-    let maplet = Maplet::load(&snapshot[..], HASH, usize::MAX).expect("its own snapshot");
-    rows.extend(compare::<Maplet>(
-        "maplet, values",
-        &snapshot,
-        &values!(maplet),
-        |v| values!(v),
-        |v| values!(v),
-        len,
-        length,
-    ));
+    let head = ["", "loaded, single, M/s", "view over it", "loaded, batched, M/s", "view over it"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    let slots = |slots: f64| (buckets * slots * 0.9) as usize;
 
-    let filter =
-        Expiring::builder_with_hasher(HASH).capacity((buckets * 4.0 * 0.92) as usize).lifetime_in_ticks(14).build();
+    let (len, filter) = (slots(5.0), fixed(slots(5.0)));
+    in_chunks(len as u64, |keys| filter.insert_batch(keys).expect("there is room"));
+    let (snapshot, view) = saved::<Fixed>(|to| filter.save(to));
+    let filter = Fixed::load(&snapshot[..], HASH, usize::MAX).expect("its own snapshot");
+    rows.extend(compare("5x14", contains!(filter), contains!(view), len as u64, length));
+
+    // It takes minutes to fill one of 192 MB.
+    let len = slots(5.0).min((16 << 20) / 8 * 5 * 9 / 10);
+    let filter = Growable::builder_with_hasher(HASH).capacity(len / 4).max_capacity(len).build();
+    let filter = filter.expect("a valid filter");
+    in_chunks(len as u64, |keys| filter.insert_batch(keys).expect("there is room"));
+    let (snapshot, view) = saved::<Growable>(|to| filter.save(to));
+    let filter = Growable::load(&snapshot[..], HASH, usize::MAX).expect("its own snapshot");
+    rows.extend(compare("growable", contains!(filter), contains!(view), len as u64, length));
+
+    let len = slots(4.0);
+    let maplet = Maplet::builder_with_hasher(HASH).capacity(len).value_bits(4).build().expect("a valid maplet");
+    let pairs = |keys: &[u64]| maplet.insert_batch(keys.iter().map(|key| (key, *key as u16 & 15)));
+    in_chunks(len as u64, |keys| pairs(keys).expect("there is room"));
+    let (snapshot, view) = saved::<Maplet>(|to| maplet.save(to));
+    let maplet = Maplet::load(&snapshot[..], HASH, usize::MAX).expect("its own snapshot");
+    rows.extend(compare("maplet, values", values!(maplet), values!(view), len as u64, length));
+
+    let filter = Expiring::builder_with_hasher(HASH).capacity(len).lifetime_in_ticks(14).build();
     let filter = filter.expect("a valid filter");
     filter.advance_to(Tick::new(BEGIN));
-    let len = (filter.plan().slots as f64 * 0.9) as u64;
     let entries = |keys: &[u64]| {
         let entries = keys.iter().map(|key| (key, Tick::new(NOW + 1 + key % 9)));
         filter.insert_until_batch(entries, &mut Vec::new()).map(drop)
     };
-    in_chunks(len, |keys| entries(keys).expect("there is room"));
-    let snapshot = saved(|to| filter.save(to));
+    in_chunks(len as u64, |keys| entries(keys).expect("there is room"));
+    let (snapshot, view) = saved::<Expiring>(|to| filter.save(to));
     let filter = Expiring::load(&snapshot[..], HASH, usize::MAX).expect("its own snapshot");
     filter.advance_to(Tick::new(NOW));
-    rows.extend(compare::<Expiring>(
-        "expiring",
-        &snapshot,
-        &contains!(filter),
-        |view| {
-            subject!(view, key => view.contains_at(key, Tick::new(NOW)),
-                (keys, answers) => view.contains_batch_at(keys, Tick::new(NOW), &mut answers))
-        },
-        |view| {
-            subject!(view, key => view.contains_at(key, Tick::new(NOW)),
-                (keys, answers) => view.contains_batch_at(keys, Tick::new(NOW), &mut answers))
-        },
-        len,
-        length,
-    ));
-    println!(
-        "Lookups in tables of {} KiB ({}); the ratios are those of a view over the loaded filter:\n",
-        bytes >> 10,
-        size.name()
-    );
-    println!("{}", align(&rows, 1));
+    let of_view: LookUp<'_> = &|keys, batched| {
+        let batch = |keys: &[u64], answers: &mut Vec<bool>| view.contains_batch_at(keys, Tick::new(NOW), answers);
+        look_up(keys, batched, |key| view.contains_at(key, Tick::new(NOW)), batch)
+    };
+    rows.extend(compare("expiring", contains!(filter), of_view, len as u64, length));
+    println!("Lookups in tables of {} KiB ({}):\n\n{}", bytes >> 10, size.name(), align(&rows, 1));
 }
 
 /// Writes a file, except for what is zero.
@@ -305,7 +233,7 @@ fn seconds<R>(run: impl FnOnce() -> R) -> f64 {
 fn first(bytes: usize, sparse: bool, rounds: usize) {
     let path = Snapshot::new();
     let path = &path.0;
-    let filter = fixed((bytes as f64 / 8.0 * 5.0 * 0.97) as usize, 0.001);
+    let filter = fixed((bytes as f64 / 8.0 * 5.0 * 0.97) as usize);
     if !sparse {
         in_chunks(filter.capacity() as u64, |keys| filter.insert_batch(keys).expect("there is room"));
     }

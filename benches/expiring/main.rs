@@ -1,56 +1,42 @@
-//! What it costs that entries expire one by one, compared with other ways to forget keys.
+//! What it costs that each entry expires by itself, beside filters without that, and other ways to forget keys.
 //!
-//! `cargo bench --bench expiring [-- --quick | --keys=N | --only=large|small|memory|dead|sweep]`
+//! `cargo bench --bench expiring [-- --quick | --keys=N | --only=large|small|sweep]`
 //!
-//! All filters hash with the same function and hold the same keys. Runs of filters that are compared are
-//! interleaved, a slice of keys each, so a busy machine slows all of them down alike. A speed is the median of all
-//! slices, in millions of operations in a second of one thread's processor time. Beside it is a ratio: how many
-//! times as fast the `ExpiringCuckooFilter` is with which it is compared. This is the median of the ratios, each of
-//! one turn, with the min and max.
+//! All hash with the same function and hold the same keys. Their runs are interleaved, a slice of keys each. A speed is
+//! the median of all slices, in millions of lookups in a second of one thread's processor time. Beside it is how many
+//! times as fast the `ExpiringCuckooFilter` of the same table is: the median of the rounds, with the min and max. Memory
+//! is what is requested from the allocator. "Lost" are the keys that a filter threw out to make room.
 //!
 //! - **large**: 50 million keys, more than any cache holds. The filter with an end of 4 bits for each entry (0.1 %)
 //!   is compared with the `ConcurrentCuckooFilter` with as many slots in a bucket, which has a lower rate in the same
 //!   memory.
-//! - **small**: a million keys. The same, and also a layout of three slots, because the rate of the other crates
-//!   needs it: compared with `cuckoo-clock` and with `moka`. `cuckoo-clock` has lifetimes of 4 bits too, and
-//!   fingerprints of 16 bits in its usual buckets of four slots. In buckets of eight, fingerprints of 17 bits have
-//!   the same rate and take less memory. It rounds up to a power of two. A million is just below one, so it has as
-//!   few free slots as the others. `moka` is a cache that is exact and keeps each key with a lifetime of its own.
-//!   Its size has no bound here, because a bound would cost it time.
-//!
-//!   "Fill" is the mean speed of one fill, from empty until all keys are in. "Insert" and "remove" are slices of new
-//!   and of the oldest keys at that load. Memory is what is requested from the allocator, without the allocator's own
-//!   overhead. The overhead is next to nothing for one table. It is some bytes for each bucket of `cuckoo-clock` and
-//!   for each entry of `moka`. "Lost" are the keys that a filter threw out to make room.
-//! - **memory**: bits for each entry at capacity, and the rate with every slot taken.
-//! - **dead**: a tenth of the slots holds entries that have died and were not swept. Is an insert slower there than
-//!   in a table that is a tenth emptier? Both get the same new keys, until there are as many live ones as the
-//!   capacity. The output shows relocations for each insert, the share of inserts that relocate, and speeds, for
-//!   each fifth of the way.
-//! - **sweep**: what it costs to take dead entries out. First, the processor time of a sweep over a table of a
-//!   million entries. Then the times of single calls of `advance_to` for a table of 192 MB. Either nothing was due;
-//!   or a share was swept in the same tick; or a new tick came after a complete sweep; or it came although the
-//!   whole sweep before was still to be done, so that the call does it; or it came so late that everything has
-//!   died. Last, another thread's inserts and lookups of absent keys beside no sweep, beside a sweep by shares (one
-//!   call of `advance_to` after the other), and beside one late call. Processor time shows how much a thread did
-//!   itself. The clock also counts what it waited for, and how long others were on its processor.
+//! - **small**: a million keys, in a layout of three slots, because the rate of the others needs it. `cuckoo-clock` has
+//!   lifetimes of 4 bits too, and fingerprints of 16 bits in its usual buckets of four slots. In buckets of eight,
+//!   fingerprints of 17 bits have the same rate and take less memory. It rounds up to a power of two. A million is just
+//!   below one, so it has as few free slots as the others. `moka` is a cache that is exact and keeps each key with a
+//!   lifetime of its own. Its size has no bound here, because a bound would cost it time.
+//! - **sweep**: the times of single calls of `advance_to` for a table of 192 MB. Either nothing was due; or a share was
+//!   swept in the same tick; or a new tick came after a complete sweep; or it came although the whole sweep before was
+//!   still to be done, so that the call does it; or it came so late that everything has expired.
 
-mod by_turns;
 #[path = "../counting.rs"]
 mod counting;
-mod dead;
-mod memory;
 mod subjects;
 #[path = "../support/mod.rs"]
 mod support;
-mod sweep;
 
-use std::time::Duration;
+use std::iter;
+use std::time::{Duration, Instant};
 
-use by_turns::Run;
-use subjects::{Clocked, Held, Kind};
+use concurrent_cuckoo_filter::{Advance, Tick};
+use counting::counted;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use subjects::{Held, Kind, expiring};
+use support::clock::{Times, own_time};
+use support::keys::{ABSENT, drawn, key};
 use support::options::Options;
-use support::report::align;
+use support::report::{Spread, align, speed};
 
 /// Lifetimes are from 1 to this.
 const LONGEST: u64 = 15;
@@ -58,104 +44,168 @@ const LONGEST: u64 = 15;
 /// The current tick, where the clock does not move.
 const NOW: u64 = 1000;
 
+/// How many lookups are timed at a time, at most. That is enough for a small filter to be in the cache for nearly all
+/// of them, whichever subject ran before.
+const SLICE: u64 = 32 << 10;
+
 /// The tick at which the entry of this number expires, if `now` is the current tick.
 fn end(now: u64, number: u64) -> u64 {
     now + 1 + number % LONGEST
 }
 
 /// How much is measured.
-pub(crate) struct Sizes {
+struct Sizes {
     large: u64,
     small: u64,
-    dead: u64,
-    swept: u64,
     table_bytes: usize,
-    rounds: usize,
-    /// The total time for each kind of lookups and changes of each subject.
+    /// For each kind of lookups of each subject.
     length: Duration,
 }
 
-impl Sizes {
-    fn of(options: &Options) -> Self {
-        let keys = |usual| options.value("--keys").map_or(usual, |keys| keys.parse().expect("--keys=NUMBER"));
-        let (small, swept) = (1_000_000, 1_000_000);
-        match (options.test, options.quick) {
-            (true, _) => Self {
-                large: 20_000,
-                small: 10_000,
-                dead: 20_000,
-                swept: 10_000,
-                table_bytes: options.table_bytes(support::plan::Size::Large),
-                rounds: 1,
-                length: Duration::ZERO,
-            },
-            (false, true) => Self {
-                large: keys(5_000_000),
-                small,
-                dead: 5_000_000,
-                swept,
-                table_bytes: 24 << 20,
-                rounds: 5,
-                length: Duration::from_millis(500),
-            },
-            (false, false) => Self {
-                large: keys(50_000_000),
-                small,
-                dead: 20_000_000,
-                swept,
-                table_bytes: 192 << 20,
-                rounds: 5,
-                length: Duration::from_secs(5),
-            },
-        }
+/// What is timed, and whether the keys are present and come in batches.
+const LOOKUPS: [(&str, bool, bool); 4] = [
+    ("present", true, false),
+    ("absent", false, false),
+    ("present, batched", true, true),
+    ("absent, batched", false, true),
+];
+
+struct Subject {
+    name: String,
+    held: Box<dyn Held>,
+    bytes: usize,
+    lost: u64,
+    /// Nanoseconds a lookup, in each round.
+    times: [Vec<f64>; LOOKUPS.len()],
+}
+
+impl Subject {
+    fn new(kind: Kind, keys: u64) -> Self {
+        eprintln!("{keys} keys: {}", kind.name());
+        let mut lost = 0;
+        let (held, bytes) = counted(|| {
+            let held = kind.make(keys);
+            for number in 0..keys {
+                lost += u64::from(!held.insert(key(number), end(NOW, number)));
+                if number % (keys / 4) == 0 {
+                    held.rest();
+                }
+            }
+            held.rest();
+            held
+        });
+        Self { name: kind.name(), held, bytes, lost, times: Default::default() }
     }
 }
 
-/// The subjects, and which one each is compared with.
-fn large(keys: u64) -> Vec<(Kind, usize)> {
-    let kinds = [(Kind::Expiring { slots: 4 }, 0), (Kind::Concurrent { slots: 4 }, 0)];
-    eprintln!("{keys} keys");
-    kinds.to_vec()
+/// Lookups in these subjects with this many keys. The ratios are to the first.
+fn lookups(keys: u64, kinds: &[Kind], length: Duration) -> Vec<Vec<String>> {
+    // The table that all semi-sorted filters share is made before any memory is counted.
+    drop(kinds[0].make(1));
+    let mut subjects: Vec<_> = kinds.iter().map(|&kind| Subject::new(kind, keys)).collect();
+    let (mut random, count, length) = (SmallRng::seed_from_u64(17), subjects.len(), length * kinds.len() as u32);
+    for (nth, (name, present, batched)) in LOOKUPS.into_iter().enumerate() {
+        let start = Instant::now();
+        for round in 0.. {
+            if round > 0 && start.elapsed() >= length {
+                break;
+            }
+            // The same keys for all. Each round begins with another subject, so that none always comes after the same
+            // other one.
+            let asked = drawn(&mut random, if present { 0..keys } else { ABSENT..2 * ABSENT }, SLICE.min(keys / 4));
+            for turn in 0..count {
+                let Subject { name: subject, held, lost, times, .. } = &mut subjects[(turn + round) % count];
+                let start = own_time();
+                let found = if batched { held.contains_batch(&asked) } else { Some(held.contains(&asked)) };
+                let Some(found) = found else { continue };
+                times[nth].push((own_time() - start) as f64 / asked.len() as f64);
+                assert!(!present || *lost > 0 || found == asked.len(), "{subject}: a key was not found ({name})");
+            }
+        }
+    }
+    let names = LOOKUPS.iter().flat_map(|(name, ..)| [(*name).to_owned(), "expiring by it".into()]);
+    let head = ["", "bits a key", "lost"].map(String::from).into_iter().chain(names).collect();
+    let rows = subjects.iter().map(|subject| {
+        let mut row = vec![subject.name.clone(), format!("{:.1}", subject.bytes as f64 * 8.0 / keys as f64)];
+        row.push(subject.lost.to_string());
+        for (times, expiring) in iter::zip(&subject.times, &subjects[0].times) {
+            let known = !times.is_empty();
+            row.push(if known { format!("{:.2}", speed(times)) } else { "–".into() });
+            row.push(if known { Spread::of_ratios(times, expiring).show() } else { "–".into() });
+        }
+        row
+    });
+    iter::once(head).chain(rows).collect()
 }
 
-fn small() -> Vec<(Kind, usize)> {
-    vec![
-        (Kind::Expiring { slots: 4 }, 0),
-        (Kind::Concurrent { slots: 4 }, 0),
-        (Kind::Expiring { slots: 3 }, 2),
-        (Kind::Concurrent { slots: 3 }, 2),
-        (Kind::CuckooClock { slots: 4 }, 2),
-        (Kind::CuckooClock { slots: 8 }, 2),
-        (Kind::Moka, 2),
-    ]
+/// Single calls of `advance_to`, in microseconds.
+fn sweep(bytes: usize) -> Vec<Vec<String>> {
+    // 4 slots in 8 bytes.
+    let filter = expiring((bytes / 8 * 4) * 95 / 100, 0.001, LONGEST);
+    let len = filter.plan().slots as u64 * 9 / 10;
+    let (mut now, mut next) = (NOW, 0);
+    filter.advance_to(Tick::new(now));
+    let [mut nothing, mut share, mut new, mut late, mut all]: [Times; 5] = Default::default();
+    let advance = |times: &mut Times, now: &mut u64, ticks| {
+        *now += ticks;
+        assert_eq!(times.time(|| filter.advance_to(Tick::new(*now))), Advance::Forward { ticks });
+    };
+    for round in 0..5 {
+        eprintln!("sweep, round {round}");
+        // New entries take the place of those that are gone.
+        let first = next;
+        next += len - filter.len() as u64;
+        let new_ones = (first..next).map(|number| (filter.hash_one(&key(number)), Tick::new(end(now, number))));
+        filter.by_hash().insert_until_batch(new_ones, &mut Vec::new()).expect("room");
+        (0..100_000).for_each(|_| _ = nothing.time(|| filter.advance_to(Tick::new(now))));
+        advance(&mut new, &mut now, 1);
+        advance(&mut late, &mut now, 1);
+        while filter.stats().expiry.expect("it has a clock").oldest_unswept.is_some() {
+            share.time(|| filter.advance_to(Tick::new(now)));
+        }
+    }
+    advance(&mut all, &mut now, 1000);
+    let head = iter::once("").chain(Times::HEAD).map(String::from).collect();
+    let rows = [
+        ("nothing is due", nothing),
+        ("same tick, a share", share),
+        ("new tick", new),
+        ("new tick, none swept", late),
+        ("all have expired", all),
+    ];
+    let rows = rows.iter().filter(|(_, times)| times.count() > 0);
+    let row = |(name, times): &(&str, Times)| iter::once((*name).to_owned()).chain(times.row()).collect();
+    iter::once(head).chain(rows.map(row)).collect()
 }
 
 fn main() {
     let Some(options) = Options::parse() else { return };
-    let sizes = Sizes::of(&options);
-    let part = options.value("--only");
-    let print = |title: &str, rows: &[Vec<String>]| {
-        if !options.test {
-            println!("## {title}\n\n{}", align(rows, 1));
+    let (mut sizes, small) = (
+        Sizes { large: 50_000_000, small: 1_000_000, table_bytes: 192 << 20, length: Duration::from_secs(5) },
+        [Kind::Expiring { slots: 3 }, Kind::CuckooClock { slots: 4 }, Kind::CuckooClock { slots: 8 }, Kind::Moka],
+    );
+    if options.quick {
+        sizes = Sizes { large: 5_000_000, table_bytes: 24 << 20, length: Duration::from_millis(500), ..sizes };
+    }
+    if let Some(keys) = options.value("--keys") {
+        sizes.large = keys.parse().expect("--keys=NUMBER");
+    }
+    if options.test {
+        sizes = Sizes { large: 20_000, small: 10_000, table_bytes: 64 << 10, length: Duration::ZERO };
+    }
+    let part = |name: &str, measure: &dyn Fn() -> (String, Vec<Vec<String>>)| {
+        if options.value("--only").is_none_or(|only| only == name) {
+            let (title, rows) = measure();
+            if !options.test {
+                println!("## {name}: {title}\n\n{}", align(&rows, 1));
+            }
         }
     };
-    let wants = |name: &str| part.is_none_or(|part| part == name);
-    for (name, keys, kinds) in [("large", sizes.large, large as fn(u64) -> _), ("small", sizes.small, |_| small())] {
-        if wants(name) {
-            let run = Run::new(keys, &kinds(keys), sizes.length);
-            run.tables().iter().for_each(|(title, rows)| print(&format!("{name}: {keys} keys, {title}"), rows));
-        }
-    }
-    if wants("memory") {
-        print("memory: bits an entry at capacity", &memory::table(if options.test { 1000 } else { 20_000_000 }));
-    }
-    if wants("dead") {
-        print(
-            "dead: inserts where a tenth is dead, and where a tenth is empty",
-            &dead::table(sizes.dead, options.test),
-        );
-    }
-    if wants("sweep") {
-        sweep::tables(&sizes).iter().for_each(|(title, rows)| print(&format!("sweep: {title}"), rows));
-    }
+    let lookups_of =
+        |keys, kinds: &[Kind]| (format!("{keys} keys, million lookups a second"), lookups(keys, kinds, sizes.length));
+    part("large", &|| lookups_of(sizes.large, &[Kind::Expiring { slots: 4 }, Kind::Concurrent]));
+    part("small", &|| lookups_of(sizes.small, &small));
+    part("sweep", &|| {
+        (format!("calls of `advance_to`, {} KiB, microseconds", sizes.table_bytes >> 10), sweep(sizes.table_bytes))
+    });
 }

@@ -1,9 +1,9 @@
 //! What is compared.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, ExpiringCuckooFilter, Tick};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, ExpiringCuckooFilter, Tick};
 use cuckoo_clock::config::{CuckooConfiguration, TtlConfig};
 use cuckoo_clock::{CuckooFilter, InsertValues};
 use moka::sync::Cache;
@@ -12,40 +12,31 @@ use crate::support::hash::HASH;
 use crate::support::ours::builder;
 use crate::{LONGEST, NOW};
 
-/// How many keys a batch has.
-const BATCH: usize = 1024;
-
-pub(crate) type Expiring = ExpiringCuckooFilter<u64, RandomState>;
+type Expiring = ExpiringCuckooFilter<u64, RandomState>;
 type Concurrent = ConcurrentCuckooFilter<u64, RandomState>;
 
-/// A key, and the tick at which it expires.
-pub(crate) type Clocked = (u64, u64);
-
 /// The subjects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     Expiring { slots: usize },
-    Concurrent { slots: usize },
+    Concurrent,
     CuckooClock { slots: usize },
     Moka,
 }
 
-/// A subject that holds keys. Each call is one loop that is compiled for it alone. Lookups return how many keys
-/// were found, and changes how many succeeded.
+/// A subject that holds keys. Lookups are one loop that is compiled for it alone, and return how many keys were found.
 pub(crate) trait Held {
     fn contains(&self, keys: &[u64]) -> usize;
 
+    /// `None` if it has no batches.
     fn contains_batch(&self, _keys: &[u64]) -> Option<usize> {
         None
     }
 
-    fn insert(&self, entries: &[Clocked]) -> usize;
+    /// Whether there was room.
+    fn insert(&self, key: u64, end: u64) -> bool;
 
-    fn remove(&self, _entries: &[Clocked]) -> Option<usize> {
-        None
-    }
-
-    /// Called when a quarter of the keys is in, and when all of them are.
+    /// Does the work that it has put off.
     fn rest(&self) {}
 }
 
@@ -53,7 +44,7 @@ impl Kind {
     pub(crate) fn name(self) -> String {
         match self {
             Self::Expiring { slots } => format!("expiring, {slots} slots"),
-            Self::Concurrent { slots } => format!("concurrent, {slots} slots"),
+            Self::Concurrent => "concurrent, 4 slots".into(),
             Self::CuckooClock { slots } => format!("`cuckoo-clock`, {slots} slots"),
             Self::Moka => "`moka` (exact)".into(),
         }
@@ -70,13 +61,9 @@ impl Kind {
                 filter.advance_to(Tick::new(NOW));
                 Box::new(filter)
             }
-            Self::Concurrent { slots } => {
-                let rate = if slots == 4 { 0.000_07 } else { 0.000_002 };
-                let filter = builder().capacity(capacity).false_positive_rate(rate).build().expect("a valid filter");
-                assert_eq!(
-                    (filter.plan().layout.slots_per_bucket, filter.plan().layout.encoding),
-                    (slots, Encoding::SemiSorted)
-                );
+            Self::Concurrent => {
+                let filter = builder().capacity(capacity).false_positive_rate(0.000_07).build().expect("valid");
+                assert_eq!(filter.plan().layout.slots_per_bucket, 4);
                 Box::new(filter)
             }
             Self::CuckooClock { slots } => Box::new(cuckoo_clock(capacity, slots)),
@@ -104,73 +91,41 @@ fn cuckoo_clock(capacity: usize, slots: usize) -> CuckooFilter<RandomState> {
     CuckooFilter::new(builder.build().expect("a valid filter"), HASH)
 }
 
-/// The number of elements for which `is_so` holds.
-#[inline(always)]
-fn number<T>(all: &[T], is_so: impl Fn(&T) -> bool) -> usize {
-    all.iter().filter(|one| is_so(one)).count()
+/// Of this crate's filters, which have batches of 1,024 keys.
+macro_rules! ours {
+    ($Filter:ty, |$filter:ident, $key:ident, $end:ident| $insert:expr) => {
+        impl Held for $Filter {
+            fn contains(&self, keys: &[u64]) -> usize {
+                keys.iter().filter(|key| self.contains(*key)).count()
+            }
+
+            fn contains_batch(&self, keys: &[u64]) -> Option<usize> {
+                let (mut found, mut yes) = (Vec::with_capacity(1024), 0);
+                for keys in keys.chunks(1024) {
+                    found.clear();
+                    self.contains_batch(keys, &mut found);
+                    yes += found.iter().filter(|&&found| found).count();
+                }
+                Some(yes)
+            }
+
+            fn insert(&self, $key: u64, $end: u64) -> bool {
+                let $filter = self;
+                $insert
+            }
+        }
+    };
 }
-
-/// Like [`number`], in batches that append their answers.
-#[inline(always)]
-fn number_in_batches(keys: &[u64], ask: impl Fn(&[u64], &mut Vec<bool>)) -> Option<usize> {
-    let mut found = Vec::with_capacity(BATCH);
-    let mut yes = 0;
-    for keys in keys.chunks(BATCH) {
-        found.clear();
-        ask(keys, &mut found);
-        yes += number(&found, |&found| found);
-    }
-    Some(yes)
-}
-
-impl Held for Expiring {
-    fn contains(&self, keys: &[u64]) -> usize {
-        number(keys, |key| self.contains(key))
-    }
-
-    fn contains_batch(&self, keys: &[u64]) -> Option<usize> {
-        number_in_batches(keys, |keys, found| self.contains_batch(keys, found))
-    }
-
-    fn insert(&self, entries: &[Clocked]) -> usize {
-        number(entries, |(key, end)| self.insert_until(key, Tick::new(*end)).is_ok())
-    }
-
-    fn remove(&self, entries: &[Clocked]) -> Option<usize> {
-        Some(number(entries, |(key, end)| self.remove_expiring_at(key, Tick::new(*end))))
-    }
-}
-
-impl Held for Concurrent {
-    fn contains(&self, keys: &[u64]) -> usize {
-        number(keys, |key| self.contains(key))
-    }
-
-    fn contains_batch(&self, keys: &[u64]) -> Option<usize> {
-        number_in_batches(keys, |keys, found| self.contains_batch(keys, found))
-    }
-
-    fn insert(&self, entries: &[Clocked]) -> usize {
-        number(entries, |(key, _)| self.insert(key).is_ok())
-    }
-
-    fn remove(&self, entries: &[Clocked]) -> Option<usize> {
-        Some(number(entries, |(key, _)| self.remove(key)))
-    }
-}
+ours!(Expiring, |filter, key, end| filter.insert_until(&key, Tick::new(end)).is_ok());
+ours!(Concurrent, |filter, key, _end| filter.insert(&key).is_ok());
 
 impl Held for CuckooFilter<RandomState> {
     fn contains(&self, keys: &[u64]) -> usize {
-        number(keys, |key| self.contains(key))
+        keys.iter().filter(|key| self.contains(key)).count()
     }
 
-    fn insert(&self, entries: &[Clocked]) -> usize {
-        let values = |end: u64| InsertValues { ttl: Some((end - NOW) as u32), counter: None };
-        number(entries, |(key, end)| self.insert_with_defaults(key, values(*end)).is_none())
-    }
-
-    fn remove(&self, entries: &[Clocked]) -> Option<usize> {
-        Some(number(entries, |(key, _)| self.remove(key)))
+    fn insert(&self, key: u64, end: u64) -> bool {
+        self.insert_with_defaults(&key, InsertValues { ttl: Some((end - NOW) as u32), counter: None }).is_none()
     }
 }
 
@@ -178,31 +133,21 @@ impl Held for CuckooFilter<RandomState> {
 struct OwnLifetime;
 
 impl moka::Expiry<u64, u32> for OwnLifetime {
-    fn expire_after_create(&self, _key: &u64, ticks: &u32, _created_at: std::time::Instant) -> Option<Duration> {
+    fn expire_after_create(&self, _key: &u64, ticks: &u32, _created_at: Instant) -> Option<Duration> {
         Some(Duration::from_secs(3600 * u64::from(*ticks)))
     }
 }
 
 impl Held for Cache<u64, u32, RandomState> {
     fn contains(&self, keys: &[u64]) -> usize {
-        number(keys, |key| self.contains_key(key))
+        keys.iter().filter(|key| self.contains_key(*key)).count()
     }
 
-    fn insert(&self, entries: &[Clocked]) -> usize {
-        number(entries, |&(key, end)| {
-            self.insert(key, (end - NOW) as u32);
-            true
-        })
+    fn insert(&self, key: u64, end: u64) -> bool {
+        self.insert(key, (end - NOW) as u32);
+        true
     }
 
-    fn remove(&self, entries: &[Clocked]) -> Option<usize> {
-        Some(number(entries, |(key, _)| {
-            self.invalidate(key);
-            true
-        }))
-    }
-
-    /// Does the work that it has put off.
     fn rest(&self) {
         self.run_pending_tasks();
     }

@@ -1,6 +1,6 @@
 //! The figures.
 
-use plot::{Axis, Chart, Line, Marker, Scale, Series, Style};
+use super::support::plot::{Axis, Chart, Line, Marker, Scale, Series, Style};
 
 use super::findings::Findings;
 use super::measure::Measured;

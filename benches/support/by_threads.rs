@@ -6,8 +6,7 @@ use std::iter;
 use std::path::Path;
 use std::thread::available_parallelism;
 
-use plot::{Axis, Chart, Series, Style};
-
+use super::plot::{Axis, Chart, Series, Style};
 use super::report::{Spread, align, median};
 
 /// How fast some subjects are on several numbers of threads.

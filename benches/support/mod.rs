@@ -13,5 +13,6 @@ pub(crate) mod options;
 pub(crate) mod ours;
 pub(crate) mod peers;
 pub(crate) mod plan;
+pub(crate) mod plot;
 pub(crate) mod report;
 pub(crate) mod subject;

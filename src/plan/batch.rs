@@ -3,7 +3,7 @@
 //!
 //! A lookup in a table larger than the cache takes as long as two loads from memory. A processor looks only some
 //! hundreds of instructions ahead, which are three to six lookups. So a batch first computes the buckets of many
-//! keys, and prefetches their cache lines. `cargo bench --bench limit` measures what that gains.
+//! keys, and prefetches their cache lines. `cargo bench --bench lookups` measures what that gains.
 
 /// How many keys are hashed, and then looked up, at a time. Each step is a loop of its own, short enough for many
 /// of its turns to overlap.

@@ -1,56 +1,40 @@
 //! A filter in front of a key-value store, in step with it: with concurrent writers, and across a crash.
 //!
-//! This file needs nothing else of this example. [`Store`] says what a database must provide.
+//! This file needs nothing else of this example. [`Store`] says what a database must provide. The rules, with reasons, are
+//! in the [guide](https://docs.rs/concurrent-cuckoo-filter/latest/concurrent_cuckoo_filter/guide/in_front_of_a_database/).
 //!
 //! # What holds
 //! Call a key *committed* from the commit that adds it to the commit that removes it.
 //!
 //! 1. At every moment the filter has a copy of each committed key. So if it says "absent", the key is not in the store.
-//! 2. Whenever no write is under way, the filter has exactly one copy of each committed key, and no others. So it does
-//!    not fill up with deleted keys. And a removal never takes the copy of another key that looks the same.
+//! 2. Whenever no write is under way, the filter has exactly one copy of each committed key, and no others. So a removal
+//!    never takes the copy of another key that looks the same.
 //!
 //! # The order
-//! Each write holds one lock from beginning to end. (redb has one writer at a time in any case.) So of two threads
-//! that put the same key, the second finds it present. A write
+//! Each write holds one lock from beginning to end. It
 //!
 //! 1. finds out which of its keys are present. Where the filter says "absent" it need not ask the store;
-//! 2. inserts a copy of each key that it will add. If one is refused, it removes those before it, and the write
-//!    fails;
+//! 2. inserts a copy of each key that it will add. If one fails, it removes those before it, and the write fails;
 //! 3. commits the changes, together with an entry of the log for each key added or removed, in one transaction;
 //! 4. removes the copy of each key that it has removed.
 //!
-//! Around the commit, the filter has more than it needs, never less. If steps 2 and 3 were exchanged, a get between
-//! them would deny a committed key. And if the filter were full, the put would have happened, but not be found.
+//! Around the commit, the filter has more than it needs, never less. If the store refuses the changes, step 2 is undone. If
+//! the commit itself fails, or the store panics, nobody knows whether the changes are there. Then nothing is removed, and
+//! writes fail until the filter has been rebuilt from what the store really has.
 //!
-//! If the store refuses the changes, step 2 is undone. If the commit itself fails, nobody knows whether the changes
-//! are there. Then nothing is removed, so 1 holds. But 2 may not hold, so writes are refused until the filter has
-//! been rebuilt from what the store really has. A store that panics is treated in the same way.
-//!
-//! Readers take no lock. A get that begins after a put has returned finds the key: the copy was there before the
-//! commit. A get that uses a filter that [`Cache::rebuild`] has replaced took it before, when it had all keys.
-//!
-//! # How the filter outlives the process
-//! A scan of all keys always makes the right filter, but it takes long in a large store. So [`Cache::snapshot`] saves
-//! the filter now and then. The next start loads it and replays the log since then. That is right only if the filter
-//! had exactly what the store had at one sequence. An entry that is replayed on a filter that has it already would add
-//! a copy too many, or remove the copy of another key.
-//!
-//! 1. Begin: under the writers' lock, read the sequence and call `begin_save`. So each write is in both the store and
-//!    the filter, or has not begun. Changes after that are not in the snapshot. Writers go on meanwhile.
-//! 2. Announce: tell the store that a snapshot of this sequence may come, and its *id*, a random number.
-//! 3. Write: put the new file in the place of the old one, in one durable step.
-//! 4. Settle: tell the store that only this snapshot counts. The store drops the log before the sequence.
+//! # Snapshots
+//! A scan of all keys always makes the right filter, but takes long. A snapshot and the log since then make it only if the
+//! filter had exactly what the store had at one sequence. [`Cache::snapshot`] begins a save under the writers' lock,
+//! announces the sequence and a random *id* to the store, puts the file in place, and lets the store settle on it:
 //!
 //! | the process dies | the file is | the store knows it by | and the log |
 //! |---|---|---|---|
-//! | before the end of 3 | the previous one | the id settled last | reaches back to it |
-//! | between 3 and 4 | the new one | the id announced | reaches back further than it |
-//! | after 4 | the new one | the id settled | reaches back to it |
+//! | before the file is in place | the previous one | the id settled last | reaches back to it |
+//! | before the store has settled | the new one | the id announced | reaches back further than it |
+//! | after that | the new one | the id settled | reaches back to it |
 //!
-//! So after the first snapshot there is a usable one at every moment. The store takes only snapshots whose ids it
-//! knows. So it refuses one of another store, and one that is newer than a store that was restored from a copy. That
-//! holds even if the store has made as many changes since then: they were other changes. [`Cache::open`] checks more.
-//! The answer to any doubt is a scan. An empty filter would deny every key.
+//! The store takes only snapshots whose ids it knows, so none of another store, and none that is newer than a store that was
+//! restored from a copy. The answer to any doubt is a scan. An empty filter would deny every key.
 
 use std::collections::HashMap;
 use std::fs;

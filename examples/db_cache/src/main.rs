@@ -2,31 +2,32 @@
 //! the same open database and take turns, so that other work of the machine affects both.
 
 use std::sync::Arc;
+use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use anyhow::{Result, ensure};
 use clap::Parser;
 use db_cache::{Cache, Change, RedbStore};
-use example_support::machine::hardware_threads;
-use example_support::option_values::{seconds_up_to, whole_number_in};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 /// Compares gets of a database (redb) with and without a cuckoo filter in front of it.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// How many keys the database has
-    #[arg(long, default_value = "300_000", value_parser = whole_number_in(1..=1_000_000_000))]
+    #[arg(long, default_value_t = 300_000)]
     keys: usize,
-    /// How long each of the 40 runs takes, in seconds
-    #[arg(long, default_value = "0.3", value_parser = seconds_up_to(60.0))]
-    seconds: Duration,
+    /// How many milliseconds each of the 40 runs takes
+    #[arg(long, default_value_t = 300)]
+    milliseconds: u64,
 }
 
 type Key = [u8; 16];
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
+    ensure!(arguments.keys > 0, "--keys=0: give the database at least one key");
+    let length = Duration::from_millis(arguments.milliseconds);
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("bench.redb");
     let open = |mib: usize| {
@@ -44,7 +45,7 @@ fn main() -> Result<()> {
     drop(cache);
     let (kib, bits) = (filter.stats().memory_usage >> 10, filter.stats().memory_usage as f64 * 8.0 / keys.len() as f64);
     println!("{} keys in a file of {mib} MiB; a filter of {kib} KiB, {bits:.1} bits a key", keys.len());
-    println!("thousand gets a second, on {} threads:\n", hardware_threads());
+    println!("thousand gets a second, on {} threads:\n", available_parallelism()?);
     println!("| redb's cache | keys | without filter | with filter | ratio (min to max) |\n|---|---|---|---|---|");
     // Less cache than the database of the defaults, and more.
     for mib in [16, 512] {
@@ -54,8 +55,8 @@ fn main() -> Result<()> {
         for (name, present) in [("absent", None), ("present", Some(&keys[..]))] {
             let mut rounds = [[0.0; 3]; 5];
             for round in &mut rounds {
-                let without = thousand_gets(&cache, false, present, arguments.seconds)?;
-                let with = thousand_gets(&cache, true, present, arguments.seconds)?;
+                let without = thousand_gets(&cache, false, present, length)?;
+                let with = thousand_gets(&cache, true, present, length)?;
                 *round = [without, with, with / without];
             }
             let [[_, _, without, _, _], [_, _, with, _, _], [min, _, ratio, _, max]] = [0, 1, 2].map(|column| {
@@ -85,7 +86,7 @@ fn thousand_gets(cache: &Cache, with_filter: bool, present: Option<&[Key]>, leng
         }
     };
     let gets: Result<Vec<usize>> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..hardware_threads()).map(|_| scope.spawn(read)).collect();
+        let threads: Vec<_> = (0..available_parallelism()?.get()).map(|_| scope.spawn(read)).collect();
         threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
     });
     Ok(gets?.iter().sum::<usize>() as f64 / begin.elapsed().as_secs_f64() / 1e3)

@@ -3,10 +3,7 @@
 //! A put goes into a sorted map, the *memtable*. A *flush* writes the memtable to a new *segment*, which never changes.
 //! A *compaction* merges neighboring segments. A get takes the newest entry of its key. To find the segment with it, the
 //! store asks one maplet for all segments, or one filter for each ([`Strategy`]). Everything is in memory, so that only
-//! the steps remain that a maplet needs.
-//!
-//! - `store.rs`: a get, which notices that the segments have changed;
-//! - [`maintenance`]: flush and compaction, the order of their steps, and why no get misses a key meanwhile;
+//! the steps remain that a maplet needs. [`maintenance`] has the order of these steps, and why no get misses a key.
 //!
 //! ```
 //! use segments::{Options, Store, Strategy};
@@ -20,7 +17,6 @@
 //! # Ok::<(), segments::Error>(())
 //! ```
 
-mod list;
 pub mod maintenance;
 mod segment;
 mod store;

@@ -57,9 +57,15 @@ use std::sync::Arc;
 
 use concurrent_cuckoo_filter::MapletInsertError;
 
-use crate::list::List;
-use crate::segment::{Bytes, Merged, Segment, merge};
+use crate::segment::{Bytes, List, Segment, merge};
 use crate::store::{Error, Store};
+
+/// Steps of a flush or a compaction. Each calls its argument after each change, so that the tests can read between any
+/// two of them. A step that inserts pairs may fail, and then has changed nothing.
+pub(crate) type Steps<'a> = Vec<Box<dyn Fn(&dyn Fn()) -> Result<(), MapletInsertError> + 'a>>;
+
+/// A key and the slot in its pair.
+type Pair = (Bytes, u16);
 
 impl Store {
     /// Writes the memtable to a new segment. Returns `false` if the memtable is empty. Gets and puts go on.
@@ -75,10 +81,9 @@ impl Store {
         if self.list.load().sealed.is_empty() {
             return Ok(false);
         }
-        let mut flush = Flush::write(self)?;
-        while flush.carry_out(&|| ()).is_err() {
-            self.build_maplet(flush.before.maplet.as_ref().map_or(0, |maplet| maplet.capacity() * 2))?;
-            flush = Flush::write(self)?;
+        while self.steps_of_flush()?.iter().try_for_each(|step| step(&|| ())).is_err() {
+            let capacity = self.list.load().maplet.as_ref().map_or(0, |maplet| maplet.capacity());
+            self.build_maplet(capacity * 2)?;
         }
         Ok(true)
     }
@@ -93,32 +98,15 @@ impl Store {
         if run.is_empty() || run.end > self.list.load().segments.len() {
             return Ok(false);
         }
-        Compaction::write(self, run)?.carry_out(&|| ());
+        self.steps_of_compaction(run)?.iter().try_for_each(|step| step(&|| ()))?;
         Ok(true)
     }
-}
 
-/// A key and the slot in its pair.
-type Pair = (Bytes, u16);
-
-/// The steps of a flush. Each calls `changed` after each change. So the tests can read between any two of them, and can
-/// take the steps in other orders.
-pub(crate) struct Flush<'a> {
-    store: &'a Store,
-    before: Arc<List>,
-    segment: Arc<Segment>,
-    /// The keys that no segment has.
-    pub(crate) new: Vec<Bytes>,
-    /// The pairs of the other keys.
-    pub(crate) moved: Vec<Pair>,
-}
-
-impl<'a> Flush<'a> {
-    /// Step 1, and a plan for steps 2 and 3.
-    pub(crate) fn write(store: &'a Store) -> Result<Self, Error> {
-        let before = store.list.load_full();
+    /// Step 1 of a flush. Returns steps 2 to 4.
+    pub(crate) fn steps_of_flush(&self) -> Result<Steps<'_>, Error> {
+        let before = self.list.load_full();
         let entries = before.sealed.iter().map(|(key, entry)| (Bytes::clone(key), entry.clone()));
-        let segment = store.segment(before.free_slot(), entries.collect())?;
+        let segment = self.segment(before.free_slot(), entries.collect())?;
         let (mut new, mut moved) = (Vec::new(), Vec::new());
         for key in before.sealed.keys().cloned() {
             match before.slot_of(&key) {
@@ -126,121 +114,74 @@ impl<'a> Flush<'a> {
                 None => new.push(key),
             }
         }
-        Ok(Self { store, before, segment, new, moved })
+        let (slot, segments) = (segment.slot, [&[segment], &before.segments[..]].concat());
+        let (maplet, list) = (before.maplet.clone(), List::new(Arc::default(), segments, before.maplet.clone()));
+        Ok(vec![
+            Box::new(move |changed| {
+                let Some(maplet) = &maplet else { return Ok(()) };
+                let pairs = new.iter().map(|key| (&**key, slot));
+                maplet.insert_batch(pairs.clone()).map_err(|failed| {
+                    maplet.remove_batch(pairs.take(failed.index), &mut Vec::new());
+                    failed.error
+                })?;
+                changed();
+                Ok(())
+            }),
+            Box::new(move |changed| replace_slots(&before, &moved, slot, changed)),
+            Box::new(move |changed| self.publish(list.clone(), changed)),
+        ])
     }
 
-    /// Steps 2 to 4. If step 2 is refused, nothing has changed.
-    pub(crate) fn carry_out(&self, changed: &dyn Fn()) -> Result<(), MapletInsertError> {
-        self.insert_pairs(changed)?;
-        self.move_pairs(changed);
-        self.list(changed);
-        Ok(())
-    }
-
-    /// Step 2.
-    pub(crate) fn insert_pairs(&self, changed: &dyn Fn()) -> Result<(), MapletInsertError> {
-        let Some(maplet) = &self.before.maplet else { return Ok(()) };
-        let pairs = self.new.iter().map(|key| (&**key, self.segment.slot));
-        maplet.insert_batch(pairs.clone()).map_err(|refused| {
-            maplet.remove_batch(pairs.take(refused.index), &mut Vec::new());
-            refused.error
-        })?;
-        changed();
-        Ok(())
-    }
-
-    /// Step 3.
-    pub(crate) fn move_pairs(&self, changed: &dyn Fn()) {
-        replace_slots(&self.before, &self.moved, &self.segment, changed);
-    }
-
-    /// Step 4.
-    pub(crate) fn list(&self, changed: &dyn Fn()) {
-        let segments = [&[Arc::clone(&self.segment)], &self.before.segments[..]].concat();
-        self.store.publish(List::new(Arc::default(), segments, self.before.maplet.clone()));
-        changed();
-    }
-}
-
-/// The steps of a compaction, as those of a [`Flush`].
-pub(crate) struct Compaction<'a> {
-    store: &'a Store,
-    before: Arc<List>,
-    run: Range<usize>,
-    /// `None` if all entries are left out.
-    output: Option<Arc<Segment>>,
-    /// The pairs of the output's keys, except where a newer segment has the key.
-    moved: Vec<Pair>,
-    /// The same of deletions that the output does not have.
-    left_out: Vec<Pair>,
-}
-
-impl<'a> Compaction<'a> {
-    /// Step 1, and a plan for steps 3 and 5.
-    pub(crate) fn write(store: &'a Store, run: Range<usize>) -> Result<Self, Error> {
-        let before = store.list.load_full();
-        let oldest = run.end == before.segments.len();
+    /// Step 1 of a compaction. Returns steps 2 to 5.
+    pub(crate) fn steps_of_compaction(&self, run: Range<usize>) -> Result<Steps<'_>, Error> {
+        let before = self.list.load_full();
+        let (newer, rest) = before.segments.split_at(run.start);
+        let (inputs, older) = rest.split_at(run.len());
         let (left_out, kept): (Vec<_>, Vec<_>) =
-            merge(&before.segments[run.clone()]).into_iter().partition(|(_, entry, _)| oldest && entry.is_none());
+            merge(inputs).into_iter().partition(|(_, entry, _)| older.is_empty() && entry.is_none());
         let entries: Vec<_> = kept.iter().map(|(key, entry, _)| (Bytes::clone(key), Option::clone(entry))).collect();
-        let output = if entries.is_empty() { None } else { Some(store.segment(before.free_slot(), entries)?) };
-        let own_pairs = |merged: Vec<Merged<'_>>| -> Vec<Pair> {
-            let own = merged.into_iter().filter(|(key, _, slot)| before.slot_of(key) == Some(*slot));
+        // If all entries are left out, there is no output.
+        let output = if entries.is_empty() { None } else { Some(self.segment(before.free_slot(), entries)?) };
+        // The pairs of these keys, except where a newer segment has the key.
+        let own_pairs = |merged: Vec<_>| -> Vec<Pair> {
+            let own = merged.into_iter().filter(|(key, _, slot): &(&Bytes, _, _)| before.slot_of(key) == Some(*slot));
             own.map(|(key, _, slot)| (Bytes::clone(key), slot)).collect()
         };
         let (moved, left_out) = (own_pairs(kept), own_pairs(left_out));
-        Ok(Self { store, before, run, output, moved, left_out })
-    }
-
-    /// Steps 2 to 5.
-    pub(crate) fn carry_out(&self, changed: &dyn Fn()) {
-        self.list_beside_inputs(changed);
-        self.move_pairs(changed);
-        self.unlist_inputs(changed);
-        self.remove_pairs(changed);
-    }
-
-    /// Step 2.
-    pub(crate) fn list_beside_inputs(&self, changed: &dyn Fn()) {
-        self.publish(&self.before.segments[self.run.clone()]);
-        changed();
-    }
-
-    /// Step 3.
-    pub(crate) fn move_pairs(&self, changed: &dyn Fn()) {
-        if let Some(output) = &self.output {
-            replace_slots(&self.before, &self.moved, output, changed);
-        }
-    }
-
-    /// Step 4.
-    pub(crate) fn unlist_inputs(&self, changed: &dyn Fn()) {
-        self.publish(&[]);
-        changed();
-    }
-
-    /// Step 5.
-    pub(crate) fn remove_pairs(&self, changed: &dyn Fn()) {
-        let Some(maplet) = &self.before.maplet else { return };
-        for (key, slot) in &self.left_out {
-            assert!(maplet.remove(&**key, *slot), "the pair was inserted");
-            changed();
-        }
-    }
-
-    fn publish(&self, inputs: &[Arc<Segment>]) {
-        let (newer, older) = (&self.before.segments[..self.run.start], &self.before.segments[self.run.end..]);
-        let segments = [newer, self.output.as_slice(), inputs, older].concat();
         // A flush that failed has left its sealed memtable.
-        self.store.publish(List::new(Arc::clone(&self.before.sealed), segments, self.before.maplet.clone()));
+        let list = |inputs: &[Arc<Segment>]| {
+            let segments = [newer, output.as_slice(), inputs, older].concat();
+            List::new(Arc::clone(&before.sealed), segments, before.maplet.clone())
+        };
+        let (beside, alone) = (list(inputs), list(&[]));
+        let (slot, maplet) = (output.map_or(0, |output| output.slot), before.maplet.clone());
+        Ok(vec![
+            Box::new(move |changed| self.publish(beside.clone(), changed)),
+            Box::new(move |changed| replace_slots(&before, &moved, slot, changed)),
+            Box::new(move |changed| self.publish(alone.clone(), changed)),
+            Box::new(move |changed| {
+                for (key, slot) in &left_out {
+                    let removed = maplet.as_ref().is_some_and(|maplet| maplet.remove(&**key, *slot));
+                    assert!(removed, "the pair was inserted");
+                    changed();
+                }
+                Ok(())
+            }),
+        ])
+    }
+
+    fn publish(&self, list: List, changed: &dyn Fn()) -> Result<(), MapletInsertError> {
+        self.list.store(Arc::new(list));
+        changed();
+        Ok(())
     }
 }
 
-fn replace_slots(list: &List, pairs: &[Pair], segment: &Segment, changed: &dyn Fn()) {
-    let Some(maplet) = &list.maplet else { return };
+fn replace_slots(list: &List, pairs: &[Pair], new: u16, changed: &dyn Fn()) -> Result<(), MapletInsertError> {
+    let Some(maplet) = &list.maplet else { return Ok(()) };
     for (key, old) in pairs {
-        let replaced = maplet.replace(&**key, *old, segment.slot).expect("the maplet was built for all slots");
-        assert!(replaced, "the pair was inserted");
+        assert!(maplet.replace(&**key, *old, new)?, "the pair was inserted");
         changed();
     }
+    Ok(())
 }

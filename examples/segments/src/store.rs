@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use concurrent_cuckoo_filter::Hashed;
 
-use crate::list::{List, MOST_LISTED, Maplet, Memtable};
-use crate::segment::{Bytes, Entry, Filter, Segment, merge};
+use crate::segment::{Bytes, Entry, Filter, List, MOST_LISTED, Maplet, Memtable, Segment, merge};
 use arc_swap::ArcSwap;
 
 /// The hasher of all filters and maplets of a store.
@@ -80,15 +79,12 @@ impl Store {
     /// # Errors
     /// If the number of segments is not from 1 to 127, or if a maplet with this rate can't be built.
     pub fn new(options: Options) -> Result<Self, Error> {
-        Self::with_hasher(options, Hasher::default())
-    }
-
-    pub(crate) fn with_hasher(options: Options, hasher: Hasher) -> Result<Self, Error> {
         // A compaction's output is listed besides.
         if !(1..MOST_LISTED).contains(&options.most_segments) {
             return Err(format!("give 1 to {} segments, not {}", MOST_LISTED - 1, options.most_segments).into());
         }
         let list = ArcSwap::from_pointee(List::new(Arc::default(), Vec::new(), None));
+        let hasher = Hasher::default();
         let store = Self { options, hasher, active: RwLock::default(), list, maintenance: Mutex::default() };
         if store.options.strategy == Strategy::Maplet {
             store.build_maplet(store.options.capacity)?;
@@ -165,12 +161,8 @@ impl Store {
         let list = self.list.load_full();
         if list.sealed.is_empty() {
             let sealed = Arc::new(mem::take(&mut *active));
-            self.publish(List::new(sealed, list.segments.clone(), list.maplet.clone()));
+            self.list.store(Arc::new(List::new(sealed, list.segments.clone(), list.maplet.clone())));
         }
-    }
-
-    pub(crate) fn publish(&self, list: List) {
-        self.list.store(Arc::new(list));
     }
 
     /// A segment of these entries, with a filter if the strategy says so.
@@ -198,7 +190,8 @@ impl Store {
             return self.build_maplet(capacity * 2);
         }
         // Gets that hold the old list also hold the old maplet, which stays as it is.
-        self.publish(List::new(Arc::clone(&list.sealed), list.segments.clone(), Some(Arc::new(maplet))));
+        let maplet = Some(Arc::new(maplet));
+        self.list.store(Arc::new(List::new(Arc::clone(&list.sealed), list.segments.clone(), maplet)));
         Ok(())
     }
 }

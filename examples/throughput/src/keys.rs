@@ -6,10 +6,11 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 
-use indicatif::HumanCount;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
+
+use crate::report::grouped;
 
 /// `examples/data/README.md` says where it comes from.
 const BUNDLED: &[u8] = include_bytes!("../../data/disposable-email-domains.txt");
@@ -42,12 +43,13 @@ impl KeySet {
     /// twice, and no real key begins like a synthetic one, so all keys differ.
     pub(crate) fn make(path: Option<&Path>, items: Option<usize>) -> Result<Self, String> {
         let (name, text) = read(path)?;
-        let (real, repeated) = distinct_keys(&text);
+        let mut seen = HashSet::new();
+        let mut real: Vec<&[u8]> = lines(&text).into_iter().filter(|key| seen.insert(*key)).collect();
         if real.is_empty() {
             return Err(format!("{name} holds no key; give it one key a line"));
         }
         let items = items.unwrap_or(real.len().max(DEFAULT_ITEMS));
-        let (real, left_out) = real.split_at(items.min(real.len()));
+        real.truncate(items);
 
         let mut prefix = "user".to_owned();
         while real.iter().any(|key| key.starts_with(prefix.as_bytes())) {
@@ -61,7 +63,7 @@ impl KeySet {
         // and only the set makes it wait. That is realistic: a key has usually just been received.
         let mut order: Vec<usize> = (0..items).collect();
         order.shuffle(&mut SmallRng::seed_from_u64(1));
-        let mut present = Vec::new();
+        let (mut present, mut absent) = (Vec::new(), Vec::new());
         for number in order {
             match real.get(number) {
                 Some(key) => present.extend_from_slice(key),
@@ -69,28 +71,19 @@ impl KeySet {
             }
             present.push(b'\n');
         }
-        let mut absent = Vec::new();
         for number in items..items + items.clamp(ABSENT_KEYS.start, ABSENT_KEYS.end) {
             absent.extend(synthetic(number));
             absent.push(b'\n');
         }
 
-        let grouped = |count| HumanCount(count as u64);
         let mut about = format!("{}: {} from {name}", grouped(items), grouped(real.len()));
         if items > real.len() {
             // Escaped, because it may hold control characters of a terminal.
             let sample = synthetic(real.len());
             let sample = String::from_utf8_lossy(&sample);
-            let synthetic = grouped(items - real.len());
-            about += &format!(", {synthetic} synthetic such as {}", sample.escape_debug());
+            about += &format!(", {} synthetic such as {}", grouped(items - real.len()), sample.escape_debug());
         }
         about += &format!("; {:.1} bytes on average", (present.len() - items) as f64 / items as f64);
-        if !left_out.is_empty() {
-            about += &format!("\n           the first; --items leaves out the other {}", grouped(left_out.len()));
-        }
-        if repeated > 0 {
-            about += &format!("\n           lines that repeat an earlier one, left out: {}", grouped(repeated));
-        }
         Ok(Self { present, absent, about })
     }
 }
@@ -112,19 +105,8 @@ fn read(path: Option<&Path>) -> Result<(String, Vec<u8>), String> {
     }
 }
 
-/// The keys in their order, and how many lines repeat an earlier one. A key is a line without its `\n` or `\r\n`. It may
-/// be any bytes, but not empty.
-fn distinct_keys(text: &[u8]) -> (Vec<&[u8]>, usize) {
-    let lines = lines(text).into_iter().map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    let mut keys: Vec<&[u8]> = lines.filter(|key| !key.is_empty()).collect();
-    let lines = keys.len();
-    let mut seen = HashSet::new();
-    keys.retain(|key| seen.insert(*key));
-    let repeated = lines - keys.len();
-    (keys, repeated)
-}
-
-/// The lines that are not empty.
+/// The lines that are not empty, without their `\n` or `\r\n`.
 pub(crate) fn lines(text: &[u8]) -> Vec<&[u8]> {
-    text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).collect()
+    let lines = text.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    lines.filter(|line| !line.is_empty()).collect()
 }

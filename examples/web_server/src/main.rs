@@ -6,7 +6,6 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use anyhow::{Context, ensure};
 use clap::Parser;
-use tokens::signal::Signal;
 use tokio::net::TcpListener;
 use web_server::server::{Metrics, Shared, router};
 use web_server::{options::Options, revoked::Revoked, seen::Seen};
@@ -26,7 +25,8 @@ async fn main() -> anyhow::Result<()> {
 
     let listener = TcpListener::bind(shared.options.listen).await.context("cannot listen")?;
     // Before the address is printed: anyone who reads it may send the signal at once.
-    let mut signal = Signal::new()?;
+    #[cfg(unix)]
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     println!("listening on http://{}", listener.local_addr()?);
     let serving = axum::serve(listener, router(&shared));
     thread::spawn(move || {
@@ -37,5 +37,14 @@ async fn main() -> anyhow::Result<()> {
             thread::sleep(Duration::from_secs(3600));
         }
     });
-    Ok(serving.with_graceful_shutdown(async move { signal.wait().await }).await?)
+    let end = async move {
+        #[cfg(unix)]
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
+        #[cfg(not(unix))]
+        let _ = tokio::signal::ctrl_c().await;
+    };
+    Ok(serving.with_graceful_shutdown(end).await?)
 }

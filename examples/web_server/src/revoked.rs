@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Stats, Tick};
 use redb::{Database, ReadableTable, TableDefinition};
-use tokens::expiry::Until;
 
+use crate::expiry::Until;
 use crate::options::{Clock, Options, TICKS};
 
 /// The tokens, each with the time until which it is revoked, in seconds since 1970.

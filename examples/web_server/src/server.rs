@@ -4,22 +4,20 @@ use std::future::ready;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 
-use axum::extract::{Path, Request, State};
+use crate::expiry::{self, Wrong};
+use crate::figures::Figures;
+use crate::layer::{Answer, GateLayer, OnFailure};
+use crate::revoked::{Outcome, Revoked};
+use crate::token::{self, NoToken};
+use crate::{options::Options, seen::Seen};
+use axum::extract::{Path, RawQuery, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response, Result};
 use axum::routing::{get, put};
 use axum::{Json, Router, body::Body};
-use http::{StatusCode, request::Parts};
+use http::{HeaderValue, StatusCode, header, request::Parts};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use serde_json::json;
-use tokens::answers::{self, say};
-use tokens::expiry::{self, Lifetimes, Wrong};
-use tokens::figures::Figures;
-use tokens::token::{self, NoToken};
-
-use crate::layer::{Answer, GateLayer, OnFailure};
-use crate::revoked::{Outcome, Revoked};
-use crate::{options::Options, seen::Seen};
 
 /// What all requests share.
 pub struct Shared {
@@ -74,7 +72,7 @@ fn token_of(request: &Parts) -> ControlFlow<Answer<Body>, String> {
 fn ask_about_token(revoked: &Revoked, token: &str) -> Answer<Body> {
     match revoked.until(token) {
         Ok(None) => Answer::Pass,
-        Ok(Some(_)) => Answer::Refuse(answers::revoked()),
+        Ok(Some(_)) => Answer::Refuse(unauthorized("the token is revoked", "Bearer error=\"invalid_token\"")),
         Err(error) => Answer::Failed(store_failed(error)),
     }
 }
@@ -98,13 +96,17 @@ fn ask_about_id(seen: &Seen, id: &str) -> Answer<Body> {
     }
 }
 
-async fn revoke(State(shared): State<Arc<Shared>>, Path(token): Path<String>, request: Request) -> Result<Response> {
+async fn revoke(
+    State(shared): State<Arc<Shared>>,
+    Path(token): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response> {
     token::check(&token).map_err(malformed)?;
-    let (head, body) = request.into_parts();
-    let told = expiry::of_request(head.uri.query(), body).await.map_err(malformed)?;
-    let Options { longest_lifetime: longest, leeway, .. } = shared.options;
-    let lifetimes = Lifetimes { longest, leeway, keeper: "server" };
-    let until = lifetimes.until(&token, told, shared.revoked.now()).map_err(no_expiry)?;
+    let now = shared.revoked.now();
+    let until = expiry::until(&token, query.as_deref(), &shared.options, now).map_err(|wrong| match wrong {
+        Wrong::Malformed(why) => malformed(why),
+        Wrong::TooLate(why) => say(StatusCode::UNPROCESSABLE_ENTITY, &why),
+    })?;
     let (status, answer) = match blocking(move || shared.revoked.revoke(&token, until)).await? {
         Outcome::New(until) => (StatusCode::CREATED, json!({ "revoked": true, "until": until })),
         Outcome::Known(until) => (StatusCode::OK, json!({ "revoked": true, "until": until })),
@@ -148,21 +150,24 @@ async fn blocking<T: Send + 'static>(act: impl FnOnce() -> anyhow::Result<T> + S
     Ok(done.map_err(anyhow::Error::from).flatten().map_err(store_failed)?)
 }
 
+/// An answer other than success: a JSON body with `error`, which says what was wrong and what would be right.
+fn say(status: StatusCode, error: &str) -> Response {
+    (status, Json(json!({ "error": error }))).into_response()
+}
+
 fn malformed(why: String) -> Response {
     say(StatusCode::BAD_REQUEST, &why)
 }
 
-fn no_expiry(wrong: Wrong) -> Response {
-    let remedy = "check that it is in seconds, or restart the server with a larger --longest-lifetime";
-    match wrong {
-        Wrong::Malformed(why) => malformed(why),
-        late => say(StatusCode::UNPROCESSABLE_ENTITY, &format!("{late}; {remedy}")),
-    }
+fn unauthorized(why: &str, challenge: &'static str) -> Response {
+    let mut response = say(StatusCode::UNAUTHORIZED, why);
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+    response
 }
 
 fn no_token(error: NoToken) -> Response {
     match error {
-        NoToken::Unauthorized(why) => answers::unauthorized(why),
+        NoToken::Unauthorized(why) => unauthorized(why, "Bearer"),
         NoToken::Malformed(why) => malformed(why),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, RwLock};
 
 use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
 use metrics_exporter_prometheus::PrometheusBuilder;
-use tokens::figures::Figures;
+use web_server::figures::Figures;
 
 type Filter = ConcurrentCuckooFilter<u64>;
 

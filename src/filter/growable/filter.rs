@@ -182,7 +182,7 @@ operations_on_keys! {
 batches! {
     GrowableCuckooFilter, GrowableInsertError with removal:
     /// In a table larger than the cache, these are several times as fast as one call for each key (`cargo bench --bench
-    /// batches`): while the filter works on the first keys, the buckets of the next ones are on their way from memory.
+    /// lookups`): while the filter works on the first keys, the buckets of the next ones are on their way from memory.
 }
 
 operations_on_hashes!(GrowableCuckooFilter, GrowableInsertError);

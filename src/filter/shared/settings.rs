@@ -93,8 +93,8 @@ macro_rules! settings_of_all {
             /// Sets whether to ask the system for huge pages for each table of 4 MiB or more. It is off if not called.
             ///
             /// In a large table, each lookup touches two pages whose address translations the processor no longer has
-            /// in its TLB. With pages of 2 MiB it need not look them up. In a table of 192 MB, that makes single
-            /// lookups 5 to 8 % faster and batches 28 to 43 % (`cargo bench --bench limit`).
+            /// in its TLB. With pages of 2 MiB it need not look them up. In a table of 192 MB, that makes lookups
+            /// 5 to 7 % faster, single ones and batches (`cargo bench --bench lookups -- --only=batches`).
             ///
             /// The system may refuse, and nothing is lost then. Linux grants huge pages if
             /// `/sys/kernel/mm/transparent_hugepage/enabled` is `madvise` or `always`, and if it has such pages free.

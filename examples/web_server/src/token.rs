@@ -1,7 +1,6 @@
-//! PURE: what a token may look like, where a request carries it, and who is an administrator.
+//! What a token may look like, where a request carries it, and who is an administrator.
 
-use axum::http::{HeaderMap, header};
-
+use http::{HeaderMap, header};
 use subtle::ConstantTimeEq;
 
 /// The most characters of a token.

@@ -15,7 +15,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// How the values of an axis are laid out.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Scale {
+pub(crate) enum Scale {
     /// In proportion to the values.
     Linear,
     /// In proportion to the values' logarithms.
@@ -26,20 +26,20 @@ pub enum Scale {
 
 /// One of the two axes.
 #[derive(Clone, Debug)]
-pub struct Axis {
+pub(crate) struct Axis {
     /// What it shows, and its unit.
-    pub label: String,
+    pub(crate) label: String,
     /// How the values are laid out.
-    pub scale: Scale,
+    pub(crate) scale: Scale,
     /// The min and the max of the values to show. `None` takes what the data need. Points outside are left out.
-    pub range: Option<(f64, f64)>,
+    pub(crate) range: Option<(f64, f64)>,
     /// The text for a value.
-    pub show: fn(f64) -> String,
+    pub(crate) show: fn(f64) -> String,
 }
 
 impl Axis {
     /// From 0 to slightly more than the greatest value.
-    pub fn linear(label: &str) -> Self {
+    pub(crate) fn linear(label: &str) -> Self {
         Self { label: label.into(), scale: Scale::Linear, range: None, show: |value| format!("{value}") }
     }
 
@@ -125,8 +125,7 @@ impl Ranged for Ticked {
 
 /// The shape of a series' points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "they say all there is to say")]
-pub enum Marker {
+pub(crate) enum Marker {
     None,
     Circle,
     Square,
@@ -137,19 +136,18 @@ pub enum Marker {
 
 /// How a series is drawn.
 #[derive(Clone, Copy, Debug)]
-pub struct Style {
+pub(crate) struct Style {
     /// 0 to 7: vermilion, blue, bluish green, orange, sky blue, reddish purple, black, grey.
-    pub colour: usize,
+    pub(crate) colour: usize,
     /// The shape of the points.
-    pub marker: Marker,
+    pub(crate) marker: Marker,
     /// What connects the points.
-    pub line: Line,
+    pub(crate) line: Line,
 }
 
 /// What connects a series' points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "they say all there is to say")]
-pub enum Line {
+pub(crate) enum Line {
     None,
     Thin,
     Thick,
@@ -172,35 +170,35 @@ const MARKERS: [Marker; 5] = [Marker::Circle, Marker::Square, Marker::Triangle, 
 
 impl Style {
     /// A style for the `n`th series: no two of the first 40 are the same.
-    pub fn nth(n: usize) -> Self {
+    pub(crate) fn nth(n: usize) -> Self {
         Self { colour: n % COLOURS.len(), marker: MARKERS[n % MARKERS.len()], line: Line::Thin }
     }
 }
 
 /// Points with a name.
 #[derive(Clone, Debug)]
-pub struct Series {
+pub(crate) struct Series {
     /// The text in the legend.
-    pub name: String,
+    pub(crate) name: String,
     /// Values on the horizontal and on the vertical axis.
-    pub points: Vec<(f64, f64)>,
+    pub(crate) points: Vec<(f64, f64)>,
     /// How it is drawn.
-    pub style: Style,
+    pub(crate) style: Style,
 }
 
 /// A chart.
 #[derive(Clone, Debug)]
-pub struct Chart {
+pub(crate) struct Chart {
     /// The first line.
-    pub title: String,
+    pub(crate) title: String,
     /// A smaller line below the title.
-    pub subtitle: String,
+    pub(crate) subtitle: String,
     /// The horizontal axis.
-    pub x: Axis,
+    pub(crate) x: Axis,
     /// The vertical axis.
-    pub y: Axis,
+    pub(crate) y: Axis,
     /// In the order of the legend.
-    pub series: Vec<Series>,
+    pub(crate) series: Vec<Series>,
 }
 
 const SIZE: (u32, u32) = (960, 540);
@@ -212,7 +210,7 @@ type Drawn = Result<(), Box<dyn Error>>;
 
 impl Chart {
     /// The chart as an SVG document.
-    pub fn svg(&self) -> Result<String, Box<dyn Error>> {
+    pub(crate) fn svg(&self) -> Result<String, Box<dyn Error>> {
         let mut text = String::new();
         {
             let root = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
@@ -229,7 +227,7 @@ impl Chart {
     }
 
     /// A line for each point.
-    pub fn csv(&self) -> String {
+    pub(crate) fn csv(&self) -> String {
         let quoted = |text: &str| format!("\"{}\"", text.replace('"', "'"));
         let mut text = format!("series,{},{}\n", quoted(&self.x.label), quoted(&self.y.label));
         for Series { name, points, .. } in &self.series {

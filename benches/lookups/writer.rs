@@ -1,30 +1,24 @@
 //! What a writer costs the readers beside it.
 //!
-//! `cargo bench --bench beside [-- --quick | --l2 | --large]`
-//!
 //! One thread looks keys up. Another thread removes the oldest key and inserts a new one, again and again, at 95 %
 //! load, where most inserts relocate. The control has the same two threads, but the writer works on a second filter
 //! of the same kind. So both put the same load on the machine, and the ratio of the two shows the cost of *sharing*
-//! the filter: cache lines that the writer has modified, and lookups that were disturbed and looked again. The runs
-//! are interleaved, in rounds. The output shows the median of all rounds' ratios, with the min and max in brackets.
-//!
-//! A small table comes first, in which many buckets share a stripe.
+//! the filter: cache lines that the writer has modified, and lookups that were invalidated and retried.
 //!
 //! With two threads this says nothing about many readers. But no reader writes anything that another one reads, so
 //! each reader pays for the writers alone. `src/guide/scaling.md` says what to expect.
-
-mod support;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::keys::{ABSENT, Shuffled, key};
-use support::options::Options;
-use support::ours::{Default5x14, Ours, Plain4x16};
-use support::peers::AtomicCuckooFilter;
-use support::report::{Spread, align, median};
-use support::subject::Subject;
+use crate::support::keys::{ABSENT, Shuffled, key};
+use crate::support::options::Options;
+use crate::support::ours::{Default5x14, Ours, Plain4x16};
+use crate::support::peers::AtomicCuckooFilter;
+use crate::support::plan::Size;
+use crate::support::report::{Spread, median};
+use crate::support::subject::Subject;
 
 /// How full the filters are while the writer is at work.
 const LOAD: f64 = 0.95;
@@ -129,26 +123,16 @@ fn measure<S: Subject>(bytes: usize, rounds: usize, time: Duration) -> [Vec<Stri
     })
 }
 
-fn main() {
-    let Some(options) = Options::parse() else { return };
+pub(crate) fn table(size: Size, options: &Options) -> (&'static str, Vec<Vec<String>>) {
     let (rounds, time) = match (options.test, options.quick) {
         (true, _) => (1, Duration::from_millis(1)),
         (false, true) => (3, Duration::from_millis(60)),
         (false, false) => (9, Duration::from_millis(200)),
     };
-    let sizes = options.sizes().map(|size| (size.name(), options.table_bytes(size)));
-    // A filter of some ten thousand keys has few stripes.
-    for (name, bytes) in [("16 KiB", 16 << 10)].into_iter().chain(sizes) {
-        let head = ["", "writer apart", "writer beside", "beside over apart", "writes"];
-        let mut rows = vec![head.map(String::from).to_vec()];
-        eprintln!("{name}: ours");
-        rows.extend(measure::<Ours<Default5x14>>(bytes, rounds, time));
-        rows.extend(measure::<Ours<Plain4x16>>(bytes, rounds, time));
-        eprintln!("{name}: atomic-cuckoo-filter");
-        rows.extend(measure::<AtomicCuckooFilter>(bytes, rounds, time));
-        if !options.test {
-            println!("## {name}: lookups of one thread, millions a second, while another writes");
-            println!("(writes: removals, each with an insert, millions a second)\n\n{}", align(&rows, 1));
-        }
-    }
+    let bytes = options.table_bytes(size);
+    let mut rows = vec![["", "writer apart", "beside", "beside over apart", "writes"].map(String::from).to_vec()];
+    rows.extend(measure::<Ours<Default5x14>>(bytes, rounds, time));
+    rows.extend(measure::<Ours<Plain4x16>>(bytes, rounds, time));
+    rows.extend(measure::<AtomicCuckooFilter>(bytes, rounds, time));
+    ("lookups of one thread, while another writes (removals, each with an insert), millions a second", rows)
 }

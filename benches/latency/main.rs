@@ -1,0 +1,93 @@
+//! How long single operations take at worst: those of several writers, inserts that fail, and all while a filter grows.
+//!
+//! `cargo bench --bench latency --features snapshot [-- --quick | --keys=N | --only=PART]`, where `PART` is:
+//!
+//! - `changes`: one, four and eight threads insert and remove at 95 to 99 % load. Saves begin meanwhile, in runs of their
+//!   own.
+//! - `failed`: inserts of a key whose two buckets are full, beside writers, and inserts into a full table.
+//! - `growth`: lookups and inserts while a filter grows to `N` keys (50 million), beside `scalable_cuckoo_filter`.
+//!
+//! Each operation is timed by itself, by two clocks. Processor time shows how much work it was. The wall clock also
+//! counts what the operation waited for, and how long its thread was not on a processor. With more threads than cores,
+//! the scheduler causes the longest of these times. The output is in microseconds. The row `nothing` is the time of the
+//! clocks themselves.
+
+mod churn;
+mod failed;
+mod growth;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::iter;
+use std::time::Duration;
+
+use churn::{Churn, NAMES, SAVE, SETTINGS};
+use failed::{beside_writers, in_a_full_table};
+use support::clock::Times;
+use support::options::Options;
+use support::report::align;
+
+/// The name of a size, and how large the table is. In a small one, no search ends because of its budget.
+const SIZES: [(&str, usize); 3] = [("16 KiB", 16 << 10), ("512 KiB", 512 << 10), ("64 MB", 64 << 20)];
+
+/// Prints a table of these times, those of which there are any.
+fn print(title: &str, times: &[(&str, usize, Times)], test: bool) {
+    let head = ["", "threads"].into_iter().chain(Times::HEAD).map(String::from).collect();
+    let rows = times.iter().filter(|(.., times)| times.count() > 0).map(|(name, threads, times)| {
+        [(*name).to_owned(), threads.to_string()].into_iter().chain(times.row()).collect()
+    });
+    let rows: Vec<Vec<String>> = iter::once(head).chain(rows).collect();
+    if !test {
+        println!("## {title}: microseconds\n\n{}", align(&rows, 1));
+    }
+}
+
+/// The operations of several threads on one table.
+fn changes(bytes: usize, size: &str, time: Duration, test: bool) {
+    for setting in SETTINGS {
+        let mut nothing = Times::default();
+        (0..100_000).for_each(|_| nothing.time(|| ()));
+        let mut rows = vec![("nothing", 1, nothing)];
+        let mut churn = Churn::new(bytes, setting);
+        for threads in [1, 4, 8] {
+            eprintln!("{size}, {}, {threads} threads", setting.name);
+            let changes = churn.run(threads, time, false);
+            rows.extend(iter::zip(NAMES, changes).map(|(name, times)| (name, threads, times)));
+            let [.., saves] = churn.run(threads, time, true);
+            rows.push((NAMES[SAVE], threads, saves));
+        }
+        let (name, load) = (setting.name, setting.load * 100.0);
+        print(&format!("{size}, {name}, at {load:.0} % load"), &rows, test);
+    }
+}
+
+fn failed(sizes: &[(&str, usize)], time: Duration, test: bool) {
+    let beside = [0, 1, 3, 7].map(|writers| ("insert", writers + 1, beside_writers(sizes[0].1, writers, time)));
+    print(&format!("{}, copies fill the two buckets of the key", sizes[0].0), &beside, test);
+    let full: Vec<_> = sizes.iter().map(|&(size, bytes)| (size, 1, in_a_full_table(bytes, time))).collect();
+    print("inserts into a full table", &full, test);
+}
+
+fn main() {
+    let Some(options) = Options::parse() else { return };
+    let (time, keys) = match (options.test, options.quick) {
+        (true, _) => (2, 20_000),
+        (false, true) => (1000, 2_000_000),
+        (false, false) => (10_000, 50_000_000),
+    };
+    let (time, sizes) = (Duration::from_millis(time), if options.test { &SIZES[..1] } else { &SIZES });
+    let wants = |part| options.value("--only").is_none_or(|only| only == part);
+    if wants("changes") {
+        sizes.iter().for_each(|&(size, bytes)| changes(bytes, size, time, options.test));
+    }
+    if wants("failed") {
+        failed(sizes, time, options.test);
+    }
+    if wants("growth") {
+        let keys = options.value("--keys").map_or(keys, |keys| keys.parse().expect("--keys=NUMBER"));
+        let rows = growth::table(keys);
+        if !options.test {
+            println!("## While a filter grows to {keys} keys: microseconds by the wall clock\n\n{}", align(&rows, 1));
+        }
+    }
+}

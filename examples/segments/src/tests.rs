@@ -1,0 +1,240 @@
+//! Tests that look inside the store.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+use crate::maintenance::Steps;
+use crate::store::{Event, Options, Store, Strategy};
+
+const KEYS: u32 = 120;
+
+/// A small store with many segments and many false positives.
+fn small(strategy: Strategy) -> Store {
+    Store::new(Options { strategy, false_positive_rate: 0.06, most_segments: 12, capacity: 200 }).unwrap()
+}
+
+/// Whether the maplet has one pair for each key, with the slot of the newest segment that has it, and no others. The
+/// store has no sealed memtable.
+fn is_exact(store: &Store) -> bool {
+    let before = store.list.load_full();
+    let Some(maplet) = &before.maplet else { return true };
+    store.build_maplet(maplet.capacity()).unwrap();
+    let built = store.list.load().maplet.clone().unwrap();
+    store.list.store(before.clone());
+    maplet.digest().unwrap() == built.digest().unwrap()
+}
+
+/// Puts these keys and flushes them.
+fn flush(store: &Store, keys: &[&[u8]]) {
+    keys.iter().for_each(|key| store.put(key, b"value"));
+    assert!(store.flush().unwrap());
+}
+
+#[test]
+fn both_strategies_agree_with_a_map() {
+    for (strategy, seed) in [(Strategy::Maplet, 0), (Strategy::FilterEach, 1), (Strategy::Maplet, 2)] {
+        let (store, mut model, mut random) = (small(strategy), BTreeMap::new(), SmallRng::seed_from_u64(seed));
+        for operation in 0..10_000_u32 {
+            let (key, segments) = (random.random_range(0..KEYS).to_be_bytes(), store.segments().len());
+            match random.random_range(0..100) {
+                0..30 => {
+                    store.put(&key, &operation.to_be_bytes());
+                    model.insert(key, operation.to_be_bytes());
+                }
+                30..50 => {
+                    store.delete(&key);
+                    model.remove(&key);
+                }
+                50..52 => assert_eq!(store.flush().is_err(), segments == 12),
+                52 => {
+                    let start = random.random_range(0..=segments);
+                    let end = random.random_range(start..=segments);
+                    assert_eq!(store.compact(start..end).unwrap(), start < end);
+                }
+                _ => assert_eq!(store.get(&key).as_deref(), model.get(&key).map(|value| &value[..]), "{strategy:?}"),
+            }
+        }
+        for _ in 0..2 {
+            store.compact(0..store.segments().len()).unwrap();
+            store.flush().unwrap();
+            assert!(is_exact(&store), "{strategy:?}");
+        }
+        assert_eq!(store.segments(), [model.len()], "no deletion is left");
+    }
+}
+
+/// All ways to take some of so many steps, each at most once.
+fn arrangements(steps: usize) -> Vec<Vec<usize>> {
+    let (mut all, mut next) = (vec![vec![]], 0);
+    while let Some(order) = all.get(next).cloned() {
+        all.extend((0..steps).filter(|step| !order.contains(step)).map(|step| [&order[..], &[step]].concat()));
+        next += 1;
+    }
+    all
+}
+
+/// Six groups of four keys that the maplet of a small store can't tell apart.
+fn look_alikes() -> Vec<[u8; 4]> {
+    let list = small(Strategy::Maplet).list.load_full();
+    let maplet = list.maplet.as_ref().unwrap();
+    let (mut numbers, mut keys) = ((0_u32..).map(u32::to_be_bytes), Vec::new());
+    while keys.len() < 24 {
+        let first = numbers.next().unwrap();
+        maplet.insert(&first[..], 0).unwrap();
+        keys.push(first);
+        keys.extend(numbers.by_ref().filter(|key| maplet.contains(&key[..])).take(3));
+        maplet.remove(&first[..], 0);
+    }
+    keys
+}
+
+/// Puts, deletes, flushes and compacts by these steps, and gets each key after each change. Says what is wrong first.
+fn check(keys: &[[u8; 4]], order_of_flush: &[usize], order_of_compaction: &[usize]) -> Result<(), &'static str> {
+    let (store, mut model, mut random) = (small(Strategy::Maplet), BTreeMap::new(), SmallRng::seed_from_u64(0));
+    let take = |steps: Steps<'_>, order: &[usize], model: &BTreeMap<[u8; 4], Option<u8>>| {
+        let wrong = Cell::new(false);
+        let right = |(key, value): (&[u8; 4], &Option<u8>)| store.get(key).map(|value| value[0]) == *value;
+        let changed = || wrong.set(wrong.get() || !model.iter().all(right));
+        order.iter().for_each(|step| steps[*step](&changed).unwrap());
+        if wrong.get() { Err("a get") } else { Ok(()) }
+    };
+    for turn in 0..100_u8 {
+        for key in keys.iter().copied() {
+            if random.random() {
+                let value = random.random_ratio(1, 2).then_some(turn);
+                value.map_or_else(|| store.delete(&key), |value| store.put(&key, &[value]));
+                model.insert(key, value);
+            }
+        }
+        store.seal();
+        let before = store.segments().len();
+        take(store.steps_of_flush().unwrap(), order_of_flush, &model)?;
+        if store.segments().len() == before || !is_exact(&store) {
+            return Err("the flush is not complete");
+        }
+        let segments = store.segments().len();
+        if segments > 3 {
+            let length = random.random_range(1..=3);
+            let start = random.random_range(0..=segments - length);
+            let inputs = store.list.load().segments[start..start + length].to_vec();
+            take(store.steps_of_compaction(start..start + length).unwrap(), order_of_compaction, &model)?;
+            let listed =
+                |input| store.list.load().segments.iter().any(|segment| std::sync::Arc::ptr_eq(segment, input));
+            if inputs.iter().any(listed) || !is_exact(&store) {
+                return Err("the compaction is not complete");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn each_key_is_right_between_any_two_changes_and_any_other_order_is_noticed() {
+    let keys = look_alikes();
+    for order in arrangements(4) {
+        let result = check(&keys, &[0, 1, 2], &order);
+        assert_eq!(result.is_ok(), order == [0, 1, 2, 3], "{order:?}: {result:?}");
+        // If no step is left out, a get returns a wrong answer.
+        assert!(order.len() < 4 || result.is_ok() || result == Err("a get"), "{order:?}: {result:?}");
+    }
+    for order in arrangements(3) {
+        // The pairs of new keys and of others may change in any order, before the list.
+        assert_eq!(check(&keys, &order, &[0, 1, 2, 3]).is_ok(), order.len() == 3 && order[2] == 2, "{order:?}");
+    }
+}
+
+#[test]
+fn no_get_misses_a_key_while_segments_are_flushed_and_compacted() {
+    for strategy in [Strategy::Maplet, Strategy::FilterEach] {
+        let (store, stop) = (small(strategy), AtomicBool::new(false));
+        // A value is never less than what was put before the get.
+        let put = |key: u32, value: u64| store.put(&key.to_be_bytes(), &value.to_be_bytes());
+        let least: Vec<_> = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
+        (0..KEYS).for_each(|key| put(key, 0));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut random = SmallRng::seed_from_u64(0);
+                for value in (1..).take_while(|_| !stop.load(Ordering::Relaxed)) {
+                    for key in (0..40).map(|_| random.random_range(0..KEYS)) {
+                        put(key, value);
+                        least[key as usize].store(value, Ordering::Release);
+                    }
+                    if store.flush().is_err() {
+                        store.compact(0..6).unwrap();
+                    }
+                    let segments = store.segments().len();
+                    let length = random.random_range(1..=segments.min(4));
+                    let start = random.random_range(0..=segments - length);
+                    assert!(store.compact(start..start + length).unwrap());
+                }
+            });
+            let readers = [1, 2].map(|seed| {
+                scope.spawn({
+                    let (store, least) = (&store, &least);
+                    move || {
+                        let mut random = SmallRng::seed_from_u64(seed);
+                        for key in (0..100_000).map(|_| random.random_range(0..KEYS)) {
+                            let least = least[key as usize].load(Ordering::Acquire);
+                            let value = store.get(&key.to_be_bytes()).expect("it was put");
+                            assert!(u64::from_be_bytes((*value).try_into().unwrap()) >= least, "{strategy:?}");
+                        }
+                    }
+                })
+            });
+            let answers = readers.map(|reader| reader.join());
+            stop.store(true, Ordering::Relaxed);
+            assert!(answers.iter().all(Result::is_ok));
+        });
+        store.flush().unwrap();
+        assert!(is_exact(&store));
+    }
+}
+
+#[test]
+fn a_get_notices_that_its_list_is_old() {
+    // The rate is so low that no other slot is shown.
+    let store = Store::new(Options::new(Strategy::Maplet)).unwrap();
+    flush(&store, &[b"key"]);
+    flush(&store, &[b"other"]);
+    let old = store.list.load_full();
+    let mut loads = 0;
+    let value = store.get_observed(b"key", |event| {
+        loads += usize::from(event == Event::List);
+        if (event, loads) == (Event::List, 1) {
+            // The key moves from slot 0 to slot 2, and slot 0 is given to another segment. Then "other" moves out of
+            // slot 1, and the key moves into it.
+            store.compact(1..2).unwrap();
+            flush(&store, &[b"third"]);
+            store.compact(1..2).unwrap();
+            store.compact(2..3).unwrap();
+        }
+    });
+    assert_eq!((value.as_deref(), loads), (Some(&b"value"[..]), 2));
+    // The control: the old list has slot 1, but another segment there.
+    let slots = old.maplet.as_ref().unwrap().values(b"key");
+    assert!(slots.contains(1) && old.with_slots(slots).all(|segment| segment.get(b"key").is_none()));
+}
+
+#[test]
+fn pairs_that_fail_are_undone_and_a_larger_maplet_is_built() {
+    let options = Options { capacity: 20, ..Options::new(Strategy::Maplet) };
+    let store = Store::new(options).unwrap();
+    flush(&store, &[b"first"]);
+    let maplet = store.list.load().maplet.clone().unwrap();
+    let keys: Vec<_> = (0..200_u32).map(u32::to_be_bytes).collect();
+    keys.iter().for_each(|key| store.put(key, b"value"));
+    store.seal();
+    assert!(store.steps_of_flush().unwrap()[0](&|| ()).is_err());
+    assert!(maplet.len() == 1 && is_exact(&store), "{}", maplet.len());
+    // A compaction leaves alone what a flush has failed to write.
+    assert!(store.compact(0..1).unwrap());
+    assert!(store.flush().unwrap());
+    let larger = store.list.load().maplet.clone().unwrap();
+    assert!(larger.len() == 201 && larger.capacity() > maplet.capacity() && is_exact(&store), "{larger:?}");
+    assert!(keys.iter().all(|key| store.get(key).is_some()));
+}
