@@ -17,7 +17,7 @@ use std::convert::identity;
 use std::hint::black_box;
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, ExpiringCuckooFilter, Expiry, GrowableCuckooFilter};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter, Tick};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use support::hash::HASH;
@@ -110,7 +110,7 @@ fn expiring(slots: usize) -> Expiring {
         ),
         (4, 13, 4)
     );
-    filter.advance_to(NOW);
+    filter.advance_to(Tick::new(NOW));
     filter
 }
 
@@ -118,7 +118,7 @@ fn expiring(slots: usize) -> Expiring {
 fn expiring_at_90(from: u64) -> &'static Subject<Expiring> {
     let filter = expiring(4 * OPERATIONS);
     let len = filter.plan().slots as u64 * 9 / 10;
-    (0..len).for_each(|index| _ = filter.insert_until(&key(index), Expiry::AtTick(END)).expect("room"));
+    (0..len).for_each(|index| _ = filter.insert_until(&key(index), Tick::new(END)).expect("room"));
     let mut order = Shuffled::new(from..from + len, 0.0);
     Subject::new(filter, (0..).map(|_| order.next()))
 }
@@ -285,8 +285,8 @@ mod counted {
         expiring_lookup_miss: expiring_at_90(ABSENT) => each_of(|filter: &Expiring, key| filter.contains(key)), NONE;
         expiring_batched_lookup_hit: expiring_at_90(0) => live_in_batch, ALL;
         expiring_batched_lookup_miss: expiring_at_90(ABSENT) => live_in_batch, NONE;
-        expiring_insert_to_half: expiring_to_half() => each_of(|filter: &Expiring, key| filter.insert_until(key, Expiry::AtTick(END)).is_ok()), ALL;
-        expiring_remove: expiring_at_90(0) => each_of(|filter: &Expiring, key| filter.remove_expiring_at(key, END)), ALL;
+        expiring_insert_to_half: expiring_to_half() => each_of(|filter: &Expiring, key| filter.insert_until(key, Tick::new(END)).is_ok()), ALL;
+        expiring_remove: expiring_at_90(0) => each_of(|filter: &Expiring, key| filter.remove_expiring_at(key, Tick::new(END))), ALL;
     }
 
     operations_of! { growable_operations, Growable, growable;

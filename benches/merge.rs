@@ -21,7 +21,7 @@ use std::thread;
 use std::time::Instant;
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, Expiry, Hashed};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, Hashed, Tick};
 use support::clock::own_time;
 use support::hash::HASH;
 use support::keys::key;
@@ -115,7 +115,7 @@ fn absorb_maplet(half: u64) -> f64 {
 fn expiring(capacity: u64) -> Expiring {
     let builder = ExpiringCuckooFilter::<u64>::builder().capacity(capacity as usize).lifetime_in_ticks(14);
     let filter = builder.hasher(HASH).build().expect("a valid filter");
-    filter.advance_to(1000);
+    filter.advance_to(Tick::new(1000));
     filter
 }
 
@@ -125,7 +125,7 @@ fn absorb_expiring(half: u64) -> f64 {
         filter
             .by_hash()
             .insert_until_batch(
-                hashes(from, from + half).map(|hash| (hash, Expiry::AtTick(1001 + hash.0 % 14))),
+                hashes(from, from + half).map(|hash| (hash, Tick::new(1001 + hash.0 % 14))),
                 &mut Vec::new(),
             )
             .expect("there is room");
@@ -231,7 +231,7 @@ fn digests(bytes: usize, rounds: usize) {
     let all = expiring((bytes as f64 / 8.0 * 4.0 * 0.94) as u64);
     all.by_hash()
         .insert_until_batch(
-            hashes(0, all.capacity() as u64).map(|hash| (hash, Expiry::AtTick(1001 + hash.0 % 14))),
+            hashes(0, all.capacity() as u64).map(|hash| (hash, Tick::new(1001 + hash.0 % 14))),
             &mut Vec::new(),
         )
         .expect("there is room");

@@ -23,7 +23,7 @@ use std::{env, fs, process};
 
 use ahash::RandomState;
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, Expiry, GrowableCuckooFilter, View, Viewed,
+    ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, Tick, View, Viewed,
 };
 use memmap2::Mmap;
 use rand::SeedableRng;
@@ -246,27 +246,27 @@ fn lookups(size: Size, bytes: usize, length: Duration) {
     let filter =
         Expiring::builder_with_hasher(HASH).capacity((buckets * 4.0 * 0.92) as usize).lifetime_in_ticks(14).build();
     let filter = filter.expect("a valid filter");
-    filter.advance_to(BEGIN);
+    filter.advance_to(Tick::new(BEGIN));
     let len = (filter.plan().slots as f64 * 0.9) as u64;
     let entries = |keys: &[u64]| {
-        let entries = keys.iter().map(|key| (key, Expiry::AtTick(NOW + 1 + key % 9)));
+        let entries = keys.iter().map(|key| (key, Tick::new(NOW + 1 + key % 9)));
         filter.insert_until_batch(entries, &mut Vec::new()).map(drop)
     };
     in_chunks(len, |keys| entries(keys).expect("there is room"));
     let snapshot = saved(|to| filter.save(to));
     let filter = Expiring::load(&snapshot[..], HASH, usize::MAX).expect("its own snapshot");
-    filter.advance_to(NOW);
+    filter.advance_to(Tick::new(NOW));
     rows.extend(compare::<Expiring>(
         "expiring",
         &snapshot,
         &contains!(filter),
         |view| {
-            subject!(view, key => view.contains_at(key, NOW),
-                (keys, answers) => view.contains_batch_at(keys, NOW, &mut answers))
+            subject!(view, key => view.contains_at(key, Tick::new(NOW)),
+                (keys, answers) => view.contains_batch_at(keys, Tick::new(NOW), &mut answers))
         },
         |view| {
-            subject!(view, key => view.contains_at(key, NOW),
-                (keys, answers) => view.contains_batch_at(keys, NOW, &mut answers))
+            subject!(view, key => view.contains_at(key, Tick::new(NOW)),
+                (keys, answers) => view.contains_batch_at(keys, Tick::new(NOW), &mut answers))
         },
         len,
         length,

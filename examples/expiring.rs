@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Expiry};
+use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError};
 
 /// One tick of the filter, in seconds.
 const TICK: u64 = 300;
@@ -17,10 +17,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // A service passes the wall clock. This program lets it run ahead, so that nobody has to wait.
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
-    revoked.advance_to(now / TICK);
+    let time = |unix_seconds| UNIX_EPOCH + Duration::from_secs(unix_seconds);
+    revoked.advance_to(revoked.tick_at(time(now))?);
 
-    // The tick after the expiry: up to five minutes too long, and never too short. A request may come twice.
-    let revoke = |token: &str, exp: u64| revoked.insert_or_renew_until(token, Expiry::AtTick(exp.div_ceil(TICK)));
+    // Up to five minutes too long, and never too short. A request may come twice.
+    let revoke = |token: &str, exp: u64| revoked.insert_or_renew_until(token, time(exp));
     assert!(revoke("token of alice", now + 900)?);
     assert!(revoke("token of bob", now + 3600)?);
     assert!(!revoke("token of dave", now - TICK)?, "it has expired, so it is not kept");
@@ -28,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     assert!(matches!(revoke("token of carol", now * 1000), Err(ExpiringInsertError::LifetimeTooLong { .. })));
 
     for minutes in [0, 14, 20, 59, 65] {
-        revoked.advance_to((now + minutes * 60) / TICK);
+        revoked.advance_to(revoked.tick_at(time(now + minutes * 60))?);
         let refused: Vec<_> = ["alice", "bob"].into_iter().filter(|&name| is_refused(&revoked, name)).collect();
         println!("after {minutes:2} minutes: refused {refused:?}, {} live entries", revoked.live_len());
         assert_eq!((refused.contains(&"alice"), refused.contains(&"bob")), (minutes <= 15, minutes <= 60));

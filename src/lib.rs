@@ -186,6 +186,7 @@ pub use view::view::View;
 #[cfg(feature = "snapshot")]
 pub use view::viewed::Viewed;
 pub use word::layout::Encoding;
+pub use word::tick::Tick;
 pub use word::values::{Values, ValuesIter};
 
 /// The README's example, as a test.

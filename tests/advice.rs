@@ -9,7 +9,7 @@ use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use concurrent_cuckoo_filter::{Advance, ConcurrentCuckooFilter, ExpiringCuckooFilter, Expiry};
+use concurrent_cuckoo_filter::{Advance, ConcurrentCuckooFilter, ExpiringCuckooFilter, Tick};
 use support::{Filter, Identity, Raw, hashes};
 
 /// The page `expiry`, *De-duplication with a store*.
@@ -53,7 +53,7 @@ mod deduplication {
     /// one with the answer `first` goes on, and the other when that is done.
     fn processed(first: bool, decide: Decision) -> usize {
         let seen = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build().unwrap();
-        seen.advance_to(0);
+        seen.advance_to(Tick::new(0));
         let (store, answered, done) = (Store::default(), Barrier::new(2), Barrier::new(2));
         let consume = || {
             let is_new = seen.insert_if_absent(ID).unwrap();
@@ -156,19 +156,14 @@ mod clock {
     const LONGEST_PAUSE: u64 = 6;
     const HOUR: Duration = Duration::from_secs(3600);
 
-    fn tick_at(time: SystemTime) -> u64 {
-        time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() / TICK.as_secs()
-    }
-
     /// As the page says: the time is checked before the filter believes it.
     fn advance(filter: &ExpiringCuckooFilter<str>, time: SystemTime) -> Result<Advance, String> {
-        let tick = tick_at(time);
-        match filter.now() {
-            Some(now) if tick.saturating_sub(now) > LONGEST_PAUSE => {
-                Err(format!("the time is {} ticks ahead of the filter's", tick - now))
-            }
-            _ => Ok(filter.advance_to(tick)),
+        let tick = filter.tick_at(time).map_err(|error| error.to_string())?;
+        let ahead = filter.now().map_or(0, |now| tick.get().saturating_sub(now.get()));
+        if ahead > LONGEST_PAUSE {
+            return Err(format!("the time is {ahead} ticks ahead of the filter's"));
         }
+        Ok(filter.advance_to(tick))
     }
 
     /// A time at which a tick begins.
@@ -176,22 +171,20 @@ mod clock {
         UNIX_EPOCH + 6_000_000 * TICK
     }
 
-    /// Calls `set` with the time, and adds a token that is revoked for an hour.
-    fn revoked(set: impl FnOnce(&ExpiringCuckooFilter<str>), end: u64) -> ExpiringCuckooFilter<str> {
+    /// At noon, with a token that is revoked for an hour.
+    fn revoked() -> ExpiringCuckooFilter<str> {
         let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(HOUR, TICK).build().unwrap();
-        set(&filter);
-        assert_eq!(filter.insert_until("token-17", Expiry::AtTick(end)), Ok(true));
+        advance(&filter, noon()).unwrap();
+        assert_eq!(filter.insert_until("token-17", HOUR), Ok(true));
         filter
     }
 
     #[test]
     fn a_time_that_is_checked_first_ends_no_entry_by_mistake() {
-        let end = tick_at(noon() + HOUR) + 1;
-        let new = || revoked(|filter| _ = advance(filter, noon()).unwrap(), end);
         for jump in [35 * 60, 24 * 3600, 1 << 40].map(Duration::from_secs) {
-            let filter = new();
+            let filter = revoked();
             assert!(advance(&filter, noon() + jump).unwrap_err().contains("ahead"));
-            assert!(filter.contains("token-17") && filter.now() == Some(6_000_000));
+            assert!(filter.contains("token-17") && filter.now() == Some(Tick::new(6_000_000)));
             // The right time is believed again, as are pauses, and the entry lives exactly as long as it should.
             assert_eq!(advance(&filter, noon() + HOUR / 2), Ok(Advance::Forward { ticks: 6 }));
             assert_eq!(advance(&filter, noon() + HOUR), Ok(Advance::Forward { ticks: 6 }));
@@ -200,23 +193,11 @@ mod clock {
             assert!(!filter.contains("token-17"));
         }
         // The mistake: to look at the answer of `advance_to`.
-        let filter = new();
-        let Advance::Forward { ticks: 288 } = filter.advance_to(tick_at(noon() + 24 * HOUR)) else { panic!() };
-        filter.advance_to(6_000_000);
+        let filter = revoked();
+        let Advance::Forward { ticks: 288 } = filter.advance_to(filter.tick_at(noon() + 24 * HOUR).unwrap()) else {
+            panic!()
+        };
+        filter.advance_to(Tick::new(6_000_000));
         assert!(!filter.contains("token-17"), "by then it has expired for good");
-    }
-
-    /// The mistake: seconds instead of ticks. No call refuses them.
-    #[test]
-    fn seconds_that_are_passed_for_ticks_end_an_hour_after_seconds() {
-        let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap().as_secs();
-        let filter = revoked(|filter| _ = filter.advance_to(seconds(noon())), seconds(noon()) + 13);
-        let later = noon() + Duration::from_secs(13);
-        filter.advance_to(seconds(later));
-        assert!(!filter.contains("token-17"), "an hour of five-minute ticks is thirteen of them");
-        // `advance` takes a time, so there is nothing to mistake.
-        let filter = revoked(|filter| _ = advance(filter, noon()).unwrap(), tick_at(noon() + HOUR) + 1);
-        advance(&filter, later).unwrap();
-        assert!(filter.contains("token-17"));
     }
 }

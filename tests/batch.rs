@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use concurrent_cuckoo_filter::{
     ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringCuckooFilter, ExpiringInsertError, GrowableCuckooFilter,
-    Hashed, InsertError, MapletInsertError,
+    Hashed, InsertError, MapletInsertError, Tick,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -126,10 +126,10 @@ fn every_type_adds_absent_keys_by_batches() {
     added.clear();
     let error = expiring.insert_if_absent_batch(&keys, &mut added).unwrap_err();
     assert!(matches!(error.error, ExpiringInsertError::ClockNotSet) && added.is_empty(), "{error}");
-    expiring.advance_to(100);
+    expiring.advance_to(Tick::new(100));
     assert_eq!(expiring.insert_if_absent_batch(&keys, &mut added), Ok(600));
     assert_eq!((&added, expiring.len()), (&is_first, 600));
-    expiring.advance_to(114);
+    expiring.advance_to(Tick::new(114));
     assert!(keys.iter().all(|key| expiring.contains(key)), "they have the whole lifetime");
 
     let builder = CuckooMaplet::<u64, _>::builder_with_hasher(seeded(1)).capacity(1000);

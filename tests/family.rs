@@ -7,7 +7,7 @@ use std::thread;
 
 use concurrent_cuckoo_filter::{
     BuildError, Builder, ConcurrentCuckooFilter, CuckooMaplet, DefaultHashBuilder, Encoding, ExpiringCuckooFilter,
-    Expiry, GrowableBuilder, GrowableCuckooFilter, GrowableInsertError, Hashed, InsertError,
+    GrowableBuilder, GrowableCuckooFilter, GrowableInsertError, Hashed, InsertError, Tick,
 };
 
 /// For logs: the type, and how full it is.
@@ -16,8 +16,8 @@ fn debug_output_names_the_type_and_the_number_of_keys() {
     let maplet = CuckooMaplet::<u64>::builder().capacity(10).value_bits(4).build().unwrap();
     maplet.insert(&1, 2).unwrap();
     let expiring = ExpiringCuckooFilter::<u64>::builder().capacity(10).lifetime_in_ticks(3).build().unwrap();
-    expiring.advance_to(1);
-    expiring.insert_until(&1, Expiry::AtTick(2)).unwrap();
+    expiring.advance_to(Tick::new(1));
+    expiring.insert_until(&1, Tick::new(2)).unwrap();
     let one = ConcurrentCuckooFilter::<u64>::with_capacity(10);
     one.insert(&1).unwrap();
     let growable = GrowableCuckooFilter::<u64>::with_capacity(10);

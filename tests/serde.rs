@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, BuildHasherDefault};
 use std::time::Duration;
 
 use concurrent_cuckoo_filter::{
-    Advance, ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, Expiry, GrowableCuckooFilter, Loader,
-    StableDefault, StableHashBuilder, StableHasher,
+    Advance, ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, Loader, StableDefault,
+    StableHashBuilder, StableHasher, Tick,
 };
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IntoDeserializer, SeqAccess, Visitor, value};
@@ -290,8 +290,8 @@ fn filters_whose_entries_expire_are_serialized_too() {
     type Expiring = ExpiringCuckooFilter<u64, Fixed>;
     let builder = Expiring::builder_with_hasher(Fixed::default()).capacity(1000);
     let filter = builder.lifetime(Duration::from_secs(3600), Duration::from_secs(300)).build().unwrap();
-    filter.advance_to(100);
-    (0..1000).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(101 + key % 13)).unwrap());
+    filter.advance_to(Tick::new(100));
+    (0..1000).for_each(|key| _ = filter.insert_until(&key, Tick::new(101 + key % 13)).unwrap());
     let mut snapshot = Vec::new();
     filter.save(&mut snapshot).unwrap();
 
@@ -312,9 +312,9 @@ fn filters_whose_entries_expire_are_serialized_too() {
         assert_eq!(format!("{loaded:?}"), format!("{filter:?}"));
     }
     for tick in [99, 100, 107, 112, 113] {
-        filter.advance_to(tick);
+        filter.advance_to(Tick::new(tick));
         for loaded in &all {
-            assert_eq!(loaded.advance_to(tick) == Advance::Behind { by: 1 }, tick == 99);
+            assert_eq!(loaded.advance_to(Tick::new(tick)) == Advance::Behind { by: 1 }, tick == 99);
             assert!((0..2000).all(|key| loaded.contains(&key) == filter.contains(&key)), "at {tick}");
             assert!((0..1000).all(|key| 101 + key % 13 <= tick || loaded.contains(&key)), "at {tick}");
         }

@@ -11,7 +11,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 
-use concurrent_cuckoo_filter::{CuckooMaplet, Encoding, ExpiringCuckooFilter, Expiry, GrowableCuckooFilter};
+use concurrent_cuckoo_filter::{CuckooMaplet, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter, Tick};
 use support::{Identity, Raw, scattered};
 
 /// How often each race is run in one process.
@@ -109,36 +109,36 @@ fn a_key_that_is_kept_is_found_while_others_die() {
     for round in 0..ROUNDS {
         let builder = ExpiringCuckooFilter::<Raw>::builder().capacity(12).lifetime_in_ticks(8);
         let filter = builder.false_positive_rate(1e-7).hasher(hasher()).build().unwrap();
-        filter.advance_to(100);
+        filter.advance_to(Tick::new(100));
         let kept = key(round, 0);
-        filter.insert_or_renew_until(&kept, Expiry::AtTick(104)).expect("there is room");
+        filter.insert_or_renew_until(&kept, Tick::new(104)).expect("there is room");
         let start = Barrier::new(3);
         thread::scope(|threads| {
             let (filter, start) = (&filter, &start);
             let clock = threads.spawn(|| {
                 start.wait();
-                (101..=103).for_each(|tick| _ = filter.advance_to(tick));
+                (101..=103).for_each(|tick| _ = filter.advance_to(Tick::new(tick)));
             });
             threads.spawn(move || {
                 start.wait();
                 for end in [105, 106, 107] {
-                    filter.insert_or_renew_until(&kept, Expiry::AtTick(end)).expect("it has an entry");
+                    filter.insert_or_renew_until(&kept, Tick::new(end)).expect("it has an entry");
                     assert!(filter.contains(&kept), "a live entry was missed");
                 }
             });
             start.wait();
             for number in 1..6 {
                 let end = 102 + number % 3;
-                filter.insert_until(&key(round, number), Expiry::AtTick(end)).expect("there is room");
+                filter.insert_until(&key(round, number), Tick::new(end)).expect("there is room");
                 assert!(filter.contains(&kept), "a live entry was missed");
             }
             clock.join().expect("no thread fails");
-            assert_eq!(filter.now(), Some(103), "three ticks have passed");
+            assert_eq!(filter.now(), Some(Tick::new(103)), "three ticks have passed");
             assert!((1..6).all(|number| filter.contains(&key(round, number)) == (number % 3 == 2)));
         });
-        filter.advance_to(106);
+        filter.advance_to(Tick::new(106));
         assert!(filter.contains(&kept));
-        filter.advance_to(107);
+        filter.advance_to(Tick::new(107));
         assert!(!filter.contains(&kept), "it died");
         assert_eq!(filter.live_len(), 0);
     }

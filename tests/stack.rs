@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, Expiry, GrowableCuckooFilter, WhenFull,
+    ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, Tick, WhenFull,
 };
 
 /// The stack on which every operation runs, in bytes.
@@ -112,8 +112,8 @@ fn full_of_ends_when(when_full: WhenFull) -> Vec<Expiring> {
     let fill = |(longest, rate)| {
         let builder = Expiring::builder().capacity(3 * KEYS as usize).lifetime_in_ticks(longest);
         let filter = builder.false_positive_rate(rate).when_full(when_full).build().unwrap();
-        filter.advance_to(0);
-        (0..).take_while(|key| filter.insert_until(key, Expiry::AtTick(end_of(*key))).is_ok()).for_each(drop);
+        filter.advance_to(Tick::new(0));
+        (0..).take_while(|key| filter.insert_until(key, Tick::new(end_of(*key))).is_ok()).for_each(drop);
         filter
     };
     [(14, 0.06), (15, 0.011), (15, 0.001), (255, 0.001), (65_535, 0.001)].map(fill).into()
@@ -126,7 +126,7 @@ fn end_of(key: u64) -> u64 {
 /// The same filters, with many dead entries that are not swept.
 fn full_of_dead() -> Vec<Expiring> {
     let die = |filter: &Expiring| {
-        filter.advance_to(1);
+        filter.advance_to(Tick::new(1));
         assert!(filter.len() > filter.live_len() + KEYS as usize / 4, "{filter:?}");
     };
     full_of_ends().into_iter().inspect(die).collect()
@@ -281,41 +281,41 @@ const OPERATIONS: [Operation; 54] = [
     ("expiring: insert that takes dead entries out", || {
         on_each(full_of_dead(), |filter| {
             let swept = filter.stats().expiry.unwrap().expired;
-            new().take(KEYS as usize / 4).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(14)).unwrap());
+            new().take(KEYS as usize / 4).for_each(|key| _ = filter.insert_until(&key, Tick::new(14)).unwrap());
             assert!(filter.stats().expiry.unwrap().expired > swept);
         })
     }),
     ("expiring: insert that is refused", || {
-        on_each(full_of_ends(), |filter| {
-            assert!(new().any(|key| filter.insert_until(&key, Expiry::AtTick(14)).is_err()))
-        })
+        on_each(full_of_ends(), |filter| assert!(new().any(|key| filter.insert_until(&key, Tick::new(14)).is_err())))
     }),
     ("expiring: insert_if_absent that is refused", || {
         on_each(full_of_ends(), |filter| {
-            assert!(new().any(|key| filter.insert_if_absent_until(&key, Expiry::AtTick(14)).is_err()))
+            assert!(new().any(|key| filter.insert_if_absent_until(&key, Tick::new(14)).is_err()))
         })
     }),
     ("expiring: insert that forgets", || {
         on_each(full_of_ends_to_forget(), |filter| {
-            assert!(new().take(KEYS as usize).all(|key| filter.insert_until(&key, Expiry::AtTick(14)).is_ok()));
+            assert!(new().take(KEYS as usize).all(|key| filter.insert_until(&key, Tick::new(14)).is_ok()));
             assert!(filter.stats().expiry.unwrap().evicted_early_by > 0);
         })
     }),
     ("expiring: insert_or_renew_until", || {
         on_each(full_of_dead(), |filter| {
-            (0..99).for_each(|key| _ = filter.insert_or_renew_until(&key, Expiry::AtTick(15)).unwrap())
+            (0..99).for_each(|key| _ = filter.insert_or_renew_until(&key, Tick::new(15)).unwrap())
         })
     }),
     ("expiring: contains", || on_each(full_of_dead(), |filter| assert!(filter.contains(&1)))),
     ("expiring: remove", || {
-        on_each(full_of_ends(), |filter| assert!((0..99).all(|key| filter.remove_expiring_at(&key, end_of(key)))))
+        on_each(full_of_ends(), |filter| {
+            assert!((0..99).all(|key| filter.remove_expiring_at(&key, Tick::new(end_of(key)))))
+        })
     }),
     ("expiring: clear", || on_each(full_of_dead(), Expiring::clear)),
     ("expiring: the clock", || {
         on_each(full_of_ends(), |filter| {
-            (0..9).for_each(|tick| _ = filter.advance_to(tick));
-            filter.restart_clock(70);
-            filter.advance_to(1 << 40);
+            (0..9).for_each(|tick| _ = filter.advance_to(Tick::new(tick)));
+            filter.restart_clock(Tick::new(70));
+            filter.advance_to(Tick::new(1 << 40));
             assert!(filter.is_empty() && filter.live_len() == 0);
         })
     }),
@@ -323,10 +323,10 @@ const OPERATIONS: [Operation; 54] = [
     ("expiring: insert_batch and remove_batch", || {
         on_each(full_of_ends(), |filter| {
             let (keys, mut removed): (Vec<u64>, _) = ((0..1000).collect(), Vec::new());
-            filter.remove_expiring_at_batch(keys.iter().map(|key| (key, end_of(*key))), &mut removed);
+            filter.remove_expiring_at_batch(keys.iter().map(|key| (key, Tick::new(end_of(*key)))), &mut removed);
             assert!(removed.len() == 1000 && removed.iter().all(|&removed| removed));
             let keys: Vec<u64> = new().collect();
-            assert!(filter.insert_until_batch(keys.iter().map(|key| (key, Expiry::AtTick(14))), &mut removed).is_err());
+            assert!(filter.insert_until_batch(keys.iter().map(|key| (key, Tick::new(14))), &mut removed).is_err());
         })
     }),
     ("expiring: save", || saves!(full_of_dead())),

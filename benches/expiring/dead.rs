@@ -1,6 +1,6 @@
 //! Inserts into a table in which a tenth of the slots is dead, and into one that is a tenth emptier.
 
-use concurrent_cuckoo_filter::{Advance, Expiry};
+use concurrent_cuckoo_filter::{Advance, Tick};
 
 use crate::subjects::{Expiring, expiring};
 use crate::support::clock::own_time;
@@ -31,7 +31,7 @@ struct Cost {
 impl Cost {
     /// Each slice is timed or counted, because counting takes longer than inserting.
     fn add(&mut self, filter: &Expiring, new: &[Clocked], timed: bool) {
-        let insert = |(key, end): &Clocked| _ = filter.insert_until(key, Expiry::AtTick(*end)).expect("room");
+        let insert = |(key, end): &Clocked| _ = filter.insert_until(key, Tick::new(*end)).expect("room");
         if timed {
             let start = own_time();
             new.iter().for_each(insert);
@@ -64,17 +64,17 @@ pub(crate) fn table(keys: u64, test: bool) -> Vec<Vec<String>> {
     let [dead, emptier] = &tables;
     let (slots, keys) = (dead.plan().slots as u64, dead.capacity() as u64);
     let dying = slots / 10;
-    tables.iter().for_each(|filter| assert_eq!(filter.advance_to(NOW), Advance::Origin));
+    tables.iter().for_each(|filter| assert_eq!(filter.advance_to(Tick::new(NOW)), Advance::Origin));
     for number in 0..keys {
         // This many die, evenly spread.
         let dies = (number + 1) * dying / keys > number * dying / keys;
         let key = key(number);
-        dead.insert_until(&key, Expiry::AtTick(if dies { NOW + 1 } else { outlives(number) })).expect("room");
+        dead.insert_until(&key, Tick::new(if dies { NOW + 1 } else { outlives(number) })).expect("room");
         if !dies {
-            emptier.insert_until(&key, Expiry::AtTick(outlives(number))).expect("room");
+            emptier.insert_until(&key, Tick::new(outlives(number))).expect("room");
         }
     }
-    tables.iter().for_each(|filter| assert_eq!(filter.advance_to(NOW + 1), Advance::Forward { ticks: 1 }));
+    tables.iter().for_each(|filter| assert_eq!(filter.advance_to(Tick::new(NOW + 1)), Advance::Forward { ticks: 1 }));
     let swept = dead.stats().expiry.unwrap().expired as f64 / dying as f64;
     // A small table is swept at once.
     assert!(test || swept < 0.05, "{swept} of the dead were swept");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, ExpiringCuckooFilter, Expiry};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, ExpiringCuckooFilter, Tick};
 use cuckoo_clock::config::{CuckooConfiguration, TtlConfig};
 use cuckoo_clock::{CuckooFilter, InsertValues};
 use moka::sync::Cache;
@@ -67,7 +67,7 @@ impl Kind {
                 // The second rate is that of cuckoo-clock.
                 let filter = expiring(capacity, if slots == 4 { 0.001 } else { 0.000_11 }, LONGEST);
                 assert_eq!((filter.plan().layout.slots_per_bucket, filter.plan().layout.payload_bits), (slots, 4));
-                filter.advance_to(NOW);
+                filter.advance_to(Tick::new(NOW));
                 Box::new(filter)
             }
             Self::Concurrent { slots } => {
@@ -133,11 +133,11 @@ impl Held for Expiring {
     }
 
     fn insert(&self, entries: &[Clocked]) -> usize {
-        number(entries, |(key, end)| self.insert_until(key, Expiry::AtTick(*end)).is_ok())
+        number(entries, |(key, end)| self.insert_until(key, Tick::new(*end)).is_ok())
     }
 
     fn remove(&self, entries: &[Clocked]) -> Option<usize> {
-        Some(number(entries, |(key, end)| self.remove_expiring_at(key, *end)))
+        Some(number(entries, |(key, end)| self.remove_expiring_at(key, Tick::new(*end))))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use concurrent_cuckoo_filter::{Advance, Expiry};
+use concurrent_cuckoo_filter::{Advance, Tick};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -33,7 +33,7 @@ impl Filled {
     fn new(capacity: usize, load: Option<f64>) -> Self {
         let filter = expiring(capacity, 0.001, LONGEST);
         let len = load.map_or(capacity, |load| (filter.plan().slots as f64 * load) as usize);
-        filter.advance_to(NOW);
+        filter.advance_to(Tick::new(NOW));
         let mut filled = Self { filter, now: NOW, next: 0, len };
         filled.fill();
         filled
@@ -44,7 +44,7 @@ impl Filled {
         self.sweep(&mut Times::default());
         let missing = self.len.saturating_sub(self.filter.len()) as u64;
         let hash = |number| self.filter.hash_one(&key(number));
-        let new = (self.next..self.next + missing).map(|number| (hash(number), Expiry::AtTick(end(self.now, number))));
+        let new = (self.next..self.next + missing).map(|number| (hash(number), Tick::new(end(self.now, number))));
         self.filter.by_hash().insert_until_batch(new, &mut Vec::new()).expect("room");
         self.next += missing;
     }
@@ -52,7 +52,7 @@ impl Filled {
     /// Moves the clock by one tick or more, in one call.
     fn forward(&mut self, ticks: u64) {
         self.now += ticks;
-        assert_eq!(self.filter.advance_to(self.now), Advance::Forward { ticks });
+        assert_eq!(self.filter.advance_to(Tick::new(self.now)), Advance::Forward { ticks });
     }
 
     fn is_swept(&self) -> bool {
@@ -62,7 +62,7 @@ impl Filled {
     /// Continues the sweep until it ends. Records the time of each call.
     fn sweep(&self, times: &mut Times) {
         while !self.is_swept() {
-            times.time(|| self.filter.advance_to(self.now));
+            times.time(|| self.filter.advance_to(Tick::new(self.now)));
         }
     }
 
@@ -93,7 +93,7 @@ fn calls(filled: &mut Filled, rounds: usize) -> Table {
     for round in 0..rounds {
         eprintln!("calls, round {round}");
         filled.fill();
-        (0..100_000).for_each(|_| _ = nothing.time(|| filled.filter.advance_to(filled.now)));
+        (0..100_000).for_each(|_| _ = nothing.time(|| filled.filter.advance_to(Tick::new(filled.now))));
         new.time(|| filled.forward(1));
         late.time(|| filled.forward(1));
         filled.sweep(&mut share);
@@ -148,7 +148,7 @@ impl Filled {
             let is_swept = || filter.stats().expiry.unwrap().oldest_unswept.is_none();
             let mut forward = || {
                 now += 1;
-                filter.advance_to(now);
+                filter.advance_to(Tick::new(now));
                 now
             };
             let mut took = Duration::from_millis(20);
@@ -160,7 +160,7 @@ impl Filled {
                 let start = Instant::now();
                 let now = forward();
                 while !is_swept() {
-                    filter.advance_to(now);
+                    filter.advance_to(Tick::new(now));
                 }
                 took = start.elapsed();
 
@@ -173,7 +173,7 @@ impl Filled {
                 let now = forward();
                 step.begin(Step::BETWEEN);
                 while !is_swept() {
-                    filter.advance_to(now);
+                    filter.advance_to(Tick::new(now));
                 }
             }
             ended.store(true, Ordering::Relaxed);
@@ -192,12 +192,12 @@ fn inserts(filled: &mut Filled, rounds: usize) -> Table {
         let mut times: [[Times; 2]; STEPS.len()] = Default::default();
         while !ended.load(Ordering::Relaxed) {
             for (nth, lifetime) in [LONGEST / 2, LONGEST].into_iter().enumerate() {
-                let (at, now) = (step.now(), filter.now().expect("a clock that was set"));
+                let (at, now) = (step.now(), filter.now().expect("a clock that was set").get());
                 let key = key(next);
                 let mut inserted = Times::default();
                 let times = if at == Step::BETWEEN { &mut inserted } else { &mut times[at % STEPS.len()][nth] };
                 // A refused insert takes its time too: then there is no more room.
-                black_box(times.time(|| filter.insert_until(&key, Expiry::AtTick(now + lifetime)))).ok();
+                black_box(times.time(|| filter.insert_until(&key, Tick::new(now + lifetime)))).ok();
                 next += 1;
             }
         }

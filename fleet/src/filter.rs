@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{BuildError, Expiry, Hashed};
+use concurrent_cuckoo_filter::{BuildError, Hashed, Tick};
 
 use crate::clock::Clock;
 use crate::keys::TokenId;
@@ -63,7 +63,7 @@ impl Known {
     /// An empty filter for this many tokens, at this revision.
     pub(crate) fn new(settings: &Settings, clock: &Clock, capacity: usize, revision: i64) -> Result<Self, BuildError> {
         let filter = settings.filter(capacity)?;
-        filter.advance_to(now(settings, clock) / settings.resolution);
+        filter.advance_to(Tick::new(now(settings, clock) / settings.resolution));
         Ok(Self {
             settings: settings.clone(),
             clock: clock.clone(),
@@ -126,13 +126,13 @@ impl Known {
         if before == Some(tick) {
             return Ok(());
         }
-        let latest = self.filter.now().unwrap_or(0) + self.settings.lifetime_in_ticks();
+        let latest = self.tick_of_filter() + self.settings.lifetime_in_ticks();
         if tick > latest {
             // A node whose clock is ahead has written it, or the value is damaged.
             self.is_exact.store(false, Ordering::Relaxed);
             self.renew.fetch_min(latest - 1, Ordering::Relaxed);
         }
-        self.filter.by_hash().insert_until(hash, Expiry::AtTick(tick.min(latest))).map_err(|_| NoRoom)?;
+        self.filter.by_hash().insert_until(hash, Tick::new(tick.min(latest))).map_err(|_| NoRoom)?;
         // Only now, so that a lookup finds one of the two.
         if let Some(before) = before {
             self.remove_tick(hash, before);
@@ -147,8 +147,8 @@ impl Known {
 
     fn remove_tick(&self, hash: Hashed, tick: u64) {
         // What is left costs a question now and then, and no more.
-        if self.is_exact.load(Ordering::Relaxed) && tick > self.filter.now().unwrap_or(0) {
-            self.filter.by_hash().remove_expiring_at(hash, tick);
+        if self.is_exact.load(Ordering::Relaxed) && tick > self.tick_of_filter() {
+            self.filter.by_hash().remove_expiring_at(hash, Tick::new(tick));
         }
     }
 
@@ -159,13 +159,17 @@ impl Known {
         if tick >= self.renew.load(Ordering::Relaxed) && takes!(self.settings, Renew) {
             return false;
         }
-        self.filter.advance_to(tick);
+        self.filter.advance_to(Tick::new(tick));
         !self.is_behind(now)
+    }
+
+    fn tick_of_filter(&self) -> u64 {
+        self.filter.now().map_or(0, Tick::get)
     }
 
     /// Whether this time is behind the filter's, which has forgotten what has not ended: the machine's clock was set back.
     fn is_behind(&self, now: u64) -> bool {
-        let filter = self.filter.now().unwrap_or(0) * self.settings.resolution;
+        let filter = self.tick_of_filter() * self.settings.resolution;
         now.saturating_add(self.settings.clock_margin) < filter && takes!(self.settings, BehindFilter)
     }
 

@@ -5,6 +5,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::word::layout::{Encoding, Shape};
+use crate::word::tick::Tick;
 
 /// How the table of a filter is laid out. Filters that are built with the same settings have the same layout.
 ///
@@ -128,9 +129,9 @@ pub enum AbsorbError {
     #[non_exhaustive]
     ClockBehind {
         /// The tick of the absorbing filter, if its clock is set.
-        ours: Option<u64>,
+        ours: Option<Tick>,
         /// The tick of the other.
-        theirs: u64,
+        theirs: Tick,
     },
     /// Both filters together hold more than the capacity of the absorbing one.
     #[non_exhaustive]
@@ -238,12 +239,12 @@ impl fmt::Display for AbsorbError {
             Self::ClockBehind { ours: None, theirs } => write!(
                 f,
                 "the clock of this filter is not set, and the other is at tick {theirs}; call \
-                 advance_to({theirs}) first"
+                 advance_to(Tick::new({theirs})) first"
             ),
             Self::ClockBehind { ours: Some(ours), theirs } => write!(
                 f,
-                "this filter is at tick {ours}, and the other at tick {theirs}; call advance_to({theirs}) \
-                 first"
+                "this filter is at tick {ours}, and the other at tick {theirs}; call \
+                 advance_to(Tick::new({theirs})) first"
             ),
             Self::TooMany { len, coming, capacity } => write!(
                 f,

@@ -5,6 +5,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::error::kind::FilterKind;
+use crate::word::tick::Tick;
 
 /// Why a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter) did not take a key. The filter is as it was before.
 ///
@@ -156,9 +157,9 @@ pub enum ExpiringInsertError {
     #[non_exhaustive]
     LifetimeTooLong {
         /// The tick at which the entry should expire.
-        expires_at: u64,
+        expires_at: Tick,
         /// The tick of the filter's clock.
-        now: u64,
+        now: Tick,
         /// The longest lifetime, in ticks.
         longest: u64,
         /// How long a tick is, if the filter knows it.
@@ -171,14 +172,14 @@ pub enum ExpiringInsertError {
     #[non_exhaustive]
     Evicted {
         /// The tick at which the entry should expire.
-        expires_at: u64,
+        expires_at: Tick,
         /// The last tick whose entries were evicted.
-        up_to: u64,
+        up_to: Tick,
     },
     /// A time or a time to live was given, but the filter was built [by
     /// ticks](crate::ExpiringBuilder::lifetime_in_ticks), so it does not know how long a tick is.
     ///
-    /// Use ticks ([`Expiry::AtTick`](crate::Expiry::AtTick)), or build the filter with a
+    /// Use a [`Tick`], or build the filter with a
     /// [`lifetime`](crate::ExpiringBuilder::lifetime).
     ResolutionUnknown,
 }
@@ -350,7 +351,7 @@ impl fmt::Display for ExpiringInsertError {
                 "an entry that expires at tick {expires_at} would live for {}, because the clock of the \
                  ExpiringCuckooFilter shows {now}; its entries live for {} at most; call advance_to first if that clock \
                  is behind, or build the filter for a longer lifetime or with a coarser resolution",
-                Lifetime { ticks: expires_at - now, resolution: *resolution },
+                Lifetime { ticks: expires_at.get() - now.get(), resolution: *resolution },
                 Lifetime { ticks: *longest, resolution: *resolution },
             ),
             Self::Evicted { expires_at, up_to } => write!(
@@ -388,7 +389,7 @@ pub(crate) fn resolution_unknown(f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(
         f,
         "a time or a duration was given or asked for, but the ExpiringCuckooFilter was built with lifetime_in_ticks and \
-         does not know how long a tick is; use ticks (Expiry::AtTick, expires_at), or build the filter with lifetime"
+         does not know how long a tick is; use ticks (Tick::new, expires_at), or build the filter with lifetime"
     )
 }
 
@@ -595,8 +596,8 @@ mod tests {
     #[test]
     fn a_lifetime_that_is_too_long_is_named_as_it_was_given() {
         let text = |ticks, resolution| {
-            let (now, longest) = (1000, 61);
-            ExpiringInsertError::LifetimeTooLong { expires_at: now + ticks, now, longest, resolution }.to_string()
+            let (expires_at, now) = (Tick::new(1000 + ticks), Tick::new(1000));
+            ExpiringInsertError::LifetimeTooLong { expires_at, now, longest: 61, resolution }.to_string()
         };
         let minute = Some(Duration::from_secs(60));
         assert!(text(121, None).contains("for 121 ticks, because") && text(121, None).contains("for 61 ticks at most"));

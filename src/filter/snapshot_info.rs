@@ -13,6 +13,7 @@ use crate::snapshot::parts::VERSION;
 use crate::snapshot::source::{Label, Source};
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
+use crate::word::tick::Tick;
 
 /// What a snapshot is: of which filter, of which keys, up to which position. Needs the feature `snapshot`.
 ///
@@ -48,7 +49,7 @@ pub struct SnapshotInfo {
     /// The [attachment](crate::Save::attachment), empty if there is none.
     pub attachment: Vec<u8>,
     /// The tick of an expiring filter's clock, if it had been set. `None` for other filters.
-    pub now: Option<u64>,
+    pub now: Option<Tick>,
     /// How many bytes the whole snapshot has.
     pub bytes: u64,
     /// How many keys there are, as the filter's `len` counts them. It stands at the end of a snapshot, so only
@@ -141,7 +142,7 @@ impl SnapshotInfo {
         source.nothing_follows()?;
         let bytes = source.bytes();
         let len = if verify { Some(verified(source, &plan, now)?) } else { None };
-        Ok(Self { version: VERSION, plan, schema, position, attachment, now, bytes, len })
+        Ok(Self { version: VERSION, plan, schema, position, attachment, now: now.map(Tick::new), bytes, len })
     }
 }
 

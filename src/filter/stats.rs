@@ -3,6 +3,7 @@
 use crate::sync::{Ordering, Tally};
 use crate::table::expiring::clock::Clock;
 use crate::table::face::traits::AnyTable;
+use crate::word::tick::Tick;
 
 /// The figures of a filter, as they were when [`stats`](crate::ConcurrentCuckooFilter::stats) was called.
 ///
@@ -90,11 +91,11 @@ pub struct Stats {
 /// They are the field [`expiry`](Stats::expiry) of its statistics.
 ///
 /// ```
-/// use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+/// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
 ///
 /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-/// filter.advance_to(1000);
-/// filter.advance_to(999);
+/// filter.advance_to(Tick::new(1000));
+/// filter.advance_to(Tick::new(999));
 /// assert_eq!(filter.stats().expiry.map(|expiry| expiry.clock_steps_back), Some(1));
 /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
 /// ```
@@ -123,7 +124,7 @@ pub struct ExpiryStats {
     pub sweeps: u64,
     /// The earliest tick at which an entry expired that may still be in the table. `None` if no such entry is left. It is
     /// usually near the present tick.
-    pub oldest_unswept: Option<u64>,
+    pub oldest_unswept: Option<Tick>,
 }
 
 /// Of which filter the figures are. That is no figure, so all are equal here.
@@ -177,7 +178,7 @@ impl Stats {
             evicted: count(&clock.tallies.forgotten),
             evicted_early_by: count(&clock.tallies.most_ahead),
             sweeps: count(&clock.tallies.sweeps),
-            oldest_unswept: clock.oldest_unswept(),
+            oldest_unswept: clock.oldest_unswept().map(Tick::new),
         };
         Self { expiry: Some(expiry), ..self }
     }

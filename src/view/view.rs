@@ -21,6 +21,7 @@ use crate::snapshot::parts::VERSION;
 use crate::snapshot::source::{Label, Source};
 use crate::view::viewed::{Declared, Viewed};
 use crate::view::words::{Lookups, Words};
+use crate::word::tick::Tick;
 use crate::word::values::Values;
 
 /// A filter of the type `F` in the bytes `B` of a snapshot: lookups in a snapshot that is mapped from a file, embedded in a
@@ -307,25 +308,25 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<ExpiringCuckooFilter<T, S>,
     /// Cost: the key's hash, and two cache lines of the table.
     ///
     /// ```
-    /// use concurrent_cuckoo_filter::{DefaultHashBuilder, ExpiringCuckooFilter, Expiry, View};
+    /// use concurrent_cuckoo_filter::{DefaultHashBuilder, ExpiringCuckooFilter, Tick, View};
     ///
     /// type Blocked = ExpiringCuckooFilter<str>;
     ///
     /// let hasher = DefaultHashBuilder::new();
     /// let blocked = Blocked::builder_with_hasher(hasher.clone()).capacity(100).lifetime_in_ticks(15).build()?;
-    /// blocked.advance_to(1000);
-    /// blocked.insert_until("198.51.100.7", Expiry::AtTick(1010))?;
+    /// blocked.advance_to(Tick::new(1000));
+    /// blocked.insert_until("198.51.100.7", Tick::new(1010))?;
     /// let mut snapshot = Vec::new();
     /// blocked.save(&mut snapshot)?;
     ///
     /// let view = View::<Blocked, _>::new(snapshot, hasher)?;
-    /// assert!(view.contains_at("198.51.100.7", 1009));
-    /// assert!(!view.contains_at("198.51.100.7", 1010));
+    /// assert!(view.contains_at("198.51.100.7", Tick::new(1009)));
+    /// assert!(!view.contains_at("198.51.100.7", Tick::new(1010)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
     #[must_use]
-    pub fn contains_at<Q>(&self, key: &Q, tick: u64) -> bool
+    pub fn contains_at<Q>(&self, key: &Q, tick: Tick) -> bool
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
@@ -338,7 +339,7 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<ExpiringCuckooFilter<T, S>,
     pub fn contains_batch_at<K: BatchKey<T> + Hash>(
         &self,
         keys: impl IntoIterator<Item = K>,
-        tick: u64,
+        tick: Tick,
         found: &mut Vec<bool>,
     ) {
         self.by_hash().contains_batch_at(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), tick, found);
@@ -382,13 +383,13 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> ByHash<'_, View<ExpiringCuckooFi
     /// [`View::contains_at`]
     #[inline]
     #[must_use]
-    pub fn contains_at(self, hash: Hashed, tick: u64) -> bool {
-        self.0.clock.live_at(tick).is_some_and(|live| self.0.table.contains_any(self.0.words(), hash.0, live))
+    pub fn contains_at(self, hash: Hashed, tick: Tick) -> bool {
+        self.0.clock.live_at(tick.get()).is_some_and(|live| self.0.table.contains_any(self.0.words(), hash.0, live))
     }
 
     /// [`View::contains_batch_at`]
-    pub fn contains_batch_at(self, hashes: impl IntoIterator<Item = Hashed>, tick: u64, found: &mut Vec<bool>) {
-        let Some(live) = self.0.clock.live_at(tick) else {
+    pub fn contains_batch_at(self, hashes: impl IntoIterator<Item = Hashed>, tick: Tick, found: &mut Vec<bool>) {
+        let Some(live) = self.0.clock.live_at(tick.get()) else {
             return found.extend(hashes.into_iter().map(|_| false));
         };
         let mut answers = |answers: &[bool]| found.extend_from_slice(answers);
@@ -461,7 +462,7 @@ impl<F, S> Loader<F, S> {
             schema,
             position,
             attachment,
-            now,
+            now: now.map(Tick::new),
             bytes: bytes_in_all,
             len: Some(len),
         };

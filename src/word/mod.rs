@@ -10,4 +10,5 @@ pub(crate) mod layouts;
 pub(crate) mod payloads;
 pub(crate) mod ring;
 pub(crate) mod semisort;
+pub(crate) mod tick;
 pub(crate) mod values;

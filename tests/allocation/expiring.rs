@@ -2,7 +2,7 @@
 
 use super::support::MapletLayout;
 use super::*;
-use concurrent_cuckoo_filter::{Advance, ExpiringBuilder, ExpiringCuckooFilter, Expiry, WhenFull};
+use concurrent_cuckoo_filter::{Advance, ExpiringBuilder, ExpiringCuckooFilter, Tick, WhenFull};
 
 /// A builder with ends of as many bits as the values of the maplet with this layout.
 fn builder((expiry_bits, rate, ..): MapletLayout, capacity: usize) -> ExpiringBuilder<u64> {
@@ -18,25 +18,25 @@ fn no_operation_allocates_nor_does_a_batch_or_the_clock() {
         let keys: Vec<u64> = (0..100_000).collect();
         let mut answers = Vec::with_capacity(2 * keys.len());
         let ((), requests) = watch(|| {
-            assert_eq!(filter.advance_to(7), Advance::Origin);
+            assert_eq!(filter.advance_to(Tick::new(7)), Advance::Origin);
             let end = |key: u64| 8 + key % longest;
             // Fills the table completely and goes on, so that paths are searched and inserts refused.
-            let held = (0..).find(|&key| filter.insert_until(&key, Expiry::AtTick(end(key))).is_err()).unwrap();
+            let held = (0..).find(|&key| filter.insert_until(&key, Tick::new(end(key))).is_err()).unwrap();
             assert!((0..held).all(|key| filter.contains(&key)));
-            (held..held + 100).for_each(|key| _ = filter.insert_if_absent_until(&key, Expiry::AtTick(8)));
-            (0..100).for_each(|key| assert!(filter.remove_expiring_at(&key, end(key))));
-            (0..100).for_each(|key| _ = filter.insert_or_renew_until(&key, Expiry::AtTick(7 + longest)).unwrap());
+            (held..held + 100).for_each(|key| _ = filter.insert_if_absent_until(&key, Tick::new(8)));
+            (0..100).for_each(|key| assert!(filter.remove_expiring_at(&key, Tick::new(end(key)))));
+            (0..100).for_each(|key| _ = filter.insert_or_renew_until(&key, Tick::new(7 + longest)).unwrap());
             // More copies than there is room for, lifetimes that are too long, and entries that are dead already.
-            (0..30).for_each(|_| _ = filter.insert_until(&held, Expiry::AtTick(8)));
+            (0..30).for_each(|_| _ = filter.insert_until(&held, Tick::new(8)));
             assert!(
-                filter.insert_until(&held, Expiry::AtTick(8 + longest)).is_err()
-                    && filter.insert_until(&held, Expiry::AtTick(7)).is_ok()
+                filter.insert_until(&held, Tick::new(8 + longest)).is_err()
+                    && filter.insert_until(&held, Tick::new(7)).is_ok()
             );
             // The clock advances, and dead entries make room.
             for tick in 8..20 {
-                filter.advance_to(tick);
+                filter.advance_to(Tick::new(tick));
                 (held + 100 * tick..held + 100 * tick + 100)
-                    .for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(tick + longest)));
+                    .for_each(|key| _ = filter.insert_until(&key, Tick::new(tick + longest)));
             }
             assert!(
                 filter.stats().expiry.unwrap().expired > 0
@@ -44,15 +44,14 @@ fn no_operation_allocates_nor_does_a_batch_or_the_clock() {
                     && filter.live_len() > 0
             );
             assert!(filter.stats().false_positive_rate > 0.0 && filter.plan().resolution.is_none());
-            filter.restart_clock(1000);
-            filter.advance_to(1 << 40);
+            filter.restart_clock(Tick::new(1000));
+            filter.advance_to(Tick::new(1 << 40));
             assert_eq!(filter.live_len(), 0);
             filter.clear();
 
-            let end = (1 << 40) + 1;
+            let end = Tick::new((1 << 40) + 1);
             let entries = || keys.iter().map(|key| (key, end));
-            let until = entries().map(|(key, end)| (key, Expiry::AtTick(end)));
-            let held = filter.insert_until_batch(until, &mut answers).unwrap_err().index;
+            let held = filter.insert_until_batch(entries(), &mut answers).unwrap_err().index;
             answers.clear();
             filter.contains_batch(&keys, &mut answers);
             filter.remove_expiring_at_batch(entries().take(held), &mut answers);
@@ -68,9 +67,9 @@ fn to_forget_allocates_nothing() {
         let filter = builder(layout, 30_000).when_full(WhenFull::EvictOldest).build().unwrap();
         let longest = filter.plan().lifetime_in_ticks.unwrap();
         let ((), requests) = watch(|| {
-            filter.advance_to(0);
+            filter.advance_to(Tick::new(0));
             for tick in 0..longest.min(20) {
-                filter.advance_to(tick);
+                filter.advance_to(Tick::new(tick));
                 (0..10_000).for_each(|key| _ = filter.insert(&(tick << 32 | key)));
             }
         });
@@ -118,8 +117,8 @@ mod saved {
             for layout in MAPLET_LAYOUTS {
                 let state = || StableHashBuilder::with_key([5; 16]);
                 let filter = builder(layout, keys as usize).hasher(state()).build().unwrap();
-                filter.advance_to(7);
-                (0..keys).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(8)).unwrap());
+                filter.advance_to(Tick::new(7));
+                (0..keys).for_each(|key| _ = filter.insert_until(&key, Tick::new(8)).unwrap());
                 let mut bytes = Vec::new();
                 filter.save(&mut bytes).unwrap();
                 assert_allocates_no_more(&bytes, filter.stats().memory_usage, size_of::<Filter>(), |bytes| {
@@ -147,9 +146,9 @@ mod saved {
     #[test]
     fn memory_refused_to_a_sweep_fails_only_the_save() {
         let filter = builder(MAPLET_LAYOUTS[2], 100_000).build().unwrap();
-        filter.advance_to(7);
-        (0..100_000).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(8 + key % 2)).unwrap());
-        let act = || assert_eq!(refuse(1, || filter.advance_to(30)), Advance::Forward { ticks: 23 });
+        filter.advance_to(Tick::new(7));
+        (0..100_000).for_each(|key| _ = filter.insert_until(&key, Tick::new(8 + key % 2)).unwrap());
+        let act = || assert_eq!(refuse(1, || filter.advance_to(Tick::new(30))), Advance::Forward { ticks: 23 });
         let error = filter.save(First(Some(act))).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
         assert!(error.to_string().contains("a faster writer"), "{error}");

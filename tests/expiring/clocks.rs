@@ -1,51 +1,51 @@
-use concurrent_cuckoo_filter::{Advance, Expiry};
+use concurrent_cuckoo_filter::{Advance, Tick};
 
 use crate::filter;
 
 #[test]
 fn a_clock_that_goes_back_brings_nothing_back_to_life() {
     let filter = filter(100, 15, 1e-6);
-    assert_eq!(filter.advance_to(1000), Advance::Origin);
-    filter.insert_until(&1, Expiry::AtTick(1005)).expect("there is room");
-    filter.insert_until(&2, Expiry::AtTick(1010)).expect("there is room");
-    filter.advance_to(1005);
+    assert_eq!(filter.advance_to(Tick::new(1000)), Advance::Origin);
+    filter.insert_until(&1, Tick::new(1005)).expect("there is room");
+    filter.insert_until(&2, Tick::new(1010)).expect("there is room");
+    filter.advance_to(Tick::new(1005));
     for (tick, by) in [(1004, 1), (990, 15), (0, 1005)] {
-        assert_eq!(filter.advance_to(tick), Advance::Behind { by });
-        assert_eq!((filter.contains(&1), filter.contains(&2), filter.now()), (false, true, Some(1005)));
+        assert_eq!(filter.advance_to(Tick::new(tick)), Advance::Behind { by });
+        assert_eq!((filter.contains(&1), filter.contains(&2), filter.now()), (false, true, Some(Tick::new(1005))));
     }
     assert_eq!(filter.stats().expiry.unwrap().clock_steps_back, 3, "there is a sign of it");
-    assert_eq!(filter.advance_to(1005), Advance::Current);
+    assert_eq!(filter.advance_to(Tick::new(1005)), Advance::Current);
 }
 
 #[test]
 fn a_clock_that_stands_still_is_named_by_what_it_refuses() {
     let filter = filter(100, 15, 1e-6);
-    filter.advance_to(1000);
-    filter.insert_until(&1, Expiry::AtTick(1015)).expect("there is room");
+    filter.advance_to(Tick::new(1000));
+    filter.insert_until(&1, Tick::new(1015)).expect("there is room");
     let error = filter
-        .insert_until(&2, Expiry::AtTick(1016))
+        .insert_until(&2, Tick::new(1016))
         .expect_err("the caller's clock has advanced, and the filter's has not");
     assert!(error.to_string().contains("shows 1000") && error.to_string().contains("advance_to"), "{error}");
-    filter.advance_to(1001);
-    filter.insert_until(&2, Expiry::AtTick(1016)).expect("now it fits");
+    filter.advance_to(Tick::new(1001));
+    filter.insert_until(&2, Tick::new(1016)).expect("now it fits");
 }
 
 #[test]
 fn a_jump_has_everything_expire_at_once_and_for_good() {
     for jump in [15, 16, 17, 31, 32, 33, 1000, 1 << 40, u64::MAX - 5000] {
         let filter = filter(100, 15, 1e-6);
-        filter.advance_to(1000);
-        (0..30).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(1001 + key % 15)).expect("there is room"));
-        assert_eq!(filter.advance_to(1000 + jump), Advance::Forward { ticks: jump });
+        filter.advance_to(Tick::new(1000));
+        (0..30).for_each(|key| _ = filter.insert_until(&key, Tick::new(1001 + key % 15)).expect("there is room"));
+        assert_eq!(filter.advance_to(Tick::new(1000 + jump)), Advance::Forward { ticks: jump });
         assert_eq!((filter.live_len(), filter.stats().expiry.unwrap().clock_jumps), (0, 1), "a jump of {jump}");
         for now in 1000 + jump..1000 + jump + 40 {
-            filter.advance_to(now);
+            filter.advance_to(Tick::new(now));
             assert!(!(0..30).any(|key| filter.contains(&key)), "it came back to life at {now}, after a jump of {jump}");
         }
         assert_eq!((filter.len(), filter.stats().expiry.unwrap().expired), (0, 30));
-        let now = filter.now().expect("the clock has a tick");
-        filter.insert_until(&1, Expiry::AtTick(now + 15)).expect("there is room");
-        filter.advance_to(now + 14);
+        let now = filter.now().expect("the clock has a tick").get();
+        filter.insert_until(&1, Tick::new(now + 15)).expect("there is room");
+        filter.advance_to(Tick::new(now + 14));
         assert!(filter.contains(&1));
     }
 }
@@ -54,47 +54,49 @@ fn a_jump_has_everything_expire_at_once_and_for_good() {
 fn a_new_clock_leaves_the_rest_of_each_lifetime() {
     for start in [0, 3, 1000, 1 << 63, u64::MAX - 100] {
         let filter = filter(100, 15, 1e-6);
-        filter.advance_to(28_500_000);
-        (1..=15)
-            .for_each(|left| _ = filter.insert_until(&left, Expiry::AtTick(28_500_000 + left)).expect("there is room"));
-        filter.advance_to(28_500_002);
-        filter.restart_clock(start);
-        assert_eq!(filter.now(), Some(start));
+        filter.advance_to(Tick::new(28_500_000));
+        (1..=15).for_each(|left| _ = filter.insert_until(&left, Tick::new(28_500_000 + left)).expect("there is room"));
+        filter.advance_to(Tick::new(28_500_002));
+        filter.restart_clock(Tick::new(start));
+        assert_eq!(filter.now(), Some(Tick::new(start)));
         for passed in 0..15 {
-            filter.advance_to(start + passed);
+            filter.advance_to(Tick::new(start + passed));
             for left in 1..=15 {
                 assert_eq!(filter.contains(&left), left > 2 + passed, "{left} ticks, {passed} after {start}");
             }
             // Ends are ticks of the new clock.
             if passed == 5 {
-                assert!(!filter.remove_expiring_at(&10, 28_500_010) && filter.remove_expiring_at(&10, start + 8));
-                filter.insert_until(&10, Expiry::AtTick(start + 8)).expect("there is room");
+                assert!(
+                    !filter.remove_expiring_at(&10, Tick::new(28_500_010))
+                        && filter.remove_expiring_at(&10, Tick::new(start + 8))
+                );
+                filter.insert_until(&10, Tick::new(start + 8)).expect("there is room");
             }
         }
         assert_eq!(filter.live_len(), 0);
     }
     let fresh = filter(100, 15, 1e-6);
-    fresh.restart_clock(7);
-    assert_eq!((fresh.now(), fresh.advance_to(7)), (Some(7), Advance::Current));
+    fresh.restart_clock(Tick::new(7));
+    assert_eq!((fresh.now(), fresh.advance_to(Tick::new(7))), (Some(Tick::new(7)), Advance::Current));
 }
 
 #[test]
 fn the_sweep_is_spread_over_calls_and_never_late() {
     // 60,000 buckets, and a call sweeps 4,096 of them: fifteen calls.
     let filter = filter(230_000, 15, 0.001);
-    filter.advance_to(0);
+    filter.advance_to(Tick::new(0));
     for key in 0..200_000u64 {
-        filter.insert_until(&key, Expiry::AtTick(1 + key % 15)).expect("there is room");
+        filter.insert_until(&key, Tick::new(1 + key % 15)).expect("there is room");
     }
     let calls = filter.plan().slots / filter.plan().layout.slots_per_bucket / 4096 + 1;
     for now in 1..=10 {
         let before = filter.len();
-        filter.advance_to(now);
+        filter.advance_to(Tick::new(now));
         let stats = filter.stats();
         assert_eq!(filter.live_len(), (0..200_000u64).filter(|key| 1 + key % 15 > now).count(), "at {now}");
         assert!(filter.len() > filter.live_len() && filter.len() < before, "one call sweeps a part");
-        assert_eq!(stats.expiry.as_ref().unwrap().oldest_unswept, Some(now));
-        (1..calls).for_each(|_| assert_eq!(filter.advance_to(now), Advance::Current));
+        assert_eq!(stats.expiry.as_ref().unwrap().oldest_unswept, Some(Tick::new(now)));
+        (1..calls).for_each(|_| assert_eq!(filter.advance_to(Tick::new(now)), Advance::Current));
         assert_eq!(
             (filter.len(), filter.stats().expiry.unwrap().oldest_unswept),
             (filter.live_len(), None),
@@ -102,9 +104,9 @@ fn the_sweep_is_spread_over_calls_and_never_late() {
         );
     }
     // Without further calls, the next tick sweeps the rest.
-    filter.advance_to(11);
-    filter.advance_to(12);
-    assert_eq!(filter.stats().expiry.unwrap().oldest_unswept, Some(12));
+    filter.advance_to(Tick::new(11));
+    filter.advance_to(Tick::new(12));
+    assert_eq!(filter.stats().expiry.unwrap().oldest_unswept, Some(Tick::new(12)));
     assert_eq!(filter.stats().expiry.unwrap().sweeps, 11);
 }
 
@@ -112,14 +114,14 @@ fn the_sweep_is_spread_over_calls_and_never_late() {
 fn short_lifetimes_leave_room_for_a_sweep_that_lags() {
     // Built for 9 ticks, which need a ring of 16. So the sweep may lag behind by seven ticks.
     let filter = filter(230_000, 9, 1e-7);
-    filter.advance_to(0);
+    filter.advance_to(Tick::new(0));
     for now in 1..=200u64 {
         let keys = now * 1000..now * 1000 + 1000;
         for key in keys {
-            filter.insert_until(&key, Expiry::AtTick(now - 1 + 1 + key % 9)).expect("there is room");
+            filter.insert_until(&key, Tick::new(now - 1 + 1 + key % 9)).expect("there is room");
         }
-        filter.advance_to(now);
-        let oldest = filter.stats().expiry.unwrap().oldest_unswept.unwrap_or(now);
+        filter.advance_to(Tick::new(now));
+        let oldest = filter.stats().expiry.unwrap().oldest_unswept.map_or(now, Tick::get);
         assert!(now - oldest <= 7, "{oldest} at {now}");
         for key in (now.saturating_sub(9).max(1) * 1000..now * 1000 + 1000).step_by(7) {
             assert_eq!(filter.contains(&key), key / 1000 + key % 9 > now, "{key} at {now}");

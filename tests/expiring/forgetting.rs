@@ -3,7 +3,7 @@ use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use concurrent_cuckoo_filter::{AbsorbError, Advance, ExpiringCuckooFilter, ExpiringInsertError, Expiry, WhenFull};
+use concurrent_cuckoo_filter::{AbsorbError, Advance, ExpiringCuckooFilter, ExpiringInsertError, Tick, WhenFull};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -14,7 +14,7 @@ type Filter = ExpiringCuckooFilter<u64, BuildHasherDefault<DefaultHasher>>;
 fn forgetful(capacity: usize, longest: u64) -> Filter {
     let builder = Filter::builder_with_hasher(Default::default()).capacity(capacity).lifetime_in_ticks(longest);
     let filter = builder.false_positive_rate(2e-8).when_full(WhenFull::EvictOldest).build().expect("a valid filter");
-    filter.advance_to(1000);
+    filter.advance_to(Tick::new(1000));
     filter
 }
 
@@ -23,7 +23,7 @@ fn fill(filter: &Filter, first: u64, end: u64) -> u64 {
     let early_by = filter.stats().expiry.unwrap().evicted_early_by;
     (first..)
         .find(|key| {
-            filter.insert_until(key, Expiry::AtTick(end)).is_err()
+            filter.insert_until(key, Tick::new(end)).is_err()
                 || filter.stats().expiry.unwrap().evicted_early_by > early_by
         })
         .unwrap()
@@ -44,11 +44,11 @@ fn whole_ticks_go_and_the_earliest_first() {
                 let ticks = random.random_range(1..=3);
                 now += ticks;
                 gone = gone.max(now);
-                assert_eq!(filter.advance_to(now), Advance::Forward { ticks });
+                assert_eq!(filter.advance_to(Tick::new(now)), Advance::Forward { ticks });
             }
             let end = now + random.random_range(1..=longest);
             let last_gone = ends.values().copied().filter(|&end| end > gone).max();
-            match filter.insert_until(&key, Expiry::AtTick(end)) {
+            match filter.insert_until(&key, Tick::new(end)) {
                 Ok(kept) => {
                     assert!(kept && end > gone, "what was given up is not taken");
                     let lost = ends.iter().filter(|&(key, &end)| end > gone && !filter.contains(key));
@@ -57,7 +57,8 @@ fn whole_ticks_go_and_the_earliest_first() {
                     ends.insert(key, end);
                 }
                 Err(ExpiringInsertError::Evicted { expires_at, up_to, .. }) => {
-                    assert_eq!(expires_at, end);
+                    assert_eq!(expires_at, Tick::new(end));
+                    let up_to = up_to.get();
                     assert!(end <= up_to && up_to >= gone, "{end} was not given up");
                     gone = up_to;
                 }
@@ -83,7 +84,7 @@ fn whole_ticks_go_and_the_earliest_first() {
                 );
             }
             ends.retain(|_, end| *end > gone);
-            assert_eq!((filter.now(), filter.live_len()), (Some(now), ends.len()));
+            assert_eq!((filter.now(), filter.live_len()), (Some(Tick::new(now)), ends.len()));
         }
         let stats = filter.stats();
         early_by = early_by.max(stats.expiry.as_ref().unwrap().evicted_early_by);
@@ -100,27 +101,27 @@ fn whole_ticks_go_and_the_earliest_first() {
 fn what_was_forgotten_does_not_end_again_and_others_keep_their_ends() {
     let filter = forgetful(1000, 15);
     let later = filter.capacity() as u64 / 2;
-    (0..later).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(1010)).unwrap());
+    (0..later).for_each(|key| _ = filter.insert_until(&key, Tick::new(1010)).unwrap());
     let next = fill(&filter, later, 1004); // refused: nothing ends before that
     assert!(filter.stats().expiry.unwrap().evicted_early_by == 0 && filter.stats().inserts_refused == 1);
     filter.insert(&next).expect("those of tick 1004 go");
-    assert_eq!((filter.now(), filter.stats().expiry.unwrap().evicted_early_by), (Some(1000), 4));
+    assert_eq!((filter.now(), filter.stats().expiry.unwrap().evicted_early_by), (Some(Tick::new(1000)), 4));
     assert!((later..next - 1).all(|key| !filter.contains(&key)), "the whole tick has gone");
     assert_eq!(filter.live_len() as u64, later + 1);
     for now in 1001..=1009 {
-        assert_eq!(filter.advance_to(now), Advance::Forward { ticks: 1 });
-        assert_eq!((filter.now(), filter.live_len() as u64), (Some(now), later + 1));
-        assert_eq!(filter.expires_at(&next), Some(1015), "whether the clock is ahead or not");
+        assert_eq!(filter.advance_to(Tick::new(now)), Advance::Forward { ticks: 1 });
+        assert_eq!((filter.now(), filter.live_len() as u64), (Some(Tick::new(now)), later + 1));
+        assert_eq!(filter.expires_at(&next), Some(Tick::new(1015)), "whether the clock is ahead or not");
         // Ends are given up until the clock has reached them.
-        let taken = filter.insert_until(&(1 << 40 | now), Expiry::AtTick(now + 1));
+        let taken = filter.insert_until(&(1 << 40 | now), Tick::new(now + 1));
         assert_eq!(taken.is_ok(), now >= 1004, "{taken:?}");
-        assert_eq!(filter.remove_expiring_at(&(1 << 40 | now), now + 1), taken.is_ok());
+        assert_eq!(filter.remove_expiring_at(&(1 << 40 | now), Tick::new(now + 1)), taken.is_ok());
     }
-    filter.advance_to(1010);
+    filter.advance_to(Tick::new(1010));
     assert_eq!(filter.live_len(), 1);
-    filter.advance_to(1014);
+    filter.advance_to(Tick::new(1014));
     assert!(filter.contains(&next), "it has its whole life");
-    filter.advance_to(1015);
+    filter.advance_to(Tick::new(1015));
     assert_eq!(filter.live_len(), 0);
     let stats = filter.stats();
     assert_eq!(
@@ -140,30 +141,24 @@ fn what_was_forgotten_does_not_end_again_and_others_keep_their_ends() {
 fn an_end_that_was_given_up_is_refused_and_nothing_is_lost_in_silence() {
     let filter = forgetful(1000, 15);
     let next = fill(&filter, 0, 1003);
-    filter.insert_until(&next, Expiry::AtTick(1008)).unwrap();
+    filter.insert_until(&next, Tick::new(1008)).unwrap();
     for end in 1001..=1003 {
-        let error = filter.insert_until(&7, Expiry::AtTick(end)).unwrap_err();
-        assert!(matches!(error, ExpiringInsertError::Evicted { up_to: 1003, .. }), "{error}");
+        let error = filter.insert_until(&7, Tick::new(end)).unwrap_err();
+        assert!(matches!(error, ExpiringInsertError::Evicted { up_to, .. } if up_to.get() == 1003), "{error}");
         assert!(error.to_string().contains(&format!("tick {end}")) && error.to_string().contains("1003"), "{error}");
         assert_eq!(
-            (
-                filter.insert_if_absent_until(&7, Expiry::AtTick(end)),
-                filter.insert_or_renew_until(&7, Expiry::AtTick(end))
-            ),
+            (filter.insert_if_absent_until(&7, Tick::new(end)), filter.insert_or_renew_until(&7, Tick::new(end))),
             (Err(error.clone()), Err(error))
         );
-        assert!(!filter.remove_expiring_at(&0, end), "it has gone already");
+        assert!(!filter.remove_expiring_at(&0, Tick::new(end)), "it has gone already");
         // A key that lives longer needs nothing.
         assert_eq!(
-            (
-                filter.insert_if_absent_until(&next, Expiry::AtTick(end)),
-                filter.insert_or_renew_until(&next, Expiry::AtTick(end))
-            ),
+            (filter.insert_if_absent_until(&next, Tick::new(end)), filter.insert_or_renew_until(&next, Tick::new(end))),
             (Ok(false), Ok(false))
         );
     }
-    assert_eq!(filter.insert_until(&7, Expiry::AtTick(1000)), Ok(false), "what has ended by the clock is no error");
-    let entries = [(&8, 1004), (&9, 1003), (&10, 1004)].map(|(key, end)| (key, Expiry::AtTick(end)));
+    assert_eq!(filter.insert_until(&7, Tick::new(1000)), Ok(false), "what has ended by the clock is no error");
+    let entries = [(&8, 1004), (&9, 1003), (&10, 1004)].map(|(key, end)| (key, Tick::new(end)));
     assert_eq!(filter.insert_until_batch(entries, &mut Vec::new()).unwrap_err().index, 1);
     assert!(filter.stats().inserts_refused >= 10);
 }
@@ -176,7 +171,7 @@ fn a_burst_within_the_last_tick_is_refused_until_the_clock_goes_on() {
     let refused = (0u64..).find(|key| filter.insert(key).is_err()).unwrap();
     assert!(matches!(filter.insert(&refused), Err(ExpiringInsertError::Full { .. })));
     assert_eq!((filter.live_len() as u64, filter.stats().expiry.unwrap().evicted_early_by), (refused, 0));
-    filter.advance_to(1001);
+    filter.advance_to(Tick::new(1001));
     filter.insert(&refused).expect("what was inserted at the last tick goes");
     assert_eq!((filter.live_len(), filter.stats().expiry.unwrap().evicted_early_by), (1, 14));
 }
@@ -185,9 +180,9 @@ fn a_burst_within_the_last_tick_is_refused_until_the_clock_goes_on() {
 #[test]
 fn many_entries_of_one_key_make_nobody_else_go() {
     let filter = forgetful(1000, 15);
-    (1..=900).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(1001)).unwrap());
-    let copies = (0..15).take_while(|nth| filter.insert_until(&0, Expiry::AtTick(1001 + nth)).is_ok()).count();
-    let error = filter.insert_until(&0, Expiry::AtTick(1015)).unwrap_err();
+    (1..=900).for_each(|key| _ = filter.insert_until(&key, Tick::new(1001)).unwrap());
+    let copies = (0..15).take_while(|nth| filter.insert_until(&0, Tick::new(1001 + nth)).is_ok()).count();
+    let error = filter.insert_until(&0, Tick::new(1015)).unwrap_err();
     assert!(matches!(error, ExpiringInsertError::TooManyCopies { .. }), "{error}");
     assert_eq!((filter.live_len(), filter.stats().expiry.unwrap().evicted_early_by), (900 + copies, 0));
 }
@@ -197,13 +192,12 @@ fn many_entries_of_one_key_make_nobody_else_go() {
 fn a_filter_that_is_half_empty_forgets_nothing() {
     let refused = (0..100).find_map(|_| {
         let filter = forgetful(1000, 15);
-        (1 << 40..1 << 40 | 10).for_each(|key: u64| _ = filter.insert_until(&key, Expiry::AtTick(1001)).unwrap());
+        (1 << 40..1 << 40 | 10).for_each(|key: u64| _ = filter.insert_until(&key, Tick::new(1001)).unwrap());
         let copies = 2 * filter.plan().layout.slots_per_bucket - 1;
-        let key = (0..400)
-            .map(|nth| nth / copies as u64)
-            .find(|key| filter.insert_until(key, Expiry::AtTick(1008)).is_err())?;
+        let key =
+            (0..400).map(|nth| nth / copies as u64).find(|key| filter.insert_until(key, Tick::new(1008)).is_err())?;
         // All that is in the way would end before this one.
-        let error = filter.insert_until(&key, Expiry::AtTick(1015)).unwrap_err();
+        let error = filter.insert_until(&key, Tick::new(1015)).unwrap_err();
         assert!(matches!(error, ExpiringInsertError::Full { .. }), "{error}");
         assert_eq!((filter.live_len(), filter.stats().expiry.unwrap().evicted_early_by), (filter.len(), 0));
         Some(error)
@@ -215,26 +209,27 @@ fn a_filter_that_is_half_empty_forgets_nothing() {
 fn a_new_clock_a_clear_and_a_jump_keep_what_was_given_up() {
     let filter = forgetful(1000, 15);
     let next = fill(&filter, 0, 1003);
-    filter.insert_until(&next, Expiry::AtTick(1008)).unwrap();
+    filter.insert_until(&next, Tick::new(1008)).unwrap();
     // Three ticks ahead.
-    filter.restart_clock(50);
-    assert!(matches!(filter.insert_until(&1, Expiry::AtTick(53)), Err(ExpiringInsertError::Evicted { up_to: 53, .. })));
-    filter.insert_until(&1, Expiry::AtTick(54)).unwrap();
-    assert_eq!((filter.now(), filter.live_len()), (Some(50), 2));
-    filter.advance_to(54);
+    filter.restart_clock(Tick::new(50));
+    let error = filter.insert_until(&1, Tick::new(53)).unwrap_err();
+    assert!(matches!(error, ExpiringInsertError::Evicted { up_to, .. } if up_to.get() == 53), "{error}");
+    filter.insert_until(&1, Tick::new(54)).unwrap();
+    assert_eq!((filter.now(), filter.live_len()), (Some(Tick::new(50)), 2));
+    filter.advance_to(Tick::new(54));
     assert!(!filter.contains(&1) && filter.contains(&next));
-    filter.advance_to(57);
+    filter.advance_to(Tick::new(57));
     assert!(filter.contains(&next));
-    filter.advance_to(58);
+    filter.advance_to(Tick::new(58));
     assert!(!filter.contains(&next));
     let next = fill(&filter, 0, 61);
-    filter.insert_until(&next, Expiry::AtTick(70)).unwrap();
+    filter.insert_until(&next, Tick::new(70)).unwrap();
     filter.clear();
-    assert!(filter.insert_until(&1, Expiry::AtTick(61)).is_err());
-    filter.insert_until(&1, Expiry::AtTick(62)).unwrap();
-    assert_eq!(filter.advance_to(1 << 40), Advance::Forward { ticks: (1 << 40) - 58 });
-    assert_eq!((filter.live_len(), filter.now()), (0, Some(1 << 40)));
-    filter.insert_until(&1, Expiry::AtTick((1 << 40) + 1)).unwrap();
+    assert!(filter.insert_until(&1, Tick::new(61)).is_err());
+    filter.insert_until(&1, Tick::new(62)).unwrap();
+    assert_eq!(filter.advance_to(Tick::new(1 << 40)), Advance::Forward { ticks: (1 << 40) - 58 });
+    assert_eq!((filter.live_len(), filter.now()), (0, Some(Tick::new(1 << 40))));
+    filter.insert_until(&1, Tick::new((1 << 40) + 1)).unwrap();
     filter.insert(&2).unwrap();
 }
 
@@ -243,32 +238,32 @@ fn a_new_clock_a_clear_and_a_jump_keep_what_was_given_up() {
 fn filters_that_have_forgotten_can_be_absorbed() {
     let small = |keys: std::ops::Range<u64>| {
         let filter = forgetful(1000, 15).empty_like().unwrap();
-        keys.for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(1006)).unwrap());
+        keys.for_each(|key| _ = filter.insert_until(&key, Tick::new(1006)).unwrap());
         filter
     };
     let forgetting = small(0..0);
     let next = fill(&forgetting, 0, 1003);
-    forgetting.insert_until(&next, Expiry::AtTick(1008)).unwrap();
+    forgetting.insert_until(&next, Tick::new(1008)).unwrap();
     let all = forgetting.empty_like().unwrap();
     assert_eq!(all.absorb(&forgetting), Ok(1));
-    assert!(all.contains(&next) && all.remove_expiring_at(&next, 1008), "it has its end");
+    assert!(all.contains(&next) && all.remove_expiring_at(&next, Tick::new(1008)), "it has its end");
     let other = forgetting.empty_like().unwrap();
-    other.insert_until(&1, Expiry::AtTick(1002)).unwrap();
-    other.insert_until(&2, Expiry::AtTick(1004)).unwrap();
+    other.insert_until(&1, Tick::new(1002)).unwrap();
+    other.insert_until(&2, Tick::new(1004)).unwrap();
     let forgotten = forgetting.stats().expiry.unwrap().evicted;
     assert_eq!(forgetting.absorb(&other), Ok(1), "what it has given up, it gives up again");
     assert!(forgetting.contains(&2) && !forgetting.contains(&1));
     assert_eq!(forgetting.stats().expiry.unwrap().evicted, forgotten + 1);
     // What is to come is counted by the ends, before anything is added.
     let full = forgetting.empty_like().unwrap();
-    (1..full.capacity() as u64).for_each(|key| _ = full.insert_until(&(1 << 40 | key), Expiry::AtTick(1014)).unwrap());
-    full.advance_to(1002);
+    (1..full.capacity() as u64).for_each(|key| _ = full.insert_until(&(1 << 40 | key), Tick::new(1014)).unwrap());
+    full.advance_to(Tick::new(1002));
     let refused = full.absorb(&forgetting);
     assert!(matches!(refused, Err(AbsorbError::TooMany { .. })), "{refused:?}");
     assert_eq!(forgetting.digest().unwrap(), {
         let alike = forgetting.empty_like().unwrap();
-        alike.insert_until(&2, Expiry::AtTick(1004)).unwrap();
-        alike.insert_until(&next, Expiry::AtTick(1008)).unwrap();
+        alike.insert_until(&2, Tick::new(1004)).unwrap();
+        alike.insert_until(&next, Tick::new(1008)).unwrap();
         alike.digest().unwrap()
     });
 }
@@ -290,7 +285,7 @@ fn what_was_not_forgotten_is_found_whatever_others_do() {
                     let key = id << 40 | nth;
                     let now = tick.load(Ordering::SeqCst);
                     // Beyond what any other thread may have asked for by now: its tick goes last.
-                    match filter.insert_until(&key, Expiry::AtTick(now + 1 + nth % 7)) {
+                    match filter.insert_until(&key, Tick::new(now + 1 + nth % 7)) {
                         Ok(_) => own.push((key, now + 1 + nth % 7)),
                         Err(ExpiringInsertError::Full { .. } | ExpiringInsertError::Evicted { .. }) => (),
                         Err(error) => assert!(matches!(error, ExpiringInsertError::LifetimeTooLong { .. }), "{error}"),
@@ -315,7 +310,7 @@ fn what_was_not_forgotten_is_found_whatever_others_do() {
                     }
                     if id == 0 && nth % 500 == 499 {
                         let now = tick.load(Ordering::SeqCst) + 1;
-                        filter.advance_to(now);
+                        filter.advance_to(Tick::new(now));
                         tick.store(now, Ordering::SeqCst);
                     }
                 }
@@ -324,8 +319,8 @@ fn what_was_not_forgotten_is_found_whatever_others_do() {
     });
     let now = tick.load(Ordering::SeqCst);
     assert!(filter.stats().expiry.unwrap().evicted_early_by > 0, "{:?}", filter.stats());
-    assert_eq!(filter.now(), Some(now));
-    filter.advance_to(now + 7);
-    (0..100).for_each(|_| _ = filter.advance_to(now + 7));
+    assert_eq!(filter.now(), Some(Tick::new(now)));
+    filter.advance_to(Tick::new(now + 7));
+    (0..100).for_each(|_| _ = filter.advance_to(Tick::new(now + 7)));
     assert_eq!((filter.len(), filter.live_len()), (0, 0));
 }

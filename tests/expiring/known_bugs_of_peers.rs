@@ -1,6 +1,6 @@
 //! Failures that were seen in other filters whose entries expire.
 
-use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Expiry};
+use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Tick};
 
 use crate::filter;
 
@@ -10,16 +10,16 @@ fn a_removal_takes_no_lookalike_with_it() {
     // The narrowest fingerprints, so that many keys look alike.
     let filter = filter(3000, 15, 0.2);
     assert!(filter.plan().layout.fingerprint_bits <= 8, "{filter:?}");
-    filter.advance_to(100);
+    filter.advance_to(Tick::new(100));
     let end = |key: u64| 101 + key % 15;
-    (0..3000).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(end(key))).expect("there is room"));
+    (0..3000).for_each(|key| _ = filter.insert_until(&key, Tick::new(end(key))).expect("there is room"));
     for key in (0..3000).step_by(2) {
-        assert!(filter.remove_expiring_at(&key, end(key)), "each key has an entry of its own");
+        assert!(filter.remove_expiring_at(&key, Tick::new(end(key))), "each key has an entry of its own");
     }
     assert!((1..3000).step_by(2).all(|key| filter.contains(&key)), "a key is gone that was not removed");
     assert_eq!(filter.live_len(), 1500);
     for key in (1..3000).step_by(2) {
-        assert!(filter.remove_expiring_at(&key, end(key)), "the entry is still there");
+        assert!(filter.remove_expiring_at(&key, Tick::new(end(key))), "the entry is still there");
     }
     assert!(filter.is_empty());
 }
@@ -28,8 +28,8 @@ fn a_removal_takes_no_lookalike_with_it() {
 #[test]
 fn at_capacity_and_beyond_nothing_is_lost() {
     let filter = filter(1 << 16, 15, 0.001);
-    filter.advance_to(0);
-    let inserted: Vec<u64> = (0..1 << 17).filter(|key| filter.insert_until(key, Expiry::AtTick(15)).is_ok()).collect();
+    filter.advance_to(Tick::new(0));
+    let inserted: Vec<u64> = (0..1 << 17).filter(|key| filter.insert_until(key, Tick::new(15)).is_ok()).collect();
     assert!(inserted.len() >= 1 << 16);
     assert!(inserted.iter().all(|key| filter.contains(key)));
 }
@@ -42,9 +42,9 @@ fn relocations_and_sweeps_change_no_lifetime() {
     let capacity = filter.capacity() as u64;
     let end = |key: u64| key / 2000 + 1 + key % 15;
     for now in 0..60 {
-        filter.advance_to(now);
+        filter.advance_to(Tick::new(now));
         let keys = now * 2000..(now + 1) * 2000;
-        keys.clone().for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(end(key))).expect("there is room"));
+        keys.clone().for_each(|key| _ = filter.insert_until(&key, Tick::new(end(key))).expect("there is room"));
         for key in keys.start.saturating_sub(2000 * 16)..keys.end {
             assert_eq!(filter.contains(&key), end(key) > now, "{key} at {now}");
         }
@@ -58,15 +58,15 @@ fn no_lifetime_goes_round() {
     for longest in [1, 3, 15, 255, 65_535] {
         let filter = ExpiringCuckooFilter::<u64>::builder().capacity(10).lifetime_in_ticks(longest);
         let filter = filter.false_positive_rate(0.2).build().expect("valid");
-        filter.advance_to(7);
-        filter.insert_until(&1, Expiry::AtTick(7 + longest)).expect("the longest lifetime");
+        filter.advance_to(Tick::new(7));
+        filter.insert_until(&1, Tick::new(7 + longest)).expect("the longest lifetime");
         for more in [1, 2, longest, 2 * longest + 2, 1 << 20, u64::MAX - 7 - longest] {
-            let error = filter.insert_until(&2, Expiry::AtTick(7 + longest + more)).expect_err("it is too long");
+            let error = filter.insert_until(&2, Tick::new(7 + longest + more)).expect_err("it is too long");
             assert!(matches!(error, ExpiringInsertError::LifetimeTooLong { .. }), "{error}");
         }
-        filter.advance_to(6 + longest);
+        filter.advance_to(Tick::new(6 + longest));
         assert!(filter.contains(&1));
-        filter.advance_to(7 + longest);
+        filter.advance_to(Tick::new(7 + longest));
         assert!(!filter.contains(&1) && filter.live_len() == 0);
     }
 }

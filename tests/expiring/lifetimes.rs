@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, ExpiringInsertError, Expiry, TickError};
+use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, ExpiringInsertError, Expiry, Tick, TickError};
 use proptest::prelude::*;
 
 use crate::{Filter, filter};
@@ -100,7 +100,7 @@ fn compare(filter: &Filter, operations: &[Operation]) {
             let reason = refused.map(|error| match error {
                 ExpiringInsertError::ClockNotSet => "no clock",
                 ExpiringInsertError::LifetimeTooLong { expires_at: named, longest, .. } => {
-                    assert_eq!((named, longest), (expires_at, filter.plan().lifetime_in_ticks.unwrap()));
+                    assert_eq!((named.get(), longest), (expires_at, filter.plan().lifetime_in_ticks.unwrap()));
                     "too long"
                 }
                 ExpiringInsertError::Full { .. } | ExpiringInsertError::TooManyCopies { .. } => "full",
@@ -114,7 +114,7 @@ fn compare(filter: &Filter, operations: &[Operation]) {
         match *operation {
             Operation::Insert(key, offset) => {
                 let end = at(offset);
-                let kept = filter.insert_until(&key, Expiry::AtTick(end));
+                let kept = filter.insert_until(&key, Tick::new(end));
                 if checked(end, kept.clone().err()) {
                     assert_eq!(kept, Ok(!model.has_passed(end)));
                     model.add(key, end);
@@ -122,7 +122,7 @@ fn compare(filter: &Filter, operations: &[Operation]) {
             }
             Operation::InsertIfAbsent(key, offset) => {
                 let end = at(offset);
-                let added = filter.insert_if_absent_until(&key, Expiry::AtTick(end));
+                let added = filter.insert_if_absent_until(&key, Tick::new(end));
                 if checked(end, added.clone().err()) {
                     assert_eq!(added, Ok(!model.live(key) && !model.has_passed(end)));
                     if !model.live(key) {
@@ -132,7 +132,7 @@ fn compare(filter: &Filter, operations: &[Operation]) {
             }
             Operation::Renew(key, offset) => {
                 let end = at(offset);
-                let is_new = filter.insert_or_renew_until(&key, Expiry::AtTick(end));
+                let is_new = filter.insert_or_renew_until(&key, Tick::new(end));
                 if checked(end, is_new.clone().err()) {
                     assert_eq!(is_new, Ok(!model.live(key) && !model.has_passed(end)));
                     match model.ends.get_mut(&key).and_then(|ends| ends.iter_mut().max()) {
@@ -151,19 +151,19 @@ fn compare(filter: &Filter, operations: &[Operation]) {
             Operation::RemoveUntil(key, offset) => {
                 let end = at(offset);
                 let place = model.ends.get(&key).and_then(|ends| ends.iter().position(|&one| one == end));
-                assert_eq!(filter.remove_expiring_at(&key, end), place.is_some(), "{operation:?}");
+                assert_eq!(filter.remove_expiring_at(&key, Tick::new(end)), place.is_some(), "{operation:?}");
                 if let Some(place) = place {
                     model.ends.get_mut(&key).expect("it was found").swap_remove(place);
                 }
             }
             Operation::Advance(by) => {
                 let tick = at(by);
-                assert_eq!(filter.advance_to(tick), model.advance(tick), "{operation:?}");
+                assert_eq!(filter.advance_to(Tick::new(tick)), model.advance(tick), "{operation:?}");
             }
             Operation::Restart(tick) => {
                 // So that no end exceeds the largest number.
                 let tick = tick.min(u64::MAX - 70_000);
-                filter.restart_clock(tick);
+                filter.restart_clock(Tick::new(tick));
                 model.restart(tick);
             }
             Operation::Clear => {
@@ -171,13 +171,13 @@ fn compare(filter: &Filter, operations: &[Operation]) {
                 model.ends.clear();
             }
         }
-        assert_eq!(filter.now(), model.now);
+        assert_eq!(filter.now().map(Tick::get), model.now);
         assert_eq!(filter.live_len(), model.len(), "after {operation:?}");
         assert!(filter.len() >= filter.live_len());
         for key in 0..6 {
             assert_eq!(filter.contains(&key), model.live(key), "{key} after {operation:?}");
             let last = model.ends.get(&key).and_then(|ends| ends.iter().copied().max());
-            assert_eq!(filter.expires_at(&key), last, "{key} after {operation:?}");
+            assert_eq!(filter.expires_at(&key).map(Tick::get), last, "{key} after {operation:?}");
         }
         let mut found = Vec::new();
         filter.contains_batch(&[0, 1, 2, 3, 4, 5], &mut found);
@@ -213,11 +213,11 @@ fn in_a_full_table_too() {
     let mut model: HashMap<u64, u64> = HashMap::new();
     let mut refused = 0;
     for now in 0..2000u64 {
-        filter.advance_to(now);
+        filter.advance_to(Tick::new(now));
         model.retain(|_, &mut end| end > now);
         for n in 0..4 {
             let (key, end) = (now * 4 + n, now + 1 + (now * 7 + n * 5) % 15);
-            match filter.insert_until(&key, Expiry::AtTick(end)) {
+            match filter.insert_until(&key, Tick::new(end)) {
                 Ok(kept) => assert_eq!((kept, model.insert(key, end)), (true, None)),
                 Err(_) => refused += 1,
             }
@@ -234,13 +234,13 @@ fn in_a_full_table_too() {
 #[test]
 fn what_has_expired_is_absent_before_it_is_swept() {
     let filter = filter(100_000, 15, 1e-6);
-    filter.advance_to(10);
+    filter.advance_to(Tick::new(10));
     let ends: Vec<(u64, u64)> = (0..30_000).map(|key| (key, 11 + key % 3)).collect();
     assert_eq!(
-        filter.insert_until_batch(ends.iter().map(|(key, end)| (key, Expiry::AtTick(*end))), &mut Vec::new()),
+        filter.insert_until_batch(ends.iter().map(|(key, end)| (key, Tick::new(*end))), &mut Vec::new()),
         Ok(30_000)
     );
-    filter.advance_to(11);
+    filter.advance_to(Tick::new(11));
     assert!(filter.len() > 21_000, "{} are left, and 20,000 live", filter.len());
     let mut found = Vec::new();
     filter.contains_batch(ends.iter().map(|(key, _)| key), &mut found);
@@ -253,21 +253,21 @@ fn what_has_expired_is_absent_before_it_is_swept() {
 fn a_batch_answers_as_single_operations_do() {
     let (one, batched) = (filter(5000, 15, 0.01), filter(5000, 15, 1e-6));
     for filter in [&one, &batched] {
-        filter.advance_to(10);
+        filter.advance_to(Tick::new(10));
     }
     let entries: Vec<(u64, u64)> = (0..4000).map(|key| (key, 9 + key % 16)).collect();
     for (key, end) in &entries {
-        one.insert_until(key, Expiry::AtTick(*end)).expect("there is room");
+        one.insert_until(key, Tick::new(*end)).expect("there is room");
     }
     let mut added = Vec::new();
     assert_eq!(
-        batched.insert_until_batch(entries.iter().map(|(key, end)| (key, Expiry::AtTick(*end))), &mut added),
+        batched.insert_until_batch(entries.iter().map(|(key, end)| (key, Tick::new(*end))), &mut added),
         Ok(3500)
     );
     assert_eq!(added, entries.iter().map(|&(_, end)| end > 10).collect::<Vec<_>>());
     assert_eq!((one.len(), batched.len()), (4000 - 500, 4000 - 500), "those that have expired are not kept");
     for now in 10..26 {
-        batched.advance_to(now);
+        batched.advance_to(Tick::new(now));
         let mut found = Vec::new();
         batched.contains_batch(entries.iter().map(|(key, _)| key), &mut found);
         assert_eq!(found, entries.iter().map(|&(_, end)| end > now).collect::<Vec<_>>());
@@ -276,24 +276,22 @@ fn a_batch_answers_as_single_operations_do() {
             // Each key has one entry, so that is the one.
             batched.remove_batch(some.clone().map(|(key, _)| key), &mut removed);
         } else {
-            batched.remove_expiring_at_batch(some.clone().map(|(key, end)| (key, *end)), &mut removed);
+            batched.remove_expiring_at_batch(some.clone().map(|(key, end)| (key, Tick::new(*end))), &mut removed);
         }
         assert_eq!(removed, some.clone().map(|&(_, end)| end > now).collect::<Vec<_>>());
         for (key, end) in some {
-            batched.insert_until(key, Expiry::AtTick(*end)).expect("there is room again");
+            batched.insert_until(key, Tick::new(*end)).expect("there is room again");
         }
     }
     let mut too_far = entries[..100].to_vec();
     too_far[70].1 = 1000;
     too_far.iter_mut().for_each(|(_, end)| *end += 10);
     let refused = batched
-        .insert_until_batch(too_far.iter().map(|(key, end)| (key, Expiry::AtTick(*end))), &mut added)
+        .insert_until_batch(too_far.iter().map(|(key, end)| (key, Tick::new(*end))), &mut added)
         .expect_err("one of them lives too long");
     assert_eq!((refused.index, added.len()), (70, 4000 + 70));
-    assert!(matches!(
-        refused.error,
-        ExpiringInsertError::LifetimeTooLong { expires_at: 1010, now: 25, longest: 15, .. }
-    ));
+    let ExpiringInsertError::LifetimeTooLong { expires_at, now, longest, .. } = refused.error else { panic!() };
+    assert_eq!((expires_at, now, longest), (Tick::new(1010), Tick::new(25), 15));
 }
 
 /// Each form that adds, with an end and without, against the single operations, with keys that repeat.
@@ -301,23 +299,23 @@ fn a_batch_answers_as_single_operations_do() {
 fn a_batch_of_each_form_answers_as_the_single_form_does() {
     type Single = fn(&Filter, u64, u64) -> bool;
     type Batch = fn(&Filter, &[(u64, u64)], &mut Vec<bool>) -> usize;
-    fn pairs(entries: &[(u64, u64)]) -> impl Iterator<Item = (&u64, Expiry)> {
-        entries.iter().map(|(key, end)| (key, Expiry::AtTick(*end)))
+    fn pairs(entries: &[(u64, u64)]) -> impl Iterator<Item = (&u64, Tick)> {
+        entries.iter().map(|(key, end)| (key, Tick::new(*end)))
     }
     fn keys(entries: &[(u64, u64)]) -> impl Iterator<Item = &u64> {
         entries.iter().map(|(key, _)| key)
     }
     let forms: [(Single, Batch); 5] = [
         (
-            |filter, key, end| filter.insert_until(&key, Expiry::AtTick(end)).unwrap(),
+            |filter, key, end| filter.insert_until(&key, Tick::new(end)).unwrap(),
             |filter, entries, added| filter.insert_until_batch(pairs(entries), added).unwrap(),
         ),
         (
-            |filter, key, end| filter.insert_if_absent_until(&key, Expiry::AtTick(end)).unwrap(),
+            |filter, key, end| filter.insert_if_absent_until(&key, Tick::new(end)).unwrap(),
             |filter, entries, added| filter.insert_if_absent_until_batch(pairs(entries), added).unwrap(),
         ),
         (
-            |filter, key, end| filter.insert_or_renew_until(&key, Expiry::AtTick(end)).unwrap(),
+            |filter, key, end| filter.insert_or_renew_until(&key, Tick::new(end)).unwrap(),
             |filter, entries, added| filter.insert_or_renew_until_batch(pairs(entries), added).unwrap(),
         ),
         (
@@ -332,8 +330,8 @@ fn a_batch_of_each_form_answers_as_the_single_form_does() {
     for (single, batch) in forms {
         let [one, batched] = [(); 2].map(|()| filter(5000, 15, 0.01));
         for now in [10, 14, 18] {
-            one.advance_to(now);
-            batched.advance_to(now);
+            one.advance_to(Tick::new(now));
+            batched.advance_to(Tick::new(now));
             let entries: Vec<(u64, u64)> = (0..400).map(|nth| (50 * now + nth % 300, now + nth % 16)).collect();
             let expected: Vec<bool> = entries.iter().map(|&(key, end)| single(&one, key, end)).collect();
             let mut added = Vec::new();
@@ -349,11 +347,11 @@ fn a_batch_of_each_form_answers_as_the_single_form_does() {
 fn an_expiry_can_be_a_tick_a_time_or_a_duration() {
     let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
     let filter = ExpiringCuckooFilter::<u64>::builder().capacity(100).lifetime(hour, minute).build().unwrap();
-    filter.advance_to(1000);
+    filter.advance_to(Tick::new(1000));
     let time = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
     // At the beginning of a tick, within it, and after seven minutes.
     let (on_time, late) = (Expiry::At(time(60 * 1005)), Expiry::At(time(60 * 1005 + 1)));
-    let expiries = [Expiry::AtTick(1005), on_time, late, Expiry::After(7 * minute)];
+    let expiries = [Tick::new(1005).into(), on_time, late, Expiry::After(7 * minute)];
     let expected = [1005, 1005, 1006, 1008];
     for (key, expiry) in (0u64..).zip(expiries) {
         assert_eq!(filter.insert_until(&key, expiry), Ok(true));
@@ -361,14 +359,14 @@ fn an_expiry_can_be_a_tick_a_time_or_a_duration() {
     let (keys, mut added) = ([10, 11, 12, 13u64], Vec::new());
     assert_eq!(filter.insert_or_renew_until_batch(keys.iter().zip(expiries), &mut added), Ok(4));
     for (key, end) in (0u64..).zip(expected) {
-        assert_eq!([key, 10 + key].map(|key| filter.expires_at(&key)), [Some(end); 2]);
+        assert_eq!([key, 10 + key].map(|key| filter.expires_at(&key)), [Some(Tick::new(end)); 2]);
     }
     let before_1970 = UNIX_EPOCH - Duration::from_secs(1);
     assert_eq!(filter.insert_until(&20, before_1970), Ok(false), "that is over");
 
     let by_ticks = ExpiringCuckooFilter::<u64>::builder().capacity(100).lifetime_in_ticks(15).build().unwrap();
-    by_ticks.advance_to(1000);
-    let error = by_ticks.insert_until_batch([(&1, Expiry::AtTick(1005)), (&2, Expiry::After(minute))], &mut added);
+    by_ticks.advance_to(Tick::new(1000));
+    let error = by_ticks.insert_until_batch([(&1, Tick::new(1005).into()), (&2, Expiry::After(minute))], &mut added);
     let error = error.unwrap_err();
     assert_eq!((error.index, error.error), (1, ExpiringInsertError::ResolutionUnknown));
     assert_eq!(by_ticks.insert_until(&3, time(0)), Err(ExpiringInsertError::ResolutionUnknown));
@@ -381,23 +379,23 @@ fn what_remains_is_rounded_up() {
     let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
     let filter = ExpiringCuckooFilter::<u64>::builder().capacity(100).lifetime(hour, minute).build().unwrap();
     assert_eq!((filter.remaining(&1), filter.expires_at(&1), filter.remove(&1)), (Ok(None), None, false));
-    filter.advance_to(1000);
+    filter.advance_to(Tick::new(1000));
     filter.insert_until(&1, Expiry::After(5 * minute)).unwrap();
     // For at least five minutes from any moment of tick 1000.
-    assert_eq!((filter.remaining(&1), filter.expires_at(&1)), (Ok(Some(6 * minute)), Some(1006)));
+    assert_eq!((filter.remaining(&1), filter.expires_at(&1)), (Ok(Some(6 * minute)), Some(Tick::new(1006))));
     filter.insert_until(&1, Expiry::After(9 * minute)).unwrap();
-    filter.advance_to(1002);
+    filter.advance_to(Tick::new(1002));
     assert_eq!(filter.remaining(&1), Ok(Some(8 * minute)), "of the longer one");
-    filter.restart_clock(7);
-    assert_eq!((filter.remaining(&1), filter.expires_at(&1)), (Ok(Some(8 * minute)), Some(15)));
+    filter.restart_clock(Tick::new(7));
+    assert_eq!((filter.remaining(&1), filter.expires_at(&1)), (Ok(Some(8 * minute)), Some(Tick::new(15))));
     assert!(filter.remove(&1));
-    assert_eq!(filter.expires_at(&1), Some(15), "the one that ends first is gone");
-    filter.advance_to(15);
+    assert_eq!(filter.expires_at(&1), Some(Tick::new(15)), "the one that ends first is gone");
+    filter.advance_to(Tick::new(15));
     assert_eq!((filter.remaining(&1), filter.remove(&1)), (Ok(None), false));
 
     let by_ticks = ExpiringCuckooFilter::<u64>::builder().capacity(100).lifetime_in_ticks(9).build().unwrap();
-    by_ticks.advance_to(u64::MAX - 3);
+    by_ticks.advance_to(Tick::new(u64::MAX - 3));
     by_ticks.insert(&1).unwrap();
     assert_eq!(by_ticks.remaining(&1), Err(TickError::ResolutionUnknown));
-    assert_eq!(by_ticks.expires_at(&1), Some(u64::MAX), "there is no later tick");
+    assert_eq!(by_ticks.expires_at(&1), Some(Tick::new(u64::MAX)), "there is no later tick");
 }

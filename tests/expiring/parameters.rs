@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use concurrent_cuckoo_filter::{
-    BuildError, ExpiringBuilder, ExpiringCuckooFilter, ExpiringInsertError, Expiry, FilterKind,
+    BuildError, ExpiringBuilder, ExpiringCuckooFilter, ExpiringInsertError, Expiry, FilterKind, Tick,
 };
 
 use crate::filter;
@@ -80,16 +80,19 @@ fn what_cannot_be_built_says_why() {
 #[test]
 fn what_cannot_be_inserted_says_why() {
     let by_ticks = filter(100, 15, 0.001);
-    assert_eq!((by_ticks.now(), by_ticks.contains(&1), by_ticks.remove_expiring_at(&1, 5)), (None, false, false));
-    let early = by_ticks.insert_until(&1, Expiry::AtTick(5)).expect_err("no tick is known");
+    assert_eq!(
+        (by_ticks.now(), by_ticks.contains(&1), by_ticks.remove_expiring_at(&1, Tick::new(5))),
+        (None, false, false)
+    );
+    let early = by_ticks.insert_until(&1, Tick::new(5)).expect_err("no tick is known");
     assert!(early.to_string().contains("call advance_to"), "{early}");
-    assert_eq!(by_ticks.insert_if_absent_until(&1, Expiry::AtTick(5)), Err(ExpiringInsertError::ClockNotSet));
-    assert_eq!(by_ticks.insert_or_renew_until(&1, Expiry::AtTick(5)), Err(ExpiringInsertError::ClockNotSet));
-    by_ticks.advance_to(100);
+    assert_eq!(by_ticks.insert_if_absent_until(&1, Tick::new(5)), Err(ExpiringInsertError::ClockNotSet));
+    assert_eq!(by_ticks.insert_or_renew_until(&1, Tick::new(5)), Err(ExpiringInsertError::ClockNotSet));
+    by_ticks.advance_to(Tick::new(100));
     let unknown = by_ticks.insert_until(&1, Expiry::After(MINUTE)).expect_err("the length of a tick is not known");
     assert!(unknown.to_string().contains("lifetime_in_ticks"), "{unknown}");
     for far in [116, u64::MAX] {
-        let too_long = by_ticks.insert_until(&1, Expiry::AtTick(far)).expect_err("it would live too long");
+        let too_long = by_ticks.insert_until(&1, Tick::new(far)).expect_err("it would live too long");
         let named = format!("expires at tick {far} would live for {} ticks", far - 100);
         assert!(
             too_long.to_string().contains(&named) && too_long.to_string().contains("15 ticks at most"),
@@ -100,59 +103,56 @@ fn what_cannot_be_inserted_says_why() {
 
     let timed = builder().lifetime(14 * MINUTE, MINUTE).hasher(seeded(1)).build().expect("valid");
     assert_eq!(timed.insert_until(&1, Expiry::After(MINUTE)), Err(ExpiringInsertError::ClockNotSet));
-    timed.advance_to(100);
+    timed.advance_to(Tick::new(100));
     timed.insert_until(&1, Expiry::After(14 * MINUTE)).expect("the longest lifetime");
     timed.insert_until(&2, Expiry::After(Duration::ZERO)).expect("the shortest");
     let too_long = timed
         .insert_until(&3, Expiry::After(14 * MINUTE + Duration::from_nanos(1)))
         .expect_err("longer than the longest");
-    assert!(matches!(too_long, ExpiringInsertError::LifetimeTooLong { expires_at: 116, now: 100, longest: 15, .. }));
+    let ExpiringInsertError::LifetimeTooLong { expires_at, now, longest, .. } = too_long else { panic!() };
+    assert_eq!((expires_at, now, longest), (Tick::new(116), Tick::new(100), 15));
     assert!(matches!(
         timed.insert_until(&3, Expiry::After(Duration::MAX)),
         Err(ExpiringInsertError::LifetimeTooLong { .. })
     ));
     assert_eq!([1, 2, 3].map(|key| timed.contains(&key)), [true, true, false]);
-    timed.advance_to(101);
+    timed.advance_to(Tick::new(101));
     assert_eq!([1, 2].map(|key| timed.contains(&key)), [true, false]);
-    timed.advance_to(114);
+    timed.advance_to(Tick::new(114));
     assert!(timed.contains(&1), "as long as was asked for, wherever in tick 100 it was added");
-    timed.advance_to(115);
+    timed.advance_to(Tick::new(115));
     assert!(!timed.contains(&1), "and one tick longer");
 }
 
 #[test]
 fn a_full_filter_says_so_and_is_as_it_was() {
     let filter = filter(500, 15, 0.001);
-    filter.advance_to(0);
-    let refused = (0..u64::MAX)
-        .find(|key| filter.insert_until(key, Expiry::AtTick(10)).is_err())
-        .expect("it is full at some time");
+    filter.advance_to(Tick::new(0));
+    let refused =
+        (0..u64::MAX).find(|key| filter.insert_until(key, Tick::new(10)).is_err()).expect("it is full at some time");
     assert!(refused >= filter.capacity() as u64);
-    let error = filter.insert_until(&refused, Expiry::AtTick(10)).expect_err("it is full");
+    let error = filter.insert_until(&refused, Tick::new(10)).expect_err("it is full");
     assert!(error.to_string().starts_with("the ExpiringCuckooFilter is full"), "{error}");
     assert!((0..refused).all(|key| filter.contains(&key)));
     assert_eq!(filter.live_len() as u64, refused);
     // An entry whose end has passed needs no room, and is not kept.
     assert_eq!(
-        (filter.insert_until(&refused, Expiry::AtTick(0)), filter.insert_if_absent_until(&refused, Expiry::AtTick(0))),
+        (filter.insert_until(&refused, Tick::new(0)), filter.insert_if_absent_until(&refused, Tick::new(0))),
         (Ok(false), Ok(false))
     );
     assert_eq!(
-        (
-            filter.insert_or_renew_until(&refused, Expiry::AtTick(0)),
-            filter.insert_or_renew_until(&0, Expiry::AtTick(0))
-        ),
+        (filter.insert_or_renew_until(&refused, Tick::new(0)), filter.insert_or_renew_until(&0, Tick::new(0))),
         (Ok(false), Ok(false))
     );
 
     let copies = 2 * filter.plan().layout.slots_per_bucket;
     filter.clear();
-    (0..copies).for_each(|_| _ = filter.insert_until(&1, Expiry::AtTick(10)).expect("there is room for as many"));
-    let error = filter.insert_until(&1, Expiry::AtTick(10)).expect_err("there is no room for more");
+    (0..copies).for_each(|_| _ = filter.insert_until(&1, Tick::new(10)).expect("there is room for as many"));
+    let error = filter.insert_until(&1, Tick::new(10)).expect_err("there is no room for more");
     assert!(error.to_string().contains("live entries of this key"), "{error}");
-    filter.insert_or_renew_until(&1, Expiry::AtTick(12)).expect("that needs no room");
-    filter.advance_to(10);
-    filter.insert_until(&1, Expiry::AtTick(13)).expect("the others are dead");
+    filter.insert_or_renew_until(&1, Tick::new(12)).expect("that needs no room");
+    filter.advance_to(Tick::new(10));
+    filter.insert_until(&1, Tick::new(13)).expect("the others are dead");
     assert_eq!(filter.live_len(), 2);
 }
 
@@ -161,10 +161,10 @@ fn it_tells_of_itself() {
     let filter = filter(1000, 15, 0.001);
     assert!(filter.is_empty() && filter.capacity() >= 1000 && filter.plan().slots >= filter.capacity());
     assert!(filter.plan().max_false_positive_rate <= 0.001);
-    filter.advance_to(7);
-    filter.insert_until(&1, Expiry::AtTick(10)).expect("there is room");
+    filter.advance_to(Tick::new(7));
+    filter.insert_until(&1, Tick::new(10)).expect("there is room");
     let debug = format!("{filter:?}");
-    assert!(debug.contains("now: Some(7)") && debug.contains("lifetime_in_ticks: Some(15)"), "{debug}");
+    assert!(debug.contains("now: Some(Tick(7))") && debug.contains("lifetime_in_ticks: Some(15)"), "{debug}");
     let stats = filter.stats();
     assert_eq!((stats.len, stats.memory_usage), (1, filter.plan().memory_usage));
 }

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
-use concurrent_cuckoo_filter::Expiry;
+use concurrent_cuckoo_filter::Tick;
 
 use crate::filter;
 use crate::support::Ends;
@@ -15,7 +15,7 @@ const ROUNDS: u64 = if cfg!(miri) { 3 } else { 500 };
 fn what_lives_is_found_and_what_is_dead_is_not() {
     for (ticks, rate) in [(3, 1e-8), (15, 1e-7), (63, 1e-6), (9, 1e-7)] {
         let filter = filter(3000, ticks, rate);
-        filter.advance_to(1000);
+        filter.advance_to(Tick::new(1000));
         let done = AtomicBool::new(false);
         // Two threads set the clock. One of them has begun to set it to `told`, and one has finished setting it to
         // `now`.
@@ -27,9 +27,9 @@ fn what_lives_is_found_and_what_is_dead_is_not() {
                     let _ends = Ends(done);
                     while !done.load(Ordering::SeqCst) {
                         let tick = told.fetch_add(1, Ordering::SeqCst) + 1;
-                        filter.advance_to(tick);
+                        filter.advance_to(Tick::new(tick));
                         now.fetch_max(tick, Ordering::SeqCst);
-                        (0..20).for_each(|_| _ = filter.advance_to(tick));
+                        (0..20).for_each(|_| _ = filter.advance_to(Tick::new(tick)));
                         thread::yield_now();
                     }
                 });
@@ -43,7 +43,7 @@ fn what_lives_is_found_and_what_is_dead_is_not() {
                         rounds += 1;
                         while own.len() < 900 {
                             let end = now.load(Ordering::SeqCst) + 1 + next % ticks;
-                            match filter.insert_until(&next, Expiry::AtTick(end)) {
+                            match filter.insert_until(&next, Tick::new(end)) {
                                 Ok(_) => own.push((next, end)),
                                 Err(_) => break,
                             }
@@ -58,7 +58,7 @@ fn what_lives_is_found_and_what_is_dead_is_not() {
                             !dead
                         });
                         for (key, end) in own.drain(..own.len() / 3) {
-                            let removed = filter.remove_expiring_at(&key, end);
+                            let removed = filter.remove_expiring_at(&key, Tick::new(end));
                             assert!(removed || told.load(Ordering::SeqCst) >= end, "{key} lived until {end}");
                         }
                     }
@@ -69,9 +69,9 @@ fn what_lives_is_found_and_what_is_dead_is_not() {
             ended.into_iter().for_each(|ended| ended.expect("all answers are right"));
         });
         assert!(filter.stats().expiry.unwrap().sweeps > 0, "{:?}", filter.stats());
-        let now = filter.now().expect("the clock has a tick");
-        filter.advance_to(now + ticks);
-        (0..100).for_each(|_| _ = filter.advance_to(now + ticks));
+        let now = filter.now().expect("the clock has a tick").get();
+        filter.advance_to(Tick::new(now + ticks));
+        (0..100).for_each(|_| _ = filter.advance_to(Tick::new(now + ticks)));
         assert_eq!((filter.len(), filter.live_len()), (0, 0), "all that was added has died, and was counted");
     }
 }
@@ -82,10 +82,9 @@ fn what_lives_is_found_and_what_is_dead_is_not() {
 fn what_is_kept_on_is_always_found() {
     for ticks in [3, 15] {
         let filter = filter(400, ticks, 1e-6);
-        filter.advance_to(0);
+        filter.advance_to(Tick::new(0));
         let keys: Vec<u64> = (0..100).collect();
-        keys.iter()
-            .for_each(|key| _ = filter.insert_or_renew_until(key, Expiry::AtTick(ticks)).expect("there is room"));
+        keys.iter().for_each(|key| _ = filter.insert_or_renew_until(key, Tick::new(ticks)).expect("there is room"));
         let (done, looked) = (AtomicBool::new(false), [0, 0].map(AtomicU64::new));
         thread::scope(|threads| {
             let (filter, keys, done, looked) = (&filter, &keys, &done, &looked);
@@ -96,10 +95,10 @@ fn what_is_kept_on_is_always_found() {
                 while (now < 10 * ROUNDS || readers_lag()) && !done.load(Ordering::SeqCst) {
                     // Before the tick at which the first of them would die.
                     keys.iter().for_each(|key| {
-                        _ = filter.insert_or_renew_until(key, Expiry::AtTick(now + 2)).expect("it has an entry")
+                        _ = filter.insert_or_renew_until(key, Tick::new(now + 2)).expect("it has an entry")
                     });
                     now += 1;
-                    filter.advance_to(now);
+                    filter.advance_to(Tick::new(now));
                 }
             });
             for (batched, looked) in [false, true].into_iter().zip(looked) {
@@ -129,7 +128,7 @@ fn of_all_that_race_to_add_a_key_one_does() {
     // They begin each round together. In a round, those behind only look up, and so come up with the first one.
     const KEYS: u64 = if cfg!(miri) { 10 } else { 2000 };
     let filter = filter(30_000, 15, 1e-7);
-    filter.advance_to(0);
+    filter.advance_to(Tick::new(0));
     let (rounds, new) = (if cfg!(miri) { 3 } else { 200 }, AtomicUsize::new(0));
     let barrier = std::sync::Barrier::new(THREADS);
     thread::scope(|threads| {
@@ -140,14 +139,12 @@ fn of_all_that_race_to_add_a_key_one_does() {
                     barrier.wait();
                     // The clock advances meanwhile.
                     if id == 0 {
-                        filter.advance_to(round);
+                        filter.advance_to(Tick::new(round));
                     }
                     for key in 0..KEYS {
                         let added = match id % 2 {
-                            0 => filter.insert_if_absent_until(&(round << 12 | key), Expiry::AtTick(round + 10)),
-                            _ => {
-                                filter.insert_or_renew_until(&(round << 12 | key), Expiry::AtTick(round + 9 + key % 3))
-                            }
+                            0 => filter.insert_if_absent_until(&(round << 12 | key), Tick::new(round + 10)),
+                            _ => filter.insert_or_renew_until(&(round << 12 | key), Tick::new(round + 9 + key % 3)),
                         };
                         new.fetch_add(usize::from(added.expect("there is room")), Ordering::Relaxed);
                     }

@@ -1,4 +1,4 @@
-use concurrent_cuckoo_filter::Expiry;
+use concurrent_cuckoo_filter::Tick;
 
 use crate::support::seeded;
 use crate::{Filter, filter};
@@ -23,20 +23,20 @@ fn measured_rates_and_loads_are_those_that_were_computed() {
             seen.push(filter.plan().layout.slots_per_bucket);
             let highest = filter.plan().max_false_positive_rate;
             assert!(0.0 < highest && highest <= rate);
-            filter.advance_to(1);
+            filter.advance_to(Tick::new(1));
             let keys = filter.capacity() as u64;
             (0..keys).for_each(|key| {
-                _ = filter.insert_until(&key, Expiry::AtTick(2 + key % ticks)).expect("it is made for as many")
+                _ = filter.insert_until(&key, Tick::new(2 + key % ticks)).expect("it is made for as many")
             });
             let computed = filter.stats().false_positive_rate;
             assert!(computed <= highest && highest < 2.0 * computed, "{computed} of {highest}");
             let found = (0..ABSENT).filter(|key| filter.contains(&(key + (1 << 40)))).count() as f64;
             assert!((0..keys).all(|key| filter.contains(&key)), "a live key was missed");
             // Others replace those that expire.
-            filter.advance_to(2);
+            filter.advance_to(Tick::new(2));
             let expired: Vec<u64> = (0..keys).step_by(ticks as usize).collect();
             for key in &expired {
-                filter.insert_until(&(key + (1 << 41)), Expiry::AtTick(2 + ticks)).expect("the dead make room");
+                filter.insert_until(&(key + (1 << 41)), Tick::new(2 + ticks)).expect("the dead make room");
             }
             let revived = expired.iter().filter(|key| filter.contains(key)).count() as f64;
             println!(
@@ -78,20 +78,17 @@ fn dead_entries_are_room() {
     let relocations = |dead: bool| {
         let filter = filter(600_000, 15, 0.001);
         let slots = filter.plan().slots as u64;
-        filter.advance_to(0);
+        filter.advance_to(Tick::new(0));
         let (living, dying) = (slots * 80 / 100, slots / 10);
-        (0..living).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(15)).expect("there is room"));
+        (0..living).for_each(|key| _ = filter.insert_until(&key, Tick::new(15)).expect("there is room"));
         if dead {
-            (0..dying)
-                .for_each(|key| _ = filter.insert_until(&(key | 1 << 40), Expiry::AtTick(1)).expect("there is room"));
-            filter.advance_to(1);
+            (0..dying).for_each(|key| _ = filter.insert_until(&(key | 1 << 40), Tick::new(1)).expect("there is room"));
+            filter.advance_to(Tick::new(1));
             assert!(filter.len() as u64 > living + dying * 9 / 10, "nearly all of them are there still");
         }
         let before = filter.stats().relocations;
         for key in 0..slots * 14 / 100 {
-            filter
-                .insert_until(&(key | 1 << 41), Expiry::AtTick(15))
-                .expect("there is room, and dead entries make more");
+            filter.insert_until(&(key | 1 << 41), Tick::new(15)).expect("there is room, and dead entries make more");
         }
         filter.stats().relocations - before
     };

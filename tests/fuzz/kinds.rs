@@ -6,8 +6,8 @@
 use std::hash::BuildHasher;
 
 use concurrent_cuckoo_filter::{
-    Advance, ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, ExpiringInsertError, Expiry,
-    FromSnapshot, GrowableCuckooFilter, Hashed, Loader, StableDefault, StableHashBuilder, StableHasher, Values,
+    Advance, ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, ExpiringInsertError, FromSnapshot,
+    GrowableCuckooFilter, Hashed, Loader, StableDefault, StableHashBuilder, StableHasher, Tick, Values,
 };
 use serde::Deserialize;
 use serde::de::DeserializeSeed;
@@ -253,41 +253,46 @@ fn use_expiring(filter: &Expiring) {
     match filter.now() {
         Some(now) => {
             assert_eq!(filter.advance_to(now), Advance::Current);
-            if now > 0 {
-                assert_eq!(filter.advance_to(now - 1), Advance::Behind { by: 1 });
+            if let Some(before) = now.get().checked_sub(1) {
+                assert_eq!(filter.advance_to(Tick::new(before)), Advance::Behind { by: 1 });
             }
             // One call sweeps a table as small as this.
             assert_eq!((filter.len(), filter.stats().expiry.unwrap().oldest_unswept), (live, None));
         }
         None => {
             assert!(filter.is_empty(), "nothing can have an end yet");
-            assert_eq!(filter.by_hash().insert_until(Hashed(1), Expiry::AtTick(8)), Err(ExpiringInsertError::ClockNotSet));
-            assert_eq!(filter.advance_to(7), Advance::Origin);
+            assert_eq!(filter.by_hash().insert_until(Hashed(1), Tick::new(8)), Err(ExpiringInsertError::ClockNotSet));
+            assert_eq!(filter.advance_to(Tick::new(7)), Advance::Origin);
         }
     }
     as_before();
     let now = 1000;
-    filter.restart_clock(now);
+    filter.restart_clock(Tick::new(now));
     as_before();
 
     for (number, hash) in (0..).zip(hashes(20)) {
         let was_in = filter.by_hash().contains(hash);
         let end = now + 1 + number % longest;
-        if filter.by_hash().insert_until(hash, Expiry::AtTick(end)).is_ok() {
+        if filter.by_hash().insert_until(hash, Tick::new(end)).is_ok() {
             assert!(filter.by_hash().contains(hash) && filter.live_len() == live + 1);
-            assert!(filter.by_hash().remove_expiring_at(hash, end));
+            assert!(filter.by_hash().remove_expiring_at(hash, Tick::new(end)));
         }
         assert_eq!((filter.by_hash().contains(hash), filter.live_len()), (was_in, live));
-        match filter.by_hash().insert_if_absent_until(hash, Expiry::AtTick(end)) {
-            Ok(added) => assert!(added != was_in && (!added || filter.by_hash().remove_expiring_at(hash, end))),
+        match filter.by_hash().insert_if_absent_until(hash, Tick::new(end)) {
+            Ok(added) => {
+                assert!(added != was_in && (!added || filter.by_hash().remove_expiring_at(hash, Tick::new(end))))
+            }
             Err(_) => assert!(!was_in),
         }
-        assert_eq!(filter.by_hash().insert_until(hash, Expiry::AtTick(now)), Ok(false), "it is dead already");
-        let too_long = filter.by_hash().insert_until(hash, Expiry::AtTick(now + longest + 1));
-        assert!(matches!(too_long, Err(ExpiringInsertError::LifetimeTooLong { now: 1000, .. })), "{too_long:?}");
-        let ticks = [(hash, end), (hash, now + longest)];
+        assert_eq!(filter.by_hash().insert_until(hash, Tick::new(now)), Ok(false), "it is dead already");
+        let too_long = filter.by_hash().insert_until(hash, Tick::new(now + longest + 1));
+        assert!(
+            matches!(too_long, Err(ExpiringInsertError::LifetimeTooLong { now, .. }) if now.get() == 1000),
+            "{too_long:?}"
+        );
+        let ticks = [end, now + longest].map(|end| (hash, Tick::new(end)));
         let mut removed = Vec::new();
-        let inserted = filter.by_hash().insert_until_batch(ticks.map(|(hash, tick)| (hash, Expiry::AtTick(tick))), &mut Vec::new());
+        let inserted = filter.by_hash().insert_until_batch(ticks, &mut Vec::new());
         let inserted = inserted.map_or_else(|error| error.index, |_| ticks.len());
         filter.by_hash().remove_expiring_at_batch(ticks.into_iter().take(inserted), &mut removed);
         assert!(removed.len() == inserted && removed.iter().all(|&removed| removed));
@@ -295,16 +300,18 @@ fn use_expiring(filter: &Expiring) {
     as_before();
 
     // Entries live exactly until their tick. After one round of the ring no entry is left, wherever it came from.
-    let kept = hashes(20).filter(|&hash| filter.by_hash().insert_or_renew_until(hash, Expiry::AtTick(now + longest)).is_ok());
+    let kept =
+        hashes(20).filter(|&hash| filter.by_hash().insert_or_renew_until(hash, Tick::new(now + longest)).is_ok());
     let kept: Vec<Hashed> = kept.collect();
-    filter.advance_to(now + longest - 1);
+    filter.advance_to(Tick::new(now + longest - 1));
     assert!(kept.iter().all(|&hash| filter.by_hash().contains(hash)), "it has expired too soon");
     // Entries from the snapshot may live until then, a tick longer than an insert may ask for.
-    let new = hashes(40)
-        .find(|&hash| !filter.by_hash().contains(hash) && filter.by_hash().insert_until(hash, Expiry::AtTick(now + longest)).is_ok());
+    let new = hashes(40).find(|&hash| {
+        !filter.by_hash().contains(hash) && filter.by_hash().insert_until(hash, Tick::new(now + longest)).is_ok()
+    });
     assert!(new.is_none_or(|hash| filter.by_hash().contains(hash)), "a new one was missed");
-    filter.advance_to(now + longest);
+    filter.advance_to(Tick::new(now + longest));
     assert!(new.is_none_or(|hash| !filter.by_hash().contains(hash)), "it does not expire");
-    filter.advance_to(now + (1 << filter.plan().layout.payload_bits));
+    filter.advance_to(Tick::new(now + (1 << filter.plan().layout.payload_bits)));
     assert!(filter.is_empty() && filter.live_len() == 0 && hashes(40).all(|hash| !filter.by_hash().contains(hash)));
 }

@@ -9,7 +9,7 @@
 mod kinds;
 mod repair;
 
-use concurrent_cuckoo_filter::{LoadError, Loader, View, Viewed};
+use concurrent_cuckoo_filter::{LoadError, Loader, Tick, View, Viewed};
 use kinds::{Expiring, Fixed, Growable, Kind, Maplet, OneTable, hashes, kind_of};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use repair::{prepare, repair, stated_schema};
@@ -82,13 +82,13 @@ fn of_maplet(view: &View<Maplet, &[u8]>, maplet: Option<&Maplet>) {
 }
 
 fn of_expiring(view: &View<Expiring, &[u8]>, filter: Option<&Expiring>) {
-    let now = view.info().now.unwrap_or_default();
+    let now = view.info().now.map_or(0, Tick::get);
     for tick in [0, now, now.saturating_add(1), now.saturating_add(7), now.saturating_add(1000), u64::MAX] {
-        let found = repeated!(view, |hash| view.by_hash().contains_at(hash, tick),
-            found => view.by_hash().contains_batch_at(hashes(70), tick, &mut found));
+        let found = repeated!(view, |hash| view.by_hash().contains_at(hash, Tick::new(tick)),
+            found => view.by_hash().contains_batch_at(hashes(70), Tick::new(tick), &mut found));
         if let Some(filter) = filter {
             // One that was never advanced has no entries, and would begin its clock.
-            _ = filter.now().map(|_| filter.advance_to(tick));
+            _ = filter.now().map(|_| filter.advance_to(Tick::new(tick)));
             assert!(hashes(70).map(|hash| filter.by_hash().contains(hash)).eq(found));
         }
     }

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use concurrent_cuckoo_filter::{Encoding, ExpiringCuckooFilter, Expiry, GrowableCuckooFilter, WhenFull};
+use concurrent_cuckoo_filter::{Encoding, ExpiringCuckooFilter, GrowableCuckooFilter, Tick, WhenFull};
 
 use crate::support::{LAYOUTS, MAPLET_LAYOUTS, Raw, build, hashes};
 use crate::{Hasher, expiring, maplet};
@@ -70,25 +70,25 @@ fn a_copy_of_entries_that_expire_keeps_their_ends() {
             let builder = builder.lifetime_in_ticks(longest).when_full(when_full);
             let filter = builder.hasher(Hasher::default()).build().unwrap();
             for (nth, tick) in (1000..1000 + 3 * longest.min(8)).enumerate() {
-                filter.advance_to(tick);
+                filter.advance_to(Tick::new(tick));
                 for key in hashes(nth * KEYS, KEYS / 12) {
                     if filter.live_len() < filter.capacity() || when_full == WhenFull::EvictOldest {
-                        let _ = filter.insert_until(&key, Expiry::AtTick(tick + 1 + key.0 % longest));
+                        let _ = filter.insert_until(&key, Tick::new(tick + 1 + key.0 % longest));
                     }
                 }
                 if filter.live_len() > filter.capacity() {
                     continue; // more than a copy takes
                 }
                 let copy = copy_of!(filter);
-                assert_eq!((copy.now(), copy.live_len()), (Some(tick), filter.live_len()));
+                assert_eq!((copy.now(), copy.live_len()), (Some(Tick::new(tick)), filter.live_len()));
                 assert_eq!(copy.digest().unwrap(), filter.digest().unwrap());
             }
             while filter.live_len() > filter.capacity() {
-                filter.advance_to(filter.now().unwrap() + 1);
+                filter.advance_to(Tick::new(filter.now().unwrap().get() + 1));
             }
             let copy = copy_of!(filter);
             for _ in 0..longest.min(40) {
-                let tick = filter.now().unwrap() + 1;
+                let tick = Tick::new(filter.now().unwrap().get() + 1);
                 assert_eq!(copy.advance_to(tick), filter.advance_to(tick));
                 assert_eq!(copy.live_len(), filter.live_len());
                 assert_eq!(copy.digest().unwrap(), filter.digest().unwrap(), "at {tick}");
@@ -101,9 +101,9 @@ fn a_copy_of_entries_that_expire_keeps_their_ends() {
 #[test]
 fn a_copy_has_nothing_that_has_expired() {
     let filter = expiring(100_000, 14);
-    filter.advance_to(0);
-    hashes(0, 90_000).for_each(|key| assert_eq!(filter.insert_until(&key, Expiry::AtTick(1)), Ok(true)));
-    filter.advance_to(1);
+    filter.advance_to(Tick::new(0));
+    hashes(0, 90_000).for_each(|key| assert_eq!(filter.insert_until(&key, Tick::new(1)), Ok(true)));
+    filter.advance_to(Tick::new(1));
     assert!(
         filter.stats().expiry.unwrap().oldest_unswept.is_some() && !filter.is_empty(),
         "a call sweeps a part of the table"

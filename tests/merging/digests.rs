@@ -1,7 +1,7 @@
 use std::error::Error;
 use std::thread;
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, Expiry};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, Tick};
 
 use crate::support::{LAYOUTS, MAPLET_LAYOUTS, build, hashes};
 use crate::{Growable, Hasher, expiring, filter, growable, maplet};
@@ -116,35 +116,35 @@ fn values_count() -> Result {
 #[test]
 fn the_live_count_with_their_ends() -> Result {
     let [one, other] = [(); 2].map(|()| expiring(500, 14));
-    one.advance_to(1000);
+    one.advance_to(Tick::new(1000));
     // A clock that has begun elsewhere, so the places on the ring differ.
-    other.advance_to(3);
-    other.restart_clock(998);
+    other.advance_to(Tick::new(3));
+    other.restart_clock(Tick::new(998));
     for key in hashes(0, 100) {
-        other.insert_until(&key, Expiry::AtTick(999))?; // these die soon
+        other.insert_until(&key, Tick::new(999))?; // these die soon
     }
-    other.advance_to(1000);
+    other.advance_to(Tick::new(1000));
     for (nth, key) in (1..).zip(hashes(100, 300)) {
-        one.insert_until(&key, Expiry::AtTick(1000 + nth % 14 + 1))?;
+        one.insert_until(&key, Tick::new(1000 + nth % 14 + 1))?;
     }
     for (nth, key) in (1..).zip(hashes(100, 300)).collect::<Vec<_>>().into_iter().rev() {
-        other.insert_until(&key, Expiry::AtTick(1000 + nth % 14 + 1))?;
+        other.insert_until(&key, Tick::new(1000 + nth % 14 + 1))?;
     }
     assert_eq!(one.digest()?, other.digest()?);
     // Entries expire in both, tick by tick.
     for now in 1001..1012 {
         let before = one.digest()?;
-        one.advance_to(now);
+        one.advance_to(Tick::new(now));
         assert_ne!(one.digest()?, before, "some have expired");
         assert_ne!(one.digest()?, other.digest()?, "entries have expired by only one of the clocks");
-        other.advance_to(now);
+        other.advance_to(Tick::new(now));
         assert_eq!(one.digest()?, other.digest()?);
     }
     // One entry lives a tick longer.
     let key = hashes(100, 300).nth(13).unwrap(); // ends at 1015
-    other.insert_or_renew_until(&key, Expiry::AtTick(1016))?;
+    other.insert_or_renew_until(&key, Tick::new(1016))?;
     assert_ne!(one.digest()?, other.digest()?, "it lives longer");
-    one.insert_or_renew_until(&key, Expiry::AtTick(1016))?;
+    one.insert_or_renew_until(&key, Tick::new(1016))?;
     assert_eq!(one.digest()?, other.digest()?);
     Ok(())
 }
@@ -154,14 +154,14 @@ fn the_live_count_with_their_ends() -> Result {
 fn the_dead_that_were_not_swept_do_not_count() -> Result {
     let [one, other] = [(); 2].map(|()| expiring(200_000, 14));
     for filter in [&one, &other] {
-        filter.advance_to(10);
+        filter.advance_to(Tick::new(10));
     }
-    hashes(0, 100_000).try_for_each(|key| one.insert_until(&key, Expiry::AtTick(11)).map(drop))?;
+    hashes(0, 100_000).try_for_each(|key| one.insert_until(&key, Tick::new(11)).map(drop))?;
     hashes(500_000, 1000).try_for_each(|key| {
-        one.insert_until(&key, Expiry::AtTick(20)).and(other.insert_until(&key, Expiry::AtTick(20))).map(drop)
+        one.insert_until(&key, Tick::new(20)).and(other.insert_until(&key, Tick::new(20))).map(drop)
     })?;
     assert_ne!(one.digest()?, other.digest()?);
-    one.advance_to(11);
+    one.advance_to(Tick::new(11));
     assert!(one.len() > 50_000, "without unswept entries the test shows nothing");
     assert_eq!(one.digest()?, other.digest()?);
     let sum = one.empty_like()?;
@@ -228,9 +228,9 @@ fn what_was_loaded_has_the_digest_of_what_was_saved() -> Result {
     hashes(0, 80).try_for_each(|key| maplet.insert(&key, key.0 as u16 & 15))?;
     there_and_back!(Maplet, maplet);
     let expiring = expiring(100, 14);
-    expiring.advance_to(100);
-    hashes(0, 80).try_for_each(|key| expiring.insert_until(&key, Expiry::AtTick(101 + key.0 % 14)).map(drop))?;
-    expiring.advance_to(105);
+    expiring.advance_to(Tick::new(100));
+    hashes(0, 80).try_for_each(|key| expiring.insert_until(&key, Tick::new(101 + key.0 % 14)).map(drop))?;
+    expiring.advance_to(Tick::new(105));
     there_and_back!(Expiring, expiring);
     let growable = growable(100);
     hashes(0, 2000).try_for_each(|key| growable.insert(&key))?;

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use concurrent_cuckoo_filter::{Encoding, Expiry};
+use concurrent_cuckoo_filter::{Encoding, Tick};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -126,28 +126,28 @@ fn filters_that_take_in_each_other_do_not_wait_for_each_other() {
 fn clocks_go_on_meanwhile() {
     for _ in 0..ROUNDS {
         let [sum, other] = [(); 2].map(|()| expiring(4000, 14));
-        sum.advance_to(100);
-        other.advance_to(100);
+        sum.advance_to(Tick::new(100));
+        other.advance_to(Tick::new(100));
         let end = |key: &Raw| 101 + key.0 % 14;
         let keys: Vec<_> = hashes(0, 1800).collect();
-        keys.iter().for_each(|key| _ = other.insert_until(key, Expiry::AtTick(end(key))).unwrap());
+        keys.iter().for_each(|key| _ = other.insert_until(key, Tick::new(end(key))).unwrap());
         let (sum, other) = (&sum, &other);
         thread::scope(|scope| {
             scope.spawn(|| {
                 (100..105).for_each(|now| {
-                    other.advance_to(now);
+                    other.advance_to(Tick::new(now));
                 })
             });
             scope.spawn(|| {
                 (100..108).for_each(|now| {
-                    sum.advance_to(now);
+                    sum.advance_to(Tick::new(now));
                 })
             });
             // An error if the other's clock is ahead at this moment.
             while sum.absorb(other).is_err() {}
         });
         for now in 107..116 {
-            sum.advance_to(now);
+            sum.advance_to(Tick::new(now));
             for key in &keys {
                 assert!(sum.contains(key) || end(key) <= now, "it ends at {} and is gone at {now}", end(key));
             }

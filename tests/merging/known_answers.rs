@@ -7,8 +7,8 @@
 use std::iter;
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringCuckooFilter, Expiry, GrowableCuckooFilter, Hashed,
-    StableHashBuilder, WhenFull,
+    ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter, Hashed,
+    StableHashBuilder, Tick, WhenFull,
 };
 
 use crate::support::{GOLDEN, LAYOUTS, MAPLET_LAYOUTS, scattered};
@@ -72,11 +72,12 @@ fn of_entries_that_expire() {
         let filter = builder.lifetime_in_ticks(longest).hasher(hasher()).build().unwrap();
         let mut now = 29_700_000; // minutes since 1970, in 2026
         for seed in 0..6 {
-            filter.advance_to(now);
+            filter.advance_to(Tick::new(now));
             let end = |hash: u64| now + 1 + hash % longest;
             hashes(seed, 150)
-                .for_each(|hash| _ = filter.by_hash().insert_until(Hashed(hash), Expiry::AtTick(end(hash))).unwrap());
-            hashes(seed, 10).for_each(|hash| assert!(filter.by_hash().remove_expiring_at(Hashed(hash), end(hash))));
+                .for_each(|hash| _ = filter.by_hash().insert_until(Hashed(hash), Tick::new(end(hash))).unwrap());
+            hashes(seed, 10)
+                .for_each(|hash| assert!(filter.by_hash().remove_expiring_at(Hashed(hash), Tick::new(end(hash)))));
             now += longest.div_ceil(4);
         }
         filter.digest().unwrap()

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use concurrent_cuckoo_filter::{AbsorbError, Encoding, Expiry, WhenFull};
+use concurrent_cuckoo_filter::{AbsorbError, Encoding, Tick, WhenFull};
 use proptest::prelude::*;
 
 use crate::support::{Ends, Filter, LAYOUTS, MAPLET_LAYOUTS, Raw, build, hashes};
@@ -49,7 +49,7 @@ set!(Maplet, |set, pair: (u64, u16)| {
         set.insert(&key, value).unwrap();
     }
 });
-set!(Expiring, |set, entry: (u64, u64)| _ = set.insert_or_renew_until(&Raw(entry.0), Expiry::AtTick(entry.1)).unwrap());
+set!(Expiring, |set, entry: (u64, u64)| _ = set.insert_or_renew_until(&Raw(entry.0), Tick::new(entry.1)).unwrap());
 
 /// Checks the laws of a union, with three filters that hold what these hold. `new` makes an empty one.
 fn obeys_the_laws<S: Set>(new: impl Fn() -> S, entries: [&[S::Entry]; 3]) {
@@ -138,7 +138,7 @@ proptest! {
         });
         let new = || {
             let filter = expiring(2200, 14);
-            filter.advance_to(1000);
+            filter.advance_to(Tick::new(1000));
             filter
         };
         obeys_the_laws(new, sets.each_ref().map(Vec::as_slice));
@@ -187,7 +187,7 @@ fn what_is_not_alike_is_refused() {
     assert!(matches!(small.unite(&large), Err(AbsorbError::Layout { .. })));
     let [behind, ahead] = [1000, 1001].map(|tick| {
         let filter = expiring(100, 14);
-        filter.advance_to(tick);
+        filter.advance_to(Tick::new(tick));
         filter
     });
     assert!(matches!(behind.unite(&ahead), Err(AbsorbError::ClockBehind { .. })));
@@ -224,11 +224,11 @@ fn a_full_filter_evicts_for_a_union() {
         let builder = concurrent_cuckoo_filter::ExpiringCuckooFilter::<Raw>::builder().capacity(1000);
         let builder = builder.lifetime_in_ticks(14).when_full(WhenFull::EvictOldest);
         let filter = builder.hasher(Hasher::default()).build().unwrap();
-        filter.advance_to(1000);
+        filter.advance_to(Tick::new(1000));
         filter
     });
-    hashes(0, 900).for_each(|key| _ = ours.insert_until(&key, Expiry::AtTick(1001 + key.0 % 3)).unwrap());
-    hashes(5000, 900).for_each(|key| _ = theirs.insert_until(&key, Expiry::AtTick(1010)).unwrap());
+    hashes(0, 900).for_each(|key| _ = ours.insert_until(&key, Tick::new(1001 + key.0 % 3)).unwrap());
+    hashes(5000, 900).for_each(|key| _ = theirs.insert_until(&key, Tick::new(1010)).unwrap());
     assert!(ours.unite(&theirs).unwrap() > 890, "some look like others");
     assert!(hashes(5000, 900).all(|key| ours.contains(&key)));
     assert!(ours.stats().expiry.unwrap().evicted_early_by > 0);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{Advance, ExpiringInsertError, Expiry, Loader, WhenFull};
+use concurrent_cuckoo_filter::{Advance, ExpiringInsertError, Expiry, Loader, Tick, WhenFull};
 
 use crate::filters::{
     Expiring, build_expiring, distinct_keys, expiring_builder, load_expiring, saved_expiring, state, value_of,
@@ -22,18 +22,18 @@ fn what_is_saved_is_loaded_in_every_layout_with_every_end() {
             );
             let (keys, longest) = (filter.capacity() as u64, filter.plan().lifetime_in_ticks.unwrap());
             let end = |key| NOW + 1 + u64::from(value_of(key, expiry_bits)) % longest;
-            filter.advance_to(NOW);
-            (0..keys).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(end(key))).unwrap());
-            (0..keys / 3).for_each(|key| assert!(filter.remove_expiring_at(&key, end(key))));
+            filter.advance_to(Tick::new(NOW));
+            (0..keys).for_each(|key| _ = filter.insert_until(&key, Tick::new(end(key))).unwrap());
+            (0..keys / 3).for_each(|key| assert!(filter.remove_expiring_at(&key, Tick::new(end(key)))));
             // Keys with a second entry.
             let more = keys / 2..keys / 2 + 10.min(keys / 8);
-            more.clone().for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(end(key + 1))).unwrap());
+            more.clone().for_each(|key| _ = filter.insert_until(&key, Tick::new(end(key + 1))).unwrap());
             let bytes = saved_expiring(&filter);
             assert_eq!(bytes.len(), 107 + 8 * filter.plan().slots / slots);
 
             let loaded = load_expiring(&bytes).unwrap();
             assert_eq!(format!("{loaded:?}"), format!("{filter:?}"));
-            assert_eq!((loaded.now(), loaded.plan().lifetime_in_ticks.unwrap()), (Some(NOW), longest));
+            assert_eq!((loaded.now(), loaded.plan().lifetime_in_ticks.unwrap()), (Some(Tick::new(NOW)), longest));
             assert_eq!(
                 (loaded.plan().layout.payload_bits, loaded.stats().memory_usage),
                 (expiry_bits, filter.stats().memory_usage)
@@ -42,13 +42,16 @@ fn what_is_saved_is_loaded_in_every_layout_with_every_end() {
             assert_eq!(saved_expiring(&loaded), bytes, "{filter:?}");
             let absent = || keys..2 * keys;
             assert!(absent().all(|key| loaded.contains(&key) == filter.contains(&key)), "{filter:?}");
-            assert!(absent().all(|key| !loaded.remove_expiring_at(&key, NOW)), "what has expired can't be removed");
+            assert!(
+                absent().all(|key| !loaded.remove_expiring_at(&key, Tick::new(NOW))),
+                "what has expired can't be removed"
+            );
 
             // From here on both filters forget the same keys, each at its tick.
             let steps = (0..longest - 1).step_by(1.max(longest as usize / 40)).chain([longest - 1, longest]);
             for now in steps.map(|step| NOW + step) {
-                filter.advance_to(now);
-                loaded.advance_to(now);
+                filter.advance_to(Tick::new(now));
+                loaded.advance_to(Tick::new(now));
                 for key in 0..keys {
                     let found = loaded.contains(&key);
                     assert_eq!(found, filter.contains(&key), "{key} at {now} of {filter:?}");
@@ -57,8 +60,8 @@ fn what_is_saved_is_loaded_in_every_layout_with_every_end() {
                 assert_eq!(loaded.live_len(), filter.live_len());
             }
             assert_eq!(loaded.live_len(), 0);
-            (0..keys).for_each(|key| _ = loaded.insert_until(&key, Expiry::AtTick(NOW + longest + 1)).unwrap());
-            (0..keys).for_each(|key| assert!(loaded.remove_expiring_at(&key, NOW + longest + 1)));
+            (0..keys).for_each(|key| _ = loaded.insert_until(&key, Tick::new(NOW + longest + 1)).unwrap());
+            (0..keys).for_each(|key| assert!(loaded.remove_expiring_at(&key, Tick::new(NOW + longest + 1))));
         }
     }
 }
@@ -69,7 +72,7 @@ fn resolution_position_attachment_and_schema_come_back() {
     for (longest, resolution) in [(hour, tick), (hour, Duration::from_nanos(1 << 40)), (Duration::MAX, Duration::MAX)] {
         let builder = expiring_builder().capacity(10).lifetime(longest, resolution);
         let filter = builder.schema("hash of the token").build().unwrap();
-        filter.advance_to(7);
+        filter.advance_to(Tick::new(7));
         let mut bytes = Vec::new();
         filter.begin_save().unwrap().position(17).attachment("eu-west").write_to(&mut bytes).unwrap();
         let loader = Loader::<Expiring, _>::new(state(), 1 << 20).schema("hash of the token");
@@ -81,7 +84,7 @@ fn resolution_position_attachment_and_schema_come_back() {
         assert_eq!(loaded.insert_until(&1, Expiry::After(lifetime)), Ok(true));
     }
     let in_ticks = expiring_builder().capacity(10).lifetime_in_ticks(9).build().unwrap();
-    in_ticks.advance_to(7);
+    in_ticks.advance_to(Tick::new(7));
     let loaded = load_expiring(&saved_expiring(&in_ticks)).unwrap();
     // The ring has more places than this lifetime needs.
     assert_eq!(
@@ -89,11 +92,10 @@ fn resolution_position_attachment_and_schema_come_back() {
         (None, 9, 4)
     );
     assert_eq!(loaded.insert_until(&1, Expiry::After(hour)), Err(ExpiringInsertError::ResolutionUnknown));
-    assert!(matches!(
-        loaded.insert_until(&1, Expiry::AtTick(17)),
-        Err(ExpiringInsertError::LifetimeTooLong { now: 7, longest: 9, .. })
-    ));
-    assert_eq!(loaded.insert_until(&1, Expiry::AtTick(16)), Ok(true));
+    let error = loaded.insert_until(&1, Tick::new(17)).unwrap_err();
+    let ExpiringInsertError::LifetimeTooLong { now, longest, .. } = error else { panic!("{error}") };
+    assert_eq!((now, longest), (Tick::new(7), 9));
+    assert_eq!(loaded.insert_until(&1, Tick::new(16)), Ok(true));
 }
 
 #[test]
@@ -103,12 +105,12 @@ fn a_filter_that_was_saved_before_its_first_tick_waits_for_it() {
     for first in [0, 7, NOW, u64::MAX - 15] {
         let loaded = load_expiring(&bytes).unwrap();
         assert_eq!((loaded.now(), saved_expiring(&loaded)), (None, bytes.clone()));
-        assert_eq!(loaded.insert_until(&1, Expiry::AtTick(first + 5)), Err(ExpiringInsertError::ClockNotSet));
-        assert_eq!(loaded.advance_to(first), Advance::Origin);
-        (1..=15).for_each(|end| _ = loaded.insert_until(&end, Expiry::AtTick(first + end)).unwrap());
+        assert_eq!(loaded.insert_until(&1, Tick::new(first + 5)), Err(ExpiringInsertError::ClockNotSet));
+        assert_eq!(loaded.advance_to(Tick::new(first)), Advance::Origin);
+        (1..=15).for_each(|end| _ = loaded.insert_until(&end, Tick::new(first + end)).unwrap());
         let loaded = load_expiring(&saved_expiring(&loaded)).unwrap();
         for ahead in 0..=15 {
-            loaded.advance_to(first + ahead);
+            loaded.advance_to(Tick::new(first + ahead));
             assert!((1..=15).all(|end| loaded.contains(&end) == (end > ahead)), "{ahead} ticks after {first}");
         }
     }
@@ -119,32 +121,32 @@ fn a_filter_that_was_saved_before_its_first_tick_waits_for_it() {
 fn a_clock_behind_is_said_and_a_new_one_keeps_lifetimes() {
     for saved_at in [1, 5, 16, NOW, u64::MAX - 15] {
         let filter = expiring_builder().capacity(100).lifetime_in_ticks(15).build().unwrap();
-        filter.advance_to(saved_at - 1);
-        (1..=15).for_each(|end| _ = filter.insert_until(&end, Expiry::AtTick(saved_at - 1 + end)).unwrap());
-        filter.advance_to(saved_at);
+        filter.advance_to(Tick::new(saved_at - 1));
+        (1..=15).for_each(|end| _ = filter.insert_until(&end, Tick::new(saved_at - 1 + end)).unwrap());
+        filter.advance_to(Tick::new(saved_at));
         let bytes = saved_expiring(&filter);
 
         let loaded = load_expiring(&bytes).unwrap();
         for tick in 0..saved_at.min(40) {
-            assert_eq!(loaded.advance_to(tick), Advance::Behind { by: saved_at - tick });
+            assert_eq!(loaded.advance_to(Tick::new(tick)), Advance::Behind { by: saved_at - tick });
         }
-        assert_eq!((loaded.now(), loaded.live_len()), (Some(saved_at), 14), "nothing expires");
+        assert_eq!((loaded.now(), loaded.live_len()), (Some(Tick::new(saved_at)), 14), "nothing expires");
         assert_eq!(loaded.stats().expiry.unwrap().clock_steps_back, saved_at.min(40));
 
         for began in [0, 3, 1 << 40] {
             let mut loaded = load_expiring(&bytes).unwrap();
-            loaded.restart_clock(began);
+            loaded.restart_clock(Tick::new(began));
             for ahead in 0..=14 {
                 assert!((1..=15).all(|end| loaded.contains(&end) == (end > ahead + 1)), "{ahead} ticks after {began}");
                 // The same holds after a save with the new clock.
                 loaded = load_expiring(&saved_expiring(&loaded)).unwrap();
-                assert_eq!(loaded.now(), Some(began + ahead));
+                assert_eq!(loaded.now(), Some(Tick::new(began + ahead)));
                 assert!(
-                    ahead == 14 || loaded.remove_expiring_at(&(ahead + 2), began + ahead + 1),
+                    ahead == 14 || loaded.remove_expiring_at(&(ahead + 2), Tick::new(began + ahead + 1)),
                     "its end has another number"
                 );
-                loaded.insert_until(&(ahead + 2), Expiry::AtTick(began + ahead + 1)).unwrap();
-                assert_eq!(loaded.advance_to(began + ahead + 1), Advance::Forward { ticks: 1 });
+                loaded.insert_until(&(ahead + 2), Tick::new(began + ahead + 1)).unwrap();
+                assert_eq!(loaded.advance_to(Tick::new(began + ahead + 1)), Advance::Forward { ticks: 1 });
             }
             assert_eq!(loaded.live_len(), 0);
         }
@@ -168,19 +170,19 @@ fn what_died_and_was_not_swept_when_it_was_saved_stays_dead() {
     for (longest, rate) in [(15, 0.01), (14, 0.001), (9, 0.03)] {
         let builder = expiring_builder().capacity(60_000).false_positive_rate(rate).lifetime_in_ticks(longest);
         let filter = builder.build().unwrap();
-        filter.advance_to(NOW);
+        filter.advance_to(Tick::new(NOW));
         let keys = distinct_keys(&filter, 50_000);
         let end = |nth: usize| NOW + 1 + nth as u64 * 7 % longest;
-        (0..keys.len()).for_each(|nth| _ = filter.insert_until(&keys[nth], Expiry::AtTick(end(nth))).unwrap());
+        (0..keys.len()).for_each(|nth| _ = filter.insert_until(&keys[nth], Tick::new(end(nth))).unwrap());
         let mut lagged = 0;
         for tick in [NOW + 1, NOW + 1, NOW + 2, NOW + 3, NOW + 4, NOW + 4] {
-            filter.advance_to(tick);
+            filter.advance_to(Tick::new(tick));
             let bytes = saved_expiring(&filter);
             let saved = load_expiring(&bytes).unwrap();
             let (stats, oldest) = (saved.stats(), filter.stats().expiry.unwrap().oldest_unswept);
             assert_eq!(
                 (stats.expiry.as_ref().unwrap().oldest_unswept, stats.len, saved.now()),
-                (oldest, filter.len(), Some(tick))
+                (oldest, filter.len(), Some(Tick::new(tick)))
             );
             assert_eq!(saved_expiring(&saved), bytes);
             lagged += usize::from(oldest.is_some() && stats.len > saved.live_len());
@@ -188,7 +190,7 @@ fn what_died_and_was_not_swept_when_it_was_saved_stays_dead() {
                 let loaded = load_expiring(&bytes).unwrap();
                 let mut now = tick;
                 for ahead in way {
-                    loaded.advance_to(tick + ahead);
+                    loaded.advance_to(Tick::new(tick + ahead));
                     now = now.max(tick + ahead);
                     let live = (0..keys.len()).filter(|&nth| end(nth) > now).count();
                     assert_eq!(loaded.live_len(), live, "at {now}, saved at {tick}, lifetimes of {longest}");
@@ -196,7 +198,7 @@ fn what_died_and_was_not_swept_when_it_was_saved_stays_dead() {
                     let found = (0..keys.len()).step_by(97).all(|nth| loaded.contains(&keys[nth]) == (end(nth) > now));
                     assert!(found, "at {now}, saved at {tick}, lifetimes of {longest}");
                 }
-                loaded.insert_until(&keys[0], Expiry::AtTick(now + longest)).unwrap();
+                loaded.insert_until(&keys[0], Tick::new(now + longest)).unwrap();
             }
         }
         assert!(lagged >= 2, "{lagged} snapshots in the midst of a sweep, lifetimes of {longest}");
@@ -207,19 +209,22 @@ fn what_died_and_was_not_swept_when_it_was_saved_stays_dead() {
 fn a_filter_that_has_forgotten_goes_on_forgetting_when_it_is_loaded() {
     let builder = expiring_builder().capacity(300).lifetime_in_ticks(15).false_positive_rate(1e-6);
     let filter = builder.when_full(WhenFull::EvictOldest).build().unwrap();
-    filter.advance_to(NOW);
-    let held = (0..).find(|key| filter.insert_until(key, Expiry::AtTick(NOW + 3)).is_err()).unwrap();
-    filter.insert_until(&held, Expiry::AtTick(NOW + 8)).unwrap();
+    filter.advance_to(Tick::new(NOW));
+    let held = (0..).find(|key| filter.insert_until(key, Tick::new(NOW + 3)).is_err()).unwrap();
+    filter.insert_until(&held, Tick::new(NOW + 8)).unwrap();
     let bytes = saved_expiring(&filter);
     let loaded = load_expiring(&bytes).unwrap();
     assert_eq!(saved_expiring(&loaded), bytes);
-    assert_eq!((loaded.live_len(), loaded.now(), loaded.digest().unwrap()), (1, Some(NOW), filter.digest().unwrap()));
-    let given_up = loaded.insert_until(&1, Expiry::AtTick(NOW + 3)).unwrap_err();
-    assert_eq!(Err(given_up.clone()), filter.insert_until(&1, Expiry::AtTick(NOW + 3)));
-    assert!(matches!(given_up, ExpiringInsertError::Evicted { up_to, .. } if up_to == NOW + 3), "{given_up}");
-    loaded.advance_to(NOW + 4);
+    assert_eq!(
+        (loaded.live_len(), loaded.now(), loaded.digest().unwrap()),
+        (1, Some(Tick::new(NOW)), filter.digest().unwrap())
+    );
+    let given_up = loaded.insert_until(&1, Tick::new(NOW + 3)).unwrap_err();
+    assert_eq!(Err(given_up.clone()), filter.insert_until(&1, Tick::new(NOW + 3)));
+    assert!(matches!(given_up, ExpiringInsertError::Evicted { up_to, .. } if up_to.get() == NOW + 3), "{given_up}");
+    loaded.advance_to(Tick::new(NOW + 4));
     assert!(loaded.contains(&held));
-    let held = (held + 1..).find(|key| loaded.insert_until(key, Expiry::AtTick(NOW + 9)).is_err()).unwrap();
-    loaded.insert_until(&held, Expiry::AtTick(NOW + 10)).expect("it still forgets");
+    let held = (held + 1..).find(|key| loaded.insert_until(key, Tick::new(NOW + 9)).is_err()).unwrap();
+    loaded.insert_until(&held, Tick::new(NOW + 10)).expect("it still forgets");
     assert_eq!((loaded.live_len(), loaded.stats().expiry.unwrap().evicted_early_by), (1, 5));
 }

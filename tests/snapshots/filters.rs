@@ -1,8 +1,8 @@
 //! Filters and maplets with a hasher of a known key, their snapshots, and how to load them.
 
 use concurrent_cuckoo_filter::{
-    Builder, ConcurrentCuckooFilter, CuckooMaplet, ExpiringBuilder, ExpiringCuckooFilter, Expiry, LoadError,
-    MapletBuilder, StableHashBuilder,
+    Builder, ConcurrentCuckooFilter, CuckooMaplet, ExpiringBuilder, ExpiringCuckooFilter, LoadError, MapletBuilder,
+    StableHashBuilder, Tick,
 };
 
 use crate::agreed::agreed;
@@ -83,9 +83,9 @@ pub(crate) fn load_expiring(bytes: &[u8]) -> Result<Expiring, LoadError> {
 /// This many keys, of which no two are of one class, so that no key is found by another's entry. The filter must be
 /// empty, and is empty again afterwards.
 pub(crate) fn distinct_keys(filter: &Expiring, count: usize) -> Vec<u64> {
-    let end = filter.now().unwrap() + filter.plan().lifetime_in_ticks.unwrap();
+    let end = filter.now().unwrap().get() + filter.plan().lifetime_in_ticks.unwrap();
     let keys: Vec<u64> =
-        (0..).filter(|key| filter.insert_if_absent_until(key, Expiry::AtTick(end)).unwrap()).take(count).collect();
+        (0..).filter(|key| filter.insert_if_absent_until(key, Tick::new(end)).unwrap()).take(count).collect();
     filter.clear();
     keys
 }
@@ -113,11 +113,11 @@ pub(crate) fn small_maplets() -> impl Iterator<Item = Maplet> {
 pub(crate) fn small_expiring() -> impl Iterator<Item = Expiring> {
     MAPLET_LAYOUTS.into_iter().map(|layout| {
         let filter = build_expiring(layout, 20);
-        filter.advance_to(28_500_000);
+        filter.advance_to(Tick::new(28_500_000));
         (0..15).for_each(|key| {
-            _ = filter.insert_until(&key, Expiry::AtTick(28_500_001 + u64::from(value_of(key, layout.0) / 2))).unwrap()
+            _ = filter.insert_until(&key, Tick::new(28_500_001 + u64::from(value_of(key, layout.0) / 2))).unwrap()
         });
-        filter.insert_until(&1, Expiry::AtTick(28_500_001)).unwrap();
+        filter.insert_until(&1, Tick::new(28_500_001)).unwrap();
         filter
     })
 }

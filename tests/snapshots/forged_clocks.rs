@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{ExpiringInsertError, Expiry, FilterKind, LoadError, SnapshotInfo};
+use concurrent_cuckoo_filter::{ExpiringInsertError, FilterKind, LoadError, SnapshotInfo, Tick};
 
 use crate::filters::{
     Expiring, load, load_expiring, load_maplet, saved, saved_expiring, saved_maplet, small_expiring, small_filters,
@@ -85,20 +85,20 @@ fn a_clock_that_no_filter_has_is_refused() {
 fn the_extremes_of_what_a_clock_may_state_are_taken() {
     let clock = || ForgedClock { resolution: (u64::MAX, 999_999_999), place: 15, lag: 16, ..ForgedClock::known() };
     let filter = loaded(&ForgedClock { now: u64::MAX, ..clock() });
-    assert_eq!((filter.now(), filter.plan().lifetime_in_ticks.unwrap()), (Some(u64::MAX), 15));
+    assert_eq!((filter.now(), filter.plan().lifetime_in_ticks.unwrap()), (Some(Tick::new(u64::MAX)), 15));
     assert_eq!(filter.plan().resolution, Some(Duration::new(u64::MAX, 999_999_999)));
     assert_eq!(filter.insert_until(&1, Duration::from_secs(1)), Ok(true));
-    assert_eq!(filter.expires_at(&1), Some(u64::MAX));
+    assert_eq!(filter.expires_at(&1), Some(Tick::new(u64::MAX)));
     for longest in [1, 15] {
         let filter = loaded(&ForgedClock { longest, now: 0, ..clock() });
-        filter.insert_until(&1, Expiry::AtTick(u64::from(longest))).expect("it sweeps first");
+        filter.insert_until(&1, Tick::new(u64::from(longest))).expect("it sweeps first");
         assert!(matches!(
-            filter.insert_until(&1, Expiry::AtTick(1 + u64::from(longest))),
+            filter.insert_until(&1, Tick::new(1 + u64::from(longest))),
             Err(ExpiringInsertError::LifetimeTooLong { .. })
         ));
-        filter.advance_to(u64::from(longest) - 1);
+        filter.advance_to(Tick::new(u64::from(longest) - 1));
         assert!(filter.contains(&1));
-        filter.advance_to(longest.into());
+        filter.advance_to(Tick::new(longest.into()));
         assert!(!filter.contains(&1));
     }
     for (expiry_bits, longest, layout) in [(1, 1, [1, 5, 13]), (16, 65_535, [0, 2, 16])] {
@@ -172,7 +172,7 @@ fn a_forged_entry_may_live_for_longer_than_the_lifetime_but_not_for_ever() {
             let entry = Forged { words: vec![1 << 40 | end << 46, 0], count: 1, ..forged(&clock) };
             let filter = load_expiring(&entry.bytes()).expect("a snapshot may state it");
             let ticks = (0..).find(|ticks| {
-                filter.advance_to(clock.now + ticks);
+                filter.advance_to(Tick::new(clock.now + ticks));
                 filter.live_len() == 0
             });
             ticks.expect("it ends some time")

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use concurrent_cuckoo_filter::{
-    Encoding, FilterKind, FilterPlan, GrowableCuckooFilter, LoadError, Loader, SnapshotInfo, StableHashBuilder,
+    Encoding, FilterKind, FilterPlan, GrowableCuckooFilter, LoadError, Loader, SnapshotInfo, StableHashBuilder, Tick,
     WhenFull,
 };
 
@@ -76,7 +76,7 @@ fn each_kind_of_snapshot_says_what_it_is() {
         );
         assert_eq!(plan.memory_usage + size_of_val(&filter), filter.stats().memory_usage);
         assert_eq!((plan.lifetime_in_ticks, plan.resolution), (Some(filter.plan().lifetime_in_ticks.unwrap()), None));
-        assert_eq!(SnapshotInfo::read(&bytes[..]).unwrap().now, Some(28_500_000));
+        assert_eq!(SnapshotInfo::read(&bytes[..]).unwrap().now, Some(Tick::new(28_500_000)));
     }
     let filter = small_growable();
     let plan = plan_of(&saved_growable(&filter), filter.len());
@@ -145,7 +145,7 @@ fn only_a_snapshot_of_the_expected_settings_is_loaded() {
     let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
     let expiring = || expiring_builder().capacity(1000).lifetime(hour, minute);
     let filter = expiring().build().unwrap();
-    filter.advance_to(17);
+    filter.advance_to(Tick::new(17));
     let bytes = saved_expiring(&filter);
     expect!(Expiring: bytes, expiring());
     // Lifetimes whose ends take as many bits, so that the layout is the same.

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::thread;
 
-use concurrent_cuckoo_filter::{Expiry, GrowableCuckooFilter};
+use concurrent_cuckoo_filter::{GrowableCuckooFilter, Tick};
 
 use crate::filters::{builder, expiring_builder, maplet_builder, state};
 
@@ -66,10 +66,10 @@ fn a_save_that_owns_its_filter_is_read_on_another_thread_as_it_was() {
         |maplet: &crate::filters::Maplet, key: u64| assert!(maplet.remove(&key, key as u16 % 16))
     );
     let expiring = expiring_builder().capacity(20_000).lifetime_in_ticks(15).build().unwrap();
-    expiring.advance_to(70);
+    expiring.advance_to(Tick::new(70));
     assert_moves!(
         expiring,
-        |filter: &crate::filters::Expiring, key: u64| assert!(filter.insert_until(&key, Expiry::AtTick(80)).unwrap()),
+        |filter: &crate::filters::Expiring, key: u64| assert!(filter.insert_until(&key, Tick::new(80)).unwrap()),
         |filter: &crate::filters::Expiring, key: u64| assert!(filter.remove(&key))
     );
     // It grows while it is read.

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, Read};
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::Expiry;
+use concurrent_cuckoo_filter::Tick;
 
 use crate::filters::{
     Filter, build, build_maplet, expiring_builder, load, load_maplet, maplet_builder, saved, saved_expiring,
@@ -174,10 +174,10 @@ const GOLDEN_MAPLET: [&str; 22] = [
 fn a_snapshot_of_a_filter_whose_entries_expire_has_these_bytes() {
     let (hour, tick) = (Duration::from_secs(3600), Duration::from_millis(300_500));
     let filter = expiring_builder().capacity(6).lifetime(hour, tick).build().unwrap();
-    filter.advance_to(10);
-    (0..6).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(11 + key)).unwrap());
+    filter.advance_to(Tick::new(10));
+    (0..6).for_each(|key| _ = filter.insert_until(&key, Tick::new(11 + key)).unwrap());
     // A new clock. The place of its tick is still that of the tenth.
-    filter.restart_clock(0x0123_4567_89ab_cdef);
+    filter.restart_clock(Tick::new(0x0123_4567_89ab_cdef));
     let hex: String = saved_expiring(&filter).iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, GOLDEN_EXPIRING.concat());
 }

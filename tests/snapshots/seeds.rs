@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{Encoding, Expiry, GrowableCuckooFilter, WhenFull};
+use concurrent_cuckoo_filter::{Encoding, GrowableCuckooFilter, Tick, WhenFull};
 
 use crate::filters::{
     build, build_expiring, build_maplet, builder, expiring_builder, saved, saved_expiring, small_expiring,
@@ -84,7 +84,7 @@ fn writes_seeds() {
     for (layout, larger) in MAPLET_LAYOUTS.into_iter().zip(small_expiring()) {
         let (expiry_bits, _, slots, _) = layout;
         each(&format!("expiring-{expiry_bits}-{slots}-new"), 4, &saved_expiring(&build_expiring(layout, 0)));
-        larger.restart_clock(7);
+        larger.restart_clock(Tick::new(7));
         let mut bytes = Vec::new();
         larger.begin_save().unwrap().position(7).attachment(*b"x").write_to(&mut bytes).unwrap();
         each(&format!("expiring-{expiry_bits}-{slots}"), 4, &bytes);
@@ -92,8 +92,8 @@ fn writes_seeds() {
     // A full filter with entries that are not swept, as if it was saved during a sweep.
     let filter = expiring_builder().capacity(30).lifetime(Duration::from_secs(70), Duration::from_millis(9_500));
     let filter = filter.build().unwrap();
-    filter.advance_to(28_500_000);
-    (0..).take_while(|key| filter.insert_until(key, Expiry::AtTick(28_500_001 + key % 8)).is_ok()).for_each(drop);
+    filter.advance_to(Tick::new(28_500_000));
+    (0..).take_while(|key| filter.insert_until(key, Tick::new(28_500_001 + key % 8)).is_ok()).for_each(drop);
     let mut bytes = saved_expiring(&filter);
     // Changes the place of the tick, and the lag. The repair corrects the seals.
     bytes[70] ^= 2;
@@ -102,8 +102,8 @@ fn writes_seeds() {
     // One that forgets, and has ended some ticks early.
     let forgetful = expiring_builder().capacity(8).lifetime_in_ticks(15).when_full(WhenFull::EvictOldest);
     let filter = forgetful.build().unwrap();
-    filter.advance_to(7);
-    (0..).find(|key| filter.insert_until(key, Expiry::AtTick(12)).is_err()).unwrap();
+    filter.advance_to(Tick::new(7));
+    (0..).find(|key| filter.insert_until(key, Tick::new(12)).is_err()).unwrap();
     filter.insert(&1).unwrap();
     bytes.clear();
     filter.save(&mut bytes).unwrap();

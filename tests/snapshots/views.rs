@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, Encoding, Expiry, GrowableCuckooFilter, LoadError, Loader, SnapshotInfo, StableHashBuilder,
+    ConcurrentCuckooFilter, Encoding, GrowableCuckooFilter, LoadError, Loader, SnapshotInfo, StableHashBuilder, Tick,
     Values, View, WhenFull,
 };
 use proptest::prelude::*;
@@ -100,10 +100,10 @@ fn check_ticks(snapshot: &[u8], all: u64, offset: usize) {
     let loaded = load_expiring(snapshot).unwrap();
     let (longest, expiry_bits) = (loaded.plan().lifetime_in_ticks.unwrap(), loaded.plan().layout.payload_bits);
     same_answers!(Expiring, &loaded, snapshot, offset, |view| {
-        let Some(now) = loaded.now() else {
-            assert!((0..all).all(|key| !view.contains_at(&key, 17)));
+        let Some(now) = loaded.now().map(Tick::get) else {
+            assert!((0..all).all(|key| !view.contains_at(&key, Tick::new(17))));
             let mut batch = Vec::new();
-            view.contains_batch_at(&[1, 2], 17, &mut batch);
+            view.contains_batch_at(&[1, 2], Tick::new(17), &mut batch);
             return assert_eq!(batch, [false; 2]);
         };
         let round = 1 << expiry_bits;
@@ -113,14 +113,14 @@ fn check_ticks(snapshot: &[u8], all: u64, offset: usize) {
         later.sort_unstable();
         // Before the snapshot it is as at its moment.
         for tick in [0, now.saturating_sub(1)].into_iter().chain(later) {
-            loaded.advance_to(tick);
+            loaded.advance_to(Tick::new(tick));
             let found: Vec<bool> = (0..all).map(|key| loaded.contains(&key)).collect();
             for (key, &found) in (0..all).zip(&found) {
-                assert_eq!(view.contains_at(&key, tick), found, "{key} at {tick} of {loaded:?}");
+                assert_eq!(view.contains_at(&key, Tick::new(tick)), found, "{key} at {tick} of {loaded:?}");
             }
             for len in lengths(all) {
                 let mut batch = Vec::new();
-                view.contains_batch_at(&(0..len).collect::<Vec<_>>(), tick, &mut batch);
+                view.contains_batch_at(&(0..len).collect::<Vec<_>>(), Tick::new(tick), &mut batch);
                 assert_eq!(batch, found[..len as usize], "at {tick} of {loaded:?}");
             }
         }
@@ -129,16 +129,16 @@ fn check_ticks(snapshot: &[u8], all: u64, offset: usize) {
 
 fn check_expiring(layout: MapletLayout, capacity: usize, share: f64, now: u64, offset: usize) {
     let filter = build_expiring(layout, capacity);
-    filter.advance_to(now);
+    filter.advance_to(Tick::new(now));
     let (entries, longest) = ((filter.capacity() as f64 * share) as u64, filter.plan().lifetime_in_ticks.unwrap());
     // Some keys have several entries, so it may be full before its capacity.
     for entry in 0..entries {
         let lifetime = 1 + u64::from(value_of(entry, layout.0)) % longest;
-        _ = filter.insert_until(&(entry / 2 * 2), Expiry::AtTick(now + lifetime));
+        _ = filter.insert_until(&(entry / 2 * 2), Tick::new(now + lifetime));
     }
     check_ticks(&saved_expiring(&filter), entries + 200, offset);
     // One whose dead entries are not swept yet, if it is large.
-    filter.advance_to(now + longest / 2);
+    filter.advance_to(Tick::new(now + longest / 2));
     check_ticks(&saved_expiring(&filter), entries + 200, offset);
 }
 
@@ -199,8 +199,8 @@ fn a_view_of_a_filter_that_forgets_or_was_never_advanced_answers_as_the_filter()
     let builder = expiring_builder().capacity(60).lifetime_in_ticks(9).when_full(WhenFull::EvictOldest);
     let filter = builder.build().unwrap();
     for key in 0..400 {
-        filter.advance_to(key / 40);
-        _ = filter.insert_until(&key, Expiry::AtTick(key / 40 + 1 + key % 9));
+        filter.advance_to(Tick::new(key / 40));
+        _ = filter.insert_until(&key, Tick::new(key / 40 + 1 + key % 9));
     }
     assert!(filter.stats().expiry.unwrap().evicted > 0, "it runs ahead of the caller's clock");
     check_ticks(&saved_expiring(&filter), 500, 5);
@@ -279,7 +279,7 @@ fn words_that_no_filter_writes_only_give_wrong_answers() {
                 seed,
             );
             let (view, mut found) = (View::<Expiring, _>::new(&bytes, state()).unwrap(), Vec::new());
-            let tick = view.info().now.unwrap() + seed;
+            let tick = Tick::new(view.info().now.unwrap().get() + seed);
             view.contains_batch_at(&keys, tick, &mut found);
             assert!(keys.iter().map(|key| view.contains_at(key, tick)).eq(found));
         }

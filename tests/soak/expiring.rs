@@ -10,7 +10,7 @@ use std::fmt;
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, ExpiringInsertError, Expiry};
+use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, ExpiringInsertError, Tick};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -73,7 +73,7 @@ impl rounds::Round for Round {
         let keys = filter.capacity() as u64 * random.random_range(50..100) / 100;
         let (pause, calls) = ([0, 0, 30, 1000][random.random_range(0..4)], [0, 1, 10, 100][random.random_range(0..4)]);
         let tick = random.random::<u64>() >> [20, 50][random.random_range(0..2)];
-        filter.advance_to(tick);
+        filter.advance_to(Tick::new(tick));
         let mut keys = distinct(&filter, seed, keys);
         // Enough keys that none can have two entries at a time.
         let contested = longest as usize + 1;
@@ -138,8 +138,8 @@ impl Drop for Leaves<'_> {
 
 /// About this many keys, of which no two are of one class.
 fn distinct(filter: &Filter, seed: u64, count: u64) -> Vec<Raw> {
-    let end = filter.now().expect("the clock has a tick") + filter.plan().lifetime_in_ticks.unwrap();
-    let keys = rounds::distinct(seed, count, |key| filter.insert_if_absent_until(key, Expiry::AtTick(end)) == Ok(true));
+    let end = filter.now().expect("the clock has a tick").get() + filter.plan().lifetime_in_ticks.unwrap();
+    let keys = rounds::distinct(seed, count, |key| filter.insert_if_absent_until(key, Tick::new(end)) == Ok(true));
     filter.clear();
     keys
 }
@@ -174,7 +174,7 @@ impl Round {
     /// Advances the clock by this many ticks.
     pub(crate) fn advance(&self, by: u64) {
         let tick = self.begun.fetch_add(by, SeqCst) + by;
-        let advance = self.filter.advance_to(tick);
+        let advance = self.filter.advance_to(Tick::new(tick));
         self.done.fetch_max(tick, SeqCst);
         let expected = if by == 0 { Advance::Current } else { Advance::Forward { ticks: by } };
         // Another thread may have passed the same tick first.
@@ -184,9 +184,9 @@ impl Round {
     /// Passes the tick again that another thread has passed, or is about to pass.
     pub(crate) fn bring_again(&self) {
         let tick = self.begun();
-        let advance = self.filter.advance_to(tick);
+        let advance = self.filter.advance_to(Tick::new(tick));
         self.done.fetch_max(tick, SeqCst);
-        assert!(self.filter.now() >= Some(tick), "the tick has not taken effect: {advance:?}");
+        assert!(self.filter.now() >= Some(Tick::new(tick)), "the tick has not taken effect: {advance:?}");
     }
 
     /// Whether there are keys that all threads race to add.
@@ -204,10 +204,14 @@ impl Round {
     fn check_the_rest(&self, mut own: Vec<Own>, tally: &mut Tally) {
         let filter = &self.filter;
         let now = self.done();
-        assert_eq!((filter.now(), self.begun()), (Some(now), now), "the clock shows another tick than passed");
+        assert_eq!(
+            (filter.now().map(Tick::get), self.begun()),
+            (Some(now), now),
+            "the clock shows another tick than passed"
+        );
         let longest = filter.plan().lifetime_in_ticks.unwrap();
         for step in (0..=longest).step_by(1.max(longest as usize / 20)).chain([longest]) {
-            filter.advance_to(now + step);
+            filter.advance_to(Tick::new(now + step));
             own.iter_mut().for_each(|own| own.ends.retain(|&end| end > now + step));
             let live: usize = own.iter().map(|own| own.ends.len()).sum();
             assert_eq!(filter.live_len(), live, "the entries that are left are not those that were inserted");
@@ -220,7 +224,7 @@ impl Round {
         let now = now + longest;
         for index in 0..filter.capacity() as u64 {
             let refused: Option<ExpiringInsertError> =
-                filter.insert_until(&key(self.seed, 1, index), Expiry::AtTick(now + 1)).err();
+                filter.insert_until(&key(self.seed, 1, index), Tick::new(now + 1)).err();
             assert_eq!(refused, None, "all entries are dead, and yet there is no room for as many as the capacity");
         }
         tally.inserts += filter.capacity() as u64;

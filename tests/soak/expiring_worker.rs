@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{ExpiringInsertError, Expiry};
+use concurrent_cuckoo_filter::{ExpiringInsertError, Tick};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -116,7 +116,7 @@ impl<'a> Worker<'a> {
             if own.ends.iter().any(|&end| end > now + by) {
                 continue;
             }
-            let added = self.tally.taken(self.round.filter.insert_until(&own.key, Expiry::AtTick(end))).is_some();
+            let added = self.tally.taken(self.round.filter.insert_until(&own.key, Tick::new(end))).is_some();
             if added {
                 own.ends.push(end);
             }
@@ -186,6 +186,7 @@ impl<'a> Worker<'a> {
         match result {
             Ok(_) => assert!(end <= ticks.after + longest, "a lifetime that is too long was taken: {end} of {own:?}"),
             Err(ExpiringInsertError::LifetimeTooLong { now, .. }) => {
+                let now = now.get();
                 assert!((ticks.before..=ticks.after).contains(&now) && end > now + longest, "it was not too long");
             }
             Err(ExpiringInsertError::TooManyCopies { copies, .. }) => {
@@ -213,7 +214,7 @@ impl<'a> Worker<'a> {
         if ends.iter().filter(|&&end| end > self.round.done()).count() >= ENTRIES {
             return;
         }
-        let (inserted, ticks) = self.timed(|| self.round.filter.insert_until(key, Expiry::AtTick(end)));
+        let (inserted, ticks) = self.timed(|| self.round.filter.insert_until(key, Tick::new(end)));
         if let Some(kept) = self.taken(nth, end, ticks, inserted) {
             ticks.check_kept(end, kept);
             self.remember(nth, end);
@@ -223,7 +224,7 @@ impl<'a> Worker<'a> {
     fn insert_if_absent(&mut self) {
         let (nth, end) = (self.some(), self.some_end());
         let (added, ticks) =
-            self.timed(|| self.round.filter.insert_if_absent_until(&self.own[nth].key, Expiry::AtTick(end)));
+            self.timed(|| self.round.filter.insert_if_absent_until(&self.own[nth].key, Tick::new(end)));
         let added = self.taken(nth, end, ticks, added);
         match added {
             Some(true) => {
@@ -240,7 +241,7 @@ impl<'a> Worker<'a> {
     fn insert_or_renew(&mut self) {
         let (nth, end) = (self.some(), self.some_end());
         let (is_new, ticks) =
-            self.timed(|| self.round.filter.insert_or_renew_until(&self.own[nth].key, Expiry::AtTick(end)));
+            self.timed(|| self.round.filter.insert_or_renew_until(&self.own[nth].key, Tick::new(end)));
         let Some(is_new) = self.taken(nth, end, ticks, is_new) else { return };
         if is_new {
             ticks.check_kept(end, true);
@@ -272,7 +273,7 @@ impl<'a> Worker<'a> {
             _ => self.some_end(),
         };
         let place = self.own[nth].ends.iter().position(|&known| known == end);
-        let (removed, ticks) = self.timed(|| self.round.filter.remove_expiring_at(&self.own[nth].key, end));
+        let (removed, ticks) = self.timed(|| self.round.filter.remove_expiring_at(&self.own[nth].key, Tick::new(end)));
         self.tally.removals += 1;
         match place {
             Some(_) if removed => assert!(end > ticks.before, "an entry was removed that had expired"),
@@ -306,7 +307,7 @@ impl<'a> Worker<'a> {
     fn add_contested(&mut self) {
         let end = self.round.done() + self.random.random_range(1..=self.round.filter.plan().lifetime_in_ticks.unwrap());
         let key = self.round.contested_key(end);
-        let (added, ticks) = self.timed(|| self.round.filter.insert_if_absent_until(&key, Expiry::AtTick(end)));
+        let (added, ticks) = self.timed(|| self.round.filter.insert_if_absent_until(&key, Tick::new(end)));
         // If it had expired by then, no thread or several threads may have added it.
         if self.tally.taken(added) == Some(true) && end > ticks.after {
             self.added.push(end);
@@ -324,9 +325,8 @@ impl<'a> Worker<'a> {
         (0..).zip(found).for_each(|(nth, found)| self.check(nth, ticks, found));
 
         let end = self.round.done() + filter.plan().lifetime_in_ticks.unwrap();
-        let entries: Vec<_> = self.own.iter().take(100).map(|own| (&own.key, end)).collect();
-        let until = entries.iter().map(|&(key, end)| (key, Expiry::AtTick(end)));
-        let inserted = match filter.insert_until_batch(until, &mut Vec::new()) {
+        let entries: Vec<_> = self.own.iter().take(100).map(|own| (&own.key, Tick::new(end))).collect();
+        let inserted = match filter.insert_until_batch(entries.iter().copied(), &mut Vec::new()) {
             Ok(_) => entries.len(),
             Err(refused) => {
                 assert!(!matches!(
@@ -360,7 +360,7 @@ impl<'a> Worker<'a> {
         let (saved, ticks) = self.timed(|| round.filter.save(&mut bytes));
         saved.expect("there is memory");
         let loaded = Filter::load(&bytes[..], BuildHasherDefault::default(), usize::MAX).expect("it was just saved");
-        let moment = loaded.now().expect("the clock has a tick");
+        let moment = loaded.now().expect("the clock has a tick").get();
         assert!((ticks.before..=ticks.after).contains(&moment), "saved at {moment}");
         let mut again = Vec::new();
         loaded.save(&mut again).expect("there is memory");
@@ -369,7 +369,7 @@ impl<'a> Worker<'a> {
         // The number that the round's present tick has from here on.
         let first = if self.random.random_bool(0.5) { moment } else { self.random.random_range(0..1000) };
         if first != moment {
-            loaded.restart_clock(first);
+            loaded.restart_clock(Tick::new(first));
         }
         let longest = loaded.plan().lifetime_in_ticks.unwrap();
         let mut passed = 0;
@@ -379,7 +379,7 @@ impl<'a> Worker<'a> {
                 assert_eq!(loaded.contains(&own.key), live, "{own:?}, saved at {moment}, {passed} ticks later");
             }
             passed += self.random.random_range(1..=longest.div_ceil(2));
-            loaded.advance_to(first + passed);
+            loaded.advance_to(Tick::new(first + passed));
         }
         assert_eq!(loaded.live_len(), 0, "an entry in the snapshot does not expire");
         self.tally.saves += 1;

@@ -1,6 +1,6 @@
 //! The statistics of a filter whose entries expire.
 
-use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, Expiry};
+use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, Tick};
 
 /// How many entries [`amid_a_sweep`] has for each of its four ends.
 const EACH: u64 = 10_000;
@@ -10,11 +10,11 @@ const EACH: u64 = 10_000;
 pub(crate) fn amid_a_sweep() -> ExpiringCuckooFilter<u64> {
     let builder = ExpiringCuckooFilter::builder().capacity(4 * EACH as usize).false_positive_rate(0.02);
     let filter = builder.lifetime_in_ticks(9).build().unwrap();
-    filter.advance_to(0);
-    (0..4 * EACH).for_each(|key| _ = filter.insert_until(&key, Expiry::AtTick(1 + key % 4)).unwrap());
-    (0..3).for_each(|_| _ = filter.advance_to(1));
+    filter.advance_to(Tick::new(0));
+    (0..4 * EACH).for_each(|key| _ = filter.insert_until(&key, Tick::new(1 + key % 4)).unwrap());
+    (0..3).for_each(|_| _ = filter.advance_to(Tick::new(1)));
     assert_eq!((filter.len() as u64, filter.stats().expiry.unwrap().oldest_unswept), (3 * EACH, None));
-    filter.advance_to(3);
+    filter.advance_to(Tick::new(3));
     filter
 }
 
@@ -23,12 +23,15 @@ fn what_expires_is_counted_when_it_is_taken_out() {
     let filter = amid_a_sweep();
     let stats = filter.stats();
     assert_eq!((stats.capacity, stats.slots), (filter.capacity(), filter.plan().slots));
-    assert_eq!((stats.expiry.as_ref().unwrap().sweeps, stats.expiry.as_ref().unwrap().oldest_unswept), (1, Some(2)));
+    assert_eq!(
+        (stats.expiry.as_ref().unwrap().sweeps, stats.expiry.as_ref().unwrap().oldest_unswept),
+        (1, Some(Tick::new(2)))
+    );
     assert!((EACH + 1..3 * EACH).contains(&stats.expiry.as_ref().unwrap().expired), "{stats:?}");
     assert_eq!((stats.len as u64 + stats.expiry.as_ref().unwrap().expired, filter.live_len() as u64), (4 * EACH, EACH));
 
     while filter.stats().expiry.unwrap().oldest_unswept.is_some() {
-        assert_eq!(filter.advance_to(3), Advance::Current);
+        assert_eq!(filter.advance_to(Tick::new(3)), Advance::Current);
     }
     let stats = filter.stats();
     assert_eq!(
@@ -44,7 +47,7 @@ fn what_expires_is_counted_when_it_is_taken_out() {
         (0, 0, 0)
     );
     // An entry that was removed or cleared has not expired.
-    assert!(filter.remove_expiring_at(&3, 4));
+    assert!(filter.remove_expiring_at(&3, Tick::new(4)));
     filter.clear();
     assert_eq!((filter.stats().len, filter.stats().expiry.unwrap().expired), (0, 3 * EACH));
 }
@@ -64,12 +67,12 @@ fn steps_back_and_jumps_of_the_clock_are_counted() {
         (1 << 60, (2, 2)),
         (129, (3, 2)),
     ] {
-        filter.advance_to(tick);
+        filter.advance_to(Tick::new(tick));
         assert_eq!(counts(), expected, "after {tick}");
     }
     // A new clock counts as neither.
-    filter.restart_clock(3);
-    filter.advance_to(4);
+    filter.restart_clock(Tick::new(3));
+    filter.advance_to(Tick::new(4));
     assert_eq!(counts(), (3, 2));
 }
 
@@ -78,9 +81,9 @@ fn dead_entries_that_make_room_are_counted_too() {
     let filter = ExpiringCuckooFilter::<u64>::builder().capacity(0).lifetime_in_ticks(9).build().unwrap();
     let (mut inserted, mut refused) = (0, 0);
     for tick in 0..200 {
-        filter.advance_to(tick);
+        filter.advance_to(Tick::new(tick));
         for nth in 0..5 {
-            match filter.insert_until(&(10 * tick + nth), Expiry::AtTick(tick + 1 + nth)) {
+            match filter.insert_until(&(10 * tick + nth), Tick::new(tick + 1 + nth)) {
                 Ok(_) => inserted += 1,
                 Err(_) => refused += 1,
             }

@@ -1,7 +1,7 @@
 //! The count of removals that found nothing.
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringCuckooFilter, Expiry, GrowableCuckooFilter,
+    ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter, Tick,
 };
 
 use crate::support::{build, hashes};
@@ -60,25 +60,25 @@ fn each_removal_that_finds_nothing_counts_once_whichever_it_is() {
     let expiring = || {
         let builder = ExpiringCuckooFilter::<u64>::builder().capacity(1000).lifetime_in_ticks(14);
         let filter = builder.build().unwrap();
-        filter.advance_to(10);
+        filter.advance_to(Tick::new(10));
         filter
     };
-    let insert = |filter: &ExpiringCuckooFilter<u64>, key| _ = filter.insert_until(&key, Expiry::AtTick(20)).unwrap();
+    let insert = |filter: &ExpiringCuckooFilter<u64>, key| _ = filter.insert_until(&key, Tick::new(20)).unwrap();
     check!(
         expiring(),
         insert,
         |filter: &ExpiringCuckooFilter<u64>, key| filter.remove(&key),
-        |filter: &ExpiringCuckooFilter<u64>, key| filter.remove_expiring_at(&key, 20);
+        |filter: &ExpiringCuckooFilter<u64>, key| filter.remove_expiring_at(&key, Tick::new(20));
         |filter: &ExpiringCuckooFilter<u64>, removed: &mut Vec<bool>| {
             filter.remove_batch(&keys, removed);
             // An end that no entry can have.
-            filter.remove_expiring_at_batch(keys.iter().map(|key| (key, 1_000)), removed);
+            filter.remove_expiring_at_batch(keys.iter().map(|key| (key, Tick::new(1_000))), removed);
         }
     );
     let filter = expiring();
     insert(&filter, 7);
-    filter.advance_to(20);
-    assert!(!filter.remove(&7) && !filter.remove_expiring_at(&7, 20));
+    filter.advance_to(Tick::new(20));
+    assert!(!filter.remove(&7) && !filter.remove_expiring_at(&7, Tick::new(20)));
     assert_eq!(filter.stats().removals_not_found, 2, "it had expired");
 }
 

@@ -6,7 +6,7 @@ pub mod adopters;
 use std::hash::Hash;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use concurrent_cuckoo_filter::{Advance, BuildError, ExpiringCuckooFilter, ExpiringInsertError, WhenFull};
+use concurrent_cuckoo_filter::{Advance, BuildError, ExpiringCuckooFilter, ExpiringInsertError, Tick, WhenFull};
 use quinn_proto::{TokenLog, TokenReuseError};
 
 /// A lifetime has so many ticks of the filter, at most. Their number needs 4 bits in each entry.
@@ -107,7 +107,7 @@ impl<N: Hash + ?Sized> UsedOnce<N> {
 
     /// Sets the time for [`try_use_now`](Self::try_use_now). A time before the latest one changes nothing.
     pub fn advance(&self, now: u64) -> Advance {
-        self.used.advance_to(now / self.tick)
+        self.used.advance_to(Tick::new(now / self.tick))
     }
 
     /// Uses a nonce that does not say when it was issued: it is remembered for a lifetime from the time that the last

@@ -5,6 +5,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use concurrent_cuckoo_filter::Tick;
 use quinn::{BloomTokenLog, TokenLog};
 use replay::{Refused, UsedOnce};
 
@@ -26,7 +27,7 @@ fn a_use_is_remembered_for_as_long_as_the_nonce_is_valid_and_then_forgotten() {
                 assert_eq!(log.try_use(&1, NOON, NOON + again), Err(Refused::Used), "{again} of {lifetime} s");
             }
             assert_eq!(log.try_use(&1, NOON, NOON + lifetime + 1), Err(Refused::Expired), "{lifetime} s");
-            log.filter().advance_to(u64::MAX);
+            log.filter().advance_to(Tick::new(u64::MAX));
             assert_eq!(log.filter().live_len(), 0);
         }
     }

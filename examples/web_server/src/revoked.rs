@@ -8,7 +8,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Expiry, Stats};
+use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Stats, Tick};
 use redb::{Database, ReadableTable, TableDefinition};
 use tokens::expiry::Until;
 
@@ -63,7 +63,7 @@ impl Revoked {
         revoked.advance();
         for entry in revoked.store.begin_read()?.open_table(TOKENS)?.iter()? {
             let (token, until) = entry?;
-            let inserted = revoked.filter.insert_until(token.value(), Expiry::AtTick(revoked.end(until.value())));
+            let inserted = revoked.filter.insert_until(token.value(), Tick::new(revoked.end(until.value())));
             inserted.context("a token does not fit: raise --capacity or --longest-lifetime, or set the clock")?;
         }
         Ok(revoked)
@@ -79,7 +79,7 @@ impl Revoked {
         let found = self.filter.contains(token);
         // A filter that was told a later time may have forgotten tokens too early. This comes after the lookup, so that
         // the clock can't jump unnoticed between the two.
-        let is_ahead = self.filter.now() > Some(now / self.tick);
+        let is_ahead = self.filter.now() > Some(Tick::new(now / self.tick));
         if !found && !is_ahead {
             self.filter.record_negatives(1);
             return Ok(None);
@@ -105,14 +105,14 @@ impl Revoked {
             _ if until.time <= now => return Ok(Outcome::Expired(until.time)),
             _ => {}
         }
-        if let Err(error) = self.filter.insert_until(token, Expiry::AtTick(self.end(until.time))) {
+        if let Err(error) = self.filter.insert_until(token, Tick::new(self.end(until.time))) {
             return Ok(Outcome::NoRoom(error));
         }
         change.open_table(TOKENS)?.insert(token, until.time)?;
         // If this fails, the change may be on disk all the same. So the token stays in the filter.
         change.commit()?;
         if let Some(before) = before {
-            self.filter.remove_expiring_at(token, self.end(before));
+            self.filter.remove_expiring_at(token, Tick::new(self.end(before)));
         }
         Ok(Outcome::New(until.time))
     }
@@ -124,7 +124,7 @@ impl Revoked {
         let Some(until) = until else { return Ok(false) };
         change.commit()?;
         // Only what the store had, and with the same end. Otherwise another token might lose its entry.
-        self.filter.remove_expiring_at(token, self.end(until));
+        self.filter.remove_expiring_at(token, Tick::new(self.end(until)));
         Ok(until > self.now())
     }
 
@@ -146,7 +146,7 @@ impl Revoked {
     /// Tells the filter the time, and returns it. If there is nothing to do, that costs a few loads.
     fn advance(&self) -> u64 {
         let now = self.now();
-        self.filter.advance_to(now / self.tick);
+        self.filter.advance_to(Tick::new(now / self.tick));
         now
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{BuildError, ExpiringCuckooFilter, ExpiringInsertError};
+use concurrent_cuckoo_filter::{BuildError, ExpiringCuckooFilter, ExpiringInsertError, Tick};
 
 use crate::options::{Clock, Options, TICKS};
 
@@ -27,7 +27,7 @@ impl Seen {
     /// Whether the identifier comes for the first time in the window. It is one step: of many requests with one
     /// identifier, even at the same time, one gets `true`. An error means that there is no room.
     pub fn is_first(&self, id: &str) -> Result<bool, ExpiringInsertError> {
-        self.filter.advance_to((self.clock)() / self.tick);
+        self.filter.advance_to(Tick::new((self.clock)() / self.tick));
         self.filter.insert_if_absent(id)
     }
 }

@@ -12,6 +12,7 @@ use crate::filter::shared::batches::{blocks, blocks_of_pairs};
 use crate::plan::batch::BLOCK;
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::Until;
+use crate::word::tick::Tick;
 
 /// The operations on many keys at a time.
 ///
@@ -27,11 +28,11 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// order.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
-    /// revoked.advance_to(100);
-    /// revoked.insert_until_batch([("token-1", Expiry::AtTick(105)), ("token-2", Expiry::AtTick(110))], &mut Vec::new())?;
-    /// revoked.advance_to(105);
+    /// revoked.advance_to(Tick::new(100));
+    /// revoked.insert_until_batch([("token-1", Tick::new(105)), ("token-2", Tick::new(110))], &mut Vec::new())?;
+    /// revoked.advance_to(Tick::new(105));
     /// let mut found = Vec::new();
     /// revoked.contains_batch(["token-1", "token-2"], &mut found);
     /// assert_eq!(found, [false, true]);
@@ -47,11 +48,11 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// [`InsertBatchError`] if a key is refused. The error says which.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
     /// let seen = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
-    /// seen.advance_to(100);
+    /// seen.advance_to(Tick::new(100));
     /// seen.insert_batch(["a", "b"])?;
-    /// seen.advance_to(114);
+    /// seen.advance_to(Tick::new(114));
     /// assert!(seen.contains("a") && seen.contains("b"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -69,9 +70,9 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// [`InsertBatchError`] if a key is refused. The error says which, and the keys before it have their answers in `added`.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
     /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
-    /// nonces.advance_to(100);
+    /// nonces.advance_to(Tick::new(100));
     /// let mut added = Vec::new();
     /// assert_eq!(nonces.insert_if_absent_batch(["a", "b", "a"], &mut added)?, 2);
     /// assert_eq!(added, [true, true, false]);
@@ -92,11 +93,11 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// [`InsertBatchError`] if a key is refused. The error says which, and the keys before it have their answers in `added`.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
     /// let seen = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// let (mut now, mut added) = (100, Vec::new());
     /// for packets in [["a", "b", "a"], ["b", "c", "d"]] {
-    ///     seen.advance_to(now);
+    ///     seen.advance_to(Tick::new(now));
     ///     seen.insert_or_renew_batch(packets, &mut added)?;
     ///     now += 10;
     /// }
@@ -111,22 +112,22 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.by_hash().insert_or_renew_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), added)
     }
 
-    /// [`insert_until`](Self::insert_until) for many pairs of a key and its [`Expiry`] (or a time, or a time to live), in their order:
-    /// appends to `added`, for each pair, whether it was added: `false` if it has already expired. Returns how many were.
+    /// [`insert_until`](Self::insert_until) for many pairs of a key and its [`Expiry`] (or a tick, a time, or a time to
+    /// live), in their order: appends to `added`, for each pair, whether it was added: `false` if it has already expired. Returns how many were.
     ///
     /// # Errors
     /// [`InsertBatchError`] if a pair is refused. The error says which, and the pairs before it have their answers in
     /// `added`. Pairs after it may have been taken from the iterator, but none of them went in.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Expiry};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Tick};
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
-    /// revoked.advance_to(100);
+    /// revoked.advance_to(Tick::new(100));
     /// let mut added = Vec::new();
-    /// let until = Expiry::AtTick;
-    /// revoked.insert_until_batch([("token-1", until(105)), ("token-2", until(90))], &mut added)?;
+    /// revoked.insert_until_batch([("token-1", Tick::new(105)), ("token-2", Tick::new(90))], &mut added)?;
     /// assert_eq!(added, [true, false]);
-    /// let error = revoked.insert_until_batch([("token-3", until(105)), ("token-4", until(999))], &mut added).unwrap_err();
+    /// let too_far = [("token-3", Tick::new(105)), ("token-4", Tick::new(999))];
+    /// let error = revoked.insert_until_batch(too_far, &mut added).unwrap_err();
     /// assert!(matches!(error.error, ExpiringInsertError::LifetimeTooLong { .. }));
     /// assert_eq!(error.index, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -147,15 +148,14 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// As for `insert_until_batch`.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
     /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
-    /// nonces.advance_to(100);
+    /// nonces.advance_to(Tick::new(100));
     /// let mut added = Vec::new();
-    /// let until = Expiry::AtTick;
-    /// let requests = [("a", until(105)), ("b", until(100)), ("a", until(110))];
+    /// let requests = [("a", Tick::new(105)), ("b", Tick::new(100)), ("a", Tick::new(110))];
     /// assert_eq!(nonces.insert_if_absent_until_batch(requests, &mut added)?, 1);
     /// assert_eq!(added, [true, false, false]);
-    /// assert_eq!(nonces.expires_at("a"), Some(105));
+    /// assert_eq!(nonces.expires_at("a"), Some(Tick::new(105)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn insert_if_absent_until_batch<K: BatchKey<T> + Hash, E: Into<Expiry>>(
@@ -175,14 +175,14 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// As for `insert_until_batch`.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
-    /// revoked.advance_to(100);
+    /// revoked.advance_to(Tick::new(100));
     /// let mut added = Vec::new();
-    /// let until = Expiry::AtTick;
-    /// revoked.insert_or_renew_until_batch([("a", until(105)), ("b", until(105)), ("a", until(110))], &mut added)?;
+    /// let renewals = [("a", Tick::new(105)), ("b", Tick::new(105)), ("a", Tick::new(110))];
+    /// revoked.insert_or_renew_until_batch(renewals, &mut added)?;
     /// assert_eq!(added, [true, true, false]);
-    /// assert_eq!((revoked.expires_at("a"), revoked.len()), (Some(110), 2));
+    /// assert_eq!((revoked.expires_at("a"), revoked.len()), (Some(Tick::new(110)), 2));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn insert_or_renew_until_batch<K: BatchKey<T> + Hash, E: Into<Expiry>>(
@@ -198,9 +198,9 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// entry.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
     /// let sessions = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
-    /// sessions.advance_to(100);
+    /// sessions.advance_to(Tick::new(100));
     /// sessions.insert("a")?;
     /// let mut removed = Vec::new();
     /// sessions.remove_batch(["a", "a"], &mut removed);
@@ -215,18 +215,19 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// whether there was one.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
-    /// revoked.advance_to(100);
-    /// revoked.insert_until("token-1", Expiry::AtTick(105))?;
+    /// revoked.advance_to(Tick::new(100));
+    /// let end = Tick::new(105);
+    /// revoked.insert_until("token-1", end)?;
     /// let mut removed = Vec::new();
-    /// revoked.remove_expiring_at_batch([("token-1", 105), ("token-1", 105)], &mut removed);
+    /// revoked.remove_expiring_at_batch([("token-1", end), ("token-1", end)], &mut removed);
     /// assert_eq!(removed, [true, false]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn remove_expiring_at_batch<K: BatchKey<T> + Hash>(
         &self,
-        entries: impl IntoIterator<Item = (K, u64)>,
+        entries: impl IntoIterator<Item = (K, Tick)>,
         removed: &mut Vec<bool>,
     ) {
         let hashed = entries.into_iter().map(|(key, expires_at)| (Hashed(self.hasher.hash_one(key)), expires_at));
@@ -351,9 +352,9 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     }
 
     /// [`remove_expiring_at_batch`](ExpiringCuckooFilter::remove_expiring_at_batch) by hashes.
-    pub fn remove_expiring_at_batch(self, entries: impl IntoIterator<Item = (Hashed, u64)>, removed: &mut Vec<bool>) {
+    pub fn remove_expiring_at_batch(self, entries: impl IntoIterator<Item = (Hashed, Tick)>, removed: &mut Vec<bool>) {
         let ends = Cell::new([0; BLOCK]);
-        let entries = entries.into_iter().map(|(Hashed(hash), expires_at)| (hash, expires_at));
+        let entries = entries.into_iter().map(|(Hashed(hash), expires_at)| (hash, expires_at.get()));
         self.0.core.remove_until_batch(&mut blocks_of_pairs(entries, &ends), &ends, &mut |answers| {
             removed.extend_from_slice(answers);
         });

@@ -47,12 +47,12 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     ///
     /// ```
     /// use std::hash::RandomState;
-    /// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
+    /// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
     ///
     /// type Revoked = ExpiringCuckooFilter<str, RandomState>; // named once, used everywhere
     /// let revoked = Revoked::builder_with_hasher(RandomState::new()).capacity(1000).lifetime_in_ticks(60).build()?;
-    /// revoked.advance_to(0);
-    /// revoked.insert_until("token-17", Expiry::AtTick(60))?;
+    /// revoked.advance_to(Tick::new(0));
+    /// revoked.insert_until("token-17", Tick::new(60))?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn builder_with_hasher(hasher: S) -> ExpiringBuilder<T, S> {
@@ -130,9 +130,9 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// [`lifetime_in_ticks`](Self::lifetime_in_ticks) is required; of both, the later call counts. An
     /// [`insert`](ExpiringCuckooFilter::insert) without an end of its own gets this lifetime.
     ///
-    /// A *tick* is one resolution. The filter keeps ends in whole ticks, and the caller's clock counts them: with a
-    /// resolution of one minute, `advance_to(unix_seconds / 60)`. A lifetime of `n` resolutions may touch `n + 1`
-    /// ticks, so the filter is built for that many.
+    /// A *tick* is one resolution. The filter keeps ends in whole ticks, and the caller's clock counts them
+    /// ([`tick_at`](ExpiringCuckooFilter::tick_at)). A lifetime of `n` resolutions may touch `n + 1` ticks, so the filter
+    /// is built for that many.
     ///
     /// Each end takes up some bits of its slot: as many as are needed to tell that many ticks apart, and one more.
     /// A lifetime of up to 14 resolutions takes 4 bits, of 62 takes 6, of 254 takes 8, of 65,534 takes 16. Each bit
@@ -198,12 +198,12 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// all locks of inserts. Lookups wait for none of it.
     ///
     /// ```
-    /// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, WhenFull};
+    /// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick, WhenFull};
     ///
     /// let builder = ExpiringCuckooFilter::<u64>::builder().capacity(1000).lifetime_in_ticks(14);
     /// let recent = builder.when_full(WhenFull::EvictOldest).build()?;
     /// for tick in 0..100 {
-    ///     recent.advance_to(tick);
+    ///     recent.advance_to(Tick::new(tick));
     ///     for key in 100 * tick..100 * (tick + 1) {
     ///         recent.insert(&key)?; // never refused, although 1,400 entries would live at a time
     ///     }

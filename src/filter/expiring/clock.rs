@@ -5,16 +5,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::error::tick::TickError;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::table::expiring::clock::Advance;
+use crate::word::tick::Tick;
 
 /// The clock.
 impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// Sets the clock: `tick` is now. When the call returns, all entries that expire at this tick or earlier have
     /// expired. Returns what the call has led to.
     ///
-    /// **It takes ticks, not seconds.** If the filter was built with a resolution, write
-    /// `filter.advance_to(filter.tick_at(SystemTime::now())?)`. Given seconds, its clock would be far in the future: from then
-    /// on each insert until a time would answer `Ok(false)` and store nothing. The page
-    /// [`expiry`](crate::guide::expiry#clocks) has a function that also checks the time.
+    /// If the filter was built with a resolution, write `filter.advance_to(filter.tick_at(SystemTime::now())?)`. A clock that was
+    /// told a time far in the future takes no more entries until a time: `insert_until` answers `Ok(false)`. The page
+    /// [`expiry`](crate::guide::expiry#clocks) has a function that checks the time.
     ///
     /// The first call starts the clock. A tick that is not after now changes nothing. A tick before now is also
     /// counted ([`ExpiryStats::clock_steps_back`](crate::ExpiryStats::clock_steps_back)); that happens now and then where
@@ -27,20 +27,20 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// always takes such a pass.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, Expiry};
+    /// # use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, Tick};
     /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// assert_eq!(filter.advance_to(28_500_000), Advance::Origin);
-    /// filter.insert_until("a", Expiry::AtTick(28_500_002))?;
-    /// assert_eq!(filter.advance_to(28_500_001), Advance::Forward { ticks: 1 });
-    /// assert_eq!(filter.advance_to(28_500_000), Advance::Behind { by: 1 }); // a clock that goes back
+    /// assert_eq!(filter.advance_to(Tick::new(28_500_000)), Advance::Origin);
+    /// filter.insert_until("a", Tick::new(28_500_002))?;
+    /// assert_eq!(filter.advance_to(Tick::new(28_500_001)), Advance::Forward { ticks: 1 });
+    /// assert_eq!(filter.advance_to(Tick::new(28_500_000)), Advance::Behind { by: 1 }); // a clock that goes back
     /// assert!(filter.contains("a"));
-    /// assert_eq!(filter.advance_to(28_500_003), Advance::Forward { ticks: 2 });
+    /// assert_eq!(filter.advance_to(Tick::new(28_500_003)), Advance::Forward { ticks: 2 });
     /// assert!(!filter.contains("a"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn advance_to(&self, tick: u64) -> Advance {
-        self.core.advance_to(tick)
+    pub fn advance_to(&self, tick: Tick) -> Advance {
+        self.core.advance_to(tick.get())
     }
 
     /// The tick that is now by the clock of the filter: the greatest tick that [`advance_to`](Self::advance_to) has
@@ -50,18 +50,18 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// Cost: a few loads. It takes a lock only while another thread changes the clock.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
     /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// assert_eq!(filter.now(), None);
-    /// filter.advance_to(1000);
-    /// filter.advance_to(999); // changes nothing
-    /// assert_eq!(filter.now(), Some(1000));
+    /// filter.advance_to(Tick::new(1000));
+    /// filter.advance_to(Tick::new(999)); // changes nothing
+    /// assert_eq!(filter.now(), Some(Tick::new(1000)));
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
     #[inline]
     #[must_use]
-    pub fn now(&self) -> Option<u64> {
-        self.core.clock().now()
+    pub fn now(&self) -> Option<Tick> {
+        self.core.clock().now().map(Tick::new)
     }
 
     /// Starts a new clock, which shows `tick` now. Nothing expires by that, and **each entry keeps the rest of its
@@ -75,19 +75,19 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// Cost: it locks all stripes, after waiting for a sweep that is under way.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
     /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// filter.advance_to(28_500_000);
-    /// filter.insert_until("a", Expiry::AtTick(28_500_002))?;
-    /// filter.restart_clock(0);
-    /// filter.advance_to(1);
+    /// filter.advance_to(Tick::new(28_500_000));
+    /// filter.insert_until("a", Tick::new(28_500_002))?;
+    /// filter.restart_clock(Tick::new(0));
+    /// filter.advance_to(Tick::new(1));
     /// assert!(filter.contains("a"));
-    /// filter.advance_to(2);
+    /// filter.advance_to(Tick::new(2));
     /// assert!(!filter.contains("a"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn restart_clock(&self, tick: u64) {
-        self.core.restart_clock(tick);
+    pub fn restart_clock(&self, tick: Tick) {
+        self.core.restart_clock(tick.get());
     }
 
     /// Returns the tick in which this time lies, if tick 0 begins at 1970: for [`advance_to`](Self::advance_to). An entry that
@@ -99,16 +99,16 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     ///
     /// ```
     /// # use std::time::{Duration, SystemTime, UNIX_EPOCH};
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
     /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
     /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
     /// nonces.advance_to(nonces.tick_at(SystemTime::now())?);
-    /// assert_eq!(nonces.tick_at(UNIX_EPOCH + Duration::from_secs(179))?, 2);
+    /// assert_eq!(nonces.tick_at(UNIX_EPOCH + Duration::from_secs(179))?, Tick::new(2));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn tick_at(&self, time: SystemTime) -> Result<u64, TickError> {
+    pub fn tick_at(&self, time: SystemTime) -> Result<Tick, TickError> {
         let resolution = self.core.clock().resolution().ok_or(TickError::ResolutionUnknown)?;
         let since = time.duration_since(UNIX_EPOCH).map_err(|error| TickError::BeforeEpoch { by: error.duration() })?;
-        Ok(u64::try_from(since.as_nanos() / resolution.as_nanos()).unwrap_or(u64::MAX))
+        Ok(Tick::new(u64::try_from(since.as_nanos() / resolution.as_nanos()).unwrap_or(u64::MAX)))
     }
 }

@@ -4,11 +4,13 @@ use core::time::Duration;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::table::expiring::clock::{Until, ticks_for};
+use crate::word::tick::Tick;
 
 /// When an entry of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is to expire.
 ///
-/// What ends in `_until` takes one, or a time ([`SystemTime`]) or a time to live ([`Duration`]) in its place. These two need
-/// a filter that was built with a [`lifetime`](crate::ExpiringBuilder::lifetime), so that it knows how long a tick is.
+/// What ends in `_until` takes one, or a [`Tick`], a time ([`SystemTime`]) or a time to live ([`Duration`]) in its place. The
+/// last two need a filter that was built with a [`lifetime`](crate::ExpiringBuilder::lifetime), so that it knows how long a
+/// tick is.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -17,10 +19,9 @@ use crate::table::expiring::clock::{Until, ticks_for};
 /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
 /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
 /// let now = SystemTime::now();
-/// let tick = revoked.tick_at(now)?;
-/// revoked.advance_to(tick);
-/// revoked.insert_until("token-1", Expiry::AtTick(tick + 5))?;
-/// revoked.insert_until("token-2", now + 5 * minute)?; // the expiry of a token
+/// revoked.advance_to(revoked.tick_at(now)?);
+/// revoked.insert_until("token-1", revoked.tick_at(now + 5 * minute)?)?; // rounded down
+/// revoked.insert_until("token-2", now + 5 * minute)?; // the expiry of a token, rounded up
 /// revoked.insert_until("token-3", 5 * minute)?; // a time to live
 /// revoked.insert_until_batch([("token-4", Expiry::At(now)), ("token-5", Expiry::After(minute))], &mut Vec::new())?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -37,7 +38,7 @@ use crate::table::expiring::clock::{Until, ticks_for};
 #[non_exhaustive]
 pub enum Expiry {
     /// At this tick of the filter's clock.
-    AtTick(u64),
+    AtTick(Tick),
     /// At this time, or up to one length of a tick later: with the first tick that begins then, if tick 0 begins at 1970.
     /// (That is [`tick_at`](crate::ExpiringCuckooFilter::tick_at) rounded up.)
     At(SystemTime),
@@ -47,18 +48,24 @@ pub enum Expiry {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry, Tick};
     /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
     /// let absent = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
-    /// absent.advance_to(28_000_000);
+    /// absent.advance_to(Tick::new(28_000_000));
     /// absent.insert_until("no such user", Expiry::After(5 * minute))?;
-    /// absent.advance_to(28_000_005);
+    /// absent.advance_to(Tick::new(28_000_005));
     /// assert!(absent.contains("no such user"), "some part of the first minute may have been over");
-    /// absent.advance_to(28_000_006);
+    /// absent.advance_to(Tick::new(28_000_006));
     /// assert!(!absent.contains("no such user"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     After(Duration),
+}
+
+impl From<Tick> for Expiry {
+    fn from(tick: Tick) -> Self {
+        Self::AtTick(tick)
+    }
 }
 
 impl From<SystemTime> for Expiry {
@@ -78,14 +85,14 @@ impl Expiry {
     #[inline(always)]
     pub(super) fn until(self, resolution: impl FnOnce() -> Option<Duration>) -> Until {
         match self {
-            Self::AtTick(tick) => Until::Tick(tick),
+            Self::AtTick(tick) => Until::Tick(tick.get()),
             _ => resolution().map_or(Until::Unknown, |resolution| self.in_ticks(resolution)),
         }
     }
 
     fn in_ticks(self, resolution: Duration) -> Until {
         match self {
-            Self::AtTick(tick) => Until::Tick(tick),
+            Self::AtTick(tick) => Until::Tick(tick.get()),
             Self::After(ttl) => Until::After(ticks_for(ttl, resolution)),
             Self::At(time) => {
                 // What is before 1970 has passed.

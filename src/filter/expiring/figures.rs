@@ -32,11 +32,11 @@ figures! {
     /// Cost: it adds up at most 64 cache lines. It takes no lock and does not allocate.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
     /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
-    /// filter.advance_to(0);
-    /// filter.insert_until("a", Expiry::AtTick(5))?;
-    /// filter.advance_to(20);
+    /// filter.advance_to(Tick::new(0));
+    /// filter.insert_until("a", Tick::new(5))?;
+    /// filter.advance_to(Tick::new(20));
     /// assert_eq!(filter.stats().expiry.unwrap().clock_jumps, 1, "all entries expired at once");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -52,12 +52,12 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// Cost: one pass over the whole table. Call it for a page of metrics, not for each request.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
     /// let filter = ExpiringCuckooFilter::<u64>::builder().capacity(100_000).lifetime_in_ticks(15).build()?;
-    /// filter.advance_to(0);
-    /// let entries = (0..90_000).map(|key| (filter.hash_one(&key), Expiry::AtTick(1 + key % 2)));
+    /// filter.advance_to(Tick::new(0));
+    /// let entries = (0..90_000).map(|key| (filter.hash_one(&key), Tick::new(1 + key % 2)));
     /// filter.by_hash().insert_until_batch(entries, &mut Vec::new())?;
-    /// filter.advance_to(1);
+    /// filter.advance_to(Tick::new(1));
     /// assert_eq!(filter.live_len(), 45_000);
     /// assert!(filter.len() > 45_000, "the rest is swept later");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -73,12 +73,12 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes that, and the cost.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
     /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
-    /// filter.advance_to(7);
-    /// filter.insert_until("a", Expiry::AtTick(9))?;
+    /// filter.advance_to(Tick::new(7));
+    /// filter.insert_until("a", Tick::new(9))?;
     /// filter.clear();
-    /// assert_eq!((filter.len(), filter.now()), (0, Some(7)));
+    /// assert_eq!((filter.len(), filter.now()), (0, Some(Tick::new(7))));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn clear(&self) {

@@ -15,6 +15,7 @@ use crate::snapshot::schema::Schema;
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::Until;
 use crate::table::face::traits::ExpiringTable;
+use crate::word::tick::Tick;
 
 /// A cuckoo filter whose entries expire one by one, each at its own time. It suits revoked tokens, nonces and
 /// negative caches.
@@ -177,14 +178,14 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         ///
         /// ```
         /// # use std::time::Duration;
-        /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+        /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
         /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
         /// let seen = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
-        /// seen.advance_to(28_000_000);
+        /// seen.advance_to(Tick::new(28_000_000));
         /// seen.insert("203.0.113.7")?;
-        /// seen.advance_to(28_000_060);
+        /// seen.advance_to(Tick::new(28_000_060));
         /// assert!(seen.contains("203.0.113.7"), "some part of the first minute may have been over");
-        /// seen.advance_to(28_000_061);
+        /// seen.advance_to(Tick::new(28_000_061));
         /// assert!(!seen.contains("203.0.113.7"));
         /// # Ok::<(), Box<dyn std::error::Error>>(())
         /// ```
@@ -218,16 +219,16 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// after it has forgotten some ticks.)
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Expiry};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Tick};
     /// let blocked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// blocked.advance_to(1000);
-    /// assert!(blocked.insert_until("198.51.100.7", Expiry::AtTick(1010))?);
-    /// assert!(!blocked.insert_until("198.51.100.9", Expiry::AtTick(1000))?, "that is over");
-    /// let error = blocked.insert_until("198.51.100.8", Expiry::AtTick(1016)).unwrap_err();
-    /// assert!(matches!(error, ExpiringInsertError::LifetimeTooLong { now: 1000, longest: 15, .. }), "{error}");
-    /// blocked.advance_to(1009);
+    /// blocked.advance_to(Tick::new(1000));
+    /// assert!(blocked.insert_until("198.51.100.7", Tick::new(1010))?);
+    /// assert!(!blocked.insert_until("198.51.100.9", Tick::new(1000))?, "that is over");
+    /// let error = blocked.insert_until("198.51.100.8", Tick::new(1016)).unwrap_err();
+    /// assert!(matches!(error, ExpiringInsertError::LifetimeTooLong { longest: 15, .. }), "{error}");
+    /// blocked.advance_to(Tick::new(1009));
     /// assert!(blocked.contains("198.51.100.7"));
-    /// blocked.advance_to(1010);
+    /// blocked.advance_to(Tick::new(1010));
     /// assert!(!blocked.contains("198.51.100.7"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -250,13 +251,13 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         /// As for [`insert`](Self::insert).
         ///
         /// ```
-        /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+        /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
         /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-        /// nonces.advance_to(1000);
+        /// nonces.advance_to(Tick::new(1000));
         /// assert!(nonces.insert_if_absent("nonce-1")?);
-        /// nonces.advance_to(1014);
+        /// nonces.advance_to(Tick::new(1014));
         /// assert!(!nonces.insert_if_absent("nonce-1")?, "a replay");
-        /// nonces.advance_to(1015);
+        /// nonces.advance_to(Tick::new(1015));
         /// assert!(nonces.insert_if_absent("nonce-1")?, "forgotten");
         /// # Ok::<(), Box<dyn std::error::Error>>(())
         /// ```
@@ -279,13 +280,13 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// As for [`insert_until`](Self::insert_until).
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
     /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// nonces.advance_to(1000);
-    /// assert!(nonces.insert_if_absent_until("nonce-1", Expiry::AtTick(1010))?);
-    /// assert!(!nonces.insert_if_absent_until("nonce-1", Expiry::AtTick(1015))?, "a replay");
-    /// nonces.advance_to(1010);
-    /// assert!(nonces.insert_if_absent_until("nonce-1", Expiry::AtTick(1020))?, "forgotten, as its first request is too old by now");
+    /// nonces.advance_to(Tick::new(1000));
+    /// assert!(nonces.insert_if_absent_until("nonce-1", Tick::new(1010))?);
+    /// assert!(!nonces.insert_if_absent_until("nonce-1", Tick::new(1015))?, "a replay");
+    /// nonces.advance_to(Tick::new(1010));
+    /// assert!(nonces.insert_if_absent_until("nonce-1", Tick::new(1020))?, "forgotten, as its first request is too old by now");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
@@ -305,10 +306,10 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// As for [`insert`](Self::insert).
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
     /// let sessions = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// for now in 1000..1100 {
-    ///     sessions.advance_to(now);
+    ///     sessions.advance_to(Tick::new(now));
     ///     let is_new = sessions.insert_or_renew("session-17")?;
     ///     assert_eq!(is_new, now == 1000, "seen once more");
     /// }
@@ -347,11 +348,11 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// As for [`insert_until`](Self::insert_until).
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
     /// let sessions = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// for now in 1000..1100 {
-    ///     sessions.advance_to(now);
-    ///     let is_new = sessions.insert_or_renew_until("session-17", Expiry::AtTick(now + 10))?;
+    ///     sessions.advance_to(Tick::new(now));
+    ///     let is_new = sessions.insert_or_renew_until("session-17", Tick::new(now + 10))?;
     ///     assert_eq!(is_new, now == 1000, "seen once more");
     /// }
     /// assert_eq!(sessions.len(), 1);
@@ -378,12 +379,12 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         /// Cost: two cache lines of the table, one of the stripes and one of the clock. The last two stay in the cache.
         ///
         /// ```
-        /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
+        /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
         /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-        /// revoked.advance_to(1000);
-        /// revoked.insert_until("token-17", Expiry::AtTick(1001))?;
+        /// revoked.advance_to(Tick::new(1000));
+        /// revoked.insert_until("token-17", Tick::new(1001))?;
         /// assert!(revoked.contains("token-17"));
-        /// revoked.advance_to(1001);
+        /// revoked.advance_to(Tick::new(1001));
         /// assert!(!revoked.contains("token-17"));
         /// # Ok::<(), Box<dyn std::error::Error>>(())
         /// ```
@@ -401,9 +402,9 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         /// Cost: two cache lines read and one written, with one stripe locked for a few instructions.
         ///
         /// ```
-        /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+        /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
         /// let sessions = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-        /// sessions.advance_to(1000);
+        /// sessions.advance_to(Tick::new(1000));
         /// sessions.insert("session-17")?;
         /// assert!(sessions.remove("session-17"));
         /// assert!(!sessions.contains("session-17") && !sessions.remove("session-17"));
@@ -413,7 +414,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
 
     /// Removes one live entry of the key that expires at this tick. Returns `true` if there was one.
     ///
-    /// It is the tick of an [`Expiry::AtTick`], or what [`expires_at`](Self::expires_at) has returned. For an entry that was
+    /// It is the tick until which it was inserted, or what [`expires_at`](Self::expires_at) has returned. For an entry that was
     /// added until a time, it is [`tick_at`](Self::tick_at) of that time, plus 1 unless the time is the beginning of a tick.
     ///
     /// **Remove only what was inserted**, with the same end, once for each insert. A look-alike may have an entry with
@@ -422,17 +423,17 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// revoked.advance_to(1000);
-    /// revoked.insert_until("token-17", Expiry::AtTick(1010))?;
-    /// assert!(!revoked.remove_expiring_at("token-17", 1009), "it has no such end");
-    /// assert!(revoked.remove_expiring_at("token-17", 1010));
+    /// revoked.advance_to(Tick::new(1000));
+    /// revoked.insert_until("token-17", Tick::new(1010))?;
+    /// assert!(!revoked.remove_expiring_at("token-17", Tick::new(1009)), "it has no such end");
+    /// assert!(revoked.remove_expiring_at("token-17", Tick::new(1010)));
     /// assert!(!revoked.contains("token-17"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn remove_expiring_at<Q>(&self, key: &Q, expires_at: u64) -> bool
+    pub fn remove_expiring_at<Q>(&self, key: &Q, expires_at: Tick) -> bool
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
@@ -448,18 +449,18 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// Cost: two cache lines, with one stripe locked.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
     /// let blocked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// blocked.advance_to(1000);
-    /// blocked.insert_until("198.51.100.7", Expiry::AtTick(1005))?;
-    /// blocked.insert_until("198.51.100.7", Expiry::AtTick(1010))?;
-    /// assert_eq!(blocked.expires_at("198.51.100.7"), Some(1010));
+    /// blocked.advance_to(Tick::new(1000));
+    /// blocked.insert_until("198.51.100.7", Tick::new(1005))?;
+    /// blocked.insert_until("198.51.100.7", Tick::new(1010))?;
+    /// assert_eq!(blocked.expires_at("198.51.100.7"), Some(Tick::new(1010)));
     /// assert_eq!(blocked.expires_at("198.51.100.8"), None);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
     #[must_use]
-    pub fn expires_at<Q>(&self, key: &Q) -> Option<u64>
+    pub fn expires_at<Q>(&self, key: &Q) -> Option<Tick>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
@@ -481,15 +482,15 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
     /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
     /// let blocked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
-    /// blocked.advance_to(28_500_000);
-    /// blocked.insert_until("198.51.100.7", Expiry::AtTick(28_500_005))?;
+    /// blocked.advance_to(Tick::new(28_500_000));
+    /// blocked.insert_until("198.51.100.7", Tick::new(28_500_005))?;
     /// assert_eq!(blocked.remaining("198.51.100.7")?, Some(5 * minute)); // for example, for `Retry-After`
-    /// blocked.advance_to(28_500_004);
+    /// blocked.advance_to(Tick::new(28_500_004));
     /// assert_eq!(blocked.remaining("198.51.100.7")?, Some(minute));
-    /// blocked.advance_to(28_500_005);
+    /// blocked.advance_to(Tick::new(28_500_005));
     /// assert_eq!(blocked.remaining("198.51.100.7")?, None);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -584,16 +585,16 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
 
     /// [`remove_expiring_at`](ExpiringCuckooFilter::remove_expiring_at) by hash.
     #[inline]
-    pub fn remove_expiring_at(self, hash: Hashed, expires_at: u64) -> bool {
-        self.0.core.remove_until(hash.0, expires_at)
+    pub fn remove_expiring_at(self, hash: Hashed, expires_at: Tick) -> bool {
+        self.0.core.remove_until(hash.0, expires_at.get())
     }
 
     /// [`expires_at`](ExpiringCuckooFilter::expires_at) by hash.
     #[inline]
     #[must_use]
-    pub fn expires_at(self, hash: Hashed) -> Option<u64> {
+    pub fn expires_at(self, hash: Hashed) -> Option<Tick> {
         // An end beyond the largest tick is one that the clock does not reach.
-        self.0.core.last_end(hash.0).map(|(now, ticks)| now.saturating_add(ticks))
+        self.0.core.last_end(hash.0).map(|(now, ticks)| Tick::new(now.saturating_add(ticks)))
     }
 
     /// [`remaining`](ExpiringCuckooFilter::remaining) by hash.

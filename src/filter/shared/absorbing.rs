@@ -17,6 +17,7 @@ use crate::table::face::traits::{AnyTable, ExpiringTable, Facts, FilterTable, Ma
 use crate::table::image::absorb::{Absorbed, Merge, Stopped};
 use crate::table::image::images::{Imaged, TableImage};
 use crate::table::table::memory_for;
+use crate::word::tick::Tick;
 
 /// A core that another one of its kind can be added to.
 trait Absorbing: Sized {
@@ -171,7 +172,7 @@ impl AbsorbingTable for Box<dyn ExpiringTable> {
     fn check_moment(&self, image: &TableImage<'_>) -> Result<(), AbsorbError> {
         match (image.reading().and_then(|reading| reading.now), self.clock().now()) {
             (Some(theirs), ours) if ours.is_none_or(|ours| ours < theirs) => {
-                Err(AbsorbError::ClockBehind { ours, theirs })
+                Err(AbsorbError::ClockBehind { ours: ours.map(Tick::new), theirs: Tick::new(theirs) })
             }
             _ => Ok(()),
         }
@@ -316,7 +317,7 @@ absorbing! {
 }
 
 absorbing! {
-    ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_ticks(14).build()?", with "all.advance_to(10);", "part.insert(&7)?;", "each live entry, with its end":
+    ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_ticks(14).build()?", with "all.advance_to(concurrent_cuckoo_filter::Tick::new(10));", "part.insert(&7)?;", "each live entry, with its end":
     /// Ends are ticks of the caller's clock. Both filters must have the same resolution, and this filter's clock
     /// must not be behind the other's. What has expired by either clock is not added. Don't call
     /// [`restart_clock`](Self::restart_clock) meanwhile. To check for room, the call first looks through both

@@ -355,7 +355,7 @@ snapshots! {
 
 snapshots! {
     ExpiringCuckooFilter of Box<dyn crate::table::face::traits::ExpiringTable>,
-    with "let revoked = Revoked::builder_with_hasher(hasher.clone()).capacity(1000).lifetime_in_ticks(60).build()?;\nrevoked.advance_to(28_500_000);\nrevoked.insert(\"token-17\")?;":
+    with "let revoked = Revoked::builder_with_hasher(hasher.clone()).capacity(1000).lifetime_in_ticks(60).build()?;\nrevoked.advance_to(concurrent_cuckoo_filter::Tick::new(28_500_000));\nrevoked.insert(\"token-17\")?;":
     saved:
     /// The snapshot contains the tick of its moment and all entries that are live then, each with its end. It may
     /// also hold some that have just expired. The first [`advance_to`](Self::advance_to) after loading expires what

@@ -6,6 +6,7 @@ use crate::error::insert::ExpiringInsertError;
 use crate::sync::fault::{self, Fault};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
 use crate::word::ring::{Arc, MOST_RING_BITS, Moment, Ring};
+use crate::word::tick::Tick;
 
 /// The result of a call of `advance_to` on a filter with a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -322,7 +323,7 @@ impl Clock {
             };
         }
         if lifetime > self.longest {
-            let expires_at = now.saturating_add(lifetime);
+            let (expires_at, now) = (Tick::new(now.saturating_add(lifetime)), Tick::new(now));
             let (longest, resolution) = (self.longest, self.resolution);
             return Err(ExpiringInsertError::LifetimeTooLong { expires_at, now, longest, resolution });
         }
@@ -337,7 +338,8 @@ impl Clock {
         let Reading { now, ahead, .. } = self.read();
         let now = now.expect("ticks were ended early, so one is known");
         let lifetime = until.ticks_from(now);
-        ExpiringInsertError::Evicted { expires_at: now.saturating_add(lifetime), up_to: now.saturating_add(ahead) }
+        let after = |ticks| Tick::new(now.saturating_add(ticks));
+        ExpiringInsertError::Evicted { expires_at: after(lifetime), up_to: after(ahead) }
     }
 
     /// How far `swept` may lag behind so that entries with the longest lifetime are admitted.

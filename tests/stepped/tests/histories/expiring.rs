@@ -107,9 +107,9 @@ impl Specification for Multiset {
             ticks.is_some() && !gone(end)
         };
         let refusal_is_due = |end: u64, error| match error {
-            ExpiringInsertError::LifetimeTooLong { now, .. } => ticks(end).is_none() && now == before.now,
+            ExpiringInsertError::LifetimeTooLong { now, .. } => ticks(end).is_none() && now.get() == before.now,
             ExpiringInsertError::Evicted { expires_at, up_to, .. } => {
-                gone(end) && (expires_at, up_to) == (end, before.now + before.ahead)
+                gone(end) && (expires_at.get(), up_to.get()) == (end, before.now + before.ahead)
             }
             // A dead entry needs no room.
             error => {
