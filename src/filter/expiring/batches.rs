@@ -112,8 +112,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.by_hash().insert_or_renew_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), added)
     }
 
-    /// [`insert_until`](Self::insert_until) for many pairs of a key and its [`Expiry`] (or a tick, a time, or a time to live), in their order:
-    /// appends to `added`, for each pair, whether it was added: `false` if it has already expired. Returns how many were.
+    /// [`insert_until`](Self::insert_until) for many pairs of a key and its [`Expiry`] (or a tick, a time, or a time to
+    /// live), in their order: appends to `added`, for each pair, whether it was added: `false` if it has already expired. Returns how many were.
     ///
     /// # Errors
     /// [`InsertBatchError`] if a pair is refused. The error says which, and the pairs before it have their answers in
