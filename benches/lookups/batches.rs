@@ -1,6 +1,6 @@
 //! What batches gain, in filters that grow and in those that do not, and what huge pages gain.
 //!
-//! Inserts are from empty to 75 % of the slots, lookups at 90 %, and removals from there on. Single and batched slices
+//! Inserts are from empty to 75 % of the slots, those of absent keys to 80 %, lookups at 90 %, and removals from there on. Single and batched slices
 //! alternate, so that both meet the same loads. Making the keys is part of what is timed.
 
 use std::hint::black_box;
@@ -125,11 +125,11 @@ fn measure(name: &str, filter: &dyn Subject, slots: u64, rounds: usize, turn: Du
         last += 1;
         last - 1
     };
-    let slice = slots * 3 / 4 / (4 * rounds as u64);
-    run.row("insert", Operation::Insert, slice, &mut new, all);
-    run.row("insert_if_absent", Operation::InsertIfAbsent, slice, &mut new, mostly);
+    let slice = |share: u64| slots * share / 100 / (2 * rounds as u64);
+    run.row("insert", Operation::Insert, slice(75), &mut new, all);
+    run.row("insert_if_absent", Operation::InsertIfAbsent, slice(5), &mut new, mostly);
     let len = slots * 9 / 10;
-    let more = len - 4 * rounds as u64 * slice;
+    let more = len - 2 * rounds as u64 * (slice(75) + slice(5));
     assert_eq!(run.time(Operation::Insert, true, more, &mut new).1 as u64, more);
 
     let (mut present, mut absent) = (Shuffled::new(0..len, 0.0), ABSENT);
@@ -151,7 +151,7 @@ fn measure(name: &str, filter: &dyn Subject, slots: u64, rounds: usize, turn: Du
         first += 1;
         first - 1
     };
-    run.row("remove", Operation::Remove, slots / 20 / (2 * rounds as u64), &mut oldest, mostly);
+    run.row("remove", Operation::Remove, slice(5), &mut oldest, mostly);
     run.rows
 }
 
