@@ -136,7 +136,10 @@ pub(crate) fn table(keys: u64) -> Vec<Vec<String>> {
         ("nothing", run(&Nothing, keys)),
     ];
     assert_eq!(runs[0].1.1, 0, "present keys were not found");
-    let head = ["", "operations"].into_iter().chain(QUANTILES.map(|(name, _)| name)).chain(["latest, since due", "present, not found"]);
+    let head = ["", "operations"]
+        .into_iter()
+        .chain(QUANTILES.map(|(name, _)| name))
+        .chain(["latest, since due", "present, not found"]);
     let mut rows = vec![head.map(String::from).collect::<Vec<_>>()];
     for (name, (operations, lost)) in runs {
         for ((operation, lost), Paced { nanoseconds, latest, .. }) in
@@ -144,7 +147,8 @@ pub(crate) fn table(keys: u64) -> Vec<Vec<String>> {
         {
             let quantile = |(_, quantile)| format!("{:.1}", nanoseconds.value_at_quantile(quantile) as f64 / 1e3);
             let latest = format!("{:.1}", latest.as_secs_f64() * 1e6);
-            let figures = [nanoseconds.len().to_string()].into_iter().chain(QUANTILES.map(quantile)).chain([latest, lost]);
+            let figures =
+                [nanoseconds.len().to_string()].into_iter().chain(QUANTILES.map(quantile)).chain([latest, lost]);
             rows.push([format!("{operation}: {name}")].into_iter().chain(figures).collect());
         }
     }
