@@ -120,38 +120,12 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
     ///
     /// # Errors
     /// As for [`SnapshotInfo::verify`].
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError, View};
-    /// # type Filter = ConcurrentCuckooFilter<str>;
-    /// # let hasher = DefaultHashBuilder::new();
-    /// # let mut snapshot = Vec::new();
-    /// # Filter::with_capacity_and_hasher(1000, hasher.clone()).save(&mut snapshot)?;
-    /// View::<Filter, _>::new(&snapshot, hasher.clone())?.verify()?;
-    ///
-    /// snapshot[1000] ^= 1; // in the table
-    /// let view = View::<Filter, _>::new(&snapshot, hasher)?;
-    /// assert!(view.verify().is_err());
-    /// # Ok::<(), LoadError>(())
-    /// ```
     pub fn verify(&self) -> Result<(), LoadError> {
         SnapshotInfo::verify(self.bytes.as_ref()).map(drop)
     }
 
     /// Returns what the snapshot is of: the filter's capacity and layout, the schema, the position and the attachment, and
     /// the tick of an expiring filter's clock.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, View};
-    /// # type Filter = ConcurrentCuckooFilter<str>;
-    /// # let hasher = DefaultHashBuilder::new();
-    /// # let filter = Filter::with_capacity_and_hasher(1000, hasher.clone());
-    /// let mut snapshot = Vec::new();
-    /// filter.begin_save()?.position(17).write_to(&mut snapshot)?;
-    /// let view = View::<Filter, _>::new(snapshot, hasher)?;
-    /// assert_eq!((view.info().position, view.info().plan.capacity), (Some(17), filter.capacity()));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn info(&self) -> &SnapshotInfo {
         &self.info
@@ -172,19 +146,6 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
 
     /// Returns the expected false-positive rate with as many keys: the share of lookups of absent keys that find something,
     /// from 0 to 1. It is what the filter's own function returned, to the last bits.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, View};
-    /// # type Filter = ConcurrentCuckooFilter<str>;
-    /// # let hasher = DefaultHashBuilder::new();
-    /// # let filter = Filter::with_capacity_and_hasher(1000, hasher.clone());
-    /// # filter.insert("a")?;
-    /// # let mut snapshot = Vec::new();
-    /// # filter.save(&mut snapshot)?;
-    /// let view = View::<Filter, _>::new(snapshot, hasher)?;
-    /// assert!(view.false_positive_rate() <= view.info().plan.max_false_positive_rate);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn false_positive_rate(&self) -> f64 {
         let (plan, keys) = (&self.info.plan, self.len() as f64);

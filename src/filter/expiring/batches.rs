@@ -46,16 +46,6 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     ///
     /// # Errors
     /// [`InsertBatchError`] if a key is refused. The error says which.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    /// let seen = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
-    /// seen.advance_to(Tick::new(100));
-    /// seen.insert_batch(["a", "b"])?;
-    /// seen.advance_to(Tick::new(114));
-    /// assert!(seen.contains("a") && seen.contains("b"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn insert_batch<K: BatchKey<T> + Hash>(
         &self,
         keys: impl IntoIterator<Item = K>,
@@ -68,16 +58,6 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     ///
     /// # Errors
     /// [`InsertBatchError`] if a key is refused. The error says which, and the keys before it have their answers in `added`.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
-    /// nonces.advance_to(Tick::new(100));
-    /// let mut added = Vec::new();
-    /// assert_eq!(nonces.insert_if_absent_batch(["a", "b", "a"], &mut added)?, 2);
-    /// assert_eq!(added, [true, true, false]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn insert_if_absent_batch<K: BatchKey<T> + Hash>(
         &self,
         keys: impl IntoIterator<Item = K>,
@@ -146,18 +126,6 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     ///
     /// # Errors
     /// As for `insert_until_batch`.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
-    /// nonces.advance_to(Tick::new(100));
-    /// let mut added = Vec::new();
-    /// let requests = [("a", Tick::new(105)), ("b", Tick::new(100)), ("a", Tick::new(110))];
-    /// assert_eq!(nonces.insert_if_absent_until_batch(requests, &mut added)?, 1);
-    /// assert_eq!(added, [true, false, false]);
-    /// assert_eq!(nonces.expires_at("a"), Some(Tick::new(105)));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn insert_if_absent_until_batch<K: BatchKey<T> + Hash, E: Into<Expiry>>(
         &self,
         entries: impl IntoIterator<Item = (K, E)>,
@@ -173,18 +141,6 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     ///
     /// # Errors
     /// As for `insert_until_batch`.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
-    /// revoked.advance_to(Tick::new(100));
-    /// let mut added = Vec::new();
-    /// let renewals = [("a", Tick::new(105)), ("b", Tick::new(105)), ("a", Tick::new(110))];
-    /// revoked.insert_or_renew_until_batch(renewals, &mut added)?;
-    /// assert_eq!(added, [true, true, false]);
-    /// assert_eq!((revoked.expires_at("a"), revoked.len()), (Some(Tick::new(110)), 2));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn insert_or_renew_until_batch<K: BatchKey<T> + Hash, E: Into<Expiry>>(
         &self,
         entries: impl IntoIterator<Item = (K, E)>,
@@ -196,17 +152,6 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
 
     /// [`remove`](Self::remove) for many keys, in their order: appends to `removed`, for each key, whether it had an
     /// entry.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    /// let sessions = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
-    /// sessions.advance_to(Tick::new(100));
-    /// sessions.insert("a")?;
-    /// let mut removed = Vec::new();
-    /// sessions.remove_batch(["a", "a"], &mut removed);
-    /// assert_eq!(removed, [true, false]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn remove_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, removed: &mut Vec<bool>) {
         self.by_hash().remove_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), removed);
     }

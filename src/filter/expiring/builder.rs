@@ -23,13 +23,6 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     ///
     /// For a type that names another hasher, such as `type F = ExpiringCuckooFilter<str, StableHashBuilder>`, use
     /// [`builder_with_hasher`](Self::builder_with_hasher).
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
-    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(60).build()?;
-    /// assert!(filter.is_empty());
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
     pub fn builder() -> ExpiringBuilder<T, S>
     where
         DefaultHashBuilder: Is<S>,
@@ -113,14 +106,6 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// Any number works, without rounding to powers of two. [`ExpiringCuckooFilter::capacity`] says what it
     /// promises. If entries arrive evenly and live equally long, ask for as many as arrive in
     /// [`lifetime_in_ticks`](FilterPlan::lifetime_in_ticks) `+ 2` ticks.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
-    /// // 100 entries arrive in each tick, and each lives for 15 ticks.
-    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100 * (15 + 2)).lifetime_in_ticks(15).build()?;
-    /// assert!(filter.capacity() >= 1700);
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
     pub fn capacity(mut self, entries: usize) -> Self {
         self.settings.capacity = Some(entries);
         self
@@ -237,14 +222,6 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// | 254 | 8 | – | – | 1.7 % | 0.037 % | 2.4e-7 |
     /// | 4,094 | 12 | – | – | – | 0.6 % | 3.8e-6 |
     /// | 65,534 | 16 | – | – | – | – | 0.0061 % |
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
-    /// let builder = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15);
-    /// let filter = builder.false_positive_rate(1e-6).build()?;
-    /// assert!(filter.plan().max_false_positive_rate <= 1e-6);
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.settings.rate = rate;
         self
@@ -264,12 +241,6 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (needs the feature `snapshot`);
     /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. (Not all requests can fail; see
     ///   [`Builder::build`](crate::Builder::build).)
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{BuildError, ExpiringCuckooFilter};
-    /// let error = ExpiringCuckooFilter::<str>::builder().capacity(1000).build().unwrap_err();
-    /// assert_eq!(error, BuildError::LifetimeMissing);
-    /// ```
     pub fn build(self) -> Result<ExpiringCuckooFilter<T, S>, BuildError> {
         let (plan, clock) = self.table_plan()?;
         let table = plan.table_with_clock(clock);

@@ -48,16 +48,6 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// `None` if neither was called.
     ///
     /// Cost: a few loads. It takes a lock only while another thread changes the clock.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// assert_eq!(filter.now(), None);
-    /// filter.advance_to(Tick::new(1000));
-    /// filter.advance_to(Tick::new(999)); // changes nothing
-    /// assert_eq!(filter.now(), Some(Tick::new(1000)));
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
     #[inline]
     #[must_use]
     pub fn now(&self) -> Option<Tick> {

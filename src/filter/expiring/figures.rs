@@ -50,18 +50,6 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// may be counted twice or not at all.
     ///
     /// Cost: one pass over the whole table. Call it for a page of metrics, not for each request.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    /// let filter = ExpiringCuckooFilter::<u64>::builder().capacity(100_000).lifetime_in_ticks(15).build()?;
-    /// filter.advance_to(Tick::new(0));
-    /// let entries = (0..90_000).map(|key| (filter.hash_one(&key), Tick::new(1 + key % 2)));
-    /// filter.by_hash().insert_until_batch(entries, &mut Vec::new())?;
-    /// filter.advance_to(Tick::new(1));
-    /// assert_eq!(filter.live_len(), 45_000);
-    /// assert!(filter.len() > 45_000, "the rest is swept later");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn live_len(&self) -> usize {
         self.core.live_in(0)
@@ -71,16 +59,6 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     ///
     /// Other threads do not see it as one step.
     /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes that, and the cost.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
-    /// filter.advance_to(Tick::new(7));
-    /// filter.insert_until("a", Tick::new(9))?;
-    /// filter.clear();
-    /// assert_eq!((filter.len(), filter.now()), (0, Some(Tick::new(7))));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn clear(&self) {
         self.core.clear();
     }

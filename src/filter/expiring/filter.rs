@@ -346,18 +346,6 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     ///
     /// # Errors
     /// As for [`insert_until`](Self::insert_until).
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    /// let sessions = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// for now in 1000..1100 {
-    ///     sessions.advance_to(Tick::new(now));
-    ///     let is_new = sessions.insert_or_renew_until("session-17", Tick::new(now + 10))?;
-    ///     assert_eq!(is_new, now == 1000, "seen once more");
-    /// }
-    /// assert_eq!(sessions.len(), 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[inline]
     pub fn insert_or_renew_until<Q>(&self, key: &Q, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError>
     where
@@ -377,17 +365,6 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         /// changed something in the same stripe, or the clock has moved.
         ///
         /// Cost: two cache lines of the table, one of the stripes and one of the clock. The last two stay in the cache.
-        ///
-        /// ```
-        /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-        /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-        /// revoked.advance_to(Tick::new(1000));
-        /// revoked.insert_until("token-17", Tick::new(1001))?;
-        /// assert!(revoked.contains("token-17"));
-        /// revoked.advance_to(Tick::new(1001));
-        /// assert!(!revoked.contains("token-17"));
-        /// # Ok::<(), Box<dyn std::error::Error>>(())
-        /// ```
     }
 
     operation_on_a_key! {
@@ -400,16 +377,6 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         /// removes that one, and the look-alike lives as long as your entry. So no live key is missed.)
         ///
         /// Cost: two cache lines read and one written, with one stripe locked for a few instructions.
-        ///
-        /// ```
-        /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-        /// let sessions = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-        /// sessions.advance_to(Tick::new(1000));
-        /// sessions.insert("session-17")?;
-        /// assert!(sessions.remove("session-17"));
-        /// assert!(!sessions.contains("session-17") && !sessions.remove("session-17"));
-        /// # Ok::<(), Box<dyn std::error::Error>>(())
-        /// ```
     }
 
     /// Removes one live entry of the key that expires at this tick. Returns `true` if there was one.

@@ -127,22 +127,6 @@ macro_rules! snapshots {
             /// # Errors
             /// Those of [`begin_save`](Self::begin_save) and [`Save::write_to_path`]. Each has the path, the reason and
             /// what to do in its message.
-            ///
-            /// ```
-            /// # #[cfg(feature = "stable-hash")] {
-            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", StableHashBuilder};")]
-            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableHashBuilder>;")]
-            /// # let hasher = StableHashBuilder::with_key(*b"sixteen secrets!");
-            /// # let folder = std::env::temp_dir().join(format!("saved-{}", std::process::id()));
-            /// # std::fs::create_dir_all(&folder)?;
-            #[doc = concat!("# let path = folder.join(\"", stringify!($Filter), "\");")]
-            #[doc = $insert]
-            /// revoked.save_to_path(&path)?;
-            /// revoked.save_to_path(&path)?; // takes the place of the first
-            /// assert_eq!(Revoked::load_from_path(&path, hasher, 1 << 20)?.len(), 1);
-            /// # }
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
             pub fn save_to_path(&self, path: impl AsRef<Path>) -> io::Result<()> {
                 let path = path.as_ref();
                 file::not_saved(path, self.begin_save().map_err(io::Error::from))?.write_to_path(path)
@@ -263,16 +247,6 @@ macro_rules! snapshots {
             /// # Errors
             /// A [`LoadPathError`] with the path and the reason, which is as for `load`. A file that cannot be opened is
             /// [`LoadError::Io`]; one in which something follows the snapshot is [`LoadError::TrailingBytes`].
-            ///
-            /// ```
-            /// # #[cfg(feature = "stable-hash")] {
-            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", LoadError, StableHashBuilder};")]
-            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableHashBuilder>;")]
-            /// # let hasher = StableHashBuilder::with_key(*b"sixteen secrets!");
-            /// let error = Revoked::load_from_path("no such file", hasher, 1 << 20).unwrap_err();
-            /// assert!(matches!(error.error, LoadError::Io(_)), "{error}");
-            /// # }
-            /// ```
             pub fn load_from_path(
                 path: impl AsRef<Path>,
                 hasher: S,
