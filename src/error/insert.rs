@@ -421,18 +421,6 @@ impl From<ValueTooLarge> for MapletInsertError {
 /// The keys before the refused one were inserted as they would have been one by one, so those that need none were passed
 /// over. The refused key and those after it were not. To go on, make room and insert the keys from `index` on, or leave this
 /// one out and insert those from `index + 1` on.
-///
-/// ```
-/// use concurrent_cuckoo_filter::CuckooMaplet;
-///
-/// let shards = CuckooMaplet::<str>::builder().capacity(100).value_bits(3).build()?;
-/// let pairs = [("a", 1), ("b", 99), ("c", 3)];
-/// let error = shards.insert_batch(pairs).unwrap_err();
-/// assert_eq!(error.index, 1);
-/// shards.insert_batch(pairs[error.index + 1..].iter().copied())?;
-/// assert!(shards.contains("a") && shards.contains("c"));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InsertBatchError<E = InsertError> {

@@ -201,21 +201,6 @@ impl<F: Viewed<Clock = ()>, B: AsRef<[u8]>> View<F, B> {
     ///
     /// Cost: that of single lookups, but the cache lines of many keys come from memory at the same time. In a large table
     /// that is several times as fast. It allocates nothing but what `found` does.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, View};
-    /// # type Filter = ConcurrentCuckooFilter<str>;
-    /// # let hasher = DefaultHashBuilder::new();
-    /// # let filter = Filter::with_capacity_and_hasher(1000, hasher.clone());
-    /// filter.insert_batch(["a", "b"])?;
-    /// # let mut snapshot = Vec::new();
-    /// # filter.save(&mut snapshot)?;
-    /// let view = View::<Filter, _>::new(snapshot, hasher)?;
-    /// let mut found = Vec::new();
-    /// view.contains_batch(["a", "no such key", "b"], &mut found);
-    /// assert_eq!(found, [true, false, true]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn contains_batch<K: BatchKey<F::Key> + Hash>(&self, keys: impl IntoIterator<Item = K>, found: &mut Vec<bool>) {
         self.by_hash().contains_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), found);
     }
@@ -227,22 +212,6 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<CuckooMaplet<T, S>, B> {
     /// for a share of the keys.
     ///
     /// Cost: the key's hash, and two cache lines of the table.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{CuckooMaplet, DefaultHashBuilder, View};
-    ///
-    /// type Segments = CuckooMaplet<str>;
-    ///
-    /// let hasher = DefaultHashBuilder::new();
-    /// let segments = Segments::builder_with_hasher(hasher.clone()).capacity(1000).value_bits(4).build()?;
-    /// segments.insert("apple", 3)?;
-    /// let mut snapshot = Vec::new();
-    /// segments.save(&mut snapshot)?;
-    ///
-    /// let view = View::<Segments, _>::new(snapshot, hasher)?;
-    /// assert!(view.values("apple").contains(3));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[inline]
     #[must_use]
     #[doc(alias = "get")]
@@ -381,20 +350,6 @@ impl<F, S> Loader<F, S> {
     ///
     /// # Errors
     /// As for [`View::new`].
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError, Loader, View};
-    /// type Filter = ConcurrentCuckooFilter<str>;
-    /// let hasher = DefaultHashBuilder::new();
-    /// let filter = Filter::builder_with_hasher(hasher.clone()).capacity(100).schema("token 1").build()?;
-    /// let mut snapshot = Vec::new();
-    /// filter.save(&mut snapshot)?;
-    /// let view: View<Filter, _> = Loader::new(hasher.clone(), 0).schema("token 1").view(&snapshot)?;
-    /// assert_eq!(view.info().schema, "token 1");
-    /// let error = View::<Filter, _>::new(&snapshot, hasher).unwrap_err();
-    /// assert!(matches!(error, LoadError::OtherSchema { .. }), "{error}");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn view<B: AsRef<[u8]>>(self, bytes: B) -> Result<View<F, B>, LoadError>
     where
         F: Viewed<Hasher = S>,

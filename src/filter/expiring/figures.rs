@@ -30,16 +30,6 @@ figures! {
     /// yet, so the actual rate may be a little lower.
     ///
     /// Cost: it adds up at most 64 cache lines. It takes no lock and does not allocate.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
-    /// filter.advance_to(Tick::new(0));
-    /// filter.insert_until("a", Tick::new(5))?;
-    /// filter.advance_to(Tick::new(20));
-    /// assert_eq!(filter.stats().expiry.unwrap().clock_jumps, 1, "all entries expired at once");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     stats with clock;
 }
 

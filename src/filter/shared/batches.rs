@@ -60,15 +60,6 @@ macro_rules! batches {
             /// Fails if one of the keys is refused. The error says which. Later keys may have been taken from the
             /// iterator, but were not inserted.
             ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
-            #[doc = concat!("let filter = ", stringify!($Filter), "::<u64>::with_capacity(10_000);")]
-            /// let keys: Vec<u64> = (0..1000).collect();
-            /// filter.insert_batch(&keys)?;
-            /// assert_eq!(filter.len(), 1000);
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
-            ///
             /// To go on where a batch was refused:
             ///
             /// ```

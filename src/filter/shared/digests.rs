@@ -82,20 +82,6 @@ digest! {
     /// same tick, unless something has expired by one and not by the other.
     ///
     /// After [`restart_clock`](Self::restart_clock) the ends are other ticks, so the digest is another one.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    ///
-    /// let filter = ExpiringCuckooFilter::<u64>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
-    /// filter.advance_to(Tick::new(100));
-    /// filter.insert_until(&7, Tick::new(110))?;
-    /// let before = filter.digest()?;
-    /// filter.insert_until(&8, Tick::new(105))?;
-    /// assert_ne!(filter.digest()?, before);
-    /// filter.advance_to(Tick::new(105)); // key 8 has expired
-    /// assert_eq!(filter.digest()?, before);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
 }
 
 digest! {
