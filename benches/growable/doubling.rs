@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::filters::{double, fill, of_size};
+use crate::filters::{fill, of_size};
 use crate::support::clock::own_time;
 use crate::support::report::Spread;
 
@@ -21,8 +21,8 @@ pub(crate) fn table(bytes: usize, length: Duration) -> Vec<Vec<String>> {
         (own_time() - start) as f64
     };
     while start.elapsed() < length || doubled.is_empty() {
-        doubled.push(time(&|| double(&filter)));
-        assert!(filter.plan().slots > slots, "it has doubled");
+        doubled.push(time(&|| filter.reserve(entries * 6 / 5).expect("there is memory")));
+        assert!(filter.plan().slots > 2 * slots, "it has doubled");
         halved.push(time(&|| filter.shrink_to_fit()));
         assert_eq!(filter.plan().slots, slots, "it is as large as before");
     }

@@ -25,21 +25,17 @@ pub(crate) fn builder() -> GrowableBuilder<u64, RandomState> {
     GrowableCuckooFilter::builder().hasher(HASH)
 }
 
-/// An empty filter that has grown to a table of about this many bytes. It can double this often from there.
+/// An empty filter that has grown to three quarters of this many bytes. This many is its largest size, but for so many
+/// doublings.
 pub(crate) fn of_size(bytes: usize, doublings_left: u32) -> Growable {
     // Five slots a bucket at the largest size, of which about 96 % are its capacity.
     let most = (bytes / size_of::<u64>() * 5 * 96 / 100) << doublings_left;
     let filter = builder().capacity(0).max_capacity(most).build().expect("a valid filter");
     let at_first = filter.stats().memory_usage;
     while filter.stats().memory_usage - at_first < bytes * 3 / 4 {
-        double(&filter);
+        filter.reserve(filter.capacity() - filter.len() + 1).expect("there is memory");
     }
     filter
-}
-
-/// Doubles the table.
-pub(crate) fn double(filter: &Growable) {
-    filter.reserve(filter.capacity() - filter.len() + 1).expect("there is memory");
 }
 
 /// The two kinds of filters, as far as these comparisons need them.

@@ -25,15 +25,13 @@ pub(crate) fn table(bytes: usize, length: Duration) -> Vec<Vec<String>> {
     fill(&fixed, 0..fixed_len);
     let head = ["", "fixed filter", "growable", "growable over fixed"];
     let mut rows = vec![head.map(String::from).to_vec()];
-    let states = [
-        ("its largest size", 0, 0),
-        ("in the middle of the last doubling", 1, 3),
-        ("a 64th of its largest size", 6, 0),
-        ("in the middle of that doubling", 6, 3),
-    ];
+    let states = [("3/4 of its largest size", 0, 0), ("half of it", 1, 3), ("an 85th", 6, 0), ("a 62nd", 6, 3)];
     for (name, doublings_left, eighths) in states {
         let filter = of_size(bytes, doublings_left);
         let len = filled(&filter, eighths);
+        let plan = filter.plan();
+        let has_one = plan.slots == plan.layout.buckets * plan.layout.slots_per_bucket;
+        let layouts = if has_one { "one layout" } else { "two layouts" };
         for lookups in LOOKUPS {
             let (mut of_fixed, mut of_growable) = (Vec::new(), Vec::new());
             let (start, mut seed) = (Instant::now(), 0);
@@ -45,7 +43,7 @@ pub(crate) fn table(bytes: usize, length: Duration) -> Vec<Vec<String>> {
             let ratio = Spread::of_ratios(&of_growable, &of_fixed).show();
             let [of_fixed, of_growable] =
                 [of_fixed, of_growable].map(|times| format!("{:.1}", Spread::of(times).median));
-            rows.push(vec![format!("{name}, {}", lookups.name), of_fixed, of_growable, ratio]);
+            rows.push(vec![format!("{name}, {layouts}: {}", lookups.name), of_fixed, of_growable, ratio]);
         }
     }
     rows

@@ -203,7 +203,7 @@ impl Client {
         loop {
             let current = self.current.load(Ordering::Relaxed);
             let connection = lock(&self.member(current).1).clone();
-            let limit = self.one_try.min(until.saturating_duration_since(Instant::now()));
+            let limit = self.one_request().min(until.saturating_duration_since(Instant::now()));
             let fault = match self.call(&connection, path, message.clone(), limit).await {
                 Err(fault @ (Fault::Unclear(_) | Fault::Future)) => fault,
                 answer => return answer,
@@ -220,6 +220,13 @@ impl Client {
             }
             sleep(pause).await;
         }
+    }
+
+    /// How long a request may take. One that logs in takes longer: to check a password takes etcd some tenths of a second of
+    /// processor time.
+    fn one_request(&self) -> Duration {
+        let logs_in = self.login.is_some() && lock(&self.token).is_none();
+        if logs_in { 5 * self.one_try } else { self.one_try }
     }
 
     /// One request to one member.
@@ -280,7 +287,7 @@ impl Client {
         txn: TxnRequest,
         limit: Duration,
     ) -> Result<TxnResponse, Fault> {
-        self.call(to, "/etcdserverpb.KV/Txn", txn, limit).await
+        self.call(to, "/etcdserverpb.KV/Txn", txn, limit.max(self.one_request())).await
     }
 
     /// A lease of this many seconds, at least.

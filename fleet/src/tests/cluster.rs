@@ -140,7 +140,9 @@ async fn tokens_of_many_pages_are_joined() {
     needs_etcd!();
     const TOKENS: u64 = 11_000;
     let cluster = Cluster::start(3, &[]);
-    let settings = settings(&cluster.urls(0), &[]);
+    // Of so many changes at once, the last waits long on a busy machine.
+    let (patience, stale_after) = (Duration::from_secs(600), Duration::from_secs(600));
+    let settings = Settings { patience, stale_after, ..settings(&cluster.urls(0), &[]) };
     let node = Arc::new(start(settings.clone()).await);
     let mut tasks = tokio::task::JoinSet::new();
     for nth in 0..1000 {

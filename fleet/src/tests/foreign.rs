@@ -131,15 +131,13 @@ async fn a_user_without_a_right_is_found_at_the_start() {
     cluster.ctl(&["user", "add", "root:secret"]);
     cluster.ctl(&["user", "grant-role", "root", "root"]);
     cluster.ctl(&["auth", "enable"]);
-    // To check a password takes etcd some tenths of a second of processor time.
-    let patient = Settings { patience: Duration::from_secs(60), ..ours };
     let login = |user: &str, password: &str, skip| Settings {
-        etcd: Etcd { user: Some(user.into()), password: Some(password.into()), ..patient.etcd.clone() },
+        etcd: Etcd { user: Some(user.into()), password: Some(password.into()), ..ours.etcd.clone() },
         skip,
-        ..patient.clone()
+        ..ours.clone()
     };
     for settings in
-        [login("reads", "secret", &[]), login("half", "secret", &[]), login("all", "wrong", &[]), patient.clone()]
+        [login("reads", "secret", &[]), login("half", "secret", &[]), login("all", "wrong", &[]), ours.clone()]
     {
         let error = Node::start(settings).await.unwrap_err();
         assert!(error.contains("has refused this"), "{error}");
