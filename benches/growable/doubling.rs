@@ -7,7 +7,7 @@ use crate::support::clock::own_time;
 use crate::support::report::Spread;
 
 pub(crate) fn table(bytes: usize, length: Duration) -> Vec<Vec<String>> {
-    let head = ["nine tenths of its capacity", "doubled", "halved", "milliseconds to double", "to halve"];
+    let head = ["entries", "doubled", "halved", "milliseconds to double", "to halve"];
     let filter = of_size(bytes, 1);
     let entries = filter.capacity() * 9 / 10;
     fill(&filter, 0..entries as u64);
