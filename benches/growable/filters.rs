@@ -33,7 +33,7 @@ pub(crate) fn of_size(bytes: usize, doublings_left: u32) -> Growable {
     let filter = builder().capacity(0).max_capacity(most).build().expect("a valid filter");
     let at_first = filter.stats().memory_usage;
     while filter.stats().memory_usage - at_first < bytes * 3 / 4 {
-        filter.reserve(filter.capacity() - filter.len() + 1).expect("there is memory");
+        filter.reserve(filter.capacity() + 1).expect("there is memory");
     }
     filter
 }

@@ -203,7 +203,7 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
 }
 
 figures! {
-    ConcurrentCuckooFilter as Concurrent made by "with_capacity(1000)" of ".capacity(1000)", a "filter" of "keys";
+    ConcurrentCuckooFilter as Concurrent of ".capacity(1000)", a "filter" of "keys";
     /// A key that was inserted several times counts as often.
     len;
     ///

@@ -14,8 +14,7 @@ use crate::table::face::traits::AnyTable;
 properties!(ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_ticks(15).build()?");
 
 figures! {
-    ExpiringCuckooFilter as Expiring made by "builder().capacity(1000).lifetime_in_ticks(15).build()?"
-    of ".capacity(1000).lifetime_in_ticks(15)", a "filter" of "entries", with now;
+    ExpiringCuckooFilter as Expiring of ".capacity(1000).lifetime_in_ticks(15)", a "filter" of "entries", with now;
     /// Those that have expired and are not swept yet count too. [`live_len`](Self::live_len) counts the live ones only.
     len;
     ///

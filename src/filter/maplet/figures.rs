@@ -14,7 +14,7 @@ use crate::table::face::traits::AnyTable;
 properties!(CuckooMaplet made by "builder().capacity(1000).value_bits(4).build()?");
 
 figures! {
-    CuckooMaplet as Maplet made by "builder().capacity(1000).value_bits(4).build()?" of ".capacity(1000).value_bits(4)",
+    CuckooMaplet as Maplet of ".capacity(1000).value_bits(4)",
     a "maplet" of "pairs";
     /// A pair is a key and a value, and counts as often as it was inserted.
     len;

@@ -3,7 +3,7 @@
 /// The methods, with what their documentation has in common. What is special to the type goes after each name.
 macro_rules! figures {
     (
-        $Type:ident as $Kind:ident made by $made:literal of $settings:literal, a $kind:literal of $items:literal $(, with $extra:ident)?;
+        $Type:ident as $Kind:ident of $settings:literal, a $kind:literal of $items:literal $(, with $extra:ident)?;
         $(#[$len:meta])* len;
         $(#[$capacity:meta])* capacity;
         $(#[$plan:meta])* plan;
