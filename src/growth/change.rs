@@ -76,7 +76,7 @@ impl GrowingTable {
     /// Counts copies that were added, and lets the table grow if it is too full now.
     #[inline(always)]
     fn count_added(&self, count: i64) {
-        if self.counters.add_len(count) & (INSERTS_PER_CHECK - 1) < count {
+        if self.counters().add_len(count) & (INSERTS_PER_CHECK - 1) < count {
             self.keep_load();
         }
     }
@@ -89,7 +89,7 @@ impl GrowingTable {
         let attempt = || if absent { self.add_if_absent(class) } else { self.add(class).then_some(true) };
         for _ in 0..SEARCHES {
             let outcome = self.search(class.sides, &|class, side| {
-                let guard = self.stripe(class).lock_unless(Fault::RelocateWithoutLock, &self.counters);
+                let guard = self.stripe(class).lock_unless(Fault::RelocateWithoutLock, self.counters());
                 self.relocate(&guard, class, side)
             });
             if let Outcome::Nothing { .. } = outcome {
@@ -111,7 +111,7 @@ impl GrowingTable {
 
     /// Counts an insert that fails.
     fn fail(&self, error: GrowableInsertError) -> Result<bool, GrowableInsertError> {
-        self.counters.insert_refused();
+        self.counters().insert_refused();
         Err(error)
     }
 
@@ -171,16 +171,16 @@ impl GrowingTable {
         let class = self.plan.classes.of(hash);
         // The processor starts no load before it has taken the lock, but it does start a prefetch.
         self.prefetch_class(self.state(), class);
-        let guard = self.stripe(class).lock_unless(Fault::RemoveWithoutLock, &self.counters);
+        let guard = self.stripe(class).lock_unless(Fault::RemoveWithoutLock, self.counters());
         let copies = self.copies(class);
         let removed = (0..2).any(|side| {
             copies[side] > 0
                 && self.take_on(&guard, class, side, Fault::RemoveWithoutBump, Fault::RemoveSetsNothingAside)
         });
         if removed {
-            self.counters.add_len(-1);
+            self.counters().add_len(-1);
         }
-        self.counters.removal(removed)
+        self.counters().removal(removed)
     }
 
     /// `insert` for many, in their order.
@@ -235,7 +235,7 @@ impl GrowingTable {
                 let removed = self.store(number, Bucket::default());
                 copies += self.layout(state.depth(number)).occupied(removed) as i64;
             }
-            self.counters.add_len(-copies);
+            self.counters().add_len(-copies);
         });
     }
 }

@@ -51,8 +51,8 @@ impl GrowingTable {
         let (state, classes) = (State::of_buckets(buckets), self.plan.classes);
         (start..).zip(words).try_for_each(|(number, &word)| {
             let depth = state.depth(number);
-            let mut stored = self.layout(depth).stored(Bucket(word)).into_iter();
-            stored.try_for_each(|stored| each(classes.hash(classes.of_stored(number, depth, stored))))
+            let mut entries = self.layout(depth).entries(Bucket(word));
+            entries.try_for_each(|entry| each(classes.hash(classes.of_stored(number, depth, entry.0))))
         })
     }
 
@@ -115,7 +115,7 @@ impl AnyTable for GrowingTable {
     }
 
     fn counters(&self) -> &Counters {
-        &self.counters
+        self.counters()
     }
 
     fn contains(&self, hash: u64) -> bool {
@@ -205,7 +205,7 @@ impl AnyTable for GrowingTable {
             // Relaxed: whoever gets the table later gets its words with it.
             self.word(number).store(word, Ordering::Relaxed);
         }
-        self.counters.add_len(copies);
+        self.counters().add_len(copies);
     }
 }
 

@@ -7,79 +7,105 @@ use crate::machine::arch::{VectorUnit, Vectorized, prefetch_line};
 use crate::plan::batch::{self, BLOCK, Block, Hashes, Steps};
 use crate::sync::fault::{self, Fault};
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::classes::{Class, Place, State, stripe_number};
+use crate::word::classes::{Class, Place, State, both, stripe_number};
 use crate::word::layout::{Borrowed, Layout, Plain, SemiSorted};
-use crate::word::layouts::{Layouts, MIXED};
+use crate::word::layouts::Layouts;
 
 /// A table of at most this many buckets is in the L2 cache, if it is used much.
 const NEAR: usize = (512 << 10) / size_of::<u64>();
 
-/// `$body` with `$layout` as the layout of all buckets, whose numbers are constants, or `$mixed` if there are two.
-macro_rules! by_kind {
-    ($table:expr, $kind:expr, $layout:ident => $body:expr, $mixed:expr) => {
-        by_kind!($table, $kind, $layout => $body, $mixed;
-            Plain 0 8 8, Plain 2 7 9, Plain 4 6 10, SemiSorted 5 6 12 0, Plain 6 5 12, SemiSorted 7 5 14 1, Plain 8 4 16,
-            SemiSorted 9 4 17 2, Plain 10 3 21, SemiSorted 11 3 22 3, Plain 12 2 32)
+/// The layout of a row, whose numbers are constants.
+macro_rules! layout {
+    ($table:ident, 0) => { layout!(Plain 0 8 8) };
+    ($table:ident, 2) => { layout!(Plain 2 7 9) };
+    ($table:ident, 4) => { layout!(Plain 4 6 10) };
+    ($table:ident, 5) => { layout!($table, 0 6 12) };
+    ($table:ident, 6) => { layout!(Plain 6 5 12) };
+    ($table:ident, 7) => { layout!($table, 1 5 14) };
+    ($table:ident, 8) => { layout!(Plain 8 4 16) };
+    ($table:ident, 9) => { layout!($table, 2 4 17) };
+    ($table:ident, 10) => { layout!(Plain 10 3 21) };
+    ($table:ident, 11) => { layout!($table, 3 3 22) };
+    ($table:ident, 12) => { layout!(Plain 12 2 32) };
+    (Plain $row:literal $slots:literal $bits:literal) => { Borrowed::<Plain, $slots, $bits>(Layouts::plain($row)) };
+    ($table:ident, $at:literal $slots:literal $bits:literal) => {
+        Borrowed::<SemiSorted, $slots, $bits>($table.layouts.semi_sorted($at))
     };
-    ($table:expr, $kind:expr, $layout:ident => $body:expr, $mixed:expr; $($Encoding:ident $row:literal $slots:literal $bits:literal $($at:literal)?),*) => {
+}
+
+/// `$body` with `$layout` as the layout of all buckets; or `$two` with those of buckets that are not split and of buckets
+/// that are; or `$any` for two that follow each other only if an encoding was asked for.
+macro_rules! by_kind {
+    ($table:ident, $kind:expr, $layout:ident => $body:expr, $whole:ident $split:ident => $two:expr, $any:expr) => {
+        by_kind!($table, $kind, $layout => $body, $whole $split => $two, $any;
+            [0x00 0] [0x22 2] [0x44 4] [0x55 5] [0x66 6] [0x77 7] [0x88 8] [0x99 9] [0xaa 10] [0xbb 11] [0xcc 12];
+            [0x02 2 0] [0x24 4 2] [0x45 5 4] [0x57 7 5] [0x78 8 7] [0x89 9 8] [0x9a 10 9] [0xab 11 10] [0xbc 12 11])
+    };
+    ($table:ident, $kind:expr, $layout:ident => $body:expr, $whole:ident $split:ident => $two:expr, $any:expr;
+        $([$one_kind:literal $row:tt])*; $([$two_kind:literal $of_whole:tt $of_split:tt])*) => {
         match $kind {
-            $($row => {
-                let $layout: Borrowed<'_, $Encoding, $slots, $bits> = Borrowed(by_kind!(of $table, $Encoding $row $($at)?));
-                $body
-            })*
-            _ => $mixed,
+            $($one_kind => { let $layout = layout!($table, $row); $body })*
+            $($two_kind => { let ($whole, $split) = (layout!($table, $of_whole), layout!($table, $of_split)); $two })*
+            _ => $any,
         }
     };
-    (of $table:expr, Plain $row:literal) => { Layouts::plain($row) };
-    (of $table:expr, SemiSorted $row:literal $at:literal) => { $table.layouts.semi_sorted($at) };
 }
 
 impl GrowingTable {
     /// Whether a copy is in. Lock-free.
     #[inline(always)]
     pub(crate) fn contains(&self, hash: u64) -> bool {
-        let kind = self.state().own();
-        by_kind!(self, kind, layout => self.contains_by(layout, kind, hash), self.contains_mixed(hash))
+        let begin = (self.epoch(), self.state());
+        by_kind!(self, begin.1.own(), layout => self.contains_by(layout, begin, hash),
+            whole split => self.contains_by_two(whole, split, begin, hash), self.contains_by_any(begin, hash))
     }
 
-    /// The same in a table whose buckets have this layout.
+    /// The same where, in this epoch and state, the buckets have this layout.
     #[inline(never)]
-    fn contains_by(&self, layout: impl Layout, kind: u8, hash: u64) -> bool {
-        let class = self.plan.classes.of(hash);
-        self.attempt(class, kind, |pair, stored, _| layout.either_holds_each(pair, stored))
+    fn contains_by(&self, layout: impl Layout, begin: (u64, State), hash: u64) -> bool {
+        self.attempt(begin, hash, |pair, stored, _, _| layout.either_holds_each(pair, stored))
     }
 
-    /// The same in a table whose buckets have two layouts.
+    /// The same where they have these two.
     #[inline(never)]
-    fn contains_mixed(&self, hash: u64) -> bool {
-        let class = self.plan.classes.of(hash);
-        self.attempt(class, MIXED, |pair, stored, state| {
-            let [whole, split] = [state.level(), state.level() + 1].map(|depth| self.layout(depth));
-            // Without a branch on what is as good as random.
+    fn contains_by_two(&self, whole: impl Layout, split: impl Layout, begin: (u64, State), hash: u64) -> bool {
+        self.attempt(begin, hash, |pair, stored, are_split, _| {
+            either_holds(whole, split, both([0, 1], |side| (pair[side], are_split[side])), stored)
+        })
+    }
+
+    /// The same where they have any two.
+    #[inline(never)]
+    fn contains_by_any(&self, begin: (u64, State), hash: u64) -> bool {
+        self.attempt(begin, hash, |pair, stored, are_split, level| {
+            let [whole, split] = both([level, level + 1], |depth| self.layout(depth));
             let of = |nth: usize| {
-                let is_split = state.place(class.sides[nth]).depth != state.level();
-                let layout = select_unpredictable(is_split, &split, &whole);
+                let layout = select_unpredictable(are_split[nth], &split, &whole);
                 layout.matches(pair[nth], stored[nth])
             };
             of(0) | of(1) != 0
         })
     }
 
-    /// One attempt in a table of this kind, by `holds`. If it is invalidated, if a bucket is being moved, or if the table is of
-    /// another kind by now, others.
+    /// One attempt, in this epoch and state. `holds` answers by the two buckets, what their slots would store, whether they
+    /// are split, and the level. If the attempt is invalidated, or if a bucket is being moved, others.
     #[inline(always)]
-    fn attempt(&self, class: Class, kind: u8, holds: impl FnOnce([Bucket; 2], [u32; 2], State) -> bool) -> bool {
-        let epoch = self.epoch();
-        let state = self.state();
+    fn attempt(
+        &self,
+        (epoch, state): (u64, State),
+        hash: u64,
+        holds: impl FnOnce([Bucket; 2], [u32; 2], [bool; 2], u32) -> bool,
+    ) -> bool {
+        let class = self.plan.classes.of(hash);
         let is_moving = || class.sides.iter().any(|&side| state.moving_at(side).is_some());
-        if state.own() != kind || state.is_moving() && is_moving() {
-            return self.contains_slow(class);
+        if state.is_moving() && is_moving() {
+            return self.contains_slow(hash);
         }
-        let places = class.sides.map(|side| state.place(side));
+        let places = both(class.sides, |side| state.place(side));
         let stored = self.plan.classes.stored_at(class, state, places);
         match self.load_pair(class, epoch, places) {
-            Some(pair) => holds(pair, stored, state),
-            None => self.contains_slow(class),
+            Some(pair) => holds(pair, stored, both(places, |place| place.depth != state.level()), state.level()),
+            None => self.contains_slow(hash),
         }
     }
 
@@ -88,9 +114,10 @@ impl GrowingTable {
     fn load_pair(&self, class: Class, epoch: u64, places: [Place; 2]) -> Option<[Bucket; 2]> {
         let stripe = self.stripe(class);
         let version = stripe.version();
-        let [first, second] = places.map(|place| self.words.get(place.number as u32));
         // There is no such word only if the table has become smaller and its state has changed.
-        let pair = [load(first?), load(second?)];
+        let first = self.words.get(places[0].number as u32)?;
+        let second = self.words.get(places[1].number as u32)?;
+        let pair = [load(first), load(second)];
         let is_still = (stripe.is_still(version) || fault::injected(Fault::LookupWithoutVersion))
             && (self.is_still(epoch) || fault::injected(Fault::LookupWithoutEpoch));
         is_still.then_some(pair)
@@ -99,7 +126,8 @@ impl GrowingTable {
     /// `contains` where the first attempt was invalidated, or where a bucket is being moved.
     #[cold]
     #[inline(never)]
-    fn contains_slow(&self, class: Class) -> bool {
+    fn contains_slow(&self, hash: u64) -> bool {
+        let class = self.plan.classes.of(hash);
         let stripe = self.stripe(class);
         loop {
             let epoch = self.epoch();
@@ -112,25 +140,40 @@ impl GrowingTable {
                     return found;
                 }
             }
-            self.counters.lookup_retried();
+            self.counters().lookup_retried();
         }
     }
 
     /// How many copies of the class there are on each side, in this state.
     #[inline]
     fn copies_in(&self, class: Class, state: State) -> [usize; 2] {
-        class.sides.map(|side| {
-            let (bucket, depth) = self.contents(state, side);
-            self.layout(depth).count(bucket, self.plan.classes.stored(class, depth))
-        })
+        both([0, 1], |side| self.copies_on(class, side, state))
+    }
+
+    /// The same on one side.
+    #[inline(always)]
+    fn copies_on(&self, class: Class, side: usize, state: State) -> usize {
+        let (bucket, depth) = self.contents(state, class.sides[side]);
+        self.layout(depth).count(bucket, self.plan.classes.stored(class, depth))
     }
 
     /// How many copies of the class there are on each side. The caller holds the class's stripe: nobody takes one out, so
     /// they are there at one moment.
     pub(super) fn copies(&self, class: Class) -> [usize; 2] {
+        self.in_one_state(|state| self.copies_in(class, state))
+    }
+
+    /// Whether there is a copy of the class on this side. The caller holds its stripe.
+    pub(super) fn is_on(&self, class: Class, side: usize) -> bool {
+        self.in_one_state(|state| self.copies_on(class, side, state) > 0)
+    }
+
+    /// What is read in a state that is still the same afterwards.
+    #[inline(always)]
+    fn in_one_state<R>(&self, read: impl Fn(State) -> R) -> R {
         loop {
             let epoch = self.epoch();
-            let copies = self.copies_in(class, self.state());
+            let copies = read(self.state());
             if self.is_still(epoch) || fault::injected(Fault::WriterWithoutEpoch) {
                 return copies;
             }
@@ -140,7 +183,7 @@ impl GrowingTable {
     /// How many copies are in.
     pub(crate) fn count(&self, hash: u64) -> usize {
         let class = self.plan.classes.of(hash);
-        let _guard = self.stripe(class).lock_unless(Fault::CountWithoutLock, &self.counters);
+        let _guard = self.stripe(class).lock_unless(Fault::CountWithoutLock, self.counters());
         self.copies(class).iter().sum()
     }
 
@@ -204,6 +247,13 @@ impl Default for Places {
     }
 }
 
+impl Places {
+    #[inline(always)]
+    fn is_split(&self, side: usize, nth: usize) -> bool {
+        self.state.depth(self.numbers[side][nth] as usize) != self.state.level()
+    }
+}
+
 impl Steps for LookUp<'_> {
     type Prepared = Places;
 
@@ -263,8 +313,9 @@ impl GrowingTable {
             return self.look_up_each(block, coming, answers);
         }
         let len = block.len;
-        let are_still = by_kind!(self, state.own(), layout => self.look_up_whole(layout, places, len, coming, answers),
-            self.look_up_mixed(places, len, coming, answers));
+        let are_still = by_kind!(self, state.own(), layout => self.look_up_by(layout, places, len, coming, answers),
+            whole split => self.look_up_by_two(whole, split, places, len, coming, answers),
+            self.look_up_by_any(places, len, coming, answers));
         if are_still != 0 || !(self.is_still(epoch) || fault::injected(Fault::LookupWithoutEpoch)) {
             self.look_up_each(block, coming, answers);
         }
@@ -279,9 +330,9 @@ impl GrowingTable {
         }
     }
 
-    /// The lookups of a block in a table whose buckets have one layout. Not 0 if any was invalidated.
+    /// The lookups of a block in a table whose buckets have this layout. Not 0 if any was invalidated.
     #[cfg_attr(not(ccf_model), inline(always))]
-    fn look_up_whole<L: Layout>(
+    fn look_up_by<L: Layout>(
         &self,
         layout: L,
         places: &Places,
@@ -289,35 +340,54 @@ impl GrowingTable {
         coming: &Places,
         answers: &mut [bool; BLOCK],
     ) -> u64 {
-        let (mut words, mut folded) = ([[0u64; BLOCK]; 2], [[0u32; BLOCK]; 2]);
-        let changes = self.load_block(places, len, coming, |side, nth, bucket| {
-            words[side][nth] = bucket.0;
+        let (mut words, mut folded) = ([[Bucket::default(); BLOCK]; 2], [[0; BLOCK]; 2]);
+        let changes = self.load_block(places, len, coming, |side, nth, word| {
+            words[side][nth] = word;
             if L::SEMI_SORTED {
-                folded[side][nth] = layout.folded(bucket);
+                folded[side][nth] = layout.folded(word);
             }
         });
         for (nth, answer) in answers.iter_mut().enumerate() {
             let of = |side: usize| {
-                let pattern = layout.pattern(places.stored[side][nth]);
-                layout.lanes_equal(Bucket(words[side][nth]), folded[side][nth], pattern)
+                layout.lanes_equal(words[side][nth], folded[side][nth], layout.pattern(places.stored[side][nth]))
             };
             *answer = of(0) | of(1) != 0;
         }
         changes
     }
 
-    /// The same where the buckets have two layouts.
+    /// The same where the buckets have these two layouts. (It gains nothing by being compiled for each vector unit.)
     #[inline(never)]
-    fn look_up_mixed(&self, places: &Places, len: usize, coming: &Places, answers: &mut [bool; BLOCK]) -> u64 {
-        let mut words = [[0u64; BLOCK]; 2];
-        let changes = self.load_block(places, len, coming, |side, nth, bucket| words[side][nth] = bucket.0);
+    fn look_up_by_two(
+        &self,
+        whole: impl Layout,
+        split: impl Layout,
+        places: &Places,
+        len: usize,
+        coming: &Places,
+        answers: &mut [bool; BLOCK],
+    ) -> u64 {
+        let mut words = [[Bucket::default(); BLOCK]; 2];
+        let changes = self.load_block(places, len, coming, |side, nth, word| words[side][nth] = word);
+        for (nth, answer) in answers.iter_mut().enumerate() {
+            let pair = both([0, 1], |side| (words[side][nth], places.is_split(side, nth)));
+            let stored = both([0, 1], |side| places.stored[side][nth]);
+            *answer = either_holds(whole, split, pair, stored);
+        }
+        changes
+    }
+
+    /// The same where the buckets have any two layouts.
+    #[inline(never)]
+    fn look_up_by_any(&self, places: &Places, len: usize, coming: &Places, answers: &mut [bool; BLOCK]) -> u64 {
+        let mut words = [[Bucket::default(); BLOCK]; 2];
+        let changes = self.load_block(places, len, coming, |side, nth, word| words[side][nth] = word);
         let level = places.state.level();
-        let [whole, split] = [level, level + 1].map(|depth| self.layout(depth));
+        let [whole, split] = both([level, level + 1], |depth| self.layout(depth));
         for (nth, answer) in answers.iter_mut().enumerate() {
             let of = |side: usize| {
-                let is_split = places.state.depth(places.numbers[side][nth] as usize) != level;
-                let layout = select_unpredictable(is_split, &split, &whole);
-                layout.matches(Bucket(words[side][nth]), places.stored[side][nth])
+                let layout = select_unpredictable(places.is_split(side, nth), &split, &whole);
+                layout.matches(words[side][nth], places.stored[side][nth])
             };
             *answer = of(0) | of(1) != 0;
         }
@@ -351,5 +421,42 @@ impl GrowingTable {
             }
         }
         changes
+    }
+}
+
+/// Whether either bucket holds what its slots would store. Each has `split` as its layout if the flag says so, and `whole`
+/// if not.
+#[inline(always)]
+fn either_holds(whole: impl Layout, split: impl Layout, pair: [(Bucket, bool); 2], stored: [u32; 2]) -> bool {
+    // Without a branch on what is as good as random. An empty bucket holds nothing, as long as what is looked for fits in
+    // its slots.
+    let of = |of_split| both(pair, |(word, is_split)| word.only_if(is_split == of_split));
+    let fitting = both(stored, |stored| stored & split.lanes().fingerprint_mask);
+    whole.either_holds_each(of(false), stored) | split.either_holds_each(of(true), fitting)
+}
+
+#[cfg(all(test, not(ccf_model)))]
+mod tests {
+    use super::*;
+    use crate::growth::plan::Plan;
+    use crate::word::classes::Classes;
+    use crate::word::layout::{SHAPES, Shape};
+
+    /// Unless an encoding was asked for, every size has code of its own, with the constants of its layouts.
+    #[test]
+    fn a_lookup_knows_the_constants_of_the_layouts() {
+        fn check(layout: impl Layout, shape: Shape) {
+            let lanes = layout.lanes();
+            assert_eq!((lanes.slots.into(), lanes.bits.into()), (shape.slots, shape.lane_bits()), "{shape:?}");
+        }
+        let table = GrowingTable::new(Plan::of(Classes::new(8, 32), 1 << 8, None)).expect("some kilobytes");
+        for (level, is_split) in (8..32).flat_map(|level| [(level, false), (level, true)]) {
+            let kind = table.layouts.kind(level, is_split);
+            let [of_whole, of_split] = [kind & 15, kind >> 4].map(|row| SHAPES[usize::from(row)]);
+            by_kind!(table, kind,
+                layout => { assert_eq!(of_whole, of_split); check(layout, of_whole); },
+                whole split => { check(whole, of_whole); check(split, of_split); },
+                panic!("none for {of_whole:?} and {of_split:?}"));
+        }
     }
 }

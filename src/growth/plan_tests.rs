@@ -185,12 +185,12 @@ fn loads_at_which_inserts_take_so_many_relocations() {
                 let table = GrowingTable::of_buckets(plan, buckets).expect("half a megabyte");
                 let mut keys = (seed << 32..).map(|key| plan.classes.of(mixed(key)));
                 let mut insert = |count: usize| {
-                    let before = table.counters.counts().relocations;
+                    let before = table.counters().counts().relocations;
                     keys.by_ref().take(count).for_each(|class| {
                         // Without counting it: so the table does not grow.
                         assert!(table.add(class) || table.add_slow(class, false).expect("there is room"));
                     });
-                    (table.counters.counts().relocations - before) as f64 / count as f64
+                    (table.counters().counts().relocations - before) as f64 / count as f64
                 };
                 let (half, some) = (all / 2, all / 200);
                 insert(half);

@@ -6,9 +6,9 @@ use crate::plan::path::{self, Graph, Hop, Outcome};
 use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
 use crate::word::bucket::Bucket;
-use crate::word::classes::{Class, GROUP, State};
+use crate::word::classes::{Class, GROUP, State, both};
 use crate::word::layout::Entry;
-use crate::word::layouts::Stored;
+use crate::word::layouts::Entries;
 
 /// How often a merge makes room for copies that do not fit, while others take that room.
 const TRIES: usize = if cfg!(ccf_model) { 1 } else { 8 };
@@ -108,17 +108,16 @@ impl GrowingTable {
         if !fault::injected(Fault::SplitsUnannounced) {
             self.change_state(state.moving());
         }
+        let (from, to) = (self.layout(level), self.layout(level + 1));
         for nth in 0..GROUP {
-            let whole = load(&self.moving()[nth]);
-            let number = split + nth;
-            let mut halves = [Stored::default(); 2];
-            for stored in self.layout(level).stored(whole) {
-                let class = self.plan.classes.of_stored(number, level, stored);
-                let side = class.sides[number % 2];
-                halves[(side >> level) as usize & 1].push(self.plan.classes.stored(class, level + 1));
-            }
-            let [low, high] =
-                halves.map(|half| self.layout(level + 1).of(half).expect("a deeper bucket has as many slots"));
+            let (number, whole) = (split + nth, load(&self.moving()[nth]));
+            let mut halves = [Entries::default(); 2];
+            from.entries(whole).for_each(|entry| {
+                let class = self.plan.classes.of_stored(number, level, entry.0);
+                let half = (class.sides[number % 2] >> level) as usize & 1;
+                halves[half].push(Entry(self.plan.classes.stored(class, level + 1)));
+            });
+            let [low, high] = both(halves, |half| to.of(half).expect("a deeper bucket has as many slots"));
             self.set_aside(number, Fault::SplitSetsNothingAside);
             self.set_aside(number + (1 << level), Fault::SplitSetsNothingAside);
             self.store(number + (1 << level), high);
@@ -168,17 +167,17 @@ impl GrowingTable {
 
     /// The whole of a bucket that is split, if it has room for both halves. The caller holds the gate.
     fn merged(&self, number: usize, level: u32) -> Option<Bucket> {
-        let mut all = Stored::default();
+        let mut all = Entries::default();
         for half in [number, number + (1 << level)] {
-            self.classes_in(half, level + 1).for_each(|class| all.push(self.plan.classes.stored(class, level)));
+            self.classes_in(half, level + 1).for_each(|class| all.push(Entry(self.plan.classes.stored(class, level))));
         }
         self.layout(level).of(all)
     }
 
     /// The classes of the copies in a bucket of this depth.
     fn classes_in(&self, number: usize, depth: u32) -> impl Iterator<Item = Class> {
-        let stored = self.layout(depth).stored(self.load(number)).into_iter();
-        stored.map(move |stored| self.plan.classes.of_stored(number, depth, stored))
+        let entries = self.layout(depth).entries(self.load(number));
+        entries.map(move |entry| self.plan.classes.of_stored(number, depth, entry.0))
     }
 
     /// Moves copies away from the two halves of a bucket until the whole one has room for the rest. Returns `false` if

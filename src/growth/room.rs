@@ -10,7 +10,7 @@ use crate::plan::path::{self, Graph, Hop, Outcome};
 use crate::sync::fault::{self, Fault};
 use crate::table::stripe::Guard;
 use crate::word::bucket::Bucket;
-use crate::word::classes::{Class, GROUP, State};
+use crate::word::classes::{Class, GROUP, State, both};
 use crate::word::layout::Entry;
 use crate::word::layouts::AnyLayout;
 
@@ -80,14 +80,14 @@ impl GrowingTable {
         let view = View::new(self, state);
         let mut hops = 0;
         let outcome =
-            path::search(&view, sides.map(|side| state.place(side).number), &mut |Hop { entry, from, .. }| {
+            path::search(&view, both(sides, |side| state.place(side).number), &mut |Hop { entry, from, .. }| {
                 let class = self.plan.classes.of_stored(from, state.depth(from), entry.0);
                 let relocated = relocate(class, from % 2);
                 hops += u64::from(relocated);
                 relocated
             });
         if hops > 0 {
-            self.counters.relocated(hops);
+            self.counters().relocated(hops);
         }
         outcome
     }
@@ -95,7 +95,7 @@ impl GrowingTable {
     /// Moves a copy of the class from this side to the other, if there is one and there is room. The guard is that of its
     /// stripe.
     pub(crate) fn relocate(&self, guard: &Guard<'_>, class: Class, side: usize) -> bool {
-        if self.copies(class)[side] == 0 && !fault::injected(Fault::RelocateWithoutRecheck) {
+        if !self.is_on(class, side) && !fault::injected(Fault::RelocateWithoutRecheck) {
             return false;
         }
         if fault::injected(Fault::RelocateClearsFirst) {

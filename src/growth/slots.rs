@@ -3,7 +3,7 @@
 use crate::growth::table::GrowingTable;
 use crate::sync::fault::{self, Fault};
 use crate::table::stripe::Guard;
-use crate::word::classes::{Class, Place};
+use crate::word::classes::{Class, Place, both};
 
 impl GrowingTable {
     /// Adds a copy to the emptier of the class's buckets, if either has room. Does not count it.
@@ -12,7 +12,7 @@ impl GrowingTable {
         // What is read here only determines where to try first. Both words are loaded before either is looked at, so the
         // loads overlap.
         let state = self.state();
-        let [first, second] = class.sides.map(|side| state.place(side));
+        let [first, second] = both(class.sides, |side| state.place(side));
         let words = [self.load_if_there(first.number), self.load_if_there(second.number)];
         let free = [self.layout(first.depth).free(words[0]), self.layout(second.depth).free(words[1])];
         let emptier = usize::from(free[1] > free[0]);
@@ -32,7 +32,7 @@ impl GrowingTable {
 
     /// Adds a copy of the class unless there is one. `None` if there is no room. Does not count it.
     pub(super) fn add_if_absent(&self, class: Class) -> Option<bool> {
-        let _guard = self.stripe(class).lock_unless(Fault::InsertIfAbsentWithoutLock, &self.counters);
+        let _guard = self.stripe(class).lock_unless(Fault::InsertIfAbsentWithoutLock, self.counters());
         if self.copies(class) != [0; 2] {
             return Some(false);
         }

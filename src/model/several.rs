@@ -62,7 +62,7 @@ impl Growable {
     /// Adds a copy on its even side, or on its odd one, where there is room.
     pub fn place(&self, key: GrowableKey, odd: bool) {
         assert!(self.0.add_on(classes().of(key.0), usize::from(odd)), "a model places keys where there is room");
-        self.0.counters.add_len(1);
+        self.0.counters().add_len(1);
     }
 
     /// Splits the next bucket.

@@ -27,7 +27,7 @@ pub(crate) const BUDGET: usize = 2048;
 
 /// The budget of the first try. Nearly all searches end within the first two tries.
 ///
-/// A search begins by clearing its scratch space, 14 bytes for each bucket of the budget. For the full budget, that
+/// A search begins by clearing its scratch space, 12 bytes for each bucket of the budget. For the full budget, that
 /// takes longer than most searches. What a try has looked at is in the cache when the next try begins anew.
 const FIRST_BUDGET: usize = 32;
 const SECOND_BUDGET: usize = 256;
@@ -136,7 +136,7 @@ fn try_within<const N: usize, G: Graph>(
 ) -> Option<Outcome> {
     // The array is here, and not in `Search`: moving it would take up the stack twice.
     let mut nodes = [Node::NONE; N];
-    let mut search = Search::new(&mut nodes);
+    let mut search = Search::new(&mut nodes, graph.len());
     if let Some(leaf) = search.run(graph, from) {
         search.hand_on(leaf, carry_out);
         return Some(Outcome::Planned);
@@ -145,12 +145,10 @@ fn try_within<const N: usize, G: Graph>(
     (search.len < N || N == BUDGET).then_some(Outcome::Nothing { trace: search.trace })
 }
 
-/// A bucket to look at, and the entry that moves into it from its parent's bucket if the path leads through it. It
-/// is packed, because 2,048 of them are on the stack: each takes 14 bytes instead of 16.
+/// A bucket to look at, and the entry that moves into it from its parent's bucket if the path leads through it.
 #[derive(Clone, Copy)]
-#[repr(Rust, packed(2))]
 struct Node {
-    bucket: usize,
+    bucket: u32,
     entry: Entry,
     parent: u16,
 }
@@ -169,15 +167,17 @@ struct Search<'a, const N: usize> {
     /// As many as the budget. The first `len` are in the queue.
     nodes: &'a mut [Node; N],
     len: usize,
-    /// The buckets in the queue, by number. Tables of at most `BUDGET` buckets use it; there it makes the search
-    /// exact.
+    /// The table has at most `BUDGET` buckets. A larger one is so much larger than the budget that a search hardly ever
+    /// meets a bucket twice. (A plan that does is still safe.)
+    is_small: bool,
+    /// The buckets in the queue, by number, if the table is small. It makes the search exact there.
     seen: [u64; BUDGET / 64],
     trace: u64,
 }
 
 impl<'a, const N: usize> Search<'a, N> {
-    fn new(nodes: &'a mut [Node; N]) -> Self {
-        Self { nodes, len: 0, seen: [0; BUDGET / 64], trace: 0 }
+    fn new(nodes: &'a mut [Node; N], buckets: usize) -> Self {
+        Self { nodes, len: 0, is_small: buckets <= BUDGET, seen: [0; BUDGET / 64], trace: 0 }
     }
 
     /// Returns the node of the nearest bucket with room.
@@ -186,21 +186,21 @@ impl<'a, const N: usize> Search<'a, N> {
     /// get far ahead of the comparison. So buckets are prefetched when they join the queue, and looked at some places later.
     fn run(&mut self, graph: &impl Graph, from: [usize; 2]) -> Option<usize> {
         for bucket in from {
-            self.join(graph, Node { bucket, entry: Entry(0), parent: ROOT });
+            self.join(graph, bucket, Entry(0), ROOT);
         }
         let (mut expanded, mut looked) = (0, 0);
         loop {
             while expanded < looked && self.len < N && self.len - looked < AHEAD {
-                let from = self.nodes[expanded].bucket;
-                for (entry, bucket) in graph.hops(from, graph.load(from)) {
-                    self.join(graph, Node { bucket, entry, parent: expanded as u16 });
-                }
+                let from = self.nodes[expanded].bucket as usize;
+                // `for_each`, of which more is inlined than of a loop.
+                let hops = graph.hops(from, graph.load(from));
+                hops.for_each(|(entry, bucket)| self.join(graph, bucket, entry, expanded as u16));
                 expanded += 1;
             }
             if looked == self.len {
                 return None;
             }
-            if self.look(graph, self.nodes[looked].bucket) {
+            if self.look(graph, self.nodes[looked].bucket as usize) {
                 return Some(looked);
             }
             looked += 1;
@@ -209,21 +209,17 @@ impl<'a, const N: usize> Search<'a, N> {
 
     /// Puts a bucket in the queue, unless it was there before or the queue is full.
     #[inline]
-    fn join(&mut self, graph: &impl Graph, node: Node) {
-        if self.len == N {
-            return;
-        }
-        // A larger table is so much larger than the budget that a search hardly ever meets a bucket twice. A plan
-        // that does is still safe.
-        if graph.len() <= BUDGET {
-            let (word, bit) = (&mut self.seen[node.bucket / 64], 1 << (node.bucket % 64));
+    fn join(&mut self, graph: &impl Graph, bucket: usize, entry: Entry, parent: u16) {
+        let Some(node) = self.nodes.get_mut(self.len) else { return };
+        if self.is_small {
+            let (word, bit) = (&mut self.seen[bucket / 64], 1 << (bucket % 64));
             if *word & bit != 0 {
                 return;
             }
             *word |= bit;
         }
-        graph.prefetch(node.bucket);
-        self.nodes[self.len] = node;
+        graph.prefetch(bucket);
+        *node = Node { bucket: bucket as u32, entry, parent };
         self.len += 1;
     }
 
@@ -239,7 +235,7 @@ impl<'a, const N: usize> Search<'a, N> {
         let mut to = self.nodes[leaf];
         while to.parent != ROOT {
             let from = self.nodes[usize::from(to.parent)];
-            if !carry_out(Hop { entry: to.entry, from: from.bucket, to: to.bucket }) {
+            if !carry_out(Hop { entry: to.entry, from: from.bucket as usize, to: to.bucket as usize }) {
                 return;
             }
             to = from;

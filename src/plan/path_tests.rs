@@ -180,10 +180,10 @@ fn how_far_searches_go() {
         (0..items).for_each(|hash| table.insert(table.layout(), hash as u64).expect("tables take more"));
         let mut longer = [0; LIMITS.len()];
         for hash in items..items + SEARCHES {
-            let mut nodes = [Node::NONE; BUDGET];
-            let mut search = Search::new(&mut nodes);
             let (item, load) = (table.item(hash as u64), |bucket| table.load(bucket));
             let graph = Uniform { layout: L::of(shape), buckets: Buckets::new(BUCKETS), load, prefetch: |_| () };
+            let mut nodes = [Node::NONE; BUDGET];
+            let mut search = Search::new(&mut nodes, graph.len());
             search.run(&graph, [item.first, item.second]);
             LIMITS.iter().zip(&mut longer).for_each(|(&limit, longer)| *longer += usize::from(search.len > limit));
         }

@@ -8,7 +8,7 @@ use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::classes::{Classes, Place, State};
 use crate::word::geometry::mixed;
 use crate::word::layout::{Encoding, Layout};
-use crate::word::layouts::{AnyLayout, Encoded, Layouts, MIXED};
+use crate::word::layouts::{AnyLayout, Encoded, Layouts};
 
 /// What a table is beside its words.
 #[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
@@ -92,7 +92,8 @@ impl Lookups for Growing {
 
     fn contains_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
         let &Self { classes, state, ref layouts } = self;
-        if layouts.kind(state.level(), state.split() > 0) == MIXED {
+        let kind = layouts.kind(state.level(), state.split() > 0);
+        if kind & 15 != kind >> 4 {
             return in_blocks(hashes, LookUp { classes, state, compare: self.mixed(), words, answers });
         }
         match layouts.at(state.level()).encoded() {

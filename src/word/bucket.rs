@@ -29,6 +29,14 @@ use crate::word::semisort;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Bucket(pub(crate) u64);
 
+impl Bucket {
+    /// This one, or an empty one, without a branch.
+    #[inline(always)]
+    pub(crate) fn only_if(self, condition: bool) -> Self {
+        Self(select_unpredictable(condition, self.0, 0))
+    }
+}
+
 /// A bucket with the list of its high parts (`word/semisort.rs`). The list is 0 in a plain layout.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Decoded {
@@ -133,7 +141,7 @@ pub(crate) trait BucketOps: Layout {
     /// Whether either bucket holds what its own slots would store.
     #[inline(always)]
     fn either_holds_each(self, [first, second]: [Bucket; 2], stored: [u32; 2]) -> bool {
-        let patterns = stored.map(|stored| self.pattern(stored));
+        let patterns = [self.pattern(stored[0]), self.pattern(stored[1])];
         self.is_any_lane_equal::<false>(self.comparison_with(first, second, [first.0, second.0], patterns, 0))
     }
 

@@ -25,6 +25,12 @@ pub(crate) struct Class {
     pub(crate) sides: [u32; 2],
 }
 
+/// `map` of an array. That is not always inlined.
+#[inline(always)]
+pub(crate) fn both<A, B>([first, second]: [A; 2], mut map: impl FnMut(A) -> B) -> [B; 2] {
+    [map(first), map(second)]
+}
+
 /// How a hash becomes a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Classes {
@@ -89,13 +95,14 @@ impl Classes {
     #[inline(always)]
     pub(crate) fn stored_at(self, class: Class, state: State, places: [Place; 2]) -> [u32; 2] {
         let bits = (u64::from(class.sides[0]) << self.base_bits) >> state.level();
-        places.map(|place| {
+        both(places, |place| {
             let bits = select_unpredictable(place.depth != state.level(), bits >> 1, bits);
             class.base | bits as u32 & !self.base_mask
         })
     }
 
     /// The class of what is stored in the bucket with this number, at this depth.
+    #[inline(always)]
     pub(crate) fn of_stored(self, number: usize, depth: u32, stored: u32) -> Class {
         let base = stored & self.base_mask;
         let low = number as u64 ^ select_unpredictable(number.is_multiple_of(2), 0, u64::from(turn(base)));

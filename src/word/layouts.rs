@@ -174,52 +174,33 @@ impl<'a> AnyLayout<'a> {
         with!(self, layout => layout.remove(bucket, Entry(stored)))
     }
 
-    /// What the slots store that are taken.
+    /// A bucket of these entries. `None` if they are too many.
     #[inline]
-    pub(crate) fn stored(self, bucket: Bucket) -> Stored {
-        let mut all = Stored::default();
-        self.entries(bucket).for_each(|entry| all.push(entry.0));
-        all
-    }
-
-    /// A bucket in which so much is stored. `None` if that is too much.
-    #[inline]
-    pub(crate) fn of(self, stored: Stored) -> Option<Bucket> {
-        if stored.len > self.slots() {
-            return None;
-        }
-        let mut entries = stored.list.map(Entry);
-        Some(with!(self, layout => layout.of_entries(&mut entries[..stored.len])))
+    pub(crate) fn of(self, mut entries: Entries) -> Option<Bucket> {
+        let entries = entries.list.get_mut(..entries.len).filter(|entries| entries.len() <= self.slots())?;
+        Some(with!(self, layout => layout.of_entries(entries)))
     }
 
     /// Whether additions and removals can lead to this word.
     #[cfg(feature = "snapshot")]
     pub(crate) fn is_valid(self, bucket: Bucket, stored_bits: u32) -> bool {
         let may_be = |stored: u32| u64::from(stored) >> stored_bits == 0 && stored & ((1 << NEVER_ZERO) - 1) != 0;
-        with!(self, layout => layout.is_valid(bucket)) && self.stored(bucket).into_iter().all(may_be)
+        with!(self, layout => layout.is_valid(bucket)) && self.entries(bucket).all(|entry| may_be(entry.0))
     }
 }
 
-/// What the slots of up to two buckets store.
+/// The entries of up to two buckets.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Stored {
-    list: [u32; 2 * MOST_SLOTS],
+pub(crate) struct Entries {
+    list: [Entry; 2 * MOST_SLOTS],
     len: usize,
 }
 
-impl Stored {
-    pub(crate) fn push(&mut self, stored: u32) {
-        self.list[self.len] = stored;
+impl Entries {
+    #[inline(always)]
+    pub(crate) fn push(&mut self, entry: Entry) {
+        self.list[self.len] = entry;
         self.len += 1;
-    }
-}
-
-impl IntoIterator for Stored {
-    type Item = u32;
-    type IntoIter = core::iter::Take<core::array::IntoIter<u32, { 2 * MOST_SLOTS }>>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.list.into_iter().take(self.len)
     }
 }
 
@@ -261,9 +242,6 @@ static PLAIN: [Plain; SHAPES.len()] = {
     all
 };
 
-/// [`State::own`](crate::word::classes::State::own) where the buckets have two layouts.
-pub(crate) const MIXED: u8 = SHAPES.len() as u8;
-
 impl Layouts {
     /// Those from this depth on. `None` if there is no memory for a decode table.
     pub(crate) fn new(classes: Classes, encoding: Option<Encoding>, least: u32) -> Option<Self> {
@@ -292,10 +270,10 @@ impl Layouts {
         }
     }
 
-    /// The place in [`SHAPES`] of the one shape that all buckets of a table have, or [`MIXED`].
+    /// The places in [`SHAPES`] of the shape of a table's buckets and, in the upper half, of those that are split.
     pub(crate) fn kind(&self, level: u32, is_split: bool) -> u8 {
-        let row = self.rows[level as usize];
-        if is_split && self.rows[level as usize + 1] != row { MIXED } else { row }
+        let row = |depth: u32| self.rows[depth as usize];
+        row(level) | row(level + u32::from(is_split)) << 4
     }
 
     /// How many copies these words hold, in a table of this size from the bucket `start` on; or the place of the first that

@@ -29,11 +29,11 @@ fn a_bucket_holds_what_is_stored_in_it() {
             let (layout, bits) = (layouts.at(depth), classes.stored_bits(depth));
             let slots = layout.slots() as u64;
             let stored = |nth: u64| classes.stored(classes.of(mixed(nth)), depth);
-            let (mut bucket, mut list) = (Bucket::default(), Stored::default());
+            let (mut bucket, mut list) = (Bucket::default(), Entries::default());
             for nth in 0..slots {
                 assert!(layout.has_room(bucket) && layout.free(bucket) as u64 == slots - nth);
                 bucket = layout.add(bucket, stored(nth)).expect("there is room");
-                list.push(stored(nth));
+                list.push(Entry(stored(nth)));
                 assert!(layout.count(bucket, stored(nth)) >= 1);
                 assert_eq!(layout.occupied(bucket) as u64, nth + 1);
                 #[cfg(feature = "snapshot")]
@@ -41,12 +41,12 @@ fn a_bucket_holds_what_is_stored_in_it() {
             }
             assert!(layout.add(bucket, 1).is_none() && !layout.has_room(bucket), "{bits} bits");
             let sorted = |bucket| {
-                let mut all: Vec<u32> = layout.stored(bucket).into_iter().collect();
+                let mut all: Vec<u32> = layout.entries(bucket).map(|entry| entry.0).collect();
                 all.sort_unstable();
                 all
             };
             assert_eq!(sorted(layout.of(list).expect("as many as there are slots")), sorted(bucket));
-            list.push(1);
+            list.push(Entry(1));
             assert!(layout.of(list).is_none());
             for nth in 0..slots {
                 bucket = layout.remove(bucket, stored(nth)).expect("it is in");
