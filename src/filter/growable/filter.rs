@@ -78,10 +78,9 @@ use crate::word::geometry::mixed;
 ///
 /// - **A small filter holds fewer copies of a key**: four while its buckets have two slots, ten at the largest size (at the
 ///   default rate). Further ones are refused. The filter does not grow for them.
-/// - **Anyone who knows the hasher's key, and may insert, can choose keys that fill few pairs of buckets.** Other keys are
-///   refused there, and the filter does not grow for them. (Only a table of up to 2,048 buckets does, if it has a quarter
-///   of the keys that it is made for.) Where others decide how many keys there are, set a
-///   [memory limit](crate::GrowableBuilder::memory_limit).
+/// - **Anyone who knows the hasher's key, and may insert, can choose keys that fill few pairs of buckets.** Inserts of other
+///   keys fail there. The filter grows for them only while it is at least a quarter full. Where others decide how many keys
+///   there are, set a [memory limit](crate::GrowableBuilder::memory_limit).
 pub struct GrowableCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
     pub(in crate::filter) core: GrowingTable,
     pub(in crate::filter) hasher: S,
