@@ -99,7 +99,7 @@ pub enum BuildError {
         /// The lowest possible rate, in the encoding asked for if there was one.
         lowest: f64,
     },
-    /// The memory for the filter was refused.
+    /// The memory for the filter could not be allocated.
     #[non_exhaustive]
     OutOfMemory {
         /// How many bytes the filter asks for in all. If it is the first filter with semi-sorted buckets, it also

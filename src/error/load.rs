@@ -176,7 +176,7 @@ pub enum LoadError {
         /// The limit, in bytes.
         limit: usize,
     },
-    /// The memory for the filter was refused.
+    /// The memory for the filter could not be allocated.
     #[non_exhaustive]
     OutOfMemory {
         /// How many bytes were asked for in all.

@@ -215,7 +215,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// - [`ReserveError::CapacityTooLarge`] if there would be more keys than [`max_capacity`](Self::max_capacity);
     /// - [`ReserveError::MemoryLimit`] if the filter would go beyond the [memory
     ///   limit](crate::GrowableBuilder::memory_limit);
-    /// - [`ReserveError::OutOfMemory`] if the memory is refused. The filter may have grown by a part then.
+    /// - [`ReserveError::OutOfMemory`] if the allocation fails. The filter may have grown by a part then.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;

@@ -134,7 +134,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// **The set is of one moment.** If a value names a place, such as a segment, the key may have moved before you
     /// read that place. The page [`several_places`](crate::guide::several_places) shows how a get notices that.
     ///
-    /// The call is lock-free: it takes no lock, writes no shared memory and waits for nobody. It looks again, and
+    /// The call is lock-free: it takes no lock, writes no shared memory and waits for no thread. It looks again, and
     /// counts that for [`stats`](Self::stats), only if another thread has just changed something in the same
     /// stripe.
     ///

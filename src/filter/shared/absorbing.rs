@@ -231,7 +231,7 @@ macro_rules! absorbing {
             /// - [`AbsorbError`] if hasher, schema or [layout](crate::TableLayout) differ, if both filters together
             ///   hold more than the [capacity](Self::capacity), and in the other cases that it names. Nothing has
             ///   changed then.
-            /// - If a copy is refused on the way, the error says how many copies are in by then. Those stay.
+            /// - If a copy finds no room on the way, the error says how many copies are in by then. Those stay.
             ///
             /// The capacity is for distinct keys. If nobody inserts meanwhile, distinct keys are practically never
             /// refused below it. If both filters hold the same keys, many keys have several copies in the sum, and
@@ -291,7 +291,7 @@ macro_rules! absorbing {
             /// once it is filled.
             ///
             /// # Errors
-            /// [`BuildError::OutOfMemory`] if the memory is refused.
+            /// [`BuildError::OutOfMemory`] if the allocation fails.
             pub fn empty_like(&self) -> Result<Self, BuildError>
             where
                 S: Clone,

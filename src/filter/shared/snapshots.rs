@@ -145,7 +145,7 @@ macro_rules! snapshots {
             /// takes 24 bytes for each 8 KiB of the table.
             ///
             /// # Errors
-            /// Fails if that memory is refused.
+            /// Fails if that allocation fails.
             ///
             /// ```
             /// # #[cfg(feature = "stable-hash")] {
