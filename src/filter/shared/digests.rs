@@ -39,11 +39,11 @@ macro_rules! digest {
             ///
             /// Cost: one pass over the table, without a lock (192 MB take 0.3 to 0.5 s:
             /// `cargo bench --bench merge`). At the beginning all stripes are locked for some microseconds.
-            /// Meanwhile each change takes one more lock. The first change to a bucket also puts the bucket's word
-            /// aside, in 16 to 64 bytes.
+            /// Meanwhile each change takes one more lock. The first change to a bucket also keeps the bucket's old
+            /// word, in 16 to 64 bytes.
             ///
             /// # Errors
-            /// Fails if the memory for these words is refused. The changes themselves are done.
+            /// Fails if the memory for these words cannot be allocated. The changes themselves are done.
             pub fn digest(&self) -> Result<u64, OutOfMemory> {
                 self.core.begin_save()?.digest(FilterKind::$kind, probe(&self.hasher))
             }
