@@ -122,17 +122,17 @@ pub enum LoadError {
     /// No filter whose entries expire has such a clock.
     #[non_exhaustive]
     InvalidClock {
-        /// How many bits an end has: 1 to 16.
+        /// How many bits an expiry has: 1 to 16.
         expiry_bits: u8,
         /// The longest lifetime in ticks: at least 1, and below 2 to the power of `expiry_bits`.
         longest: u64,
         /// The nanoseconds of a tick beyond whole seconds, below a billion.
         nanoseconds: u32,
-        /// The place of the last tick that has ended, below 2 to the power of `expiry_bits`; 0 if no tick is known.
+        /// The place of the last tick that has expired, below 2 to the power of `expiry_bits`; 0 if no tick is known.
         place: u16,
         /// By how many ticks the sweep lags behind: at most 2 to the power of `expiry_bits`; 0 if no tick is known.
         lag: u64,
-        /// How many ticks after now were ended early: less than `longest`; 0 if no tick is known.
+        /// How many ticks after now were evicted: less than `longest`; 0 if no tick is known.
         ahead: u16,
     },
     /// The snapshot says something about the filter that this version of the library does not know.

@@ -64,7 +64,7 @@ use crate::word::values::Values;
 /// bytes: a signature, a file system with checksums, or the process that has verified the file before.
 ///
 /// **The bytes must stay as they are** while there is a view. If they change, its answers are wrong in the same way. A
-/// mapped file that another process shortens is worse: the system ends the process that reads it (`SIGBUS`). So
+/// mapped file that another process shortens is worse: the system kills the process that reads it (`SIGBUS`). So
 /// replace a file by another one, as [`save_to_path`](crate::ConcurrentCuckooFilter::save_to_path) does, and
 /// never write into it.
 ///

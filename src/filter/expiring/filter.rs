@@ -258,7 +258,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         /// nonces.advance_to(Tick::new(1014));
         /// assert!(!nonces.insert_if_absent("nonce-1")?, "a replay");
         /// nonces.advance_to(Tick::new(1015));
-        /// assert!(nonces.insert_if_absent("nonce-1")?, "forgotten");
+        /// assert!(nonces.insert_if_absent("nonce-1")?, "it has expired");
         /// # Ok::<(), Box<dyn std::error::Error>>(())
         /// ```
     }
@@ -267,7 +267,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// `false` if the key has a live entry, or if the new one would have expired already.
     ///
     /// It is one step: of many threads that race to add one absent key, exactly one gets `true`. An entry that is
-    /// there stays as it is and keeps its end.
+    /// there stays as it is and keeps its expiry.
     ///
     /// The filter mistakes a share of the absent keys, the [false-positive rate](crate::Stats::false_positive_rate), for
     /// others, and does not add them. If that would lose something, build it with a lower rate. And remove only entries
@@ -286,7 +286,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// assert!(nonces.insert_if_absent_until("nonce-1", Tick::new(1010))?);
     /// assert!(!nonces.insert_if_absent_until("nonce-1", Tick::new(1015))?, "a replay");
     /// nonces.advance_to(Tick::new(1010));
-    /// assert!(nonces.insert_if_absent_until("nonce-1", Tick::new(1020))?, "forgotten, as its first request is too old by now");
+    /// assert!(nonces.insert_if_absent_until("nonce-1", Tick::new(1020))?, "it has expired, as its first request is too old by now");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
@@ -299,7 +299,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     }
 
     /// Makes sure that the key is found for the whole [lifetime](crate::FilterPlan::lifetime_in_ticks) from now on:
-    /// [`insert_or_renew_until`](Self::insert_or_renew_until) with that end. A key that comes again lives on, and takes up one slot.
+    /// [`insert_or_renew_until`](Self::insert_or_renew_until) with that expiry. A key that comes again lives on, in one slot.
     /// Returns `true` if the key had no live entry: if it is new.
     ///
     /// # Errors
@@ -372,7 +372,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         ///
         /// **Remove only what was inserted and has not expired yet**, once for each insert. Otherwise a look-alike may have
         /// an entry, and would then lose it. If you cannot know whether the entry has expired, use
-        /// [`remove_expiring_at`](Self::remove_expiring_at), which does nothing then. (If a look-alike's entry ends sooner, the call
+        /// [`remove_expiring_at`](Self::remove_expiring_at), which does nothing then. (If a look-alike's entry expires sooner, the call
         /// removes that one, and the look-alike lives as long as your entry. So no live key is missed.)
         ///
         /// Cost: two cache lines read and one written, with one stripe locked for a few instructions.

@@ -77,11 +77,11 @@ digest! {
 
 digest! {
     ExpiringCuckooFilter of Expiring:
-    /// Expired entries don't count, swept or not. The ends count as ticks of the caller's clock. So two filters
-    /// have the same digest if they hold the same live entries with the same ends. Their clocks need not show the
+    /// Expired entries don't count, swept or not. Expiries count as ticks of the caller's clock. So two filters
+    /// have the same digest if they hold the same live entries with the same expiries. Their clocks need not show the
     /// same tick, unless something has expired by one and not by the other.
     ///
-    /// After [`restart_clock`](Self::restart_clock) the ends are other ticks, so the digest is another one.
+    /// After [`restart_clock`](Self::restart_clock) the expiries are other ticks, so the digest is another one.
 }
 
 digest! {

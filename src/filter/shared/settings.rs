@@ -190,7 +190,7 @@ macro_rules! settings_of_all {
 }
 pub(in crate::filter) use settings_of_all;
 
-/// How a filter is made: the constructors of the types without values and ends.
+/// How a filter is made: the constructors of the types without values and expiries.
 macro_rules! constructors {
     ($Filter:ident by $Builder:ident: $(#[$capacity:meta])*) => {
         /// Construction with the default hasher, which is keyed at random for each filter and each builder.

@@ -331,7 +331,7 @@ snapshots! {
     ExpiringCuckooFilter of Box<dyn crate::table::face::traits::ExpiringTable>,
     with "let revoked = Revoked::builder_with_hasher(hasher.clone()).capacity(1000).lifetime_in_ticks(60).build()?;\nrevoked.advance_to(concurrent_cuckoo_filter::Tick::new(28_500_000));\nrevoked.insert(\"token-17\")?;":
     saved:
-    /// The snapshot contains the tick of its moment and all entries that are live then, each with its end. It may
+    /// The snapshot contains the tick of its moment and all entries that are live then, each with its expiry. It may
     /// also hold some that have just expired. The first [`advance_to`](Self::advance_to) after loading expires what
     /// has died since. The snapshot is `104 + schema + 8 · buckets` bytes
     /// long, with the length of the schema in bytes.
