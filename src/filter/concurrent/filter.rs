@@ -212,7 +212,7 @@ figures! {
     ///
     /// With the default rate, [`memory_usage`](FilterPlan::memory_usage) is 13.2 bits per key for ten million keys or more,
     /// 13.4 for a million, 15.5 for 10,000, 17.8 for 1,000 and 50 for 100. A small filter leaves more slots free, and some
-    /// 350 bytes are there in any case.
+    /// 370 bytes are there in any case.
     plan;
     /// relocations, failed inserts, retries, contention.
     ///
