@@ -170,7 +170,7 @@ pub enum AbsorbError {
         absorbed: u64,
         /// How many copies the absorbing filter held.
         len: usize,
-        /// How many bytes it would take up with more buckets.
+        /// How many bytes it would use with more buckets.
         needed: usize,
         /// The limit, in bytes.
         limit: usize,

@@ -56,7 +56,7 @@ pub enum BuildError {
     MemoryLimitBelowMaxCapacity {
         /// The largest capacity asked for.
         max_capacity: usize,
-        /// How many bytes the filter takes up, at the most, until it is that large.
+        /// How many bytes the filter uses, at the most, until it is that large.
         needed: usize,
         /// The limit.
         limit: usize,
@@ -106,10 +106,10 @@ pub enum BuildError {
         /// needs the decode table of up to 256 KiB that all such filters share.
         bytes: usize,
     },
-    /// The filter would take up more memory than the given limit.
+    /// The filter would use more memory than the given limit.
     #[non_exhaustive]
     MemoryLimit {
-        /// How many bytes the empty filter takes up.
+        /// How many bytes the empty filter uses.
         needed: usize,
         /// The limit.
         limit: usize,

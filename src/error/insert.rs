@@ -469,12 +469,12 @@ pub enum ReserveError {
         /// The largest capacity that the filter can ever have.
         largest: usize,
     },
-    /// The filter would take up more memory than its limit allows.
+    /// The filter would use more memory than its limit allows.
     #[non_exhaustive]
     MemoryLimit {
         /// How many further keys were asked for.
         additional: usize,
-        /// How many bytes the filter would take up.
+        /// How many bytes the filter would use.
         needed: usize,
         /// The limit, in bytes.
         limit: usize,

@@ -168,10 +168,10 @@ pub enum LoadError {
         /// The limit.
         most: usize,
     },
-    /// The filter would take up more memory than the caller allows. Nothing was allocated.
+    /// The filter would use more memory than the caller allows. Nothing was allocated.
     #[non_exhaustive]
     MemoryLimit {
-        /// How many bytes the filter would take up.
+        /// How many bytes the filter would use.
         needed: usize,
         /// The limit, in bytes.
         limit: usize,

@@ -131,7 +131,7 @@ impl PartialEq for Origin {
 }
 
 impl Stats {
-    /// The figures of a filter of this table, which takes up so many bytes.
+    /// The figures of a filter of this table, which uses this many bytes.
     pub(crate) fn of(table: &dyn AnyTable, memory_usage: usize) -> Self {
         let (counters, slots) = (table.counters(), table.slots());
         let counts = counters.counts();

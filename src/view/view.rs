@@ -45,7 +45,7 @@ use crate::word::values::Values;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// It reads the words of the table where they are, at any address, and copies none. So it takes up some hundred bytes
+/// It reads the words of the table where they are, at any address, and copies none. So it uses some hundred bytes
 /// (and the decode table of up to 256 KiB that all semi-sorted filters share), whatever the size of the snapshot, and is
 /// made at once. It cannot be changed: to change a filter, [load](crate::Loader) it.
 ///

@@ -157,7 +157,7 @@ operations_on_keys! {
     remove;
 
     /// Returns how many copies of the key are in the filter. That is the exact number of copies that were inserted
-    /// and not removed, plus the copies of any other keys that the filter cannot tell apart from this one.
+    /// and not removed, plus the copies of any other keys that the filter cannot distinguish from this one.
     ///
     /// Cost: two cache lines, with one stripe locked. Where [`contains`](Self::contains) is enough, it is faster and
     /// waits for no other thread.
@@ -207,7 +207,7 @@ figures! {
     len;
     ///
     /// The capacity is not a limit. The filter takes more keys while there is room, up to its [`slots`](FilterPlan::slots), but
-    /// ever more slowly and without a promise.
+    /// more slowly and without a promise.
     capacity;
     ///
     /// With the default rate, [`memory_usage`](FilterPlan::memory_usage) is 13.2 bits per key for ten million keys or more,

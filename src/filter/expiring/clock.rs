@@ -62,7 +62,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// from now on. No thread should pass ticks of the old clock any more. The expiry of an entry then has another
     /// number, which [`remove_expiring_at`](Self::remove_expiring_at) must be given.
     ///
-    /// Cost: it locks all stripes, after waiting for a sweep that is under way.
+    /// Cost: it locks all stripes, after waiting for a running sweep.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};

@@ -201,7 +201,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// Returns whether it was added: `false` if the entry has already expired by the clock of the filter. Check the answer
     /// where an entry must be kept: the filter's clock may be [ahead of yours](Self::advance_to).
     ///
-    /// Cost: as a rule two cache lines read and one of them written, with one stripe locked for a few instructions.
+    /// Cost: usually two cache lines read and one of them written, with one stripe locked for a few instructions.
     /// Where both buckets of the key are full, it costs as much as a
     /// [`ConcurrentCuckooFilter::insert`](crate::ConcurrentCuckooFilter::insert) that relocates.
     ///

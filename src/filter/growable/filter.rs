@@ -161,7 +161,7 @@ operations_on_keys! {
     remove;
 
     /// Returns how many copies of the key are in the filter. That is the exact number of copies that were inserted
-    /// and not removed, plus the copies of any other keys that the filter cannot tell apart from this one.
+    /// and not removed, plus the copies of any other keys that the filter cannot distinguish from this one.
     ///
     /// Cost: the cache lines of a lookup, with one stripe locked. Where [`contains`](Self::contains) is enough, it is
     /// faster and waits for no other thread.

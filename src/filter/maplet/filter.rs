@@ -65,7 +65,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     ///
     /// The maplet is a multiset of pairs: a pair that is inserted twice must be removed twice.
     ///
-    /// Cost: as a rule two cache lines read and one of them written, with one stripe locked for a few instructions.
+    /// Cost: usually two cache lines read and one of them written, with one stripe locked for a few instructions.
     /// (A filter's [`insert`](crate::ConcurrentCuckooFilter::insert) takes no lock. This one does, so that all
     /// operations on a key have one order.) Where both buckets of the key are full, it costs as much as a filter's
     /// insert that relocates.

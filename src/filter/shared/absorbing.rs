@@ -251,7 +251,7 @@ macro_rules! absorbing {
             ///
             $(#[$of_union])*
             ///
-            /// The filters compare fingerprints, so a key whose look-alike is here is not added. It is found all the same,
+            /// The filters compare fingerprints, so a key whose look-alike is here is not added. It is found even so,
             /// but shares an entry with that key: [what removals then
             /// lose](crate::guide::security#hazards-without-an-adversary).
             ///

@@ -294,8 +294,8 @@ macro_rules! snapshots {
         /// does, a [`Loader`].
         ///
         /// **There is no memory limit, except by the bytes.** No table is allocated before its bytes are there. So
-        /// the filter takes up at most 1.25 times its bytes, and a fixed part of 0.5 KiB. A growable filter, whose
-        /// memory goes up by doublings at first, takes up at most 2.4 times its bytes and 10 KiB. While it is read, the bytes
+        /// the filter uses at most 1.25 times its bytes, and a fixed part of 0.5 KiB. A growable filter, whose
+        /// memory goes up by doublings at first, uses at most 2.4 times its bytes and 10 KiB. While it is read, the bytes
         /// come on top, in a format without bytes, such as JSON, up to three times. A growable filter that was loaded in
         /// this way can grow without a limit. If that is too much, use a `Loader`, which takes a limit.
         #[cfg(feature = "serde")]
