@@ -1,10 +1,10 @@
 //! A cuckoo filter that many threads share: lock-free lookups that never miss a key, inserts, removals, any
 //! false-positive rate, any capacity.
 //!
-//! An approximate-membership filter is a set that answers "definitely absent" or "probably present" in a few bits a
-//! key. Put one in front of something slow: a database, a list of revoked tokens, the requests of today. This one is
-//! a cuckoo filter (Fan, Andersen, Kaminsky, Mitzenmacher, *Cuckoo Filter: Practically Better Than Bloom*, CoNEXT
-//! 2014; called "the paper" in this documentation). So it can remove keys, and at most rates below 1 % it takes less
+//! An approximate-membership filter is a set that answers "definitely absent" or "probably present" in a few bits per
+//! key. Put one in front of something slow: a database, a list of revoked tokens, the IDs of recent requests. This one
+//! is a cuckoo filter (Fan, Andersen, Kaminsky, Mitzenmacher, *Cuckoo Filter: Practically Better Than Bloom*, CoNEXT
+//! 2014; called "the paper" in this documentation). So it can remove keys, and at most rates below 1 % it uses less
 //! memory than a Bloom filter.
 //!
 //! ```
@@ -33,7 +33,7 @@
 //! |---|---|
 //! | a set of known size | [`ConcurrentCuckooFilter`] |
 //! | a set of unknown size, or one that grows and shrinks | [`GrowableCuckooFilter`] |
-//! | an end for each key: tokens, nonces, "seen within the last N minutes?" | [`ExpiringCuckooFilter`] |
+//! | keys that expire: tokens, nonces, "seen within the last N minutes?" | [`ExpiringCuckooFilter`] |
 //! | which segment, shard or node has the key? | [`CuckooMaplet`] |
 //!
 //! Each type has a builder for its rate, layout and hasher. All have batches, statistics and digests, and with the
@@ -41,39 +41,39 @@
 //!
 //! # What you can rely on
 //!
-//! - **A key that is present throughout a lookup is found**, as long as only keys that are in are removed.
-//! - A lookup takes no lock and never waits for another thread. Unless a writer disturbs it, it writes no shared
-//!   memory.
+//! - **A key that is present throughout a lookup is found**, as long as only present keys are removed.
+//! - A lookup takes no lock and never waits for another thread. It retries, and writes to shared memory, only if a
+//!   concurrent change has invalidated what it read.
 //! - Each operation on a key takes effect at one moment of its call (it is *linearizable*). `clear` and `len` are
 //!   exceptions ([conditions](guide::consistency#the-other-types)).
-//! - An insert that fails has changed nothing. It fails for want of room, and never because other threads are at work.
-//! - No operation on a key allocates after construction. The exceptions are growth, what changes put aside while a
-//!   save, a digest or an `absorb` runs, and a thread's first wait for a lock.
+//! - An insert that fails has changed nothing. It fails for lack of room, never because of contention.
+//! - No operation on a key allocates after construction. The exceptions are growth, the old words that changes keep
+//!   while a save, a digest or an `absorb` runs, and a thread's first wait for a lock.
 //!
 //! The page [`consistency`](guide::consistency) says this exactly, for each type and operation, with what it costs.
 //!
 //! # Hazards
 //!
-//! - **Remove only what you inserted, and as often.** A key that was never inserted may look like one that was. If you
-//!   remove it, the other key is lost.
+//! - **Remove only what you inserted, and as often.** If you remove a key that was never inserted, another one with
+//!   the same fingerprint may be lost.
 //! - **Size for the most keys that are present at one time.** A [`ConcurrentCuckooFilter`] does not grow, and its
 //!   keys cannot be listed.
-//! - **Copies take up slots.** The same key again and again fills its two buckets; then an insert fails with
+//! - **Copies take up slots.** After 4 to 16 inserts of one key, a further one fails with
 //!   [`InsertError::TooManyCopies`].
 //! - **The default hasher's hashes differ** between processes, versions and processors. For a snapshot that is to
 //!   survive a restart, use `StableHashBuilder` (feature `stable-hash`): see
 //!   [`beyond_one_process`](guide::beyond_one_process).
 //! - **Anyone who knows the hasher's key can forge false positives.** The default hasher has random keys. The page
-//!   [`security`](guide::security) says what each kind of adversary can do, and what nobody can.
+//!   [`security`](guide::security) says what each kind of adversary can do.
 //!
 //! # Speed, async, platforms
 //!
-//! A lookup in one table takes 4 to 120 nanoseconds, most of them for two cache lines. Batches in large tables are
-//! two to five times as fast. If you never remove keys, a split-block Bloom filter is faster still.
-//! `benches/README.md` in the repository compares filters. The operations are plain functions, which async tasks call
-//! directly: the page [`threads_and_async`](guide::threads_and_async) names those that belong on a blocking thread.
-//! The crate needs Rust 1.89 or later, `std`, and 64-bit atomics or the feature `portable-atomic`. Short programs for each type are in `examples/`:
-//! `cargo run --example filter`.
+//! A lookup takes 4 to 120 nanoseconds, most of them for two cache lines. Batches in large tables are two to six times
+//! as fast. If you never remove keys, a split-block Bloom filter is faster still. `benches/README.md` in the repository
+//! compares filters. The operations are plain functions, which async tasks call directly: the page
+//! [`threads_and_async`](guide::threads_and_async) names those that belong on a blocking thread. The crate needs Rust
+//! 1.89 or later, `std`, and 64-bit atomics or the feature `portable-atomic`. Short programs for each type are in
+//! `examples/`: `cargo run --example filter`.
 //!
 //! # Features
 //!
@@ -84,22 +84,16 @@
 //! | `snapshot` | `save`, `load` and their variants, to and from readers, writers and files; `SnapshotInfo`; `View`, for a snapshot that is not loaded |
 //! | `stable-hash` | `StableHashBuilder`, a keyed hasher (SipHash-1-3) with the same output everywhere |
 //! | `serde` | filters serialize as snapshots; so does `Stats` |
-//! | `portable-atomic` | targets without 64-bit atomics, such as 32-bit PowerPC and ARMv5. There a lookup may wait for a lock, which `portable-atomic` takes for some instructions. Elsewhere it changes nothing |
+//! | `portable-atomic` | targets without 64-bit atomics, such as 32-bit PowerPC and ARMv5. There a lookup may wait for a lock. Elsewhere it changes nothing |
 //!
 //! Where a feature is off, the compiler says of its methods only that they are "not found". Each of them names its
 //! feature in this documentation.
 //!
 //! # Guide
 //!
-//! The module [`guide`] has a page for each question that comes up between this example and production:
-//! [choosing parameters](guide::choosing_parameters), [migrating from other filters](guide::migrating),
-//! [growth](guide::growth),
-//! [consistency and cost](guide::consistency),
-//! [a filter in front of a database](guide::in_front_of_a_database),
-//! [a maplet over several places](guide::several_places),
-//! [snapshots and beyond one process](guide::beyond_one_process), [expiry](guide::expiry),
-//! [threads and async](guide::threads_and_async), [security](guide::security), [verification](guide::verification),
-//! [scaling](guide::scaling), [questions and answers](guide::faq), and a [glossary](guide::glossary).
+//! The module [`guide`] leads from this example to production: [choosing parameters](guide::choosing_parameters),
+//! [migrating from other filters](guide::migrating), [expiry](guide::expiry),
+//! [a filter in front of a database](guide::in_front_of_a_database), [security](guide::security), and more.
 
 // ARCHITECTURE.md has the modules, from the public types down, and says how they work together. A module may import those
 // below it, and none above it. PURE modules name no atomics, no locks and no input or output.

@@ -112,7 +112,7 @@ pub enum AbsorbError {
         theirs: u64,
     },
     /// The clock of the absorbing [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is behind that of the
-    /// other. Entries of the other may then end later than the absorbing filter can express.
+    /// other. Entries of the other may then expire later than the absorbing filter can express.
     ///
     /// Call [`advance_to`](crate::ExpiringCuckooFilter::advance_to) first.
     #[non_exhaustive]
@@ -170,7 +170,7 @@ pub enum AbsorbError {
         absorbed: u64,
         /// How many copies the absorbing filter held.
         len: usize,
-        /// How many bytes it would take up with more buckets.
+        /// How many bytes it would use with more buckets.
         needed: usize,
         /// The limit, in bytes.
         limit: usize,

@@ -56,7 +56,7 @@ pub enum BuildError {
     MemoryLimitBelowMaxCapacity {
         /// The largest capacity asked for.
         max_capacity: usize,
-        /// How many bytes the filter takes up, at the most, until it is that large.
+        /// How many bytes the filter uses, at the most, until it is that large.
         needed: usize,
         /// The limit.
         limit: usize,
@@ -99,17 +99,17 @@ pub enum BuildError {
         /// The lowest possible rate, in the encoding asked for if there was one.
         lowest: f64,
     },
-    /// The memory for the filter was refused.
+    /// The memory for the filter could not be allocated.
     #[non_exhaustive]
     OutOfMemory {
         /// How many bytes the filter asks for in all. If it is the first filter with semi-sorted buckets, it also
         /// needs the decode table of up to 256 KiB that all such filters share.
         bytes: usize,
     },
-    /// The filter would take up more memory than the given limit.
+    /// The filter would use more memory than the given limit.
     #[non_exhaustive]
     MemoryLimit {
-        /// How many bytes the empty filter takes up.
+        /// How many bytes the empty filter uses.
         needed: usize,
         /// The limit.
         limit: usize,

@@ -14,7 +14,7 @@ use crate::word::tick::Tick;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InsertError {
-    /// No free slot can be reached from the key's two buckets within the 2,048 buckets that an insert looks at.
+    /// No free slot can be reached from the key's two buckets within the 2,048 buckets that an insert searches.
     ///
     /// The filter is full: remove keys, build a larger one, or a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter).
     /// Below its [`capacity`](crate::ConcurrentCuckooFilter::capacity) this practically does not happen to distinct keys
@@ -52,21 +52,21 @@ pub enum GrowableInsertError {
         /// How many keys the filter can be made for.
         max_capacity: usize,
     },
-    /// The filter is full, and growing would take more memory than its limit allows.
+    /// The filter is full, and growth would exceed its memory limit.
     ///
-    /// Only this key was refused: others may still find room, ever fewer of them.
+    /// Only this insert has failed: other keys may still find room, ever fewer of them.
     ///
     /// Remove keys, or build a filter with a higher [limit](crate::GrowableBuilder::memory_limit).
     #[non_exhaustive]
     MemoryLimit {
         /// How many keys the filter held.
         len: usize,
-        /// How many bytes the filter would take up with the next 32 buckets.
+        /// How many bytes the filter would use with the next 32 buckets.
         needed: usize,
         /// The limit, in bytes.
         limit: usize,
     },
-    /// The filter is full, and the memory for more buckets was refused.
+    /// The filter is full, and the memory for more buckets could not be allocated.
     ///
     /// Each later insert that finds no room requests this memory again.
     #[non_exhaustive]
@@ -75,7 +75,8 @@ pub enum GrowableInsertError {
         bytes: usize,
     },
     /// Other keys fill this key's buckets although the filter has fewer keys than its capacity. They are many copies of
-    /// some keys, or keys chosen by an adversary who has the hasher's key. The filter does not grow for that.
+    /// some keys, or keys chosen by an adversary who has the hasher's key. The filter grows for them only while it is at
+    /// least a quarter full.
     #[non_exhaustive]
     Full {
         /// How many keys the filter held.
@@ -99,7 +100,7 @@ pub enum GrowableInsertError {
 #[non_exhaustive]
 pub enum ExpiringInsertError {
     /// The filter is full of live entries: no free slot can be reached from the key's two buckets within the 2,048 buckets
-    /// that an insert looks at.
+    /// that an insert searches.
     ///
     /// Remove entries, or build a larger filter. A filter that [evicts](crate::ExpiringBuilder::when_full) makes room where
     /// it can.
@@ -119,7 +120,7 @@ pub enum ExpiringInsertError {
         /// How many copies there are.
         copies: usize,
     },
-    /// The clock of the filter is not set, so no end means anything to it.
+    /// The clock of the filter is not set, so no expiry means anything to it.
     ///
     /// Call [`advance_to`](crate::ExpiringCuckooFilter::advance_to) first.
     ClockNotSet,
@@ -163,7 +164,7 @@ pub enum ExpiringInsertError {
 #[non_exhaustive]
 pub enum MapletInsertError {
     /// The maplet is full: no free slot can be reached from the key's two buckets within the 2,048 buckets that an insert
-    /// looks at.
+    /// searches.
     ///
     /// Remove values, or build a larger maplet.
     #[non_exhaustive]
@@ -194,7 +195,7 @@ pub enum MapletInsertError {
 
 impl InsertError {
     /// [`Full`](Self::Full), for tests of your own: the error of a filter with `len` keys. `From` makes it one of another
-    /// type. The page [`faq`](crate::guide::faq#how-do-i-test-code-that-uses-a-filter) has an example.
+    /// type.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{ExpiringInsertError, InsertError};
@@ -468,12 +469,12 @@ pub enum ReserveError {
         /// The largest capacity that the filter can ever have.
         largest: usize,
     },
-    /// The filter would take up more memory than its limit allows.
+    /// The filter would use more memory than its limit allows.
     #[non_exhaustive]
     MemoryLimit {
         /// How many further keys were asked for.
         additional: usize,
-        /// How many bytes the filter would take up.
+        /// How many bytes the filter would use.
         needed: usize,
         /// The limit, in bytes.
         limit: usize,

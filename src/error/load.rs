@@ -122,17 +122,17 @@ pub enum LoadError {
     /// No filter whose entries expire has such a clock.
     #[non_exhaustive]
     InvalidClock {
-        /// How many bits an end has: 1 to 16.
+        /// How many bits an expiry has: 1 to 16.
         expiry_bits: u8,
         /// The longest lifetime in ticks: at least 1, and below 2 to the power of `expiry_bits`.
         longest: u64,
         /// The nanoseconds of a tick beyond whole seconds, below a billion.
         nanoseconds: u32,
-        /// The place of the last tick that has ended, below 2 to the power of `expiry_bits`; 0 if no tick is known.
+        /// The place of the last tick that has expired, below 2 to the power of `expiry_bits`; 0 if no tick is known.
         place: u16,
         /// By how many ticks the sweep lags behind: at most 2 to the power of `expiry_bits`; 0 if no tick is known.
         lag: u64,
-        /// How many ticks after now were ended early: less than `longest`; 0 if no tick is known.
+        /// How many ticks after now were evicted: less than `longest`; 0 if no tick is known.
         ahead: u16,
     },
     /// The snapshot says something about the filter that this version of the library does not know.
@@ -168,15 +168,15 @@ pub enum LoadError {
         /// The limit.
         most: usize,
     },
-    /// The filter would take up more memory than the caller allows. Nothing was allocated.
+    /// The filter would use more memory than the caller allows. Nothing was allocated.
     #[non_exhaustive]
     MemoryLimit {
-        /// How many bytes the filter would take up.
+        /// How many bytes the filter would use.
         needed: usize,
         /// The limit, in bytes.
         limit: usize,
     },
-    /// The memory for the filter was refused.
+    /// The memory for the filter could not be allocated.
     #[non_exhaustive]
     OutOfMemory {
         /// How many bytes were asked for in all.

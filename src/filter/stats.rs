@@ -41,9 +41,9 @@ pub struct Stats {
     pub capacity: usize,
     /// How many slots for fingerprints the filter has.
     pub slots: usize,
-    /// `len` divided by `slots`, from 0 to 1. From about 0.9 on, inserts take ever longer.
+    /// `len` divided by `slots`, from 0 to 1. From about 0.9 on, inserts get slower.
     pub load_factor: f64,
-    /// The memory that the filter takes up, in bytes. It leaves out two things: the decode tables of up to 256 KiB each that
+    /// The memory that the filter uses, in bytes. It leaves out two things: the decode tables of up to 256 KiB each that
     /// all semi-sorted filters and maplets share, and the name of a schema that the caller has given, up to 255 bytes.
     pub memory_usage: usize,
     /// The expected false-positive rate at the present load: the share of lookups of absent keys that are answered
@@ -57,20 +57,20 @@ pub struct Stats {
     /// The most relocations that one insert made in a row, 0 if there was none yet. Two or three are usual near
     /// capacity. If other threads cut a planned path short, it counts as far as it came.
     pub longest_path: u64,
-    /// How many inserts were refused with an [`InsertError`](crate::InsertError). Of a batch, only the key that was
-    /// refused counts.
+    /// How many inserts failed with an [`InsertError`](crate::InsertError). Of a batch, only the key that failed
+    /// counts.
     pub inserts_refused: u64,
     /// How many removals found nothing: each call of `remove` or another form of it that returned `false`, and each such
     /// answer in a batch. In an `ExpiringCuckooFilter` these include removals of entries that had expired.
     ///
     /// If this grows although your program removes only what it has inserted, it does not: some key is removed twice, or was
     /// never inserted. A share of such removals, about [`false_positive_rate`](Self::false_positive_rate), is not counted
-    /// here: each of those took a present key away that looks the same.
+    /// here: each of those removed a present look-alike.
     pub removals_not_found: u64,
-    /// How often a lookup had to look again because another thread had just moved or removed something in the same
+    /// How often a lookup had to retry because another thread had just moved or removed something in the same
     /// stripe, had added something there (in a maplet), or had moved the clock (if entries expire). This counts each
-    /// repeated look of `contains`, `values`, batches and `insert_if_absent`. If one key of a batch was disturbed, up
-    /// to 31 others beside it are looked up again too.
+    /// retry of `contains`, `values`, batches and `insert_if_absent`. If one key of a batch retries, up to
+    /// 31 others beside it do.
     pub lookup_retries: u64,
     /// How often a writer found the lock of a stripe taken, and waited: the contention of `remove`,
     /// `insert_if_absent`, `count`, `clear` and inserts that relocate.
@@ -103,14 +103,14 @@ pub struct ExpiryStats {
     pub clock_jumps: u64,
     /// How many expired entries were taken out.
     pub expired: u64,
-    /// How many entries were dropped before their end, to make room
-    /// ([`WhenFull::EvictOldest`](crate::WhenFull::EvictOldest)). An entry counts when it is taken out. If its end comes
+    /// How many entries were evicted, to make room
+    /// ([`WhenFull::EvictOldest`](crate::WhenFull::EvictOldest)). An entry counts when it is taken out. If it expires
     /// before that, it counts as `expired` instead.
     pub evicted: u64,
-    /// By how many ticks entries have ended too early, at most; 0 if none has. A filter of the right size has 0 here.
+    /// By how many ticks entries have expired too early, at most; 0 if none has. A filter of the right size has 0 here.
     pub evicted_early_by: u64,
     /// How often all expired entries of the whole table were taken out. Usually this happens once for each tick. It happens
-    /// less often if the filter was built for shorter lifetimes than the bits of an end allow.
+    /// less often if the filter was built for shorter lifetimes than the bits of an expiry allow.
     pub sweeps: u64,
     /// The earliest tick at which an entry expired that may still be in the table. `None` if no such entry is left. It is
     /// usually near the present tick.
@@ -131,7 +131,7 @@ impl PartialEq for Origin {
 }
 
 impl Stats {
-    /// The figures of a filter of this table, which takes up so many bytes.
+    /// The figures of a filter of this table, which uses this many bytes.
     pub(crate) fn of(table: &dyn AnyTable, memory_usage: usize) -> Self {
         let (counters, slots) = (table.counters(), table.slots());
         let counts = counters.counts();
@@ -183,7 +183,7 @@ impl Stats {
     /// It is the rate of the keys that were looked up. Compare it with
     /// [`false_positive_rate`](Self::false_positive_rate), the rate to expect for any keys. After `n` false
     /// positives, the relative difference between the two is usually at most `2/√n`: 20 % for 100 false positives. If
-    /// it stays well above, either the same few absent keys are looked up all the time, or someone collects false
+    /// it stays well above, either the same few absent keys are looked up again and again, or someone collects false
     /// positives (see the page [`security`](crate::guide::security)).
     #[must_use]
     pub fn observed_false_positive_rate(&self) -> Option<f64> {

@@ -95,7 +95,7 @@ pub(crate) trait Saved: Imaged + Sized {
         None
     }
 
-    /// An empty filter of which this is stated, for a caller that takes up `memory_of_caller` bytes. The only error is
+    /// An empty filter of which this is stated, for a caller that uses `memory_of_caller` bytes. The only error is
     /// `OutOfMemory`.
     fn empty(stated: Self::Stated, memory_limit: usize, memory_of_caller: usize) -> Result<Self, LoadError>;
 

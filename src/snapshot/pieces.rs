@@ -103,7 +103,7 @@ impl<'a> Pieces<'a> {
     /// Puts the next piece into the buffer. Returns how many bytes it has: 0 at the end.
     ///
     /// # Errors
-    /// Of the kind `OutOfMemory` if the memory for a word that was set aside was refused.
+    /// Of the kind `OutOfMemory` if the memory for an old word could not be allocated.
     pub(crate) fn next(&mut self, buffer: &mut [u8; PIECE]) -> io::Result<usize> {
         let Header { kind, probe, schema, position, attachment } = &self.header;
         let mut piece = Piece { buffer, len: 0, sum: &mut self.sum };

@@ -28,8 +28,7 @@ use crate::table::image::images::TableImage;
 /// drop it, and nothing has happened.
 ///
 /// Don't keep it for longer than needed. While it exists, each insert, removal and relocation takes one more lock.
-/// It also sets the word that it changes aside, which takes 16 to 64 bytes for each bucket that is changed for the
-/// first time.
+/// The first change to a bucket also keeps its old word, in 16 to 64 bytes.
 ///
 /// It takes along two things of the caller's own, which [`Loader::load`](crate::Loader::load) returns: a
 /// [position](Self::position) and an [attachment](Self::attachment).
@@ -104,8 +103,8 @@ impl<'a> Save<'a> {
     ///
     /// # Errors
     /// - [`InvalidInput`](io::ErrorKind::InvalidInput) if the attachment is too long;
-    /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory for the buffer is refused. A read returns it too, if the
-    ///   memory for words that are set aside was refused. What was read before that is no snapshot.
+    /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory for the buffer cannot be allocated. A read returns it
+    ///   too, if that for old words could not be. What was read before that is no snapshot.
     ///
     /// ```
     /// use std::io::Read;
@@ -132,8 +131,8 @@ impl<'a> Save<'a> {
     /// # Errors
     /// - Those of `to`;
     /// - [`InvalidInput`](io::ErrorKind::InvalidInput) if the attachment is too long: then nothing was written;
-    /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory for words that are set aside was refused. The
-    ///   changes themselves are done.
+    /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory for old words could not be allocated. The changes
+    ///   themselves are done.
     ///
     /// What was written before an error is no snapshot, and the filter is as it was.
     pub fn write_to(self, mut to: impl Write) -> io::Result<()> {
@@ -182,7 +181,7 @@ impl<'a> Save<'a> {
     /// the snapshot too, begin two saves, one right after the other.
     ///
     /// # Errors
-    /// Fails if the memory for words that are set aside is refused.
+    /// Fails if the memory for old words cannot be allocated.
     pub fn digest(self) -> Result<u64, OutOfMemory> {
         self.image.digest(self.header.kind, self.header.probe)
     }

@@ -135,7 +135,7 @@ impl io::Write for Bytes {
     }
 }
 
-/// Serializes a save that has begun, of a filter that takes up `memory` bytes.
+/// Serializes a save that has begun, of a filter that uses `memory` bytes.
 pub(crate) fn serialize<R: Serializer>(
     save: Result<Save<'_>, OutOfMemory>,
     memory: usize,

@@ -70,7 +70,7 @@ pub struct Source<'a> {
     collected: VecDeque<u8>,
     /// The settings that the filter must have, if any.
     settings: Option<FilterPlan>,
-    /// How many bytes the filter may take up, and how many it takes up so far.
+    /// How many bytes the filter may use, and how many it uses so far.
     limit: usize,
     needed: usize,
 }
@@ -151,12 +151,12 @@ impl<'a> Source<'a> {
         if stated == computed { Ok(()) } else { Err(LoadError::DamagedHeader { stated, computed }) }
     }
 
-    /// How many bytes the filter may take up.
+    /// How many bytes the filter may use.
     pub(crate) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Adds that many bytes to what the filter takes up, and checks the limit.
+    /// Adds that many bytes to what the filter uses, and checks the limit.
     pub(crate) fn reserve(&mut self, bytes: usize) -> Result<(), LoadError> {
         self.needed = self.needed.saturating_add(bytes);
         let &mut Self { needed, limit, .. } = self;

@@ -35,7 +35,7 @@ pub(super) trait Lookup {
         answers: &mut [Self::Answer; BLOCK],
     );
 
-    /// The answer for one key where its look was disturbed. `seen` is the answer of that look.
+    /// The answer for one key whose first attempt was invalidated. `seen` is the answer of that attempt.
     fn look_again<L: Layout, G: Geometry>(table: &Table<L, G>, seen: Self::Answer, hash: u64) -> Self::Answer;
 }
 
@@ -73,13 +73,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let item = self.buckets.item(layout, hash);
         let fingerprint = layout.fingerprint_of(item.entry);
         let holds = |first, second| layout.either_holds(first, second, fingerprint);
-        // The rare look that has to be repeated gets the hash. That takes one register to keep, an item four.
+        // The rare retry gets the hash. That takes one register to keep, an item four.
         self.load_pair(item, holds, |_, _| self.contains_slow(hash))
     }
 
-    /// `contains` where the first look was disturbed: looks again, until a look finds a match or is undisturbed. (A
-    /// match in the first one would have been certain. But to pass it on would take registers from all undisturbed
-    /// lookups.)
+    /// `contains` where the first attempt was invalidated: retries, until an attempt finds a match or is valid. (A match in
+    /// the first one would have been certain. But to pass it on would take registers from all lookups.)
     #[cold]
     #[inline(never)]
     fn contains_slow(&self, hash: u64) -> bool {
@@ -96,7 +95,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// One look. Returns what `undisturbed` answers for the item's two buckets. If the version has changed meanwhile,
+    /// One optimistic read. Returns what `undisturbed` answers for the item's two buckets. If the version has changed meanwhile,
     /// returns what `disturbed` answers.
     ///
     /// The version is compared before the words. That takes few registers, and each verdict has a branch of its own,
@@ -124,7 +123,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// The lookups of a block. If there are items to come, prefetches their buckets.
     ///
     /// Each lookup has the steps of a single one, in the same order. But all of them are made before any word is
-    /// decoded or compared, and before any look is repeated. So the loads of many keys overlap, and all words are
+    /// decoded or compared, and before any retry. So the loads of many keys overlap, and all words are
     /// compared in loops that are vectorized.
     #[inline(always)]
     pub(super) fn look_up_block<K: Lookup>(

@@ -14,8 +14,8 @@
 //!
 //! # All values of a key
 //! A lookup reads the version, the first word, the second word, and the version again, as `contains` does. If the
-//! version was `n` both times, the answer is the set of the values of the class in both words. If not, it looks
-//! again.
+//! version was `n` both times, the answer is the set of the values of the class in both words. If not, it
+//! retries.
 //!
 //! *The answer is what the key had at one moment.* Number the bumps of the stripe, and give each store the number of
 //! the bump before it.
@@ -24,8 +24,8 @@
 //!    bumping thread or by the lock, comes with it.
 //! 2. It sees no store after the one of number `n`. A thread that reads a word that has such a store in it also reads
 //!    the bump before that store, and the second version would not be `n`.
-//! 3. What is left is the one store of number `n`. It is in one of the two words, and the look at that word sees it
-//!    or not. So both words together are the state after it, or the state before. Either was the state at the look at
+//! 3. What is left is the one store of number `n`. It is in one of the two words, and the read of that word sees it
+//!    or not. So both words together are the state after it, or the state before. Either was the state at the read of
 //!    that word. (The two words are never the same one: a maplet has an even number of buckets, and then an item's
 //!    two differ.)
 //!

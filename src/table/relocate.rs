@@ -5,7 +5,7 @@
 //! the lock, each hop checks again that its fingerprint is still there and that there is room. If a path has gone
 //! stale, the insert searches again. A hop that was carried out does no harm, whatever becomes of the rest.
 //!
-//! If a search finds no path, the reason may be that a hole has moved to where the search had already looked, or that
+//! If a search finds no path, the reason may be that a hole has moved to a bucket that the search had already read, or that
 //! a relocation is half done and its item takes up two slots. So the insert passes once through all locks, searches
 //! again, and passes through all locks again. Suppose that no version has changed between the two passes. Then no
 //! copy left its bucket during the second search, and each bucket that the search saw full was full until the end. So
@@ -18,14 +18,14 @@
 //! more:
 //!
 //! 1. *It finds no path.* Each bucket that it saw was full and stays full. So this is a moment without room, and the
-//!    insert is refused.
+//!    insert fails.
 //! 2. *It finds one and carries it out.* It holds the locks that this takes. Then it adds its copy, unless another
 //!    thread has taken the hole. In that case it searches again. Each such turn is due to a copy that another thread
 //!    has added, and while the locks are held no other thread takes one out. So there are no more turns than free
 //!    slots.
 //!
 //! Therefore an insert makes a bounded number of searches, whatever others do. In a table of at most `path::BUDGET`
-//! buckets a search is exact, and only three conditions refuse an insert. Two are above: no path while no version
+//! buckets a search is exact, and only three conditions make an insert fail. Two are above: no path while no version
 //! changed of a stripe that matters (all of them, or those of the copies in few buckets), and no path under all locks.
 //! The third is that all slots of both buckets hold copies of this class, counted under its lock. Such copies can only
 //! move from one of the two buckets to the other, so there was no path at the moment of the count.
@@ -34,7 +34,7 @@
 //! In a larger table, a search that ends because of its budget shows only that there is no room *near*, and other
 //! threads bump versions all the time far from the buckets in question. There a fourth condition is also enough: two
 //! searches, with a pass between them, saw exactly the same words. Then the insert need not take all locks, and the
-//! other threads need not wait for it. (In theory, words can be changed and changed back between the two looks. Then a
+//! other threads need not wait for it. (In theory, words can be changed and changed back between the two searches. Then a
 //! hole may have been missed each time.)
 //!
 //! A failed insert has added nothing and taken nothing out, so it changes nothing.
@@ -59,7 +59,7 @@ use crate::word::ring::Moment;
 /// made.
 const SEARCHES: u32 = if cfg!(ccf_model) { 2 } else { 4 };
 
-/// How many of these searches may find no path. Alone, a refused insert makes that many, or one if its few buckets or
+/// How many of these searches may find no path. Alone, an insert that fails makes that many, or one if its few buckets or
 /// the count of its copies decide.
 const SEARCHES_IN_VAIN: u32 = 2;
 

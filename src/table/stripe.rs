@@ -7,7 +7,7 @@
 //! lock, and a counter, the *version*. The pair chooses the stripe, by the sum of the two buckets' numbers modulo the
 //! number of buckets (`Item::sum`, which the arithmetic of `word/geometry.rs` computes anyway). A table has one
 //! stripe for sixteen buckets, and at most [`MAX_STRIPES`]. So pairs share stripes, as in MemC3. Sometimes this makes
-//! a reader look a second time without need. (In a maplet, copies also have values. `table/maplet.rs` says what that
+//! a reader retry without need. (In a maplet, copies also have values. `table/maplet.rs` says what that
 //! adds. With a clock, dead copies are taken out without a lock. `table/expiring/mod.rs` says why that is right.)
 //!
 //! # The rules
@@ -32,9 +32,9 @@
 //! # Why no lookup misses a copy that was there throughout
 //! A lookup reads the version (`n`), the first word, the second word, and the version again. If the version was `n`
 //! both times, the answer is *true* if either word matches, and *false* if neither does. If the version has changed,
-//! the lookup looks again. (A match would be enough for *true*, whatever the version, since a copy was there when
-//! that word was read. From the second look on, a match is enough. The first look compares the versions before the
-//! words, which takes fewer registers.)
+//! the lookup retries. (A match would be enough for *true*, whatever the version, since a copy was there when
+//! that word was read. From the second attempt on, a match is enough. The first attempt compares the versions before
+//! the words, which takes fewer registers.)
 //!
 //! Consider the critical sections of the stripe that bump, and number them by their bumps: section `n` is the one
 //! whose bump wrote `n`. (A thread that bumps more than once under the lock has several sections in a row, each with
@@ -59,11 +59,11 @@
 //! `remove` bumps: otherwise two such moves could hide `x` from a lookup during which they happen.
 //!
 //! A lookup in a batch has the same steps in the same order. The comparison of its words, the decoding of what it has
-//! found, and the repetition of a look that was disturbed come after the first looks for other keys. That makes no
+//! found, and the retry of an invalidated attempt come after the first attempts for other keys. That makes no
 //! difference to it.
 //!
-//! A lookup looks again only after a bump, that is, after a step of some writer. It takes no lock and waits for no
-//! thread. It writes nothing, except that each further look adds one to a count that nothing depends on
+//! A lookup retries only after a bump, that is, after a step of some writer. It takes no lock and waits for no
+//! thread. It writes nothing, except that each retry adds one to a count that nothing depends on
 //! (`table/counters.rs`). (What counts here is the steps of writers, not their operations: two inserts can, in
 //! theory, take the same hole from each other again and again.)
 //!
@@ -77,7 +77,7 @@
 //! | `remove`, `count` | in the order of their critical sections. Under the lock no copy is taken or moved, only added. So `count` is right at a moment between its two reads, and a *false* of `remove` at its first read |
 //! | `contains`, *true* | at the read that matched |
 //! | `contains`, *false* | after section `n`, and before each insert of the class that it has not seen |
-//! | `insert_if_absent` | *false*: when it saw a copy. *true*: after its look and after each *false* that has not seen it; before each plain `insert` of the class that its look has not seen; apart from that, at its compare-exchange. No other `insert_if_absent`, `remove` or `count` of the class can come in between |
+//! | `insert_if_absent` | *false*: when it saw a copy. *true*: after its lookup and after each *false* that has not seen it; before each plain `insert` of the class that its lookup has not seen; apart from that, at its compare-exchange. No other `insert_if_absent`, `remove` or `count` of the class can come in between |
 //! | an insert that fails | at the moment without room that `table/relocate.rs` describes. For `insert_if_absent` the count of copies, which is 0, lies in the same window |
 //! | `clear` | it is not one operation: it removes each copy that is there when it begins, each at some moment of the call |
 //!
@@ -95,12 +95,12 @@
 //! the other's could both miss it. On x86-64 this costs nothing: loads and compare-exchanges are the same
 //! instructions as with acquire and release.
 //!
-//! A refused insert concerns all classes in the buckets that it found full. At its moment no thread is between the
-//! bump and the take of a copy of these classes (unless the fourth condition there refuses it). So each of their
+//! An insert that fails concerns all classes in the buckets that it found full. At its moment no thread is between the
+//! bump and the take of a copy of these classes (unless it fails by the fourth condition there). So each of their
 //! removals can be ordered on the same side of that moment as its take, and each plain insert at its compare-exchange.
 //! An `insert_if_absent` may be ordered before its compare-exchange. Then there are more copies at that moment, not
 //! fewer. So there is no room in the common order either. For a moment, this order may even have more copies than
-//! there are slots: only a refusal depends on room, not a success.
+//! there are slots: only a failure depends on room, not a success.
 //!
 //! # Orderings
 //! | pair | release | acquire | carries |

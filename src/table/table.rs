@@ -7,7 +7,7 @@
 //! | bytes | what |
 //! |---|---|
 //! | 256 | the words of 32 buckets. Fewer would fit 100 keys, but not with the certainty of `plan/sizing.rs`: in a small table, too many keys may have the same two buckets |
-//! | 160 | [`Table`]: the layout 48, the geometry 24, the words 16, the stripes 24, the counters 32, two pointers 16 |
+//! | 168 | [`Table`]: the layout 48, the geometry 24, the words 16, the stripes 24, the counters 32, two pointers 16, the limit 8 |
 //! | 64 | the value: the hasher 32, a pointer to the table 16, the schema 16 (with the feature `snapshot`) |
 //! | 64 | the counters: one shard of eight counts |
 //! | 40 | what saves need |

@@ -193,7 +193,7 @@ impl<L: Layout, const SLOTS: u32, const BITS: u32> PayloadLookups for Fixed<L, S
     }
 }
 
-/// A table of so many buckets.
+/// A table of this many buckets.
 struct Make(Buckets);
 
 impl OfLayout for Make {

@@ -20,7 +20,7 @@ pub struct Growing {
 }
 
 impl Growing {
-    /// A table of so many buckets, or `None` if there is no memory for a decode table.
+    /// A table of this many buckets, or `None` if there is no memory for a decode table.
     pub(super) fn new(classes: Classes, encoding: Option<Encoding>, buckets: usize) -> Option<Self> {
         let state = State::of_buckets(buckets);
         Some(Self { classes, state, layouts: Layouts::new(classes, encoding, state.level())? })

@@ -45,7 +45,7 @@ use crate::word::values::Values;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// It reads the words of the table where they are, at any address, and copies none. So it takes up some hundred bytes
+/// It reads the words of the table where they are, at any address, and copies none. So it uses some hundred bytes
 /// (and the decode table of up to 256 KiB that all semi-sorted filters share), whatever the size of the snapshot, and is
 /// made at once. It cannot be changed: to change a filter, [load](crate::Loader) it.
 ///
@@ -64,7 +64,7 @@ use crate::word::values::Values;
 /// bytes: a signature, a file system with checksums, or the process that has verified the file before.
 ///
 /// **The bytes must stay as they are** while there is a view. If they change, its answers are wrong in the same way. A
-/// mapped file that another process shortens is worse: the system ends the process that reads it (`SIGBUS`). So
+/// mapped file that another process shortens is worse: the system kills the process that reads it (`SIGBUS`). So
 /// replace a file by another one, as [`save_to_path`](crate::ConcurrentCuckooFilter::save_to_path) does, and
 /// never write into it.
 ///

@@ -61,17 +61,16 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// `true`. It is 0.001 (0.1 %) if not called.
     ///
     /// **The rate holds up to the [capacity](ConcurrentCuckooFilter::capacity).** The filter takes some more keys, and
-    /// with them the rate rises in proportion. Of all bucket layouts, the builder takes the one with which so many keys
-    /// need the least memory. Its rate is often lower than the one asked for:
+    /// with them the rate rises in proportion. The builder takes the layout with the least memory. Its rate is often lower than the one asked for:
     /// [`FilterPlan::max_false_positive_rate`] tells it.
     ///
-    /// In large filters, a key takes so many bits:
+    /// Bits per key in large filters:
     ///
     /// | rate | 10 % | 1 % | 0.1 % | 0.05 % | 0.01 % | 10⁻⁵ | 2 · 10⁻⁶ | 10⁻⁶ | 10⁻⁹ |
     /// |---|---|---|---|---|---|---|---|---|---|
     /// | bits | 8.25 | 11.0 | 13.2 | 15.7 | 16.8 | 23.2 | 23.2 | 30.6 | 38.6 |
     ///
-    /// The page [`choosing_parameters`](crate::guide::choosing_parameters#layouts) has more of them, with the layouts.
+    /// The page [`choosing_parameters`](crate::guide::choosing_parameters#layouts) has more, with the layouts.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter};
@@ -99,10 +98,10 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (feature `snapshot`).
     /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory.
     ///
-    /// In stable Rust, not every refused request becomes an error. With any of the filters, these abort the process:
+    /// In stable Rust, not every failed allocation becomes an error. With any of the filters, these abort the process:
     ///
     /// - the box around the table, of up to 192 bytes, if the filter is not a
-    ///   [`GrowableCuckooFilter`](crate::GrowableCuckooFilter). A snapshot that is loaded takes the same.
+    ///   [`GrowableCuckooFilter`](crate::GrowableCuckooFilter). So has a snapshot that is loaded.
     /// - with the first filter of the process: what the standard library needs to count the processors.
     /// - when a thread waits for a lock: the table of `parking_lot` with the threads that wait. It takes 1 KiB when a thread
     ///   waits for the first time, and is made again, twice as large, as the number of these threads doubles.

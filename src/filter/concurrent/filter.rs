@@ -22,8 +22,8 @@ use crate::table::face::traits::{AnyTable, FilterTable};
 
 /// A cuckoo filter that many threads share: an approximate, concurrent multiset of keys of type `T`.
 ///
-/// A lookup answers "definitely absent" or "probably present". The filter takes 13 bits a key by default (8 to 40 by
-/// the rate, in large tables), whatever the key's size. The [crate's documentation](crate) says what such a filter is
+/// A lookup answers "definitely absent" or "probably present". By default it uses 13 bits per key (8 to 40 in large
+/// tables, depending on the rate), whatever the key's size. The [crate's documentation](crate) says what such a filter is
 /// good for. The page [`consistency`](crate::guide::consistency) says what concurrent callers may observe.
 ///
 /// The filter takes keys by reference, hashes them and does not keep them. As in a
@@ -77,10 +77,9 @@ operations_on_keys! {
     ///
     /// # Errors
     /// [`InsertError::Full`] if no free slot is within reach, and [`InsertError::TooManyCopies`] if copies of this key,
-    /// or of look-alikes, fill its two buckets. Nothing has changed then. The work of other threads is never the
-    /// reason. A refusal is slow, some 36 to 170 µs in a full table: the search goes to its limit
-    /// twice, and the insert goes through all stripes after each search. If other threads disturb that, it locks all
-    /// stripes and searches again.
+    /// or of look-alikes, fill its two buckets. Nothing has changed then. Contention is never the reason.
+    /// Such a failure takes some 36 to 170 µs in a full table: the search goes to its limit twice, and the insert goes
+    /// through all stripes after each search. If other threads disturb that, it locks all stripes and searches again.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
@@ -121,8 +120,8 @@ operations_on_keys! {
     /// present. The share of absent keys that get `true` is the [false-positive rate](crate::Stats::false_positive_rate).
     ///
     /// A key that is present throughout the call is found, whatever other threads do. The call is lock-free: it takes
-    /// no lock, writes no shared memory and waits for no other thread. If another thread has just moved or removed
-    /// something, the call looks again. Only then does it write: it adds one to a counter for [`stats`](Self::stats).
+    /// no lock and waits for no other thread. If another thread has just moved or removed
+    /// something, the call retries. Only then does it write: it adds one to a counter for [`stats`](Self::stats).
     ///
     /// Cost: two cache lines of the table, and one of the stripes, which stay in the cache.
     ///
@@ -158,7 +157,7 @@ operations_on_keys! {
     remove;
 
     /// Returns how many copies of the key are in the filter. That is the exact number of copies that were inserted
-    /// and not removed, plus the copies of any other keys that the filter cannot tell apart from this one.
+    /// and not removed, plus the copies of any other keys that the filter cannot distinguish from this one.
     ///
     /// Cost: two cache lines, with one stripe locked. Where [`contains`](Self::contains) is enough, it is faster and
     /// waits for no other thread.
@@ -167,10 +166,10 @@ operations_on_keys! {
 
 batches! {
     ConcurrentCuckooFilter, InsertError with removal:
-    /// In a table larger than the cache, batches are two to five times as fast as one call for each key. While the
-    /// filter works on the first keys, the buckets of the next ones are on their way from memory. In a table that fits
-    /// in the cache, lookups are up to 1.5x as fast, because they use AVX-512 or AVX2 if the processor has it. Inserts
-    /// gain because the filter counts many of them at once.
+    /// In a table larger than the cache, batches are two to five times as fast as one call for each key, because the
+    /// buckets of the next keys are prefetched. In a table that fits
+    /// in the cache, lookups are up to 1.5 times as fast, because they use AVX-512 or AVX2 if the processor has it. Inserts
+    /// gain because many are counted at once.
 }
 
 operations_on_hashes!(ConcurrentCuckooFilter, InsertError);
@@ -208,17 +207,17 @@ figures! {
     len;
     ///
     /// The capacity is not a limit. The filter takes more keys while there is room, up to its [`slots`](FilterPlan::slots), but
-    /// ever more slowly and without a promise.
+    /// more slowly and without a promise.
     capacity;
     ///
     /// With the default rate, [`memory_usage`](FilterPlan::memory_usage) is 13.2 bits per key for ten million keys or more,
-    /// 13.4 for a million, 15.5 for 10,000, 17.9 for 1,000 and 49 for 100. A small filter leaves more slots free, and some
-    /// 350 bytes are there in any case.
+    /// 13.4 for a million, 15.5 for 10,000, 17.8 for 1,000 and 50 for 100. A small filter leaves more slots free, and some
+    /// 370 bytes are there in any case.
     plan;
-    /// relocations, refusals, retries, contention.
+    /// relocations, failed inserts, retries, contention.
     ///
-    /// Each thread counts events on a cache line of its own, beside its part of the length. A lookup that is not
-    /// disturbed counts nothing. Cost of the call: it adds up at most 64 cache lines. It takes no lock and does not
+    /// Each thread counts events on a cache line of its own, beside its part of the length. A lookup that does
+    /// not retry counts nothing. Cost of the call: it adds up at most 64 cache lines. It takes no lock and does not
     /// allocate.
     stats;
 }

@@ -45,7 +45,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// [`insert`](Self::insert) for many keys, in their order.
     ///
     /// # Errors
-    /// [`InsertBatchError`] if a key is refused. The error says which.
+    /// [`InsertBatchError`] if an insert fails. The error says which key.
     pub fn insert_batch<K: BatchKey<T> + Hash>(
         &self,
         keys: impl IntoIterator<Item = K>,
@@ -57,7 +57,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// whether it was added. Returns how many were.
     ///
     /// # Errors
-    /// [`InsertBatchError`] if a key is refused. The error says which, and the keys before it have their answers in `added`.
+    /// [`InsertBatchError`] if an insert fails. The error says which key, and the keys before it have their answers in `added`.
     pub fn insert_if_absent_batch<K: BatchKey<T> + Hash>(
         &self,
         keys: impl IntoIterator<Item = K>,
@@ -70,7 +70,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// is new. Returns how many are.
     ///
     /// # Errors
-    /// [`InsertBatchError`] if a key is refused. The error says which, and the keys before it have their answers in `added`.
+    /// [`InsertBatchError`] if an insert fails. The error says which key, and the keys before it have their answers in `added`.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
@@ -96,7 +96,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// live), in their order: appends to `added`, for each pair, whether it was added: `false` if it has already expired. Returns how many were.
     ///
     /// # Errors
-    /// [`InsertBatchError`] if a pair is refused. The error says which, and the pairs before it have their answers in
+    /// [`InsertBatchError`] if an insert fails. The error says which pair, and the pairs before it have their answers in
     /// `added`. Pairs after it may have been taken from the iterator, but none of them went in.
     ///
     /// ```

@@ -64,7 +64,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
 /// let revoked = ExpiringCuckooFilter::<str>::builder()
 ///     .capacity(50_000)
 ///     .false_positive_rate(0.001)
-///     .lifetime(hour, minute) // no entry lives longer than an hour, and each is gone a minute after its end
+///     .lifetime(hour, minute) // no entry lives longer than an hour, and each is gone a minute after its expiry
 ///     .build()?;
 /// assert!(revoked.capacity() >= 50_000);
 /// let plan = revoked.plan();
@@ -111,15 +111,15 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
         self
     }
 
-    /// The longest lifetime of an entry, and the resolution of ends, which is not longer. Either this or
+    /// The longest lifetime of an entry, and the resolution of expiries, which is not longer. Either this or
     /// [`lifetime_in_ticks`](Self::lifetime_in_ticks) is required; of both, the later call counts. An
-    /// [`insert`](ExpiringCuckooFilter::insert) without an end of its own gets this lifetime.
+    /// [`insert`](ExpiringCuckooFilter::insert) gets this lifetime.
     ///
-    /// A *tick* is one resolution. The filter keeps ends in whole ticks, and the caller's clock counts them
+    /// A *tick* is one resolution. The filter keeps expiries in whole ticks, and the caller's clock counts them
     /// ([`tick_at`](ExpiringCuckooFilter::tick_at)). A lifetime of `n` resolutions may touch `n + 1` ticks, so the filter
     /// is built for that many.
     ///
-    /// Each end takes up some bits of its slot: as many as are needed to tell that many ticks apart, and one more.
+    /// Each expiry uses some bits of its slot: as many as distinguish that many ticks, and one more.
     /// A lifetime of up to 14 resolutions takes 4 bits, of 62 takes 6, of 254 takes 8, of 65,534 takes 16. Each bit
     /// doubles the false-positive rate of a layout, or takes a larger layout
     /// ([`false_positive_rate`](Self::false_positive_rate) has a table). So choose the coarsest resolution that is
@@ -156,31 +156,31 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
         self
     }
 
-    /// What the filter does with an insert that finds no room. The default is [`WhenFull::Refuse`]: the insert is
-    /// refused, and no entry ends before its time.
+    /// What the filter does with an insert that finds no room. The default is [`WhenFull::Refuse`]: the insert
+    /// fails, and no entry expires before its time.
     ///
-    /// With [`WhenFull::EvictOldest`], **what would end first goes first, a whole tick at a time**: all entries of the
-    /// earliest tick in the way of the new entry, and of all ticks before it, end at once, as if the clock had reached
-    /// that tick. All others keep their ends, and [`now`](ExpiringCuckooFilter::now) stays.
-    /// [`ExpiryStats::evicted_early_by`](crate::ExpiryStats::evicted_early_by) says by how many ticks entries ended too early,
+    /// With [`WhenFull::EvictOldest`], **what would expire first is evicted, a whole tick at a time**: all entries of
+    /// the earliest tick in the way of the new entry, and of all ticks before it, expire at once, as if the clock had
+    /// reached that tick. All others keep their expiries, and [`now`](ExpiringCuckooFilter::now) stays.
+    /// [`ExpiryStats::evicted_early_by`](crate::ExpiryStats::evicted_early_by) says by how many ticks entries expired too early,
     /// [`ExpiryStats::evicted`](crate::ExpiryStats::evicted) how many entries were dropped for it.
     ///
-    /// Until the clock has reached a tick that was forgotten, an entry that would expire at that tick or earlier is
-    /// refused with [`ExpiringInsertError::Evicted`](crate::ExpiringInsertError::Evicted), and
+    /// Until the clock has reached an evicted tick, an insert that would expire at that tick or earlier fails with
+    /// [`ExpiringInsertError::Evicted`](crate::ExpiringInsertError::Evicted), and
     /// [`remove_expiring_at`](ExpiringCuckooFilter::remove_expiring_at) finds none. Entries of the longest lifetime never get this
-    /// error. Some inserts are refused all the same:
+    /// error. Some inserts fail even so:
     ///
-    /// - with `Full`, if all that is in the way expires at the new entry's tick or later. To forget that tick too would
+    /// - with `Full`, if all that is in the way expires at the new entry's tick or later. To evict that tick too would
     ///   empty the filter. So choose a resolution with which the entries of a few ticks fit: at the latest when the
-    ///   clock advances, there is something to forget.
-    /// - with `TooManyCopies`, if entries of the same key fill its buckets. Use
+    ///   clock advances, there is something to evict.
+    /// - with `TooManyCopies`, if entries of the key fill its buckets. Use
     ///   [`insert_if_absent`](ExpiringCuckooFilter::insert_if_absent) or [`insert_or_renew`](ExpiringCuckooFilter::insert_or_renew) for keys
     ///   that come again.
     /// - with `Full`, if the filter holds less than half of its capacity. Then entries of a few keys fill these
-    ///   buckets, and it would not help to forget others.
+    ///   buckets, and evicting others would not help.
     ///
-    /// Cost: an insert that forgets a tick makes a few searches for room, some ten microseconds each, of which one holds
-    /// all locks of inserts. Lookups wait for none of it.
+    /// Cost: an insert that evicts a tick makes a few searches for room, some ten microseconds each, of which one holds
+    /// all locks of inserts. Lookups do not wait.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick, WhenFull};
@@ -190,7 +190,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// for tick in 0..100 {
     ///     recent.advance_to(Tick::new(tick));
     ///     for key in 100 * tick..100 * (tick + 1) {
-    ///         recent.insert(&key)?; // never refused, although 1,400 entries would live at a time
+    ///         recent.insert(&key)?; // never fails, although 1,400 entries would live at a time
     ///     }
     /// }
     /// assert!((9200..10_000).all(|key| recent.contains(&key)), "the last 8 ticks");
@@ -207,14 +207,14 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// The default is 0.001 (0.1 %).
     ///
     /// It holds up to the [capacity](ExpiringCuckooFilter::capacity). The filter takes some more entries, and with them
-    /// the rate rises in proportion. (A filter that evicts when it is full keeps to the rate with every slot taken.) Of all bucket layouts that have room for the ends, the builder takes the one with
-    /// which so many entries need the least memory. The actual rate is often lower: see
+    /// the rate rises in proportion. (A filter that evicts when it is full keeps to the rate with every slot taken.) Of all layouts that have room for the
+    /// expiries, the builder takes the one with the least memory. The actual rate is often lower: see
     /// [`FilterPlan::max_false_positive_rate`].
     ///
-    /// The rate of each layout with every slot taken, by the bits that an entry takes at capacity. Somewhat lower rates
-    /// take the same layout with fewer slots taken, if that needs less memory than the next one:
+    /// The rate of each layout with every slot taken, by the bits per entry at capacity. Somewhat lower rates
+    /// use that layout with fewer slots taken, if that needs less memory than the next one:
     ///
-    /// | longest lifetime | bits of an end | 11.0 bits an entry | 13.2 | 16.8 | 23.2 | 38.6 |
+    /// | longest lifetime | bits per expiry | 11.0 bits per entry | 13.2 | 16.8 | 23.2 | 38.6 |
     /// |---|---|---|---|---|---|---|
     /// | 2 resolutions | 2 | 1.2 % | 0.25 % | 0.024 % | 0.0006 % | 3.8e-9 |
     /// | 14 | 4 | 5.1 % | 1.0 % | 0.098 % | 0.0023 % | 1.5e-8 |
@@ -235,7 +235,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// - [`BuildError::InvalidLifetime`] for a lifetime or a resolution of 0, or a lifetime shorter than the resolution;
     /// - [`BuildError::InvalidTicks`] for a lifetime of 0 ticks, or more than 65,535;
     /// - [`BuildError::InvalidRate`] for a rate that is negative, or 1 or more, or not a number;
-    /// - [`BuildError::RateTooLow`] for a rate that no layout can meet with ends of that many bits;
+    /// - [`BuildError::RateTooLow`] for a rate that no layout can meet with expiries of that many bits;
     /// - [`BuildError::CapacityTooLarge`] for a table of 2³² buckets or more, or one that would not fit in the
     ///   address space;
     /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (needs the feature `snapshot`);

@@ -12,8 +12,8 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// Sets the clock: `tick` is now. When the call returns, all entries that expire at this tick or earlier have
     /// expired. Returns what the call has led to.
     ///
-    /// If the filter was built with a resolution, write `filter.advance_to(filter.tick_at(SystemTime::now())?)`. A clock that was
-    /// told a time far in the future takes no more entries until a time: `insert_until` answers `Ok(false)`. The page
+    /// If the filter was built with a resolution, write `filter.advance_to(filter.tick_at(SystemTime::now())?)`. After a
+    /// time far in the future, the filter takes no more entries until a time: `insert_until` answers `Ok(false)`. The page
     /// [`expiry`](crate::guide::expiry#clocks) has a function that checks the time.
     ///
     /// The first call starts the clock. A tick that is not after now changes nothing. A tick before now is also
@@ -21,9 +21,9 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// several threads read a clock around the end of a tick. Many threads may call this, as often as they like.
     ///
     /// Cost: three loads where nothing is due. While expired entries are left, each call sweeps a thousandth of the
-    /// table, or 32 KiB if that is more: some 20 µs, and 120 µs in a table of 192 MB. The call that brings a new
-    /// tick also locks each stripe once (some 20 µs in all), or all of them at once if it leaves ticks out. If too few calls came since the last tick, that call
-    /// may have to sweep the rest of the table, some 80 ms for 100 MB. A tick that is ahead by the longest lifetime
+    /// table, or 32 KiB if that is more: some 20 µs, and 120 µs in a table of 192 MB. The call with a new
+    /// tick also locks each stripe once (some 20 µs in all), or all of them at once if it skips ticks. If too few calls
+    /// came since the last tick, it may have to sweep the rest of the table, some 80 ms for 100 MB. A tick that is ahead by the longest lifetime
     /// always takes such a pass.
     ///
     /// ```
@@ -59,10 +59,10 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// clock.
     ///
     /// Use it for a filter that was loaded from a snapshot, or whose clock was wrong, and that another clock drives
-    /// from now on. No thread should bring ticks of the old clock any more. The end of an entry then has another
+    /// from now on. No thread should pass ticks of the old clock any more. The expiry of an entry then has another
     /// number, which [`remove_expiring_at`](Self::remove_expiring_at) must be given.
     ///
-    /// Cost: it locks all stripes, after waiting for a sweep that is under way.
+    /// Cost: it locks all stripes, after waiting for a running sweep.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};

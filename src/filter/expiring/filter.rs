@@ -22,12 +22,12 @@ use crate::word::tick::Tick;
 ///
 /// A server often has to remember something only until a certain time: a revoked token until it would have expired
 /// anyway, a nonce for as long as requests are accepted, "not in the database" for a few minutes. This filter keeps
-/// each entry until its end, then forgets it and reuses its slot. Many threads share it as they share a
-/// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter): lookups are lock-free and look into one table.
+/// each entry until it expires, then reuses its slot. Many threads share it as they share a
+/// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter): lookups are lock-free.
 ///
-/// It also answers "was this seen within the last hour?": an [`insert`](Self::insert) without an end of its own gets
-/// the lifetime of the filter. When the filter is full, it refuses an entry or, if you so choose, [forgets what would
-/// end first](crate::ExpiringBuilder::when_full). The page [`expiry`](crate::guide::expiry) says more.
+/// It also answers "was this seen within the last hour?": an [`insert`](Self::insert) gets the lifetime of
+/// the filter. When the filter is full, inserts fail or, if you so choose, it [evicts what would expire
+/// first](crate::ExpiringBuilder::when_full). The page [`expiry`](crate::guide::expiry) says more.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -52,14 +52,14 @@ use crate::word::tick::Tick;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// # Ends
+/// # Expiry
 ///
 /// The filter counts time in *ticks* of the caller's clock. It starts no thread and reads no clock:
 /// [`advance_to`](Self::advance_to) sets the tick that is *now*. An entry *expires at* a tick: it is live while
 /// that tick is after now.
 ///
-/// - **A live entry is always found**, until its end: there are no false negatives. (Only a filter that was told to
-///   [forget](crate::ExpiringBuilder::when_full) may end entries before.)
+/// - **A live entry is always found** until it expires: there are no false negatives. (Only a filter that
+///   [evicts](crate::ExpiringBuilder::when_full) may drop entries before.)
 /// - **An expired entry is never found**, from the moment that `advance_to` has taken effect, whether its slot has
 ///   been swept or not. (Its key is then an absent key like any other, so a lookup may still find it as a false
 ///   positive.)
@@ -70,8 +70,8 @@ use crate::word::tick::Tick;
 /// # A nonce window
 ///
 /// Anyone who records a request can send it again: a *replay*. So each request states when it was made and carries
-/// a *nonce*, a number that is used once. The server refuses a request that is older than the window. It also
-/// refuses a request whose nonce it has seen within the window.
+/// a *nonce*, a number that is used once. The server rejects a request that is older than the window, or whose
+/// nonce it has seen within the window.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -87,13 +87,13 @@ use crate::word::tick::Tick;
 ///     made: SystemTime,
 ///     now: SystemTime,
 /// ) -> Result<bool, Box<dyn std::error::Error>> {
-///     // A request from the future would still be young enough when its nonce is forgotten.
+///     // A request from the future would still be young enough when its nonce has expired.
 ///     if now.duration_since(made).map_or(true, |age| age > WINDOW) {
 ///         return Ok(false);
 ///     }
 ///     nonces.advance_to(nonces.tick_at(now)?);
 ///     // In one step: of many requests with this nonce, even at the same time, one passes. It is renewed if it was there:
-///     // perhaps another nonce looks alike, and ends sooner. This one must not count as new then, since it was refused.
+///     // perhaps another nonce looks alike, and expires sooner. This one must not count as new then, since it was rejected.
 ///     Ok(nonces.insert_or_renew_until(nonce, Expiry::After(WINDOW))?)
 /// }
 ///
@@ -112,14 +112,14 @@ use crate::word::tick::Tick;
 /// # Which clock
 ///
 /// Use a clock that goes on when the process ends: the time since 1970. Call `advance_to` from a timer, a thousand
-/// times in a tick, or before each operation. It costs a few loads where nothing is due. **Time stands still while
-/// nobody calls it.**
+/// times per tick, or before each operation. It costs a few loads where nothing is due. **If it is not called, time
+/// stands still.**
 ///
 /// - *The clock goes back*, or starts at 0 in each process: nothing comes back to life. Nothing expires either
 ///   until the clock has caught up. `advance_to` then returns [`Advance::Behind`](crate::Advance::Behind), and
 ///   [`ExpiryStats::clock_steps_back`](crate::ExpiryStats::clock_steps_back) counts it. If the clock will not catch up, call
 ///   [`restart_clock`](Self::restart_clock): each entry keeps the rest of its lifetime.
-/// - *The clock stands still*: nothing expires, and entries that were to end much later than now are refused
+/// - *The clock stands still*: nothing expires, and inserts with far expiries fail
 ///   ([`ExpiringInsertError::LifetimeTooLong`]). The error names the tick that the filter takes for now.
 /// - *The clock jumps ahead* by the longest lifetime or more: all entries expire, and none comes back.
 ///   [`Advance::Forward`](crate::Advance::Forward) says by how much the clock moved, and
@@ -131,25 +131,25 @@ use crate::word::tick::Tick;
 /// - All operations on keys, and `advance_to`, are linearizable: each takes effect at one moment between its call
 ///   and its return. When the clock moves forward, everything that expires does so in one step.
 ///   [`clear`](Self::clear) is not one step, and [`len`](Self::len) is exact only when nothing changes.
-/// - Lookups take no lock, write no shared memory and wait for nobody. They look again only if another thread has
-///   just changed something in the same stripe, or the clock has moved.
+/// - Lookups take no lock and wait for no thread. They retry only if another thread has just changed something in the same
+///   stripe, or the clock has moved; only then do they write, to count the retry.
 /// - Expired entries are free room. An insert that finds the buckets of its key full takes expired entries out
-///   before it looks further. It is refused only if everything in its way is live. With
-///   [`WhenFull::EvictOldest`](crate::WhenFull::EvictOldest) it ends what would end first, in one step for all entries
-///   of a tick. Lookups during that step may give both answers for these entries alone.
-/// - No operation on a key allocates after construction, except what changes put aside while a save, a digest or an
-///   `absorb` runs, and a thread's first wait for a lock. No code of the caller runs while a lock is held.
+///   before it searches further. It fails only if everything in its way is live. With
+///   [`WhenFull::EvictOldest`](crate::WhenFull::EvictOldest) it evicts what would expire first, in one step for all
+///   entries of a tick. Lookups during that step may give both answers for these entries alone.
+/// - No operation on a key allocates after construction, except the old words that changes keep while a save, a digest
+///   or an `absorb` runs, and a thread's first wait for a lock. No code of the caller runs while a lock is held.
 ///
 /// # Sweeping
 ///
 /// A sweep takes out expired entries step by step. While there are any, each call of `advance_to` sweeps a
 /// thousandth of the table, or 32 KiB if that is more. So a thousand calls sweep the whole table.
 ///
-/// An end has few bits, and after some ticks the same bits stand for a later tick. A sweep must finish before that.
-/// If there were too few calls, the call that brings the next tick sweeps all the rest. That takes some 80 ms for 100
+/// An expiry has few bits, and after some ticks they stand for a later tick. A sweep must finish before that.
+/// If there were too few calls, the call with the next tick sweeps all the rest. That takes some 80 ms for 100
 /// MB, and 150 ms if every entry has expired (`cargo bench --bench expiring -- --only=sweep`). Lookups go on
 /// meanwhile, and so do inserts. Two kinds of calls wait: inserts of entries with nearly the longest lifetime, and
-/// other calls that bring the same tick at the same time.
+/// other calls with that tick at the same time.
 pub struct ExpiringCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
     pub(in crate::filter) core: Box<dyn ExpiringTable>,
     pub(in crate::filter) hasher: S,
@@ -165,8 +165,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         /// Adds an entry for the key, which is found for the whole [lifetime](crate::FilterPlan::lifetime_in_ticks) of the filter's
         /// entries: until the tick `now + lifetime_in_ticks`, by the clock at the moment when the entry is added.
         ///
-        /// It adds one even if the key has one already: see [`insert_until`](Self::insert_until), which takes an end of the
-        /// entry's own. For keys that come again, use [`insert_if_absent`](Self::insert_if_absent) or
+        /// It adds one even if the key has one already: see [`insert_until`](Self::insert_until), which takes an
+        /// expiry. For keys that come again, use [`insert_if_absent`](Self::insert_if_absent) or
         /// [`insert_or_renew`](Self::insert_or_renew).
         ///
         /// Cost: that of an `insert_until`.
@@ -194,29 +194,29 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// Adds an entry for the key, which is found until then: until a time, for a time to live, or until a tick, as [`Expiry`]
     /// says.
     ///
-    /// It adds one even if the key already has an entry: the filter is a multiset of pairs of a key and an end.
+    /// It adds one even if the key already has an entry: the filter is a multiset of pairs of a key and an expiry.
     /// Each pair is removed, or expires, on its own. To make one entry live longer, use
     /// [`insert_or_renew_until`](Self::insert_or_renew_until).
     ///
-    /// Returns whether it was added: `false` if the entry has already expired by the clock of the filter. Look at the answer
+    /// Returns whether it was added: `false` if the entry has already expired by the clock of the filter. Check the answer
     /// where an entry must be kept: the filter's clock may be [ahead of yours](Self::advance_to).
     ///
-    /// Cost: as a rule two cache lines read and one of them written, with one stripe locked for a few instructions.
+    /// Cost: usually two cache lines read and one of them written, with one stripe locked for a few instructions.
     /// Where both buckets of the key are full, it costs as much as a
     /// [`ConcurrentCuckooFilter::insert`](crate::ConcurrentCuckooFilter::insert) that relocates.
     ///
     /// # Errors
     /// - [`ExpiringInsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called;
-    /// - [`ExpiringInsertError::LifetimeTooLong`] if the end is further away than the [longest
+    /// - [`ExpiringInsertError::LifetimeTooLong`] if the expiry is further away than the [longest
     ///   lifetime](crate::FilterPlan::lifetime_in_ticks);
     /// - [`ExpiringInsertError::Full`] or [`ExpiringInsertError::TooManyCopies`] if there is no room;
-    /// - [`ExpiringInsertError::Evicted`] if the filter has given up that tick, to make room
+    /// - [`ExpiringInsertError::Evicted`] if the filter has evicted that tick, to make room
     ///   ([`when_full`](crate::ExpiringBuilder::when_full));
     /// - [`ExpiringInsertError::ResolutionUnknown`] for a time or a time to live, if the filter was built [by
     ///   ticks](crate::ExpiringBuilder::lifetime_in_ticks).
     ///
-    /// After an error nothing has changed. (Only an insert that forgets, and that others overtake, may be refused
-    /// after it has forgotten some ticks.)
+    /// After an error nothing has changed. (Only an insert that evicts, and that others overtake, may fail after it
+    /// has evicted some ticks.)
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Tick};
@@ -258,7 +258,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         /// nonces.advance_to(Tick::new(1014));
         /// assert!(!nonces.insert_if_absent("nonce-1")?, "a replay");
         /// nonces.advance_to(Tick::new(1015));
-        /// assert!(nonces.insert_if_absent("nonce-1")?, "forgotten");
+        /// assert!(nonces.insert_if_absent("nonce-1")?, "it has expired");
         /// # Ok::<(), Box<dyn std::error::Error>>(())
         /// ```
     }
@@ -267,7 +267,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// `false` if the key has a live entry, or if the new one would have expired already.
     ///
     /// It is one step: of many threads that race to add one absent key, exactly one gets `true`. An entry that is
-    /// there stays as it is and keeps its end.
+    /// there stays as it is and keeps its expiry.
     ///
     /// The filter mistakes a share of the absent keys, the [false-positive rate](crate::Stats::false_positive_rate), for
     /// others, and does not add them. If that would lose something, build it with a lower rate. And remove only entries
@@ -286,7 +286,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// assert!(nonces.insert_if_absent_until("nonce-1", Tick::new(1010))?);
     /// assert!(!nonces.insert_if_absent_until("nonce-1", Tick::new(1015))?, "a replay");
     /// nonces.advance_to(Tick::new(1010));
-    /// assert!(nonces.insert_if_absent_until("nonce-1", Tick::new(1020))?, "forgotten, as its first request is too old by now");
+    /// assert!(nonces.insert_if_absent_until("nonce-1", Tick::new(1020))?, "it has expired, as its first request is too old by now");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
@@ -299,7 +299,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     }
 
     /// Makes sure that the key is found for the whole [lifetime](crate::FilterPlan::lifetime_in_ticks) from now on:
-    /// [`insert_or_renew_until`](Self::insert_or_renew_until) with that end. A key that comes again lives on, and takes up one slot.
+    /// [`insert_or_renew_until`](Self::insert_or_renew_until) with that expiry. A key that comes again lives on, in one slot.
     /// Returns `true` if the key had no live entry: if it is new.
     ///
     /// # Errors
@@ -328,18 +328,17 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// Makes sure that the key is found until then at least, without a second entry where one is enough. Returns `true` if
     /// the key is new: if it had no live entry, and one was added. [`Expiry`] says what "until then" can be.
     ///
-    /// If the key has live entries, the one with the latest end is renewed: it lives until then too, or is left as it is if
-    /// it already lives longer. The answer is `false`, as it is if the expiry is not after now; then nothing changes. So where an
-    /// end may be over, `false` does not say that the key was seen before: compare the time first. Use
-    /// this for what is seen again and again and lives on each time: sessions, leases, blocked addresses, and nonces that
-    /// were refused.
+    /// If the key has live entries, the one with the latest expiry is renewed: it lives until then too, or is left as it is if
+    /// it already lives longer. The answer is `false`, as it is if the expiry is not after now; then nothing changes. So where
+    /// an expiry may have passed, `false` does not say that the key was seen before: compare the time first. Use this for
+    /// what is seen again and again: sessions, leases, blocked addresses, and nonces that were rejected.
     ///
     /// It is one step, under one lock: of many threads that race to add one absent key, exactly one gets `true`. If the
     /// clock moves on during the call, so that the entry expires while it is renewed, the answer is `true`: when that tick
     /// began, the key was absent.
     ///
-    /// **Don't [`remove`](Self::remove) from a filter in which entries are kept in this way.** A look-alike of this
-    /// key shares the one entry with it, so removing either key removes both.
+    /// **Don't [`remove`](Self::remove) from a filter in which entries are renewed in this way.** A look-alike of
+    /// this key shares the one entry with it, so removing either key removes both.
     ///
     /// Cost: that of an [`insert_until`](Self::insert_until), even where nothing is to be done. It needs no room if the
     /// key has an entry.
@@ -361,19 +360,19 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         /// [false-positive rate](crate::Stats::false_positive_rate).
         ///
         /// An entry that is live throughout the call is found, whatever other threads do. The call is lock-free: it
-        /// takes no lock, writes no shared memory and waits for nobody. It looks again only if another thread has just
-        /// changed something in the same stripe, or the clock has moved.
+        /// takes no lock and waits for no thread. It retries, and counts that, only if another thread has just changed
+        /// something in the same stripe, or the clock has moved.
         ///
         /// Cost: two cache lines of the table, one of the stripes and one of the clock. The last two stay in the cache.
     }
 
     operation_on_a_key! {
         remove ExpiringInsertError
-        /// Removes one live entry of the key: of several, the one that ends first. Returns `true` if there was one.
+        /// Removes one live entry of the key: of several, the one that expires first. Returns `true` if there was one.
         ///
         /// **Remove only what was inserted and has not expired yet**, once for each insert. Otherwise a look-alike may have
         /// an entry, and would then lose it. If you cannot know whether the entry has expired, use
-        /// [`remove_expiring_at`](Self::remove_expiring_at), which does nothing then. (If a look-alike's entry ends sooner, the call
+        /// [`remove_expiring_at`](Self::remove_expiring_at), which does nothing then. (If a look-alike's entry expires sooner, the call
         /// removes that one, and the look-alike lives as long as your entry. So no live key is missed.)
         ///
         /// Cost: two cache lines read and one written, with one stripe locked for a few instructions.
@@ -384,8 +383,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// It is the tick until which it was inserted, or what [`expires_at`](Self::expires_at) has returned. For an entry that was
     /// added until a time, it is [`tick_at`](Self::tick_at) of that time, plus 1 unless the time is the beginning of a tick.
     ///
-    /// **Remove only what was inserted**, with the same end, once for each insert. A look-alike may have an entry with
-    /// this end, and would then lose it. An entry that has already expired can't be removed, so the answer is `false`.
+    /// **Remove only what was inserted**, with the same expiry, once for each insert. A look-alike may have an entry
+    /// with this expiry, and would then lose it. An entry that has already expired can't be removed, so the answer is `false`.
     ///
     /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions.
     ///
@@ -394,7 +393,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// revoked.advance_to(Tick::new(1000));
     /// revoked.insert_until("token-17", Tick::new(1010))?;
-    /// assert!(!revoked.remove_expiring_at("token-17", Tick::new(1009)), "it has no such end");
+    /// assert!(!revoked.remove_expiring_at("token-17", Tick::new(1009)), "it has no such expiry");
     /// assert!(revoked.remove_expiring_at("token-17", Tick::new(1010)));
     /// assert!(!revoked.contains("token-17"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -112,7 +112,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
         self
     }
 
-    /// Sets how many bytes the filter may take up: [`memory_usage`](FilterPlan::memory_usage) is never
+    /// Sets how many bytes the filter may use: [`memory_usage`](FilterPlan::memory_usage) is never
     /// more. There is no limit if not called.
     ///
     /// The filter grows up to the limit. (Up to 256 KiB, its memory goes up by doublings.) [`plan`](Self::plan) says how to

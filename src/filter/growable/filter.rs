@@ -26,7 +26,7 @@ use crate::word::geometry::mixed;
 /// number of keys, and a lookup costs the same at any size and at any moment. [The rate asked
 /// for](crate::GrowableBuilder::false_positive_rate) holds at every size.
 ///
-/// Take it where the number of keys is not known. A [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter) of the right
+/// Use it where the number of keys is not known. A [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter) of the right
 /// capacity is smaller. The page [`growth`](crate::guide::growth) explains sizes and memory.
 ///
 /// ```
@@ -77,11 +77,10 @@ use crate::word::geometry::mixed;
 /// The page [`security`](crate::guide::security) lists the hazards of all filters. Two more apply here:
 ///
 /// - **A small filter holds fewer copies of a key**: four while its buckets have two slots, ten at the largest size (at the
-///   default rate). Further ones are refused. The filter does not grow for them.
-/// - **Anyone who knows the hasher's key, and may insert, can choose keys that fill few pairs of buckets.** Other keys are
-///   refused there, and the filter does not grow for them. (Only a table of up to 2,048 buckets does, if it has a quarter
-///   of the keys that it is made for.) Where others decide how many keys there are, set a
-///   [memory limit](crate::GrowableBuilder::memory_limit).
+///   default rate). Further ones fail. The filter does not grow for them.
+/// - **Anyone who knows the hasher's key, and may insert, can choose keys that fill few pairs of buckets.** Inserts of other
+///   keys fail there. The filter grows for them only while it is at least a quarter full. Where others decide how many keys
+///   there are, set a [memory limit](crate::GrowableBuilder::memory_limit).
 pub struct GrowableCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
     pub(in crate::filter) core: GrowingTable,
     pub(in crate::filter) hasher: S,
@@ -107,10 +106,10 @@ operations_on_keys! {
     /// succeed.
     /// - [`GrowableInsertError::MemoryLimit`] if more buckets would go beyond the limit.
     /// - [`GrowableInsertError::MaxCapacity`] if the filter has its [largest size](crate::GrowableBuilder::max_capacity).
-    /// - [`GrowableInsertError::OutOfMemory`] if the memory for more buckets was refused. (Not all requests can fail; see
+    /// - [`GrowableInsertError::OutOfMemory`] if the memory for more buckets could not be allocated. (Not all requests can fail; see
     ///   [`Builder::build`](crate::Builder::build).)
-    /// - [`GrowableInsertError::TooManyCopies`] if copies of this key, or of others that the filter cannot tell apart from it,
-    ///   fill its two buckets.
+    /// - [`GrowableInsertError::TooManyCopies`] if copies of this key, or of look-alikes, fill its two
+    ///   buckets.
     /// - [`GrowableInsertError::Full`] if other keys fill its buckets although the filter has fewer keys than its
     ///   [capacity](Self::capacity). This does not happen to distinct keys, unless the hasher is broken or an adversary
     ///   has its key.
@@ -147,7 +146,7 @@ operations_on_keys! {
     /// present. The share of absent keys that get `true` is the [false-positive rate](crate::Stats::false_positive_rate).
     ///
     /// A key that is present throughout the call is found, whatever other threads do, and however the filter grows.
-    /// The call is lock-free: it takes no lock, writes no shared memory and waits for no other thread.
+    /// The call is lock-free: it takes no lock and waits for no other thread.
     ///
     /// Cost: two cache lines of the table, also while it grows.
     contains;
@@ -162,7 +161,7 @@ operations_on_keys! {
     remove;
 
     /// Returns how many copies of the key are in the filter. That is the exact number of copies that were inserted
-    /// and not removed, plus the copies of any other keys that the filter cannot tell apart from this one.
+    /// and not removed, plus the copies of any other keys that the filter cannot distinguish from this one.
     ///
     /// Cost: the cache lines of a lookup, with one stripe locked. Where [`contains`](Self::contains) is enough, it is
     /// faster and waits for no other thread.
@@ -216,7 +215,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// - [`ReserveError::CapacityTooLarge`] if there would be more keys than [`max_capacity`](Self::max_capacity);
     /// - [`ReserveError::MemoryLimit`] if the filter would go beyond the [memory
     ///   limit](crate::GrowableBuilder::memory_limit);
-    /// - [`ReserveError::OutOfMemory`] if the memory is refused. The filter may have grown by a part then.
+    /// - [`ReserveError::OutOfMemory`] if the allocation fails. The filter may have grown by a part then.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;

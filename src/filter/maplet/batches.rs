@@ -49,7 +49,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// [`insert`](Self::insert) for many pairs, in their order.
     ///
     /// # Errors
-    /// [`InsertBatchError`] if a pair is refused. The error says which. Pairs after it may have been taken from the
+    /// [`InsertBatchError`] if an insert fails. The error says which pair. Pairs after it may have been taken from the
     /// iterator, but none of them went in.
     ///
     /// ```
@@ -72,7 +72,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// values that its key had: none if the pair was added. Returns how many were.
     ///
     /// # Errors
-    /// [`InsertBatchError`] if a pair is refused. The error says which, and the pairs before it have their answers in `had`.
+    /// [`InsertBatchError`] if an insert fails. The error says which pair, and the pairs before it have their answers in `had`.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::CuckooMaplet;

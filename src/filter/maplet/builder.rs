@@ -117,7 +117,7 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// (`cargo test --test maplet measured -- --nocapture`). Somewhat lower rates take the same layout with fewer slots
     /// taken, if that needs less memory than the next one:
     ///
-    /// | value bits | 11.0 bits a key | 13.2 | 16.8 | 23.2 | 38.6 |
+    /// | value bits | 11.0 bits per key | 13.2 | 16.8 | 23.2 | 38.6 |
     /// |---|---|---|---|---|---|
     /// | 1 | 0.59 % | 0.12 % | 0.012 % | 0.0003 % | 1.9e-9 |
     /// | 2 | 1.2 % | 0.25 % | 0.024 % | 0.0006 % | 3.8e-9 |

@@ -65,7 +65,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     ///
     /// The maplet is a multiset of pairs: a pair that is inserted twice must be removed twice.
     ///
-    /// Cost: as a rule two cache lines read and one of them written, with one stripe locked for a few instructions.
+    /// Cost: usually two cache lines read and one of them written, with one stripe locked for a few instructions.
     /// (A filter's [`insert`](crate::ConcurrentCuckooFilter::insert) takes no lock. This one does, so that all
     /// operations on a key have one order.) Where both buckets of the key are full, it costs as much as a filter's
     /// insert that relocates.
@@ -134,9 +134,8 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// **The set is of one moment.** If a value names a place, such as a segment, the key may have moved before you
     /// read that place. The page [`several_places`](crate::guide::several_places) shows how a get notices that.
     ///
-    /// The call is lock-free: it takes no lock, writes no shared memory and waits for nobody. It looks again, and
-    /// counts that for [`stats`](Self::stats), only if another thread has just changed something in the same
-    /// stripe.
+    /// The call is lock-free: it takes no lock and waits for no thread. It retries, and counts that for
+    /// [`stats`](Self::stats), only if another thread has just changed something in the same stripe.
     ///
     /// Cost: two cache lines of the table, and one of the stripes, which stay in the cache.
     ///
@@ -165,8 +164,8 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
         /// Whether the key is in, with any value: `false` is certain; `true` is wrong for a share of the absent keys,
         /// the [false-positive rate](crate::Stats::false_positive_rate).
         ///
-        /// It behaves like [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains), and costs the
-        /// same. One thing differs: inserts of other threads can make it look again too.
+        /// It behaves like [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains), at the same
+        /// cost, but inserts of other threads can also make it retry.
     }
 
     /// Removes one copy of the value from the key. Returns `true` if the key had one.
@@ -197,7 +196,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// Replaces one copy of `old` by `new`. Returns `true` if the key had one.
     ///
     /// It is one step: at every moment the key has one of the two values, never neither and never both. It needs no
-    /// room, so it is never refused. If the key has `new` already, it then has it twice.
+    /// room. If the key has `new` already, it then has it twice.
     ///
     /// **Replace only pairs that were inserted**, as with [`remove`](Self::remove). An `old` with too many bits
     /// can't have been inserted, so the answer is `false`.

@@ -225,16 +225,16 @@ macro_rules! absorbing {
             /// Cost: one pass over both tables, in the order of memory. Some copies go on to their alternate
             /// buckets or need relocations. It takes about as long as inserting the keys in a batch
             /// (`cargo bench --bench merge`). Meanwhile each change to the other filter takes one more lock. The
-            /// first change to a bucket also puts the bucket's word aside, in 16 to 64 bytes.
+            /// first change to a bucket also keeps the bucket's old word, in 16 to 64 bytes.
             ///
             /// # Errors
             /// - [`AbsorbError`] if hasher, schema or [layout](crate::TableLayout) differ, if both filters together
             ///   hold more than the [capacity](Self::capacity), and in the other cases that it names. Nothing has
             ///   changed then.
-            /// - If a copy is refused on the way, the error says how many copies are in by then. Those stay.
+            /// - If a copy finds no room on the way, the error says how many copies are in by then. Those stay.
             ///
-            /// The capacity is for distinct keys. If nobody inserts meanwhile, distinct keys are practically never
-            /// refused below it. If both filters hold the same keys, many keys have several copies in the sum, and
+            /// The capacity is for distinct keys. If nobody inserts meanwhile, distinct keys practically never
+            /// fail below it. If both filters hold the same keys, many keys have several copies in the sum, and
             /// [less fits](crate::guide::choosing_parameters#capacity). If you need all or nothing, make a filter with
             /// [`empty_like`](Self::empty_like), let it absorb both filters, and use it in their place.
             pub fn absorb(&self, other: &Self) -> Result<u64, AbsorbError> {
@@ -251,7 +251,7 @@ macro_rules! absorbing {
             ///
             $(#[$of_union])*
             ///
-            /// The filters compare fingerprints, so a key whose look-alike is here is not added. It is found all the same,
+            /// The filters compare fingerprints, so a key whose look-alike is here is not added. It is found even so,
             /// but shares an entry with that key: [what removals then
             /// lose](crate::guide::security#hazards-without-an-adversary).
             ///
@@ -259,7 +259,7 @@ macro_rules! absorbing {
             /// `absorb` does. It adds each like an `insert_if_absent`, at some moment of the call. So what another thread
             /// removes here meanwhile may come in again, if the other filter had it.
             ///
-            /// Cost: one pass over the other table, with a look at two cache lines of this one for each copy. What is
+            /// Cost: one pass over the other table, with a lookup in this one for each copy. What is
             /// missing is inserted, with one stripe locked. Meanwhile changes to the other filter cost what they cost
             /// during an `absorb`.
             ///
@@ -268,7 +268,7 @@ macro_rules! absorbing {
             ///   names. Nothing has changed then.
             /// - If there is no room for one of the copies, the error says how many are in by then. Those stay, and
             ///   nothing is lost. To go on, make room and call it again. (It cannot know before how much is missing, so it
-            ///   does not refuse beforehand as `absorb` does.)
+            ///   does not check beforehand as `absorb` does.)
             pub fn unite(&self, other: &Self) -> Result<u64, AbsorbError> {
                 self.merge(other, Merge::Union)
             }
@@ -291,7 +291,7 @@ macro_rules! absorbing {
             /// once it is filled.
             ///
             /// # Errors
-            /// [`BuildError::OutOfMemory`] if the memory is refused.
+            /// [`BuildError::OutOfMemory`] if the allocation fails.
             pub fn empty_like(&self) -> Result<Self, BuildError>
             where
                 S: Clone,
@@ -317,13 +317,13 @@ absorbing! {
 }
 
 absorbing! {
-    ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_ticks(14).build()?", with "all.advance_to(concurrent_cuckoo_filter::Tick::new(10));", "part.insert(&7)?;", "each live entry, with its end":
-    /// Ends are ticks of the caller's clock. Both filters must have the same resolution, and this filter's clock
+    ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_ticks(14).build()?", with "all.advance_to(concurrent_cuckoo_filter::Tick::new(10));", "part.insert(&7)?;", "each live entry, with its expiry":
+    /// Expiries are ticks of the caller's clock. Both filters must have the same resolution, and this filter's clock
     /// must not be behind the other's. What has expired by either clock is not added. Don't call
-    /// [`restart_clock`](Self::restart_clock) meanwhile. To check for room, the call first looks through both
+    /// [`restart_clock`](Self::restart_clock) meanwhile. To check for room, the call first reads both
     /// filters once.
     unite "each live entry":
-    /// An entry that both have lives until the later one of its ends, as by
+    /// An entry that both have lives until the later one of its expiries, as by
     /// [`insert_or_renew_until`](Self::insert_or_renew_until); that is not counted as added. The clocks must be as for
     /// `absorb`. While one clock is ahead, the other filter may still have what has expired by the first.
 }

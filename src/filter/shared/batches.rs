@@ -57,10 +57,10 @@ macro_rules! batches {
             /// its keys by 32 at a time.
             ///
             /// # Errors
-            /// Fails if one of the keys is refused. The error says which. Later keys may have been taken from the
+            /// Fails if one of the inserts fails. The error says which key. Later keys may have been taken from the
             /// iterator, but were not inserted.
             ///
-            /// To go on where a batch was refused:
+            /// To go on where a batch failed:
             ///
             /// ```
             #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
@@ -83,7 +83,7 @@ macro_rules! batches {
             /// key, whether it was added. Returns how many were.
             ///
             /// # Errors
-            /// Fails if one of the keys is refused. The error says which, and the keys before it have their answers in
+            /// Fails if one of the inserts fails. The error says which key, and the keys before it have their answers in
             /// `added`. Later keys may have been taken from the iterator, but were not inserted.
             ///
             /// ```

@@ -39,11 +39,11 @@ macro_rules! digest {
             ///
             /// Cost: one pass over the table, without a lock (192 MB take 0.3 to 0.5 s:
             /// `cargo bench --bench merge`). At the beginning all stripes are locked for some microseconds.
-            /// Meanwhile each change takes one more lock. The first change to a bucket also puts the bucket's word
-            /// aside, in 16 to 64 bytes.
+            /// Meanwhile each change takes one more lock. The first change to a bucket also keeps the bucket's old
+            /// word, in 16 to 64 bytes.
             ///
             /// # Errors
-            /// Fails if the memory for these words is refused. The changes themselves are done.
+            /// Fails if the memory for these words cannot be allocated. The changes themselves are done.
             pub fn digest(&self) -> Result<u64, OutOfMemory> {
                 self.core.begin_save()?.digest(FilterKind::$kind, probe(&self.hasher))
             }
@@ -77,11 +77,11 @@ digest! {
 
 digest! {
     ExpiringCuckooFilter of Expiring:
-    /// Expired entries don't count, swept or not. The ends count as ticks of the caller's clock. So two filters
-    /// have the same digest if they hold the same live entries with the same ends. Their clocks need not show the
+    /// Expired entries don't count, swept or not. Expiries count as ticks of the caller's clock. So two filters
+    /// have the same digest if they hold the same live entries with the same expiries. Their clocks need not show the
     /// same tick, unless something has expired by one and not by the other.
     ///
-    /// After [`restart_clock`](Self::restart_clock) the ends are other ticks, so the digest is another one.
+    /// After [`restart_clock`](Self::restart_clock) the expiries are other ticks, so the digest is another one.
 }
 
 digest! {

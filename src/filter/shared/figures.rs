@@ -26,7 +26,7 @@ macro_rules! figures {
 
             #[doc = concat!("Returns how many ", $items, " the ", $kind, " is made for: at least as many as were asked for.")]
             ///
-            /// That many with distinct keys fit. The probability that one of them is refused is below one in a billion
+            /// That many with distinct keys fit. The probability that one of them fails is below one in a billion
             #[doc = concat!("for each ", $kind, ".")]
             $(#[$capacity])*
             #[must_use]

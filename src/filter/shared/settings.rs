@@ -190,7 +190,7 @@ macro_rules! settings_of_all {
 }
 pub(in crate::filter) use settings_of_all;
 
-/// How a filter is made: the constructors of the types without values and ends.
+/// How a filter is made: the constructors of the types without values and expiries.
 macro_rules! constructors {
     ($Filter:ident by $Builder:ident: $(#[$capacity:meta])*) => {
         /// Construction with the default hasher, which is keyed at random for each filter and each builder.
@@ -206,7 +206,7 @@ macro_rules! constructors {
             /// [`builder`](Self::builder) has the other settings, and returns an error where this function panics.
             ///
             /// # Panics
-            /// Panics if the capacity is beyond the limit of the type, or if the memory is refused.
+            /// Panics if the capacity is beyond the limit of the type, or if the allocation fails.
             #[must_use]
             #[track_caller]
             pub fn with_capacity(capacity: usize) -> Self
@@ -234,7 +234,7 @@ macro_rules! constructors {
             /// without a secret key in the hasher, anyone who chooses the keys can choose them so that they collide.
             ///
             /// # Panics
-            /// Panics if the capacity is beyond the limit of the type, or if the memory is refused.
+            /// Panics if the capacity is beyond the limit of the type, or if the allocation fails.
             ///
             /// ```
             /// use std::hash::RandomState;

@@ -34,7 +34,7 @@ macro_rules! snapshots {
         /// Snapshots: the filter as bytes, to survive a restart or to travel. All of this needs the feature
         /// `snapshot`.
         ///
-        /// A snapshot is useful only with the same hasher, and **not every hasher is the same tomorrow**:
+        /// A snapshot is useful only with the same hasher, and **not every hasher is stable**:
         ///
         /// | hasher | survives a restart | an upgrade of the compiler or of dependencies | another machine |
         /// |---|---|---|---|
@@ -70,8 +70,8 @@ macro_rules! snapshots {
             /// Writes a snapshot of the filter as it is now, while others go on using it. Needs the feature `snapshot`.
             ///
             /// The snapshot is of one moment at the beginning of the call: before the first byte is written, and
-            /// before anything that waits for a writer. (The call waits before it only for a [`clear`](Self::clear)
-            /// that is under way.) What other threads do from then on has these effects:
+            /// before anything that waits for a writer. (The call waits before it only for a running
+            /// [`clear`](Self::clear).) What other threads do from then on has these effects:
             ///
             /// - **Each key that is in the filter at that moment is in the snapshot**, as often as it is in the
             ///   filter, however it is relocated, and also if it is removed afterwards.
@@ -90,18 +90,18 @@ macro_rules! snapshots {
             /// in `src/snapshot/format.rs`.
             ///
             /// Cost: one pass over the table, without a copy of it. The snapshot is written in pieces of 8 KiB, so a
-            /// file needs no buffer, and `to` is flushed at the end. Lookups go on as before. Operations that lock a
+            /// file needs no buffer, and `to` is flushed at the end. Lookups go on. Operations that lock a
             /// stripe wait at the beginning for as long as it takes to lock all of them (some microseconds). Then
-            /// each change takes one more lock, for some 100 ns, or more with several saves. The change also puts the
-            /// bucket's word aside if the bucket has yet to be written and its word is not aside already. That
-            /// allocates 16 to 64 bytes, until the bucket has been written. So a slow writer costs memory in
+            /// each change takes one more lock, for some 100 ns, or more with several saves. The first
+            /// change to a bucket that has yet to be written also keeps the bucket's old word (copy-on-write). That allocates
+            /// 16 to 64 bytes, until the bucket has been written. So a slow writer costs memory in
             /// proportion to what is changed meanwhile, but holds up no other thread. Any number of saves can run at
             /// a time, and none waits for another's writer.
             ///
             /// # Errors
             /// - Those of `to`;
-            /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory to put words aside was refused. (The changes
-            ///   themselves are done.)
+            /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory for old words could not be allocated. (The
+            ///   changes themselves are done.)
             ///
             /// What has been written then is not a snapshot, and the filter is as it was.
             ///
@@ -141,11 +141,11 @@ macro_rules! snapshots {
             /// The save borrows the filter. If a thread or a task that may outlive the caller is to write it, call
             /// [`begin_save_owned`](Self::begin_save_owned).
             ///
-            /// Cost: it locks all stripes of the table for some microseconds, after a `clear` that is under way. It
-            /// takes 24 bytes for each 8 KiB of the table.
+            /// Cost: it locks all stripes of the table for some microseconds, after a running `clear`. It
+            /// allocates 24 bytes for each 8 KiB of the table.
             ///
             /// # Errors
-            /// Fails if that memory is refused.
+            /// Fails if that allocation fails.
             ///
             /// ```
             /// # #[cfg(feature = "stable-hash")] {
@@ -294,8 +294,8 @@ macro_rules! snapshots {
         /// does, a [`Loader`].
         ///
         /// **There is no memory limit, except by the bytes.** No table is allocated before its bytes are there. So
-        /// the filter takes up at most 1.25 times its bytes, and a fixed part of 0.5 KiB. A growable filter, whose
-        /// memory goes up by doublings at first, takes up at most 2.4 times its bytes and 10 KiB. While it is read, the bytes
+        /// the filter uses at most 1.25 times its bytes, and a fixed part of 0.5 KiB. A growable filter, whose
+        /// memory goes up by doublings at first, uses at most 2.4 times its bytes and 10 KiB. While it is read, the bytes
         /// come on top, in a format without bytes, such as JSON, up to three times. A growable filter that was loaded in
         /// this way can grow without a limit. If that is too much, use a `Loader`, which takes a limit.
         #[cfg(feature = "serde")]
@@ -331,7 +331,7 @@ snapshots! {
     ExpiringCuckooFilter of Box<dyn crate::table::face::traits::ExpiringTable>,
     with "let revoked = Revoked::builder_with_hasher(hasher.clone()).capacity(1000).lifetime_in_ticks(60).build()?;\nrevoked.advance_to(concurrent_cuckoo_filter::Tick::new(28_500_000));\nrevoked.insert(\"token-17\")?;":
     saved:
-    /// The snapshot contains the tick of its moment and all entries that are live then, each with its end. It may
+    /// The snapshot contains the tick of its moment and all entries that are live then, each with its expiry. It may
     /// also hold some that have just expired. The first [`advance_to`](Self::advance_to) after loading expires what
     /// has died since. The snapshot is `104 + schema + 8 · buckets` bytes
     /// long, with the length of the schema in bytes.
@@ -349,7 +349,7 @@ snapshots! {
     /// `91 + schema + 8 · buckets` bytes long, with the length of the schema in bytes.
     loaded:
     /// **`memory_limit` is the filter's limit from then on**, as
-    /// [`GrowableBuilder::memory_limit`](crate::GrowableBuilder::memory_limit) sets it: growth beyond it is refused.
+    /// [`GrowableBuilder::memory_limit`](crate::GrowableBuilder::memory_limit) sets it: growth beyond it fails.
     /// (The limit of the filter that was saved is not in the snapshot.)
     ///
 }

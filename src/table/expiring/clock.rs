@@ -34,10 +34,10 @@ pub enum Advance {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhenFull {
-    /// The insert is refused with [`ExpiringInsertError::Full`], and no entry ends before its time.
+    /// The insert fails with [`ExpiringInsertError::Full`], and no entry expires before its time.
     #[default]
     Refuse,
-    /// The entries that would end first end at once, a whole tick at a time, and the insert goes on.
+    /// The entries that would expire first are evicted, a whole tick at a time, and the insert goes on.
     EvictOldest,
 }
 

@@ -68,13 +68,13 @@ pub struct FilterPlan {
 }
 
 impl FilterPlan {
-    /// Of a filter of this table whose value takes so many bytes.
+    /// Of a filter of this table whose value takes this many bytes.
     pub(crate) fn of(filter: FilterKind, table: Facts, of_value: usize) -> Self {
         let Facts { shape, buckets, limit, .. } = table;
         Self::of_table(filter, TablePlan::new(shape, buckets, limit, Pages::Usual), of_value)
     }
 
-    /// Of a filter of one table that is to be built, and whose value takes so many bytes.
+    /// Of a filter of one table that is to be built, and whose value takes this many bytes.
     pub(crate) fn of_table(filter: FilterKind, table: TablePlan, of_value: usize) -> Self {
         let TablePlan { shape, buckets, limit, .. } = table;
         let (layout, slots) = (TableLayout::of(shape, buckets), buckets * shape.slots as usize);
