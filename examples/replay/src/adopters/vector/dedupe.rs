@@ -117,11 +117,6 @@ impl Dedupe {
         }
         hash.finish()
     }
-
-    /// For figures.
-    pub fn seen(&self) -> &UsedOnce<u64> {
-        &self.seen
-    }
 }
 
 impl Transform for Dedupe {
