@@ -15,24 +15,21 @@ use std::iter;
 use std::time::{Duration, Instant};
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, CuckooMaplet, Hashed, Values};
+use concurrent_cuckoo_filter::{CuckooMaplet, Hashed, Values};
 use dashmap::DashMap;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use support::hash::HASH;
 use support::keys::{ABSENT, drawn, key};
 use support::options::Options;
+use support::ours::{BATCH, Fixed, builder};
 use support::report::{Spread, align, speed};
-
-/// How many keys a batch has.
-const BATCH: usize = 1024;
 
 /// How many keys are timed at a time.
 const SLICE: usize = 4 * BATCH;
 
 const PLACES: usize = 16;
 
-type Filter = ConcurrentCuckooFilter<u64, RandomState>;
 type Maplet = CuckooMaplet<u64, RandomState>;
 
 /// The place of a key, by its number.
@@ -74,9 +71,8 @@ fn hashed(number: u64) -> Hashed {
     Hashed(HASH.hash_one(key(number)))
 }
 
-fn filter(numbers: impl Iterator<Item = u64>, capacity: usize, rate: f64) -> Filter {
-    let builder = Filter::builder_with_hasher(HASH).capacity(capacity).false_positive_rate(rate);
-    let filter = builder.build().expect("a valid filter");
+fn filter(numbers: impl Iterator<Item = u64>, capacity: usize, rate: f64) -> Fixed {
+    let filter = builder().capacity(capacity).false_positive_rate(rate).build().expect("a valid filter");
     filter.by_hash().insert_batch(numbers.map(hashed)).expect("room for as many");
     filter
 }
@@ -108,7 +104,7 @@ fn main() {
     // As many slots, with as many bits each.
     let one = filter(0..keys, all, 0.0001);
     assert_eq!(maplet.plan().layout.slots_per_bucket, one.plan().layout.slots_per_bucket);
-    let filters: Vec<Filter> = (0..PLACES).map(|place| filter(of_place(place), each, 0.001)).collect();
+    let filters: Vec<Fixed> = (0..PLACES).map(|place| filter(of_place(place), each, 0.001)).collect();
     let bloom = |place| {
         let mut bloom = sbbf_rs_safe::Filter::new(13, each);
         of_place(place).for_each(|number| _ = bloom.insert_hash(hashed(number).0));

@@ -3,17 +3,16 @@
 use std::time::{Duration, Instant};
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, ExpiringCuckooFilter, Tick};
+use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
 use cuckoo_clock::config::{CuckooConfiguration, TtlConfig};
 use cuckoo_clock::{CuckooFilter, InsertValues};
 use moka::sync::Cache;
 
 use crate::support::hash::HASH;
-use crate::support::ours::builder;
+use crate::support::ours::{BATCH, Fixed, builder};
 use crate::{LONGEST, NOW};
 
 type Expiring = ExpiringCuckooFilter<u64, RandomState>;
-type Concurrent = ConcurrentCuckooFilter<u64, RandomState>;
 
 /// The subjects.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +90,7 @@ fn cuckoo_clock(capacity: usize, slots: usize) -> CuckooFilter<RandomState> {
     CuckooFilter::new(builder.build().expect("a valid filter"), HASH)
 }
 
-/// Of this crate's filters, which have batches of 1,024 keys.
+/// Of this crate's filters, which have batches.
 macro_rules! ours {
     ($Filter:ty, |$filter:ident, $key:ident, $end:ident| $insert:expr) => {
         impl Held for $Filter {
@@ -100,8 +99,8 @@ macro_rules! ours {
             }
 
             fn contains_batch(&self, keys: &[u64]) -> Option<usize> {
-                let (mut found, mut yes) = (Vec::with_capacity(1024), 0);
-                for keys in keys.chunks(1024) {
+                let (mut found, mut yes) = (Vec::with_capacity(BATCH), 0);
+                for keys in keys.chunks(BATCH) {
                     found.clear();
                     self.contains_batch(keys, &mut found);
                     yes += found.iter().filter(|&&found| found).count();
@@ -117,7 +116,7 @@ macro_rules! ours {
     };
 }
 ours!(Expiring, |filter, key, end| filter.insert_until(&key, Tick::new(end)).is_ok());
-ours!(Concurrent, |filter, key, _end| filter.insert(&key).is_ok());
+ours!(Fixed, |filter, key, _end| filter.insert(&key).is_ok());
 
 impl Held for CuckooFilter<RandomState> {
     fn contains(&self, keys: &[u64]) -> usize {

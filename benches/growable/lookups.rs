@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::filters::{Fixed, Growable, LOOKUPS, SLICE, fill, of_size};
-use crate::support::ours;
+use crate::filters::{LOOKUPS, SLICE, of_size};
+use crate::support::ours::{Growable, default_5x14, fill};
 use crate::support::report::Spread;
 
 /// How full the tables are, of their capacity.
@@ -19,8 +19,7 @@ fn filled(filter: &Growable, eighths: usize) -> u64 {
 }
 
 pub(crate) fn table(bytes: usize, length: Duration) -> Vec<Vec<String>> {
-    let fixed: Fixed =
-        ours::of_size(bytes, 5, |capacity| ours::builder().capacity(capacity).build().expect("a valid filter"));
+    let fixed = default_5x14(bytes);
     let fixed_len = fixed.capacity().min((fixed.plan().slots as f64 * LOAD) as usize) as u64;
     fill(&fixed, 0..fixed_len);
     let head = ["", "fixed filter", "growable", "growable over fixed"];

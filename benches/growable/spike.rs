@@ -2,16 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use crate::filters::{Growable, LOOKUPS, SLICE, builder, fill};
+use crate::filters::{LOOKUPS, SLICE};
 use crate::support::clock::own_time;
 use crate::support::keys::key;
+use crate::support::ours::{Growable, fill, growable};
 use crate::support::report::Spread;
 
 /// How many keys there are before and after.
 const FEW: u64 = 1000;
 
 fn of(keys: u64) -> Growable {
-    let filter = builder().build().expect("a valid filter");
+    let filter = growable().build().expect("a valid filter");
     fill(&filter, 0..keys);
     filter
 }

@@ -6,13 +6,13 @@
 use std::error::Error;
 use std::time::Duration;
 
-use crate::support::array::SharedArray;
+use crate::support::array::ARRAY;
 use crate::support::by_threads::ByThreads;
-use crate::support::exact::{Exact, Locked};
+use crate::support::exact::{Locked, exact};
 use crate::support::filled::{Bench, Filled, Steady};
 use crate::support::options::Options;
-use crate::support::ours::{Default5x14, Ours};
-use crate::support::peers::{AtomicCuckooFilter, LockedScalable};
+use crate::support::ours::DEFAULT_5X14;
+use crate::support::peers::{ATOMIC, SCALABLE};
 use crate::support::plan::{STEADY_LOAD, Size, bring_to};
 
 /// More threads than the machine has cores show what happens when some of them have to wait.
@@ -47,11 +47,11 @@ pub(crate) fn measure(size: Size, options: &Options) -> Result<(), Box<dyn Error
     };
     let bytes = options.table_bytes(size);
     let mut subjects = [
-        Filled::<Ours<Default5x14>>::boxed(bytes),
-        Filled::<AtomicCuckooFilter>::boxed(bytes),
-        Filled::<LockedScalable>::boxed(bytes),
-        Filled::<Exact<Locked>>::boxed(bytes),
-        Filled::<SharedArray>::boxed(bytes),
+        Filled::boxed(DEFAULT_5X14, bytes),
+        Filled::boxed(ATOMIC, bytes),
+        Filled::boxed(SCALABLE, bytes),
+        Filled::boxed(exact::<Locked>(), bytes),
+        Filled::boxed(ARRAY, bytes),
     ];
     let speeds = speeds(&mut subjects, rounds, Duration::from_millis(turn), first);
     let lookups = ByThreads {
@@ -59,7 +59,7 @@ pub(crate) fn measure(size: Size, options: &Options) -> Result<(), Box<dyn Error
         about: format!("tables of {} KiB or less, half of the lookups of present keys", bytes >> 10),
         unit: "lookups",
         threads: &THREADS,
-        rows: subjects.iter().map(|subject| subject.about().to_owned()).zip(speeds).collect(),
+        rows: subjects.iter().map(|subject| subject.about().about.to_owned()).zip(speeds).collect(),
         array: Some(subjects.len() - 1),
     };
     // The figures of a test mean nothing, but drawing them must succeed.

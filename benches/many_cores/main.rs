@@ -32,13 +32,13 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
-use support::array::SharedArray;
+use support::array::ARRAY;
 use support::by_threads::{ByThreads, thread_counts};
-use support::exact::{Exact, Locked, Papaya, SccIndex};
+use support::exact::{Locked, Papaya, SccIndex, exact};
 use support::filled::{Bench, Filled, Sample, Steady};
 use support::options::Options;
-use support::ours::{Default5x14, Ours, Plain4x16};
-use support::peers::{AtomicBloom, AtomicCuckooFilter};
+use support::ours::{DEFAULT_5X14, PLAIN_4X16};
+use support::peers::{ATOMIC, ATOMIC_BLOOM};
 use support::plan::{STEADY_LOAD, Size, items};
 
 /// How much is measured.
@@ -56,14 +56,14 @@ struct Plan {
 /// The array comes first: the others are shown relative to it.
 fn subjects(table_bytes: usize) -> [Box<dyn Bench>; 8] {
     [
-        Filled::<SharedArray>::boxed(table_bytes),
-        Filled::<Ours<Default5x14>>::boxed(table_bytes),
-        Filled::<Ours<Plain4x16>>::boxed(table_bytes),
-        Filled::<AtomicCuckooFilter>::boxed(table_bytes),
-        Filled::<AtomicBloom>::boxed(table_bytes),
-        Filled::<Exact<Papaya>>::boxed(table_bytes),
-        Filled::<Exact<SccIndex>>::boxed(table_bytes),
-        Filled::<Exact<Locked>>::boxed(table_bytes),
+        Filled::boxed(ARRAY, table_bytes),
+        Filled::boxed(DEFAULT_5X14, table_bytes),
+        Filled::boxed(PLAIN_4X16, table_bytes),
+        Filled::boxed(ATOMIC, table_bytes),
+        Filled::boxed(ATOMIC_BLOOM, table_bytes),
+        Filled::boxed(exact::<Papaya>(), table_bytes),
+        Filled::boxed(exact::<SccIndex>(), table_bytes),
+        Filled::boxed(exact::<Locked>(), table_bytes),
     ]
 }
 
@@ -81,7 +81,7 @@ type Speeds = [Vec<Vec<f64>>; WORK.len()];
 
 fn bring_to(subject: &mut dyn Bench, load: f64, plan: &Plan) {
     let len = items(subject, load);
-    if subject.len() > len && !subject.removes() {
+    if subject.len() > len && !subject.about().removes {
         subject.renew();
     }
     // By all threads, because it takes most of the time.
@@ -96,16 +96,16 @@ fn bring_to(subject: &mut dyn Bench, load: f64, plan: &Plan) {
 /// Inserts and their removal, at least for the time of a turn.
 fn change(subject: &mut dyn Bench, threads: u64, plan: &Plan) -> [Sample; 2] {
     let [half, full] = [CHANGED_LOAD, STEADY_LOAD].map(|load| items(subject, load));
-    let count = (subject.slots() / 4).min(MOST_CHANGES);
+    let count = (subject.size().slots / 4).min(MOST_CHANGES);
     let [mut inserted, mut removed] = [Sample::default(); 2];
     while inserted.operations == 0 || inserted.time + removed.time < plan.turn {
         // What cannot remove goes on from where it is.
-        if subject.removes() || subject.len() < half || subject.len() + count > full {
+        if subject.about().removes || subject.len() < half || subject.len() + count > full {
             bring_to(subject, CHANGED_LOAD, plan);
         }
         let from = subject.len();
         inserted += subject.insert_to(from + count, threads);
-        if subject.removes() {
+        if subject.about().removes {
             removed += subject.remove_to(from, threads);
         }
     }
@@ -135,7 +135,7 @@ fn measure(subjects: &mut [Box<dyn Bench>], plan: &Plan) -> Vec<Speeds> {
         for ((subject, speeds), counts) in subjects.iter_mut().zip(&mut all).zip(&mut counts) {
             for (nth, (&threads, counts)) in plan.threads.iter().zip(counts).enumerate() {
                 for ((what, count), speeds) in STEADY.into_iter().zip(counts).zip(&mut speeds[2..]) {
-                    if what.changes() && !subject.removes() {
+                    if what.changes() && !subject.about().removes {
                         continue;
                     }
                     let sample = subject.steady(what, *count, threads);
@@ -162,7 +162,7 @@ fn sets(size: Size, plan: &Plan, folder: &Path) -> Result<(), Box<dyn Error>> {
             about: format!("tables of {} KiB or less", plan.table_bytes >> 10),
             unit: "operations",
             threads: &plan.threads,
-            rows: rows.map(|(subject, speeds)| (subject.about().to_owned(), speeds[nth].clone())).collect(),
+            rows: rows.map(|(subject, speeds)| (subject.about().about.to_owned(), speeds[nth].clone())).collect(),
             array: Some(0),
         };
         // The figures of a test mean nothing, but drawing them must succeed.
@@ -174,7 +174,7 @@ fn sets(size: Size, plan: &Plan, folder: &Path) -> Result<(), Box<dyn Error>> {
     }
     for subject in &subjects {
         if let (failed @ 1.., changes) = subject.failed_changes() {
-            println!("{}: {failed} of {changes} inserts and removals failed in the mixes.\n", subject.about());
+            println!("{}: {failed} of {changes} inserts and removals failed in the mixes.\n", subject.about().about);
         }
     }
     Ok(())

@@ -1,12 +1,9 @@
 //! The tables.
 
-use std::fmt::Write as _;
-
-use super::findings::Findings;
+use super::Findings;
 use super::measure::Measured;
-use super::space::{self, Space};
+use super::space;
 use super::support::report::align;
-use super::text::short_percent;
 
 /// A table with a heading for each column.
 #[derive(Clone, Debug)]
@@ -57,6 +54,12 @@ fn percent(rate: f64) -> String {
     // Two significant digits.
     let digits = (1.0 - percent.log10().floor()).clamp(0.0, 9.0) as usize;
     format!("{percent:.digits$} %")
+}
+
+/// A rate on an axis, with as few digits as possible.
+pub(crate) fn short_percent(rate: f64) -> String {
+    let text = format!("{:.8}", rate * 100.0);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 fn mops(mops: f64) -> String {
@@ -187,38 +190,6 @@ impl Findings {
         Table { head, rows: rows.collect() }
     }
 
-    /// The space row, summed up in a sentence or two.
-    pub(crate) fn space_verdict(&self) -> String {
-        let (mut less, mut as_little, mut above) = (0, 0, Vec::new());
-        for &Space { asked, bits, .. } in &self.space {
-            less += usize::from(bits < space::bloom(asked));
-            as_little += usize::from(bits <= space::papers_semi_sorted(asked));
-            if bits >= space::bloom(asked) {
-                above.push(short_percent(asked));
-            }
-        }
-        let all = self.space.len();
-        let mut text = format!(
-            "Of {all} rates asked for, ours takes less than a space-optimised Bloom filter at {less}, and no more than \
-             the paper's semi-sorted filter at {as_little}: layouts come in steps. More than Bloom at {}.\n",
-            above.join(", "),
-        );
-        text += "At the rates that the layouts have, where these are below 1 %:\n";
-        for ours in self.layouts.iter().filter(|ours| ours.rate < 0.01) {
-            let by = |other: f64| format!("{:+.2}", ours.bits - other);
-            writeln!(
-                text,
-                "- {}: {:.2} bits, {} beside the paper's semi-sorted filter, {} beside Bloom",
-                ours.layout.name(),
-                ours.bits,
-                by(space::papers_semi_sorted(ours.rate)),
-                by(space::bloom(ours.rate)),
-            )
-            .expect("a string takes all");
-        }
-        text
-    }
-
     pub(crate) fn fastfilter(&self) -> Table {
         let nanoseconds = |mops: f64| format!("{:.1}", 1e3 / mops);
         let rows = self.alone.iter().map(|measured| {
@@ -252,24 +223,5 @@ impl Findings {
             "million keys",
         ];
         Table { head, rows: rows.collect() }
-    }
-
-    pub(crate) fn two_threads(&self) -> Table {
-        let mut rows = Vec::new();
-        for (one, two) in &self.together {
-            let cells = |one: f64, two: f64| [mops(two), format!("{:.2}", two / one)];
-            let mut row = vec![one.name.clone()];
-            row.extend(cells(one.construction, two.construction));
-            for share in [4, 2, 0] {
-                row.extend(cells(one.shares[share].1, two.shares[share].1));
-            }
-            match (one.removal, two.removal) {
-                (Some(one), Some(two)) => row.extend(cells(one, two)),
-                _ => row.extend(["-".into(), "-".into()]),
-            }
-            rows.push(row);
-        }
-        let head = vec!["system", "construction", "x", "lookup hit", "x", "half", "x", "miss", "x", "delete", "x"];
-        Table { head, rows }
     }
 }

@@ -10,9 +10,8 @@
 //! # What is measured
 //! - inserts from empty to 90 % load, and from there to 95 %; removals from there to an empty filter (at 192 MB, to
 //!   85 %);
-//! - lookups at 90 % load: of present keys, of absent keys, and of either at random. The order is not that of
-//!   insertion;
-//! - the mix: 90 % such random lookups, 5 % removals, 5 % inserts, at 90 % load;
+//! - lookups at 90 % load: of present keys, and of absent keys. The order is not that of insertion;
+//! - the mix: 90 % lookups of either at random, 5 % removals, 5 % inserts, at 90 % load;
 //! - all this on one thread and on two;
 //! - the memory and the measured false-positive rate, to show which rates are compared.
 //!
@@ -34,14 +33,14 @@ mod support;
 use std::time::Duration;
 
 use rounds::{Change, Rounds};
-use support::array::SharedArray;
+use support::array::ARRAY;
 use support::filled::{Bench, Filled, Sample, Steady};
 use support::options::Options;
-use support::ours::{Default5x14, Ours, Plain4x16};
-use support::peers::{AtomicCuckooFilter, LockedScalable};
+use support::ours::{DEFAULT_5X14, PLAIN_4X16};
+use support::peers::{ATOMIC, SCALABLE};
 use support::plan::{STEADY_LOAD, Size, bring_to};
 use support::report::{Spread, align, median};
-use support::subject::Kind;
+use support::subject::{About, Kind};
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug)]
@@ -57,11 +56,11 @@ struct Plan {
 /// All subjects, empty.
 fn subjects(table_bytes: usize) -> Vec<Box<dyn Bench>> {
     vec![
-        Filled::<Ours<Default5x14>>::boxed(table_bytes),
-        Filled::<Ours<Plain4x16>>::boxed(table_bytes),
-        Filled::<AtomicCuckooFilter>::boxed(table_bytes),
-        Filled::<LockedScalable>::boxed(table_bytes),
-        Filled::<SharedArray>::boxed(table_bytes),
+        Filled::boxed(DEFAULT_5X14, table_bytes),
+        Filled::boxed(PLAIN_4X16, table_bytes),
+        Filled::boxed(ATOMIC, table_bytes),
+        Filled::boxed(SCALABLE, table_bytes),
+        Filled::boxed(ARRAY, table_bytes),
     ]
 }
 
@@ -73,12 +72,11 @@ enum Operation {
 
 impl Operation {
     /// As they are listed.
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 6] = [
         Self::Change(Change::To90),
         Self::Change(Change::To95),
         Self::Steady(Steady::Hit),
         Self::Steady(Steady::Miss),
-        Self::Steady(Steady::Half),
         Self::Steady(Steady::Mix),
         Self::Change(Change::Remove),
     ];
@@ -172,7 +170,7 @@ impl Results {
 
     /// The gain by a second thread, as a multiple of what the array gains by it in the same round.
     fn relative_to_array(&self, operation: Operation, subject: usize) -> Option<String> {
-        let array = self.subjects.iter().position(|subject| subject.kind() == Kind::Array)?;
+        let array = self.subjects.iter().position(|subject| subject.about().kind == Kind::Array)?;
         let gain = |subject| {
             let (two, one) = (self.mops(operation, 2, subject)?, self.mops(operation, 1, subject)?);
             Some(two.iter().zip(one).map(|(two, one)| two / one).collect::<Vec<_>>())
@@ -184,10 +182,10 @@ impl Results {
         let size = self.size.name();
         let all: Vec<usize> = (0..self.subjects.len()).collect();
         let (ours, others): (Vec<usize>, Vec<usize>) =
-            all.iter().partition(|&&subject| self.subjects[subject].kind() == Kind::Ours);
+            all.iter().partition(|&&subject| self.subjects[subject].about().kind == Kind::Ours);
         let pairs: Vec<(usize, usize)> =
             others.iter().flat_map(|&other| ours.iter().map(move |&ours| (ours, other))).collect();
-        let name = |subject: usize| self.subjects[subject].name();
+        let name = |subject: usize| self.subjects[subject].about().name;
         let mut text = format!("## {size}: tables of {} KiB\n\n", self.size.table_bytes() >> 10);
         text += &self.show_memory();
         for threads in [1, 2] {
@@ -226,25 +224,27 @@ impl Results {
     fn show_memory(&self) -> String {
         let head = ["name", "what", "bits", "slots", "MiB", "capacity", "load", "bits/item", "false positives"];
         let mut rows = vec![head.map(String::from).to_vec()];
-        for subject in self.subjects.iter().filter(|subject| subject.kind() != Kind::Array) {
+        for subject in self.subjects.iter().filter(|subject| subject.about().kind != Kind::Array) {
             let (positives, misses) = subject.false_positives();
+            let (About { name, about, .. }, size) = (subject.about(), subject.size());
+            let capacity = size.capacity as f64;
             rows.push(vec![
-                subject.name().into(),
-                subject.about().into(),
-                subject.fingerprint_bits().to_string(),
-                subject.slots().to_string(),
-                format!("{:.2}", subject.bytes() as f64 / (1 << 20) as f64),
-                subject.capacity().to_string(),
-                format!("{:.1} %", 100.0 * subject.capacity() as f64 / subject.slots() as f64),
-                format!("{:.2}", subject.bytes() as f64 * 8.0 / subject.capacity() as f64),
+                name.into(),
+                about.into(),
+                size.fingerprint_bits.to_string(),
+                size.slots.to_string(),
+                format!("{:.2}", size.bytes as f64 / (1 << 20) as f64),
+                size.capacity.to_string(),
+                format!("{:.1} %", 100.0 * capacity / size.slots as f64),
+                format!("{:.2}", size.bytes as f64 * 8.0 / capacity),
                 format!("{:.4} %", 100.0 * positives as f64 / misses as f64),
             ]);
         }
         let mut text = align(&rows, 2);
         for subject in &self.subjects {
             if let (failed @ 1.., changes) = subject.failed_changes() {
-                text +=
-                    &format!("{}: {failed} of {changes} inserts and removals failed in the mix.\n\n", subject.name());
+                let name = subject.about().name;
+                text += &format!("{name}: {failed} of {changes} inserts and removals failed in the mix.\n\n");
             }
         }
         text
