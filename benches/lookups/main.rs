@@ -18,11 +18,11 @@ mod support;
 mod threads;
 mod writer;
 
-use std::error::Error;
+use std::io;
 
 use support::options::Options;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> io::Result<()> {
     let Some(options) = Options::parse() else { return Ok(()) };
     let wants = |part| options.value("--only").is_none_or(|only| only == part);
     for size in options.sizes() {

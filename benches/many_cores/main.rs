@@ -28,7 +28,7 @@ mod support;
 
 mod writers;
 
-use std::error::Error;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -151,7 +151,7 @@ fn measure(subjects: &mut [Box<dyn Bench>], plan: &Plan) -> Vec<Speeds> {
     all
 }
 
-fn sets(size: Size, plan: &Plan, folder: &Path) -> Result<(), Box<dyn Error>> {
+fn sets(size: Size, plan: &Plan, folder: &Path) -> io::Result<()> {
     eprintln!("{}: sets", size.name());
     let mut subjects = subjects(plan.table_bytes);
     let speeds = measure(&mut subjects, plan);
@@ -167,7 +167,7 @@ fn sets(size: Size, plan: &Plan, folder: &Path) -> Result<(), Box<dyn Error>> {
         };
         // The figures of a test mean nothing, but drawing them must succeed.
         if plan.test {
-            result.chart().svg()?;
+            result.chart().svg();
         } else {
             result.show(folder, &format!("{}_{}", size.name(), title.replace('/', "_")))?;
         }
@@ -180,7 +180,7 @@ fn sets(size: Size, plan: &Plan, folder: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> io::Result<()> {
     let Some(options) = Options::parse() else { return Ok(()) };
     let (rounds, turn, first) = match (options.test, options.quick) {
         (true, _) => (1, 0, 100),

@@ -1,10 +1,9 @@
 //! Speeds by the number of threads, as a table, a chart, and a CSV file.
 
-use std::error::Error;
-use std::fs;
 use std::iter;
 use std::path::Path;
 use std::thread::available_parallelism;
+use std::{fs, io};
 
 use super::plot::{Axis, Chart, Series, Style};
 use super::report::{Spread, align, median};
@@ -63,13 +62,13 @@ impl ByThreads<'_> {
     }
 
     /// Prints the table, and writes the chart as `file.csv` and `file.svg` into the folder.
-    pub(crate) fn show(&self, folder: &Path, file: &str) -> Result<(), Box<dyn Error>> {
+    pub(crate) fn show(&self, folder: &Path, file: &str) -> io::Result<()> {
         print!("{}", self.table());
         let chart = self.chart();
         fs::create_dir_all(folder)?;
         let file = folder.join(file.replace(' ', "_").to_lowercase());
         fs::write(file.with_extension("csv"), chart.csv())?;
-        Ok(fs::write(file.with_extension("svg"), chart.svg()?)?)
+        fs::write(file.with_extension("svg"), chart.svg())
     }
 }
 

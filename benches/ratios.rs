@@ -26,19 +26,17 @@
 //! `remove` on another thread sometimes misses a present key. The line below the first table says how often this
 //! happened.
 
-mod rounds;
-#[path = "../support/mod.rs"]
 mod support;
 
+use std::array;
 use std::time::Duration;
 
-use rounds::{Change, Rounds};
 use support::array::ARRAY;
 use support::filled::{Bench, Filled, Sample, Steady};
 use support::options::Options;
 use support::ours::{DEFAULT_5X14, PLAIN_4X16};
 use support::peers::{ATOMIC, SCALABLE};
-use support::plan::{STEADY_LOAD, Size, bring_to};
+use support::plan::{STEADY_LOAD, Size, bring_to, items};
 use support::report::{Spread, align, median};
 use support::subject::{About, Kind};
 
@@ -46,6 +44,7 @@ use support::subject::{About, Kind};
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     table_bytes: usize,
+    /// With an odd number of rounds, the median is a value that was measured.
     rounds: usize,
     /// The length of one subject's turn at lookups.
     turn: Duration,
@@ -53,129 +52,110 @@ struct Plan {
     first: u64,
 }
 
-/// All subjects, empty.
-fn subjects(table_bytes: usize) -> Vec<Box<dyn Bench>> {
-    vec![
-        Filled::boxed(DEFAULT_5X14, table_bytes),
-        Filled::boxed(PLAIN_4X16, table_bytes),
-        Filled::boxed(ATOMIC, table_bytes),
-        Filled::boxed(SCALABLE, table_bytes),
-        Filled::boxed(ARRAY, table_bytes),
-    ]
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operation {
-    Change(Change),
-    Steady(Steady),
-}
-
-impl Operation {
-    /// As they are listed.
-    const ALL: [Self; 6] = [
-        Self::Change(Change::To90),
-        Self::Change(Change::To95),
-        Self::Steady(Steady::Hit),
-        Self::Steady(Steady::Miss),
-        Self::Steady(Steady::Mix),
-        Self::Change(Change::Remove),
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Change(Change::To90) => "insert to 90 %",
-            Self::Change(Change::To95) => "insert 90-95 %",
-            Self::Change(Change::Remove) => "remove",
-            Self::Steady(what) => what.name(),
-        }
-    }
-}
-
-/// The rounds of one operation on one subject with this many threads.
-#[derive(Debug)]
-struct Series {
-    operation: Operation,
-    threads: u64,
-    subject: usize,
-    samples: Vec<Sample>,
-}
+/// In the order of the tables. The lookups and the mix are those of [`Steady::ALL`].
+const OPERATIONS: [&str; 6] = ["insert to 90 %", "insert 90-95 %", "lookup hit", "lookup miss", "mix 90/5/5", "remove"];
+const FIRST_STEADY: usize = 2;
 
 /// All that was measured at one size.
 struct Results {
     size: Size,
-    subjects: Vec<Box<dyn Bench>>,
-    series: Vec<Series>,
+    subjects: [Box<dyn Bench>; 5],
+    /// Millions of operations a second, on one thread and on two, of each operation and each subject: in each round.
+    mops: [[[Vec<f64>; 5]; OPERATIONS.len()]; 2],
 }
 
 impl Results {
     fn measure(size: Size, plan: Plan) -> Self {
-        let mut results = Self { size, subjects: subjects(plan.table_bytes), series: Vec::new() };
+        let subjects = [
+            Filled::boxed(DEFAULT_5X14, plan.table_bytes),
+            Filled::boxed(PLAIN_4X16, plan.table_bytes),
+            Filled::boxed(ATOMIC, plan.table_bytes),
+            Filled::boxed(SCALABLE, plan.table_bytes),
+            Filled::boxed(ARRAY, plan.table_bytes),
+        ];
+        let mut results = Self { size, subjects, mops: Default::default() };
         // Two threads first, so that one thread has filled the tables for the lookups.
         for threads in [2, 1] {
             eprintln!("{}: inserts and removals, threads: {threads}", size.name());
             results.subjects.iter_mut().for_each(|subject| subject.renew());
-            results.measure_changes(Rounds::new(size, plan.rounds), threads);
+            results.measure_changes(plan.rounds, threads);
         }
         results.subjects.iter_mut().for_each(|subject| bring_to(subject.as_mut(), STEADY_LOAD));
-        for what in Steady::ALL {
+        for (nth, what) in Steady::ALL.into_iter().enumerate() {
             eprintln!("{}: {}", size.name(), what.name());
-            results.measure_steady(what, plan);
+            results.measure_steady(FIRST_STEADY + nth, what, plan);
         }
         results
     }
 
-    fn measure_changes(&mut self, rounds: Rounds, threads: u64) {
-        for (subject, changes) in rounds.run(&mut self.subjects, threads).into_iter().enumerate() {
-            let series = Change::ALL.into_iter().zip(changes).map(|(change, samples)| Series {
-                operation: Operation::Change(change),
-                threads,
-                subject,
-                samples,
-            });
-            self.series.extend(series);
-        }
-    }
-
-    fn measure_steady(&mut self, what: Steady, plan: Plan) {
-        let mut turns = Vec::new();
-        for subject in 0..self.subjects.len() {
-            for threads in [1, 2] {
-                let sample = self.subjects[subject].steady(what, plan.first, threads);
-                let count = (plan.turn.as_nanos() as f64 / sample.nanoseconds()) as u64;
-                let operation = Operation::Steady(what);
-                turns.push((count.max(plan.first), Series { operation, threads, subject, samples: Vec::new() }));
+    /// Fills and empties all filters, interleaved.
+    ///
+    /// A small table is filled and emptied three times for each round. Filling a large one takes many seconds, so it is
+    /// filled once, in slices, and emptied to 85 %. The slices are assigned to the rounds forwards and backwards in turn,
+    /// so each round has its share of low and of high loads.
+    fn measure_changes(&mut self, rounds: usize, threads: u64) {
+        let (cycles, slices, floor) =
+            if self.size == Size::Large { (1, 4 * rounds, 0.85) } else { (3 * rounds, 1, 0.0) };
+        // The number of the operation, and between which loads it is.
+        let changes = [(0, 0.0, 0.9), (1, 0.9, 0.95), (OPERATIONS.len() - 1, 0.95, floor)];
+        let mut samples: [[Vec<Sample>; 5]; 3] =
+            array::from_fn(|_| array::from_fn(|_| vec![Sample::default(); rounds]));
+        for cycle in 0..cycles {
+            for ((_, from, to), samples) in changes.iter().zip(&mut samples) {
+                for slice in 0..slices {
+                    let number = cycle * slices + slice;
+                    // 0 1 2 2 1 0 0 1 2 …
+                    let (turn, place) = (number / rounds, number % rounds);
+                    let round = if turn % 2 == 0 { place } else { rounds - 1 - place };
+                    let load = from + (to - from) * (slice + 1) as f64 / slices as f64;
+                    for (bench, samples) in self.subjects.iter_mut().zip(samples.iter_mut()) {
+                        let len = items(bench.as_ref(), load);
+                        let removes = to < from;
+                        samples[round] +=
+                            if removes { bench.remove_to(len, threads) } else { bench.insert_to(len, threads) };
+                    }
+                }
             }
         }
-        for _ in 0..plan.rounds {
-            for (count, series) in &mut turns {
-                series.samples.push(self.subjects[series.subject].steady(what, *count, series.threads));
+        for ((operation, ..), samples) in changes.into_iter().zip(samples) {
+            self.mops[threads as usize - 1][operation] =
+                samples.map(|samples| samples.into_iter().map(Sample::mops).collect());
+        }
+    }
+
+    fn measure_steady(&mut self, operation: usize, what: Steady, plan: Plan) {
+        let mut counts = [[0; 5]; 2];
+        // The first round shows how many operations fit in a turn.
+        for round in 0..=plan.rounds {
+            for (nth, subject) in self.subjects.iter_mut().enumerate() {
+                for threads in [1, 2] {
+                    let count = &mut counts[threads - 1][nth];
+                    if round == 0 {
+                        let sample = subject.steady(what, plan.first, threads as u64);
+                        *count = ((plan.turn.as_nanos() as f64 / sample.nanoseconds()) as u64).max(plan.first);
+                    } else {
+                        let sample = subject.steady(what, *count, threads as u64);
+                        self.mops[threads - 1][operation][nth].push(sample.mops());
+                    }
+                }
             }
         }
-        self.series.extend(turns.into_iter().map(|(_, series)| series));
     }
 
-    /// Millions of operations a second, in each round.
-    fn mops(&self, operation: Operation, threads: u64, subject: usize) -> Option<Vec<f64>> {
-        let wanted =
-            |series: &&Series| (series.operation, series.threads, series.subject) == (operation, threads, subject);
-        let series = self.series.iter().find(wanted)?;
-        Some(series.samples.iter().map(|sample| sample.mops()).collect())
-    }
-
-    /// How many times as fast one is as the other, round by round.
-    fn ratio(&self, operation: Operation, one: (u64, usize), other: (u64, usize)) -> Option<String> {
-        let (one, other) = (self.mops(operation, one.0, one.1)?, self.mops(operation, other.0, other.1)?);
-        Some(Spread::of_ratios(&one, &other).show())
+    /// How many times as fast one is as the other, round by round. (Each is a number of threads and a subject.)
+    fn ratio(&self, operation: usize, one: (usize, usize), other: (usize, usize)) -> String {
+        let of = |(threads, subject): (usize, usize)| &self.mops[threads - 1][operation][subject];
+        Spread::of_ratios(of(one), of(other)).show()
     }
 
     /// The gain by a second thread, as a multiple of what the array gains by it in the same round.
-    fn relative_to_array(&self, operation: Operation, subject: usize) -> Option<String> {
-        let array = self.subjects.iter().position(|subject| subject.about().kind == Kind::Array)?;
-        let gain = |subject| {
-            let (two, one) = (self.mops(operation, 2, subject)?, self.mops(operation, 1, subject)?);
-            Some(two.iter().zip(one).map(|(two, one)| two / one).collect::<Vec<_>>())
+    fn relative_to_array(&self, operation: usize, subject: usize) -> String {
+        let array = self.subjects.len() - 1;
+        let gain = |subject: usize| -> Vec<f64> {
+            let [one, two] = self.mops.each_ref().map(|mops| &mops[operation][subject]);
+            two.iter().zip(one).map(|(two, one)| two / one).collect()
         };
-        Some(Spread::of_ratios(&gain(subject)?, &gain(array)?).show())
+        Spread::of_ratios(&gain(subject), &gain(array)).show()
     }
 
     fn show(&self) -> String {
@@ -191,29 +171,28 @@ impl Results {
         for threads in [1, 2] {
             let on = format!("{size}, {threads} thread{}", if threads == 1 { "" } else { "s" });
             text += &format!("### {on}: millions of operations a second\n\n");
-            text += &self.show_table(
+            text += &show_table(
                 &all,
                 |&subject| name(subject).into(),
                 |operation, &subject| {
-                    let mops = self.mops(operation, threads, subject)?;
-                    Some(format!("{:.2}", median(mops)))
+                    format!("{:.2}", median(self.mops[threads - 1][operation][subject].iter().copied()))
                 },
             );
             text += &format!("### {on}: ours over others\n\n");
-            text += &self.show_table(
+            text += &show_table(
                 &pairs,
                 |&(ours, other)| format!("{}/{}", name(ours).trim_start_matches("ours "), name(other)),
                 |operation, &(ours, other)| self.ratio(operation, (threads, ours), (threads, other)),
             );
         }
         text += &format!("### {size}: two threads over one\n\n");
-        text += &self.show_table(
+        text += &show_table(
             &all,
             |&subject| name(subject).into(),
             |operation, &subject| self.ratio(operation, (2, subject), (1, subject)),
         );
         text += &format!("### {size}: the same, relative to the array\n\n");
-        text += &self.show_table(
+        text += &show_table(
             &all,
             |&subject| name(subject).into(),
             |operation, &subject| self.relative_to_array(operation, subject),
@@ -249,21 +228,16 @@ impl Results {
         }
         text
     }
+}
 
-    /// A line for each operation for which there is something to show.
-    fn show_table<C>(
-        &self,
-        columns: &[C],
-        name: impl Fn(&C) -> String,
-        cell: impl Fn(Operation, &C) -> Option<String>,
-    ) -> String {
-        let mut rows: Vec<Vec<String>> = vec![[String::new()].into_iter().chain(columns.iter().map(name)).collect()];
-        for operation in Operation::ALL {
-            let cells = columns.iter().map(|column| cell(operation, column).unwrap_or_else(|| "-".into()));
-            rows.push([operation.name().to_owned()].into_iter().chain(cells).collect());
-        }
-        align(&rows, 1)
+/// A line for each operation.
+fn show_table<C>(columns: &[C], name: impl Fn(&C) -> String, cell: impl Fn(usize, &C) -> String) -> String {
+    let mut rows: Vec<Vec<String>> = vec![[String::new()].into_iter().chain(columns.iter().map(name)).collect()];
+    for (operation, name) in OPERATIONS.into_iter().enumerate() {
+        let cells = columns.iter().map(|column| cell(operation, column));
+        rows.push([name.to_owned()].into_iter().chain(cells).collect());
     }
+    align(&rows, 1)
 }
 
 fn main() {
