@@ -55,9 +55,6 @@ pub enum Refused {
 impl<N: Hash + ?Sized> UsedOnce<N> {
     /// Makes room for so many uses within any one lifetime. A new nonce is taken for a used one with a probability of
     /// at most `false_positive_rate`. The lifetime is rounded up to whole seconds.
-    ///
-    /// # Errors
-    /// Those of the filter's builder.
     pub fn new(lifetime: Duration, uses: usize, false_positive_rate: f64) -> Result<Self, BuildError> {
         let seconds = lifetime.as_secs() + u64::from(lifetime.subsec_nanos() > 0);
         Self::within(seconds, uses, false_positive_rate, WhenFull::Refuse)
@@ -65,9 +62,6 @@ impl<N: Hash + ?Sized> UsedOnce<N> {
 
     /// [`new`](Self::new) for a lifetime in units of another clock, and a choice of what happens to more uses.
     /// Where the clock is the number of uses so far, at least the last `lifetime` uses are remembered.
-    ///
-    /// # Errors
-    /// Those of the filter's builder.
     pub fn within(
         lifetime: u64,
         uses: usize,
@@ -143,9 +137,6 @@ pub struct LastKeys<K: ?Sized> {
 impl<K: Hash + ?Sized> LastKeys<K> {
     /// Makes room for so many keys. A new one is taken for an old one with a probability of at most
     /// `false_positive_rate`.
-    ///
-    /// # Errors
-    /// Those of the filter's builder.
     pub fn new(capacity: usize, false_positive_rate: f64) -> Result<Self, BuildError> {
         let keys = UsedOnce::within(capacity as u64, capacity, false_positive_rate, WhenFull::EvictOldest)?;
         Ok(Self { keys, new: AtomicU64::new(0) })

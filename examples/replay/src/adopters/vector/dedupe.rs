@@ -43,9 +43,6 @@ enum Clock {
 impl Dedupe {
     /// Remembers each event until at least so many new ones have come since it came last. A new event is lost with a
     /// probability of at most `false_positive_rate`.
-    ///
-    /// # Errors
-    /// Those of the filter's builder.
     pub fn last(events: usize, fields: Fields, false_positive_rate: f64) -> Result<Self, BuildError> {
         let clock = Clock::New(AtomicU64::new(0));
         Self::new(events as u64, events, fields, false_positive_rate, clock, true)
@@ -53,9 +50,6 @@ impl Dedupe {
 
     /// Remembers an event for `max_age`, and up to a fourteenth longer. An event that comes again starts anew if
     /// `refresh_on_drop` is set. If more events than `events` come in that time, the oldest are forgotten sooner.
-    ///
-    /// # Errors
-    /// Those of the filter's builder.
     pub fn timed(
         events: usize,
         fields: Fields,
