@@ -8,14 +8,15 @@ use super::support::report::align;
 /// A table with a heading for each column.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
-    pub(crate) head: Vec<&'static str>,
+    /// The headings, with a bar between each two.
+    pub(crate) head: &'static str,
     pub(crate) rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// In Markdown. All columns except the first `left` are right-aligned.
     pub(crate) fn text(&self, left: usize) -> String {
-        let head = self.head.iter().map(|cell| (*cell).into()).collect();
+        let head = self.head.split('|').map(String::from).collect();
         let rows: Vec<Vec<String>> = [head].into_iter().chain(self.rows.iter().cloned()).collect();
         align(&rows, left).trim_end().to_owned() + "\n"
     }
@@ -24,7 +25,7 @@ impl Table {
         let quoted = |cell: &str| format!("\"{}\"", cell.replace('"', "'"));
         // The unit moves from the cells to the heading.
         let is_percent = |column: usize| self.rows.iter().any(|row| row[column].ends_with(" %"));
-        let head = self.head.iter().enumerate().map(|(column, cell)| {
+        let head = self.head.split('|').enumerate().map(|(column, cell)| {
             let unit = if is_percent(column) { ", %" } else { "" };
             quoted(&format!("{cell}{unit}"))
         });
@@ -105,7 +106,7 @@ impl Findings {
                 measured.lines[1].into(),
             ]);
         }
-        let head = vec!["system", "bits a key", "at capacity", "load", "rate e", "lines read: hit", "miss"];
+        let head = "system|bits a key|at capacity|load|rate e|lines read: hit|miss";
         Table { head, rows }
     }
 
@@ -135,19 +136,7 @@ impl Findings {
                 or_dash(measured.removal, mops),
             ]);
         }
-        let head = vec![
-            "system",
-            "what",
-            "MiB",
-            "million keys",
-            "bits a key",
-            "rate",
-            "construction",
-            "lookup hit",
-            "half",
-            "miss",
-            "delete",
-        ];
+        let head = "system|what|MiB|million keys|bits a key|rate|construction|lookup hit|half|miss|delete";
         Table { head, rows }
     }
 
@@ -175,18 +164,7 @@ impl Findings {
                 format!("{:.2}", space::bloom(space.rate)),
             ]
         });
-        let head = vec![
-            "rate asked for",
-            "layout",
-            "ours",
-            "paper's",
-            "Bloom",
-            "ours is",
-            "its own rate",
-            "measured",
-            "paper's there",
-            "Bloom there",
-        ];
+        let head = "rate asked for|layout|ours|paper's|Bloom|ours is|its own rate|measured|paper's there|Bloom there";
         Table { head, rows: rows.collect() }
     }
 
@@ -208,20 +186,7 @@ impl Findings {
             ]);
             row
         });
-        let head = vec![
-            "filter",
-            "ns/add",
-            "ns/find: 0",
-            "25",
-            "50",
-            "75",
-            "100 % hits",
-            "rate",
-            "bits/key",
-            "optimal bits",
-            "wasted",
-            "million keys",
-        ];
+        let head = "filter|ns/add|ns/find: 0|25|50|75|100 % hits|rate|bits/key|optimal bits|wasted|million keys";
         Table { head, rows: rows.collect() }
     }
 }

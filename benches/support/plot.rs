@@ -171,8 +171,8 @@ pub(crate) struct Chart {
 
 const SIZE: (f64, f64) = (960.0, 540.0);
 /// The part of the plot: left, right, top and bottom.
-const PLOT: [f64; 4] = [84.0, 716.0, 62.0, 480.0];
-const LEGEND: f64 = 730.0;
+const PLOT: [f64; 4] = [104.0, 694.0, 62.0, 480.0];
+const LEGEND: f64 = 704.0;
 
 impl Chart {
     /// The chart as an SVG document.
@@ -180,13 +180,13 @@ impl Chart {
         let points = || self.series.iter().flat_map(|series| series.points.iter());
         let x = self.x.bounds(points().map(|point| point.0));
         let y = self.y.bounds(points().map(|point| point.1));
-        let [left, right, top, bottom] = PLOT;
+        let ([left, right, top, bottom], (width, height)) = (PLOT, SIZE);
         let across = |place: f64| left + (place - x.0) / (x.1 - x.0) * (right - left);
         let up = |place: f64| bottom - (place - y.0) / (y.1 - y.0) * (bottom - top);
         let mut svg = Svg(format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\">\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-            SIZE.0, SIZE.1
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+             viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\">\n\
+             <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
         ));
         svg.text(&self.title, (16.0, 30.0), "font-size=\"21\"");
         svg.text(&self.subtitle, (16.0, 50.0), "font-size=\"14\" fill=\"#444444\"");
@@ -200,9 +200,9 @@ impl Chart {
         }
         svg.line(&[(left, top), (left, bottom), (right, bottom)], "#666666", 1, "none");
         let middle = ((left + right) / 2.0, (top + bottom) / 2.0);
-        svg.text(&self.x.label, (middle.0, SIZE.1 - 14.0), "font-size=\"15\" text-anchor=\"middle\"");
-        let turned = format!("font-size=\"15\" text-anchor=\"middle\" transform=\"rotate(-90 24 {})\"", middle.1);
-        svg.text(&self.y.label, (24.0, middle.1), &turned);
+        svg.text(&self.x.label, (middle.0, height - 14.0), "font-size=\"15\" text-anchor=\"middle\"");
+        let turned = format!("font-size=\"15\" text-anchor=\"middle\" transform=\"rotate(-90 18 {})\"", middle.1);
+        svg.text(&self.y.label, (18.0, middle.1), &turned);
         for (row, Series { name, points, style }) in self.series.iter().enumerate() {
             let places = points.iter().map(|&(x, y)| (self.x.place(x), self.y.place(y)));
             let is_inside = |range: (f64, f64), place: f64| (range.0 - 1e-9..=range.1 + 1e-9).contains(&place);
