@@ -32,6 +32,7 @@ use std::array;
 use std::time::Duration;
 
 use support::array::ARRAY;
+use support::by_threads::{Turns, steady};
 use support::filled::{Bench, Filled, Sample, Steady};
 use support::options::Options;
 use support::ours::{DEFAULT_5X14, PLAIN_4X16};
@@ -39,18 +40,6 @@ use support::peers::{ATOMIC, SCALABLE};
 use support::plan::{STEADY_LOAD, Size, bring_to, items};
 use support::report::{Spread, align, median};
 use support::subject::{About, Kind};
-
-/// How much is measured.
-#[derive(Clone, Copy, Debug)]
-struct Plan {
-    table_bytes: usize,
-    /// With an odd number of rounds, the median is a value that was measured.
-    rounds: usize,
-    /// The length of one subject's turn at lookups.
-    turn: Duration,
-    /// The number of lookups of a first try, which shows how many fit in a turn.
-    first: u64,
-}
 
 /// In the order of the tables. The lookups and the mix are those of [`Steady::ALL`].
 const OPERATIONS: [&str; 6] = ["insert to 90 %", "insert 90-95 %", "lookup hit", "lookup miss", "mix 90/5/5", "remove"];
@@ -65,25 +54,30 @@ struct Results {
 }
 
 impl Results {
-    fn measure(size: Size, plan: Plan) -> Self {
+    fn measure(size: Size, table_bytes: usize, turns: Turns) -> Self {
         let subjects = [
-            Filled::boxed(DEFAULT_5X14, plan.table_bytes),
-            Filled::boxed(PLAIN_4X16, plan.table_bytes),
-            Filled::boxed(ATOMIC, plan.table_bytes),
-            Filled::boxed(SCALABLE, plan.table_bytes),
-            Filled::boxed(ARRAY, plan.table_bytes),
+            Filled::boxed(DEFAULT_5X14, table_bytes),
+            Filled::boxed(PLAIN_4X16, table_bytes),
+            Filled::boxed(ATOMIC, table_bytes),
+            Filled::boxed(SCALABLE, table_bytes),
+            Filled::boxed(ARRAY, table_bytes),
         ];
         let mut results = Self { size, subjects, mops: Default::default() };
         // Two threads first, so that one thread has filled the tables for the lookups.
         for threads in [2, 1] {
             eprintln!("{}: inserts and removals, threads: {threads}", size.name());
             results.subjects.iter_mut().for_each(|subject| subject.renew());
-            results.measure_changes(plan.rounds, threads);
+            results.measure_changes(turns.rounds, threads);
         }
         results.subjects.iter_mut().for_each(|subject| bring_to(subject.as_mut(), STEADY_LOAD));
         for (nth, what) in Steady::ALL.into_iter().enumerate() {
             eprintln!("{}: {}", size.name(), what.name());
-            results.measure_steady(FIRST_STEADY + nth, what, plan);
+            for (subject, mut speeds) in steady(&mut results.subjects, &[what], &[1, 2], turns).into_iter().enumerate()
+            {
+                for (thread, speeds) in speeds.remove(0).into_iter().enumerate() {
+                    results.mops[thread][FIRST_STEADY + nth][subject] = speeds;
+                }
+            }
         }
         results
     }
@@ -120,25 +114,6 @@ impl Results {
         for ((operation, ..), samples) in changes.into_iter().zip(samples) {
             self.mops[threads as usize - 1][operation] =
                 samples.map(|samples| samples.into_iter().map(Sample::mops).collect());
-        }
-    }
-
-    fn measure_steady(&mut self, operation: usize, what: Steady, plan: Plan) {
-        let mut counts = [[0; 5]; 2];
-        // The first round shows how many operations fit in a turn.
-        for round in 0..=plan.rounds {
-            for (nth, subject) in self.subjects.iter_mut().enumerate() {
-                for threads in [1, 2] {
-                    let count = &mut counts[threads - 1][nth];
-                    if round == 0 {
-                        let sample = subject.steady(what, plan.first, threads as u64);
-                        *count = ((plan.turn.as_nanos() as f64 / sample.nanoseconds()) as u64).max(plan.first);
-                    } else {
-                        let sample = subject.steady(what, *count, threads as u64);
-                        self.mops[threads - 1][operation][nth].push(sample.mops());
-                    }
-                }
-            }
         }
     }
 
@@ -249,7 +224,8 @@ fn main() {
     };
     for size in options.sizes() {
         let table_bytes = options.table_bytes(size);
-        let results = Results::measure(size, Plan { table_bytes, rounds, turn: Duration::from_millis(turn), first });
+        let turns = Turns { rounds, turn: Duration::from_millis(turn), first };
+        let results = Results::measure(size, table_bytes, turns);
         let text = results.show();
         // The figures of a test mean nothing.
         if !options.test {

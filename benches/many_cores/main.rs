@@ -33,7 +33,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use support::array::ARRAY;
-use support::by_threads::{ByThreads, thread_counts};
+use support::by_threads::{ByThreads, Turns, steady, thread_counts};
 use support::exact::{Locked, Papaya, SccIndex, exact};
 use support::filled::{Bench, Filled, Sample, Steady};
 use support::options::Options;
@@ -44,11 +44,7 @@ use support::plan::{STEADY_LOAD, Size, items};
 /// How much is measured.
 struct Plan {
     table_bytes: usize,
-    rounds: usize,
-    /// The length of one subject's turn.
-    turn: Duration,
-    /// The number of operations of a first try, which shows how many fit in a turn.
-    first: u64,
+    turns: Turns,
     threads: Vec<u64>,
     test: bool,
 }
@@ -98,7 +94,7 @@ fn change(subject: &mut dyn Bench, threads: u64, plan: &Plan) -> [Sample; 2] {
     let [half, full] = [CHANGED_LOAD, STEADY_LOAD].map(|load| items(subject, load));
     let count = (subject.size().slots / 4).min(MOST_CHANGES);
     let [mut inserted, mut removed] = [Sample::default(); 2];
-    while inserted.operations == 0 || inserted.time + removed.time < plan.turn {
+    while inserted.operations == 0 || inserted.time + removed.time < plan.turns.turn {
         // What cannot remove goes on from where it is.
         if subject.about().removes || subject.len() < half || subject.len() + count > full {
             bring_to(subject, CHANGED_LOAD, plan);
@@ -116,8 +112,8 @@ fn change(subject: &mut dyn Bench, threads: u64, plan: &Plan) -> [Sample; 2] {
 fn measure(subjects: &mut [Box<dyn Bench>], plan: &Plan) -> Vec<Speeds> {
     let none = || WORK.map(|_| vec![Vec::new(); plan.threads.len()]);
     let mut all: Vec<Speeds> = subjects.iter().map(|_| none()).collect();
-    for round in 0..plan.rounds {
-        eprintln!("inserts and removals, round {} of {}", round + 1, plan.rounds);
+    for round in 0..plan.turns.rounds {
+        eprintln!("inserts and removals, round {} of {}", round + 1, plan.turns.rounds);
         for (subject, speeds) in subjects.iter_mut().zip(&mut all) {
             for (nth, &threads) in plan.threads.iter().enumerate() {
                 let samples = change(subject.as_mut(), threads, plan);
@@ -128,25 +124,9 @@ fn measure(subjects: &mut [Box<dyn Bench>], plan: &Plan) -> Vec<Speeds> {
         }
     }
     subjects.iter_mut().for_each(|subject| bring_to(subject.as_mut(), STEADY_LOAD, plan));
-    let mut counts = vec![vec![[plan.first; STEADY.len()]; plan.threads.len()]; subjects.len()];
-    // The first round shows how many operations fit in a turn.
-    for round in 0..=plan.rounds {
-        eprintln!("lookups and mixes, round {round} of {}", plan.rounds);
-        for ((subject, speeds), counts) in subjects.iter_mut().zip(&mut all).zip(&mut counts) {
-            for (nth, (&threads, counts)) in plan.threads.iter().zip(counts).enumerate() {
-                for ((what, count), speeds) in STEADY.into_iter().zip(counts).zip(&mut speeds[2..]) {
-                    if what.changes() && !subject.about().removes {
-                        continue;
-                    }
-                    let sample = subject.steady(what, *count, threads);
-                    if round == 0 {
-                        *count = ((plan.turn.as_nanos() as f64 / sample.nanoseconds()) as u64).max(plan.first);
-                    } else {
-                        speeds[nth].push(sample.mops());
-                    }
-                }
-            }
-        }
+    eprintln!("lookups and mixes");
+    for (all, steady) in all.iter_mut().zip(steady(subjects, &STEADY, &plan.threads, plan.turns)) {
+        steady.into_iter().zip(&mut all[2..]).for_each(|(steady, speeds)| *speeds = steady);
     }
     all
 }
@@ -196,9 +176,7 @@ fn main() -> io::Result<()> {
     for size in sizes {
         let plan = Plan {
             table_bytes: options.table_bytes(size),
-            rounds,
-            turn: Duration::from_millis(turn),
-            first,
+            turns: Turns { rounds, turn: Duration::from_millis(turn), first },
             threads: thread_counts(),
             test: options.test,
         };

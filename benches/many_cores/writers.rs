@@ -235,7 +235,7 @@ impl Tables {
     fn turn(&mut self, work: Work, threads: u64, plan: &Plan) -> f64 {
         // A first try shows how many operations fit in a turn.
         let first = self.run(work, 16 * BATCH as u64, threads).mops();
-        self.run(work, (plan.turn.as_micros() as f64 * first) as u64 + 1, threads).mops()
+        self.run(work, (plan.turns.turn.as_micros() as f64 * first) as u64 + 1, threads).mops()
     }
 }
 
@@ -245,8 +245,8 @@ pub(crate) fn measure(bytes: usize, plan: &Plan, folder: &Path) -> io::Result<()
     eprintln!("writers: filling tables of {size}");
     let mut tables = Tables::new(bytes, *plan.threads.last().expect("a number of threads"));
     let mut rows = ROWS.map(|(name, _)| (name.to_owned(), vec![Vec::new(); plan.threads.len()])).to_vec();
-    for round in 0..plan.rounds {
-        eprintln!("writers, {size}: round {} of {}", round + 1, plan.rounds);
+    for round in 0..plan.turns.rounds {
+        eprintln!("writers, {size}: round {} of {}", round + 1, plan.turns.rounds);
         for ((_, work), (_, speeds)) in ROWS.into_iter().zip(&mut rows) {
             for (&threads, speeds) in plan.threads.iter().zip(speeds) {
                 speeds.push(tables.turn(work, threads, plan));
