@@ -1,7 +1,5 @@
 //! Vector's transform `dedupe`. Each case is tried with the fields that are matched, and with those that are ignored.
 
-use std::time::Duration;
-
 use replay::adopters::vector::dedupe::{Dedupe, Fields};
 use replay::adopters::vector::{ObjectMap, Transform, Value};
 
@@ -88,16 +86,4 @@ fn an_event_that_comes_again_is_remembered_anew() {
     }
     assert!(new > 9990, "{new}");
     assert!((9000..10_000).all(|number| dedupe.is_duplicate(&numbered(number))));
-}
-
-#[test]
-fn a_timed_event_passes_again_after_its_greatest_age() {
-    for refresh in [false, true] {
-        let dedupe = Dedupe::timed(1000, matched(), RATE, Duration::from_secs(5), refresh).unwrap();
-        let is_duplicate = |millis| dedupe.is_duplicate_at(&numbered(1), millis);
-        assert!(!is_duplicate(1000));
-        assert!((1000..6000).step_by(500).all(is_duplicate), "{refresh}");
-        // The age is counted from the event that passed, or from the last one.
-        assert_eq!(is_duplicate(7000), refresh);
-    }
 }
