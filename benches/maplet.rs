@@ -19,6 +19,7 @@ use concurrent_cuckoo_filter::{CuckooMaplet, Hashed, Values};
 use dashmap::DashMap;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
+use support::clock::by_turns;
 use support::hash::HASH;
 use support::keys::{ABSENT, drawn, key};
 use support::options::Options;
@@ -145,20 +146,13 @@ fn main() {
     ];
     let mut random = SmallRng::seed_from_u64(17);
     for (nth, numbers) in [0..keys, ABSENT..2 * ABSENT].into_iter().enumerate() {
-        let start = Instant::now();
-        for round in 0.. {
-            if round > 0 && start.elapsed() >= length {
-                break;
-            }
-            // Beginning with another one each time.
-            for turn in 0..subjects.len() {
-                let subject = &mut subjects[(turn + round) % 6];
-                let slice = drawn(&mut random, numbers.clone(), SLICE as u64);
-                let start = Instant::now();
-                black_box((subject.look_up)(&slice));
-                subject.times[nth].push(start.elapsed().as_secs_f64() * 1e9 / SLICE as f64);
-            }
-        }
+        let times = by_turns(subjects.len(), length, |subject, _| {
+            let slice = drawn(&mut random, numbers.clone(), SLICE as u64);
+            let start = Instant::now();
+            black_box((subjects[subject].look_up)(&slice));
+            start.elapsed().as_secs_f64() * 1e9 / SLICE as f64
+        });
+        subjects.iter_mut().zip(times).for_each(|(subject, times)| subject.times[nth] = times);
     }
     let head = ["", "bits a key", "absent keys found", "present", "of the maplet's", "absent", "of the maplet's"];
     let rows = subjects.iter().map(|subject| subject.row(&subjects[0]));

@@ -26,7 +26,7 @@ use concurrent_cuckoo_filter::{CuckooMaplet, ExpiringCuckooFilter, Tick, View, V
 use memmap2::Mmap;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use support::clock::own_time;
+use support::clock::{by_turns, own_time};
 use support::hash::HASH;
 use support::keys::{ABSENT, drawn, key};
 use support::options::Options;
@@ -120,25 +120,21 @@ fn compare(name: &str, loaded: LookUp<'_>, view: LookUp<'_>, len: u64, length: D
     let mut rows = Vec::new();
     for (operation, numbers) in [("hit", 0..len), ("miss", ABSENT..2 * ABSENT)] {
         let mut random = SmallRng::seed_from_u64(17);
-        let mut times: [[Vec<f64>; 2]; 2] = Default::default();
-        let start = Instant::now();
-        let mut rounds = 0;
-        while start.elapsed() < length || rounds == 0 {
-            rounds += 1;
-            // Beginning with another one each time.
-            for nth in (0..4).map(|nth| (nth + rounds) % 4) {
-                let (of, batched) = (nth / 2, nth % 2);
-                // Other keys for each, so that none finds the lines of another in the cache.
-                let keys = drawn(&mut random, numbers.clone(), SLICE as u64);
-                let start = own_time();
-                let found = black_box([loaded, view][of](&keys, batched == 1));
-                times[batched][of].push((own_time() - start) as f64 / SLICE as f64);
-                assert!(operation != "hit" || found == SLICE, "{name}: a key is missed");
-            }
-        }
-        let cells = times
+        // Single lookups and batches of each.
+        let times = by_turns(4, length, |nth, _| {
+            let (of, batched) = (nth / 2, nth % 2 == 1);
+            // Other keys for each, so that none finds the lines of another in the cache.
+            let keys = drawn(&mut random, numbers.clone(), SLICE as u64);
+            let start = own_time();
+            let found = black_box([loaded, view][of](&keys, batched));
+            let time = (own_time() - start) as f64 / SLICE as f64;
+            assert!(operation != "hit" || found == SLICE, "{name}: a key is missed");
+            time
+        });
+        let cells = times[..2]
             .iter()
-            .flat_map(|[loaded, view]| [format!("{:.1}", speed(loaded)), Spread::of_ratios(loaded, view).show()]);
+            .zip(&times[2..])
+            .flat_map(|(loaded, view)| [format!("{:.1}", speed(loaded)), Spread::of_ratios(loaded, view).show()]);
         rows.push([format!("{name}, {operation}")].into_iter().chain(cells).collect());
     }
     rows

@@ -26,14 +26,14 @@ mod subjects;
 mod support;
 
 use std::iter;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use concurrent_cuckoo_filter::{Advance, Tick};
 use counting::counted;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use subjects::{Held, LARGE, SMALL, expiring};
-use support::clock::{Times, own_time};
+use support::clock::{Times, by_turns, own_time};
 use support::keys::{ABSENT, drawn, key};
 use support::options::Options;
 use support::report::{Spread, align, speed};
@@ -103,25 +103,26 @@ fn lookups(keys: u64, subjects: &[subjects::Subject], length: Duration) -> Vec<V
     // The table that all semi-sorted filters share is made before any memory is counted.
     drop(subjects[0].1(1));
     let mut subjects: Vec<_> = subjects.iter().map(|subject| Subject::new(subject, keys)).collect();
-    let (mut random, count, length) = (SmallRng::seed_from_u64(17), subjects.len(), length * subjects.len() as u32);
+    let length = length * subjects.len() as u32;
     for (nth, (name, present, batched)) in LOOKUPS.into_iter().enumerate() {
-        let start = Instant::now();
-        for round in 0.. {
-            if round > 0 && start.elapsed() >= length {
-                break;
-            }
-            // The same keys for all. Each round begins with another subject, so that none always comes after the same
-            // other one.
-            let asked = drawn(&mut random, if present { 0..keys } else { ABSENT..2 * ABSENT }, SLICE.min(keys / 4));
-            for turn in 0..count {
-                let Subject { name: subject, held, lost, times, .. } = &mut subjects[(turn + round) % count];
-                let start = own_time();
-                let look_up = if batched { held.contains_batch.as_ref() } else { Some(&held.contains) };
-                let Some(found) = look_up.map(|look_up| look_up(&asked)) else { continue };
-                times[nth].push((own_time() - start) as f64 / asked.len() as f64);
-                assert!(!present || *lost > 0 || found == asked.len(), "{subject}: a key was not found ({name})");
-            }
-        }
+        let asked = |held: &Held, asked: &[u64]| match batched {
+            true => held.contains_batch.as_ref().map(|look_up| look_up(asked)),
+            false => Some((held.contains)(asked)),
+        };
+        // Those that have batches, if they are asked for.
+        let with: Vec<usize> = (0..subjects.len()).filter(|&nth| asked(&subjects[nth].held, &[]).is_some()).collect();
+        let times = by_turns(with.len(), length, |turn, round| {
+            let Subject { name: subject, held, lost, .. } = &subjects[with[turn]];
+            // The same keys for all.
+            let mut random = SmallRng::seed_from_u64(round);
+            let keys = drawn(&mut random, if present { 0..keys } else { ABSENT..2 * ABSENT }, SLICE.min(keys / 4));
+            let start = own_time();
+            let found = asked(held, &keys).expect("it can be asked");
+            let time = (own_time() - start) as f64 / keys.len() as f64;
+            assert!(!present || *lost > 0 || found == keys.len(), "{subject}: a key was not found ({name})");
+            time
+        });
+        with.into_iter().zip(times).for_each(|(subject, times)| subjects[subject].times[nth] = times);
     }
     let names = LOOKUPS.iter().flat_map(|(name, ..)| [(*name).to_owned(), "expiring by it".into()]);
     let head = ["", "bits a key", "lost"].map(String::from).into_iter().chain(names).collect();

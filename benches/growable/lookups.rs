@@ -1,8 +1,9 @@
 //! Lookups in a filter that has grown, beside those in a fixed filter of as many bytes.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::filters::{LOOKUPS, SLICE, of_size};
+use crate::filters::{LOOKUPS, of_size};
+use crate::support::clock::by_turns;
 use crate::support::ours::{Growable, default_5x14, fill};
 use crate::support::report::Spread;
 
@@ -32,17 +33,13 @@ pub(crate) fn table(bytes: usize, length: Duration) -> Vec<Vec<String>> {
         let has_one = plan.slots == plan.layout.buckets * plan.layout.slots_per_bucket;
         let layouts = if has_one { "one layout" } else { "two layouts" };
         for lookups in LOOKUPS {
-            let (mut of_fixed, mut of_growable) = (Vec::new(), Vec::new());
-            let (start, mut seed) = (Instant::now(), 0);
-            while start.elapsed() < length || of_fixed.is_empty() {
-                of_fixed.push(lookups.time(&fixed, fixed_len, seed));
-                of_growable.push(lookups.time(&filter, len, seed));
-                seed += SLICE;
-            }
-            let ratio = Spread::of_ratios(&of_growable, &of_fixed).show();
-            let [of_fixed, of_growable] =
-                [of_fixed, of_growable].map(|times| format!("{:.1}", Spread::of(times).median));
-            rows.push(vec![format!("{name}, {layouts}: {}", lookups.name), of_fixed, of_growable, ratio]);
+            let times = by_turns(2, length, |subject, round| match subject {
+                0 => lookups.time(&fixed, fixed_len, round),
+                _ => lookups.time(&filter, len, round),
+            });
+            let ratio = Spread::of_ratios(&times[1], &times[0]).show();
+            let median = |nth: usize| format!("{:.1}", Spread::of(times[nth].iter().copied()).median);
+            rows.push(vec![format!("{name}, {layouts}: {}", lookups.name), median(0), median(1), ratio]);
         }
     }
     rows

@@ -1,9 +1,9 @@
 //! A filter of a thousand keys that many more come into, and leave again.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::filters::{LOOKUPS, SLICE};
-use crate::support::clock::own_time;
+use crate::filters::LOOKUPS;
+use crate::support::clock::{by_turns, own_time};
 use crate::support::keys::key;
 use crate::support::ours::{Growable, fill, growable};
 use crate::support::report::Spread;
@@ -43,14 +43,10 @@ pub(crate) fn table(most: u64, length: Duration) -> Vec<Vec<String>> {
         vec![name.clone(), len.to_string(), format!("{:.1}", memory / 1024.0), bits]
     }));
     for lookups in singles() {
-        let mut times = states.each_ref().map(|_| Vec::new());
-        let (start, mut seed) = (Instant::now(), 0);
-        while start.elapsed() < length || times[0].is_empty() {
-            for (times, (_, filter, len)) in times.iter_mut().zip(&states) {
-                times.push(lookups.time(filter, *len, seed));
-            }
-            seed += SLICE;
-        }
+        let times = by_turns(states.len(), length, |state, round| {
+            let (_, filter, len) = &states[state];
+            lookups.time(filter, *len, round)
+        });
         for (row, times) in rows[1..].iter_mut().zip(times) {
             row.push(format!("{:.1}", Spread::of(times).median));
         }
