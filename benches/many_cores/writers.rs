@@ -25,7 +25,7 @@ use std::thread;
 use super::Plan;
 use super::support::array::SharedArray;
 use super::support::by_threads::ByThreads;
-use super::support::filled::{Sample, on_new_threads, on_prepared_threads};
+use super::support::filled::{Sample, on_new_threads};
 use super::support::keys::key;
 use super::support::ours::{BATCH, Fixed, Growable, Ours, default_5x14, fill};
 use super::support::subject::Set;
@@ -89,7 +89,7 @@ impl<F: Ours> Churned<F> {
         let keys = keys / 64 * 64;
         let part = |thread: u64| keys * thread / threads;
         let by_all = |filter: &F| {
-            on_new_threads(threads, |thread| fill(filter, part(thread)..part(thread + 1)));
+            on_new_threads(threads, |_| (), |thread| fill(filter, part(thread)..part(thread + 1)));
         };
         Self(filters.into_iter().inspect(by_all).map(|filter| (filter, 0..keys)).collect())
     }
@@ -102,7 +102,7 @@ impl<F: Ours> Churned<F> {
         // Of the keys of a filter, each thread has every `by`th.
         let by = threads.div_ceil(count);
         let of = |thread: u64| &filters[(thread % count) as usize];
-        let (time, done) = on_prepared_threads(
+        let (time, done) = on_new_threads(
             threads,
             |thread| prepare(&of(thread).0, thread),
             |thread| {
@@ -140,7 +140,7 @@ fn filling<F: Ours>(keys: u64, start_with: u64, count: u64, threads: u64) -> Sam
     let mut sample = Sample::default();
     while sample.operations < count {
         let filter = F::of_keys(start_with as usize);
-        let (time, done) = on_new_threads(threads, |thread| insert_each(&filter, thread..keys, threads));
+        let (time, done) = on_new_threads(threads, |_| (), |thread| insert_each(&filter, thread..keys, threads));
         assert_eq!(done.iter().sum::<u64>(), keys, "room");
         sample += Sample { operations: keys, time };
     }
@@ -214,10 +214,14 @@ impl Tables {
         let (each, pairs) = (count / threads + 1, count / threads / 2 + 1);
         let turn = AtomicU64::new(0);
         let (time, done) = match work {
-            Work::Array => on_new_threads(threads, |_| {
-                let first = self.next.fetch_add(each, Ordering::Relaxed);
-                insert_each(&self.array, first..first + each, 1)
-            }),
+            Work::Array => on_new_threads(
+                threads,
+                |_| (),
+                |_| {
+                    let first = self.next.fetch_add(each, Ordering::Relaxed);
+                    insert_each(&self.array, first..first + each, 1)
+                },
+            ),
             Work::Shared(how @ How::OneCounter) => {
                 return self.shared.run(how, pairs, threads, |filter, thread| share_a_counter(filter, &turn, thread));
             }

@@ -334,17 +334,12 @@ pub(crate) fn on_threads<R: Send>(threads: u64, work: impl Fn(u64) -> R + Sync) 
     run_together(threads, true, |_| (), work)
 }
 
-/// [`on_threads`], but if there are several threads, all are new ones.
+/// [`on_threads`], but if there are several threads, all are new ones, and each first does something that is not timed.
 ///
 /// A filter counts its items in a few counters, so that threads need not share one. Threads get them in turn. Two
 /// new threads get different ones, as the threads of a pool do. The calling thread and a new one may get the same,
 /// and then each change waits for it.
-pub(crate) fn on_new_threads<R: Send>(threads: u64, work: impl Fn(u64) -> R + Sync) -> (Duration, Vec<R>) {
-    run_together(threads, false, |_| (), work)
-}
-
-/// The same, but each thread first does something that is not timed.
-pub(crate) fn on_prepared_threads<R: Send>(
+pub(crate) fn on_new_threads<R: Send>(
     threads: u64,
     prepare: impl Fn(u64) + Sync,
     work: impl Fn(u64) -> R + Sync,
