@@ -168,7 +168,7 @@ fn main() -> io::Result<()> {
     }
     let threads = thread_counts();
     for (workload, (title, ..)) in WORKLOADS.into_iter().enumerate() {
-        if options.value("--only").is_some_and(|only| only != title) {
+        if !options.wants(title) {
             continue;
         }
         let plan = Plan { workload, capacity_log2 };

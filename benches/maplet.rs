@@ -90,7 +90,7 @@ fn sum(keys: &[u64], found: impl Fn(&u64) -> u64) -> u64 {
 
 fn main() {
     let Some(options) = Options::parse() else { return };
-    let keys = options.value("--keys").map_or(20_000_000, |keys| keys.parse().expect("--keys=NUMBER"));
+    let keys = options.keys(20_000_000);
     let (keys, length) = match (options.test, options.quick) {
         (true, _) => (20_000, Duration::ZERO),
         (false, true) => (keys, Duration::from_secs(2)),

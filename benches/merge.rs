@@ -158,21 +158,19 @@ fn digests(bytes: usize, rounds: usize) {
 
 fn main() {
     let Some(options) = Options::parse() else { return };
-    let only = |name| options.value("--only").is_none_or(|only| only == name);
-    let half = options.value("--keys").and_then(|keys| keys.parse().ok());
-    let half = half.unwrap_or(if options.test { 5_000 } else { 10_000_000 });
+    let half = options.keys(if options.test { 5_000 } else { 10_000_000 });
     let rounds = match (options.test, options.quick) {
         (true, _) => 1,
         (false, true) => 3,
         (false, false) => 7,
     };
-    if only("sums") {
+    if options.wants("sums") {
         sums(half, rounds);
     }
-    if only("parts") {
+    if options.wants("parts") {
         parts(2 * half, rounds);
     }
-    if only("digests") {
+    if options.wants("digests") {
         digests(if options.test { 64 << 10 } else { 192 << 20 }, rounds);
     }
 }

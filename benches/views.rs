@@ -256,13 +256,12 @@ fn first(bytes: usize, sparse: bool, rounds: usize) {
 
 fn main() {
     let Some(options) = Options::parse() else { return };
-    let only = |name| options.value("--only").is_none_or(|only| only == name);
-    if only("first") {
+    if options.wants("first") {
         let bytes = options.value("--keys").and_then(|keys| keys.parse::<usize>().ok()).map(|keys| keys * 13 / 8);
         let bytes = bytes.unwrap_or(if options.test { 1 << 20 } else { 1_000_000_000 });
         first(bytes, options.quick || options.test, if options.test { 1 } else { 5 });
     }
-    if only("lookups") {
+    if options.wants("lookups") {
         let length = Duration::from_millis(match (options.test, options.quick) {
             (true, _) => 0,
             (false, true) => 1_000,

@@ -36,7 +36,7 @@ use subjects::{Held, LARGE, SMALL, expiring};
 use support::clock::{Times, by_turns, own_time};
 use support::keys::{ABSENT, drawn, key};
 use support::options::Options;
-use support::report::{Spread, align, speed};
+use support::report::{Spread, speed};
 
 /// Lifetimes are from 1 to this.
 const LONGEST: u64 = 15;
@@ -186,24 +186,15 @@ fn main() {
     if options.quick {
         sizes = Sizes { large: 5_000_000, table_bytes: 24 << 20, length: Duration::from_millis(500), ..sizes };
     }
-    if let Some(keys) = options.value("--keys") {
-        sizes.large = keys.parse().expect("--keys=NUMBER");
-    }
+    sizes.large = options.keys(sizes.large);
     if options.test {
         sizes = Sizes { large: 20_000, small: 10_000, table_bytes: 64 << 10, length: Duration::ZERO };
     }
-    let part = |name: &str, measure: &dyn Fn() -> (String, Vec<Vec<String>>)| {
-        if options.value("--only").is_none_or(|only| only == name) {
-            let (title, rows) = measure();
-            if !options.test {
-                println!("## {name}: {title}\n\n{}", align(&rows, 1));
-            }
-        }
-    };
     for (name, keys, subjects) in [("large", sizes.large, &LARGE[..]), ("small", sizes.small, &SMALL)] {
-        part(name, &|| (format!("{keys} keys, million lookups a second"), lookups(keys, subjects, sizes.length)));
+        options
+            .part(name, || (format!("{keys} keys, million lookups a second"), lookups(keys, subjects, sizes.length)));
     }
-    part("sweep", &|| {
+    options.part("sweep", || {
         (format!("calls of `advance_to`, {} KiB, microseconds", sizes.table_bytes >> 10), sweep(sizes.table_bytes))
     });
 }

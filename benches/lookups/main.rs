@@ -24,9 +24,8 @@ use support::options::Options;
 
 fn main() -> io::Result<()> {
     let Some(options) = Options::parse() else { return Ok(()) };
-    let wants = |part| options.value("--only").is_none_or(|only| only == part);
     for size in options.sizes() {
-        if wants("threads") {
+        if options.wants("threads") {
             threads::measure(size, &options)?;
         }
         for (part, table) in [
@@ -34,13 +33,10 @@ fn main() -> io::Result<()> {
             ("writer", writer::table),
             ("prefetch", prefetch::table),
         ] {
-            if wants(part) {
-                eprintln!("{}: {part}", size.name());
+            options.part(part, || {
                 let (title, rows) = table(size, &options);
-                if !options.test {
-                    println!("## {}: {title}\n\n{}", size.name(), support::report::align(&rows, 1));
-                }
-            }
+                (format!("{}: {title}", size.name()), rows)
+            });
         }
     }
     Ok(())

@@ -167,7 +167,6 @@ fn main() -> io::Result<()> {
         (false, true) => (3, 20, 10_000),
         (false, false) => (5, 60, 100_000),
     };
-    let wanted = |part| options.value("--only").is_none_or(|only| only == part);
     let folder = options.out("target/many-cores");
     let sizes = options.sizes().flat_map(|size| match size {
         Size::L2 => [Size::L2, Size::L3].to_vec(),
@@ -180,10 +179,10 @@ fn main() -> io::Result<()> {
             threads: thread_counts(),
             test: options.test,
         };
-        if wanted("sets") {
+        if options.wants("sets") {
             sets(size, &plan, &folder)?;
         }
-        if wanted("writers") {
+        if options.wants("writers") {
             let tiny = (size == Size::L2).then_some(64 << 10);
             for bytes in tiny.into_iter().chain([plan.table_bytes]) {
                 writers::measure(bytes, &plan, &folder)?;
