@@ -25,18 +25,17 @@
 #[path = "support/mod.rs"]
 mod support;
 
-use std::error::Error;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use ahash::RandomState;
 use bustle::{Collection, CollectionHandle, Mix, Workload};
-use concurrent_cuckoo_filter::{Builder, ConcurrentCuckooFilter, GrowableBuilder, GrowableCuckooFilter};
+use concurrent_cuckoo_filter::{Builder, GrowableBuilder};
 use support::by_threads::{ByThreads, thread_counts};
-use support::exact::{Dash, Locked, Papaya, SccIndex, SccMap, SharedSet};
-use support::hash::HASH;
+use support::exact::{Dash, ExactSet, Locked, Papaya, SccIndex, SccMap};
 use support::options::Options;
-use support::ours::builder;
+use support::ours::{self, Fixed, Growable, Ours, builder};
 
 /// The share of the capacity that is in at first, and the lookups, inserts, removals and updates in percent.
 const WORKLOADS: [(&str, f64, [u8; 4]); 3] =
@@ -45,9 +44,6 @@ const WORKLOADS: [(&str, f64, [u8; 4]); 3] =
 /// How often a run is repeated at most, if a false positive ends it.
 const TRIES: u8 = 3;
 
-type Fixed = ConcurrentCuckooFilter<u64, RandomState>;
-type Growable = GrowableCuckooFilter<u64, RandomState>;
-
 fn fixed(keys: usize) -> Builder<u64, RandomState> {
     builder().capacity(keys).false_positive_rate(1e-9)
 }
@@ -55,14 +51,13 @@ fn fixed(keys: usize) -> Builder<u64, RandomState> {
 /// This rate, the lowest, is that of the largest size. It is less by as much as a table is smaller.
 fn growable(keys: usize) -> GrowableBuilder<u64, RandomState> {
     let most = (keys << 7).min(3_300_000_000);
-    GrowableCuckooFilter::builder().hasher(HASH).capacity(keys).max_capacity(most).false_positive_rate(2.42e-7)
+    ours::growable().capacity(keys).max_capacity(most).false_positive_rate(2.42e-7)
 }
 
 macro_rules! filter {
     ($Filter:ty, $name:literal, $build:ident) => {
-        impl SharedSet for $Filter {
+        impl ExactSet for $Filter {
             const NAME: &'static str = $name;
-            const ABOUT: &'static str = $name;
             const BYTES: usize = 5;
 
             fn with_capacity(keys: usize) -> Self {
@@ -70,18 +65,8 @@ macro_rules! filter {
             }
 
             #[inline]
-            fn contains(&self, key: u64) -> bool {
-                self.contains(&key)
-            }
-
-            #[inline]
-            fn insert(&self, key: u64) -> bool {
-                self.insert_if_absent(&key).expect("room")
-            }
-
-            #[inline]
-            fn remove(&self, key: u64) -> bool {
-                self.remove(&key)
+            fn insert_new(&self, key: u64) -> bool {
+                Ours::insert_if_absent(self, key)
             }
 
             #[inline]
@@ -97,7 +82,7 @@ filter!(Growable, "ours, growable, 2x32", growable);
 /// A set as `bustle` wants it.
 struct Table<S>(Arc<S>);
 
-impl<S: SharedSet> Collection for Table<S> {
+impl<S: ExactSet> Collection for Table<S> {
     type Handle = Self;
 
     fn with_capacity(capacity: usize) -> Self {
@@ -109,7 +94,7 @@ impl<S: SharedSet> Collection for Table<S> {
     }
 }
 
-impl<S: SharedSet> CollectionHandle for Table<S> {
+impl<S: ExactSet> CollectionHandle for Table<S> {
     type Key = u64;
 
     fn get(&mut self, key: &u64) -> bool {
@@ -117,7 +102,7 @@ impl<S: SharedSet> CollectionHandle for Table<S> {
     }
 
     fn insert(&mut self, key: &u64) -> bool {
-        self.0.insert(*key)
+        self.0.insert_new(*key)
     }
 
     fn remove(&mut self, key: &u64) -> bool {
@@ -137,7 +122,7 @@ struct Plan {
 
 impl Plan {
     /// Millions of operations a second, and how many runs a false positive has ended before.
-    fn run<S: SharedSet>(&self, threads: u64, round: u8) -> (f64, u64) {
+    fn run<S: ExactSet>(&self, threads: u64, round: u8) -> (f64, u64) {
         let (_, prefill, [read, insert, remove, update]) = WORKLOADS[self.workload];
         let mut workload = Workload::new(threads as usize, Mix { read, insert, remove, update, upsert: 0 });
         workload.initial_capacity_log2(self.capacity_log2).prefill_fraction(prefill).operations(1.0);
@@ -156,7 +141,7 @@ impl Plan {
 
 type Run = fn(&Plan, u64, u8) -> (f64, u64);
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> io::Result<()> {
     let Some(options) = Options::parse() else { return Ok(()) };
     let (rounds, capacity_log2) = match (options.test, options.quick) {
         (true, _) => (1, 10),
@@ -170,7 +155,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         (SccMap::NAME, Plan::run::<SccMap>),
         (SccIndex::NAME, Plan::run::<SccIndex>),
         (Papaya::NAME, Plan::run::<Papaya>),
-        (Locked::ABOUT, Plan::run::<Locked>),
+        (Locked::NAME, Plan::run::<Locked>),
     ];
     let keys = 1 << capacity_log2;
     if !options.test {
@@ -183,7 +168,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let threads = thread_counts();
     for (workload, (title, ..)) in WORKLOADS.into_iter().enumerate() {
-        if options.value("--only").is_some_and(|only| only != title) {
+        if !options.wants(title) {
             continue;
         }
         let plan = Plan { workload, capacity_log2 };
@@ -203,7 +188,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let result = ByThreads { title: title.into(), about, unit: "operations", threads: &threads, rows, array: None };
         // The figures of a test mean nothing, but drawing them must succeed.
         if options.test {
-            result.chart().svg()?;
+            result.chart().svg();
             continue;
         }
         result.show(&options.out("target/conc_map"), title)?;

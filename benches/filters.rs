@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use criterion::{Criterion, SamplingMode, Throughput};
 use support::filled::{Bench, Filled, Steady};
-use support::ours::{Default5x14, Ours, Plain4x16};
+use support::ours::{DEFAULT_5X14, PLAIN_4X16};
 use support::plan::{STEADY_LOAD, Size, bring_to, items};
 
 /// How many lookups are timed at least, also if criterion asks for one. It begins with one, and they need two threads.
@@ -35,11 +35,12 @@ const CHANGES: [(&str, [f64; 2], bool); 3] = [
 
 fn bench_size(criterion: &mut Criterion, size: Size, test: bool) {
     let table_bytes = if test { 64 << 10 } else { size.table_bytes() };
-    for mut bench in [Filled::<Ours<Default5x14>>::boxed(table_bytes), Filled::<Ours<Plain4x16>>::boxed(table_bytes)] {
+    for mut bench in [Filled::boxed(DEFAULT_5X14, table_bytes), Filled::boxed(PLAIN_4X16, table_bytes)] {
         let bench: &mut dyn Bench = bench.as_mut();
         for threads in [1, 2] {
             let s = if threads == 1 { "" } else { "s" };
-            let mut group = criterion.benchmark_group(format!("{}/{}/{threads} thread{s}", size.name(), bench.name()));
+            let mut group =
+                criterion.benchmark_group(format!("{}/{}/{threads} thread{s}", size.name(), bench.about().name));
             group.sample_size(10).sampling_mode(SamplingMode::Flat).nresamples(10_000);
             group.warm_up_time(Duration::from_millis(100)).measurement_time(Duration::from_millis(500));
             group.throughput(Throughput::Elements(1));

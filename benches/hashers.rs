@@ -27,12 +27,6 @@ use support::report::{Spread, align, speed};
 /// How many lookups a turn has.
 const TURN: usize = 100_000;
 
-/// A filter that can be asked for numbers of keys.
-trait Subject {
-    /// Nanoseconds for each lookup.
-    fn turn(&self, keys: &[u64]) -> f64;
-}
-
 /// Keys that are made of numbers.
 trait Key: Hash + Sized {
     fn of(number: u64) -> Self;
@@ -58,43 +52,36 @@ impl Key for Text {
     }
 }
 
-struct Filter<K, S>(ConcurrentCuckooFilter<K, S>);
+/// Looks up the keys of some numbers. Returns nanoseconds for each lookup.
+type Turn = Box<dyn Fn(&[u64]) -> f64>;
 
-impl<K: Key, S: BuildHasher> Filter<K, S> {
-    fn boxed(hasher: S, bytes: usize) -> (Box<dyn Subject>, u64)
-    where
-        K: 'static,
-        S: 'static,
-    {
-        let builder = ConcurrentCuckooFilter::builder_with_hasher(hasher).capacity(bytes / 8 * 5 * 95 / 100);
-        let filter = builder.build().expect("a valid filter");
-        let len = filter.plan().slots as u64 * 9 / 10;
-        (0..len).for_each(|number| filter.insert(&K::of(number)).expect("room"));
-        (Box::new(Self(filter)), len)
-    }
-}
-
-impl<K: Key, S: BuildHasher> Subject for Filter<K, S> {
-    fn turn(&self, keys: &[u64]) -> f64 {
+/// A filter with this hasher, and how many keys are in it.
+fn filled<K: Key + 'static, S: BuildHasher + 'static>(hasher: S, bytes: usize) -> (Turn, u64) {
+    let builder = ConcurrentCuckooFilter::<K, S>::builder_with_hasher(hasher).capacity(bytes / 8 * 5 * 95 / 100);
+    let filter = builder.build().expect("a valid filter");
+    let len = filter.plan().slots as u64 * 9 / 10;
+    (0..len).for_each(|number| filter.insert(&K::of(number)).expect("room"));
+    let turn = move |keys: &[u64]| {
         let keys: Vec<K> = keys.iter().map(|&number| K::of(number)).collect();
         let start = Instant::now();
-        black_box(keys.iter().filter(|key| self.0.contains(key)).count());
+        black_box(keys.iter().filter(|key| filter.contains(key)).count());
         start.elapsed().as_secs_f64() * 1e9 / keys.len() as f64
-    }
+    };
+    (Box::new(turn), len)
 }
 
 /// The hashers, and what to build with them. The first is the one to compare with.
-fn subjects<K: Key + 'static>(bytes: usize) -> Vec<(&'static str, Box<dyn Subject>, u64)> {
+fn subjects<K: Key + 'static>(bytes: usize) -> Vec<(&'static str, Turn, u64)> {
     let mut subjects = Vec::new();
-    let mut add = |name, (subject, len)| subjects.push((name, subject, len));
-    add("ahash (default)", Filter::<K, _>::boxed(DefaultHashBuilder::new(), bytes));
-    add("foldhash, fast", Filter::<K, _>::boxed(foldhash::fast::RandomState::default(), bytes));
-    add("foldhash, quality", Filter::<K, _>::boxed(foldhash::quality::RandomState::default(), bytes));
-    add("rapidhash, fast", Filter::<K, _>::boxed(rapidhash::fast::RandomState::new(), bytes));
-    add("rapidhash, quality", Filter::<K, _>::boxed(rapidhash::quality::RandomState::new(), bytes));
-    add("SipHash-1-3 (std)", Filter::<K, _>::boxed(std::hash::RandomState::new(), bytes));
+    let mut add = |name, (turn, len)| subjects.push((name, turn, len));
+    add("ahash (default)", filled::<K, _>(DefaultHashBuilder::new(), bytes));
+    add("foldhash, fast", filled::<K, _>(foldhash::fast::RandomState::default(), bytes));
+    add("foldhash, quality", filled::<K, _>(foldhash::quality::RandomState::default(), bytes));
+    add("rapidhash, fast", filled::<K, _>(rapidhash::fast::RandomState::new(), bytes));
+    add("rapidhash, quality", filled::<K, _>(rapidhash::quality::RandomState::new(), bytes));
+    add("SipHash-1-3 (std)", filled::<K, _>(std::hash::RandomState::new(), bytes));
     // Without a key, to show how little is left to gain.
-    add("FxHash", Filter::<K, _>::boxed(rustc_hash::FxBuildHasher, bytes));
+    add("FxHash", filled::<K, _>(rustc_hash::FxBuildHasher, bytes));
     subjects
 }
 
@@ -110,7 +97,7 @@ fn measure<K: Key + 'static>(keys: &str, bytes: usize, rounds: usize, rows: &mut
         };
         let turn: Vec<u64> = (0..TURN).map(draw).collect();
         for ((_, subject, _), times) in subjects.iter().zip(&mut times) {
-            times.push(subject.turn(&turn));
+            times.push(subject(&turn));
         }
     }
     for ((name, ..), of_this) in subjects.iter().zip(&times) {

@@ -15,24 +15,22 @@ use std::iter;
 use std::time::{Duration, Instant};
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, CuckooMaplet, Hashed, Values};
+use concurrent_cuckoo_filter::{CuckooMaplet, Hashed, Values};
 use dashmap::DashMap;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
+use support::clock::by_turns;
 use support::hash::HASH;
 use support::keys::{ABSENT, drawn, key};
 use support::options::Options;
+use support::ours::{BATCH, Fixed, builder};
 use support::report::{Spread, align, speed};
-
-/// How many keys a batch has.
-const BATCH: usize = 1024;
 
 /// How many keys are timed at a time.
 const SLICE: usize = 4 * BATCH;
 
 const PLACES: usize = 16;
 
-type Filter = ConcurrentCuckooFilter<u64, RandomState>;
 type Maplet = CuckooMaplet<u64, RandomState>;
 
 /// The place of a key, by its number.
@@ -74,9 +72,8 @@ fn hashed(number: u64) -> Hashed {
     Hashed(HASH.hash_one(key(number)))
 }
 
-fn filter(numbers: impl Iterator<Item = u64>, capacity: usize, rate: f64) -> Filter {
-    let builder = Filter::builder_with_hasher(HASH).capacity(capacity).false_positive_rate(rate);
-    let filter = builder.build().expect("a valid filter");
+fn filter(numbers: impl Iterator<Item = u64>, capacity: usize, rate: f64) -> Fixed {
+    let filter = builder().capacity(capacity).false_positive_rate(rate).build().expect("a valid filter");
     filter.by_hash().insert_batch(numbers.map(hashed)).expect("room for as many");
     filter
 }
@@ -93,7 +90,7 @@ fn sum(keys: &[u64], found: impl Fn(&u64) -> u64) -> u64 {
 
 fn main() {
     let Some(options) = Options::parse() else { return };
-    let keys = options.value("--keys").map_or(20_000_000, |keys| keys.parse().expect("--keys=NUMBER"));
+    let keys = options.keys(20_000_000);
     let (keys, length) = match (options.test, options.quick) {
         (true, _) => (20_000, Duration::ZERO),
         (false, true) => (keys, Duration::from_secs(2)),
@@ -108,7 +105,7 @@ fn main() {
     // As many slots, with as many bits each.
     let one = filter(0..keys, all, 0.0001);
     assert_eq!(maplet.plan().layout.slots_per_bucket, one.plan().layout.slots_per_bucket);
-    let filters: Vec<Filter> = (0..PLACES).map(|place| filter(of_place(place), each, 0.001)).collect();
+    let filters: Vec<Fixed> = (0..PLACES).map(|place| filter(of_place(place), each, 0.001)).collect();
     let bloom = |place| {
         let mut bloom = sbbf_rs_safe::Filter::new(13, each);
         of_place(place).for_each(|number| _ = bloom.insert_hash(hashed(number).0));
@@ -149,20 +146,13 @@ fn main() {
     ];
     let mut random = SmallRng::seed_from_u64(17);
     for (nth, numbers) in [0..keys, ABSENT..2 * ABSENT].into_iter().enumerate() {
-        let start = Instant::now();
-        for round in 0.. {
-            if round > 0 && start.elapsed() >= length {
-                break;
-            }
-            // Beginning with another one each time.
-            for turn in 0..subjects.len() {
-                let subject = &mut subjects[(turn + round) % 6];
-                let slice = drawn(&mut random, numbers.clone(), SLICE as u64);
-                let start = Instant::now();
-                black_box((subject.look_up)(&slice));
-                subject.times[nth].push(start.elapsed().as_secs_f64() * 1e9 / SLICE as f64);
-            }
-        }
+        let times = by_turns(subjects.len(), length, |subject, _| {
+            let slice = drawn(&mut random, numbers.clone(), SLICE as u64);
+            let start = Instant::now();
+            black_box((subjects[subject].look_up)(&slice));
+            start.elapsed().as_secs_f64() * 1e9 / SLICE as f64
+        });
+        subjects.iter_mut().zip(times).for_each(|(subject, times)| subject.times[nth] = times);
     }
     let head = ["", "bits a key", "absent keys found", "present", "of the maplet's", "absent", "of the maplet's"];
     let rows = subjects.iter().map(|subject| subject.row(&subjects[0]));

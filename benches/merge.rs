@@ -17,15 +17,13 @@ use std::hint::black_box;
 use std::thread;
 use std::time::Instant;
 
-use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, Hashed, Tick};
+use concurrent_cuckoo_filter::{CuckooMaplet, ExpiringCuckooFilter, Hashed, Tick};
 use support::clock::own_time;
 use support::hash::HASH;
 use support::keys::key;
 use support::options::Options;
+use support::ours::{Fixed, builder};
 use support::report::{Spread, align};
-
-type Filter = ConcurrentCuckooFilter<u64, RandomState>;
 
 /// Seconds of processor time, for the work of one thread.
 fn own_seconds<R>(run: impl FnOnce() -> R) -> f64 {
@@ -39,17 +37,16 @@ fn hashes(from: u64, to: u64) -> impl Iterator<Item = Hashed> {
     (from..to).map(|number| Hashed(HASH.hash_one(key(number))))
 }
 
-fn filter(capacity: u64, rate: f64) -> Filter {
-    let builder = Filter::builder_with_hasher(HASH).capacity(capacity as usize).false_positive_rate(rate);
-    builder.build().expect("a valid filter")
+fn filter(capacity: u64, rate: f64) -> Fixed {
+    builder().capacity(capacity as usize).false_positive_rate(rate).build().expect("a valid filter")
 }
 
 /// The seconds that it takes to combine two halves of this many keys, each with room for both.
 type Sum = fn(u64) -> f64;
 
-fn absorb(half: u64, rate: f64) -> f64 {
+fn absorb(half: u64) -> f64 {
     let [sum, other] = [0, half].map(|from| {
-        let filter = filter(2 * half, rate);
+        let filter = filter(2 * half, 0.001);
         filter.by_hash().insert_batch(hashes(from, from + half)).expect("there is room");
         filter
     });
@@ -102,15 +99,14 @@ fn merge(half: u64) -> f64 {
 }
 
 fn sums(half: u64, rounds: usize) {
-    let subjects: [(&str, Sum); 6] = [
+    let subjects: [(&str, Sum); 5] = [
         ("qfilter, merge", merge),
-        ("5x14 (semi-sorted), absorb", |half| absorb(half, 0.001)),
-        ("4x16 (plain), absorb", |half| absorb(half, 0.000125)),
+        ("5x14, absorb", absorb),
         ("maplet of 4 value bits, absorb", absorb_maplet),
         ("entries that expire, absorb", absorb_expiring),
         ("5x14, the keys inserted in a batch", insert),
     ];
-    let mut speeds: [Vec<f64>; 6] = Default::default();
+    let mut speeds: [Vec<f64>; 5] = Default::default();
     for _ in 0..rounds {
         for ((_, sum), speeds) in subjects.iter().zip(&mut speeds) {
             speeds.push(2.0 * half as f64 / sum(half) / 1e6);
@@ -134,7 +130,7 @@ fn parts(all: u64, rounds: usize) {
             thread::scope(|scope| (0..2).for_each(|nth| _ = scope.spawn(move || work(nth))));
             all as f64 / 1e6 / start.elapsed().as_secs_f64()
         };
-        let fill = |filter: &Filter, nth| {
+        let fill = |filter: &Fixed, nth| {
             filter.by_hash().insert_batch(hashes(all * nth / 2, all * (nth + 1) / 2)).expect("there is room");
         };
         together.push(speed(&|nth| fill(&whole, nth)));
@@ -162,21 +158,19 @@ fn digests(bytes: usize, rounds: usize) {
 
 fn main() {
     let Some(options) = Options::parse() else { return };
-    let only = |name| options.value("--only").is_none_or(|only| only == name);
-    let half = options.value("--keys").and_then(|keys| keys.parse().ok());
-    let half = half.unwrap_or(if options.test { 5_000 } else { 10_000_000 });
+    let half = options.keys(if options.test { 5_000 } else { 10_000_000 });
     let rounds = match (options.test, options.quick) {
         (true, _) => 1,
         (false, true) => 3,
         (false, false) => 7,
     };
-    if only("sums") {
+    if options.wants("sums") {
         sums(half, rounds);
     }
-    if only("parts") {
+    if options.wants("parts") {
         parts(2 * half, rounds);
     }
-    if only("digests") {
+    if options.wants("digests") {
         digests(if options.test { 64 << 10 } else { 192 << 20 }, rounds);
     }
 }

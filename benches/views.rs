@@ -22,25 +22,21 @@ use std::time::{Duration, Instant};
 use std::{env, fs, process};
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, Tick, View, Viewed,
-};
+use concurrent_cuckoo_filter::{CuckooMaplet, ExpiringCuckooFilter, Tick, View, Viewed};
 use memmap2::Mmap;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use support::clock::own_time;
+use support::clock::{by_turns, own_time};
 use support::hash::HASH;
 use support::keys::{ABSENT, drawn, key};
 use support::options::Options;
+use support::ours::{BATCH, Fixed, Growable, Ours, fill, growable};
 use support::plan::Size;
 use support::report::{Spread, align, speed};
 
-/// How many keys a batch has, and how many are timed at a time.
-const BATCH: usize = 1024;
+/// How many keys are timed at a time.
 const SLICE: usize = 4 * BATCH;
 
-type Fixed = ConcurrentCuckooFilter<u64, RandomState>;
-type Growable = GrowableCuckooFilter<u64, RandomState>;
 type Maplet = CuckooMaplet<u64, RandomState>;
 type Expiring = ExpiringCuckooFilter<u64, RandomState>;
 
@@ -124,25 +120,21 @@ fn compare(name: &str, loaded: LookUp<'_>, view: LookUp<'_>, len: u64, length: D
     let mut rows = Vec::new();
     for (operation, numbers) in [("hit", 0..len), ("miss", ABSENT..2 * ABSENT)] {
         let mut random = SmallRng::seed_from_u64(17);
-        let mut times: [[Vec<f64>; 2]; 2] = Default::default();
-        let start = Instant::now();
-        let mut rounds = 0;
-        while start.elapsed() < length || rounds == 0 {
-            rounds += 1;
-            // Beginning with another one each time.
-            for nth in (0..4).map(|nth| (nth + rounds) % 4) {
-                let (of, batched) = (nth / 2, nth % 2);
-                // Other keys for each, so that none finds the lines of another in the cache.
-                let keys = drawn(&mut random, numbers.clone(), SLICE as u64);
-                let start = own_time();
-                let found = black_box([loaded, view][of](&keys, batched == 1));
-                times[batched][of].push((own_time() - start) as f64 / SLICE as f64);
-                assert!(operation != "hit" || found == SLICE, "{name}: a key is missed");
-            }
-        }
-        let cells = times
+        // Single lookups and batches of each.
+        let times = by_turns(4, length, |nth, _| {
+            let (of, batched) = (nth / 2, nth % 2 == 1);
+            // Other keys for each, so that none finds the lines of another in the cache.
+            let keys = drawn(&mut random, numbers.clone(), SLICE as u64);
+            let start = own_time();
+            let found = black_box([loaded, view][of](&keys, batched));
+            let time = (own_time() - start) as f64 / SLICE as f64;
+            assert!(operation != "hit" || found == SLICE, "{name}: a key is missed");
+            time
+        });
+        let cells = times[..2]
             .iter()
-            .flat_map(|[loaded, view]| [format!("{:.1}", speed(loaded)), Spread::of_ratios(loaded, view).show()]);
+            .zip(&times[2..])
+            .flat_map(|(loaded, view)| [format!("{:.1}", speed(loaded)), Spread::of_ratios(loaded, view).show()]);
         rows.push([format!("{name}, {operation}")].into_iter().chain(cells).collect());
     }
     rows
@@ -155,27 +147,22 @@ fn in_chunks(len: u64, each: impl Fn(&[u64])) {
     }
 }
 
-fn fixed(capacity: usize) -> Fixed {
-    Fixed::builder_with_hasher(HASH).capacity(capacity).build().expect("a valid filter")
-}
-
 fn lookups(size: Size, bytes: usize, length: Duration) {
     let buckets = bytes as f64 / 8.0;
     let head = ["", "loaded, single, M/s", "view over it", "loaded, batched, M/s", "view over it"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     let slots = |slots: f64| (buckets * slots * 0.9) as usize;
 
-    let (len, filter) = (slots(5.0), fixed(slots(5.0)));
-    in_chunks(len as u64, |keys| filter.insert_batch(keys).expect("there is room"));
+    let (len, filter) = (slots(5.0), Fixed::of_keys(slots(5.0)));
+    fill(&filter, 0..len as u64);
     let (snapshot, view) = saved::<Fixed>(|to| filter.save(to));
     let filter = Fixed::load(&snapshot[..], HASH, usize::MAX).expect("its own snapshot");
     rows.extend(compare("5x14", contains!(filter), contains!(view), len as u64, length));
 
     // It takes minutes to fill one of 192 MB.
     let len = slots(5.0).min((16 << 20) / 8 * 5 * 9 / 10);
-    let filter = Growable::builder_with_hasher(HASH).capacity(len / 4).max_capacity(len).build();
-    let filter = filter.expect("a valid filter");
-    in_chunks(len as u64, |keys| filter.insert_batch(keys).expect("there is room"));
+    let filter = growable().capacity(len / 4).max_capacity(len).build().expect("a valid filter");
+    fill(&filter, 0..len as u64);
     let (snapshot, view) = saved::<Growable>(|to| filter.save(to));
     let filter = Growable::load(&snapshot[..], HASH, usize::MAX).expect("its own snapshot");
     rows.extend(compare("growable", contains!(filter), contains!(view), len as u64, length));
@@ -233,9 +220,9 @@ fn seconds<R>(run: impl FnOnce() -> R) -> f64 {
 fn first(bytes: usize, sparse: bool, rounds: usize) {
     let path = Snapshot::new();
     let path = &path.0;
-    let filter = fixed((bytes as f64 / 8.0 * 5.0 * 0.97) as usize);
+    let filter = Fixed::of_keys((bytes as f64 / 8.0 * 5.0 * 0.97) as usize);
     if !sparse {
-        in_chunks(filter.capacity() as u64, |keys| filter.insert_batch(keys).expect("there is room"));
+        fill(&filter, 0..filter.capacity() as u64);
     }
     filter.save(&mut Sparse(File::create(path).expect("a new file"))).expect("room for it");
     let is_in = !sparse;
@@ -269,19 +256,16 @@ fn first(bytes: usize, sparse: bool, rounds: usize) {
 
 fn main() {
     let Some(options) = Options::parse() else { return };
-    let only = |name| options.value("--only").is_none_or(|only| only == name);
-    if only("first") {
+    if options.wants("first") {
         let bytes = options.value("--keys").and_then(|keys| keys.parse::<usize>().ok()).map(|keys| keys * 13 / 8);
         let bytes = bytes.unwrap_or(if options.test { 1 << 20 } else { 1_000_000_000 });
         first(bytes, options.quick || options.test, if options.test { 1 } else { 5 });
     }
-    if only("lookups") {
-        let length = Duration::from_millis(if options.test {
-            0
-        } else if options.quick {
-            1_000
-        } else {
-            4_000
+    if options.wants("lookups") {
+        let length = Duration::from_millis(match (options.test, options.quick) {
+            (true, _) => 0,
+            (false, true) => 1_000,
+            (false, false) => 4_000,
         });
         for size in options.sizes() {
             lookups(size, options.table_bytes(size), length);

@@ -26,17 +26,17 @@ mod subjects;
 mod support;
 
 use std::iter;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use concurrent_cuckoo_filter::{Advance, Tick};
 use counting::counted;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use subjects::{Held, Kind, expiring};
-use support::clock::{Times, own_time};
+use subjects::{Held, LARGE, SMALL, expiring};
+use support::clock::{Times, by_turns, own_time};
 use support::keys::{ABSENT, drawn, key};
 use support::options::Options;
-use support::report::{Spread, align, speed};
+use support::report::{Spread, speed};
 
 /// Lifetimes are from 1 to this.
 const LONGEST: u64 = 15;
@@ -71,8 +71,8 @@ const LOOKUPS: [(&str, bool, bool); 4] = [
 ];
 
 struct Subject {
-    name: String,
-    held: Box<dyn Held>,
+    name: &'static str,
+    held: Held,
     bytes: usize,
     lost: u64,
     /// Nanoseconds a lookup, in each round.
@@ -80,53 +80,54 @@ struct Subject {
 }
 
 impl Subject {
-    fn new(kind: Kind, keys: u64) -> Self {
-        eprintln!("{keys} keys: {}", kind.name());
+    fn new(&(name, make): &subjects::Subject, keys: u64) -> Self {
+        eprintln!("{keys} keys: {name}");
         let mut lost = 0;
         let (held, bytes) = counted(|| {
-            let held = kind.make(keys);
+            let held = make(keys as usize);
             for number in 0..keys {
-                lost += u64::from(!held.insert(key(number), end(NOW, number)));
+                lost += u64::from(!(held.insert)(key(number), end(NOW, number)));
                 if number % (keys / 4) == 0 {
-                    held.rest();
+                    (held.rest)();
                 }
             }
-            held.rest();
+            (held.rest)();
             held
         });
-        Self { name: kind.name(), held, bytes, lost, times: Default::default() }
+        Self { name, held, bytes, lost, times: Default::default() }
     }
 }
 
 /// Lookups in these subjects with this many keys. The ratios are to the first.
-fn lookups(keys: u64, kinds: &[Kind], length: Duration) -> Vec<Vec<String>> {
+fn lookups(keys: u64, subjects: &[subjects::Subject], length: Duration) -> Vec<Vec<String>> {
     // The table that all semi-sorted filters share is made before any memory is counted.
-    drop(kinds[0].make(1));
-    let mut subjects: Vec<_> = kinds.iter().map(|&kind| Subject::new(kind, keys)).collect();
-    let (mut random, count, length) = (SmallRng::seed_from_u64(17), subjects.len(), length * kinds.len() as u32);
+    drop(subjects[0].1(1));
+    let mut subjects: Vec<_> = subjects.iter().map(|subject| Subject::new(subject, keys)).collect();
+    let length = length * subjects.len() as u32;
     for (nth, (name, present, batched)) in LOOKUPS.into_iter().enumerate() {
-        let start = Instant::now();
-        for round in 0.. {
-            if round > 0 && start.elapsed() >= length {
-                break;
-            }
-            // The same keys for all. Each round begins with another subject, so that none always comes after the same
-            // other one.
-            let asked = drawn(&mut random, if present { 0..keys } else { ABSENT..2 * ABSENT }, SLICE.min(keys / 4));
-            for turn in 0..count {
-                let Subject { name: subject, held, lost, times, .. } = &mut subjects[(turn + round) % count];
-                let start = own_time();
-                let found = if batched { held.contains_batch(&asked) } else { Some(held.contains(&asked)) };
-                let Some(found) = found else { continue };
-                times[nth].push((own_time() - start) as f64 / asked.len() as f64);
-                assert!(!present || *lost > 0 || found == asked.len(), "{subject}: a key was not found ({name})");
-            }
-        }
+        let asked = |held: &Held, asked: &[u64]| match batched {
+            true => held.contains_batch.as_ref().map(|look_up| look_up(asked)),
+            false => Some((held.contains)(asked)),
+        };
+        // Those that have batches, if they are asked for.
+        let with: Vec<usize> = (0..subjects.len()).filter(|&nth| asked(&subjects[nth].held, &[]).is_some()).collect();
+        let times = by_turns(with.len(), length, |turn, round| {
+            let Subject { name: subject, held, lost, .. } = &subjects[with[turn]];
+            // The same keys for all.
+            let mut random = SmallRng::seed_from_u64(round);
+            let keys = drawn(&mut random, if present { 0..keys } else { ABSENT..2 * ABSENT }, SLICE.min(keys / 4));
+            let start = own_time();
+            let found = asked(held, &keys).expect("it can be asked");
+            let time = (own_time() - start) as f64 / keys.len() as f64;
+            assert!(!present || *lost > 0 || found == keys.len(), "{subject}: a key was not found ({name})");
+            time
+        });
+        with.into_iter().zip(times).for_each(|(subject, times)| subjects[subject].times[nth] = times);
     }
     let names = LOOKUPS.iter().flat_map(|(name, ..)| [(*name).to_owned(), "expiring by it".into()]);
     let head = ["", "bits a key", "lost"].map(String::from).into_iter().chain(names).collect();
     let rows = subjects.iter().map(|subject| {
-        let mut row = vec![subject.name.clone(), format!("{:.1}", subject.bytes as f64 * 8.0 / keys as f64)];
+        let mut row = vec![subject.name.to_owned(), format!("{:.1}", subject.bytes as f64 * 8.0 / keys as f64)];
         row.push(subject.lost.to_string());
         for (times, expiring) in iter::zip(&subject.times, &subjects[0].times) {
             let known = !times.is_empty();
@@ -141,7 +142,7 @@ fn lookups(keys: u64, kinds: &[Kind], length: Duration) -> Vec<Vec<String>> {
 /// Single calls of `advance_to`, in microseconds.
 fn sweep(bytes: usize) -> Vec<Vec<String>> {
     // 4 slots in 8 bytes.
-    let filter = expiring((bytes / 8 * 4) * 95 / 100, 0.001, LONGEST);
+    let filter = expiring((bytes / 8 * 4) * 95 / 100, 0.001);
     let len = filter.plan().slots as u64 * 9 / 10;
     let (mut now, mut next) = (NOW, 0);
     filter.advance_to(Tick::new(now));
@@ -180,32 +181,20 @@ fn sweep(bytes: usize) -> Vec<Vec<String>> {
 
 fn main() {
     let Some(options) = Options::parse() else { return };
-    let (mut sizes, small) = (
-        Sizes { large: 50_000_000, small: 1_000_000, table_bytes: 192 << 20, length: Duration::from_secs(5) },
-        [Kind::Expiring { slots: 3 }, Kind::CuckooClock { slots: 4 }, Kind::CuckooClock { slots: 8 }, Kind::Moka],
-    );
+    let mut sizes =
+        Sizes { large: 50_000_000, small: 1_000_000, table_bytes: 192 << 20, length: Duration::from_secs(5) };
     if options.quick {
         sizes = Sizes { large: 5_000_000, table_bytes: 24 << 20, length: Duration::from_millis(500), ..sizes };
     }
-    if let Some(keys) = options.value("--keys") {
-        sizes.large = keys.parse().expect("--keys=NUMBER");
-    }
+    sizes.large = options.keys(sizes.large);
     if options.test {
         sizes = Sizes { large: 20_000, small: 10_000, table_bytes: 64 << 10, length: Duration::ZERO };
     }
-    let part = |name: &str, measure: &dyn Fn() -> (String, Vec<Vec<String>>)| {
-        if options.value("--only").is_none_or(|only| only == name) {
-            let (title, rows) = measure();
-            if !options.test {
-                println!("## {name}: {title}\n\n{}", align(&rows, 1));
-            }
-        }
-    };
-    let lookups_of =
-        |keys, kinds: &[Kind]| (format!("{keys} keys, million lookups a second"), lookups(keys, kinds, sizes.length));
-    part("large", &|| lookups_of(sizes.large, &[Kind::Expiring { slots: 4 }, Kind::Concurrent]));
-    part("small", &|| lookups_of(sizes.small, &small));
-    part("sweep", &|| {
+    for (name, keys, subjects) in [("large", sizes.large, &LARGE[..]), ("small", sizes.small, &SMALL)] {
+        options
+            .part(name, || (format!("{keys} keys, million lookups a second"), lookups(keys, subjects, sizes.length)));
+    }
+    options.part("sweep", || {
         (format!("calls of `advance_to`, {} KiB, microseconds", sizes.table_bytes >> 10), sweep(sizes.table_bytes))
     });
 }

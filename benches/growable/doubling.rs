@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use crate::filters::{fill, of_size};
+use crate::filters::of_size;
 use crate::support::clock::own_time;
+use crate::support::ours::fill;
 use crate::support::report::Spread;
 
 pub(crate) fn table(bytes: usize, length: Duration) -> Vec<Vec<String>> {
-    let head = ["entries", "doubled", "halved", "milliseconds to double", "to halve"];
+    let head = ["entries", "doubled", "halved"];
     let filter = of_size(bytes, 1);
     let entries = filter.capacity() * 9 / 10;
     fill(&filter, 0..entries as u64);
@@ -28,10 +29,6 @@ pub(crate) fn table(bytes: usize, length: Duration) -> Vec<Vec<String>> {
     }
     let [doubled, halved] = [doubled, halved].map(|times| Spread::of(times).median);
     let speed = |time: f64| format!("{:.1}", entries as f64 * 1e3 / time);
-    let milliseconds = |time: f64| format!("{:.2}", time / 1e6);
-    let keys = format!("{entries} keys");
-    vec![
-        head.map(String::from).to_vec(),
-        vec![keys, speed(doubled), speed(halved), milliseconds(doubled), milliseconds(halved)],
-    ]
+    let row = vec![format!("{entries} keys"), speed(doubled), speed(halved)];
+    vec![head.map(String::from).to_vec(), row]
 }

@@ -1,76 +1,28 @@
 //! The filters that are compared, and how their lookups are timed.
 
 use std::hint::black_box;
-use std::ops::Range;
 
-use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableBuilder, GrowableCuckooFilter};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use crate::support::clock::own_time;
-use crate::support::hash::HASH;
-use crate::support::keys::{ABSENT, drawn, key};
-
-pub(crate) type Growable = GrowableCuckooFilter<u64, RandomState>;
-pub(crate) type Fixed = ConcurrentCuckooFilter<u64, RandomState>;
+use crate::support::keys::{ABSENT, drawn};
+use crate::support::ours::{BATCH, Growable, Ours, growable};
 
 /// How many keys are timed at a time.
 pub(crate) const SLICE: u64 = 20 * BATCH as u64;
-
-const BATCH: usize = 1024;
-
-/// With the common hash and usual pages.
-pub(crate) fn builder() -> GrowableBuilder<u64, RandomState> {
-    GrowableCuckooFilter::builder().hasher(HASH)
-}
 
 /// An empty filter that has grown to three quarters of this many bytes. This many is its largest size, but for so many
 /// doublings.
 pub(crate) fn of_size(bytes: usize, doublings_left: u32) -> Growable {
     // Five slots a bucket at the largest size, of which about 96 % are its capacity.
     let most = (bytes / size_of::<u64>() * 5 * 96 / 100) << doublings_left;
-    let filter = builder().capacity(0).max_capacity(most).build().expect("a valid filter");
+    let filter = growable().capacity(0).max_capacity(most).build().expect("a valid filter");
     let at_first = filter.stats().memory_usage;
     while filter.stats().memory_usage - at_first < bytes * 3 / 4 {
         filter.reserve(filter.capacity() + 1).expect("there is memory");
     }
     filter
-}
-
-/// The two kinds of filters, as far as these comparisons need them.
-pub(crate) trait Filter {
-    fn insert(&self, keys: &[u64]);
-    fn contains(&self, key: u64) -> bool;
-    fn contains_batch(&self, keys: &[u64], found: &mut Vec<bool>);
-}
-
-macro_rules! filter {
-    ($($Filter:ty),+) => {$(
-        impl Filter for $Filter {
-            fn insert(&self, keys: &[u64]) {
-                self.insert_batch(keys).expect("there is room");
-            }
-
-            #[inline]
-            fn contains(&self, key: u64) -> bool {
-                self.contains(&key)
-            }
-
-            fn contains_batch(&self, keys: &[u64], found: &mut Vec<bool>) {
-                self.contains_batch(keys, found);
-            }
-        }
-    )+};
-}
-filter!(Growable, Fixed);
-
-/// Inserts the keys of these numbers, without an array of all of them.
-pub(crate) fn fill(filter: &impl Filter, numbers: Range<u64>) {
-    for start in numbers.clone().step_by(BATCH) {
-        let keys: Vec<u64> = (start..numbers.end.min(start + BATCH as u64)).map(key).collect();
-        filter.insert(&keys);
-    }
 }
 
 /// What is looked up, and how.
@@ -91,7 +43,7 @@ pub(crate) const LOOKUPS: [Lookups; 4] = [
 impl Lookups {
     /// Nanoseconds a lookup, where the keys in the filter have the numbers below `len`. The seed decides which are looked
     /// up.
-    pub(crate) fn time(self, filter: &impl Filter, len: u64, seed: u64) -> f64 {
+    pub(crate) fn time(self, filter: &impl Ours, len: u64, seed: u64) -> f64 {
         let numbers = if self.hits { 0..len } else { ABSENT..2 * ABSENT };
         let keys = drawn(&mut SmallRng::seed_from_u64(seed), numbers, SLICE);
         let start = own_time();
@@ -103,12 +55,12 @@ impl Lookups {
 }
 
 #[inline(never)]
-fn single(filter: &impl Filter, keys: &[u64]) -> u64 {
+fn single(filter: &impl Ours, keys: &[u64]) -> u64 {
     keys.iter().filter(|&&key| filter.contains(key)).count() as u64
 }
 
 #[inline(never)]
-fn batched(filter: &impl Filter, keys: &[u64]) -> u64 {
+fn batched(filter: &impl Ours, keys: &[u64]) -> u64 {
     let mut found = Vec::with_capacity(keys.len());
     keys.chunks(BATCH).for_each(|keys| filter.contains_batch(keys, &mut found));
     black_box(&found).iter().filter(|&&found| found).count() as u64

@@ -1,17 +1,13 @@
 //! Inserts into an empty filter that grows to the number of keys, beside those into a fixed filter of the final size.
 
-use crate::filters::{Fixed, Growable, builder};
-use crate::support::clock::{Times, own_time};
+use crate::support::clock::own_time;
 use crate::support::keys::key;
-use crate::support::ours;
+use crate::support::ours::{Fixed, Growable, Ours};
 use crate::support::report::Spread;
 
+/// With room for a thousand keys at first, as by default.
 fn growable() -> Growable {
-    builder().build().expect("a valid filter")
-}
-
-fn fixed(capacity: usize) -> Fixed {
-    ours::builder().capacity(capacity).build().expect("a valid filter")
+    crate::support::ours::growable().build().expect("a valid filter")
 }
 
 /// Nanoseconds an insert. A fixed filter's memory is touched for the first time while the clock runs, as a growable
@@ -30,7 +26,7 @@ pub(crate) fn speed(keys: u64, rounds: usize) -> Vec<Vec<String>> {
         let capacity = filter.capacity();
         drop(filter);
         let start = own_time();
-        let filter = fixed(capacity);
+        let filter = Fixed::of_keys(capacity);
         let built = (own_time() - start) as f64 / keys as f64;
         of_fixed.push(built + time(keys, |key| filter.insert(&key).expect("there is room")));
     }
@@ -40,29 +36,9 @@ pub(crate) fn speed(keys: u64, rounds: usize) -> Vec<Vec<String>> {
     vec![head, vec!["insert".to_owned(), of_fixed, of_growable, ratio]]
 }
 
-/// The clocks take longer than most inserts. The row `nothing` is their own time.
-pub(crate) fn longest(keys: u64) -> Vec<Vec<String>> {
-    let each = |insert: &dyn Fn(u64)| {
-        let mut times = Times::default();
-        (0..keys).for_each(|number| times.time(|| insert(key(number))));
-        times
-    };
-    let filter = growable();
-    let of_growable = each(&|key| filter.insert(&key).expect("it grows"));
-    let capacity = filter.capacity();
-    drop(filter);
-    let filter = fixed(capacity);
-    let of_fixed = each(&|key| filter.insert(&key).expect("there is room"));
-    let of_nothing = each(&|_| ());
-    let head = [""].into_iter().chain(Times::HEAD).map(String::from).collect();
-    let rows = [("growable", of_growable), ("fixed filter", of_fixed), ("nothing", of_nothing)];
-    let rows = rows.map(|(name, times)| [name.to_owned()].into_iter().chain(times.row()).collect());
-    [vec![head], rows.to_vec()].concat()
-}
-
 /// The longest inserts, in microseconds of processor time. The work of each insert is the same in each run, so of what it
 /// took in several, the least counts: the rest is the machine's.
-pub(crate) fn longest_of_least(keys: u64, runs: usize) -> Vec<Vec<String>> {
+pub(crate) fn longest(keys: u64, runs: usize) -> Vec<Vec<String>> {
     let least = |build: &dyn Fn() -> Box<dyn Fn(u64)>| {
         let mut least = vec![u32::MAX; keys as usize];
         for _ in 0..runs {
@@ -86,7 +62,7 @@ pub(crate) fn longest_of_least(keys: u64, runs: usize) -> Vec<Vec<String>> {
     let capacity = largest.capacity();
     drop(largest);
     let of_fixed = least(&|| {
-        let filter = fixed(capacity);
+        let filter = Fixed::of_keys(capacity);
         Box::new(move |key| filter.insert(&key).expect("there is room"))
     });
     let head = ["", "the longest", "the second", "the tenth", "the hundredth"].map(String::from).to_vec();

@@ -1,9 +1,10 @@
 //! Lookups in a filter that has grown, beside those in a fixed filter of as many bytes.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::filters::{Fixed, Growable, LOOKUPS, SLICE, fill, of_size};
-use crate::support::ours;
+use crate::filters::{LOOKUPS, of_size};
+use crate::support::clock::by_turns;
+use crate::support::ours::{Growable, default_5x14, fill};
 use crate::support::report::Spread;
 
 /// How full the tables are, of their capacity.
@@ -19,8 +20,7 @@ fn filled(filter: &Growable, eighths: usize) -> u64 {
 }
 
 pub(crate) fn table(bytes: usize, length: Duration) -> Vec<Vec<String>> {
-    let fixed: Fixed =
-        ours::of_size(bytes, 5, |capacity| ours::builder().capacity(capacity).build().expect("a valid filter"));
+    let fixed = default_5x14(bytes);
     let fixed_len = fixed.capacity().min((fixed.plan().slots as f64 * LOAD) as usize) as u64;
     fill(&fixed, 0..fixed_len);
     let head = ["", "fixed filter", "growable", "growable over fixed"];
@@ -33,17 +33,13 @@ pub(crate) fn table(bytes: usize, length: Duration) -> Vec<Vec<String>> {
         let has_one = plan.slots == plan.layout.buckets * plan.layout.slots_per_bucket;
         let layouts = if has_one { "one layout" } else { "two layouts" };
         for lookups in LOOKUPS {
-            let (mut of_fixed, mut of_growable) = (Vec::new(), Vec::new());
-            let (start, mut seed) = (Instant::now(), 0);
-            while start.elapsed() < length || of_fixed.is_empty() {
-                of_fixed.push(lookups.time(&fixed, fixed_len, seed));
-                of_growable.push(lookups.time(&filter, len, seed));
-                seed += SLICE;
-            }
-            let ratio = Spread::of_ratios(&of_growable, &of_fixed).show();
-            let [of_fixed, of_growable] =
-                [of_fixed, of_growable].map(|times| format!("{:.1}", Spread::of(times).median));
-            rows.push(vec![format!("{name}, {layouts}: {}", lookups.name), of_fixed, of_growable, ratio]);
+            let times = by_turns(2, length, |subject, round| match subject {
+                0 => lookups.time(&fixed, fixed_len, round),
+                _ => lookups.time(&filter, len, round),
+            });
+            let ratio = Spread::of_ratios(&times[1], &times[0]).show();
+            let median = |nth: usize| format!("{:.1}", Spread::of(times[nth].iter().copied()).median);
+            rows.push(vec![format!("{name}, {layouts}: {}", lookups.name), median(0), median(1), ratio]);
         }
     }
     rows

@@ -30,73 +30,33 @@ mod support;
 use std::time::Duration;
 
 use support::options::Options;
-use support::report::align;
-
-/// How much there is time for.
-struct Plan {
-    /// Of two sides that run by turns.
-    length: Duration,
-    keys: u64,
-    rounds: usize,
-    absent: u64,
-}
-
-impl Plan {
-    fn new(options: &Options) -> Self {
-        let (length, keys, rounds, absent) = match (options.test, options.quick) {
-            (true, _) => (1, 20_000, 1, 10_000),
-            (false, true) => (300, 2_000_000, 3, 1_000_000),
-            (false, false) => (3000, 50_000_000, 5, 20_000_000),
-        };
-        let asked = options.value("--keys").map(|keys| keys.parse().expect("a number"));
-        Self { length: Duration::from_millis(length), keys: asked.unwrap_or(keys), rounds, absent }
-    }
-}
 
 fn main() {
     let Some(options) = Options::parse() else { return };
-    let plan = Plan::new(&options);
-    let print = |title: &str, rows: Vec<Vec<String>>| {
-        if !options.test {
-            println!("## {title}\n\n{}", align(&rows, 1));
-        }
+    let (length, keys, rounds) = match (options.test, options.quick) {
+        (true, _) => (1, 20_000, 1),
+        (false, true) => (300, 2_000_000, 3),
+        (false, false) => (3000, 50_000_000, 5),
     };
-    let only = options.value("--only");
-    let wants = |part: &str| {
-        let wanted = only.is_none_or(|only| only == part);
-        if wanted && !options.test {
-            eprintln!("{part}");
-        }
-        wanted
-    };
-    if wants("lookups") {
-        for size in options.sizes() {
-            let rows = lookups::table(options.table_bytes(size), plan.length);
-            print(&format!("{}: nanoseconds a lookup", size.name()), rows);
-        }
+    // Of sides that run by turns.
+    let (length, keys) = (Duration::from_millis(length), options.keys(keys));
+    for size in options.sizes() {
+        let (name, bytes) = (size.name(), options.table_bytes(size));
+        options.part("lookups", || (format!("{name}: nanoseconds a lookup"), lookups::table(bytes, length)));
     }
-    if wants("inserts") {
-        print(&format!("{} inserts: nanoseconds each", plan.keys), inserts::speed(plan.keys, plan.rounds));
+    options.part("inserts", || (format!("{keys} inserts: nanoseconds each"), inserts::speed(keys, rounds)));
+    options.part("longest", || {
+        let title = format!("The longest of {keys} inserts, each the least of {rounds} runs: microseconds");
+        (title, inserts::longest(keys, rounds))
+    });
+    options.part("sizes", || ("Every size: bits a key and false-positive rate".into(), sizes::table(keys)));
+    for size in options.sizes() {
+        let (name, bytes) = (size.name(), options.table_bytes(size));
+        options.part("doubling", || {
+            let title = format!("{name}: to twice the size and back, millions of entries a second");
+            (title, doubling::table(bytes, length))
+        });
     }
-    if wants("longest") {
-        let rows = inserts::longest_of_least(plan.keys, plan.rounds);
-        print(
-            &format!("The longest of {} inserts, each the least of {} runs: microseconds", plan.keys, plan.rounds),
-            rows,
-        );
-        print("Each timed by itself: microseconds", inserts::longest(plan.keys));
-    }
-    if wants("sizes") {
-        print("Every size: bits a key and false-positive rate", sizes::table(plan.keys, plan.absent));
-    }
-    if wants("doubling") {
-        for size in options.sizes() {
-            let rows = doubling::table(options.table_bytes(size), plan.length);
-            print(&format!("{}: to twice the size and back, millions of entries a second", size.name()), rows);
-        }
-    }
-    if wants("spike") {
-        let most = if options.test { 20_000 } else { 1_000_000 };
-        print(&format!("1,000 keys, {most}, and 1,000 again"), spike::table(most, plan.length));
-    }
+    let most = if options.test { 20_000 } else { 1_000_000 };
+    options.part("spike", || (format!("1,000 keys, {most}, and 1,000 again"), spike::table(most, length)));
 }

@@ -1,17 +1,18 @@
 //! A filter of a thousand keys that many more come into, and leave again.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::filters::{Growable, LOOKUPS, SLICE, builder, fill};
-use crate::support::clock::own_time;
+use crate::filters::LOOKUPS;
+use crate::support::clock::{by_turns, own_time};
 use crate::support::keys::key;
+use crate::support::ours::{Growable, fill, growable};
 use crate::support::report::Spread;
 
 /// How many keys there are before and after.
 const FEW: u64 = 1000;
 
 fn of(keys: u64) -> Growable {
-    let filter = builder().build().expect("a valid filter");
+    let filter = growable().build().expect("a valid filter");
     fill(&filter, 0..keys);
     filter
 }
@@ -42,14 +43,10 @@ pub(crate) fn table(most: u64, length: Duration) -> Vec<Vec<String>> {
         vec![name.clone(), len.to_string(), format!("{:.1}", memory / 1024.0), bits]
     }));
     for lookups in singles() {
-        let mut times = states.each_ref().map(|_| Vec::new());
-        let (start, mut seed) = (Instant::now(), 0);
-        while start.elapsed() < length || times[0].is_empty() {
-            for (times, (_, filter, len)) in times.iter_mut().zip(&states) {
-                times.push(lookups.time(filter, *len, seed));
-            }
-            seed += SLICE;
-        }
+        let times = by_turns(states.len(), length, |state, round| {
+            let (_, filter, len) = &states[state];
+            lookups.time(filter, *len, round)
+        });
         for (row, times) in rows[1..].iter_mut().zip(times) {
             row.push(format!("{:.1}", Spread::of(times).median));
         }

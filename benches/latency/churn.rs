@@ -3,14 +3,9 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ahash::RandomState;
-use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
-
 use crate::support::clock::{Stopwatch, Times};
 use crate::support::keys::key;
-use crate::support::ours;
-
-type Filter = ConcurrentCuckooFilter<u64, RandomState>;
+use crate::support::ours::{self, Fixed};
 
 /// A rate to request, the slots of a bucket that result from it, and the load.
 #[derive(Clone, Copy)]
@@ -57,7 +52,7 @@ impl Lane {
 
 /// A table, filled.
 pub(crate) struct Churn {
-    filter: Filter,
+    filter: Fixed,
     lanes: Vec<Lane>,
 }
 
@@ -95,7 +90,7 @@ impl Churn {
     }
 }
 
-fn change(filter: &Filter, lanes: &mut [Lane], end: Instant) -> Operations {
+fn change(filter: &Fixed, lanes: &mut [Lane], end: Instant) -> Operations {
     let mut times = Operations::default();
     while Instant::now() < end {
         for lane in &mut *lanes {
@@ -112,7 +107,7 @@ fn change(filter: &Filter, lanes: &mut [Lane], end: Instant) -> Operations {
 }
 
 /// Adds the key by the operation of this number. Returns whether there was room.
-fn add(filter: &Filter, key: u64, operation: usize, times: &mut Operations) -> bool {
+fn add(filter: &Fixed, key: u64, operation: usize, times: &mut Operations) -> bool {
     let watch = Stopwatch::start();
     let added = if operation == 0 { filter.insert(&key).map(|()| true) } else { filter.insert_if_absent(&key) };
     times[if added.is_ok() { operation } else { FAILED }].stop(watch);
@@ -120,7 +115,7 @@ fn add(filter: &Filter, key: u64, operation: usize, times: &mut Operations) -> b
     added.is_ok_and(|added| added || filter.insert(&key).is_ok())
 }
 
-fn begin_saves(filter: &Filter, end: Instant) -> Operations {
+fn begin_saves(filter: &Fixed, end: Instant) -> Operations {
     let mut times = Operations::default();
     while Instant::now() < end {
         drop(times[SAVE].time(|| filter.begin_save()).expect("there is memory"));

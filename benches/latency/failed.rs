@@ -4,15 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Hashed, InsertError};
+use concurrent_cuckoo_filter::{Hashed, InsertError};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use crate::support::clock::Times;
-use crate::support::ours;
-
-type Filter = ConcurrentCuckooFilter<u64, RandomState>;
+use crate::support::ours::{Fixed, default_5x14};
 
 /// How full the table is otherwise. The other threads always find room.
 const LOAD: f64 = 0.5;
@@ -23,12 +20,7 @@ const HELD: usize = 64;
 /// How many inserts are timed at most.
 const MOST: u64 = 100_000;
 
-/// An empty filter in the default layout, with a table of about this size.
-fn empty(bytes: usize) -> Filter {
-    ours::of_size(bytes, 5, |capacity| ours::builder().capacity(capacity).build().expect("a valid filter"))
-}
-
-fn insert(filter: &Filter, hash: u64) -> Result<(), InsertError> {
+fn insert(filter: &Fixed, hash: u64) -> Result<(), InsertError> {
     filter.by_hash().insert(Hashed(hash))
 }
 
@@ -39,7 +31,7 @@ fn insert(filter: &Filter, hash: u64) -> Result<(), InsertError> {
 /// was no room, while other threads take copies out all over the table.
 pub(crate) fn beside_writers(bytes: usize, writers: usize, time: Duration) -> Times {
     eprintln!("beside {writers} writers");
-    let filter = empty(bytes);
+    let filter = default_5x14(bytes);
     while insert(&filter, 0x1234_5678_9abc_def0).is_ok() {}
     let mut random = SmallRng::seed_from_u64(1);
     // Two buckets are full, so only a key with no other bucket fails for lack of room.
@@ -67,7 +59,7 @@ pub(crate) fn beside_writers(bytes: usize, writers: usize, time: Duration) -> Ti
     times
 }
 
-fn write(filter: &Filter, writer: u64, ended: &AtomicBool) {
+fn write(filter: &Fixed, writer: u64, ended: &AtomicBool) {
     let mut random = SmallRng::seed_from_u64(writer << 32 | 1);
     let mut held = [None; HELD];
     while !ended.load(Ordering::Relaxed) {
@@ -81,7 +73,7 @@ fn write(filter: &Filter, writer: u64, ended: &AtomicBool) {
 
 /// The times of inserts into a table in which 30 in a row have failed. Nearly all of them fail.
 pub(crate) fn in_a_full_table(bytes: usize, time: Duration) -> Times {
-    let (filter, mut random) = (empty(bytes), SmallRng::seed_from_u64(7));
+    let (filter, mut random) = (default_5x14(bytes), SmallRng::seed_from_u64(7));
     let mut failed_in_a_row = 0;
     while failed_in_a_row < 30 {
         failed_in_a_row = if insert(&filter, random.random()).is_ok() { 0 } else { failed_in_a_row + 1 };

@@ -10,16 +10,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ahash::{AHasher, RandomState};
-use concurrent_cuckoo_filter::GrowableCuckooFilter;
 use hdrhistogram::Histogram;
 use parking_lot::RwLock;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use scalable_cuckoo_filter::{ScalableCuckooFilter, ScalableCuckooFilterBuilder};
+use scalable_cuckoo_filter::ScalableCuckooFilterBuilder;
 
 use crate::support::hash::HASH;
 use crate::support::keys::{ABSENT, key};
+use crate::support::ours;
+use crate::support::subject::{Set, set};
 
 /// The number of keys at first.
 const FEW: u64 = 1000;
@@ -32,41 +32,8 @@ const PACE: Duration = Duration::from_micros(2);
 
 const QUANTILES: [(&str, f64); 4] = [("50 %", 0.5), ("99 %", 0.99), ("99.9 %", 0.999), ("longest", 1.0)];
 
-/// A filter that grows, shared by the two threads.
-trait Subject: Sync {
-    fn insert(&self, key: u64);
-    fn contains(&self, key: u64) -> bool;
-}
-
-impl Subject for GrowableCuckooFilter<u64, RandomState> {
-    fn insert(&self, key: u64) {
-        self.insert(&key).expect("it grows");
-    }
-
-    fn contains(&self, key: u64) -> bool {
-        self.contains(&key)
-    }
-}
-
-impl Subject for RwLock<ScalableCuckooFilter<u64, AHasher, SmallRng>> {
-    fn insert(&self, key: u64) {
-        self.write().insert(&key);
-    }
-
-    fn contains(&self, key: u64) -> bool {
-        self.read().contains(&key)
-    }
-}
-
 struct Nothing;
-
-impl Subject for Nothing {
-    fn insert(&self, _: u64) {}
-
-    fn contains(&self, _: u64) -> bool {
-        true
-    }
-}
+set!(Nothing, |_nothing, _key| true, true, true);
 
 /// The operations of one thread.
 struct Paced {
@@ -97,15 +64,15 @@ impl Paced {
 }
 
 /// The times of the lookups and of the inserts, and how many present keys were not found.
-fn run(filter: &impl Subject, keys: u64) -> ([Paced; 2], u64) {
-    (0..FEW).for_each(|number| filter.insert(key(number)));
+fn run(filter: &impl Set, keys: u64) -> ([Paced; 2], u64) {
+    (0..FEW).for_each(|number| assert!(filter.insert(key(number)), "there is room"));
     // The keys of all numbers below this are in.
     let (present, start) = (AtomicU64::new(FEW), Instant::now() + PACE);
     let (mut lookups, mut inserts, mut lost) = (Paced::new(start), Paced::new(start), 0);
     thread::scope(|scope| {
         let writer = scope.spawn(|| {
             for number in FEW..keys {
-                inserts.run(|| filter.insert(key(number)));
+                assert!(inserts.run(|| filter.insert(key(number))), "it grows");
                 // Seldom, so that the two threads do not wait for the line that they share.
                 if number % 64 == 63 {
                     present.store(number + 1, Ordering::Release);
@@ -126,8 +93,7 @@ fn run(filter: &impl Subject, keys: u64) -> ([Paced; 2], u64) {
 }
 
 pub(crate) fn table(keys: u64) -> Vec<Vec<String>> {
-    let growable = GrowableCuckooFilter::builder().hasher(HASH).false_positive_rate(RATE).capacity(FEW as usize);
-    let growable: GrowableCuckooFilter<u64, RandomState> = growable.build().expect("a valid filter");
+    let growable = ours::growable().false_positive_rate(RATE).capacity(FEW as usize).build().expect("a valid filter");
     let scalable = ScalableCuckooFilterBuilder::new().initial_capacity(FEW as usize).false_positive_probability(RATE);
     let scalable = scalable.hasher(HASH.build_hasher()).rng(SmallRng::seed_from_u64(1)).finish();
     let runs = [

@@ -76,18 +76,14 @@ fn main() {
         (false, false) => (10_000, 50_000_000),
     };
     let (time, sizes) = (Duration::from_millis(time), if options.test { &SIZES[..1] } else { &SIZES });
-    let wants = |part| options.value("--only").is_none_or(|only| only == part);
-    if wants("changes") {
+    if options.wants("changes") {
         sizes.iter().for_each(|&(size, bytes)| changes(bytes, size, time, options.test));
     }
-    if wants("failed") {
+    if options.wants("failed") {
         failed(sizes, time, options.test);
     }
-    if wants("growth") {
-        let keys = options.value("--keys").map_or(keys, |keys| keys.parse().expect("--keys=NUMBER"));
-        let rows = growth::table(keys);
-        if !options.test {
-            println!("## While a filter grows to {keys} keys: microseconds by the wall clock\n\n{}", align(&rows, 1));
-        }
-    }
+    let keys = options.keys(keys);
+    options.part("growth", || {
+        (format!("While a filter grows to {keys} keys: microseconds by the wall clock"), growth::table(keys))
+    });
 }

@@ -1,4 +1,4 @@
-//! What batches gain, in filters that grow and in those that do not, and what huge pages gain.
+//! What batches gain, and what huge pages gain.
 //!
 //! Inserts are from empty to 75 % of the slots, those of absent keys to 80 %, lookups at 90 %, and removals from there on. Single and batched slices
 //! alternate, so that both meet the same loads. Making the keys is part of what is timed.
@@ -6,21 +6,13 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, GrowableCuckooFilter};
+use concurrent_cuckoo_filter::Encoding;
 
-use crate::support::hash::HASH;
 use crate::support::keys::{ABSENT, Shuffled, key};
 use crate::support::options::Options;
-use crate::support::ours::{builder, of_size};
+use crate::support::ours::{BATCH, Fixed, builder, of_size};
 use crate::support::plan::Size;
 use crate::support::report::{Spread, median};
-
-/// How many keys a batch has.
-const BATCH: usize = 1024;
-
-type Fixed = ConcurrentCuckooFilter<u64, RandomState>;
-type Growable = GrowableCuckooFilter<u64, RandomState>;
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {
@@ -30,49 +22,38 @@ enum Operation {
     Remove,
 }
 
-/// Runs an operation with these keys, one by one or in a batch. Returns for how many the answer was `true`.
-trait Subject {
-    fn single(&self, operation: Operation, keys: &[u64]) -> usize;
-    fn batched(&self, operation: Operation, keys: &[u64], answers: &mut Vec<bool>) -> usize;
+/// Runs an operation with these keys, one by one. Returns for how many the answer was `true`.
+#[inline(never)]
+fn single(filter: &Fixed, operation: Operation, keys: &[u64]) -> usize {
+    let keys = keys.iter();
+    match operation {
+        Operation::Contains => keys.filter(|key| filter.contains(*key)).count(),
+        Operation::Insert => keys.filter(|key| filter.insert(*key).is_ok()).count(),
+        Operation::InsertIfAbsent => keys.filter(|key| filter.insert_if_absent(*key).expect("room")).count(),
+        Operation::Remove => keys.filter(|key| filter.remove(*key)).count(),
+    }
 }
 
-macro_rules! subject {
-    ($($Filter:ty),+) => {$(
-        impl Subject for $Filter {
-            #[inline(never)]
-            fn single(&self, operation: Operation, keys: &[u64]) -> usize {
-                let keys = keys.iter();
-                match operation {
-                    Operation::Contains => keys.filter(|key| self.contains(*key)).count(),
-                    Operation::Insert => keys.filter(|key| self.insert(*key).is_ok()).count(),
-                    Operation::InsertIfAbsent => keys.filter(|key| self.insert_if_absent(*key).expect("room")).count(),
-                    Operation::Remove => keys.filter(|key| self.remove(*key)).count(),
-                }
-            }
-
-            #[inline(never)]
-            fn batched(&self, operation: Operation, keys: &[u64], answers: &mut Vec<bool>) -> usize {
-                answers.clear();
-                match operation {
-                    Operation::Contains => self.contains_batch(keys, answers),
-                    Operation::Insert => {
-                        self.insert_batch(keys).expect("room");
-                        return keys.len();
-                    }
-                    Operation::InsertIfAbsent => _ = self.insert_if_absent_batch(keys, answers).expect("room"),
-                    Operation::Remove => _ = self.remove_batch(keys, answers),
-                }
-                answers.iter().filter(|&&answer| answer).count()
-            }
+/// The same in a batch.
+#[inline(never)]
+fn batched(filter: &Fixed, operation: Operation, keys: &[u64], answers: &mut Vec<bool>) -> usize {
+    answers.clear();
+    match operation {
+        Operation::Contains => filter.contains_batch(keys, answers),
+        Operation::Insert => {
+            filter.insert_batch(keys).expect("room");
+            return keys.len();
         }
-    )+};
+        Operation::InsertIfAbsent => _ = filter.insert_if_absent_batch(keys, answers).expect("room"),
+        Operation::Remove => filter.remove_batch(keys, answers),
+    }
+    answers.iter().filter(|&&answer| answer).count()
 }
-subject!(Fixed, Growable);
 
 /// What is timed of one filter.
 struct Run<'a> {
     name: &'a str,
-    filter: &'a dyn Subject,
+    filter: &'a Fixed,
     rounds: usize,
     answers: Vec<bool>,
     rows: Vec<Vec<String>>,
@@ -80,15 +61,21 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// The speed of an operation with this many keys, in millions a second, and for how many the answer was `true`.
-    fn time(&mut self, operation: Operation, batched: bool, count: u64, next: &mut dyn FnMut() -> u64) -> (f64, usize) {
+    fn time(
+        &mut self,
+        operation: Operation,
+        in_batches: bool,
+        count: u64,
+        next: &mut dyn FnMut() -> u64,
+    ) -> (f64, usize) {
         let (mut keys, mut yes, start) = (Vec::with_capacity(BATCH), 0, Instant::now());
         for first in (0..count).step_by(BATCH) {
             keys.clear();
             keys.extend((first..count.min(first + BATCH as u64)).map(|_| key(next())));
-            yes += if batched {
-                self.filter.batched(operation, &keys, &mut self.answers)
+            yes += if in_batches {
+                batched(self.filter, operation, &keys, &mut self.answers)
             } else {
-                self.filter.single(operation, &keys)
+                single(self.filter, operation, &keys)
             };
         }
         (count as f64 / start.elapsed().as_secs_f64() / 1e6, black_box(yes))
@@ -116,8 +103,9 @@ impl Run<'_> {
     }
 }
 
-/// The rows of an empty filter with this many slots.
-fn measure(name: &str, filter: &dyn Subject, slots: u64, rounds: usize, turn: Duration) -> Vec<Vec<String>> {
+/// The rows of an empty filter.
+fn measure(name: &str, filter: &Fixed, rounds: usize, turn: Duration) -> Vec<Vec<String>> {
+    let slots = filter.plan().slots as u64;
     let mut run = Run { name, filter, rounds, answers: Vec::with_capacity(BATCH), rows: Vec::new() };
     let (all, mostly) = (|share| share == 1.0, |share| share > 0.99);
     let mut last = 0;
@@ -165,21 +153,14 @@ pub(crate) fn table(size: Size, options: &Options) -> (&'static str, Vec<Vec<Str
         },
     );
     let mut rows = vec![["", "single", "batched", "batched over single"].map(String::from).to_vec()];
-    let mut add = |name: &str, filter: &dyn Subject, slots: usize| {
-        rows.extend(measure(name, filter, slots as u64, rounds, Duration::from_millis(turn)));
-    };
     for huge in [false, true].into_iter().filter(|&huge| !huge || size == Size::Large) {
         let suffix = if huge { ", huge pages" } else { "" };
         let plain = builder().encoding(Encoding::Plain).false_positive_rate(0.000_125);
         for (name, slots, builder) in [("5x14", 5, builder()), ("4x16", 4, plain)] {
             let builder = builder.huge_pages(huge);
             let filter = of_size(bytes, slots, |capacity| builder.clone().capacity(capacity).build().expect("valid"));
-            add(&format!("{name}{suffix}"), &filter, filter.plan().slots);
+            rows.extend(measure(&format!("{name}{suffix}"), &filter, rounds, Duration::from_millis(turn)));
         }
     }
-    // In about as many bytes, when it has grown.
-    let keys = bytes / 8 * 5 * 9 / 10;
-    let growable = Growable::builder_with_hasher(HASH).capacity(keys / 1000).max_capacity(keys);
-    add("growable", &growable.build().expect("a valid filter"), keys * 10 / 9);
     ("millions of operations a second", rows)
 }

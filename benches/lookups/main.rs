@@ -18,15 +18,14 @@ mod support;
 mod threads;
 mod writer;
 
-use std::error::Error;
+use std::io;
 
 use support::options::Options;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> io::Result<()> {
     let Some(options) = Options::parse() else { return Ok(()) };
-    let wants = |part| options.value("--only").is_none_or(|only| only == part);
     for size in options.sizes() {
-        if wants("threads") {
+        if options.wants("threads") {
             threads::measure(size, &options)?;
         }
         for (part, table) in [
@@ -34,13 +33,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             ("writer", writer::table),
             ("prefetch", prefetch::table),
         ] {
-            if wants(part) {
-                eprintln!("{}: {part}", size.name());
+            options.part(part, || {
                 let (title, rows) = table(size, &options);
-                if !options.test {
-                    println!("## {}: {title}\n\n{}", size.name(), support::report::align(&rows, 1));
-                }
-            }
+                (format!("{}: {title}", size.name()), rows)
+            });
         }
     }
     Ok(())

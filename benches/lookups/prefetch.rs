@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
+use crate::support::clock::by_turns;
 use crate::support::keys::{drawn, key};
 use crate::support::options::Options;
 use crate::support::ours::builder;
@@ -57,22 +58,20 @@ pub(crate) fn table(size: Size, options: &Options) -> (&'static str, Vec<Vec<Str
     }
     let mut random = SmallRng::seed_from_u64(17);
     let mut slice = || drawn(&mut random, 0..2 * len, SLICE);
-    let mut times: [Vec<f64>; 4] = Default::default();
-    let start = Instant::now();
-    while start.elapsed() < length || times[0].is_empty() {
-        times[0].push(time(&slice(), |_| work(&request) == 0));
-        times[1].push(time(&slice(), |key| filter.contains(key)));
-        times[2].push(time(&slice(), |key| {
+    let times = by_turns(4, length, |nth, _| match nth {
+        0 => time(&slice(), |_| work(&request) == 0),
+        1 => time(&slice(), |key| filter.contains(key)),
+        2 => time(&slice(), |key| {
             black_box(work(&request));
             filter.contains(key)
-        }));
-        times[3].push(time(&slice(), |key| {
+        }),
+        _ => time(&slice(), |key| {
             let hash = filter.hash_one(key);
             filter.by_hash().prefetch(hash);
             black_box(work(&request));
             filter.by_hash().contains(hash)
-        }));
-    }
+        }),
+    });
     let gained = Spread::of(times[2].iter().zip(&times[3]).map(|(plain, prefetched)| plain - prefetched)).show();
     let head = ["work", "lookup", "work, lookup", "prefetch, work, lookup", "gained"].map(String::from).to_vec();
     let row = times.into_iter().map(|times| format!("{:.1}", median(times))).chain([gained]).collect();

@@ -3,43 +3,22 @@
 //! Half of the lookups are of present keys, and nothing is changed meanwhile. The load is 90 %. The array shows what the
 //! machine allows: it loads two random words.
 
-use std::error::Error;
+use std::io;
 use std::time::Duration;
 
-use crate::support::array::SharedArray;
-use crate::support::by_threads::ByThreads;
-use crate::support::exact::{Exact, Locked};
-use crate::support::filled::{Bench, Filled, Steady};
+use crate::support::array::ARRAY;
+use crate::support::by_threads::{ByThreads, Turns, steady};
+use crate::support::exact::{Locked, exact};
+use crate::support::filled::{Filled, Steady};
 use crate::support::options::Options;
-use crate::support::ours::{Default5x14, Ours};
-use crate::support::peers::{AtomicCuckooFilter, LockedScalable};
+use crate::support::ours::DEFAULT_5X14;
+use crate::support::peers::{ATOMIC, SCALABLE};
 use crate::support::plan::{STEADY_LOAD, Size, bring_to};
 
 /// More threads than the machine has cores show what happens when some of them have to wait.
 const THREADS: [u64; 4] = [1, 2, 3, 4];
 
-/// Millions of lookups a second in each round: of each subject, on each number of threads.
-fn speeds(subjects: &mut [Box<dyn Bench>], rounds: usize, turn: Duration, first: u64) -> Vec<Vec<Vec<f64>>> {
-    subjects.iter_mut().for_each(|subject| bring_to(subject.as_mut(), STEADY_LOAD));
-    let mut speeds = vec![vec![Vec::new(); THREADS.len()]; subjects.len()];
-    let mut counts = vec![[first; THREADS.len()]; subjects.len()];
-    // The first round shows how many lookups fit in a turn.
-    for round in 0..=rounds {
-        for ((subject, speeds), counts) in subjects.iter_mut().zip(&mut speeds).zip(&mut counts) {
-            for ((threads, speeds), count) in THREADS.into_iter().zip(speeds).zip(counts) {
-                let sample = subject.steady(Steady::Half, *count, threads);
-                if round == 0 {
-                    *count = ((turn.as_nanos() as f64 / sample.nanoseconds()) as u64).max(first);
-                } else {
-                    speeds.push(sample.mops());
-                }
-            }
-        }
-    }
-    speeds
-}
-
-pub(crate) fn measure(size: Size, options: &Options) -> Result<(), Box<dyn Error>> {
+pub(crate) fn measure(size: Size, options: &Options) -> io::Result<()> {
     let (rounds, turn, first) = match (options.test, options.quick) {
         (true, _) => (1, 0, 100),
         (false, true) => (5, 50, 100_000),
@@ -47,24 +26,28 @@ pub(crate) fn measure(size: Size, options: &Options) -> Result<(), Box<dyn Error
     };
     let bytes = options.table_bytes(size);
     let mut subjects = [
-        Filled::<Ours<Default5x14>>::boxed(bytes),
-        Filled::<AtomicCuckooFilter>::boxed(bytes),
-        Filled::<LockedScalable>::boxed(bytes),
-        Filled::<Exact<Locked>>::boxed(bytes),
-        Filled::<SharedArray>::boxed(bytes),
+        Filled::boxed(DEFAULT_5X14, bytes),
+        Filled::boxed(ATOMIC, bytes),
+        Filled::boxed(SCALABLE, bytes),
+        Filled::boxed(exact::<Locked>(), bytes),
+        Filled::boxed(ARRAY, bytes),
     ];
-    let speeds = speeds(&mut subjects, rounds, Duration::from_millis(turn), first);
+    subjects.iter_mut().for_each(|subject| bring_to(subject.as_mut(), STEADY_LOAD));
+    let turns = Turns { rounds, turn: Duration::from_millis(turn), first };
+    let speeds = steady(&mut subjects, &[Steady::Half], &THREADS, turns);
+    let speeds = speeds.into_iter().map(|mut speeds| speeds.remove(0));
     let lookups = ByThreads {
         title: "Lookups".into(),
         about: format!("tables of {} KiB or less, half of the lookups of present keys", bytes >> 10),
         unit: "lookups",
         threads: &THREADS,
-        rows: subjects.iter().map(|subject| subject.about().to_owned()).zip(speeds).collect(),
+        rows: subjects.iter().map(|subject| subject.about().about.to_owned()).zip(speeds).collect(),
         array: Some(subjects.len() - 1),
     };
     // The figures of a test mean nothing, but drawing them must succeed.
     if options.test {
-        return lookups.chart().svg().map(drop);
+        lookups.chart().svg();
+        return Ok(());
     }
     let file = if size == Size::L2 { "threads".into() } else { format!("threads_{}", size.name()) };
     lookups.show(&options.out("target/lookups"), &file)

@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 
 use crate::support::keys::{ABSENT, Shuffled, key};
 use crate::support::options::Options;
-use crate::support::ours::{Default5x14, Ours, Plain4x16};
-use crate::support::peers::AtomicCuckooFilter;
+use crate::support::ours::{DEFAULT_5X14, PLAIN_4X16};
+use crate::support::peers::ATOMIC;
 use crate::support::plan::Size;
 use crate::support::report::{Spread, median};
-use crate::support::subject::Subject;
+use crate::support::subject::{Built, Set, Subject};
 
 /// How full the filters are while the writer is at work.
 const LOAD: f64 = 0.95;
@@ -31,20 +31,21 @@ const SLICE: u64 = 10_000;
 
 /// A filter and the numbers of the keys that come and go in it.
 struct Shared<S> {
-    subject: S,
+    name: &'static str,
+    set: S,
     /// The keys with numbers below this stay.
     staying: u64,
     oldest: AtomicU64,
     next: AtomicU64,
 }
 
-impl<S: Subject> Shared<S> {
-    fn new(bytes: usize) -> Self {
-        let subject = S::build(bytes);
-        let len = (subject.slots() as f64 * LOAD) as u64;
-        (0..len).for_each(|index| assert!(subject.insert(key(index)), "room for {len}"));
+impl<S: Set> Shared<S> {
+    fn new(subject: &Subject<S>, bytes: usize) -> Self {
+        let Built { set, size } = (subject.build)(bytes);
+        let len = (size.slots as f64 * LOAD) as u64;
+        (0..len).for_each(|index| assert!(set.insert(key(index)), "room for {len}"));
         let staying = (len as f64 * (1.0 - CHURN)) as u64;
-        Self { subject, staying, oldest: staying.into(), next: len.into() }
+        Self { name: subject.about.name, set, staying, oldest: staying.into(), next: len.into() }
     }
 
     /// Removes and inserts until `stop` is set. Returns how many keys came and went.
@@ -53,8 +54,8 @@ impl<S: Subject> Shared<S> {
         let mut next = self.next.load(Ordering::Relaxed);
         while !stop.load(Ordering::Relaxed) {
             // A race in another crate may make it miss a key. What matters here is the work.
-            self.subject.remove(key(oldest));
-            self.subject.insert(key(next));
+            self.set.remove(key(oldest));
+            self.set.insert(key(next));
             oldest += 1;
             next += 1;
         }
@@ -72,7 +73,7 @@ struct Turn {
 }
 
 /// Looks keys up in one filter while the other thread churns `written`.
-fn turn<S: Subject>(read: &Shared<S>, written: &Shared<S>, hits: bool, absent: u64, time: Duration) -> Turn {
+fn turn<S: Set>(read: &Shared<S>, written: &Shared<S>, hits: bool, absent: u64, time: Duration) -> Turn {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let began = Instant::now();
@@ -84,12 +85,12 @@ fn turn<S: Subject>(read: &Shared<S>, written: &Shared<S>, hits: bool, absent: u
         let start = Instant::now();
         while start.elapsed() < time {
             if hits {
-                let found = (0..SLICE).filter(|_| read.subject.contains(key(order.next()))).count() as u64;
-                assert_eq!(found, SLICE, "{}: a key was missed", S::NAME);
+                let found = (0..SLICE).filter(|_| read.set.contains(key(order.next()))).count() as u64;
+                assert_eq!(found, SLICE, "{}: a key was missed", read.name);
             } else {
                 let first = ABSENT + absent + lookups;
-                let found = (first..first + SLICE).filter(|&index| read.subject.contains(key(index))).count() as u64;
-                assert!(found < SLICE / 20, "{}: {found} false positives", S::NAME);
+                let found = (first..first + SLICE).filter(|&index| read.set.contains(key(index))).count() as u64;
+                assert!(found < SLICE / 20, "{}: {found} false positives", read.name);
             }
             lookups += SLICE;
         }
@@ -101,8 +102,8 @@ fn turn<S: Subject>(read: &Shared<S>, written: &Shared<S>, hits: bool, absent: u
 }
 
 /// A row for hits and one for misses.
-fn measure<S: Subject>(bytes: usize, rounds: usize, time: Duration) -> [Vec<String>; 2] {
-    let (one, other) = (Shared::<S>::new(bytes), Shared::<S>::new(bytes));
+fn measure<S: Set>(subject: &Subject<S>, bytes: usize, rounds: usize, time: Duration) -> [Vec<String>; 2] {
+    let (one, other) = (Shared::new(subject, bytes), Shared::new(subject, bytes));
     [true, false].map(|hits| {
         let (mut apart, mut beside) = (Vec::new(), Vec::new());
         for round in 0..rounds as u64 {
@@ -114,7 +115,7 @@ fn measure<S: Subject>(bytes: usize, rounds: usize, time: Duration) -> [Vec<Stri
         let changes = median(beside.iter().map(|turn| turn.changes));
         let (apart, beside) = (lookups(&apart), lookups(&beside));
         vec![
-            format!("{} {}", S::NAME, if hits { "hit" } else { "miss" }),
+            format!("{} {}", one.name, if hits { "hit" } else { "miss" }),
             format!("{:.1}", median(apart.iter().copied())),
             format!("{:.1}", median(beside.iter().copied())),
             Spread::of_ratios(&beside, &apart).show(),
@@ -131,8 +132,8 @@ pub(crate) fn table(size: Size, options: &Options) -> (&'static str, Vec<Vec<Str
     };
     let bytes = options.table_bytes(size);
     let mut rows = vec![["", "writer apart", "beside", "beside over apart", "writes"].map(String::from).to_vec()];
-    rows.extend(measure::<Ours<Default5x14>>(bytes, rounds, time));
-    rows.extend(measure::<Ours<Plain4x16>>(bytes, rounds, time));
-    rows.extend(measure::<AtomicCuckooFilter>(bytes, rounds, time));
+    rows.extend(measure(&DEFAULT_5X14, bytes, rounds, time));
+    rows.extend(measure(&PLAIN_4X16, bytes, rounds, time));
+    rows.extend(measure(&ATOMIC, bytes, rounds, time));
     ("lookups of one thread, while another writes (removals, each with an insert), millions a second", rows)
 }

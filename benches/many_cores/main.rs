@@ -28,27 +28,23 @@ mod support;
 
 mod writers;
 
-use std::error::Error;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use support::array::SharedArray;
-use support::by_threads::{ByThreads, thread_counts};
-use support::exact::{Exact, Locked, Papaya, SccIndex};
+use support::array::ARRAY;
+use support::by_threads::{ByThreads, Turns, steady, thread_counts};
+use support::exact::{Locked, Papaya, SccIndex, exact};
 use support::filled::{Bench, Filled, Sample, Steady};
 use support::options::Options;
-use support::ours::{Default5x14, Ours, Plain4x16};
-use support::peers::{AtomicBloom, AtomicCuckooFilter};
+use support::ours::{DEFAULT_5X14, PLAIN_4X16};
+use support::peers::{ATOMIC, ATOMIC_BLOOM};
 use support::plan::{STEADY_LOAD, Size, items};
 
 /// How much is measured.
 struct Plan {
     table_bytes: usize,
-    rounds: usize,
-    /// The length of one subject's turn.
-    turn: Duration,
-    /// The number of operations of a first try, which shows how many fit in a turn.
-    first: u64,
+    turns: Turns,
     threads: Vec<u64>,
     test: bool,
 }
@@ -56,14 +52,14 @@ struct Plan {
 /// The array comes first: the others are shown relative to it.
 fn subjects(table_bytes: usize) -> [Box<dyn Bench>; 8] {
     [
-        Filled::<SharedArray>::boxed(table_bytes),
-        Filled::<Ours<Default5x14>>::boxed(table_bytes),
-        Filled::<Ours<Plain4x16>>::boxed(table_bytes),
-        Filled::<AtomicCuckooFilter>::boxed(table_bytes),
-        Filled::<AtomicBloom>::boxed(table_bytes),
-        Filled::<Exact<Papaya>>::boxed(table_bytes),
-        Filled::<Exact<SccIndex>>::boxed(table_bytes),
-        Filled::<Exact<Locked>>::boxed(table_bytes),
+        Filled::boxed(ARRAY, table_bytes),
+        Filled::boxed(DEFAULT_5X14, table_bytes),
+        Filled::boxed(PLAIN_4X16, table_bytes),
+        Filled::boxed(ATOMIC, table_bytes),
+        Filled::boxed(ATOMIC_BLOOM, table_bytes),
+        Filled::boxed(exact::<Papaya>(), table_bytes),
+        Filled::boxed(exact::<SccIndex>(), table_bytes),
+        Filled::boxed(exact::<Locked>(), table_bytes),
     ]
 }
 
@@ -81,7 +77,7 @@ type Speeds = [Vec<Vec<f64>>; WORK.len()];
 
 fn bring_to(subject: &mut dyn Bench, load: f64, plan: &Plan) {
     let len = items(subject, load);
-    if subject.len() > len && !subject.removes() {
+    if subject.len() > len && !subject.about().removes {
         subject.renew();
     }
     // By all threads, because it takes most of the time.
@@ -96,16 +92,16 @@ fn bring_to(subject: &mut dyn Bench, load: f64, plan: &Plan) {
 /// Inserts and their removal, at least for the time of a turn.
 fn change(subject: &mut dyn Bench, threads: u64, plan: &Plan) -> [Sample; 2] {
     let [half, full] = [CHANGED_LOAD, STEADY_LOAD].map(|load| items(subject, load));
-    let count = (subject.slots() / 4).min(MOST_CHANGES);
+    let count = (subject.size().slots / 4).min(MOST_CHANGES);
     let [mut inserted, mut removed] = [Sample::default(); 2];
-    while inserted.operations == 0 || inserted.time + removed.time < plan.turn {
+    while inserted.operations == 0 || inserted.time + removed.time < plan.turns.turn {
         // What cannot remove goes on from where it is.
-        if subject.removes() || subject.len() < half || subject.len() + count > full {
+        if subject.about().removes || subject.len() < half || subject.len() + count > full {
             bring_to(subject, CHANGED_LOAD, plan);
         }
         let from = subject.len();
         inserted += subject.insert_to(from + count, threads);
-        if subject.removes() {
+        if subject.about().removes {
             removed += subject.remove_to(from, threads);
         }
     }
@@ -116,8 +112,8 @@ fn change(subject: &mut dyn Bench, threads: u64, plan: &Plan) -> [Sample; 2] {
 fn measure(subjects: &mut [Box<dyn Bench>], plan: &Plan) -> Vec<Speeds> {
     let none = || WORK.map(|_| vec![Vec::new(); plan.threads.len()]);
     let mut all: Vec<Speeds> = subjects.iter().map(|_| none()).collect();
-    for round in 0..plan.rounds {
-        eprintln!("inserts and removals, round {} of {}", round + 1, plan.rounds);
+    for round in 0..plan.turns.rounds {
+        eprintln!("inserts and removals, round {} of {}", round + 1, plan.turns.rounds);
         for (subject, speeds) in subjects.iter_mut().zip(&mut all) {
             for (nth, &threads) in plan.threads.iter().enumerate() {
                 let samples = change(subject.as_mut(), threads, plan);
@@ -128,30 +124,14 @@ fn measure(subjects: &mut [Box<dyn Bench>], plan: &Plan) -> Vec<Speeds> {
         }
     }
     subjects.iter_mut().for_each(|subject| bring_to(subject.as_mut(), STEADY_LOAD, plan));
-    let mut counts = vec![vec![[plan.first; STEADY.len()]; plan.threads.len()]; subjects.len()];
-    // The first round shows how many operations fit in a turn.
-    for round in 0..=plan.rounds {
-        eprintln!("lookups and mixes, round {round} of {}", plan.rounds);
-        for ((subject, speeds), counts) in subjects.iter_mut().zip(&mut all).zip(&mut counts) {
-            for (nth, (&threads, counts)) in plan.threads.iter().zip(counts).enumerate() {
-                for ((what, count), speeds) in STEADY.into_iter().zip(counts).zip(&mut speeds[2..]) {
-                    if what.changes() && !subject.removes() {
-                        continue;
-                    }
-                    let sample = subject.steady(what, *count, threads);
-                    if round == 0 {
-                        *count = ((plan.turn.as_nanos() as f64 / sample.nanoseconds()) as u64).max(plan.first);
-                    } else {
-                        speeds[nth].push(sample.mops());
-                    }
-                }
-            }
-        }
+    eprintln!("lookups and mixes");
+    for (all, steady) in all.iter_mut().zip(steady(subjects, &STEADY, &plan.threads, plan.turns)) {
+        steady.into_iter().zip(&mut all[2..]).for_each(|(steady, speeds)| *speeds = steady);
     }
     all
 }
 
-fn sets(size: Size, plan: &Plan, folder: &Path) -> Result<(), Box<dyn Error>> {
+fn sets(size: Size, plan: &Plan, folder: &Path) -> io::Result<()> {
     eprintln!("{}: sets", size.name());
     let mut subjects = subjects(plan.table_bytes);
     let speeds = measure(&mut subjects, plan);
@@ -162,32 +142,31 @@ fn sets(size: Size, plan: &Plan, folder: &Path) -> Result<(), Box<dyn Error>> {
             about: format!("tables of {} KiB or less", plan.table_bytes >> 10),
             unit: "operations",
             threads: &plan.threads,
-            rows: rows.map(|(subject, speeds)| (subject.about().to_owned(), speeds[nth].clone())).collect(),
+            rows: rows.map(|(subject, speeds)| (subject.about().about.to_owned(), speeds[nth].clone())).collect(),
             array: Some(0),
         };
         // The figures of a test mean nothing, but drawing them must succeed.
         if plan.test {
-            result.chart().svg()?;
+            result.chart().svg();
         } else {
             result.show(folder, &format!("{}_{}", size.name(), title.replace('/', "_")))?;
         }
     }
     for subject in &subjects {
         if let (failed @ 1.., changes) = subject.failed_changes() {
-            println!("{}: {failed} of {changes} inserts and removals failed in the mixes.\n", subject.about());
+            println!("{}: {failed} of {changes} inserts and removals failed in the mixes.\n", subject.about().about);
         }
     }
     Ok(())
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> io::Result<()> {
     let Some(options) = Options::parse() else { return Ok(()) };
     let (rounds, turn, first) = match (options.test, options.quick) {
         (true, _) => (1, 0, 100),
         (false, true) => (3, 20, 10_000),
         (false, false) => (5, 60, 100_000),
     };
-    let wanted = |part| options.value("--only").is_none_or(|only| only == part);
     let folder = options.out("target/many-cores");
     let sizes = options.sizes().flat_map(|size| match size {
         Size::L2 => [Size::L2, Size::L3].to_vec(),
@@ -196,16 +175,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     for size in sizes {
         let plan = Plan {
             table_bytes: options.table_bytes(size),
-            rounds,
-            turn: Duration::from_millis(turn),
-            first,
+            turns: Turns { rounds, turn: Duration::from_millis(turn), first },
             threads: thread_counts(),
             test: options.test,
         };
-        if wanted("sets") {
+        if options.wants("sets") {
             sets(size, &plan, &folder)?;
         }
-        if wanted("writers") {
+        if options.wants("writers") {
             let tiny = (size == Size::L2).then_some(64 << 10);
             for bytes in tiny.into_iter().chain([plan.table_bytes]) {
                 writers::measure(bytes, &plan, &folder)?;

@@ -3,7 +3,6 @@
 //! | row | one operation of a thread |
 //! |---|---|
 //! | any shared array | loads two random words, and changes one of them by compare-exchange: what the machine allows |
-//! | the array, under locks | the same while it holds one of 1,024 locks, which are as large as stripes |
 //! | ours | removes the thread's oldest key, or inserts a new one, alternately; the default filter, which has four fifths of its capacity |
 //! | `insert_if_absent` | the same, where inserts lock a stripe too |
 //! | one counter | the same, where all threads count their changes in one place. (A filter has a place for each core, and threads get them in turn. So threads that come and go can share one.) |
@@ -17,79 +16,24 @@
 //!
 //! The speed is that of all threads together. Compare what ours gain by threads with what the array gains in the same run.
 
-use std::error::Error;
-use std::hint::spin_loop;
+use std::io;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-
-use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter};
 
 use super::Plan;
 use super::support::array::SharedArray;
 use super::support::by_threads::ByThreads;
-use super::support::filled::{Sample, on_new_threads, on_prepared_threads};
-use super::support::hash::HASH;
+use super::support::filled::{Sample, on_new_threads};
 use super::support::keys::key;
-use super::support::ours::{builder, of_size};
-use super::support::subject::Subject;
+use super::support::ours::{BATCH, Fixed, Growable, Ours, default_5x14, fill};
+use super::support::subject::Set;
 
-type Fixed = ConcurrentCuckooFilter<u64, RandomState>;
-type Growable = GrowableCuckooFilter<u64, RandomState>;
-
-/// How many keys a batch has.
-const BATCH: u64 = 1024;
 /// The most keys that an empty filter is filled with.
 const MOST_FILLED: u64 = 2_000_000;
 /// The most keys that a growable filter is made for.
 const MOST_GROWN: u64 = 30_000_000;
-/// As many locks as our tables have.
-const LOCKS: usize = 1024;
-
-/// One lock, in as many bytes as our tables have for a lock and its version counter.
-#[derive(Default)]
-#[repr(align(16))]
-struct Lock(AtomicBool);
-
-/// The array, with locks beside it.
-struct Array {
-    array: SharedArray,
-    locks: Vec<Lock>,
-    /// The number of the next thread's first key.
-    next: AtomicU64,
-}
-
-impl Array {
-    fn new(bytes: usize) -> Self {
-        let locks = (0..LOCKS).map(|_| Lock::default()).collect();
-        Self { array: SharedArray::build(bytes), locks, next: AtomicU64::new(0) }
-    }
-
-    /// How many of `count` changes were made: all.
-    #[inline(never)]
-    fn changes(&self, count: u64) -> u64 {
-        let first = self.next.fetch_add(count, Ordering::Relaxed);
-        (first..first + count).map(|number| u64::from(self.array.insert(key(number)))).sum()
-    }
-
-    #[inline(never)]
-    fn locked_changes(&self, count: u64) -> u64 {
-        let first = self.next.fetch_add(count, Ordering::Relaxed);
-        let change = |number: u64| {
-            let Lock(lock) = &self.locks[HASH.hash_one(number) as usize % LOCKS];
-            while lock.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
-                spin_loop();
-            }
-            let changed = self.array.insert(key(number));
-            let freed = lock.compare_exchange(true, false, Ordering::Release, Ordering::Relaxed);
-            u64::from(changed && freed.is_ok())
-        };
-        (first..first + count).map(change).sum()
-    }
-}
-
 /// How keys come and go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
@@ -100,85 +44,54 @@ enum How {
     Batched,
 }
 
-/// A filter in which keys come and go.
-trait Changed: Sync {
-    fn of_keys(keys: u64) -> Self;
-    /// Removes and inserts every `by`th key, from these numbers on. Returns how many changes succeeded.
-    fn churn(&self, how: How, oldest: u64, newest: u64, by: u64, pairs: u64) -> u64;
-    /// Inserts every `by`th key of these.
-    fn fill(&self, numbers: Range<u64>, by: u64) -> u64;
-    /// Inserts all of these, in batches.
-    fn load(&self, numbers: Range<u64>);
-}
-
-macro_rules! changed {
-    ($Filter:ty, $builder:expr) => {
-        impl Changed for $Filter {
-            fn of_keys(keys: u64) -> Self {
-                let builder = $builder;
-                builder.capacity(keys as usize).build().expect("a valid filter")
-            }
-
-            #[inline(never)]
-            fn churn(&self, how: How, oldest: u64, newest: u64, by: u64, pairs: u64) -> u64 {
-                let remove = |nth: u64| u64::from(self.remove(&key(oldest + nth * by)));
-                let insert = |nth: u64| u64::from(self.insert(&key(newest + nth * by)).is_ok());
-                match how {
-                    How::Single | How::OneCounter => (0..pairs).map(|nth| remove(nth) + insert(nth)).sum(),
-                    How::IfAbsent => {
-                        let insert = |nth: u64| self.insert_if_absent(&key(newest + nth * by)).is_ok();
-                        (0..pairs).map(|nth| remove(nth) + u64::from(insert(nth))).sum()
-                    }
-                    How::WithLen => (0..pairs).map(|nth| remove(nth) + insert(nth) * u64::from(self.len() > 0)).sum(),
-                    How::Batched => {
-                        let (mut keys, mut removed, mut done) = (Vec::new(), Vec::new(), 0);
-                        for start in (0..pairs).step_by(BATCH as usize) {
-                            let batch = start..pairs.min(start + BATCH);
-                            keys.clear();
-                            keys.extend(batch.clone().map(|nth| key(oldest + nth * by)));
-                            removed.clear();
-                            self.remove_batch(&keys, &mut removed);
-                            done += removed.iter().map(|&removed| u64::from(removed)).sum::<u64>();
-                            keys.clear();
-                            keys.extend(batch.clone().map(|nth| key(newest + nth * by)));
-                            self.insert_batch(&keys).expect("room");
-                            done += batch.end - batch.start;
-                        }
-                        done
-                    }
-                }
-            }
-
-            #[inline(never)]
-            fn fill(&self, numbers: Range<u64>, by: u64) -> u64 {
-                numbers.step_by(by as usize).map(|number| u64::from(self.insert(&key(number)).is_ok())).sum()
-            }
-
-            fn load(&self, numbers: Range<u64>) {
-                for start in numbers.clone().step_by(BATCH as usize) {
-                    let keys: Vec<u64> = (start..numbers.end.min(start + BATCH)).map(key).collect();
-                    self.insert_batch(&keys).expect("room");
-                }
-            }
+/// Removes and inserts every `by`th key, from these numbers on. Returns how many changes succeeded.
+#[inline(never)]
+fn churn<F: Ours>(filter: &F, how: How, oldest: u64, newest: u64, by: u64, pairs: u64) -> u64 {
+    let remove = |nth: u64| u64::from(filter.remove(key(oldest + nth * by)));
+    let insert = |nth: u64| u64::from(filter.insert(key(newest + nth * by)));
+    match how {
+        How::Single | How::OneCounter => (0..pairs).map(|nth| remove(nth) + insert(nth)).sum(),
+        How::IfAbsent => {
+            // It does not add a key that looks like one that is in, and then has done what it should.
+            let insert = |nth: u64| {
+                filter.insert_if_absent(key(newest + nth * by));
+                1
+            };
+            (0..pairs).map(|nth| remove(nth) + insert(nth)).sum()
         }
-    };
+        How::WithLen => (0..pairs).map(|nth| remove(nth) + insert(nth) * u64::from(filter.len() > 0)).sum(),
+        How::Batched => {
+            let (mut keys, mut removed, mut done) = (Vec::new(), Vec::new(), 0);
+            for start in (0..pairs).step_by(BATCH) {
+                let batch = start..pairs.min(start + BATCH as u64);
+                keys.clear();
+                keys.extend(batch.clone().map(|nth| key(oldest + nth * by)));
+                removed.clear();
+                filter.remove_batch(&keys, &mut removed);
+                done += removed.iter().map(|&removed| u64::from(removed)).sum::<u64>();
+                keys.clear();
+                keys.extend(batch.clone().map(|nth| key(newest + nth * by)));
+                filter.insert_batch(&keys);
+                done += batch.end - batch.start;
+            }
+            done
+        }
+    }
 }
-changed!(Fixed, builder());
-changed!(Growable, GrowableCuckooFilter::builder().hasher(HASH));
 
 /// Filters, and the numbers of the keys that each of them holds.
 struct Churned<F>(Vec<(F, Range<u64>)>);
 
-impl<F: Changed> Churned<F> {
+impl<F: Ours> Churned<F> {
     /// Each with so many keys, or some fewer.
     fn new(filters: impl IntoIterator<Item = F>, keys: u64, threads: u64) -> Self {
         // So that a thread's keys are always its own, with any of the numbers of threads.
         let keys = keys / 64 * 64;
         let part = |thread: u64| keys * thread / threads;
-        let fill = |filter: &F| {
-            on_new_threads(threads, |thread| filter.load(part(thread)..part(thread + 1)));
+        let by_all = |filter: &F| {
+            on_new_threads(threads, |_| (), |thread| fill(filter, part(thread)..part(thread + 1)));
         };
-        Self(filters.into_iter().inspect(fill).map(|filter| (filter, 0..keys)).collect())
+        Self(filters.into_iter().inspect(by_all).map(|filter| (filter, 0..keys)).collect())
     }
 
     /// Each thread removes its oldest keys and inserts new ones, `pairs` of them. If there is more than one filter, each
@@ -189,13 +102,13 @@ impl<F: Changed> Churned<F> {
         // Of the keys of a filter, each thread has every `by`th.
         let by = threads.div_ceil(count);
         let of = |thread: u64| &filters[(thread % count) as usize];
-        let (time, done) = on_prepared_threads(
+        let (time, done) = on_new_threads(
             threads,
             |thread| prepare(&of(thread).0, thread),
             |thread| {
                 let (filter, present) = of(thread);
                 let first = thread / count;
-                filter.churn(how, present.start + first, present.end + first, by, pairs)
+                churn(filter, how, present.start + first, present.end + first, by, pairs)
             },
         );
         let operations = 2 * pairs * threads;
@@ -223,20 +136,28 @@ fn share_a_counter(filter: &Fixed, turn: &AtomicU64, thread: u64) {
 }
 
 /// Fills new filters for so many keys, until there were at least `count` inserts.
-fn fill<F: Changed>(keys: u64, start_with: u64, count: u64, threads: u64) -> Sample {
+fn filling<F: Ours>(keys: u64, start_with: u64, count: u64, threads: u64) -> Sample {
     let mut sample = Sample::default();
     while sample.operations < count {
-        let filter = F::of_keys(start_with);
-        let (time, done) = on_new_threads(threads, |thread| filter.fill(thread..keys, threads));
+        let filter = F::of_keys(start_with as usize);
+        let (time, done) = on_new_threads(threads, |_| (), |thread| insert_each(&filter, thread..keys, threads));
         assert_eq!(done.iter().sum::<u64>(), keys, "room");
         sample += Sample { operations: keys, time };
     }
     sample
 }
 
+/// Inserts every `by`th key of these.
+#[inline(never)]
+fn insert_each<S: Set>(set: &S, numbers: Range<u64>, by: u64) -> u64 {
+    numbers.step_by(by as usize).map(|number| u64::from(set.insert(key(number)))).sum()
+}
+
 /// All tables of one size.
 struct Tables {
-    array: Array,
+    array: SharedArray,
+    /// The number of the next key that changes the array.
+    next: AtomicU64,
     shared: Churned<Fixed>,
     own: Churned<Fixed>,
     growable: Churned<Growable>,
@@ -247,7 +168,6 @@ struct Tables {
 #[derive(Clone, Copy, Debug)]
 enum Work {
     Array,
-    LockedArray,
     Shared(How),
     Own,
     Growable,
@@ -256,9 +176,8 @@ enum Work {
     Growing,
 }
 
-const ROWS: [(&str, Work); 12] = [
+const ROWS: [(&str, Work); 11] = [
     ("any shared array", Work::Array),
-    ("the array, under locks", Work::LockedArray),
     ("ours", Work::Shared(How::Single)),
     ("insert_if_absent", Work::Shared(How::IfAbsent)),
     ("one counter", Work::Shared(How::OneCounter)),
@@ -273,17 +192,18 @@ const ROWS: [(&str, Work); 12] = [
 
 impl Tables {
     fn new(bytes: usize, threads: u64) -> Self {
-        let filter = of_size(bytes, 5, |keys| builder().capacity(keys).build().expect("a valid filter"));
+        let filter = default_5x14(bytes);
         let made_for = filter.capacity() as u64;
         let keys = made_for * 4 / 5;
         let grows_to = (made_for / 2).min(MOST_GROWN);
-        let own = (0..threads).map(|_| Fixed::of_keys(made_for / threads));
+        let own = (0..threads).map(|_| Fixed::of_keys((made_for / threads) as usize));
         Self {
-            array: Array::new(bytes),
+            array: SharedArray::new(bytes),
+            next: AtomicU64::new(0),
             shared: Churned::new([filter], keys, threads),
             own: Churned::new(own, keys / threads, threads),
             // About as many bytes, or far more than are in a cache: here a key takes up to twice as many bits.
-            growable: Churned::new([Growable::of_keys(grows_to)], grows_to * 4 / 5, threads),
+            growable: Churned::new([Growable::of_keys(grows_to as usize)], grows_to * 4 / 5, threads),
             grown: Churned::new([Growable::of_keys(0)], grows_to * 4 / 5, threads),
             filled: keys.min(MOST_FILLED),
         }
@@ -292,11 +212,16 @@ impl Tables {
     /// About `count` operations of all threads, in equal shares.
     fn run(&mut self, work: Work, count: u64, threads: u64) -> Sample {
         let (each, pairs) = (count / threads + 1, count / threads / 2 + 1);
-        let array = &self.array;
         let turn = AtomicU64::new(0);
         let (time, done) = match work {
-            Work::Array => on_new_threads(threads, |_| array.changes(each)),
-            Work::LockedArray => on_new_threads(threads, |_| array.locked_changes(each)),
+            Work::Array => on_new_threads(
+                threads,
+                |_| (),
+                |_| {
+                    let first = self.next.fetch_add(each, Ordering::Relaxed);
+                    insert_each(&self.array, first..first + each, 1)
+                },
+            ),
             Work::Shared(how @ How::OneCounter) => {
                 return self.shared.run(how, pairs, threads, |filter, thread| share_a_counter(filter, &turn, thread));
             }
@@ -304,8 +229,8 @@ impl Tables {
             Work::Own => return self.own.run(How::Single, pairs, threads, |_, _| ()),
             Work::Growable => return self.growable.run(How::Single, pairs, threads, |_, _| ()),
             Work::Grown => return self.grown.run(How::Single, pairs, threads, |_, _| ()),
-            Work::Filling => return fill::<Fixed>(self.filled, self.filled, count, threads),
-            Work::Growing => return fill::<Growable>(self.filled, 0, count, threads),
+            Work::Filling => return filling::<Fixed>(self.filled, self.filled, count, threads),
+            Work::Growing => return filling::<Growable>(self.filled, 0, count, threads),
         };
         Sample { operations: done.iter().sum(), time }
     }
@@ -313,19 +238,19 @@ impl Tables {
     /// One turn, in millions of operations a second.
     fn turn(&mut self, work: Work, threads: u64, plan: &Plan) -> f64 {
         // A first try shows how many operations fit in a turn.
-        let first = self.run(work, 16 * BATCH, threads).mops();
-        self.run(work, (plan.turn.as_micros() as f64 * first) as u64 + 1, threads).mops()
+        let first = self.run(work, 16 * BATCH as u64, threads).mops();
+        self.run(work, (plan.turns.turn.as_micros() as f64 * first) as u64 + 1, threads).mops()
     }
 }
 
 /// Times the threads, interleaved in the same rounds, and shows a table and a chart.
-pub(crate) fn measure(bytes: usize, plan: &Plan, folder: &Path) -> Result<(), Box<dyn Error>> {
+pub(crate) fn measure(bytes: usize, plan: &Plan, folder: &Path) -> io::Result<()> {
     let size = format!("{} KiB", bytes >> 10);
     eprintln!("writers: filling tables of {size}");
     let mut tables = Tables::new(bytes, *plan.threads.last().expect("a number of threads"));
     let mut rows = ROWS.map(|(name, _)| (name.to_owned(), vec![Vec::new(); plan.threads.len()])).to_vec();
-    for round in 0..plan.rounds {
-        eprintln!("writers, {size}: round {} of {}", round + 1, plan.rounds);
+    for round in 0..plan.turns.rounds {
+        eprintln!("writers, {size}: round {} of {}", round + 1, plan.turns.rounds);
         for ((_, work), (_, speeds)) in ROWS.into_iter().zip(&mut rows) {
             for (&threads, speeds) in plan.threads.iter().zip(speeds) {
                 speeds.push(tables.turn(work, threads, plan));
@@ -342,7 +267,7 @@ pub(crate) fn measure(bytes: usize, plan: &Plan, folder: &Path) -> Result<(), Bo
     };
     // The figures of a test mean nothing, but drawing them must succeed.
     if plan.test {
-        result.chart().svg()?;
+        result.chart().svg();
         return Ok(());
     }
     result.show(folder, &format!("writers {size}"))

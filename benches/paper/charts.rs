@@ -2,17 +2,18 @@
 
 use super::support::plot::{Axis, Chart, Line, Marker, Scale, Series, Style};
 
-use super::findings::Findings;
 use super::measure::Measured;
 use super::space::{self, Loads};
 use super::support::ours::builder;
 use super::systems::Part;
-use super::text::{short_percent, size};
+use super::tables::short_percent;
+use super::{Findings, size};
 
 impl Findings {
     /// Each chart, with the name of its file and a sentence on what it shows.
     pub(crate) fn charts(&self) -> Vec<(&'static str, &'static str, Chart)> {
-        let mut charts = vec![
+        let by_load = "keys in, % of capacity";
+        vec![
             ("figure2", "How full a table gets before it first refuses a key, by layout and size.", self.figure2()),
             (
                 "figure3",
@@ -27,64 +28,29 @@ impl Findings {
             (
                 "figure5",
                 "Lookups at capacity, by the share of them that hit.",
-                self.speeds(
-                    "Figure 5: lookups at capacity, by the share of hits",
-                    ("hits, % of all lookups", "million lookups a second"),
-                    &self.alone,
-                    |measured| &measured.shares,
-                ),
+                self.speeds("5: lookups at capacity, by the share of hits", "hits, % of all lookups", |it| &it.shares),
             ),
             (
                 "figure6a",
                 "Lookups of absent keys, from a nearly empty table to a full one.",
-                self.speeds(
-                    "Figure 6a: lookups of absent keys, by load",
-                    ("keys in, % of capacity", "million lookups a second"),
-                    &self.alone,
-                    |measured| &measured.misses,
-                ),
+                self.speeds("6a: lookups of absent keys, by load", by_load, |it| &it.misses),
             ),
             (
                 "figure6b",
                 "Lookups of present keys, from a nearly empty table to a full one.",
-                self.speeds(
-                    "Figure 6b: lookups of present keys, by load",
-                    ("keys in, % of capacity", "million lookups a second"),
-                    &self.alone,
-                    |measured| &measured.hits,
-                ),
+                self.speeds("6b: lookups of present keys, by load", by_load, |it| &it.hits),
             ),
             (
                 "figure7",
                 "Inserts from empty to capacity: a cuckoo filter's slow down at the end.",
-                self.logarithmic(self.speeds(
-                    "Figure 7: inserts, by load",
-                    ("keys in, % of capacity", "million inserts a second"),
-                    &self.alone,
-                    |measured| &measured.inserts,
-                )),
+                logarithmic(self.speeds("7: inserts, by load", by_load, |it| &it.inserts)),
             ),
             (
                 "figure8",
                 "Removals from capacity to empty (Bloom filters can't).",
-                self.speeds(
-                    "Figure 8: removals, by load",
-                    ("keys in, % of capacity", "million removals a second"),
-                    &self.alone,
-                    |measured| &measured.removals,
-                ),
+                self.speeds("8: removals, by load", by_load, |it| &it.removals),
             ),
-        ];
-        let two: Vec<Measured> = self.together.iter().map(|(_, two)| two.clone()).collect();
-        let mut chart = self.speeds(
-            "Figure 5 on two threads: lookups at capacity, by the share of hits",
-            ("hits, % of all lookups", "million lookups a second"),
-            &two,
-            |measured| &measured.shares,
-        );
-        chart.subtitle = format!("u64 keys, tables of {}, two threads", size(self.shared_bytes));
-        charts.push(("figure5_two_threads", "Figure 5 on two threads, for the systems that threads can share.", chart));
-        charts
+        ]
     }
 
     fn figure2(&self) -> Chart {
@@ -125,7 +91,7 @@ impl Findings {
     fn figure3(&self) -> Chart {
         let rates: Vec<f64> = (0..=2000).map(|step| 10f64.powf(-6.0 + f64::from(step) * 0.0025)).collect();
         let ours = |asked: f64| {
-            let plan = builder().capacity(self.plan.table_bytes / 2).false_positive_rate(asked).plan();
+            let plan = builder().capacity(self.table_bytes / 2).false_positive_rate(asked).plan();
             let plan = plan.expect("the rate is not too low");
             plan.memory_usage as f64 * 8.0 / plan.capacity as f64
         };
@@ -213,7 +179,7 @@ impl Findings {
             title: "Figure 4: false-positive rate against bits a key".into(),
             subtitle: format!(
                 "Points: measured at capacity, tables of {}; lines: formulas. Out of view: ours 2x32, counting Bloom, exact",
-                self.size()
+                size(self.table_bytes)
             ),
             x: Axis { range: Some(BITS), ..Axis::linear("bits a key") },
             y: Self::rates("false-positive rate", RATES),
@@ -221,32 +187,26 @@ impl Findings {
         }
     }
 
-    fn speeds(
-        &self,
-        title: &str,
-        (x, y): (&str, &str),
-        systems: &[Measured],
-        points: fn(&Measured) -> &Vec<(f64, f64)>,
-    ) -> Chart {
-        let shown = systems.iter().filter(|measured| measured.part != Part::Table && !points(measured).is_empty());
+    fn speeds(&self, title: &str, x: &str, points: fn(&Measured) -> &Vec<(f64, f64)>) -> Chart {
+        let shown = self.alone.iter().filter(|measured| measured.part != Part::Table && !points(measured).is_empty());
         let series = shown.map(|measured| Series {
             name: measured.name.clone(),
             points: points(measured).iter().map(|&(share, mops)| (share * 100.0, mops)).collect(),
             style: style_of(&measured.name),
         });
         Chart {
-            title: title.into(),
-            subtitle: format!("u64 keys, tables of {}, one thread", self.size()),
+            title: format!("Figure {title}"),
+            subtitle: format!("u64 keys, tables of {}, one thread", size(self.table_bytes)),
             x: Axis { range: Some((0.0, 100.0)), ..Axis::linear(x) },
-            y: Axis::linear(y),
+            y: Axis::linear("million operations a second"),
             series: series.collect(),
         }
     }
+}
 
-    fn logarithmic(&self, mut chart: Chart) -> Chart {
-        chart.y.scale = Scale::Log10;
-        chart
-    }
+fn logarithmic(mut chart: Chart) -> Chart {
+    chart.y.scale = Scale::Log10;
+    chart
 }
 
 /// The same style for a system in all charts. Ours are highlighted.

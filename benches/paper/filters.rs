@@ -37,21 +37,22 @@ impl CountingBloom {
     }
 
     #[inline]
-    pub(crate) fn insert(&mut self, hash: u64) {
+    pub(crate) fn insert_hash(&mut self, hash: u64) -> bool {
         for (word, shift) in self.places(hash) {
             let below = (self.words[word] >> shift) & Self::MOST != Self::MOST;
             self.words[word] += u64::from(below) << shift;
         }
+        true
     }
 
     #[inline]
-    pub(crate) fn contains(&self, hash: u64) -> bool {
+    pub(crate) fn contains_hash(&self, hash: u64) -> bool {
         self.places(hash).all(|(word, shift)| (self.words[word] >> shift) & Self::MOST != 0)
     }
 
     #[inline]
-    pub(crate) fn remove(&mut self, hash: u64) -> bool {
-        let present = self.contains(hash);
+    pub(crate) fn remove_hash(&mut self, hash: u64) -> bool {
+        let present = self.contains_hash(hash);
         if present {
             for (word, shift) in self.places(hash) {
                 let counter = (self.words[word] >> shift) & Self::MOST;
@@ -135,13 +136,13 @@ impl DLeft {
     }
 
     #[inline]
-    pub(crate) fn contains(&self, hash: u64) -> bool {
+    pub(crate) fn contains_hash(&self, hash: u64) -> bool {
         self.places(hash).into_iter().any(|place| self.is_in(place))
     }
 
     /// `false` if all buckets are full.
     #[inline]
-    pub(crate) fn insert(&mut self, hash: u64) -> bool {
+    pub(crate) fn insert_hash(&mut self, hash: u64) -> bool {
         let places = self.places(hash);
         for &(bucket, remainder) in &places {
             if self.is_in((bucket, remainder)) {
@@ -159,7 +160,7 @@ impl DLeft {
     }
 
     #[inline]
-    pub(crate) fn remove(&mut self, hash: u64) -> bool {
+    pub(crate) fn remove_hash(&mut self, hash: u64) -> bool {
         for (bucket, remainder) in self.places(hash) {
             if self.is_in((bucket, remainder)) {
                 let mut cells = self.buckets[bucket].0.iter_mut();

@@ -1,9 +1,9 @@
 //! This crate's layouts, and the properties of a filter of each at capacity.
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding};
+use concurrent_cuckoo_filter::{Builder, Encoding};
 
-use super::support::ours::{builder, of_size};
+use super::support::ours::{Fixed, builder, of_size};
 
 /// One of this crate's layouts, found through its builder.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ impl Layout {
         layouts
     }
 
-    fn builder(encoding: Encoding, rate: f64) -> concurrent_cuckoo_filter::Builder<u64, RandomState> {
+    fn builder(encoding: Encoding, rate: f64) -> Builder<u64, RandomState> {
         builder().encoding(encoding).false_positive_rate(rate)
     }
 
@@ -53,7 +53,7 @@ impl Layout {
     }
 
     /// The largest table in this many bytes, or one that is at most 1 % smaller.
-    pub(crate) fn with_bytes(self, bytes: usize) -> ConcurrentCuckooFilter<u64, RandomState> {
+    pub(crate) fn with_bytes(self, bytes: usize) -> Fixed {
         of_size(bytes, self.slots, |capacity| {
             Self::builder(self.encoding, self.rate).capacity(capacity).build().expect("a valid filter")
         })
@@ -61,11 +61,11 @@ impl Layout {
 }
 
 /// The share of the slots that is taken when the filter holds as many keys as it is made for.
-pub(crate) fn load_at_capacity(filter: &ConcurrentCuckooFilter<u64, RandomState>) -> f64 {
+pub(crate) fn load_at_capacity(filter: &Fixed) -> f64 {
     filter.capacity() as f64 / filter.plan().slots as f64
 }
 
 /// Bits for each key, and the computed rate, in a filter at capacity.
-pub(crate) fn at_capacity(filter: &ConcurrentCuckooFilter<u64, RandomState>) -> (f64, f64) {
+pub(crate) fn at_capacity(filter: &Fixed) -> (f64, f64) {
     (filter.stats().memory_usage as f64 * 8.0 / filter.capacity() as f64, filter.plan().max_false_positive_rate)
 }

@@ -23,16 +23,14 @@
 //!   bucket. Here a bucket is a word, so it depends on the number of slots too.)
 //! - Figure 3: what a rate costs, by the slots of a bucket. Figure 4: rate against bits a key, with the bound.
 //! - Figures 5 to 8: lookups by the share of hits and by load, inserts and removals by load.
-//! - The systems that threads can share, again on two threads.
 //! - The measures of `fastfilter_cpp` (Graf and Lemire), in its order: time to add a key and to find one, by the share
 //!   of keys that are present; the rate, the bits a key, the fewest that the measured rate allows (log2(1/rate)), and how
 //!   much more it takes. There, all filters have the same keys, which are in an array. Here all have the same memory, and a
 //!   key is computed from its number, which is a part of each time.
 //!
 //! The runs of the systems are interleaved, a second or so each. So a machine that becomes slower for a while does
-//! so for all. All systems are in memory at once, which takes 4 GB. On two threads the tables are a quarter as
-//! large, and the runs on one thread are interleaved with those on two. The run ends with an error unless all
-//! inserts succeed, all present keys are found at every load, all removals succeed, the rates are close to their
+//! so for all. All systems are in memory at once, which takes 4 GB. The run ends with an error unless all inserts
+//! succeed, all present keys are found at every load, all removals succeed, the rates are close to their
 //! formulas, and nothing is left in the end.
 
 #[path = "../support/mod.rs"]
@@ -41,107 +39,94 @@ mod support;
 mod adapters;
 mod charts;
 mod filters;
-mod findings;
 mod layout;
 mod measure;
-mod plan;
 mod space;
 mod systems;
 mod tables;
-mod text;
 mod timed;
 
-use std::error::Error;
-use std::fs;
 use std::path::Path;
+use std::{fs, io};
 
-use findings::Findings;
 use layout::Layout;
 use measure::Measured;
-use plan::Plan;
 use space::{InTable, Loads, Space};
 use support::options::Options;
-use systems::{Part, System};
-use text::size;
 
-fn plan(options: &Options) -> Plan {
-    match (options.test, options.quick) {
-        (true, _) => Plan {
-            table_bytes: 16 << 10,
-            rounds: 1,
-            shared_divisor: 1,
-            lookups: 1_000,
-            rate_lookups: 200_000,
-            filled_buckets: &[1 << 10],
-        },
-        (false, true) => Plan {
-            table_bytes: 768 << 10,
-            rounds: 3,
-            shared_divisor: 1,
-            lookups: 100_000,
-            rate_lookups: 500_000,
-            filled_buckets: &[1 << 10, 1 << 14],
-        },
-        (false, false) => Plan {
-            table_bytes: 192 << 20,
-            rounds: 1,
-            shared_divisor: 4,
-            lookups: 600_000,
-            rate_lookups: 10_000_000,
-            filled_buckets: &[1 << 10, 1 << 15, 1 << 20],
-        },
+/// How much there is of everything.
+struct Plan {
+    table_bytes: usize,
+    /// How often a system is filled and emptied. The median is shown. More than one for tables that fit in a cache.
+    rounds: usize,
+    /// How many lookups a turn has. The median of some such turns is shown.
+    lookups: u64,
+    /// How many absent keys are looked up to measure the rate of a filter.
+    rate_lookups: u64,
+    /// Buckets of the tables that are filled up for Figure 2.
+    filled_buckets: &'static [usize],
+}
+
+impl Plan {
+    fn new(options: &Options) -> Self {
+        let (table_bytes, rounds, lookups, rate_lookups, filled_buckets): (_, _, _, _, &[usize]) =
+            match (options.test, options.quick) {
+                (true, _) => (16 << 10, 1, 1_000, 200_000, &[1 << 10]),
+                (false, true) => (768 << 10, 3, 100_000, 500_000, &[1 << 10, 1 << 14]),
+                (false, false) => (192 << 20, 1, 600_000, 10_000_000, &[1 << 10, 1 << 15, 1 << 20]),
+            };
+        Self { table_bytes, rounds, lookups, rate_lookups, filled_buckets }
     }
 }
 
-/// If `brief`, only what one thread does.
-fn measure(plan: Plan, brief: bool) -> Findings {
-    let layouts = Layout::all();
-    // As many keys as fill a table of about this size.
-    let space = Space::row(plan.table_bytes / 2);
-    let mut loads = Vec::new();
-    for &buckets in plan.filled_buckets.iter().filter(|_| !brief) {
-        eprintln!("load factors: tables of {buckets} buckets");
-        loads.push((buckets, layouts.iter().map(|&layout| Loads::of(layout, buckets)).collect()));
-    }
-    let systems = systems::systems();
-    let alone: Vec<(&System, u64)> =
-        systems.iter().filter(|system| brief || system.part != Part::Threads).map(|system| (system, 1)).collect();
-    eprintln!("one thread, tables of {}", size(plan.table_bytes));
-    let alone = Measured::all(&alone, &plan);
+/// All that was measured or computed: what tables and charts are made from.
+struct Findings {
+    table_bytes: usize,
+    layouts: Vec<InTable>,
+    space: Vec<Space>,
+    /// For each size in buckets, the loads of each layout.
+    loads: Vec<(usize, Vec<Loads>)>,
+    alone: Vec<Measured>,
+}
 
-    let shared = systems.iter().filter(|system| system.is_shown_on_two_threads());
-    let shared: Vec<(&System, u64)> = shared.flat_map(|system| [(system, 1), (system, 2)]).collect();
-    let shared_plan = Plan { table_bytes: plan.table_bytes / plan.shared_divisor, ..plan };
-    let mut together = Vec::new();
-    if !brief {
-        eprintln!("one thread and two, tables of {}", size(shared_plan.table_bytes));
-        let measured = Measured::all(&shared, &shared_plan);
-        together.extend(measured.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())));
+impl Findings {
+    /// If `brief`, only what the clock shows.
+    fn new(plan: &Plan, brief: bool) -> Self {
+        let layouts = Layout::all();
+        // As many keys as fill a table of about this size.
+        let space = Space::row(plan.table_bytes / 2);
+        let mut loads = Vec::new();
+        for &buckets in plan.filled_buckets.iter().filter(|_| !brief) {
+            eprintln!("load factors: tables of {buckets} buckets");
+            loads.push((buckets, layouts.iter().map(|&layout| Loads::of(layout, buckets)).collect()));
+        }
+        eprintln!("tables of {}", size(plan.table_bytes));
+        let alone = Measured::all(&systems::systems(), plan);
+        let layouts = layouts.into_iter().map(|layout| InTable::of(layout, plan.table_bytes)).collect();
+        Self { table_bytes: plan.table_bytes, layouts, space, loads, alone }
     }
 
-    let layouts = layouts.into_iter().map(|layout| InTable::of(layout, plan.table_bytes)).collect();
-    Findings { plan, layouts, space, loads, alone, shared_bytes: shared_plan.table_bytes, together }
+    fn of_name(&self, name: &str) -> Option<&Measured> {
+        self.alone.iter().find(|measured| measured.name == name)
+    }
+}
+
+/// For example "192 MiB".
+fn size(bytes: usize) -> String {
+    if bytes >= 1 << 20 { format!("{} MiB", bytes >> 20) } else { format!("{} KiB", bytes >> 10) }
 }
 
 /// Prints the tables, and writes them and the figures to files.
-fn show(findings: &Findings, files: &Path, brief: bool) -> Result<(), Box<dyn Error>> {
+fn show(findings: &Findings, files: &Path, brief: bool) -> io::Result<()> {
     fs::create_dir_all(files)?;
-    let two_threads = format!(
-        "On two threads, tables of {}: millions of operations a second, and how many times that of one thread (x)",
-        size(findings.shared_bytes)
-    );
-    let table3 = format!(
-        "Table 3: one thread, tables of {}, filled to capacity; millions of operations a second",
-        size(findings.plan.table_bytes)
-    );
-    let fastfilter =
-        format!("The measures of fastfilter_cpp: {}, one thread, nanoseconds", size(findings.plan.table_bytes));
+    let size = size(findings.table_bytes);
+    let fastfilter = format!("The measures of fastfilter_cpp: {size}, one thread, nanoseconds");
+    let table3 = format!("Table 3: one thread, tables of {size}, filled to capacity; millions of operations a second");
     let tables = [
         ("fastfilter", &*fastfilter, 1, findings.fastfilter()),
         ("table2", "Table 2: memory, and cache lines of the table that a lookup reads", 2, findings.table2()),
         ("table3", &*table3, 2, findings.table3()),
         ("space", "Table 3's space row: bits a key at capacity", 2, findings.space_row()),
-        ("two_threads", &*two_threads, 1, findings.two_threads()),
     ];
     for (file, title, left, table) in tables.into_iter().take(if brief { 1 } else { usize::MAX }) {
         println!("## {title}\n\n{}", table.text(left));
@@ -150,24 +135,24 @@ fn show(findings: &Findings, files: &Path, brief: bool) -> Result<(), Box<dyn Er
     if brief {
         return Ok(());
     }
-    println!("{}", findings.space_verdict());
     println!("## Figures, in {}\n", files.display());
     for (file, what, chart) in findings.charts() {
         println!("- `{file}.svg`: {what}");
         fs::write(files.join(file).with_extension("csv"), chart.csv())?;
-        fs::write(files.join(file).with_extension("svg"), chart.svg()?)?;
+        fs::write(files.join(file).with_extension("svg"), chart.svg())?;
     }
     Ok(())
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> io::Result<()> {
     let Some(options) = Options::parse() else { return Ok(()) };
     let brief = options.value("--only") == Some("fastfilter");
-    let findings = measure(plan(&options), brief);
+    let findings = Findings::new(&Plan::new(&options), brief);
     match options.value("--out") {
         // The figures of a test mean nothing, but drawing them must succeed.
         None if options.test => {
-            Ok(findings.charts().into_iter().try_for_each(|(_, _, chart)| chart.svg().map(drop))?)
+            findings.charts().into_iter().for_each(|(.., chart)| drop(chart.svg()));
+            Ok(())
         }
         _ => show(&findings, &options.out("target/paper"), brief),
     }

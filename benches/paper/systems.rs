@@ -8,15 +8,14 @@
 //!   The other cuckoo filters take 95 % of their slots, and the d-left counting Bloom filter 6 keys to a bucket of
 //!   8. The Bloom filters have 13 bits for each key, as in the paper, and the counting one has four times as many.
 
-use concurrent_cuckoo_filter::GrowableCuckooFilter;
-
-use super::adapters::{AtomicBloom, BlockedBloom, Bloom, Exact, Peer, Quotient};
 use super::filters::{CountingBloom, DLeft};
 use super::layout::{Layout, at_capacity};
+use super::support::exact::{SccIndex, exact};
 use super::support::hash::HASH;
-use super::support::peers::{AtomicCuckooFilter, LockedScalable};
-use super::support::subject::Subject;
-use super::timed::{Concurrent, Exclusive, Filter, Shared, Timed};
+use super::support::ours::growable;
+use super::support::peers::{ATOMIC, ATOMIC_BLOOM, SCALABLE};
+use super::support::subject::{Set, Subject};
+use super::timed::{self, Filter, Timed};
 
 /// How much is measured of a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +24,6 @@ pub(crate) enum Part {
     Figures,
     /// It is in the table only.
     Table,
-    /// Only on two threads.
-    Threads,
 }
 
 /// One of the systems.
@@ -35,18 +32,10 @@ pub(crate) struct System {
     pub(crate) about: &'static str,
     pub(crate) part: Part,
     pub(crate) removes: bool,
-    pub(crate) is_shared: bool,
     /// Cache lines of the table that a lookup reads: of a present key, and of an absent one.
     pub(crate) lines: [&'static str; 2],
     /// An empty one that takes this many bytes, or slightly less.
     pub(crate) build: Box<dyn Fn(usize) -> Built>,
-}
-
-impl System {
-    /// Of the systems that threads can share: the ones in the figures, and `fastbloom`'s other version.
-    pub(crate) fn is_shown_on_two_threads(&self) -> bool {
-        self.part != Part::Table && self.is_shared
-    }
 }
 
 /// A system at one size.
@@ -61,12 +50,8 @@ pub(crate) struct Built {
 }
 
 impl Built {
-    fn shared<S: Shared + 'static>(filter: S, bytes: usize, capacity: u64) -> Self {
-        Self { filter: Box::new(Concurrent(filter)), bytes: Some(bytes), capacity, rate: None }
-    }
-
-    fn exclusive<F: Filter + 'static>(filter: F, bytes: usize, capacity: u64) -> Self {
-        Self { filter: Box::new(Exclusive(filter)), bytes: Some(bytes), capacity, rate: None }
+    fn new<F: Filter + 'static>(filter: F, bytes: usize, capacity: u64) -> Self {
+        Self { filter: Box::new(timed::System(filter)), bytes: Some(bytes), capacity, rate: None }
     }
 
     fn with_rate(self, rate: f64) -> Self {
@@ -77,118 +62,96 @@ impl Built {
 /// All systems, ours first.
 pub(crate) fn systems() -> Vec<System> {
     let mut systems: Vec<System> = Layout::all().into_iter().map(ours).collect();
+    let growable =
+        system("ours, growable", "GrowableCuckooFilter, from its smallest size to its largest", ["2"; 2], grown);
     systems.extend([
+        System { part: Part::Table, ..growable },
         System {
-            name: "ours, growable".into(),
-            about: "GrowableCuckooFilter, from its smallest size to its largest",
-            part: Part::Table,
-            removes: true,
-            is_shared: true,
-            lines: ["2", "2"],
-            build: Box::new(growable),
-        },
-        System {
-            name: "Bloom".into(),
-            about: "fastbloom, 13 bits a key, 9 hashes",
-            part: Part::Figures,
             removes: false,
-            is_shared: false,
-            lines: ["9", "2"],
-            build: Box::new(|bytes| {
+            ..system("Bloom", "fastbloom, 13 bits a key, 9 hashes", ["9", "2"], |bytes| {
                 let keys = bytes * 8 / BLOOM_BITS;
                 let filter = fastbloom::BloomFilter::with_num_bits(bytes * 8).hasher(HASH).expected_items(keys);
                 assert_eq!(u64::from(filter.num_hashes()), BLOOM_HASHES);
-                Built::exclusive(Bloom(filter), bytes, keys as u64).with_rate(bloom_rate())
-            }),
+                Built::new(filter, bytes, keys as u64).with_rate(bloom_rate())
+            })
         },
         System {
             name: "Bloom, atomic".into(),
-            about: "fastbloom's AtomicBloomFilter, 13 bits a key, 9 hashes",
-            part: Part::Threads,
+            part: Part::Table,
             removes: false,
-            is_shared: true,
-            lines: ["9", "2"],
-            build: Box::new(|bytes| {
-                let keys = bytes * 8 / BLOOM_BITS;
-                let filter = fastbloom::AtomicBloomFilter::with_num_bits(bytes * 8).hasher(HASH).expected_items(keys);
-                Built::shared(AtomicBloom(filter), bytes, keys as u64).with_rate(bloom_rate())
-            }),
+            ..peer(
+                &ATOMIC_BLOOM,
+                "fastbloom's AtomicBloomFilter, 13 bits a key, 9 hashes",
+                ["9", "2"],
+                Some(bloom_rate()),
+            )
         },
         System {
-            name: "blocked Bloom".into(),
-            about: "sbbf-rs-safe: split blocks of 32 bytes, 13 bits a key",
-            part: Part::Figures,
             removes: false,
-            is_shared: false,
-            lines: ["1", "1"],
-            build: Box::new(|bytes| {
-                let keys = bytes * 8 / BLOOM_BITS;
+            ..system("blocked Bloom", "sbbf-rs-safe: split blocks of 32 bytes, 13 bits a key", ["1"; 2], |bytes| {
                 let filter = sbbf_rs_safe::Filter::new(8, bytes);
-                let bytes = filter.as_bytes().len();
-                Built::exclusive(BlockedBloom(filter), bytes, keys as u64)
-            }),
+                let (keys, bytes) = (bytes * 8 / BLOOM_BITS, filter.as_bytes().len());
+                Built::new(filter, bytes, keys as u64)
+            })
         },
-        System {
-            name: "quotient".into(),
-            about: "qfilter, 9 bits of remainder",
-            part: Part::Figures,
-            removes: true,
-            is_shared: false,
-            lines: ["2 or more", "1 or more"],
-            build: Box::new(|bytes| {
-                // The largest power of two of slots, at 9 and 2.125 bits each. 95 % of them may be taken.
-                let slots = (bytes as f64 * 8.0 / (QUOTIENT_BITS as f64 + 2.125)).log2().floor() as u8;
-                let capacity = (1u64 << slots) * 9 / 10;
-                let filter = qfilter::Filter::with_fingerprint_size(capacity, slots + QUOTIENT_BITS);
-                let filter = filter.expect("a valid filter");
-                let (bytes, capacity) = (filter.memory_usage(), filter.capacity());
-                // A lookup compares with the remainders of its own slot's keys, 0.95 of them on average.
-                Built::exclusive(Quotient(filter), bytes, capacity).with_rate(0.95 / f64::from(1 << QUOTIENT_BITS))
-            }),
-        },
-        System {
-            name: "d-left counting Bloom".into(),
-            about: "written here: 14 bits of remainder, counters of 2 bits",
-            part: Part::Figures,
-            removes: true,
-            is_shared: false,
-            lines: ["1-3", "3"],
-            build: Box::new(|bytes| {
+        system("quotient", "qfilter, 9 bits of remainder", ["2 or more", "1 or more"], |bytes| {
+            // The largest power of two of slots, at 9 and 2.125 bits each. 95 % of them may be taken.
+            let slots = (bytes as f64 * 8.0 / (QUOTIENT_BITS as f64 + 2.125)).log2().floor() as u8;
+            let capacity = (1u64 << slots) * 9 / 10;
+            let filter = qfilter::Filter::with_fingerprint_size(capacity, slots + QUOTIENT_BITS);
+            let filter = filter.expect("a valid filter");
+            let (bytes, capacity) = (filter.memory_usage(), filter.capacity());
+            // A lookup compares with the remainders of its own slot's keys, 0.95 of them on average.
+            Built::new(filter, bytes, capacity).with_rate(0.95 / f64::from(1 << QUOTIENT_BITS))
+        }),
+        system(
+            "d-left counting Bloom",
+            "written here: 14 bits of remainder, counters of 2 bits",
+            ["1-3", "3"],
+            |bytes| {
                 let filter = DLeft::new(bytes);
                 let (bytes, capacity) = (filter.bytes(), filter.capacity());
-                Built::exclusive(filter, bytes, capacity).with_rate(DLeft::RATE)
-            }),
-        },
-        System {
-            name: "counting Bloom".into(),
-            about: "written here: counters of 4 bits, 13 a key, 9 hashes",
-            part: Part::Figures,
-            removes: true,
-            is_shared: false,
-            lines: ["9", "2"],
-            build: Box::new(|bytes| {
-                let filter = CountingBloom::new(bytes, BLOOM_HASHES);
-                let capacity = filter.counters() / BLOOM_BITS as u64;
-                Built::exclusive(filter, bytes, capacity).with_rate(bloom_rate())
-            }),
-        },
-        peer::<AtomicCuckooFilter>("atomic-cuckoo-filter, 4 slots of 16 bits", Part::Figures),
-        peer::<LockedScalable>("scalable_cuckoo_filter in a parking_lot::RwLock, 4 slots of 16 bits", Part::Figures),
-        System {
-            name: "exact set".into(),
-            about: "scc::HashIndex<u64, ()>",
-            part: Part::Figures,
-            removes: true,
-            is_shared: true,
-            lines: ["-", "-"],
-            build: Box::new(|bytes| {
-                let keys = bytes / EXACT_BYTES;
-                let set = scc::HashIndex::with_capacity_and_hasher(keys, HASH);
-                Built { bytes: None, ..Built::shared(Exact(set), 0, keys as u64) }
-            }),
-        },
+                Built::new(filter, bytes, capacity).with_rate(DLeft::RATE)
+            },
+        ),
+        system("counting Bloom", "written here: counters of 4 bits, 13 a key, 9 hashes", ["9", "2"], |bytes| {
+            let filter = CountingBloom::new(bytes, BLOOM_HASHES);
+            let capacity = filter.counters() / BLOOM_BITS as u64;
+            Built::new(filter, bytes, capacity).with_rate(bloom_rate())
+        }),
+        peer(&ATOMIC, "atomic-cuckoo-filter, 4 slots of 16 bits", ["1-2", "2"], None),
+        peer(&SCALABLE, "scalable_cuckoo_filter in a parking_lot::RwLock, 4 slots of 16 bits", ["1-2", "2"], None),
+        system("exact set", "scc::HashIndex<u64, ()>", ["-"; 2], |bytes| {
+            let built = (exact::<SccIndex>().build)(bytes);
+            // Its memory is known when the keys are in.
+            Built { bytes: None, ..Built::new(built.set, 0, built.size.slots) }
+        }),
     ]);
     systems
+}
+
+/// In the table and in the figures, and with removals.
+fn system(
+    name: &str,
+    about: &'static str,
+    lines: [&'static str; 2],
+    build: impl Fn(usize) -> Built + 'static,
+) -> System {
+    System { name: name.into(), about, part: Part::Figures, removes: true, lines, build: Box::new(build) }
+}
+
+/// Another crate's filter, with the settings of the other benchmarks.
+fn peer<S: Set + 'static>(
+    peer: &Subject<S>,
+    about: &'static str,
+    lines: [&'static str; 2],
+    rate: Option<f64>,
+) -> System {
+    let build = peer.build;
+    system(peer.about.name, about, lines, move |bytes| {
+        let built = build(bytes);
+        Built { rate, ..Built::new(built.set, built.size.bytes, built.size.capacity) }
+    })
 }
 
 const BLOOM_BITS: usize = 13;
@@ -201,32 +164,24 @@ fn bloom_rate() -> f64 {
 }
 
 const QUOTIENT_BITS: u8 = 9;
-/// About as many bytes as the exact set takes for a key.
-const EXACT_BYTES: usize = 22;
 
 /// One of this crate's layouts.
 fn ours(layout: Layout) -> System {
     // The default, and the plain layout of the same size.
     let is_shown = (layout.slots, layout.bits) == (5, 14) || (layout.slots, layout.bits) == (5, 12);
-    System {
-        name: format!("ours {}", layout.name()),
-        about: if layout.is_semi_sorted() { "semi-sorted" } else { "plain" },
-        part: if is_shown { Part::Figures } else { Part::Table },
-        removes: true,
-        is_shared: true,
-        lines: ["2", "2"],
-        build: Box::new(move |bytes| {
-            let filter = layout.with_bytes(bytes);
-            let (bytes, capacity) = (filter.stats().memory_usage, filter.capacity() as u64);
-            let (_, rate) = at_capacity(&filter);
-            Built::shared(filter, bytes, capacity).with_rate(rate)
-        }),
-    }
+    let about = if layout.is_semi_sorted() { "semi-sorted" } else { "plain" };
+    let system = system(&format!("ours {}", layout.name()), about, ["2"; 2], move |bytes| {
+        let filter = layout.with_bytes(bytes);
+        let (bytes, capacity) = (filter.stats().memory_usage, filter.capacity() as u64);
+        let (_, rate) = at_capacity(&filter);
+        Built::new(filter, bytes, capacity).with_rate(rate)
+    });
+    System { part: if is_shown { Part::Figures } else { Part::Table }, ..system }
 }
 
 /// A growable filter that takes this many bytes at its largest size, or up to 2 % less.
-fn growable(bytes: usize) -> Built {
-    let builder = || GrowableCuckooFilter::builder().hasher(HASH).capacity(0);
+fn grown(bytes: usize) -> Built {
+    let builder = || growable().capacity(0);
     let (mut most, mut takes) = (bytes / size_of::<u64>() * 5, usize::MAX);
     while takes > bytes {
         most -= most / 64;
@@ -235,21 +190,5 @@ fn growable(bytes: usize) -> Built {
     }
     let filter = builder().max_capacity(most).build().expect("a valid filter");
     let capacity = filter.max_capacity() as u64;
-    Built::shared(filter, takes, capacity)
-}
-
-fn peer<S: Subject>(about: &'static str, part: Part) -> System {
-    System {
-        name: S::NAME.into(),
-        about,
-        part,
-        removes: true,
-        is_shared: true,
-        lines: ["1-2", "2"],
-        build: Box::new(|bytes| {
-            let filter = S::build(bytes);
-            let (bytes, capacity) = (filter.bytes(), filter.capacity());
-            Built::shared(Peer(filter), bytes, capacity)
-        }),
-    }
+    Built::new(filter, takes, capacity)
 }

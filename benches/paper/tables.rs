@@ -1,24 +1,22 @@
 //! The tables.
 
-use std::fmt::Write as _;
-
-use super::findings::Findings;
+use super::Findings;
 use super::measure::Measured;
-use super::space::{self, Space};
+use super::space;
 use super::support::report::align;
-use super::text::short_percent;
 
 /// A table with a heading for each column.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
-    pub(crate) head: Vec<&'static str>,
+    /// The headings, with a bar between each two.
+    pub(crate) head: &'static str,
     pub(crate) rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// In Markdown. All columns except the first `left` are right-aligned.
     pub(crate) fn text(&self, left: usize) -> String {
-        let head = self.head.iter().map(|cell| (*cell).into()).collect();
+        let head = self.head.split('|').map(String::from).collect();
         let rows: Vec<Vec<String>> = [head].into_iter().chain(self.rows.iter().cloned()).collect();
         align(&rows, left).trim_end().to_owned() + "\n"
     }
@@ -27,7 +25,7 @@ impl Table {
         let quoted = |cell: &str| format!("\"{}\"", cell.replace('"', "'"));
         // The unit moves from the cells to the heading.
         let is_percent = |column: usize| self.rows.iter().any(|row| row[column].ends_with(" %"));
-        let head = self.head.iter().enumerate().map(|(column, cell)| {
+        let head = self.head.split('|').enumerate().map(|(column, cell)| {
             let unit = if is_percent(column) { ", %" } else { "" };
             quoted(&format!("{cell}{unit}"))
         });
@@ -57,6 +55,12 @@ fn percent(rate: f64) -> String {
     // Two significant digits.
     let digits = (1.0 - percent.log10().floor()).clamp(0.0, 9.0) as usize;
     format!("{percent:.digits$} %")
+}
+
+/// A rate on an axis, with as few digits as possible.
+pub(crate) fn short_percent(rate: f64) -> String {
+    let text = format!("{:.8}", rate * 100.0);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 fn mops(mops: f64) -> String {
@@ -102,7 +106,7 @@ impl Findings {
                 measured.lines[1].into(),
             ]);
         }
-        let head = vec!["system", "bits a key", "at capacity", "load", "rate e", "lines read: hit", "miss"];
+        let head = "system|bits a key|at capacity|load|rate e|lines read: hit|miss";
         Table { head, rows }
     }
 
@@ -132,19 +136,7 @@ impl Findings {
                 or_dash(measured.removal, mops),
             ]);
         }
-        let head = vec![
-            "system",
-            "what",
-            "MiB",
-            "million keys",
-            "bits a key",
-            "rate",
-            "construction",
-            "lookup hit",
-            "half",
-            "miss",
-            "delete",
-        ];
+        let head = "system|what|MiB|million keys|bits a key|rate|construction|lookup hit|half|miss|delete";
         Table { head, rows }
     }
 
@@ -172,51 +164,8 @@ impl Findings {
                 format!("{:.2}", space::bloom(space.rate)),
             ]
         });
-        let head = vec![
-            "rate asked for",
-            "layout",
-            "ours",
-            "paper's",
-            "Bloom",
-            "ours is",
-            "its own rate",
-            "measured",
-            "paper's there",
-            "Bloom there",
-        ];
+        let head = "rate asked for|layout|ours|paper's|Bloom|ours is|its own rate|measured|paper's there|Bloom there";
         Table { head, rows: rows.collect() }
-    }
-
-    /// The space row, summed up in a sentence or two.
-    pub(crate) fn space_verdict(&self) -> String {
-        let (mut less, mut as_little, mut above) = (0, 0, Vec::new());
-        for &Space { asked, bits, .. } in &self.space {
-            less += usize::from(bits < space::bloom(asked));
-            as_little += usize::from(bits <= space::papers_semi_sorted(asked));
-            if bits >= space::bloom(asked) {
-                above.push(short_percent(asked));
-            }
-        }
-        let all = self.space.len();
-        let mut text = format!(
-            "Of {all} rates asked for, ours takes less than a space-optimised Bloom filter at {less}, and no more than \
-             the paper's semi-sorted filter at {as_little}: layouts come in steps. More than Bloom at {}.\n",
-            above.join(", "),
-        );
-        text += "At the rates that the layouts have, where these are below 1 %:\n";
-        for ours in self.layouts.iter().filter(|ours| ours.rate < 0.01) {
-            let by = |other: f64| format!("{:+.2}", ours.bits - other);
-            writeln!(
-                text,
-                "- {}: {:.2} bits, {} beside the paper's semi-sorted filter, {} beside Bloom",
-                ours.layout.name(),
-                ours.bits,
-                by(space::papers_semi_sorted(ours.rate)),
-                by(space::bloom(ours.rate)),
-            )
-            .expect("a string takes all");
-        }
-        text
     }
 
     pub(crate) fn fastfilter(&self) -> Table {
@@ -237,39 +186,7 @@ impl Findings {
             ]);
             row
         });
-        let head = vec![
-            "filter",
-            "ns/add",
-            "ns/find: 0",
-            "25",
-            "50",
-            "75",
-            "100 % hits",
-            "rate",
-            "bits/key",
-            "optimal bits",
-            "wasted",
-            "million keys",
-        ];
+        let head = "filter|ns/add|ns/find: 0|25|50|75|100 % hits|rate|bits/key|optimal bits|wasted|million keys";
         Table { head, rows: rows.collect() }
-    }
-
-    pub(crate) fn two_threads(&self) -> Table {
-        let mut rows = Vec::new();
-        for (one, two) in &self.together {
-            let cells = |one: f64, two: f64| [mops(two), format!("{:.2}", two / one)];
-            let mut row = vec![one.name.clone()];
-            row.extend(cells(one.construction, two.construction));
-            for share in [4, 2, 0] {
-                row.extend(cells(one.shares[share].1, two.shares[share].1));
-            }
-            match (one.removal, two.removal) {
-                (Some(one), Some(two)) => row.extend(cells(one, two)),
-                _ => row.extend(["-".into(), "-".into()]),
-            }
-            rows.push(row);
-        }
-        let head = vec!["system", "construction", "x", "lookup hit", "x", "half", "x", "miss", "x", "delete", "x"];
-        Table { head, rows }
     }
 }

@@ -6,24 +6,17 @@ use std::time::{Duration, Instant};
 use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
 
-use super::support::filled::on_threads;
 use super::support::keys::{Shuffled, key};
+use super::support::subject::Set;
 
-/// A filter that one thread uses. Changes return whether they succeeded.
+/// A filter. Changes return whether they succeeded.
 pub(crate) trait Filter {
     fn insert(&mut self, key: u64) -> bool;
     fn contains(&self, key: u64) -> bool;
     fn remove(&mut self, key: u64) -> bool;
 }
 
-/// A filter that threads can share. Each thread has a reference, and the reference is a [`Filter`].
-pub(crate) trait Shared: Sync {
-    fn insert(&self, key: u64) -> bool;
-    fn contains(&self, key: u64) -> bool;
-    fn remove(&self, key: u64) -> bool;
-}
-
-impl<S: Shared> Filter for &S {
+impl<S: Set> Filter for S {
     #[inline(always)]
     fn insert(&mut self, key: u64) -> bool {
         S::insert(self, key)
@@ -62,9 +55,6 @@ impl AddAssign for Turn {
     fn add_assign(&mut self, other: Self) {
         self.operations += other.operations;
         self.time += other.time;
-        self.failures += other.failures;
-        self.positives.0 += other.positives.0;
-        self.positives.1 += other.positives.1;
     }
 }
 
@@ -79,105 +69,55 @@ pub(crate) struct Lookups {
 
 /// A system with its type hidden. Each call is one timed loop.
 pub(crate) trait Timed {
-    fn insert(&mut self, keys: Range<u64>, threads: u64) -> Turn;
-    fn remove(&mut self, keys: Range<u64>, threads: u64) -> Turn;
-    fn look_up(&self, lookups: &Lookups, threads: u64) -> Turn;
+    fn insert(&mut self, keys: Range<u64>) -> Turn;
+    fn remove(&mut self, keys: Range<u64>) -> Turn;
+    fn look_up(&self, lookups: &Lookups) -> Turn;
 }
 
-/// A filter that needs `&mut` for its changes.
+/// A system whose type is known.
 #[derive(Debug)]
-pub(crate) struct Exclusive<F>(pub(crate) F);
+pub(crate) struct System<F>(pub(crate) F);
 
-/// A filter that threads can share.
-#[derive(Debug)]
-pub(crate) struct Concurrent<S>(pub(crate) S);
-
-impl<F: Filter> Timed for Exclusive<F> {
-    fn insert(&mut self, keys: Range<u64>, threads: u64) -> Turn {
-        alone(threads, || insert(&mut self.0, keys, 1))
+impl<F: Filter> Timed for System<F> {
+    #[inline(never)]
+    fn insert(&mut self, keys: Range<u64>) -> Turn {
+        change(keys, |key| self.0.insert(key))
     }
 
-    fn remove(&mut self, keys: Range<u64>, threads: u64) -> Turn {
-        alone(threads, || remove(&mut self.0, keys, 1))
+    #[inline(never)]
+    fn remove(&mut self, keys: Range<u64>) -> Turn {
+        change(keys, |key| self.0.remove(key))
     }
 
-    fn look_up(&self, lookups: &Lookups, threads: u64) -> Turn {
-        alone(threads, || look_up(&self.0, lookups, 0, 1))
+    /// Present keys are not looked up in the order of their insertion. A random number decides which lookup is of a
+    /// present key, so that the processor cannot predict it.
+    #[inline(never)]
+    fn look_up(&self, lookups: &Lookups) -> Turn {
+        let start = Instant::now();
+        let count = lookups.count.next_multiple_of(8);
+        let mut order = Shuffled::new(lookups.present.clone(), 0.0);
+        let mut random = SmallRng::seed_from_u64(lookups.absent);
+        let (mut misses, mut missed, mut positives) = (0, 0, 0);
+        for block in 0..count / 8 {
+            let coins = random.next_u64();
+            for i in 0..8 {
+                let present = u64::from((coins >> (8 * i)) & 0xff < lookups.share);
+                // Both are computed, so that the choice needs no branch.
+                let indices = [lookups.absent + block * 8 + i, order.next()];
+                let found = u64::from(self.0.contains(key(indices[present as usize])));
+                misses += 1 - present;
+                missed += present & (1 - found);
+                positives += found & (1 - present);
+            }
+        }
+        Turn { operations: count, time: start.elapsed(), failures: missed, positives: (positives, misses) }
     }
-}
-
-impl<S: Shared> Timed for Concurrent<S> {
-    fn insert(&mut self, keys: Range<u64>, threads: u64) -> Turn {
-        together(threads, |thread| insert(&mut &self.0, keys.start + thread..keys.end, threads))
-    }
-
-    fn remove(&mut self, keys: Range<u64>, threads: u64) -> Turn {
-        together(threads, |thread| remove(&mut &self.0, keys.start + thread..keys.end, threads))
-    }
-
-    fn look_up(&self, lookups: &Lookups, threads: u64) -> Turn {
-        together(threads, |thread| look_up(&&self.0, lookups, thread, threads))
-    }
-}
-
-fn alone(threads: u64, work: impl FnOnce() -> Turn) -> Turn {
-    assert_eq!(threads, 1, "this filter can't be shared");
-    let start = Instant::now();
-    let turn = work();
-    Turn { time: start.elapsed(), ..turn }
-}
-
-fn together(threads: u64, work: impl Fn(u64) -> Turn + Sync) -> Turn {
-    let (time, turns) = on_threads(threads, work);
-    let mut all = Turn::default();
-    turns.into_iter().for_each(|turn| all += turn);
-    Turn { time, ..all }
-}
-
-/// Inserts each `by`th key.
-#[inline(never)]
-fn insert<F: Filter>(filter: &mut F, keys: Range<u64>, by: u64) -> Turn {
-    change(keys, by, |key| filter.insert(key))
-}
-
-/// Removes each `by`th key.
-#[inline(never)]
-fn remove<F: Filter>(filter: &mut F, keys: Range<u64>, by: u64) -> Turn {
-    change(keys, by, |key| filter.remove(key))
 }
 
 #[inline(always)]
-fn change(keys: Range<u64>, by: u64, mut change: impl FnMut(u64) -> bool) -> Turn {
-    let (mut operations, mut done) = (0, 0);
-    let mut index = keys.start;
-    while index < keys.end {
-        done += u64::from(change(key(index)));
-        operations += 1;
-        index += by;
-    }
-    Turn { operations, failures: operations - done, ..Turn::default() }
-}
-
-/// The thread's part of the lookups. Present keys are not looked up in the order of their insertion. A random
-/// number decides which lookup is of a present key, so that the processor cannot predict it.
-#[inline(never)]
-fn look_up<F: Filter>(filter: &F, lookups: &Lookups, thread: u64, threads: u64) -> Turn {
-    let count = (lookups.count / threads).next_multiple_of(8);
-    let absent = lookups.absent + thread * count;
-    let mut order = Shuffled::new(lookups.present.clone(), thread as f64 / threads as f64);
-    let mut random = SmallRng::seed_from_u64(absent);
-    let (mut misses, mut missed, mut positives) = (0, 0, 0);
-    for block in 0..count / 8 {
-        let coins = random.next_u64();
-        for i in 0..8 {
-            let present = u64::from((coins >> (8 * i)) & 0xff < lookups.share);
-            // Both are computed, so that the choice needs no branch.
-            let indices = [absent + block * 8 + i, order.next()];
-            let found = u64::from(filter.contains(key(indices[present as usize])));
-            misses += 1 - present;
-            missed += present & (1 - found);
-            positives += found & (1 - present);
-        }
-    }
-    Turn { operations: count, failures: missed, positives: (positives, misses), ..Turn::default() }
+fn change(keys: Range<u64>, mut change: impl FnMut(u64) -> bool) -> Turn {
+    let start = Instant::now();
+    let operations = keys.end - keys.start;
+    let done: u64 = keys.map(|index| u64::from(change(key(index)))).sum();
+    Turn { operations, time: start.elapsed(), failures: operations - done, ..Turn::default() }
 }

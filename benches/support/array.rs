@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::hash::HASH;
-use super::subject::{Kind, Subject};
+use super::subject::{About, Built, Kind, Subject, TableSize, set};
 
 /// Two words on two random cache lines, whose places come from the hash of the key, and nothing else. A lookup loads
 /// both. A change also replaces one of them by compare-exchange, once: a race with another thread is lost.
@@ -13,6 +13,11 @@ use super::subject::{Kind, Subject};
 pub(crate) struct SharedArray(Vec<AtomicU64>);
 
 impl SharedArray {
+    /// Not zeros: zero pages are shared by the system and never loaded.
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self((0..bytes / size_of::<u64>()).map(|_| AtomicU64::new(1)).collect())
+    }
+
     #[inline(always)]
     fn words(&self, hash: u64) -> [&AtomicU64; 2] {
         [hash, hash.rotate_left(32)].map(|hash| &self.0[((u128::from(hash) * self.0.len() as u128) >> 64) as usize])
@@ -31,42 +36,22 @@ impl SharedArray {
     }
 }
 
-impl Subject for SharedArray {
-    const NAME: &'static str = "array";
-    const ABOUT: &'static str = "any shared array";
-    const KIND: Kind = Kind::Array;
-
-    fn build(table_bytes: usize) -> Self {
-        // Not zeros: zero pages are shared by the system and never loaded.
-        Self((0..table_bytes / size_of::<u64>()).map(|_| AtomicU64::new(1)).collect())
-    }
-
-    /// Chosen so that there are as many operations here as in a filter.
-    fn slots(&self) -> u64 {
-        self.0.len() as u64 * 4
-    }
-
-    fn fingerprint_bits(&self) -> u32 {
-        0
-    }
-
-    fn bytes(&self) -> usize {
-        size_of_val(&*self.0)
-    }
-
-    #[inline]
-    fn insert(&self, key: u64) -> bool {
-        self.change(key)
-    }
-
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        let [first, second] = self.words(HASH.hash_one(key)).map(|word| word.load(Ordering::Relaxed));
+set!(
+    SharedArray,
+    |array, key| array.change(key),
+    {
+        let [first, second] = array.words(HASH.hash_one(key)).map(|word| word.load(Ordering::Relaxed));
         first & second != 0
-    }
+    },
+    array.change(key)
+);
 
-    #[inline]
-    fn remove(&self, key: u64) -> bool {
-        self.change(key)
-    }
-}
+pub(crate) const ARRAY: Subject<SharedArray> = Subject {
+    about: About { name: "array", about: "any shared array", kind: Kind::Array, removes: true },
+    build: |table_bytes| {
+        let set = SharedArray::new(table_bytes);
+        // So many slots that there are as many operations here as in a filter.
+        let size = TableSize::new(set.0.len() * 4, 0, size_of_val(&*set.0));
+        Built { set, size }
+    },
+};

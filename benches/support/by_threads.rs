@@ -1,11 +1,12 @@
 //! Speeds by the number of threads, as a table, a chart, and a CSV file.
 
-use std::error::Error;
-use std::fs;
 use std::iter;
 use std::path::Path;
 use std::thread::available_parallelism;
+use std::time::Duration;
+use std::{fs, io};
 
+use super::filled::{Bench, Steady};
 use super::plot::{Axis, Chart, Series, Style};
 use super::report::{Spread, align, median};
 
@@ -63,14 +64,53 @@ impl ByThreads<'_> {
     }
 
     /// Prints the table, and writes the chart as `file.csv` and `file.svg` into the folder.
-    pub(crate) fn show(&self, folder: &Path, file: &str) -> Result<(), Box<dyn Error>> {
+    pub(crate) fn show(&self, folder: &Path, file: &str) -> io::Result<()> {
         print!("{}", self.table());
         let chart = self.chart();
         fs::create_dir_all(folder)?;
         let file = folder.join(file.replace(' ', "_").to_lowercase());
         fs::write(file.with_extension("csv"), chart.csv())?;
-        Ok(fs::write(file.with_extension("svg"), chart.svg()?)?)
+        fs::write(file.with_extension("svg"), chart.svg())
     }
+}
+
+/// How long each subject's turn is, and how many operations a first try has, which shows how many fit in a turn.
+#[derive(Clone, Copy)]
+pub(crate) struct Turns {
+    pub(crate) rounds: usize,
+    pub(crate) turn: Duration,
+    pub(crate) first: u64,
+}
+
+/// Millions of operations a second in each round: of each subject, for each kind of operations, on each number of threads. A
+/// subject that cannot remove has none for those that change.
+pub(crate) fn steady(
+    subjects: &mut [Box<dyn Bench>],
+    kinds: &[Steady],
+    threads: &[u64],
+    Turns { rounds, turn, first }: Turns,
+) -> Vec<Vec<Vec<Vec<f64>>>> {
+    let mut speeds = vec![vec![vec![Vec::new(); threads.len()]; kinds.len()]; subjects.len()];
+    let mut counts = vec![vec![vec![first; threads.len()]; kinds.len()]; subjects.len()];
+    for round in 0..=rounds {
+        for (nth, subject) in subjects.iter_mut().enumerate() {
+            for (thread, &threads) in threads.iter().enumerate() {
+                for (kind, &what) in kinds.iter().enumerate() {
+                    if what.changes() && !subject.about().removes {
+                        continue;
+                    }
+                    let count = &mut counts[nth][kind][thread];
+                    let sample = subject.steady(what, *count, threads);
+                    if round == 0 {
+                        *count = ((turn.as_nanos() as f64 / sample.nanoseconds()) as u64).max(first);
+                    } else {
+                        speeds[nth][kind][thread].push(sample.mops());
+                    }
+                }
+            }
+        }
+    }
+    speeds
 }
 
 /// How many times as fast the most threads are as one, in each round.

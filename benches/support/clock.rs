@@ -1,7 +1,7 @@
 //! How long single operations take, by two clocks: the processor time of the thread, and the time of day.
 
 use std::sync::OnceLock;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
@@ -38,6 +38,22 @@ pub(crate) fn own_time() -> u64 {
         0 => START.get_or_init(Instant::now).elapsed().as_nanos() as u64,
         time => time,
     }
+}
+
+/// Lets so many subjects take turns for this long, but at least one each. Each round begins with another subject, so that
+/// none always comes after the same other one. Returns for each what `turn` has returned for it and each round.
+pub(crate) fn by_turns(subjects: usize, length: Duration, mut turn: impl FnMut(usize, u64) -> f64) -> Vec<Vec<f64>> {
+    let (mut times, start) = (vec![Vec::new(); subjects], Instant::now());
+    for round in 0.. {
+        if round > 0 && start.elapsed() >= length {
+            break;
+        }
+        for nth in 0..subjects {
+            let subject = (nth + round as usize) % subjects;
+            times[subject].push(turn(subject, round));
+        }
+    }
+    times
 }
 
 /// How long operations of one kind took, in nanoseconds.

@@ -7,12 +7,11 @@ use dashmap::DashMap;
 use parking_lot::RwLock;
 
 use super::hash::HASH;
-use super::subject::{Kind, Subject};
+use super::subject::{About, Built, Kind, Set, Subject, TableSize, set};
 
-/// A set that threads share. A map is one without values.
-pub(crate) trait SharedSet: Send + Sync + Sized + 'static {
+/// A set that answers exactly. A map is one without values.
+pub(crate) trait ExactSet: Set + 'static {
     const NAME: &'static str;
-    const ABOUT: &'static str;
     /// About how many bytes it takes for a key.
     const BYTES: usize;
 
@@ -21,21 +20,20 @@ pub(crate) trait SharedSet: Send + Sync + Sized + 'static {
     fn keys_in(bytes: usize) -> usize {
         bytes / Self::BYTES
     }
-    fn contains(&self, key: u64) -> bool;
-    /// Whether it was not in.
-    fn insert(&self, key: u64) -> bool;
-    /// Whether it was in.
-    fn remove(&self, key: u64) -> bool;
+    /// [`Set::insert`] that says whether the key was not in.
+    fn insert_new(&self, key: u64) -> bool {
+        self.insert(key)
+    }
     /// Replaces the value, if there are values. Whether the key was in.
     fn update(&self, key: u64) -> bool;
 }
 
 /// The standard library's, in a lock.
 pub(crate) type Locked = RwLock<HashSet<u64, RandomState>>;
+set!(Locked, |set, key| set.write().insert(key), set.read().contains(&key), set.write().remove(&key));
 
-impl SharedSet for Locked {
-    const NAME: &'static str = "HashSet";
-    const ABOUT: &'static str = "RwLock<HashSet>";
+impl ExactSet for Locked {
+    const NAME: &'static str = "RwLock<HashSet>";
     const BYTES: usize = size_of::<u64>() + 1;
 
     fn with_capacity(keys: usize) -> Self {
@@ -48,55 +46,23 @@ impl SharedSet for Locked {
     }
 
     #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.read().contains(&key)
-    }
-
-    #[inline]
-    fn insert(&self, key: u64) -> bool {
-        self.write().insert(key)
-    }
-
-    #[inline]
-    fn remove(&self, key: u64) -> bool {
-        self.write().remove(&key)
-    }
-
-    #[inline]
     fn update(&self, key: u64) -> bool {
         self.write().contains(&key)
     }
 }
 
-/// A map whose methods have these names.
+/// A map with such a name, which takes about so many bytes for a key, and how it does these.
 macro_rules! map {
     ($Map:ty, $name:literal, $bytes:literal, |$map:ident, $key:ident|
-        $contains:expr, $insert:expr, $remove:expr, $update:expr) => {
-        impl SharedSet for $Map {
+        $insert:expr, $contains:expr, $remove:expr, $update:expr) => {
+        set!($Map, |$map, $key| $insert, $contains, $remove);
+
+        impl ExactSet for $Map {
             const NAME: &'static str = $name;
-            const ABOUT: &'static str = $name;
             const BYTES: usize = $bytes;
 
             fn with_capacity(keys: usize) -> Self {
                 Self::with_capacity_and_hasher(keys, HASH)
-            }
-
-            #[inline]
-            fn contains(&self, $key: u64) -> bool {
-                let $map = self;
-                $contains
-            }
-
-            #[inline]
-            fn insert(&self, $key: u64) -> bool {
-                let $map = self;
-                $insert
-            }
-
-            #[inline]
-            fn remove(&self, $key: u64) -> bool {
-                let $map = self;
-                $remove
             }
 
             #[inline]
@@ -113,8 +79,8 @@ map!(
     Dash,
     "dashmap::DashMap",
     25,
-    |map, key| map.contains_key(&key),
-    map.insert(key, ()).is_none(),
+    |map, key| map.insert(key, ()).is_none(),
+    map.contains_key(&key),
     map.remove(&key).is_some(),
     map.get_mut(&key).map(|mut value| *value = ()).is_some()
 );
@@ -124,8 +90,8 @@ map!(
     SccMap,
     "scc::HashMap",
     22,
-    |map, key| map.contains_sync(&key),
-    map.insert_sync(key, ()).is_ok(),
+    |map, key| map.insert_sync(key, ()).is_ok(),
+    map.contains_sync(&key),
     map.remove_sync(&key).is_some(),
     map.update_sync(&key, |_, value| *value = ()).is_some()
 );
@@ -135,8 +101,8 @@ map!(
     SccIndex,
     "scc::HashIndex",
     22,
-    |map, key| map.contains(&key),
-    map.insert_sync(key, ()).is_ok(),
+    |map, key| map.insert_sync(key, ()).is_ok(),
+    map.contains(&key),
     map.remove_sync(&key),
     map.get_sync(&key).map(|mut entry| entry.update(())).is_some()
 );
@@ -146,54 +112,21 @@ map!(
     Papaya,
     "papaya::HashMap",
     52,
-    |map, key| map.pin().contains_key(&key),
-    map.pin().insert(key, ()).is_none(),
+    |map, key| map.pin().insert(key, ()).is_none(),
+    map.pin().contains_key(&key),
     map.pin().remove(&key).is_some(),
     map.pin().update(key, |value| *value).is_some()
 );
 
 /// One of these as a subject.
-pub(crate) struct Exact<S> {
-    set: S,
-    keys: usize,
-    bytes: usize,
-}
-
-impl<S: SharedSet> Subject for Exact<S> {
-    const NAME: &'static str = S::NAME;
-    const ABOUT: &'static str = S::ABOUT;
-    const KIND: Kind = Kind::Peer;
-
-    fn build(table_bytes: usize) -> Self {
-        let keys = S::keys_in(table_bytes);
-        Self { set: S::with_capacity(keys), keys, bytes: table_bytes }
-    }
-
-    fn slots(&self) -> u64 {
-        self.keys as u64
-    }
-
-    fn fingerprint_bits(&self) -> u32 {
-        u64::BITS
-    }
-
-    /// As many as were asked for: none of them says how many it takes.
-    fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    #[inline]
-    fn insert(&self, key: u64) -> bool {
-        self.set.insert(key)
-    }
-
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.set.contains(key)
-    }
-
-    #[inline]
-    fn remove(&self, key: u64) -> bool {
-        self.set.remove(key)
+pub(crate) fn exact<S: ExactSet>() -> Subject<S> {
+    Subject {
+        about: About { name: S::NAME, about: S::NAME, kind: Kind::Peer, removes: true },
+        build: |table_bytes| {
+            let keys = S::keys_in(table_bytes);
+            // As many bytes as were asked for: none of them says how many it takes.
+            let size = TableSize::new(keys, u64::BITS, table_bytes);
+            Built { set: S::with_capacity(keys), size }
+        },
     }
 }

@@ -11,7 +11,7 @@ use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
 
 use super::keys::{ABSENT, Shuffled, key};
-use super::subject::{Kind, Subject};
+use super::subject::{About, Built, Kind, Set, Subject, TableSize};
 
 /// The operations at a constant load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(crate) enum Steady {
 
 impl Steady {
     /// What the benchmarks of all operations measure.
-    pub(crate) const ALL: [Self; 4] = [Self::Hit, Self::Miss, Self::Half, Self::Mix];
+    pub(crate) const ALL: [Self; 3] = [Self::Hit, Self::Miss, Self::Mix];
 
     /// Of how many operations one is a change.
     fn block(self) -> u64 {
@@ -54,15 +54,8 @@ impl Steady {
 
 /// A subject and its keys, with the subject's type hidden. Each call is one timed loop.
 pub(crate) trait Bench {
-    fn name(&self) -> &'static str;
-    fn about(&self) -> &'static str;
-    fn kind(&self) -> Kind;
-    fn removes(&self) -> bool;
-    fn slots(&self) -> u64;
-    fn capacity(&self) -> u64;
-    fn fingerprint_bits(&self) -> u32;
-    /// The memory of the empty filter.
-    fn bytes(&self) -> usize;
+    fn about(&self) -> About;
+    fn size(&self) -> TableSize;
     /// How many keys are in the filter.
     fn len(&self) -> u64;
     /// Replaces the filter by a new one.
@@ -105,8 +98,8 @@ impl AddAssign for Sample {
 }
 
 /// A subject and the numbers of the keys in it.
-#[derive(Debug)]
 pub(crate) struct Filled<S> {
+    subject: Subject<S>,
     table_bytes: usize,
     /// Built when it is first needed.
     built: OnceCell<Built<S>>,
@@ -116,19 +109,11 @@ pub(crate) struct Filled<S> {
     failed_changes: (u64, u64),
 }
 
-/// A subject, and its properties when it was empty.
-#[derive(Debug)]
-struct Built<S> {
-    subject: S,
-    slots: u64,
-    fingerprint_bits: u32,
-    bytes: usize,
-}
-
-impl<S: Subject> Filled<S> {
+impl<S: Set + 'static> Filled<S> {
     /// An empty filter whose table takes this many bytes.
-    pub(crate) fn boxed(table_bytes: usize) -> Box<dyn Bench> {
+    pub(crate) fn boxed(subject: Subject<S>, table_bytes: usize) -> Box<dyn Bench> {
         Box::new(Self {
+            subject,
             table_bytes,
             built: OnceCell::new(),
             present: 0..0,
@@ -139,45 +124,17 @@ impl<S: Subject> Filled<S> {
     }
 
     fn built(&self) -> &Built<S> {
-        self.built.get_or_init(|| {
-            let subject = S::build(self.table_bytes);
-            let (slots, fingerprint_bits, bytes) = (subject.slots(), subject.fingerprint_bits(), subject.bytes());
-            Built { subject, slots, fingerprint_bits, bytes }
-        })
+        self.built.get_or_init(|| (self.subject.build)(self.table_bytes))
     }
 }
 
-impl<S: Subject> Bench for Filled<S> {
-    fn name(&self) -> &'static str {
-        S::NAME
+impl<S: Set + 'static> Bench for Filled<S> {
+    fn about(&self) -> About {
+        self.subject.about
     }
 
-    fn about(&self) -> &'static str {
-        S::ABOUT
-    }
-
-    fn kind(&self) -> Kind {
-        S::KIND
-    }
-
-    fn removes(&self) -> bool {
-        S::REMOVES
-    }
-
-    fn slots(&self) -> u64 {
-        self.built().slots
-    }
-
-    fn capacity(&self) -> u64 {
-        self.built().subject.capacity()
-    }
-
-    fn fingerprint_bits(&self) -> u32 {
-        self.built().fingerprint_bits
-    }
-
-    fn bytes(&self) -> usize {
-        self.built().bytes
+    fn size(&self) -> TableSize {
+        self.built().size
     }
 
     fn len(&self) -> u64 {
@@ -192,21 +149,21 @@ impl<S: Subject> Bench for Filled<S> {
 
     fn insert_to(&mut self, len: u64, threads: u64) -> Sample {
         let new = self.present.end..self.present.start + len;
-        let Built { subject, bytes, .. } = self.built();
-        let (time, inserted) = on_threads(threads, |thread| insert(subject, new.start + thread, new.end, threads));
+        let (name, Built { set, size }) = (self.subject.about.name, self.built());
+        let (time, inserted) = on_threads(threads, |thread| insert(set, new.start + thread, new.end, threads));
         let operations = new.end - new.start;
-        assert_eq!(inserted.iter().sum::<u64>(), operations, "{}: an insert failed on the way to {len} items", S::NAME);
-        assert!(subject.bytes() < bytes + bytes / 8, "{}: the table grew at {len} items", S::NAME);
+        assert_eq!(inserted.iter().sum::<u64>(), operations, "{name}: an insert failed on the way to {len} items");
+        assert!(set.grown_to() < size.bytes + size.bytes / 8, "{name}: the table grew at {len} items");
         self.present.end = new.end;
         Sample { operations, time }
     }
 
     fn remove_to(&mut self, len: u64, threads: u64) -> Sample {
         let old = self.present.start..self.present.end - len;
-        let Built { subject, .. } = self.built();
-        let (time, removed) = on_threads(threads, |thread| remove(subject, old.start + thread, old.end, threads));
+        let (name, Built { set, .. }) = (self.subject.about.name, self.built());
+        let (time, removed) = on_threads(threads, |thread| remove(set, old.start + thread, old.end, threads));
         let operations = old.end - old.start;
-        assert_eq!(removed.iter().sum::<u64>(), operations, "{}: a key was not there to be removed", S::NAME);
+        assert_eq!(removed.iter().sum::<u64>(), operations, "{name}: a key was not there to be removed");
         self.present.start = old.end;
         Sample { operations, time }
     }
@@ -215,26 +172,24 @@ impl<S: Subject> Bench for Filled<S> {
         // At least two blocks for each thread, so that a mix both removes and inserts.
         let each = count.div_ceil(threads).next_multiple_of(2 * what.block());
         let operations = each * threads;
-        let Built { subject, .. } = self.built();
+        let (About { name, kind, .. }, Built { set, .. }) = (self.subject.about, self.built());
         let order = |thread: u64| Shuffled::new(self.present.clone(), thread as f64 / threads as f64);
         let absent = |thread| self.absent + thread * each;
         let (time, answers) = on_threads(threads, |thread| match what {
-            Steady::Hit => hits(subject, order(thread), each),
-            Steady::Miss => misses(subject, absent(thread), each),
-            Steady::Half => half(subject, order(thread), absent(thread), each),
-            Steady::Mix => mix::<S, BLOCK>(subject, &self.present, absent(thread), each, thread, threads),
-            Steady::ReadHeavy => {
-                mix::<S, READ_HEAVY_BLOCK>(subject, &self.present, absent(thread), each, thread, threads)
-            }
+            Steady::Hit => hits(set, order(thread), each),
+            Steady::Miss => misses(set, absent(thread), each),
+            Steady::Half => half(set, order(thread), absent(thread), each),
+            Steady::Mix => mix::<S, BLOCK>(set, &self.present, absent(thread), each, thread, threads),
+            Steady::ReadHeavy => mix::<S, READ_HEAVY_BLOCK>(set, &self.present, absent(thread), each, thread, threads),
         });
         // Another crate's races are reported, but do not end the run.
-        let races = S::KIND == Kind::Peer && threads > 1 && what.changes();
-        if S::KIND != Kind::Array && !races {
+        let races = kind == Kind::Peer && threads > 1 && what.changes();
+        if kind != Kind::Array && !races {
             let most = if what == Steady::Hit { 0 } else { each as i64 / 16 + 8 };
             for Answers { surplus, failed_changes } in &answers {
-                assert!(*surplus >= 0, "{}: {} keys were not found ({what:?})", S::NAME, -surplus);
-                assert!(*surplus <= most, "{}: {surplus} false positives in {each} lookups ({what:?})", S::NAME);
-                assert_eq!(*failed_changes, 0, "{}: changes failed ({what:?})", S::NAME);
+                assert!(*surplus >= 0, "{name}: {} keys were not found ({what:?})", -surplus);
+                assert!(*surplus <= most, "{name}: {surplus} false positives in {each} lookups ({what:?})");
+                assert_eq!(*failed_changes, 0, "{name}: changes failed ({what:?})");
             }
         }
         match what {
@@ -273,11 +228,11 @@ struct Answers {
 
 /// Inserts each `by`th key and returns how many inserts succeeded.
 #[inline(never)]
-fn insert<S: Subject>(subject: &S, from: u64, to: u64, by: u64) -> u64 {
+fn insert<S: Set>(set: &S, from: u64, to: u64, by: u64) -> u64 {
     let mut inserted = 0;
     let mut index = from;
     while index < to {
-        inserted += u64::from(subject.insert(key(index)));
+        inserted += u64::from(set.insert(key(index)));
         index += by;
     }
     inserted
@@ -285,25 +240,25 @@ fn insert<S: Subject>(subject: &S, from: u64, to: u64, by: u64) -> u64 {
 
 /// Removes each `by`th key and returns how many were present.
 #[inline(never)]
-fn remove<S: Subject>(subject: &S, from: u64, to: u64, by: u64) -> u64 {
+fn remove<S: Set>(set: &S, from: u64, to: u64, by: u64) -> u64 {
     let mut removed = 0;
     let mut index = from;
     while index < to {
-        removed += u64::from(subject.remove(key(index)));
+        removed += u64::from(set.remove(key(index)));
         index += by;
     }
     removed
 }
 
 #[inline(never)]
-fn hits<S: Subject>(subject: &S, mut order: Shuffled, count: u64) -> Answers {
-    let found: i64 = (0..count).map(|_| i64::from(subject.contains(key(order.next())))).sum();
+fn hits<S: Set>(set: &S, mut order: Shuffled, count: u64) -> Answers {
+    let found: i64 = (0..count).map(|_| i64::from(set.contains(key(order.next())))).sum();
     Answers { surplus: found - count as i64, failed_changes: 0 }
 }
 
 #[inline(never)]
-fn misses<S: Subject>(subject: &S, absent: u64, count: u64) -> Answers {
-    let surplus = (absent..absent + count).map(|index| i64::from(subject.contains(key(index)))).sum();
+fn misses<S: Set>(set: &S, absent: u64, count: u64) -> Answers {
+    let surplus = (absent..absent + count).map(|index| i64::from(set.contains(key(index)))).sum();
     Answers { surplus, failed_changes: 0 }
 }
 
@@ -313,7 +268,7 @@ const READ_HEAVY_BLOCK: u64 = 50;
 
 /// In each block, the bits of one random number choose which lookups are of a present key.
 #[inline(never)]
-fn half<S: Subject>(subject: &S, mut order: Shuffled, absent: u64, count: u64) -> Answers {
+fn half<S: Set>(set: &S, mut order: Shuffled, absent: u64, count: u64) -> Answers {
     let mut random = SmallRng::seed_from_u64(absent);
     let mut surplus = 0;
     for block in 0..count / BLOCK {
@@ -323,7 +278,7 @@ fn half<S: Subject>(subject: &S, mut order: Shuffled, absent: u64, count: u64) -
             // Both are computed, so that the choice needs no branch, which would be mispredicted half of the time.
             let indices = [absent + block * BLOCK + i, order.next()];
             let index = indices[present as usize];
-            surplus += i64::from(subject.contains(key(index))) - present as i64;
+            surplus += i64::from(set.contains(key(index))) - present as i64;
         }
     }
     Answers { surplus, failed_changes: 0 }
@@ -335,8 +290,8 @@ fn half<S: Subject>(subject: &S, mut order: Shuffled, absent: u64, count: u64) -
 /// Of the keys, the `thread`th thread has each `threads`th, and looks up and removes no others. So it knows which
 /// keys are in the filter.
 #[inline(never)]
-fn mix<S: Subject, const BLOCK: u64>(
-    subject: &S,
+fn mix<S: Set, const BLOCK: u64>(
+    set: &S,
     present: &Range<u64>,
     absent: u64,
     count: u64,
@@ -357,16 +312,16 @@ fn mix<S: Subject, const BLOCK: u64>(
         let change = ((coins >> 50) * BLOCK) >> 14;
         for i in 0..BLOCK {
             if i == change && block % 2 == 0 {
-                changed += u64::from(subject.remove(key(oldest)));
+                changed += u64::from(set.remove(key(oldest)));
                 oldest += threads;
             } else if i == change {
-                changed += u64::from(subject.insert(key(newest)));
+                changed += u64::from(set.insert(key(newest)));
                 newest += threads;
             } else {
                 let present = (coins >> i) & 1;
                 let indices = [absent + block * BLOCK + i, oldest + order.next() * threads];
                 let index = indices[present as usize];
-                surplus += i64::from(subject.contains(key(index))) - present as i64;
+                surplus += i64::from(set.contains(key(index))) - present as i64;
             }
         }
     }
@@ -379,17 +334,12 @@ pub(crate) fn on_threads<R: Send>(threads: u64, work: impl Fn(u64) -> R + Sync) 
     run_together(threads, true, |_| (), work)
 }
 
-/// [`on_threads`], but if there are several threads, all are new ones.
+/// [`on_threads`], but if there are several threads, all are new ones, and each first does something that is not timed.
 ///
 /// A filter counts its items in a few counters, so that threads need not share one. Threads get them in turn. Two
 /// new threads get different ones, as the threads of a pool do. The calling thread and a new one may get the same,
 /// and then each change waits for it.
-pub(crate) fn on_new_threads<R: Send>(threads: u64, work: impl Fn(u64) -> R + Sync) -> (Duration, Vec<R>) {
-    run_together(threads, false, |_| (), work)
-}
-
-/// The same, but each thread first does something that is not timed.
-pub(crate) fn on_prepared_threads<R: Send>(
+pub(crate) fn on_new_threads<R: Send>(
     threads: u64,
     prepare: impl Fn(u64) + Sync,
     work: impl Fn(u64) -> R + Sync,

@@ -1,6 +1,5 @@
 //! The hash function of all subjects.
 
-use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 
 use ahash::{AHasher, RandomState};
@@ -41,11 +40,5 @@ impl Hasher for KeyedHasher {
     #[inline]
     fn finish(&self) -> u64 {
         self.0.finish()
-    }
-}
-
-impl fmt::Debug for KeyedHasher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("KeyedHasher")
     }
 }

@@ -4,6 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use super::plan::Size;
+use super::report::align;
 
 /// The options on the command line.
 pub(crate) struct Options {
@@ -33,6 +34,29 @@ impl Options {
     /// The value of an option such as `--tables=2`.
     pub(crate) fn value(&self, name: &str) -> Option<&str> {
         self.options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    /// Whether `--only` names this part, or none.
+    pub(crate) fn wants(&self, part: &str) -> bool {
+        self.value("--only").is_none_or(|only| only == part)
+    }
+
+    /// Makes and prints a table with a title, if its part is wanted. (The figures of a test mean nothing.)
+    pub(crate) fn part(&self, part: &str, table: impl FnOnce() -> (String, Vec<Vec<String>>)) {
+        if self.wants(part) {
+            if !self.test {
+                eprintln!("{part}");
+            }
+            let (title, rows) = table();
+            if !self.test {
+                println!("## {title}\n\n{}", align(&rows, 1));
+            }
+        }
+    }
+
+    /// The number of `--keys`, or a default.
+    pub(crate) fn keys(&self, default: u64) -> u64 {
+        self.value("--keys").map_or(default, |keys| keys.parse().expect("--keys=NUMBER"))
     }
 
     /// The folder for files: `--out`, or a default. It is relative to the root of the workspace, because cargo runs a

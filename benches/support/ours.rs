@@ -1,12 +1,19 @@
-//! This crate's filter, at some settings.
+//! This crate's filters, at some settings.
 
-use std::marker::PhantomData;
+use std::ops::Range;
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{Builder, ConcurrentCuckooFilter, Encoding};
+use concurrent_cuckoo_filter::{Builder, ConcurrentCuckooFilter, Encoding, GrowableBuilder, GrowableCuckooFilter};
 
 use super::hash::HASH;
-use super::subject::{Kind, Subject};
+use super::keys::key;
+use super::subject::{About, Built, Kind, Set, Subject, TableSize, set};
+
+pub(crate) type Fixed = ConcurrentCuckooFilter<u64, RandomState>;
+pub(crate) type Growable = GrowableCuckooFilter<u64, RandomState>;
+
+/// How many keys a batch has.
+pub(crate) const BATCH: usize = 1024;
 
 /// A builder of this crate's filter, with the common hash, and without huge pages, because the others have none
 /// either.
@@ -14,15 +21,16 @@ pub(crate) fn builder() -> Builder<u64, RandomState> {
     ConcurrentCuckooFilter::builder().hasher(HASH)
 }
 
+/// A builder of a filter that grows, with the common hash, and without huge pages.
+pub(crate) fn growable() -> GrowableBuilder<u64, RandomState> {
+    GrowableCuckooFilter::builder().hasher(HASH)
+}
+
 /// This crate's filter with the largest table in this many bytes, or one that is at most 1 % smaller. `build` makes
 /// one of a given capacity.
 ///
 /// The builder takes a capacity, so the capacity for a table of this size is approached by the rule of three.
-pub(crate) fn of_size(
-    table_bytes: usize,
-    slots_per_bucket: usize,
-    build: impl Fn(usize) -> ConcurrentCuckooFilter<u64, RandomState>,
-) -> ConcurrentCuckooFilter<u64, RandomState> {
+pub(crate) fn of_size(table_bytes: usize, slots_per_bucket: usize, build: impl Fn(usize) -> Fixed) -> Fixed {
     let buckets = table_bytes / size_of::<u64>();
     let mut capacity = buckets * slots_per_bucket;
     loop {
@@ -35,101 +43,86 @@ pub(crate) fn of_size(
     }
 }
 
-/// A setting of this crate's filter.
-pub(crate) trait Setting: Sync + 'static {
-    const NAME: &'static str;
-    const ABOUT: &'static str;
-    /// The rate to request from the builder, if any.
-    const RATE: Option<f64>;
-    const ENCODING: Option<Encoding>;
-    /// The layout that must result: slots per bucket and bits per fingerprint.
-    const LAYOUT: (usize, u32);
-}
-
-/// The default settings.
-#[derive(Debug)]
-pub(crate) struct Default5x14;
-
-impl Setting for Default5x14 {
-    const NAME: &'static str = "ours 5x14";
-    const ABOUT: &'static str = "concurrent-cuckoo-filter, default";
-    const RATE: Option<f64> = None;
-    const ENCODING: Option<Encoding> = None;
-    const LAYOUT: (usize, u32) = (5, 14);
+/// An empty filter of the default layout with a table of this many bytes.
+pub(crate) fn default_5x14(table_bytes: usize) -> Fixed {
+    of_size(table_bytes, 5, |capacity| builder().capacity(capacity).build().expect("a valid filter"))
 }
 
 /// The rate closest to that of `atomic-cuckoo-filter`, in as many bits.
-#[derive(Debug)]
-pub(crate) struct Plain4x16;
-
-impl Setting for Plain4x16 {
-    const NAME: &'static str = "ours 4x16";
-    const ABOUT: &'static str = "concurrent-cuckoo-filter, plain";
-    const RATE: Option<f64> = Some(0.000_125);
-    const ENCODING: Option<Encoding> = Some(Encoding::Plain);
-    const LAYOUT: (usize, u32) = (4, 16);
+pub(crate) fn plain_4x16(table_bytes: usize) -> Fixed {
+    let builder = builder().false_positive_rate(0.000_125).encoding(Encoding::Plain);
+    of_size(table_bytes, 4, |capacity| builder.clone().capacity(capacity).build().expect("a valid filter"))
 }
 
-/// This crate's filter.
-#[derive(Debug)]
-pub(crate) struct Ours<L> {
-    filter: ConcurrentCuckooFilter<u64, RandomState>,
-    setting: PhantomData<L>,
+/// This filter, which must have such a layout: slots per bucket and bits per fingerprint.
+fn built(filter: Fixed, layout: (usize, u32)) -> Built<Fixed> {
+    let plan = filter.plan();
+    assert_eq!((plan.layout.slots_per_bucket, plan.layout.fingerprint_bits), layout);
+    let size = TableSize::new(plan.slots, layout.1, filter.stats().memory_usage);
+    Built { size: TableSize { capacity: filter.capacity() as u64, ..size }, set: filter }
 }
 
-impl<L: Setting> Subject for Ours<L> {
-    const NAME: &'static str = L::NAME;
-    const ABOUT: &'static str = L::ABOUT;
-    const KIND: Kind = Kind::Ours;
+/// The default settings.
+pub(crate) const DEFAULT_5X14: Subject<Fixed> = Subject {
+    about: About { name: "ours 5x14", about: "concurrent-cuckoo-filter, default", kind: Kind::Ours, removes: true },
+    build: |table_bytes| built(default_5x14(table_bytes), (5, 14)),
+};
 
-    fn build(table_bytes: usize) -> Self {
-        let filter = of_size(table_bytes, L::LAYOUT.0, |capacity| {
-            let mut builder = builder().capacity(capacity);
-            if let Some(rate) = L::RATE {
-                builder = builder.false_positive_rate(rate);
+pub(crate) const PLAIN_4X16: Subject<Fixed> = Subject {
+    about: About { name: "ours 4x16", about: "concurrent-cuckoo-filter, plain", kind: Kind::Ours, removes: true },
+    build: |table_bytes| built(plain_4x16(table_bytes), (4, 16)),
+};
+
+/// This crate's filters of items without values, as far as the benchmarks need them.
+pub(crate) trait Ours: Set + Sized {
+    /// An empty one for this many keys, at the default rate.
+    fn of_keys(keys: usize) -> Self;
+    fn len(&self) -> usize;
+    fn insert_if_absent(&self, key: u64) -> bool;
+    fn insert_batch(&self, keys: &[u64]);
+    fn contains_batch(&self, keys: &[u64], found: &mut Vec<bool>);
+    fn remove_batch(&self, keys: &[u64], removed: &mut Vec<bool>);
+}
+
+macro_rules! ours {
+    ($Filter:ty, $builder:expr) => {
+        set!($Filter, |filter, key| filter.insert(&key).is_ok(), filter.contains(&key), filter.remove(&key));
+
+        impl Ours for $Filter {
+            fn of_keys(keys: usize) -> Self {
+                $builder.capacity(keys).build().expect("a valid filter")
             }
-            if let Some(encoding) = L::ENCODING {
-                builder = builder.encoding(encoding);
+
+            fn len(&self) -> usize {
+                self.len()
             }
-            builder.build().expect("a valid filter")
-        });
-        assert_eq!(
-            (filter.plan().layout.slots_per_bucket, filter.plan().layout.fingerprint_bits),
-            L::LAYOUT,
-            "{}",
-            L::NAME
-        );
-        Self { filter, setting: PhantomData }
-    }
 
-    fn slots(&self) -> u64 {
-        self.filter.plan().slots as u64
-    }
+            #[inline]
+            fn insert_if_absent(&self, key: u64) -> bool {
+                self.insert_if_absent(&key).expect("room")
+            }
 
-    fn capacity(&self) -> u64 {
-        self.filter.capacity() as u64
-    }
+            fn insert_batch(&self, keys: &[u64]) {
+                self.insert_batch(keys).expect("room");
+            }
 
-    fn fingerprint_bits(&self) -> u32 {
-        self.filter.plan().layout.fingerprint_bits
-    }
+            fn contains_batch(&self, keys: &[u64], found: &mut Vec<bool>) {
+                self.contains_batch(keys, found);
+            }
 
-    fn bytes(&self) -> usize {
-        self.filter.stats().memory_usage
-    }
+            fn remove_batch(&self, keys: &[u64], removed: &mut Vec<bool>) {
+                self.remove_batch(keys, removed);
+            }
+        }
+    };
+}
+ours!(Fixed, builder());
+ours!(Growable, growable());
 
-    #[inline]
-    fn insert(&self, key: u64) -> bool {
-        self.filter.insert(&key).is_ok()
-    }
-
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.filter.contains(&key)
-    }
-
-    #[inline]
-    fn remove(&self, key: u64) -> bool {
-        self.filter.remove(&key)
+/// Inserts the keys of these numbers in batches, without an array of all of them.
+pub(crate) fn fill(filter: &impl Ours, numbers: Range<u64>) {
+    for start in numbers.clone().step_by(BATCH) {
+        let keys: Vec<u64> = (start..numbers.end.min(start + BATCH as u64)).map(key).collect();
+        filter.insert_batch(&keys);
     }
 }

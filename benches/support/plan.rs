@@ -36,7 +36,7 @@ pub(crate) const STEADY_LOAD: f64 = 0.9;
 
 /// The number of items at that load: a number of which up to 64 threads have equal shares, if they are a power of two.
 pub(crate) fn items(bench: &dyn Bench, load: f64) -> u64 {
-    (bench.slots() as f64 * load / 64.0) as u64 * 64
+    (bench.size().slots as f64 * load / 64.0) as u64 * 64
 }
 
 /// Brings the filter to that load.

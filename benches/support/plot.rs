@@ -3,15 +3,7 @@
 //! The colours are those of Okabe and Ito, which people with any kind of colour vision can distinguish. Series also
 //! differ by their markers. The background is white, so that a chart can be read on a dark page.
 
-use std::error::Error;
 use std::fmt::Write as _;
-use std::ops::Range;
-
-use plotters::coord::Shift;
-use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint};
-use plotters::coord::types::RangedCoordf64;
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// How the values of an axis are laid out.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,35 +86,6 @@ impl Axis {
     }
 }
 
-/// A range with labels at given places.
-struct Ticked {
-    range: RangedCoordf64,
-    ticks: Vec<f64>,
-}
-
-impl Ticked {
-    fn new((least, most): (f64, f64), ticks: Vec<f64>) -> Self {
-        Self { range: (least..most).into(), ticks }
-    }
-}
-
-impl Ranged for Ticked {
-    type FormatOption = DefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
-        self.range.map(value, limit)
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, _hint: Hint) -> Vec<f64> {
-        self.ticks.clone()
-    }
-
-    fn range(&self) -> Range<f64> {
-        self.range.range()
-    }
-}
-
 /// The shape of a series' points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Marker {
@@ -132,6 +95,20 @@ pub(crate) enum Marker {
     Triangle,
     Diamond,
     Cross,
+}
+
+impl Marker {
+    /// Its outline around (0, 0), as a path of SVG.
+    fn path(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Circle => "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
+            Self::Square => "M-4-4h8v8h-8z",
+            Self::Triangle => "M0-5L5 4H-5z",
+            Self::Diamond => "M0-6L6 0L0 6L-6 0z",
+            Self::Cross => "M-5-3L-3-5L0-2L3-5L5-3L2 0L5 3L3 5L0 2L-3 5L-5 3L-2 0z",
+        }
+    }
 }
 
 /// How a series is drawn.
@@ -155,16 +132,7 @@ pub(crate) enum Line {
 }
 
 /// In the order of [`Style::colour`].
-const COLOURS: [RGBColor; 8] = [
-    RGBColor(0xd5, 0x5e, 0x00),
-    RGBColor(0x00, 0x72, 0xb2),
-    RGBColor(0x00, 0x9e, 0x73),
-    RGBColor(0xe6, 0x9f, 0x00),
-    RGBColor(0x56, 0xb4, 0xe9),
-    RGBColor(0xcc, 0x79, 0xa7),
-    RGBColor(0x00, 0x00, 0x00),
-    RGBColor(0x80, 0x80, 0x80),
-];
+const COLOURS: [&str; 8] = ["#d55e00", "#0072b2", "#009e73", "#e69f00", "#56b4e9", "#cc79a7", "#000000", "#808080"];
 
 const MARKERS: [Marker; 5] = [Marker::Circle, Marker::Square, Marker::Triangle, Marker::Diamond, Marker::Cross];
 
@@ -201,29 +169,51 @@ pub(crate) struct Chart {
     pub(crate) series: Vec<Series>,
 }
 
-const SIZE: (u32, u32) = (960, 540);
-const LEGEND_WIDTH: u32 = 230;
-const TITLE_HEIGHT: u32 = 62;
-const FONT: &str = "sans-serif";
-
-type Drawn = Result<(), Box<dyn Error>>;
+const SIZE: (f64, f64) = (960.0, 540.0);
+/// The part of the plot: left, right, top and bottom.
+const PLOT: [f64; 4] = [104.0, 694.0, 62.0, 480.0];
+const LEGEND: f64 = 704.0;
 
 impl Chart {
     /// The chart as an SVG document.
-    pub(crate) fn svg(&self) -> Result<String, Box<dyn Error>> {
-        let mut text = String::new();
-        {
-            let root = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
-            root.fill(&WHITE)?;
-            root.draw(&Text::new(self.title.clone(), (16, 12), (FONT, 21).into_font()))?;
-            root.draw(&Text::new(self.subtitle.clone(), (16, 38), (FONT, 14).into_font().color(&BLACK.mix(0.7))))?;
-            let (_, below) = root.split_vertically(TITLE_HEIGHT);
-            let (plot, legend) = below.split_horizontally(SIZE.0 - LEGEND_WIDTH);
-            self.draw_plot(&plot)?;
-            self.draw_legend(&legend)?;
-            root.present()?;
+    pub(crate) fn svg(&self) -> String {
+        let points = || self.series.iter().flat_map(|series| series.points.iter());
+        let x = self.x.bounds(points().map(|point| point.0));
+        let y = self.y.bounds(points().map(|point| point.1));
+        let ([left, right, top, bottom], (width, height)) = (PLOT, SIZE);
+        let across = |place: f64| left + (place - x.0) / (x.1 - x.0) * (right - left);
+        let up = |place: f64| bottom - (place - y.0) / (y.1 - y.0) * (bottom - top);
+        let mut svg = Svg(format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+             viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\">\n\
+             <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
+        ));
+        svg.text(&self.title, (16.0, 30.0), "font-size=\"21\"");
+        svg.text(&self.subtitle, (16.0, 50.0), "font-size=\"14\" fill=\"#444444\"");
+        for tick in self.x.ticks(x) {
+            svg.line(&[(across(tick), top), (across(tick), bottom)], "#e0e0e0", 1, "none");
+            svg.text(&self.x.text(tick), (across(tick), bottom + 18.0), "font-size=\"14\" text-anchor=\"middle\"");
         }
-        Ok(text)
+        for tick in self.y.ticks(y) {
+            svg.line(&[(left, up(tick)), (right, up(tick))], "#e0e0e0", 1, "none");
+            svg.text(&self.y.text(tick), (left - 6.0, up(tick) + 5.0), "font-size=\"14\" text-anchor=\"end\"");
+        }
+        svg.line(&[(left, top), (left, bottom), (right, bottom)], "#666666", 1, "none");
+        let middle = ((left + right) / 2.0, (top + bottom) / 2.0);
+        svg.text(&self.x.label, (middle.0, height - 14.0), "font-size=\"15\" text-anchor=\"middle\"");
+        let turned = format!("font-size=\"15\" text-anchor=\"middle\" transform=\"rotate(-90 18 {})\"", middle.1);
+        svg.text(&self.y.label, (18.0, middle.1), &turned);
+        for (row, Series { name, points, style }) in self.series.iter().enumerate() {
+            let places = points.iter().map(|&(x, y)| (self.x.place(x), self.y.place(y)));
+            let is_inside = |range: (f64, f64), place: f64| (range.0 - 1e-9..=range.1 + 1e-9).contains(&place);
+            let inside = places.filter(|place| is_inside(x, place.0) && is_inside(y, place.1));
+            let at: Vec<(f64, f64)> = inside.map(|place| (across(place.0), up(place.1))).collect();
+            let in_legend = 76.0 + row as f64 * 24.0;
+            svg.series(*style, &at, &at);
+            svg.series(*style, &[(LEGEND + 4.0, in_legend), (LEGEND + 38.0, in_legend)], &[(LEGEND + 21.0, in_legend)]);
+            svg.text(name, (LEGEND + 46.0, in_legend + 5.0), "font-size=\"14\"");
+        }
+        svg.0 + "</svg>\n"
     }
 
     /// A line for each point.
@@ -238,105 +228,42 @@ impl Chart {
         }
         text
     }
-
-    fn draw_plot<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>) -> Drawn
-    where
-        DB::ErrorType: 'static,
-    {
-        let points = || self.series.iter().flat_map(|series| series.points.iter().copied());
-        let x = self.x.bounds(points().map(|point| point.0));
-        let y = self.y.bounds(points().map(|point| point.1));
-        let mut chart = ChartBuilder::on(area)
-            .margin_left(12)
-            .margin_right(14)
-            .margin_bottom(8)
-            .x_label_area_size(52)
-            .y_label_area_size(72)
-            .build_cartesian_2d(Ticked::new(x, self.x.ticks(x)), Ticked::new(y, self.y.ticks(y)))?;
-        chart
-            .configure_mesh()
-            .light_line_style(TRANSPARENT)
-            .bold_line_style(BLACK.mix(0.12))
-            .axis_style(BLACK.mix(0.6))
-            .x_label_formatter(&|place| self.x.text(*place))
-            .y_label_formatter(&|place| self.y.text(*place))
-            .x_desc(&self.x.label)
-            .y_desc(&self.y.label)
-            .label_style((FONT, 14))
-            .axis_desc_style((FONT, 15))
-            .draw()?;
-        for Series { points, style, .. } in &self.series {
-            let is_inside = |(x_place, y_place): &(f64, f64)| {
-                (x.0 - 1e-9..=x.1 + 1e-9).contains(x_place) && (y.0 - 1e-9..=y.1 + 1e-9).contains(y_place)
-            };
-            let places = || points.iter().map(|&(x, y)| (self.x.place(x), self.y.place(y))).filter(is_inside);
-            let colour = COLOURS[style.colour];
-            match style.line {
-                Line::None => {}
-                Line::Thin => drop(chart.draw_series(LineSeries::new(places(), colour.stroke_width(2)))?),
-                Line::Thick => drop(chart.draw_series(LineSeries::new(places(), colour.stroke_width(4)))?),
-                Line::Dashed => {
-                    let dashes = DashedLineSeries::new(places(), 8, 5, colour.stroke_width(2));
-                    chart.draw_series(dashes)?;
-                }
-            }
-            chart.draw_series(places().map(|place| EmptyElement::at(place) + style.marker.at((0, 0), colour)))?;
-        }
-        Ok(())
-    }
-
-    fn draw_legend<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>) -> Drawn
-    where
-        DB::ErrorType: 'static,
-    {
-        const STEP: i32 = 24;
-        for (row, Series { name, style, .. }) in self.series.iter().enumerate() {
-            let y = 14 + row as i32 * STEP;
-            let colour = COLOURS[style.colour];
-            let pieces: &[(i32, i32)] = match style.line {
-                Line::None => &[],
-                Line::Thin | Line::Thick => &[(4, 38)],
-                Line::Dashed => &[(4, 13), (18, 27), (32, 38)],
-            };
-            let width = if style.line == Line::Thick { 4 } else { 2 };
-            for &(from, to) in pieces {
-                area.draw(&PathElement::new([(from, y), (to, y)], colour.stroke_width(width)))?;
-            }
-            area.draw(&(EmptyElement::at((21, y)) + style.marker.at((0, 0), colour)))?;
-            let font = (FONT, 14).into_font().into_text_style(area).pos(Pos::new(HPos::Left, VPos::Center));
-            area.draw(&Text::new(name.clone(), (46, y), font))?;
-        }
-        Ok(())
-    }
 }
 
-impl Marker {
-    /// A polygon around a point, for every shape except the circle.
-    fn at<DB: DrawingBackend>(self, at: (i32, i32), colour: RGBColor) -> DynElement<'static, DB, (i32, i32)> {
-        let polygon = |corners: &[(i32, i32)]| {
-            let corners: Vec<_> = corners.iter().map(|corner| (at.0 + corner.0, at.1 + corner.1)).collect();
-            Polygon::new(corners, colour.filled()).into_dyn()
-        };
-        match self {
-            Self::None => polygon(&[]),
-            Self::Circle => Circle::new(at, 4, colour.filled()).into_dyn(),
-            Self::Square => polygon(&[(-4, -4), (4, -4), (4, 4), (-4, 4)]),
-            Self::Triangle => polygon(&[(0, -5), (5, 4), (-5, 4)]),
-            Self::Diamond => polygon(&[(0, -6), (6, 0), (0, 6), (-6, 0)]),
-            Self::Cross => polygon(&[
-                (-5, -3),
-                (-3, -5),
-                (0, -2),
-                (3, -5),
-                (5, -3),
-                (2, 0),
-                (5, 3),
-                (3, 5),
-                (0, 2),
-                (-3, 5),
-                (-5, 3),
-                (-2, 0),
-            ]),
+/// A document that is being written.
+struct Svg(String);
+
+impl Svg {
+    fn element(&mut self, element: std::fmt::Arguments<'_>) {
+        writeln!(self.0, "{element}").expect("a string takes all");
+    }
+
+    fn text(&mut self, text: &str, (x, y): (f64, f64), how: &str) {
+        let text = text.replace('&', "&amp;").replace('<', "&lt;");
+        self.element(format_args!("<text x=\"{x:.1}\" y=\"{y:.1}\" {how}>{text}</text>"));
+    }
+
+    fn line(&mut self, points: &[(f64, f64)], colour: &str, width: u32, dashes: &str) {
+        let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let points = points.join(" ");
+        self.element(format_args!(
+            "<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" \
+             stroke-dasharray=\"{dashes}\"/>"
+        ));
+    }
+
+    /// A line through some points, and the markers of others.
+    fn series(&mut self, style: Style, line: &[(f64, f64)], markers: &[(f64, f64)]) {
+        let colour = COLOURS[style.colour];
+        match style.line {
+            Line::None => {}
+            Line::Thin => self.line(line, colour, 2, "none"),
+            Line::Thick => self.line(line, colour, 4, "none"),
+            Line::Dashed => self.line(line, colour, 2, "8 5"),
+        }
+        for (x, y) in markers.iter().filter(|_| style.marker != Marker::None) {
+            let path = style.marker.path();
+            self.element(format_args!("<path d=\"{path}\" fill=\"{colour}\" transform=\"translate({x:.1} {y:.1})\"/>"));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What is compared: one trait. The filters that implement it, each at its best settings, are in `ours.rs` and
-//! `peers.rs`, exact sets in `exact.rs`. What any shared array does is in `array.rs`.
+//! What is compared. The filters, each at its best settings, are in `ours.rs` and `peers.rs`, exact sets in `exact.rs`.
+//! What any shared array does is in `array.rs`.
 //!
 //! # What is the same for all
 //! - The hash: `ahash`, seeded with the same constants. This crate gets a `RandomState` that holds them, as its
@@ -31,26 +31,90 @@ pub(crate) enum Kind {
     Array,
 }
 
-/// A filter at one setting, shared by threads.
-pub(crate) trait Subject: Sync + Sized + 'static {
-    /// A short name for the tables.
-    const NAME: &'static str;
-    const ABOUT: &'static str;
-    const KIND: Kind;
-    /// Whether keys can be removed.
-    const REMOVES: bool = true;
-
-    /// A filter whose table takes this many bytes or, if the crate uses powers of two, the nearest smaller number.
-    fn build(table_bytes: usize) -> Self;
-    fn slots(&self) -> u64;
-    /// How many items it is made for. If the crate does not say, 95 % of its slots.
-    fn capacity(&self) -> u64 {
-        self.slots() * 95 / 100
-    }
-    fn fingerprint_bits(&self) -> u32;
-    /// The memory of the table and of what belongs to it.
-    fn bytes(&self) -> usize;
+/// A set of keys that threads share.
+pub(crate) trait Set: Send + Sync {
+    /// Whether there was room. Of an exact set: whether the key was not in.
     fn insert(&self, key: u64) -> bool;
     fn contains(&self, key: u64) -> bool;
+    /// Whether it was in.
     fn remove(&self, key: u64) -> bool;
+    /// The memory of a set that may grow.
+    fn grown_to(&self) -> usize {
+        0
+    }
+}
+
+/// Makes a type a [`Set`]. `false` for a removal says that there is none.
+macro_rules! set {
+    ($Set:ty, |$set:ident, $key:ident| $insert:expr, $contains:expr, $remove:expr $(, $grown_to:expr)?) => {
+        impl $crate::support::subject::Set for $Set {
+            #[inline]
+            fn insert(&self, $key: u64) -> bool {
+                let $set = self;
+                $insert
+            }
+
+            #[inline]
+            fn contains(&self, $key: u64) -> bool {
+                let $set = self;
+                $contains
+            }
+
+            #[inline]
+            #[allow(unused_variables, reason = "some cannot remove")]
+            fn remove(&self, $key: u64) -> bool {
+                let $set = self;
+                $remove
+            }
+
+            $(
+                fn grown_to(&self) -> usize {
+                    let $set = self;
+                    $grown_to
+                }
+            )?
+        }
+    };
+}
+pub(crate) use set;
+
+/// How a subject is called.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct About {
+    /// A short name for the tables.
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) kind: Kind,
+    /// Whether keys can be removed.
+    pub(crate) removes: bool,
+}
+
+/// A set at one setting.
+pub(crate) struct Subject<S> {
+    pub(crate) about: About,
+    /// An empty one whose table takes this many bytes or, if the crate uses powers of two, the nearest smaller number.
+    pub(crate) build: fn(usize) -> Built<S>,
+}
+
+/// A set, and its properties while it is empty.
+pub(crate) struct Built<S> {
+    pub(crate) set: S,
+    pub(crate) size: TableSize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TableSize {
+    pub(crate) slots: u64,
+    /// How many items it is made for. If the crate does not say, 95 % of its slots.
+    pub(crate) capacity: u64,
+    pub(crate) fingerprint_bits: u32,
+    /// The memory of the table and of what belongs to it.
+    pub(crate) bytes: usize,
+}
+
+impl TableSize {
+    pub(crate) fn new(slots: usize, fingerprint_bits: u32, bytes: usize) -> Self {
+        let slots = slots as u64;
+        Self { slots, capacity: slots * 95 / 100, fingerprint_bits, bytes }
+    }
 }

@@ -1,7 +1,6 @@
-//! A reader while its file is replaced; and the program.
+//! A reader while its file is replaced.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::{env, fs, process};
 
 use concurrent_cuckoo_filter::{LoadError, StableHashBuilder};
@@ -67,12 +66,4 @@ fn a_file_that_is_no_snapshot_is_refused_and_the_old_one_stays() {
         assert!(error.is::<LoadError>(), "{error}");
         assert!(mapped.current().contains("old.example"));
     }
-}
-
-#[test]
-fn the_program_reads_in_two_processes_what_a_third_one_replaces() {
-    let output = Command::new(env!("CARGO_BIN_EXE_mapped")).output().expect("the program starts");
-    let text = String::from_utf8([output.stdout, output.stderr].concat()).expect("text");
-    assert!(output.status.success(), "{text}");
-    assert_eq!(text.matches("missed nothing").count(), 2, "{text}");
 }

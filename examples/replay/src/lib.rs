@@ -4,6 +4,7 @@
 pub mod adopters;
 
 use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use concurrent_cuckoo_filter::{Advance, BuildError, ExpiringCuckooFilter, ExpiringInsertError, Tick, WhenFull};
@@ -54,9 +55,6 @@ pub enum Refused {
 impl<N: Hash + ?Sized> UsedOnce<N> {
     /// Makes room for so many uses within any one lifetime. A new nonce is taken for a used one with a probability of
     /// at most `false_positive_rate`. The lifetime is rounded up to whole seconds.
-    ///
-    /// # Errors
-    /// Those of the filter's builder.
     pub fn new(lifetime: Duration, uses: usize, false_positive_rate: f64) -> Result<Self, BuildError> {
         let seconds = lifetime.as_secs() + u64::from(lifetime.subsec_nanos() > 0);
         Self::within(seconds, uses, false_positive_rate, WhenFull::Refuse)
@@ -64,9 +62,6 @@ impl<N: Hash + ?Sized> UsedOnce<N> {
 
     /// [`new`](Self::new) for a lifetime in units of another clock, and a choice of what happens to more uses.
     /// Where the clock is the number of uses so far, at least the last `lifetime` uses are remembered.
-    ///
-    /// # Errors
-    /// Those of the filter's builder.
     pub fn within(
         lifetime: u64,
         uses: usize,
@@ -127,6 +122,46 @@ impl<N: Hash + ?Sized> UsedOnce<N> {
     /// The filter, for its statistics, and for what else one does with uses.
     pub fn filter(&self) -> &ExpiringCuckooFilter<N> {
         &self.used
+    }
+}
+
+/// Remembers at least the last keys, whose number is the capacity. The oldest leave, some seven percent of the capacity at a
+/// time.
+#[derive(Debug)]
+pub struct LastKeys<K: ?Sized> {
+    keys: UsedOnce<K>,
+    /// How many keys were new. It is the clock of the filter.
+    new: AtomicU64,
+}
+
+impl<K: Hash + ?Sized> LastKeys<K> {
+    /// Makes room for so many keys. A new one is taken for an old one with a probability of at most
+    /// `false_positive_rate`.
+    pub fn new(capacity: usize, false_positive_rate: f64) -> Result<Self, BuildError> {
+        let keys = UsedOnce::within(capacity as u64, capacity, false_positive_rate, WhenFull::EvictOldest)?;
+        Ok(Self { keys, new: AtomicU64::new(0) })
+    }
+
+    /// Returns whether the key was seen, and remembers it. Of many threads that bring one key, one gets `false`. In doubt a
+    /// key counts as seen.
+    pub fn check_and_set(&self, key: &K) -> bool {
+        // Relaxed: a thread that sees an old number lets old keys live on a little.
+        self.keys.advance(self.new_keys());
+        let used = self.keys.try_use_now(key);
+        if used.is_ok() {
+            self.new.fetch_add(1, Ordering::Relaxed);
+        }
+        used.is_err()
+    }
+
+    /// Returns whether the key was seen.
+    pub fn check(&self, key: &K) -> bool {
+        self.keys.filter().contains(key)
+    }
+
+    /// How many keys were new.
+    pub fn new_keys(&self) -> u64 {
+        self.new.load(Ordering::Relaxed)
     }
 }
 

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use concurrent_cuckoo_filter::Tick;
-use quinn::{BloomTokenLog, TokenLog};
+use quinn::TokenLog;
 use replay::{Refused, UsedOnce};
 
 const NOON: u64 = 1_699_963_200;
@@ -109,8 +109,4 @@ fn of_threads_that_race_for_a_token_exactly_one_is_told_that_it_is_new() {
     let mistaken = tokens.remove(&0).unwrap_or_default();
     assert!(mistaken < 3, "{mistaken} tokens were taken for others");
     assert_eq!(tokens, HashMap::from([(1, 50_000 - mistaken)]));
-    // Shown by `-- --nocapture`. Once as a hash set, and once as a Bloom filter.
-    for bytes in [20 << 20, 100_000] {
-        println!("quinn's own log: tokens by how often they are new: {:?}", race(&BloomTokenLog::new(bytes, 7)));
-    }
 }

@@ -2,13 +2,13 @@
 //!
 //! A put goes into a sorted map, the *memtable*. A *flush* writes the memtable to a new *segment*, which never changes.
 //! A *compaction* merges neighboring segments. A get takes the newest entry of its key. To find the segment with it, the
-//! store asks one maplet for all segments, or one filter for each ([`Strategy`]). Everything is in memory, so that only
-//! the steps remain that a maplet needs. [`maintenance`] has the order of these steps, and why no get misses a key.
+//! store asks one maplet. Everything is in memory, so that only the steps remain that a maplet needs. [`maintenance`]
+//! has the order of these steps, and why no get misses a key.
 //!
 //! ```
-//! use segments::{Options, Store, Strategy};
+//! use segments::{Options, Store};
 //!
-//! let store = Store::new(Options::new(Strategy::Maplet))?;
+//! let store = Store::new(Options::default())?;
 //! store.put(b"apple", b"red");
 //! store.flush()?;
 //! assert_eq!(store.get(b"apple").as_deref(), Some(&b"red"[..]));
@@ -24,4 +24,4 @@ mod store;
 mod tests;
 
 pub use segment::Bytes;
-pub use store::{Error, Event, Options, Store, Strategy};
+pub use store::{Error, Options, Store};

@@ -71,7 +71,7 @@ impl Store {
     /// Writes the memtable to a new segment. Returns `false` if the memtable is empty. Gets and puts go on.
     ///
     /// # Errors
-    /// If there are as many segments as there may be, or a filter or maplet can't be built. The keys stay in memory.
+    /// If there are as many segments as there may be, or a maplet can't be built. The keys stay in memory.
     pub fn flush(&self) -> Result<bool, Error> {
         let _guard = self.maintenance.lock().unwrap();
         if self.list.load().segments.len() >= self.options.most_segments {
@@ -81,8 +81,8 @@ impl Store {
         if self.list.load().sealed.is_empty() {
             return Ok(false);
         }
-        while self.steps_of_flush()?.iter().try_for_each(|step| step(&|| ())).is_err() {
-            let capacity = self.list.load().maplet.as_ref().map_or(0, |maplet| maplet.capacity());
+        while self.steps_of_flush().iter().try_for_each(|step| step(&|| ())).is_err() {
+            let capacity = self.list.load().maplet.capacity();
             self.build_maplet(capacity * 2)?;
         }
         Ok(true)
@@ -92,21 +92,21 @@ impl Store {
     /// many. Gets and puts go on.
     ///
     /// # Errors
-    /// If the output's filter can't be built. Then nothing has changed.
+    /// If the maplet refuses a slot.
     pub fn compact(&self, run: Range<usize>) -> Result<bool, Error> {
         let _guard = self.maintenance.lock().unwrap();
         if run.is_empty() || run.end > self.list.load().segments.len() {
             return Ok(false);
         }
-        self.steps_of_compaction(run)?.iter().try_for_each(|step| step(&|| ()))?;
+        self.steps_of_compaction(run).iter().try_for_each(|step| step(&|| ()))?;
         Ok(true)
     }
 
     /// Step 1 of a flush. Returns steps 2 to 4.
-    pub(crate) fn steps_of_flush(&self) -> Result<Steps<'_>, Error> {
+    pub(crate) fn steps_of_flush(&self) -> Steps<'_> {
         let before = self.list.load_full();
         let entries = before.sealed.iter().map(|(key, entry)| (Bytes::clone(key), entry.clone()));
-        let segment = self.segment(before.free_slot(), entries.collect())?;
+        let segment = Arc::new(Segment { slot: before.free_slot(), entries: entries.collect() });
         let (mut new, mut moved) = (Vec::new(), Vec::new());
         for key in before.sealed.keys().cloned() {
             match before.slot_of(&key) {
@@ -115,10 +115,9 @@ impl Store {
             }
         }
         let (slot, segments) = (segment.slot, [&[segment], &before.segments[..]].concat());
-        let (maplet, list) = (before.maplet.clone(), List::new(Arc::default(), segments, before.maplet.clone()));
-        Ok(vec![
+        let (maplet, list) = (Arc::clone(&before.maplet), List::new(Arc::default(), segments, before.maplet.clone()));
+        vec![
             Box::new(move |changed| {
-                let Some(maplet) = &maplet else { return Ok(()) };
                 let pairs = new.iter().map(|key| (&**key, slot));
                 maplet.insert_batch(pairs.clone()).map_err(|failed| {
                     maplet.remove_batch(pairs.take(failed.index), &mut Vec::new());
@@ -129,11 +128,11 @@ impl Store {
             }),
             Box::new(move |changed| replace_slots(&before, &moved, slot, changed)),
             Box::new(move |changed| self.publish(list.clone(), changed)),
-        ])
+        ]
     }
 
     /// Step 1 of a compaction. Returns steps 2 to 5.
-    pub(crate) fn steps_of_compaction(&self, run: Range<usize>) -> Result<Steps<'_>, Error> {
+    pub(crate) fn steps_of_compaction(&self, run: Range<usize>) -> Steps<'_> {
         let before = self.list.load_full();
         let (newer, rest) = before.segments.split_at(run.start);
         let (inputs, older) = rest.split_at(run.len());
@@ -141,7 +140,7 @@ impl Store {
             merge(inputs).into_iter().partition(|(_, entry, _)| older.is_empty() && entry.is_none());
         let entries: Vec<_> = kept.iter().map(|(key, entry, _)| (Bytes::clone(key), Option::clone(entry))).collect();
         // If all entries are left out, there is no output.
-        let output = if entries.is_empty() { None } else { Some(self.segment(before.free_slot(), entries)?) };
+        let output = (!entries.is_empty()).then(|| Arc::new(Segment { slot: before.free_slot(), entries }));
         // The pairs of these keys, except where a newer segment has the key.
         let own_pairs = |merged: Vec<_>| -> Vec<Pair> {
             let own = merged.into_iter().filter(|(key, _, slot): &(&Bytes, _, _)| before.slot_of(key) == Some(*slot));
@@ -154,20 +153,19 @@ impl Store {
             List::new(Arc::clone(&before.sealed), segments, before.maplet.clone())
         };
         let (beside, alone) = (list(inputs), list(&[]));
-        let (slot, maplet) = (output.map_or(0, |output| output.slot), before.maplet.clone());
-        Ok(vec![
+        let (slot, maplet) = (output.map_or(0, |output| output.slot), Arc::clone(&before.maplet));
+        vec![
             Box::new(move |changed| self.publish(beside.clone(), changed)),
             Box::new(move |changed| replace_slots(&before, &moved, slot, changed)),
             Box::new(move |changed| self.publish(alone.clone(), changed)),
             Box::new(move |changed| {
                 for (key, slot) in &left_out {
-                    let removed = maplet.as_ref().is_some_and(|maplet| maplet.remove(&**key, *slot));
-                    assert!(removed, "the pair was inserted");
+                    assert!(maplet.remove(&**key, *slot), "the pair was inserted");
                     changed();
                 }
                 Ok(())
             }),
-        ])
+        ]
     }
 
     fn publish(&self, list: List, changed: &dyn Fn()) -> Result<(), MapletInsertError> {
@@ -178,9 +176,8 @@ impl Store {
 }
 
 fn replace_slots(list: &List, pairs: &[Pair], new: u16, changed: &dyn Fn()) -> Result<(), MapletInsertError> {
-    let Some(maplet) = &list.maplet else { return Ok(()) };
     for (key, old) in pairs {
-        assert!(maplet.replace(&**key, *old, new)?, "the pair was inserted");
+        assert!(list.maplet.replace(&**key, *old, new)?, "the pair was inserted");
         changed();
     }
     Ok(())

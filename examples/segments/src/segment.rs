@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::iter;
 use std::sync::Arc;
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, CuckooMaplet, Hashed, Values};
+use concurrent_cuckoo_filter::{CuckooMaplet, Values};
 
 use crate::store::Hasher;
 
@@ -15,9 +15,6 @@ pub type Bytes = Arc<[u8]>;
 pub(crate) type Entry = Option<Bytes>;
 
 pub(crate) type Memtable = BTreeMap<Bytes, Entry>;
-
-/// The filter of one segment. All filters have the same hasher, so a get hashes its key once.
-pub(crate) type Filter = ConcurrentCuckooFilter<[u8], Hasher>;
 
 /// Pairs of a key and a slot.
 pub(crate) type Maplet = CuckooMaplet<[u8], Hasher>;
@@ -31,19 +28,12 @@ pub(crate) struct Segment {
     pub(crate) slot: u16,
     /// Sorted by key, each key once.
     pub(crate) entries: Vec<(Bytes, Entry)>,
-    /// `None` if the store has a maplet.
-    pub(crate) filter: Option<Filter>,
 }
 
 impl Segment {
     pub(crate) fn get(&self, key: &[u8]) -> Option<&Entry> {
         let position = self.entries.binary_search_by(|(other, _)| (**other).cmp(key)).ok()?;
         Some(&self.entries[position].1)
-    }
-
-    /// Whether its filter lets the key with this hash pass.
-    pub(crate) fn may_have(&self, hash: Hashed) -> bool {
-        self.filter.as_ref().is_none_or(|filter| filter.by_hash().contains(hash))
     }
 }
 
@@ -56,12 +46,11 @@ pub(crate) struct List {
     pub(crate) segments: Vec<Arc<Segment>>,
     /// The position of the segment with each slot.
     positions: Vec<Option<usize>>,
-    /// `None` if each segment has a filter of its own.
-    pub(crate) maplet: Option<Arc<Maplet>>,
+    pub(crate) maplet: Arc<Maplet>,
 }
 
 impl List {
-    pub(crate) fn new(sealed: Arc<Memtable>, segments: Vec<Arc<Segment>>, maplet: Option<Arc<Maplet>>) -> Self {
+    pub(crate) fn new(sealed: Arc<Memtable>, segments: Vec<Arc<Segment>>, maplet: Arc<Maplet>) -> Self {
         let mut positions = vec![None; MOST_LISTED];
         for (position, segment) in segments.iter().enumerate() {
             let before = positions[usize::from(segment.slot)].replace(position);
@@ -83,10 +72,9 @@ impl List {
     }
 
     /// The slot in the key's pair: that of the newest segment that has the key. The maplet alone does not know it,
-    /// because it also shows slots of other keys. `None` if no segment has the key, or if there is no maplet.
+    /// because it also shows slots of other keys. `None` if no segment has the key.
     pub(crate) fn slot_of(&self, key: &[u8]) -> Option<u16> {
-        let slots = self.maplet.as_ref()?.values(key);
-        self.with_slots(slots).find(|segment| segment.get(key).is_some()).map(|segment| segment.slot)
+        self.with_slots(self.maplet.values(key)).find(|segment| segment.get(key).is_some()).map(|segment| segment.slot)
     }
 
     /// The lowest slot that no segment has.

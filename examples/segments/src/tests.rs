@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
@@ -9,24 +10,23 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use crate::maintenance::Steps;
-use crate::store::{Event, Options, Store, Strategy};
+use crate::store::{Options, Store};
 
 const KEYS: u32 = 120;
 
 /// A small store with many segments and many false positives.
-fn small(strategy: Strategy) -> Store {
-    Store::new(Options { strategy, false_positive_rate: 0.06, most_segments: 12, capacity: 200 }).unwrap()
+fn small() -> Store {
+    Store::new(Options { false_positive_rate: 0.06, most_segments: 12, capacity: 200 }).unwrap()
 }
 
 /// Whether the maplet has one pair for each key, with the slot of the newest segment that has it, and no others. The
 /// store has no sealed memtable.
 fn is_exact(store: &Store) -> bool {
     let before = store.list.load_full();
-    let Some(maplet) = &before.maplet else { return true };
-    store.build_maplet(maplet.capacity()).unwrap();
-    let built = store.list.load().maplet.clone().unwrap();
+    store.build_maplet(before.maplet.capacity()).unwrap();
+    let built = store.list.load().maplet.digest().unwrap();
     store.list.store(before.clone());
-    maplet.digest().unwrap() == built.digest().unwrap()
+    before.maplet.digest().unwrap() == built
 }
 
 /// Puts these keys and flushes them.
@@ -36,9 +36,9 @@ fn flush(store: &Store, keys: &[&[u8]]) {
 }
 
 #[test]
-fn both_strategies_agree_with_a_map() {
-    for (strategy, seed) in [(Strategy::Maplet, 0), (Strategy::FilterEach, 1), (Strategy::Maplet, 2)] {
-        let (store, mut model, mut random) = (small(strategy), BTreeMap::new(), SmallRng::seed_from_u64(seed));
+fn the_store_agrees_with_a_map() {
+    for seed in 0..2 {
+        let (store, mut model, mut random) = (small(), BTreeMap::new(), SmallRng::seed_from_u64(seed));
         for operation in 0..10_000_u32 {
             let (key, segments) = (random.random_range(0..KEYS).to_be_bytes(), store.segments().len());
             match random.random_range(0..100) {
@@ -56,13 +56,13 @@ fn both_strategies_agree_with_a_map() {
                     let end = random.random_range(start..=segments);
                     assert_eq!(store.compact(start..end).unwrap(), start < end);
                 }
-                _ => assert_eq!(store.get(&key).as_deref(), model.get(&key).map(|value| &value[..]), "{strategy:?}"),
+                _ => assert_eq!(store.get(&key).as_deref(), model.get(&key).map(|value| &value[..])),
             }
         }
         for _ in 0..2 {
             store.compact(0..store.segments().len()).unwrap();
             store.flush().unwrap();
-            assert!(is_exact(&store), "{strategy:?}");
+            assert!(is_exact(&store));
         }
         assert_eq!(store.segments(), [model.len()], "no deletion is left");
     }
@@ -80,8 +80,7 @@ fn arrangements(steps: usize) -> Vec<Vec<usize>> {
 
 /// Six groups of four keys that the maplet of a small store can't tell apart.
 fn look_alikes() -> Vec<[u8; 4]> {
-    let list = small(Strategy::Maplet).list.load_full();
-    let maplet = list.maplet.as_ref().unwrap();
+    let maplet = Arc::clone(&small().list.load().maplet);
     let (mut numbers, mut keys) = ((0_u32..).map(u32::to_be_bytes), Vec::new());
     while keys.len() < 24 {
         let first = numbers.next().unwrap();
@@ -95,7 +94,7 @@ fn look_alikes() -> Vec<[u8; 4]> {
 
 /// Puts, deletes, flushes and compacts by these steps, and gets each key after each change. Says what is wrong first.
 fn check(keys: &[[u8; 4]], order_of_flush: &[usize], order_of_compaction: &[usize]) -> Result<(), &'static str> {
-    let (store, mut model, mut random) = (small(Strategy::Maplet), BTreeMap::new(), SmallRng::seed_from_u64(0));
+    let (store, mut model, mut random) = (small(), BTreeMap::new(), SmallRng::seed_from_u64(0));
     let take = |steps: Steps<'_>, order: &[usize], model: &BTreeMap<[u8; 4], Option<u8>>| {
         let wrong = Cell::new(false);
         let right = |(key, value): (&[u8; 4], &Option<u8>)| store.get(key).map(|value| value[0]) == *value;
@@ -113,7 +112,7 @@ fn check(keys: &[[u8; 4]], order_of_flush: &[usize], order_of_compaction: &[usiz
         }
         store.seal();
         let before = store.segments().len();
-        take(store.steps_of_flush().unwrap(), order_of_flush, &model)?;
+        take(store.steps_of_flush(), order_of_flush, &model)?;
         if store.segments().len() == before || !is_exact(&store) {
             return Err("the flush is not complete");
         }
@@ -122,9 +121,8 @@ fn check(keys: &[[u8; 4]], order_of_flush: &[usize], order_of_compaction: &[usiz
             let length = random.random_range(1..=3);
             let start = random.random_range(0..=segments - length);
             let inputs = store.list.load().segments[start..start + length].to_vec();
-            take(store.steps_of_compaction(start..start + length).unwrap(), order_of_compaction, &model)?;
-            let listed =
-                |input| store.list.load().segments.iter().any(|segment| std::sync::Arc::ptr_eq(segment, input));
+            take(store.steps_of_compaction(start..start + length), order_of_compaction, &model)?;
+            let listed = |input| store.list.load().segments.iter().any(|segment| Arc::ptr_eq(segment, input));
             if inputs.iter().any(listed) || !is_exact(&store) {
                 return Err("the compaction is not complete");
             }
@@ -150,62 +148,60 @@ fn each_key_is_right_between_any_two_changes_and_any_other_order_is_noticed() {
 
 #[test]
 fn no_get_misses_a_key_while_segments_are_flushed_and_compacted() {
-    for strategy in [Strategy::Maplet, Strategy::FilterEach] {
-        let (store, stop) = (small(strategy), AtomicBool::new(false));
-        // A value is never less than what was put before the get.
-        let put = |key: u32, value: u64| store.put(&key.to_be_bytes(), &value.to_be_bytes());
-        let least: Vec<_> = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
-        (0..KEYS).for_each(|key| put(key, 0));
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                let mut random = SmallRng::seed_from_u64(0);
-                for value in (1..).take_while(|_| !stop.load(Ordering::Relaxed)) {
-                    for key in (0..40).map(|_| random.random_range(0..KEYS)) {
-                        put(key, value);
-                        least[key as usize].store(value, Ordering::Release);
-                    }
-                    if store.flush().is_err() {
-                        store.compact(0..6).unwrap();
-                    }
-                    let segments = store.segments().len();
-                    let length = random.random_range(1..=segments.min(4));
-                    let start = random.random_range(0..=segments - length);
-                    assert!(store.compact(start..start + length).unwrap());
+    let (store, stop) = (small(), AtomicBool::new(false));
+    // A value is never less than what was put before the get.
+    let put = |key: u32, value: u64| store.put(&key.to_be_bytes(), &value.to_be_bytes());
+    let least: Vec<_> = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
+    (0..KEYS).for_each(|key| put(key, 0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut random = SmallRng::seed_from_u64(0);
+            for value in (1..).take_while(|_| !stop.load(Ordering::Relaxed)) {
+                for key in (0..40).map(|_| random.random_range(0..KEYS)) {
+                    put(key, value);
+                    least[key as usize].store(value, Ordering::Release);
                 }
-            });
-            let readers = [1, 2].map(|seed| {
-                scope.spawn({
-                    let (store, least) = (&store, &least);
-                    move || {
-                        let mut random = SmallRng::seed_from_u64(seed);
-                        for key in (0..100_000).map(|_| random.random_range(0..KEYS)) {
-                            let least = least[key as usize].load(Ordering::Acquire);
-                            let value = store.get(&key.to_be_bytes()).expect("it was put");
-                            assert!(u64::from_be_bytes((*value).try_into().unwrap()) >= least, "{strategy:?}");
-                        }
-                    }
-                })
-            });
-            let answers = readers.map(|reader| reader.join());
-            stop.store(true, Ordering::Relaxed);
-            assert!(answers.iter().all(Result::is_ok));
+                if store.flush().is_err() {
+                    store.compact(0..6).unwrap();
+                }
+                let segments = store.segments().len();
+                let length = random.random_range(1..=segments.min(4));
+                let start = random.random_range(0..=segments - length);
+                assert!(store.compact(start..start + length).unwrap());
+            }
         });
-        store.flush().unwrap();
-        assert!(is_exact(&store));
-    }
+        let readers = [1, 2].map(|seed| {
+            scope.spawn({
+                let (store, least) = (&store, &least);
+                move || {
+                    let mut random = SmallRng::seed_from_u64(seed);
+                    for key in (0..100_000).map(|_| random.random_range(0..KEYS)) {
+                        let least = least[key as usize].load(Ordering::Acquire);
+                        let value = store.get(&key.to_be_bytes()).expect("it was put");
+                        assert!(u64::from_be_bytes((*value).try_into().unwrap()) >= least);
+                    }
+                }
+            })
+        });
+        let answers = readers.map(|reader| reader.join());
+        stop.store(true, Ordering::Relaxed);
+        assert!(answers.iter().all(Result::is_ok));
+    });
+    store.flush().unwrap();
+    assert!(is_exact(&store));
 }
 
 #[test]
 fn a_get_notices_that_its_list_is_old() {
     // The rate is so low that no other slot is shown.
-    let store = Store::new(Options::new(Strategy::Maplet)).unwrap();
+    let store = Store::new(Options::default()).unwrap();
     flush(&store, &[b"key"]);
     flush(&store, &[b"other"]);
     let old = store.list.load_full();
     let mut loads = 0;
-    let value = store.get_observed(b"key", |event| {
-        loads += usize::from(event == Event::List);
-        if (event, loads) == (Event::List, 1) {
+    let value = store.get_after(b"key", || {
+        loads += 1;
+        if loads == 1 {
             // The key moves from slot 0 to slot 2, and slot 0 is given to another segment. Then "other" moves out of
             // slot 1, and the key moves into it.
             store.compact(1..2).unwrap();
@@ -216,25 +212,24 @@ fn a_get_notices_that_its_list_is_old() {
     });
     assert_eq!((value.as_deref(), loads), (Some(&b"value"[..]), 2));
     // The control: the old list has slot 1, but another segment there.
-    let slots = old.maplet.as_ref().unwrap().values(b"key");
+    let slots = old.maplet.values(b"key");
     assert!(slots.contains(1) && old.with_slots(slots).all(|segment| segment.get(b"key").is_none()));
 }
 
 #[test]
 fn pairs_that_fail_are_undone_and_a_larger_maplet_is_built() {
-    let options = Options { capacity: 20, ..Options::new(Strategy::Maplet) };
-    let store = Store::new(options).unwrap();
+    let store = Store::new(Options { capacity: 20, ..Options::default() }).unwrap();
     flush(&store, &[b"first"]);
-    let maplet = store.list.load().maplet.clone().unwrap();
+    let maplet = Arc::clone(&store.list.load().maplet);
     let keys: Vec<_> = (0..200_u32).map(u32::to_be_bytes).collect();
     keys.iter().for_each(|key| store.put(key, b"value"));
     store.seal();
-    assert!(store.steps_of_flush().unwrap()[0](&|| ()).is_err());
+    assert!(store.steps_of_flush()[0](&|| ()).is_err());
     assert!(maplet.len() == 1 && is_exact(&store), "{}", maplet.len());
     // A compaction leaves alone what a flush has failed to write.
     assert!(store.compact(0..1).unwrap());
     assert!(store.flush().unwrap());
-    let larger = store.list.load().maplet.clone().unwrap();
+    let larger = Arc::clone(&store.list.load().maplet);
     assert!(larger.len() == 201 && larger.capacity() > maplet.capacity() && is_exact(&store), "{larger:?}");
     assert!(keys.iter().all(|key| store.get(key).is_some()));
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo run --release -p throughput
-//! cargo run --release -p throughput -- --items 3000000 --threads 1,4 --keys FILE
+//! cargo run --release -p throughput -- --items 3000000 --threads 1,4
 //! ```
 //!
 //! - `keys`: the keys, real and synthetic;
@@ -17,7 +17,6 @@ mod sets;
 
 use std::error::Error;
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread::available_parallelism;
 use std::time::Duration;
@@ -27,7 +26,7 @@ use clap::Parser;
 use crate::keys::{KeySet, lines};
 use crate::measure::{Row, round};
 use crate::report::Report;
-use crate::sets::{Filter, LockedSet, SetKind};
+use crate::sets::{Filter, SetKind, locked_set};
 
 /// A figure of the report is the median of so many rounds.
 const ROUNDS: usize = 3;
@@ -40,14 +39,9 @@ const ROUNDS: usize = 3;
 #[derive(Debug, Parser)]
 #[command(name = "throughput", version)]
 struct Arguments {
-    /// A file of keys, one a line, any bytes; `-` for standard input [default: 8,883 disposable e-mail domains]
-    #[arg(long, value_name = "FILE")]
-    keys: Option<PathBuf>,
-
-    /// How many items a set holds: the first N keys, or all keys and synthetic ones up to N [default: 1000000, or the
-    /// number of keys if there are more]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
-    items: Option<u64>,
+    /// How many items a set holds: the first N of 8,883 disposable e-mail domains, or all and synthetic ones up to N
+    #[arg(long, value_name = "N", default_value = "1000000", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    items: u64,
 
     /// Numbers of threads, such as `1,6` [default: 1, 2, 4, ... up to the number of hardware threads]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=256))]
@@ -82,7 +76,7 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     // A new filter has a new random hasher: other buckets, and other false positives.
     let new_filter = |items| Filter::builder().capacity(items).false_positive_rate(arguments.rate).build();
     new_filter(1)?; // a bad rate is known before the work begins
-    let keys = KeySet::make(arguments.keys.as_deref(), arguments.items.map(|items| items as usize))?;
+    let keys = KeySet::new(arguments.items as usize);
     let (present, absent) = (lines(&keys.present), lines(&keys.absent));
     let time = Duration::from_millis(arguments.milliseconds);
 
@@ -95,7 +89,7 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
             for row in &mut group {
                 row.rounds.push(match row.set {
                     SetKind::Filter => round(&new_filter(present.len())?, row, &present, &absent, time),
-                    SetKind::HashSet => round(&LockedSet::with_capacity(present.len()), row, &present, &absent, time),
+                    SetKind::HashSet => round(&locked_set(present.len()), row, &present, &absent, time),
                 });
             }
         }

@@ -86,12 +86,10 @@ impl Set for Filter {
 /// What a program has without a filter: a set of the keys themselves, behind a lock, with the filter's hasher.
 ///
 /// A key is allocated and freed while the lock is not held. A batch takes the lock once.
-pub(crate) struct LockedSet(RwLock<HashSet<Box<[u8]>, DefaultHashBuilder>>);
+pub(crate) type LockedSet = RwLock<HashSet<Box<[u8]>, DefaultHashBuilder>>;
 
-impl LockedSet {
-    pub(crate) fn with_capacity(items: usize) -> Self {
-        Self(RwLock::new(HashSet::with_capacity_and_hasher(items, DefaultHashBuilder::new())))
-    }
+pub(crate) fn locked_set(items: usize) -> LockedSet {
+    RwLock::new(HashSet::with_capacity_and_hasher(items, DefaultHashBuilder::new()))
 }
 
 impl Set for LockedSet {
@@ -102,27 +100,27 @@ impl Set for LockedSet {
             (Operation::Insert, Calls::Single) => keys
                 .filter(|&key| {
                     let key = key.into();
-                    self.0.write().insert(key)
+                    self.write().insert(key)
                 })
                 .count(),
-            (Operation::Find, Calls::Single) => keys.filter(|&key| self.0.read().contains(key)).count(),
+            (Operation::Find, Calls::Single) => keys.filter(|&key| self.read().contains(key)).count(),
             (Operation::Remove, Calls::Single) => keys
                 .filter(|&key| {
-                    let removed = self.0.write().take(key);
+                    let removed = self.write().take(key);
                     removed.is_some()
                 })
                 .count(),
             (Operation::Insert, Calls::Batched) => {
                 let keys: Vec<Box<[u8]>> = keys.map(Box::from).collect();
-                let mut set = self.0.write();
+                let mut set = self.write();
                 keys.into_iter().map(|key| usize::from(set.insert(key))).sum()
             }
             (Operation::Find, Calls::Batched) => {
-                let set = self.0.read();
+                let set = self.read();
                 keys.filter(|&key| set.contains(key)).count()
             }
             (Operation::Remove, Calls::Batched) => {
-                let mut set = self.0.write();
+                let mut set = self.write();
                 let removed: Vec<_> = keys.filter_map(|key| set.take(key)).collect();
                 drop(set);
                 removed.len()
@@ -131,7 +129,7 @@ impl Set for LockedSet {
     }
 
     fn figures(&self) -> Figures {
-        let set = self.0.read();
+        let set = self.read();
         // The standard library's table fills at most 7 of 8 places. Each takes a `Box` and a byte. What the allocator
         // adds to each key is not counted.
         let places = (set.capacity() * 8 / 7).next_power_of_two();

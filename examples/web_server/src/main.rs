@@ -24,11 +24,8 @@ async fn main() -> anyhow::Result<()> {
     let shared = Arc::new(Shared { revoked, seen, options, metrics: Metrics::default() });
 
     let listener = TcpListener::bind(shared.options.listen).await.context("cannot listen")?;
-    // Before the address is printed: anyone who reads it may send the signal at once.
-    #[cfg(unix)]
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     println!("listening on http://{}", listener.local_addr()?);
-    let serving = axum::serve(listener, router(&shared));
+    let router = router(&shared);
     thread::spawn(move || {
         loop {
             if let Err(error) = shared.revoked.forget_expired() {
@@ -37,14 +34,5 @@ async fn main() -> anyhow::Result<()> {
             thread::sleep(Duration::from_secs(3600));
         }
     });
-    let end = async move {
-        #[cfg(unix)]
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = tokio::signal::ctrl_c() => {}
-        }
-        #[cfg(not(unix))]
-        let _ = tokio::signal::ctrl_c().await;
-    };
-    Ok(serving.with_graceful_shutdown(end).await?)
+    Ok(axum::serve(listener, router).await?)
 }

@@ -35,9 +35,6 @@ pub struct Options {
     /// How far away the expiry of a token may be, in seconds. A token of unknown expiry is refused for so long
     #[arg(long, value_name = "SECONDS", default_value_t = 86_400, value_parser = value_parser!(u64).range(1..))]
     pub longest_lifetime: u64,
-    /// How long a token is refused after its expiry, in seconds, because the clocks of others differ
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    pub leeway: u64,
     /// How many identifiers of requests there may be at a time
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     pub ids: usize,

@@ -11,7 +11,6 @@ use anyhow::Context;
 use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Stats, Tick};
 use redb::{Database, ReadableTable, TableDefinition};
 
-use crate::expiry::Until;
 use crate::options::{Clock, Options, TICKS};
 
 /// The tokens, each with the time until which it is revoked, in seconds since 1970.
@@ -19,6 +18,16 @@ const TOKENS: TableDefinition<'_, &str, u64> = TableDefinition::new("revoked");
 
 /// How long the store keeps expired tokens, in seconds. So a clock that is ahead by less than that loses nothing.
 const KEPT: u64 = 3600;
+
+/// Until when a token is to be refused.
+#[derive(Clone, Copy, Debug)]
+pub struct Until {
+    /// In seconds since 1970.
+    pub time: u64,
+    /// The expiry is unknown, so the longest lifetime is assumed. If the token is revoked already, that revocation
+    /// lasts long enough: the token is no younger than that revocation.
+    pub assumed: bool,
+}
 
 /// What has become of a token that was to be revoked, and until when that holds, in seconds since 1970.
 pub enum Outcome {
@@ -53,10 +62,9 @@ impl Revoked {
         change.open_table(TOKENS)?; // Makes the table, so that it can be read.
         change.commit()?;
 
-        let longest = options.longest_lifetime.saturating_add(options.leeway);
         // One tick is to spare, for a clock that is set back a little before a restart.
-        let tick = longest.div_ceil(TICKS - 1);
-        let lifetime = longest.saturating_add(tick);
+        let tick = options.longest_lifetime.div_ceil(TICKS - 1);
+        let lifetime = options.longest_lifetime.saturating_add(tick);
         let builder = ExpiringCuckooFilter::builder().capacity(options.capacity).false_positive_rate(options.rate);
         let filter = builder.lifetime(Duration::from_secs(lifetime), Duration::from_secs(tick)).build()?;
         let revoked = Self { filter, store, tick, opened: (clock(), Instant::now()), clock };

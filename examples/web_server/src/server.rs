@@ -1,23 +1,26 @@
 //! The routes, and the two layers in front of the protected one.
+#![allow(clippy::result_large_err, reason = "a response that refuses a request is sent at once")]
 
 use std::future::ready;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 
-use crate::expiry::{self, Wrong};
 use crate::figures::Figures;
 use crate::layer::{Answer, GateLayer, OnFailure};
-use crate::revoked::{Outcome, Revoked};
-use crate::token::{self, NoToken};
+use crate::revoked::{Outcome, Revoked, Until};
 use crate::{options::Options, seen::Seen};
 use axum::extract::{Path, RawQuery, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response, Result};
 use axum::routing::{get, put};
 use axum::{Json, Router, body::Body};
-use http::{HeaderValue, StatusCode, header, request::Parts};
+use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use serde_json::json;
+use subtle::ConstantTimeEq;
+
+/// The most characters of a token.
+const LONGEST: usize = 4096;
 
 /// What all requests share.
 pub struct Shared {
@@ -63,9 +66,36 @@ pub fn router(shared: &Arc<Shared>) -> Router {
 
 /// A real server would first check that the token is genuine and has not expired.
 fn token_of(request: &Parts) -> ControlFlow<Answer<Body>, String> {
-    match token::bearer(&request.headers) {
+    match bearer(&request.headers) {
         Ok(token) => Continue(token.to_owned()),
-        Err(error) => Break(Answer::Refuse(no_token(error))),
+        Err(response) => Break(Answer::Refuse(response)),
+    }
+}
+
+/// The token of `Authorization: Bearer TOKEN`, or what to answer to a request without.
+fn bearer(headers: &HeaderMap) -> Result<&str, Response> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let Some(value) = values.next() else {
+        return Err(unauthorized("there is no token; send the header `Authorization: Bearer TOKEN`", "Bearer"));
+    };
+    // A proxy and a service that each decide by another one could be played off against each other.
+    if values.next().is_some() {
+        return Err(malformed("there is more than one header Authorization; send one"));
+    }
+    match value.to_str().ok().and_then(|value| value.split_once(' ')) {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => check(token.trim_start_matches(' ')),
+        _ => Err(malformed("the header Authorization must be `Bearer TOKEN`")),
+    }
+}
+
+/// Checks that a header can carry this token. A token that no header can carry would never come in a request.
+fn check(token: &str) -> Result<&str, Response> {
+    if token.is_empty() || token.len() > LONGEST {
+        return Err(malformed(&format!("a token of {} bytes; it must have 1 to {LONGEST}", token.len())));
+    }
+    match token.chars().find(|c| !c.is_ascii_graphic()) {
+        Some(c) => Err(malformed(&format!("{c:?} in a token; it may have ASCII letters, digits and punctuation"))),
+        None => Ok(token),
     }
 }
 
@@ -81,8 +111,8 @@ fn ask_about_token(revoked: &Revoked, token: &str) -> Answer<Body> {
 fn id_of(request: &Parts) -> ControlFlow<Answer<Body>, String> {
     match request.headers.get("x-request-id").map(|id| id.to_str()) {
         None => Break(Answer::Pass),
-        Some(Ok(id)) if token::check(id).is_ok() => Continue(id.to_owned()),
-        _ => Break(Answer::Refuse(malformed("X-Request-Id must be ASCII, without spaces".into()))),
+        Some(Ok(id)) if check(id).is_ok() => Continue(id.to_owned()),
+        _ => Break(Answer::Refuse(malformed("X-Request-Id must be ASCII, without spaces"))),
     }
 }
 
@@ -101,12 +131,8 @@ async fn revoke(
     Path(token): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<Response> {
-    token::check(&token).map_err(malformed)?;
-    let now = shared.revoked.now();
-    let until = expiry::until(&token, query.as_deref(), &shared.options, now).map_err(|wrong| match wrong {
-        Wrong::Malformed(why) => malformed(why),
-        Wrong::TooLate(why) => say(StatusCode::UNPROCESSABLE_ENTITY, &why),
-    })?;
+    check(&token)?;
+    let until = until(query.as_deref(), &shared.options, shared.revoked.now())?;
     let (status, answer) = match blocking(move || shared.revoked.revoke(&token, until)).await? {
         Outcome::New(until) => (StatusCode::CREATED, json!({ "revoked": true, "until": until })),
         Outcome::Known(until) => (StatusCode::OK, json!({ "revoked": true, "until": until })),
@@ -117,6 +143,26 @@ async fn revoke(
         }
     };
     Ok((status, Json(answer)).into_response())
+}
+
+/// Until when a token is refused: until the expiry in the query, or else for the longest lifetime.
+fn until(query: Option<&str>, options: &Options, now: u64) -> Result<Until, Response> {
+    let (longest, latest) = (options.longest_lifetime, now.saturating_add(options.longest_lifetime));
+    let Some(query) = query.filter(|query| !query.is_empty()) else {
+        return Ok(Until { time: latest, assumed: true });
+    };
+    match query.strip_prefix("exp=").and_then(|seconds| seconds.parse().ok()) {
+        Some(time) if time <= latest => Ok(Until { time, assumed: false }),
+        Some(time) => {
+            let why = format!(
+                "the token expires at {time}, and the latest expiry that the server can remember now is {latest}: \
+                 {longest} s from now; check that it is in seconds, or restart the server with a larger \
+                 --longest-lifetime"
+            );
+            Err(say(StatusCode::UNPROCESSABLE_ENTITY, &why))
+        }
+        None => Err(malformed(&format!("{query:?} is not exp=SECONDS, the expiry in whole seconds since 1970"))),
+    }
 }
 
 async fn lookup(State(shared): State<Arc<Shared>>, Path(token): Path<String>) -> Result<Response> {
@@ -140,7 +186,13 @@ async fn metrics_page(State(shared): State<Arc<Shared>>) -> String {
 }
 
 async fn administrators_only(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Result<Response> {
-    token::is_of_administrator(request.headers(), shared.options.admin_token.as_deref()).map_err(no_token)?;
+    if let Some(wanted) = &shared.options.admin_token {
+        // In constant time, so that the time does not reveal how much of the token was right.
+        if !bool::from(bearer(request.headers())?.as_bytes().ct_eq(wanted.as_bytes())) {
+            let why = "this is for administrators; send `Authorization: Bearer` with their token";
+            return Err(unauthorized(why, "Bearer").into());
+        }
+    }
     Ok(next.run(request).await)
 }
 
@@ -155,21 +207,14 @@ fn say(status: StatusCode, error: &str) -> Response {
     (status, Json(json!({ "error": error }))).into_response()
 }
 
-fn malformed(why: String) -> Response {
-    say(StatusCode::BAD_REQUEST, &why)
+fn malformed(why: &str) -> Response {
+    say(StatusCode::BAD_REQUEST, why)
 }
 
 fn unauthorized(why: &str, challenge: &'static str) -> Response {
     let mut response = say(StatusCode::UNAUTHORIZED, why);
     response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
     response
-}
-
-fn no_token(error: NoToken) -> Response {
-    match error {
-        NoToken::Unauthorized(why) => unauthorized(why, "Bearer"),
-        NoToken::Malformed(why) => malformed(why),
-    }
 }
 
 fn store_failed(error: anyhow::Error) -> Response {

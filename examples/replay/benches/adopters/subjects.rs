@@ -4,16 +4,16 @@ use std::cell::RefCell;
 use std::hint::black_box;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use ahash::RandomState;
 use bloomfilter::Bloom;
 use cuckoo_clock::config::{CuckooConfiguration, TtlConfig};
-use cuckoo_clock::{CuckooFilter, ExportableRandomState, InsertValues, LookupValues};
+use cuckoo_clock::{CuckooFilter, InsertValues, LookupValues};
 use parking_lot::Mutex;
 use replay::adopters::agave::Deduper;
-use replay::adopters::hoprnet::{PacketTag, RecentTags, TagFilter};
-use replay::adopters::shadowsocks::{CipherKind, RecentNonces};
+use replay::adopters::hoprnet::{PacketTag, RecentTags};
+use replay::adopters::shadowsocks::RecentNonces;
 use replay::adopters::vector::dedupe::{Dedupe, Fields};
 use replay::adopters::vector::table::{Config, MemoryTable};
 use replay::adopters::vector::{ObjectMap, Value};
@@ -30,9 +30,6 @@ pub(crate) trait Subject: Sync {
 /// Makes an empty one for a window.
 pub(crate) type NewSubject = fn(usize) -> Box<dyn Subject>;
 
-/// A name, and what it names.
-type Named = (&'static str, NewSubject);
-
 /// A project's use.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
@@ -40,103 +37,111 @@ pub(crate) struct Case {
     pub(crate) key_bytes: usize,
     /// The share of keys that came before.
     pub(crate) again: f64,
-    pub(crate) subjects: &'static [Named],
+    pub(crate) subjects: &'static [(&'static str, NewSubject)],
 }
 
-/// The projects, with their windows divided by `part`.
-pub(crate) fn cases(part: usize) -> Vec<Case> {
-    let case = |name, window: usize, key_bytes, again, subjects: &'static [Named]| {
-        let window = window / part;
-        Case { name, window, key_bytes, again, subjects }
-    };
-    vec![
-        case(
-            "hoprnet",
-            10_000_000,
-            16,
-            0.001,
-            &[
-                ("adapter at 1e-5", |window| Box::new(RecentTags::new(window, 1e-5).expect("valid"))),
-                ("adapter at 2.3e-5", |window| Box::new(RecentTags::new(window, 2.3e-5).expect("valid"))),
-                ("Bloom filter in a mutex, cleared when full", |window| {
-                    Box::new(Mutex::new(Cleared::new(window, 1e-5)))
-                }),
-            ],
-        ),
-        case(
-            "shadowsocks, nonces",
-            1_000_000,
-            32,
-            0.001,
-            &[
-                ("adapter for the window", |window| Box::new(Nonces::new(window))),
-                ("adapter for half of it", |window| Box::new(Nonces::new(window / 2))),
-                ("two Bloom filters in a spin lock", |window| Box::new(spin::Mutex::new(Two::new(window, 1e-6)))),
-            ],
-        ),
-        case(
-            "shadowsocks, salts of 2022",
-            100_000,
-            32,
-            0.001,
-            &[
-                ("adapter", |window| Box::new(Salts::new(window))),
-                ("LRU cache in a spin lock", |window| Box::new(spin::Mutex::new(salts_of_a_minute(window)))),
-            ],
-        ),
-        case(
-            "agave",
-            10_240_000,
-            1232,
-            0.5,
-            &[
-                ("adapter at 1e-3, in batches", |window| Box::new(Packets::new(window, 1e-3, true))),
-                ("adapter at 1e-3, one by one", |window| Box::new(Packets::new(window, 1e-3, false))),
-                ("adapter at 2.3e-5, in batches", |window| Box::new(Packets::new(window, 2.3e-5, true))),
-                ("atomic Bloom filter, reset as a whole", |window| Box::new(Atomic::new(window))),
-            ],
-        ),
-        case("Vector, dedupe of 5,000 events", 5_000 * part, 100, 0.5, DEDUPE),
-        case("Vector, dedupe of a million", 1_000_000, 100, 0.5, DEDUPE),
-        case(
-            "Vector, table",
-            1_000_000,
-            16,
-            0.5,
-            &[
-                ("adapter at 2e-3", |window| Box::new(Keys::new(window, 2e-3))),
-                ("adapter at 1e-4", |window| Box::new(Keys::new(window, 1e-4))),
-                ("cuckoo-clock, as Vector sets it: 8 bits", |window| Box::new(Clocked::new(window, 8))),
-                ("cuckoo-clock, 16 bits", |window| Box::new(Clocked::new(window, 16))),
-            ],
-        ),
-    ]
-}
-
-const DEDUPE: &[Named] = &[
-    ("adapter at 1e-6", |window| Box::new(Dedupe::last(window, Fields::Match(fields()), 1e-6).expect("valid"))),
-    ("LRU cache, in a mutex", |window| {
-        Box::new(Mutex::new(lru::LruCache::new(NonZeroUsize::new(window).expect("keys"))))
-    }),
+/// The projects.
+pub(crate) const CASES: [Case; 6] = [
+    Case {
+        name: "hoprnet",
+        window: 10_000_000,
+        key_bytes: 16,
+        again: 0.001,
+        subjects: &[
+            ("adapter at 1e-5", |window| tags(window, 1e-5)),
+            ("adapter at 2.3e-5", |window| tags(window, 2.3e-5)),
+            ("Bloom filter in a mutex, cleared when full", cleared),
+        ],
+    },
+    Case {
+        name: "shadowsocks, nonces",
+        window: 1_000_000,
+        key_bytes: 32,
+        again: 0.001,
+        subjects: &[("adapter", nonces), ("two Bloom filters in a spin lock", two)],
+    },
+    Case {
+        name: "shadowsocks, salts of 2022",
+        window: 100_000,
+        key_bytes: 32,
+        again: 0.001,
+        subjects: &[("adapter", salts), ("LRU cache in a spin lock", salt_cache)],
+    },
+    Case {
+        name: "agave",
+        window: 10_240_000,
+        key_bytes: 1232,
+        again: 0.5,
+        subjects: &[
+            ("adapter at 1e-3, in batches", |window| Box::new(Packets::new(window, 1e-3, true))),
+            ("adapter at 1e-3, one by one", |window| Box::new(Packets::new(window, 1e-3, false))),
+            ("adapter at 2.3e-5, in batches", |window| Box::new(Packets::new(window, 2.3e-5, true))),
+            ("atomic Bloom filter, reset as a whole", |window| Box::new(Atomic::new(window))),
+        ],
+    },
+    Case {
+        name: "Vector, dedupe of a million",
+        window: 1_000_000,
+        key_bytes: 100,
+        again: 0.5,
+        subjects: &[("adapter at 1e-6", events), ("LRU cache, in a mutex", event_cache)],
+    },
+    Case {
+        name: "Vector, table",
+        window: 1_000_000,
+        key_bytes: 16,
+        again: 0.5,
+        subjects: &[
+            ("adapter at 2e-3", |window| table(window, 2e-3)),
+            ("adapter at 1e-4", |window| table(window, 1e-4)),
+            ("cuckoo-clock, as Vector sets it: 8 bits", |window| clocked(window, 8)),
+            ("cuckoo-clock, 16 bits", |window| clocked(window, 16)),
+        ],
+    },
 ];
 
-/// Appends the answers, one by one.
-fn each(keys: &[Vec<u8>], seen: &mut Vec<bool>, check: impl FnMut(&Vec<u8>) -> bool) {
-    seen.extend(keys.iter().map(check));
+/// What checks keys one by one.
+struct Each<S, C, H, A> {
+    state: S,
+    /// Whether the key was seen. It is remembered.
+    check: C,
+    has: H,
+    /// What is to be done after some keys, with their answers.
+    after: A,
+}
+
+impl<S, C, H, A> Subject for Each<S, C, H, A>
+where
+    S: Sync,
+    C: Fn(&S, &[u8]) -> bool + Sync,
+    H: Fn(&S, &[u8]) -> bool + Sync,
+    A: Fn(&S, &[bool]) + Sync,
+{
+    fn check_all(&self, keys: &[Vec<u8>], seen: &mut Vec<bool>) {
+        seen.extend(keys.iter().map(|key| (self.check)(&self.state, key)));
+        (self.after)(&self.state, seen);
+    }
+
+    fn has(&self, key: &[u8]) -> bool {
+        (self.has)(&self.state, key)
+    }
+}
+
+fn each<S: Sync + 'static>(
+    state: S,
+    check: impl Fn(&S, &[u8]) -> bool + Sync + 'static,
+    has: impl Fn(&S, &[u8]) -> bool + Sync + 'static,
+) -> Box<dyn Subject> {
+    Box::new(Each { state, check, has, after: |_: &S, _: &[bool]| () })
 }
 
 fn tag(key: &[u8]) -> &PacketTag {
     key.try_into().expect("16 bytes")
 }
 
-impl Subject for RecentTags {
-    fn check_all(&self, keys: &[Vec<u8>], seen: &mut Vec<bool>) {
-        each(keys, seen, |key| self.check_and_set(tag(key)));
-    }
-
-    fn has(&self, key: &[u8]) -> bool {
-        self.check(tag(key))
-    }
+fn tags(window: usize, rate: f64) -> Box<dyn Subject> {
+    let tags = RecentTags::new(window, rate).expect("valid");
+    each(tags, |tags, key| tags.check_and_set(tag(key)), |tags, key| tags.check(tag(key)))
 }
 
 /// A Bloom filter that is cleared when it holds as many keys as it is made for.
@@ -147,10 +152,6 @@ struct Cleared {
 }
 
 impl Cleared {
-    fn new(room: usize, rate: f64) -> Self {
-        Self { filter: Bloom::new_for_fp_rate(room, rate).expect("random numbers"), keys: 0, room }
-    }
-
     fn check(&mut self, key: &PacketTag) -> bool {
         if self.keys == self.room {
             if self.filter.check(key) {
@@ -165,43 +166,15 @@ impl Cleared {
     }
 }
 
-impl Subject for Mutex<Cleared> {
-    fn check_all(&self, keys: &[Vec<u8>], seen: &mut Vec<bool>) {
-        each(keys, seen, |key| self.lock().check(tag(key)));
-    }
-
-    fn has(&self, key: &[u8]) -> bool {
-        self.lock().filter.check(tag(key))
-    }
+fn cleared(room: usize) -> Box<dyn Subject> {
+    let filter = Bloom::new_for_fp_rate(room, 1e-5).expect("random numbers");
+    let cleared = Mutex::new(Cleared { filter, keys: 0, room });
+    each(cleared, |tags, key| tags.lock().check(tag(key)), |tags, key| tags.lock().filter.check(tag(key)))
 }
 
-#[derive(Clone, Copy)]
-struct Method {
-    of_2022: bool,
-}
-
-impl CipherKind for Method {
-    fn is_aead_2022(&self) -> bool {
-        self.of_2022
-    }
-}
-
-struct Nonces(RecentNonces);
-
-impl Nonces {
-    fn new(window: usize) -> Self {
-        Self(RecentNonces::new(window, 0, 1e-6).expect("valid"))
-    }
-}
-
-impl Subject for Nonces {
-    fn check_all(&self, keys: &[Vec<u8>], seen: &mut Vec<bool>) {
-        each(keys, seen, |key| self.0.check_at(Method { of_2022: false }, key, 0));
-    }
-
-    fn has(&self, key: &[u8]) -> bool {
-        self.0.filters()[0].filter().contains(key)
-    }
+fn nonces(window: usize) -> Box<dyn Subject> {
+    let nonces = RecentNonces::new(window, 0, 1e-6).expect("valid");
+    each(nonces, |nonces, key| nonces.check_at(false, key, 0), |nonces, key| nonces.has(false, key))
 }
 
 /// Two Bloom filters with room for half of the keys each. When one is full, the other is cleared, and filled.
@@ -214,12 +187,6 @@ struct Two {
 }
 
 impl Two {
-    fn new(room: usize, rate: f64) -> Self {
-        let room = room / 2;
-        let filters = [0; 2].map(|_| Bloom::new_for_fp_rate(room, rate).expect("random numbers"));
-        Self { filters, keys: 0, room, filled: 0 }
-    }
-
     fn has(&self, key: &[u8]) -> bool {
         self.filters.iter().any(|filter| filter.check(key))
     }
@@ -239,14 +206,11 @@ impl Two {
     }
 }
 
-impl Subject for spin::Mutex<Two> {
-    fn check_all(&self, keys: &[Vec<u8>], seen: &mut Vec<bool>) {
-        each(keys, seen, |key| self.lock().check(key));
-    }
-
-    fn has(&self, key: &[u8]) -> bool {
-        self.lock().has(key)
-    }
+fn two(window: usize) -> Box<dyn Subject> {
+    let room = window / 2;
+    let filters = [0; 2].map(|_| Bloom::new_for_fp_rate(room, 1e-6).expect("random numbers"));
+    let two = spin::Mutex::new(Two { filters, keys: 0, room, filled: 0 });
+    each(two, |two, key| two.lock().check(key), |two, key| two.lock().has(key))
 }
 
 /// A clock by which a lifetime is over when a window of new keys has come.
@@ -272,49 +236,39 @@ impl Pace {
     fn count(&self, seen: &[bool]) {
         self.new.fetch_add(seen.iter().filter(|&&seen| !seen).count() as u64, Ordering::Relaxed);
     }
-}
 
-struct Salts(RecentNonces, Pace);
-
-impl Salts {
-    fn new(window: usize) -> Self {
-        Self(RecentNonces::new(0, window, 1e-6).expect("valid"), Pace::new(window, 60))
+    /// Counts the new keys, and scans once for each of the intervals that are over.
+    fn scan(&self, seen: &[bool], scan: impl FnOnce(u64)) {
+        self.count(seen);
+        let now = self.seconds();
+        if self.scanned.fetch_max(now, Ordering::Relaxed) < now {
+            scan(now);
+        }
     }
 }
 
-impl Subject for Salts {
-    fn check_all(&self, keys: &[Vec<u8>], seen: &mut Vec<bool>) {
-        each(keys, seen, |key| self.0.check_at(Method { of_2022: true }, key, self.1.seconds()));
-        self.1.count(seen);
-    }
-
-    fn has(&self, key: &[u8]) -> bool {
-        self.0.filters()[1].filter().contains(key)
-    }
+fn salts(window: usize) -> Box<dyn Subject> {
+    Box::new(Each {
+        state: (RecentNonces::new(0, window, 1e-6).expect("valid"), Pace::new(window, 60)),
+        check: |(salts, pace): &(RecentNonces, Pace), key: &[u8]| salts.check_at(true, key, pace.seconds()),
+        has: |(salts, _): &(RecentNonces, _), key: &[u8]| salts.has(true, key),
+        after: |(_, pace): &(_, Pace), seen: &[bool]| pace.count(seen),
+    })
 }
-
-type SaltCache = lru_time_cache::LruCache<Vec<u8>, ()>;
 
 /// As many as come in a minute. (shadowsocks-rust has no bound. Here a minute is over when a window has come.)
-fn salts_of_a_minute(window: usize) -> SaltCache {
-    SaltCache::with_expiry_duration_and_capacity(Duration::from_secs(60), window)
-}
-
-impl Subject for spin::Mutex<SaltCache> {
-    fn check_all(&self, keys: &[Vec<u8>], seen: &mut Vec<bool>) {
-        each(keys, seen, |key| {
-            let mut salts = self.lock();
-            let has = salts.get(key).is_some();
-            if !has {
-                salts.insert(key.clone(), ());
-            }
-            has
-        });
-    }
-
-    fn has(&self, key: &[u8]) -> bool {
-        self.lock().peek(key).is_some()
-    }
+fn salt_cache(window: usize) -> Box<dyn Subject> {
+    type Salts = lru_time_cache::LruCache<Vec<u8>, ()>;
+    let salts = spin::Mutex::new(Salts::with_expiry_duration_and_capacity(Duration::from_secs(60), window));
+    let check = |salts: &spin::Mutex<Salts>, key: &[u8]| {
+        let mut salts = salts.lock();
+        let has = salts.get(key).is_some();
+        if !has {
+            salts.insert(key.to_vec(), ());
+        }
+        has
+    };
+    each(salts, check, |salts, key| salts.lock().peek(key).is_some())
 }
 
 /// A cycle of five minutes, in which a window of packets comes.
@@ -337,7 +291,7 @@ impl Subject for Packets {
         if self.in_batches {
             self.deduper.dedup_all(&keys.iter().map(Vec::as_slice).collect::<Vec<_>>(), seen);
         } else {
-            each(keys, seen, |key| self.deduper.dedup(key));
+            seen.extend(keys.iter().map(|key| self.deduper.dedup(key)));
         }
         self.pace.count(seen);
     }
@@ -387,14 +341,14 @@ impl Subject for Atomic {
             self.words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
             self.set.store(0, Ordering::Relaxed);
         }
-        each(keys, seen, |key| {
+        seen.extend(keys.iter().map(|key| {
             let new_bits = self.places(key).map(|(word, bit)| word.fetch_or(bit, Ordering::Relaxed) & bit == 0);
             let number = new_bits.iter().filter(|&&new| new).count() as u64;
             if number > 0 {
                 self.set.fetch_add(number, Ordering::Relaxed);
             }
             number == 0
-        });
+        }));
     }
 
     fn has(&self, key: &[u8]) -> bool {
@@ -403,15 +357,13 @@ impl Subject for Atomic {
 }
 
 /// The fields that Vector matches if no others are set.
-fn fields() -> Vec<String> {
-    ["timestamp", "host", "message"].map(str::to_owned).into()
-}
+const FIELDS: [&str; 3] = ["timestamp", "host", "message"];
 
 /// Calls `use_it` with an event that has this message, in memory of its own, as if the event were just received.
 fn with_event<R>(message: &[u8], use_it: impl FnOnce(&ObjectMap) -> R) -> R {
     thread_local! {
         static EVENT: RefCell<ObjectMap> =
-            RefCell::new(fields().into_iter().map(|name| (name, Value::from("2026-01-01T00:00:00Z"))).collect());
+            RefCell::new(FIELDS.map(|name| (name.to_owned(), Value::from("2026-01-01T00:00:00Z"))).into());
     }
     EVENT.with_borrow_mut(|event| {
         *event.get_mut("message").expect("a message") = Value::Bytes(message.into());
@@ -419,110 +371,70 @@ fn with_event<R>(message: &[u8], use_it: impl FnOnce(&ObjectMap) -> R) -> R {
     })
 }
 
-impl Subject for Dedupe {
-    fn check_all(&self, keys: &[Vec<u8>], seen: &mut Vec<bool>) {
-        each(keys, seen, |key| with_event(key, |event| self.is_duplicate(event)));
-    }
-
-    fn has(&self, key: &[u8]) -> bool {
-        with_event(key, |event| self.remembers(event))
-    }
+fn events(window: usize) -> Box<dyn Subject> {
+    let dedupe = Dedupe::last(window, Fields::Match(FIELDS.map(str::to_owned).into()), 1e-6).expect("valid");
+    let check = |dedupe: &Dedupe, key: &[u8]| with_event(key, |event| dedupe.is_duplicate(event));
+    each(dedupe, check, |dedupe, key| with_event(key, |event| dedupe.remembers(event)))
 }
 
 /// What Vector keeps of an event: the values of its fields, by kind. Their bytes are shared with the event.
 type Entry = Vec<Option<Value>>;
 
 fn entry(event: &ObjectMap) -> Entry {
-    ["timestamp", "host", "message"].map(|name| event.get(name).cloned()).into()
+    FIELDS.map(|name| event.get(name).cloned()).into()
 }
 
-impl Subject for Mutex<lru::LruCache<Entry, bool>> {
-    fn check_all(&self, keys: &[Vec<u8>], seen: &mut Vec<bool>) {
-        each(keys, seen, |key| with_event(key, |event| self.lock().put(entry(event), true).is_some()));
-    }
-
-    fn has(&self, key: &[u8]) -> bool {
-        with_event(key, |event| self.lock().contains(&entry(event)))
-    }
+fn event_cache(window: usize) -> Box<dyn Subject> {
+    type Events = Mutex<lru::LruCache<Entry, bool>>;
+    let events = Mutex::new(lru::LruCache::new(NonZeroUsize::new(window).expect("keys")));
+    let check = |events: &Events, key: &[u8]| with_event(key, |event| events.lock().put(entry(event), true).is_some());
+    each(events, check, |events, key| with_event(key, |event| events.lock().contains(&entry(event))))
 }
 
-/// The times to live of Vector's default, ten minutes, in scans.
+/// The time to live of Vector's default, ten minutes, in scans, and the time between two of them.
 const SCANS: u64 = 20;
+const INTERVAL: Duration = Duration::from_secs(30);
 
 fn text(key: &[u8]) -> &str {
     std::str::from_utf8(key).expect("letters")
 }
 
-/// Counts the new keys, and scans once for each of the 20 intervals that are over.
-fn scans(pace: &Pace, seen: &[bool], scan: impl FnOnce(u64)) {
-    pace.count(seen);
-    let now = pace.seconds();
-    if pace.scanned.fetch_max(now, Ordering::Relaxed) < now {
-        scan(now);
-    }
-}
-
-struct Keys(MemoryTable, Pace);
-
-const INTERVAL: Duration = Duration::from_secs(30);
-
-impl Keys {
-    fn new(window: usize, false_positive_rate: f64) -> Self {
-        // Keys of the lifetime, of the interval in which it ends, and of two more that are being swept.
-        let max_entries = window * (SCANS as usize + 3) / SCANS as usize;
-        let (ttl, ttl_field, hash_key) = (INTERVAL * SCANS as u32, "ttl".to_owned(), [7; 16]);
-        let config = Config { ttl, scan_interval: INTERVAL, ttl_field, max_entries, false_positive_rate, hash_key };
-        let table = MemoryTable::new(config).expect("valid");
-        table.scan(UNIX_EPOCH).expect("a time");
-        Self(table, Pace::new(window, SCANS))
-    }
-}
-
-impl Subject for Keys {
-    fn check_all(&self, keys: &[Vec<u8>], seen: &mut Vec<bool>) {
-        each(keys, seen, |key| {
-            let has = self.0.keys().contains(text(key));
-            self.0.put(text(key), INTERVAL * SCANS as u32).expect("room");
+fn table(window: usize, false_positive_rate: f64) -> Box<dyn Subject> {
+    // Keys of the lifetime, of the interval in which it ends, and of two more that are being swept.
+    let max_entries = window * (SCANS as usize + 3) / SCANS as usize;
+    let (ttl, ttl_field, hash_key) = (INTERVAL * SCANS as u32, "ttl".to_owned(), [7; 16]);
+    let config = Config { ttl, scan_interval: INTERVAL, ttl_field, max_entries, false_positive_rate, hash_key };
+    let table = MemoryTable::new(config).expect("valid");
+    table.scan(UNIX_EPOCH).expect("a time");
+    Box::new(Each {
+        state: (table, Pace::new(window, SCANS)),
+        check: |(table, _): &(MemoryTable, Pace), key: &[u8]| {
+            let has = table.keys().contains(text(key));
+            table.put(text(key), INTERVAL * SCANS as u32).expect("room");
             has
-        });
-        scans(&self.1, seen, |now| {
-            let now: SystemTime = UNIX_EPOCH + INTERVAL * now as u32;
-            self.0.scan(now).expect("a time");
-        });
-    }
-
-    fn has(&self, key: &[u8]) -> bool {
-        self.0.keys().contains(text(key))
-    }
+        },
+        has: |(table, _): &(MemoryTable, _), key: &[u8]| table.keys().contains(text(key)),
+        after: |(table, pace): &(MemoryTable, Pace), seen: &[bool]| {
+            pace.scan(seen, |now| table.scan(UNIX_EPOCH + INTERVAL * now as u32).expect("a time"));
+        },
+    })
 }
 
-struct Clocked(CuckooFilter<ExportableRandomState>, Pace);
-
-impl Clocked {
-    /// With buckets of four, times to live of 8 bits, and fingerprints of so many.
-    fn new(window: usize, fingerprint_bits: usize) -> Self {
-        let bits = |bits: usize| bits.try_into().expect("a number of bits");
-        let ttl = TtlConfig { ttl: (SCANS as u32).try_into().expect("not 0"), ttl_bits: bits(8) };
-        let config = CuckooConfiguration::builder(window).fingerprint_bits(bits(fingerprint_bits)).with_ttl(ttl);
-        Self(CuckooFilter::new_random_exportable(config.build().expect("valid")), Pace::new(window, SCANS))
-    }
-}
-
-impl Subject for Clocked {
-    fn check_all(&self, keys: &[Vec<u8>], seen: &mut Vec<bool>) {
-        each(keys, seen, |key| {
-            let has = self.0.contains(text(key));
-            let ttl = Some(SCANS as u32);
+/// With buckets of four, times to live of 8 bits, and fingerprints of so many.
+fn clocked(window: usize, fingerprint_bits: usize) -> Box<dyn Subject> {
+    type Keys = CuckooFilter<cuckoo_clock::ExportableRandomState>;
+    let bits = |bits: usize| bits.try_into().expect("a number of bits");
+    let ttl = TtlConfig { ttl: (SCANS as u32).try_into().expect("not 0"), ttl_bits: bits(8) };
+    let config = CuckooConfiguration::builder(window).fingerprint_bits(bits(fingerprint_bits)).with_ttl(ttl);
+    Box::new(Each {
+        state: (Keys::new_random_exportable(config.build().expect("valid")), Pace::new(window, SCANS)),
+        check: |(keys, _): &(Keys, Pace), key: &[u8]| {
+            let (has, ttl) = (keys.contains(text(key)), Some(SCANS as u32));
             let (first, again) = (InsertValues { ttl, counter: None }, LookupValues { ttl, counter_diff: None });
-            self.0.insert_if_not_present_with_update(text(key), first, again);
+            keys.insert_if_not_present_with_update(text(key), first, again);
             has
-        });
-        scans(&self.1, seen, |_| {
-            self.0.scan_and_update_full();
-        });
-    }
-
-    fn has(&self, key: &[u8]) -> bool {
-        self.0.contains(text(key))
-    }
+        },
+        has: |(keys, _): &(Keys, _), key: &[u8]| keys.contains(text(key)),
+        after: |(keys, pace): &(Keys, Pace), seen: &[bool]| pace.scan(seen, |_| _ = keys.scan_and_update_full()),
+    })
 }

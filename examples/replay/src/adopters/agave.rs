@@ -31,9 +31,6 @@ pub struct Deduper {
 
 impl Deduper {
     /// Makes room for so many packets in `memory`, a number of seconds, after which a packet counts as new.
-    ///
-    /// # Errors
-    /// Those of the filter's builder.
     pub fn new(packets: usize, false_positive_rate: f64, memory: Duration) -> Result<Self, BuildError> {
         let seen = UsedOnce::within(memory.as_secs(), packets, false_positive_rate, WhenFull::EvictOldest)?;
         seen.advance(0);

@@ -5,12 +5,11 @@
 //! one is cleared. For the ciphers of 2022, whose requests are valid for 30 seconds, it keeps the salts of a minute in
 //! an LRU cache, in another spin lock.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use concurrent_cuckoo_filter::{BuildError, WhenFull};
+use concurrent_cuckoo_filter::BuildError;
 
-use crate::UsedOnce;
+use crate::{LastKeys, UsedOnce};
 
 /// Twice the greatest difference between the clocks of client and server, in seconds.
 const SALT_LIFETIME: u64 = 60;
@@ -30,9 +29,7 @@ pub trait ReplayProtector {
 /// Remembers at least the last nonces, and all salts of a minute.
 #[derive(Debug)]
 pub struct RecentNonces {
-    nonces: UsedOnce<[u8]>,
-    /// How many nonces were new. It is the clock of their filter.
-    new: AtomicU64,
+    nonces: LastKeys<[u8]>,
     salts: UsedOnce<[u8]>,
     started: Instant,
 }
@@ -45,40 +42,34 @@ impl RecentNonces {
     /// Those of the filters' builder. A rate below 1.5e-8 is too low.
     pub fn new(nonces: usize, salts: usize, false_positive_rate: f64) -> Result<Self, BuildError> {
         Ok(Self {
-            nonces: UsedOnce::within(nonces as u64, nonces, false_positive_rate, WhenFull::EvictOldest)?,
-            new: AtomicU64::new(0),
+            nonces: LastKeys::new(nonces, false_positive_rate)?,
             // If more salts come, the minute is not cut short: the connections are refused.
             salts: UsedOnce::new(Duration::from_secs(SALT_LIFETIME), salts, false_positive_rate)?,
             started: Instant::now(),
         })
     }
 
-    /// [`check_nonce_and_set`](ReplayProtector::check_nonce_and_set), by a clock in seconds.
-    pub fn check_at(&self, method: impl CipherKind, nonce: &[u8], seconds: u64) -> bool {
+    /// [`check_nonce_and_set`](ReplayProtector::check_nonce_and_set) for a cipher of 2022 or another, by a clock in
+    /// seconds.
+    pub fn check_at(&self, is_aead_2022: bool, nonce: &[u8], seconds: u64) -> bool {
         if nonce.is_empty() {
             return false; // a cipher without nonces
         }
-        if method.is_aead_2022() {
+        if is_aead_2022 {
             self.salts.advance(seconds);
             return self.salts.try_use_now(nonce).is_err();
         }
-        // Relaxed: a thread that sees an old number lets old nonces live on a little.
-        self.nonces.advance(self.new.load(Ordering::Relaxed));
-        let used = self.nonces.try_use_now(nonce);
-        if used.is_ok() {
-            self.new.fetch_add(1, Ordering::Relaxed);
-        }
-        used.is_err()
+        self.nonces.check_and_set(nonce)
     }
 
-    /// For figures: the nonces, and the salts.
-    pub fn filters(&self) -> [&UsedOnce<[u8]>; 2] {
-        [&self.nonces, &self.salts]
+    /// Returns whether the nonce, or the salt of a cipher of 2022, was seen.
+    pub fn has(&self, is_aead_2022: bool, nonce: &[u8]) -> bool {
+        if is_aead_2022 { self.salts.filter().contains(nonce) } else { self.nonces.check(nonce) }
     }
 }
 
 impl ReplayProtector for RecentNonces {
     fn check_nonce_and_set(&self, method: impl CipherKind, nonce: &[u8]) -> bool {
-        self.check_at(method, nonce, self.started.elapsed().as_secs())
+        self.check_at(method.is_aead_2022(), nonce, self.started.elapsed().as_secs())
     }
 }

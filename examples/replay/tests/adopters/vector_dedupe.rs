@@ -1,7 +1,5 @@
 //! Vector's transform `dedupe`. Each case is tried with the fields that are matched, and with those that are ignored.
 
-use std::time::Duration;
-
 use replay::adopters::vector::dedupe::{Dedupe, Fields};
 use replay::adopters::vector::{ObjectMap, Transform, Value};
 
@@ -88,42 +86,4 @@ fn an_event_that_comes_again_is_remembered_anew() {
     }
     assert!(new > 9990, "{new}");
     assert!((9000..10_000).all(|number| dedupe.is_duplicate(&numbered(number))));
-}
-
-/// 7,000 events come again and again, beside as many new ones. An LRU cache of 10,000 would hold the last 5,000 of each
-/// kind.
-#[test]
-fn if_more_events_live_than_there_is_room_for_the_oldest_leave() {
-    const AGAIN: usize = 7000;
-    let dedupe = Dedupe::last(10_000, matched(), 2.3e-5).unwrap();
-    for number in 0..AGAIN {
-        dedupe.is_duplicate(&numbered(number));
-    }
-    for number in AGAIN..10 * AGAIN {
-        dedupe.is_duplicate(&numbered(number));
-        dedupe.is_duplicate(&numbered(number % AGAIN));
-    }
-    assert!(dedupe.seen().filter().stats().expiry.unwrap().evicted_early_by > 0);
-    for age in 1..=4000 {
-        assert!(dedupe.remembers(&numbered(10 * AGAIN - age)) && dedupe.remembers(&numbered(AGAIN - age)), "{age}");
-    }
-}
-
-#[test]
-fn a_timed_event_passes_again_after_its_greatest_age() {
-    for refresh in [false, true] {
-        let dedupe = Dedupe::timed(1000, matched(), RATE, Duration::from_secs(5), refresh).unwrap();
-        let is_duplicate = |millis| dedupe.is_duplicate_at(&numbered(1), millis);
-        assert!(!is_duplicate(1000));
-        assert!((1000..6000).step_by(500).all(is_duplicate), "{refresh}");
-        // The age is counted from the event that passed, or from the last one.
-        assert_eq!(is_duplicate(7000), refresh);
-    }
-}
-
-#[test]
-fn a_new_event_is_dropped_as_rarely_as_was_asked_for() {
-    let dedupe = Dedupe::last(10_000, matched(), 2.3e-5).unwrap();
-    let dropped = (0..200_000).filter(|&number| dedupe.is_duplicate(&numbered(number))).count();
-    assert!(dropped < 30, "{dropped}: about 4 are expected");
 }

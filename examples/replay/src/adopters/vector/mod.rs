@@ -29,7 +29,7 @@ impl From<&str> for Value {
     }
 }
 
-/// The method of Vector's `Dedupe` and `TimedDedupe`.
+/// The method of Vector's `Dedupe`.
 pub trait Transform {
     /// Returns the event, unless it came before.
     fn transform_one(&mut self, event: ObjectMap) -> Option<ObjectMap>;

@@ -43,9 +43,6 @@ pub struct MemoryTable {
 
 impl MemoryTable {
     /// An empty table.
-    ///
-    /// # Errors
-    /// Those of the filter's builder.
     pub fn new(config: Config) -> Result<Self, BuildError> {
         let keys = Keys::builder_with_hasher(StableHashBuilder::with_key(config.hash_key))
             .capacity(config.max_entries)
@@ -57,18 +54,12 @@ impl MemoryTable {
     }
 
     /// The table that was exported to this file, by a table with the same settings.
-    ///
-    /// # Errors
-    /// Those of loading a snapshot.
     pub fn import(path: &Path, config: Config, max_bytes: usize) -> Result<Self, LoadPathError> {
         let keys = Keys::load_from_path(path, StableHashBuilder::with_key(config.hash_key), max_bytes)?;
         Ok(Self { keys, config })
     }
 
     /// Writes the table to this file in one step, while others use it.
-    ///
-    /// # Errors
-    /// Those of the file system.
     pub fn export(&self, path: &Path) -> io::Result<()> {
         self.keys.save_to_path(path)
     }
