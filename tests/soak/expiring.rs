@@ -268,7 +268,7 @@ impl Kind for Expiring {
         let moment = loaded.now().expect("the clock has a tick").get();
         assert!((ticks.before..=ticks.after).contains(&moment), "saved at {moment}");
         // The number that the round's present tick has from here on.
-        let first = if moment % 2 == 0 { moment } else { moment % 1000 };
+        let first = if moment.is_multiple_of(2) { moment } else { moment % 1000 };
         if first != moment {
             loaded.restart_clock(Tick::new(first));
         }

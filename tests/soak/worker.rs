@@ -702,7 +702,11 @@ impl<K: Kind> Worker<'_, K> {
     fn insert_batch(&mut self) {
         let room = (2 * self.round.quota() + BATCH).saturating_sub(self.entries);
         let len = self.random.random_range(0..BATCH).min(room);
-        let new: Vec<_> = (0..len).map(|_| self.some_new_entry()).collect();
+        let mut new: Vec<_> = (0..len).map(|_| self.some_new_entry()).collect();
+        if self.round.work == Work::Spikes {
+            new.sort_unstable();
+            new.dedup_by_key(|&mut (at, _)| at);
+        }
         let entries: Vec<_> = new.iter().map(|&(at, number)| (self.own[at].key, number)).collect();
         let (answer, ticks) = self.timed(|| self.filter().insert_all(&entries));
         let inserted = answer.as_ref().map_or_else(|(inserted, _)| *inserted, |()| new.len());
