@@ -4,8 +4,6 @@ mod support;
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::thread;
 
 use concurrent_cuckoo_filter::{
     BuildError, ConcurrentCuckooFilter, Encoding, GrowableBuilder, GrowableCuckooFilter, GrowableInsertError,
@@ -44,115 +42,8 @@ fn remove_all(filter: &Filter, numbers: impl IntoIterator<Item = u64>) {
 /// Numbers of keys that are never inserted.
 const ABSENT: u64 = 1 << 40;
 
-/// By how much the length may go beyond the capacity where so many threads insert. (Each asks now and then whether the
-/// filter is to grow, and does not wait for another one that is at it.)
-fn slack(threads: usize) -> usize {
-    64 * threads
-}
-
-#[test]
-fn readers_miss_nothing_while_the_filter_grows() {
-    const KEYS: u64 = if cfg!(miri) { 300 } else { 200_000 };
-    let filter = builder(100, 0.001).build().unwrap();
-    let first = filter.capacity();
-    // Two writers insert the even and the odd keys, up to these numbers.
-    let (inserted, stop) = ([AtomicU64::new(0), AtomicU64::new(1)], AtomicBool::new(false));
-    thread::scope(|scope| {
-        let (filter, inserted, stop) = (&filter, &inserted, &stop);
-        let writers = [0, 1].map(|writer| {
-            scope.spawn(move || {
-                for number in (writer as u64..KEYS).step_by(2) {
-                    filter.insert(&key(number)).unwrap();
-                    inserted[writer].store(number + 2, Ordering::Release);
-                }
-            })
-        });
-        for reader in 0..4 {
-            scope.spawn(move || {
-                let mut random = SmallRng::seed_from_u64(reader);
-                let mut lookups = 0u64;
-                while !stop.load(Ordering::Relaxed) || lookups == 0 {
-                    for (parity, inserted) in inserted.iter().enumerate() {
-                        let end = inserted.load(Ordering::Acquire) / 2;
-                        if end > 0 {
-                            // The latest key, and any other.
-                            for nth in [end - 1, random.random_range(0..end)] {
-                                assert!(filter.contains(&key(2 * nth + parity as u64)), "a present key was missed");
-                                lookups += 1;
-                            }
-                        }
-                    }
-                }
-            });
-        }
-        writers.into_iter().for_each(|writer| writer.join().unwrap());
-        stop.store(true, Ordering::Relaxed);
-    });
-    assert!(has_all(&filter, 0..KEYS));
-    assert_eq!(filter.len(), KEYS as usize);
-    assert!(filter.capacity() + slack(2) >= filter.len() && filter.capacity() >= 2 * first, "{filter:?}");
-    remove_all(&filter, 0..KEYS);
-    assert!(filter.is_empty());
-}
-
-/// One thread shrinks the filter all the time, and another one inserts and removes so many keys that it grows again.
-#[test]
-fn nothing_is_missed_while_the_filter_shrinks_and_grows() {
-    const RESIDENT: u64 = if cfg!(miri) { 50 } else { 1_000 };
-    const SPIKE: u64 = if cfg!(miri) { 150 } else { 10_000 };
-    const ROUNDS: u64 = if cfg!(miri) { 2 } else { 20 };
-    let filter = builder(100, 0.001).build().unwrap();
-    insert_all(&filter, 0..RESIDENT);
-    let (stop, shrinks) = (AtomicBool::new(false), AtomicUsize::new(0));
-    thread::scope(|scope| {
-        let (filter, stop, shrinks) = (&filter, &stop, &shrinks);
-        let writers = [1, 2].map(|writer: u64| {
-            scope.spawn(move || {
-                // Until the filter has shrunk meanwhile, which takes more rounds if the thread for that begins late.
-                for round in 0..100 * ROUNDS {
-                    if round >= ROUNDS && shrinks.load(Ordering::Relaxed) > 0 {
-                        break;
-                    }
-                    let own = |number: u64| writer << 32 | round << 20 | number;
-                    insert_all(filter, (0..SPIKE).map(own));
-                    assert!(has_all(filter, (0..SPIKE).map(own)), "a writer missed its own key");
-                    remove_all(filter, (0..SPIKE).map(own));
-                }
-            })
-        });
-        scope.spawn(move || {
-            let mut largest = 0;
-            while !stop.load(Ordering::Relaxed) {
-                largest = filter.capacity().max(largest);
-                filter.shrink_to_fit();
-                shrinks.fetch_add(usize::from(filter.capacity() < largest), Ordering::Relaxed);
-                thread::yield_now();
-            }
-        });
-        for _ in 0..2 {
-            scope.spawn(move || {
-                let (keys, mut found) = ((0..RESIDENT).map(key).collect::<Vec<_>>(), Vec::new());
-                while !stop.load(Ordering::Relaxed) {
-                    assert!(has_all(filter, 0..RESIDENT), "a present key was missed");
-                    found.clear();
-                    filter.contains_batch(&keys, &mut found);
-                    assert!(found.iter().all(|&found| found), "a batch missed a present key");
-                    assert!((0..RESIDENT).all(|number| filter.count(&key(number)) >= 1), "a copy was not counted");
-                    assert!((0..20).all(|number| filter.insert_if_absent(&key(number)) == Ok(false)));
-                }
-            });
-        }
-        let ended = writers.map(|writer| writer.join());
-        stop.store(true, Ordering::Relaxed);
-        ended.into_iter().for_each(|ended| ended.unwrap());
-    });
-    assert!(shrinks.into_inner() > 0, "it did shrink");
-    assert_eq!(filter.len(), RESIDENT as usize);
-    filter.shrink_to_fit();
-    assert!(filter.capacity() < 2 * RESIDENT as usize + 100, "{filter:?}");
-    remove_all(&filter, 0..RESIDENT);
-    assert!(filter.is_empty() && !(0..RESIDENT).any(|number| filter.contains(&key(number))));
-}
+/// By how much the length may go beyond the capacity. (A thread asks now and then whether the filter is to grow.)
+const SLACK: usize = 64;
 
 #[test]
 #[cfg_attr(miri, ignore = "too many keys")]
@@ -217,7 +108,7 @@ fn the_largest_capacity_is_a_limit_that_the_error_names() {
         let max_capacity = filter.max_capacity();
         assert!(max_capacity >= most && max_capacity < 4 * most.max(100), "{max_capacity} for {most}");
         insert_all(&filter, 0..max_capacity as u64);
-        assert!(filter.capacity() + slack(1) >= max_capacity, "{filter:?}");
+        assert!(filter.capacity() + SLACK >= max_capacity, "{filter:?}");
         // It takes more, as long as there is room.
         let held = (max_capacity as u64..).find(|&number| filter.insert(&key(number)).is_err()).unwrap();
         let error = filter.insert(&key(held)).unwrap_err();
@@ -263,7 +154,7 @@ fn the_rate_holds_at_every_size() {
                     || filter.stats().false_positive_rate <= filter.plan().max_false_positive_rate
             );
             assert!(
-                filter.len() <= filter.capacity() + slack(1) && filter.stats().false_positive_rate <= rate,
+                filter.len() <= filter.capacity() + SLACK && filter.stats().false_positive_rate <= rate,
                 "{filter:?}"
             );
             assert!(filter.plan().max_false_positive_rate <= rate, "{filter:?}");
@@ -335,21 +226,6 @@ fn a_filter_whose_keys_come_and_go_does_not_grow() {
         }
         assert_eq!((filter.len(), size(&filter)), (keys as usize, before), "{filter:?}");
     }
-}
-
-#[test]
-fn of_all_that_race_to_add_a_key_one_does_during_growth_too() {
-    const KEYS: u64 = if cfg!(miri) { 200 } else { 20_000 };
-    // The rate is so low that hardly any key is mistaken for another.
-    let filter = builder(10, 1e-6).max_capacity(100_000).build().unwrap();
-    let first = filter.capacity();
-    let added: usize = thread::scope(|scope| {
-        let add = || (0..KEYS).filter(|&number| filter.insert_if_absent(&key(number)).unwrap()).count();
-        [(); 4].map(|()| scope.spawn(add)).map(|thread| thread.join().unwrap()).into_iter().sum()
-    });
-    assert_eq!((added, filter.len()), (KEYS as usize, KEYS as usize));
-    assert!(cfg!(miri) || filter.capacity() > 10 * first, "{filter:?}");
-    assert!((0..KEYS).all(|number| filter.count(&key(number)) == 1));
 }
 
 /// What a filter takes at first, and each time that it takes more.
@@ -619,29 +495,4 @@ fn room_that_cannot_be_reserved_is_an_error_and_no_change() {
     let error = filter.reserve(usize::MAX).unwrap_err();
     assert!(matches!(error, ReserveError::CapacityTooLarge { additional: usize::MAX, .. }), "{error:?}");
     assert_eq!(figures(&filter), before);
-}
-
-/// One thread reserves room ahead of the inserts of others. None of those ever makes the filter grow.
-#[test]
-fn room_can_be_reserved_while_others_insert() {
-    const EACH: u64 = if cfg!(miri) { 200 } else { 50_000 };
-    let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
-    thread::scope(|scope| {
-        let filter = &filter;
-        let inserters = [0, 1].map(|id: u64| {
-            scope.spawn(move || {
-                for key in 0..EACH {
-                    filter.insert(&(id << 32 | key)).unwrap();
-                    assert!(filter.contains(&(id << 32 | key)));
-                }
-            })
-        });
-        while !inserters.iter().all(|inserter| inserter.is_finished()) {
-            filter.reserve(1000).unwrap();
-            assert!(filter.capacity() >= 1000);
-            thread::yield_now();
-        }
-    });
-    assert_eq!(filter.len() as u64, 2 * EACH);
-    assert!((0..2).all(|id: u64| (0..EACH).all(|key| filter.contains(&(id << 32 | key)))));
 }

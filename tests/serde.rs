@@ -228,89 +228,66 @@ fn a_derived_struct_holds_a_filter() {
     }
 }
 
+/// Checks that a filter of another type is serialized as its snapshot, and that each way to deserialize it leads to the same,
+/// within a limit. Returns what was deserialized.
+macro_rules! serialized {
+    ($Type:ty, $filter:expr) => {{
+        let (filter, mut snapshot) = (&$filter, Vec::new());
+        filter.save(&mut snapshot).unwrap();
+        let (bytes, json) = (postcard::to_stdvec(filter).unwrap(), serde_json::to_string(filter).unwrap());
+        assert!(bytes.ends_with(&snapshot) && bytes.len() <= snapshot.len() + 4);
+        assert_eq!(json, serde_json::to_string(&snapshot).unwrap());
+        let loader = |limit| Loader::<$Type, _>::new(Fixed::default(), limit);
+        let of_json = |limit| loader(limit).deserialize(&mut serde_json::Deserializer::from_str(&json));
+        let of_bytes = |limit| loader(limit).deserialize(&mut postcard::Deserializer::from_bytes(&bytes));
+        let needed = filter.stats().memory_usage;
+        let all = [
+            postcard::from_bytes::<$Type>(&bytes).unwrap(),
+            serde_json::from_str(&json).unwrap(),
+            of_bytes(needed).unwrap(),
+            of_json(needed).unwrap(),
+        ];
+        for loaded in &all {
+            assert_eq!(format!("{loaded:?}"), format!("{filter:?}"));
+        }
+        assert!(of_bytes(needed - 1).is_err());
+        assert!(of_json(needed - 1).unwrap_err().to_string().contains(&format!("the limit is {}", needed - 1)));
+        let other = serde_json::from_str::<Filter>(&json).unwrap_err().to_string();
+        let name = stringify!($Type).split('<').next().unwrap();
+        assert!(other.contains(&format!("of type {name}, and type ConcurrentCuckooFilter")), "{other}");
+        all
+    }};
+}
+
 #[test]
 fn filters_that_grow_are_serialized_too() {
     let growable = GrowableCuckooFilter::<u64, _>::with_capacity_and_hasher(10, Fixed::default());
     (0..1000).for_each(|key| growable.insert(&key).unwrap());
-
-    let bytes = postcard::to_stdvec(&growable).unwrap();
-    let grown: GrowableCuckooFilter<u64, Fixed> = postcard::from_bytes(&bytes).unwrap();
-    assert_eq!((grown.len(), grown.capacity()), (1000, growable.capacity()));
-    assert!((0..1000).all(|key| grown.contains(&key)));
-
-    let json = serde_json::to_string(&growable).unwrap();
-    let seed = Loader::<GrowableCuckooFilter<u64, _>, _>::new(Fixed::default(), growable.stats().memory_usage - 1);
-    let refused = seed.deserialize(&mut serde_json::Deserializer::from_str(&json)).unwrap_err();
-    assert!(refused.to_string().contains("the limit is"), "{refused}");
+    for loaded in serialized!(GrowableCuckooFilter<u64, Fixed>, growable) {
+        assert!((0..1000).all(|key| loaded.contains(&key)));
+    }
 }
 
 #[test]
 fn maplets_are_serialized_too() {
-    type Maplet = CuckooMaplet<u64, Fixed>;
-    let builder = Maplet::builder_with_hasher(Fixed::default()).capacity(1000);
+    let builder = CuckooMaplet::<u64, _>::builder_with_hasher(Fixed::default()).capacity(1000);
     let maplet = builder.value_bits(12).false_positive_rate(0.01).build().unwrap();
     (0..1000).for_each(|key| maplet.insert(&key, 4 * key as u16 + 3).unwrap());
-    let mut snapshot = Vec::new();
-    maplet.save(&mut snapshot).unwrap();
-
-    let (bytes, json) = (postcard::to_stdvec(&maplet).unwrap(), serde_json::to_string(&maplet).unwrap());
-    assert!(bytes.ends_with(&snapshot) && bytes.len() <= snapshot.len() + 4);
-    assert_eq!(json, serde_json::to_string(&snapshot).unwrap());
-    let loader = |limit| Loader::<Maplet, _>::new(Fixed::default(), limit);
-    let of_json = |limit| loader(limit).deserialize(&mut serde_json::Deserializer::from_str(&json));
-    let of_bytes = |limit| loader(limit).deserialize(&mut postcard::Deserializer::from_bytes(&bytes));
-    let needed = maplet.stats().memory_usage;
-    for loaded in [
-        postcard::from_bytes(&bytes).unwrap(),
-        serde_json::from_str(&json).unwrap(),
-        of_bytes(needed).unwrap(),
-        of_json(needed).unwrap(),
-    ] {
-        assert_eq!(format!("{loaded:?}"), format!("{maplet:?}"));
+    for loaded in serialized!(CuckooMaplet<u64, Fixed>, maplet) {
         assert!((0..2000).all(|key| loaded.values(&key) == maplet.values(&key)));
         assert!((0..1000).all(|key| loaded.values(&key).contains(4 * key as u16 + 3)));
     }
-    assert!(of_bytes(needed - 1).is_err());
-    assert!(of_json(needed - 1).unwrap_err().to_string().contains(&format!("the limit is {}", needed - 1)));
-
-    // A damaged snapshot, one that is cut short, and those of the other type.
-    let mut damaged = snapshot.clone();
-    damaged[1000] ^= 1;
-    assert!(postcard::from_bytes::<Maplet>(&postcard::to_stdvec(&Bytes(&damaged)).unwrap()).is_err());
-    let short = serde_json::to_string(&snapshot[..snapshot.len() - 1]).unwrap();
-    assert!(serde_json::from_str::<Maplet>(&short).unwrap_err().to_string().contains("cut short"));
-    let other = serde_json::from_str::<Filter>(&json).unwrap_err().to_string();
-    assert!(other.contains("of type CuckooMaplet, and type ConcurrentCuckooFilter"), "{other}");
-    let other = postcard::from_bytes::<Maplet>(&postcard::to_stdvec(&filter()).unwrap());
+    let other = postcard::from_bytes::<CuckooMaplet<u64, Fixed>>(&postcard::to_stdvec(&filter()).unwrap());
     assert!(other.is_err(), "a filter is no maplet");
 }
 
 #[test]
 fn filters_whose_entries_expire_are_serialized_too() {
-    type Expiring = ExpiringCuckooFilter<u64, Fixed>;
-    let builder = Expiring::builder_with_hasher(Fixed::default()).capacity(1000);
+    let builder = ExpiringCuckooFilter::<u64, _>::builder_with_hasher(Fixed::default()).capacity(1000);
     let filter = builder.lifetime(Duration::from_secs(3600), Duration::from_secs(300)).build().unwrap();
     filter.advance_to(Tick::new(100));
     (0..1000).for_each(|key| _ = filter.insert_until(&key, Tick::new(101 + key % 13)).unwrap());
-    let mut snapshot = Vec::new();
-    filter.save(&mut snapshot).unwrap();
-
-    let (bytes, json) = (postcard::to_stdvec(&filter).unwrap(), serde_json::to_string(&filter).unwrap());
-    assert!(bytes.ends_with(&snapshot) && bytes.len() <= snapshot.len() + 4);
-    assert_eq!(json, serde_json::to_string(&snapshot).unwrap());
-    let loader = |limit| Loader::<Expiring, _>::new(Fixed::default(), limit);
-    let of_json = |limit| loader(limit).deserialize(&mut serde_json::Deserializer::from_str(&json));
-    let of_bytes = |limit| loader(limit).deserialize(&mut postcard::Deserializer::from_bytes(&bytes));
-    let needed = filter.stats().memory_usage;
-    let all = [
-        postcard::from_bytes(&bytes).unwrap(),
-        serde_json::from_str(&json).unwrap(),
-        of_bytes(needed).unwrap(),
-        of_json(needed).unwrap(),
-    ];
-    for loaded in &all {
-        assert_eq!(format!("{loaded:?}"), format!("{filter:?}"));
-    }
+    let all = serialized!(ExpiringCuckooFilter<u64, Fixed>, filter);
     for tick in [99, 100, 107, 112, 113] {
         filter.advance_to(Tick::new(tick));
         for loaded in &all {
@@ -319,8 +296,4 @@ fn filters_whose_entries_expire_are_serialized_too() {
             assert!((0..1000).all(|key| 101 + key % 13 <= tick || loaded.contains(&key)), "at {tick}");
         }
     }
-    assert!(of_bytes(needed - 1).is_err());
-    assert!(of_json(needed - 1).unwrap_err().to_string().contains(&format!("the limit is {}", needed - 1)));
-    let other = serde_json::from_str::<Filter>(&json).unwrap_err().to_string();
-    assert!(other.contains("of type ExpiringCuckooFilter, and type ConcurrentCuckooFilter"), "{other}");
 }

@@ -6,11 +6,6 @@
 #[path = "snapshots/agreed.rs"]
 mod agreed;
 
-use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
-
 use concurrent_cuckoo_filter::{
     BuildError, ConcurrentCuckooFilter, FilterKind, GrowableCuckooFilter, LoadError, StableHashBuilder,
 };
@@ -266,78 +261,6 @@ fn the_memory_limit_is_exact() {
     loaded.shrink_to_fit();
     assert!(loaded.capacity() < filter.capacity() / 2 && loaded.stats().memory_usage <= needed);
     assert!((0..10).all(|key| loaded.contains(&key)) && loaded.len() == 10);
-}
-
-/// A slow writer.
-struct Slow<'a>(&'a mut Vec<u8>);
-
-impl Write for Slow<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.extend(bytes);
-        thread::sleep(Duration::from_millis(3));
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Keys come and go, and the filter grows and shrinks, before and while each snapshot is written. It has all that was in
-/// when the save began: what stays throughout, and what is removed right after.
-///
-/// The rate is so high that keys are often mistaken for each other.
-#[test]
-fn a_save_while_the_filter_grows_and_shrinks_has_all_that_was_in() {
-    const STAY: u64 = 3_000;
-    let filter = growable(100, 0.1);
-    (0..STAY).for_each(|key| filter.insert(&key).unwrap());
-    let ended = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let (filter, ended) = (&filter, &ended);
-        scope.spawn(move || {
-            let spike = || (1 << 40..).take(40_000);
-            while !ended.load(Ordering::Relaxed) {
-                spike().for_each(|key| filter.insert(&key).unwrap());
-                spike().for_each(|key| assert!(filter.remove(&key)));
-                filter.shrink_to_fit();
-            }
-        });
-        let mut sizes = Vec::new();
-        let check = |bytes: &[u8], more: u64| {
-            let loaded = Growable::load(bytes, state(), usize::MAX).unwrap();
-            let all = (0..STAY).chain(1 << 41..(1 << 41) + more);
-            assert!(all.clone().all(|key| loaded.contains(&key)), "a key that was in is missed");
-            assert!(all.clone().all(|key| loaded.remove(&key)), "a copy was not saved");
-            loaded.stats().memory_usage
-        };
-        // Until there were two sizes, which takes more rounds if the other thread begins late.
-        let rounds = if cfg!(debug_assertions) { 40 } else { 100 };
-        for round in 0..100 * rounds {
-            if round >= rounds && sizes.windows(2).any(|two| two[0] != two[1]) {
-                break;
-            }
-            // Removes these while it is written.
-            let more = 200;
-            (1 << 41..(1 << 41) + more).for_each(|key| filter.insert(&key).unwrap());
-            let save = filter.begin_save().unwrap();
-            (1 << 41..(1 << 41) + more).for_each(|key| assert!(filter.remove(&key)));
-            let mut bytes = Vec::new();
-            if round % 2 == 0 {
-                // Meanwhile the table grows and shrinks, more than once.
-                save.write_to(Slow(&mut bytes)).unwrap();
-            } else {
-                save.write_to(&mut bytes).unwrap();
-            }
-            sizes.push(check(&bytes, more));
-        }
-        ended.store(true, Ordering::Relaxed);
-        sizes.sort_unstable();
-        sizes.dedup();
-        assert!(sizes.len() > 1, "the snapshots are of several sizes");
-    });
-    (0..STAY).for_each(|key| assert!(filter.remove(&key)));
-    assert!(filter.is_empty());
 }
 
 /// A filter grows a little and is saved, over and over, and shrinks in the same way. So there is a snapshot between any two

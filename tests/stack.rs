@@ -142,47 +142,39 @@ fn on_each<F: Send + 'static>(filters: Vec<F>, work: impl Fn(&F) + Send + 'stati
     Box::new(move || filters.iter().for_each(work))
 }
 
-macro_rules! batches {
-    ($filters:expr, $operation:ident) => {
-        on_each($filters, |filter| {
-            let (keys, mut answers): (Vec<u64>, _) = ((0..1000).collect(), Vec::new());
-            filter.$operation(&keys, &mut answers);
-            assert_eq!(answers.len(), 1000);
-        })
-    };
-}
-
-macro_rules! saves {
+/// Lookups and removals in a batch; a digest; a save; and at last `clear`.
+macro_rules! as_a_whole {
     ($filters:expr) => {
         on_each($filters, |filter| {
+            let (keys, mut found): (Vec<u64>, _) = ((0..1000).collect(), Vec::new());
+            filter.contains_batch(&keys, &mut found);
+            assert_eq!(found.len(), 1000);
+            filter.digest().unwrap();
             #[cfg(feature = "snapshot")]
             filter.save(std::io::sink()).unwrap();
-            _ = filter;
+            filter.clear();
+            assert!(filter.is_empty());
         })
     };
 }
 
-const OPERATIONS: [Operation; 54] = [
+const OPERATIONS: [Operation; 23] = [
     ("nothing", || Box::new(|| ())),
-    ("insert that relocates", || on_each(nearly_full(), |filter| (0..50).for_each(|key| _ = filter.insert(&key)))),
-    ("insert that is refused", || on_each(full(), |filter| assert!(new().any(|key| filter.insert(&key).is_err())))),
-    ("insert_if_absent that is refused", || {
-        on_each(full(), |filter| assert!(new().any(|key| filter.insert_if_absent(&key).is_err())))
-    }),
-    ("contains", || on_each(full(), |filter| assert!(filter.contains(&1)))),
-    ("remove", || on_each(full(), |filter| assert!(filter.remove(&1)))),
-    ("count", || on_each(full(), |filter| assert!(filter.count(&1) > 0))),
-    ("clear", || on_each(full(), One::clear)),
-    ("contains_batch", || batches!(full(), contains_batch)),
-    ("insert_batch that is refused", || {
+    ("inserts that relocate", || on_each(nearly_full(), |filter| (0..50).for_each(|key| _ = filter.insert(&key)))),
+    ("inserts that are refused", || {
         on_each(full(), |filter| {
-            let keys: Vec<u64> = new().collect();
-            assert!(filter.insert_batch(&keys).is_err());
+            assert!(new().any(|key| filter.insert(&key).is_err()));
+            assert!(new().any(|key| filter.insert_if_absent(&key).is_err()));
+            assert!(filter.insert_batch(&new().collect::<Vec<u64>>()).is_err());
         })
     }),
-    ("remove_batch", || batches!(full(), remove_batch)),
-    ("save", || saves!(full())),
-    ("digest", || on_each(full(), |filter| _ = filter.digest().unwrap())),
+    ("operations on a key", || {
+        on_each(full(), |filter| {
+            assert!(filter.contains(&1) && filter.count(&1) > 0 && filter.remove(&1));
+            filter.remove_batch(&(0..1000).collect::<Vec<u64>>(), &mut Vec::new());
+        })
+    }),
+    ("operations on a filter", || as_a_whole!(full())),
     ("absorb, with relocations", || {
         on_each(halves(), |(sum, other)| {
             sum.absorb(other).unwrap();
@@ -197,79 +189,59 @@ const OPERATIONS: [Operation; 54] = [
             assert!(sum.absorb(other).is_err());
         })
     }),
-    ("growable: insert that grows", || {
-        on_each(grown(), |filter| {
-            let capacity = filter.capacity();
-            new().take_while(|_| filter.capacity() == capacity).for_each(|key| filter.insert(&key).unwrap());
-        })
-    }),
-    ("growable: insert_if_absent that grows", || {
+    ("growable: inserts that let it grow", || {
         on_each(grown(), |filter| {
             let mut keys = new();
-            let capacity = filter.capacity();
-            while filter.capacity() == capacity {
-                filter.insert_if_absent(&keys.next().unwrap()).unwrap();
-            }
+            let mut until_it_grows = |insert: &dyn Fn(&u64)| {
+                let capacity = filter.capacity();
+                while filter.capacity() == capacity {
+                    insert(&keys.next().unwrap());
+                }
+            };
+            until_it_grows(&|key| filter.insert(key).unwrap());
+            until_it_grows(&|key| _ = filter.insert_if_absent(key).unwrap());
+            filter.reserve(100_000).unwrap();
         })
     }),
-    ("growable: remove", || on_each(grown(), |filter| assert!((0..100).all(|key| filter.remove(&key))))),
-    ("growable: count", || on_each(grown(), |filter| assert!((0..100).all(|key| filter.count(&key) > 0)))),
-    ("growable: clear", || on_each(grown(), Growable::clear)),
-    ("growable: reserve", || on_each(grown(), |filter| filter.reserve(100_000).unwrap())),
-    ("growable: shrink_to_fit", || {
+    ("growable: operations on a key", || {
         on_each(grown(), |filter| {
-            (100..KEYS).for_each(|key| assert!(filter.remove(&key)));
-            filter.shrink_to_fit();
+            assert!((0..100).all(|key| filter.count(&key) > 0 && filter.remove(&key)));
+            filter.remove_batch(&(0..1000).collect::<Vec<u64>>(), &mut Vec::new());
         })
     }),
     ("growable: insert that is refused", || {
         let filters = grown().into_iter().inspect(|filter| while filter.insert(&1).is_ok() {});
         on_each(filters.collect(), |filter| assert!(filter.insert(&1).is_err()))
     }),
-    ("growable: contains_batch", || batches!(grown(), contains_batch)),
-    ("growable: remove_batch", || batches!(grown(), remove_batch)),
-    ("growable: save", || saves!(grown())),
-    ("maplet: insert that relocates", || {
+    ("growable: shrink_to_fit", || {
+        on_each(grown(), |filter| {
+            (100..KEYS).for_each(|key| assert!(filter.remove(&key)));
+            filter.shrink_to_fit();
+        })
+    }),
+    ("growable: operations on a filter", || as_a_whole!(grown())),
+    ("maplet: inserts that relocate", || {
         on_each(nearly_full_maplets(), |maplet| (0..50).for_each(|key| _ = maplet.insert(&key, 1)))
     }),
-    ("maplet: insert that is refused", || {
-        on_each(full_maplets(), |maplet| assert!(new().any(|key| maplet.insert(&key, 1).is_err())))
+    ("maplet: inserts that are refused", || {
+        on_each(full_maplets(), |maplet| {
+            assert!(new().any(|key| maplet.insert(&key, 1).is_err()));
+            assert!(new().any(|key| maplet.insert_if_absent(&key, 1).is_err()));
+            assert!(maplet.insert_batch(new().collect::<Vec<u64>>().iter().map(|key| (key, 1))).is_err());
+        })
     }),
-    ("maplet: insert_if_absent that is refused", || {
-        on_each(full_maplets(), |maplet| assert!(new().any(|key| maplet.insert_if_absent(&key, 1).is_err())))
-    }),
-    ("maplet: values", || {
-        on_each(full_maplets(), |maplet| assert!((0..99).all(|key| maplet.values(&key).contains(1))))
-    }),
-    ("maplet: contains", || on_each(full_maplets(), |maplet| assert!(maplet.contains(&1)))),
-    ("maplet: replace", || {
-        on_each(full_maplets(), |maplet| assert!((0..99).all(|key| maplet.replace(&key, 1, 2) == Ok(true))))
-    }),
-    ("maplet: remove", || on_each(full_maplets(), |maplet| assert!((0..99).all(|key| maplet.remove(&key, 1))))),
-    ("maplet: count", || on_each(full_maplets(), |maplet| assert!((0..99).all(|key| maplet.count(&key, 1) > 0)))),
-    ("maplet: clear", || on_each(full_maplets(), Maplet::clear)),
-    ("maplet: values_batch", || {
+    ("maplet: operations on a key", || {
         on_each(full_maplets(), |maplet| {
             let (keys, mut found): (Vec<u64>, _) = ((0..1000).collect(), Vec::new());
             maplet.values_batch(&keys, &mut found);
             assert!(found.len() == 1000 && found.iter().all(|values| values.contains(1)));
+            assert!((0..99).all(|key| maplet.values(&key).contains(1) && maplet.contains(&key)));
+            assert!((0..99).all(|key| maplet.replace(&key, 1, 2) == Ok(true) && maplet.count(&key, 2) > 0));
+            assert!((0..99).all(|key| maplet.remove(&key, 2)));
+            maplet.remove_batch(keys.iter().map(|key| (key, 1)), &mut Vec::new());
         })
     }),
-    ("maplet: contains_batch", || batches!(full_maplets(), contains_batch)),
-    ("maplet: insert_batch that is refused", || {
-        on_each(full_maplets(), |maplet| {
-            let keys: Vec<u64> = new().collect();
-            assert!(maplet.insert_batch(keys.iter().map(|key| (key, 1))).is_err());
-        })
-    }),
-    ("maplet: remove_batch", || {
-        on_each(full_maplets(), |maplet| {
-            let (keys, mut removed): (Vec<u64>, _) = ((0..1000).collect(), Vec::new());
-            maplet.remove_batch(keys.iter().map(|key| (key, 1)), &mut removed);
-            assert!(removed.len() == 1000 && removed.iter().all(|&removed| removed));
-        })
-    }),
-    ("maplet: save", || saves!(full_maplets())),
+    ("maplet: operations on a maplet", || as_a_whole!(full_maplets())),
     ("maplet: absorb", || {
         on_each(nearly_full_maplets(), |maplet| {
             let sum = maplet.empty_like().unwrap();
@@ -278,19 +250,21 @@ const OPERATIONS: [Operation; 54] = [
             sum.absorb(maplet).unwrap();
         })
     }),
-    ("expiring: insert that takes dead entries out", || {
+    ("expiring: inserts that take dead entries out", || {
         on_each(full_of_dead(), |filter| {
+            (0..99).for_each(|key| _ = filter.insert_or_renew_until(&key, Tick::new(15)).unwrap());
             let swept = filter.stats().expiry.unwrap().expired;
             new().take(KEYS as usize / 4).for_each(|key| _ = filter.insert_until(&key, Tick::new(14)).unwrap());
             assert!(filter.stats().expiry.unwrap().expired > swept);
         })
     }),
-    ("expiring: insert that is refused", || {
-        on_each(full_of_ends(), |filter| assert!(new().any(|key| filter.insert_until(&key, Tick::new(14)).is_err())))
-    }),
-    ("expiring: insert_if_absent that is refused", || {
+    ("expiring: inserts that are refused", || {
         on_each(full_of_ends(), |filter| {
-            assert!(new().any(|key| filter.insert_if_absent_until(&key, Tick::new(14)).is_err()))
+            let end = Tick::new(14);
+            assert!(new().any(|key| filter.insert_until(&key, end).is_err()));
+            assert!(new().any(|key| filter.insert_if_absent_until(&key, end).is_err()));
+            let keys: Vec<u64> = new().collect();
+            assert!(filter.insert_until_batch(keys.iter().map(|key| (key, end)), &mut Vec::new()).is_err());
         })
     }),
     ("expiring: insert that forgets", || {
@@ -299,42 +273,24 @@ const OPERATIONS: [Operation; 54] = [
             assert!(filter.stats().expiry.unwrap().evicted_early_by > 0);
         })
     }),
-    ("expiring: insert_or_renew_until", || {
-        on_each(full_of_dead(), |filter| {
-            (0..99).for_each(|key| _ = filter.insert_or_renew_until(&key, Tick::new(15)).unwrap())
-        })
-    }),
-    ("expiring: contains", || on_each(full_of_dead(), |filter| assert!(filter.contains(&1)))),
-    ("expiring: remove", || {
+    ("expiring: operations on a key, and the clock", || {
         on_each(full_of_ends(), |filter| {
-            assert!((0..99).all(|key| filter.remove_expiring_at(&key, Tick::new(end_of(key)))))
-        })
-    }),
-    ("expiring: clear", || on_each(full_of_dead(), Expiring::clear)),
-    ("expiring: the clock", || {
-        on_each(full_of_ends(), |filter| {
+            let end = |key: u64| Tick::new(end_of(key));
+            assert!((0..99).all(|key| filter.contains(&key) && filter.remove_expiring_at(&key, end(key))));
+            let (keys, mut removed): (Vec<u64>, _) = ((99..1099).collect(), Vec::new());
+            filter.remove_expiring_at_batch(keys.iter().map(|key| (key, end(*key))), &mut removed);
+            assert!(removed.len() == 1000 && removed.iter().all(|&removed| removed));
             (0..9).for_each(|tick| _ = filter.advance_to(Tick::new(tick)));
             filter.restart_clock(Tick::new(70));
             filter.advance_to(Tick::new(1 << 40));
             assert!(filter.is_empty() && filter.live_len() == 0);
         })
     }),
-    ("expiring: contains_batch", || batches!(full_of_dead(), contains_batch)),
-    ("expiring: insert_batch and remove_batch", || {
-        on_each(full_of_ends(), |filter| {
-            let (keys, mut removed): (Vec<u64>, _) = ((0..1000).collect(), Vec::new());
-            filter.remove_expiring_at_batch(keys.iter().map(|key| (key, Tick::new(end_of(*key)))), &mut removed);
-            assert!(removed.len() == 1000 && removed.iter().all(|&removed| removed));
-            let keys: Vec<u64> = new().collect();
-            assert!(filter.insert_until_batch(keys.iter().map(|key| (key, Tick::new(14))), &mut removed).is_err());
-        })
-    }),
-    ("expiring: save", || saves!(full_of_dead())),
-    ("expiring: digest, absorb and unite", || {
+    ("expiring: operations on a filter", || as_a_whole!(full_of_dead())),
+    ("expiring: absorb and unite", || {
         on_each(full_of_dead(), |filter| {
             assert_eq!(filter.empty_like().unwrap().absorb(filter).unwrap(), filter.live_len() as u64);
             assert_eq!(filter.unite(filter).unwrap(), 0);
-            filter.digest().unwrap();
         })
     }),
 ];

@@ -1,5 +1,9 @@
 //! Failures that were seen in other filters whose entries expire.
 
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
 use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Tick};
 
 use crate::filter;
@@ -69,4 +73,38 @@ fn no_lifetime_goes_round() {
         filter.advance_to(Tick::new(7 + longest));
         assert!(!filter.contains(&1) && filter.live_len() == 0);
     }
+}
+
+/// One filter reported to several threads that the same key was new, 684,124 times for 500,000 keys.
+#[test]
+fn of_all_that_race_to_add_a_key_one_does() {
+    const THREADS: usize = 4;
+    // They begin each round together. In a round, those behind only look up, and so come up with the first one.
+    const KEYS: u64 = if cfg!(miri) { 10 } else { 2000 };
+    let filter = filter(30_000, 15, 1e-7);
+    filter.advance_to(Tick::new(0));
+    let (rounds, new) = (if cfg!(miri) { 3 } else { 200 }, AtomicUsize::new(0));
+    let barrier = Barrier::new(THREADS);
+    thread::scope(|threads| {
+        for id in 0..THREADS {
+            let (filter, barrier, new) = (&filter, &barrier, &new);
+            threads.spawn(move || {
+                for round in 0..rounds {
+                    barrier.wait();
+                    // The clock advances meanwhile.
+                    if id == 0 {
+                        filter.advance_to(Tick::new(round));
+                    }
+                    for key in 0..KEYS {
+                        let added = match id % 2 {
+                            0 => filter.insert_if_absent_until(&(round << 12 | key), Tick::new(round + 10)),
+                            _ => filter.insert_or_renew_until(&(round << 12 | key), Tick::new(round + 9 + key % 3)),
+                        };
+                        new.fetch_add(usize::from(added.expect("there is room")), Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(new.load(Ordering::Relaxed) as u64, rounds * KEYS);
 }

@@ -6,15 +6,13 @@
 //! - `forgetting`: a full filter that forgets what ends first: what goes, what stays, and what it says about it;
 //! - `parameters`: what is built, what is refused, and the messages;
 //! - `rates`: how often an absent key is found, how full a filter gets, and what dead entries cost;
-//! - `known_bugs_of_peers`: failures of other filters that must not occur here;
-//! - `races`: many threads, while the clock advances.
+//! - `known_bugs_of_peers`: failures of other filters that must not occur here.
 
 mod clocks;
 mod forgetting;
 mod known_bugs_of_peers;
 mod lifetimes;
 mod parameters;
-mod races;
 mod rates;
 #[path = "../support/mod.rs"]
 mod support;

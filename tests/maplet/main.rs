@@ -3,12 +3,10 @@
 //! - `answers`: what one thread gets, including errors; batches answer as single operations do;
 //! - `rates`: how often a wrong value is found, and how full a maplet gets, in each layout and for each number of
 //!   value bits;
-//! - `known_bugs_of_peers`: failures of other maplets that must not occur here;
-//! - `races`: many threads, and values that change all the time while items are relocated.
+//! - `known_bugs_of_peers`: failures of other maplets that must not occur here.
 
 mod answers;
 mod known_bugs_of_peers;
-mod races;
 mod rates;
 #[path = "../support/mod.rs"]
 mod support;

@@ -137,26 +137,17 @@ pub(crate) struct Small {
 
 /// The snapshots of [`small_filters`], [`small_maplets`] and [`small_expiring`].
 pub(crate) fn small_snapshots() -> impl Iterator<Item = Small> {
-    let filters = small_filters().map(|filter| Small {
-        of: format!("{filter:?}"),
-        bytes: saved(&filter),
-        needed: filter.stats().memory_usage,
-        head: 0,
-        load: |bytes, limit| agreed(bytes, state(), Filter::load(bytes, state(), limit)).map(drop),
-    });
-    let maplets = small_maplets().map(|maplet| Small {
-        of: format!("{maplet:?}"),
-        bytes: saved_maplet(&maplet),
-        needed: maplet.stats().memory_usage,
-        head: 5,
-        load: |bytes, limit| agreed(bytes, state(), Maplet::load(bytes, state(), limit)).map(drop),
-    });
-    let expiring = small_expiring().map(|filter| Small {
-        of: format!("{filter:?}"),
-        bytes: saved_expiring(&filter),
-        needed: filter.stats().memory_usage,
-        head: 36,
-        load: |bytes, limit| agreed(bytes, state(), Expiring::load(bytes, state(), limit)).map(drop),
-    });
-    filters.chain(maplets).chain(expiring)
+    macro_rules! small {
+        ($filters:expr, $Filter:ident, $saved:ident, $head:literal) => {
+            $filters.map(|filter| Small {
+                of: format!("{filter:?}"),
+                bytes: $saved(&filter),
+                needed: filter.stats().memory_usage,
+                head: $head,
+                load: |bytes, limit| agreed(bytes, state(), $Filter::load(bytes, state(), limit)).map(drop),
+            })
+        };
+    }
+    let filters = small!(small_filters(), Filter, saved, 0).chain(small!(small_maplets(), Maplet, saved_maplet, 5));
+    filters.chain(small!(small_expiring(), Expiring, saved_expiring, 36))
 }

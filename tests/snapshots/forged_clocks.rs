@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{ExpiringInsertError, FilterKind, LoadError, SnapshotInfo, Tick};
+use concurrent_cuckoo_filter::{ExpiringInsertError, LoadError, SnapshotInfo, Tick};
 
-use crate::filters::{
-    Expiring, load, load_expiring, load_maplet, saved, saved_expiring, saved_maplet, small_expiring, small_filters,
-    small_maplets,
-};
+use crate::filters::{Expiring, load_expiring, saved_expiring};
 use crate::forged::{Forged, ForgedClock, assert_refused};
 
 /// A snapshot with this clock and an empty table.
@@ -178,31 +175,5 @@ fn a_forged_entry_may_live_for_longer_than_the_lifetime_but_not_for_ever() {
             ticks.expect("it ends some time")
         };
         assert_eq!((0..16).map(lives_for).max(), Some(longest), "{} ticks by the snapshot", clock.longest);
-    }
-}
-
-#[test]
-fn an_expiring_filter_is_told_from_a_filter_and_a_maplet() {
-    for filter in small_expiring() {
-        let bytes = saved_expiring(&filter);
-        let refusals = [
-            (load(&bytes).expect_err("of the other kind"), FilterKind::Concurrent),
-            (load_maplet(&bytes).expect_err("of the other kind"), FilterKind::Maplet),
-        ];
-        for (refusal, kind) in refusals {
-            assert_refused!(
-                refusal,
-                LoadError::WrongKind { kind: 5, expected, .. } if *expected == kind,
-                names "ExpiringCuckooFilter", kind
-            );
-        }
-    }
-    let filters = small_filters().map(|filter| (1, saved(&filter)));
-    for (number, bytes) in filters.chain(small_maplets().map(|maplet| (4, saved_maplet(&maplet)))) {
-        assert_refused!(
-            load_expiring(&bytes).expect_err("of the other kind"),
-            LoadError::WrongKind { kind, expected: FilterKind::Expiring, .. } if *kind == number,
-            names "ExpiringCuckooFilter"
-        );
     }
 }

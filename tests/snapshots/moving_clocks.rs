@@ -1,6 +1,5 @@
 //! Saves of filters whose entries expire, while the clock advances and other threads change them.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use concurrent_cuckoo_filter::{Loader, Tick};
@@ -9,88 +8,6 @@ use rand::{Rng, SeedableRng};
 
 use crate::filters::{Expiring, distinct_keys, expiring_builder, load_expiring, saved_expiring, state};
 use crate::writers::{Acting, Keeping, Slow};
-
-/// The filter is so full that most inserts relocate. No two keys are of one class, so that no key is found by
-/// another's entry.
-#[test]
-fn each_entry_that_lives_is_in_the_snapshot_whatever_moves() {
-    const LONGEST: u64 = 62;
-    let builder = expiring_builder().capacity(60_000).false_positive_rate(0.01).lifetime_in_ticks(LONGEST);
-    let filter = builder.build().unwrap();
-    filter.advance_to(Tick::new(1000));
-    let mut keys = distinct_keys(&filter, 59_000);
-    let mut take = |count: usize| keys.split_off(keys.len() - count);
-    let (stay, extended, leave, come) = (take(20_000), take(5_000), take(3_000), take(3_000));
-    let passing = [take(13_000), take(13_000)];
-    for round in 0..6 {
-        let begun = filter.now().unwrap().get();
-        let last = begun + LONGEST;
-        (0..).zip(&stay).for_each(|(nth, key)| _ = filter.insert_until(key, Tick::new(last - nth % 8)).unwrap());
-        extended.iter().chain(&leave).for_each(|key| _ = filter.insert_until(key, Tick::new(last - 10)).unwrap());
-        let (clock, ended) = (AtomicU64::new(begun), AtomicBool::new(false));
-        let (mut bytes, writes) = (Vec::new(), AtomicUsize::new(0));
-        thread::scope(|scope| {
-            let (filter, clock, writes, ended) = (&filter, &clock, &writes, &ended);
-            let (extended, leave, come) = (&extended, &leave, &come);
-            // Entries that die soon. Some are removed before that.
-            for passing in &passing {
-                scope.spawn(move || {
-                    let mut now = 0;
-                    while !ended.load(Ordering::Relaxed) {
-                        thread::yield_now();
-                        now = clock.load(Ordering::Relaxed).max(now + 1).min(last - 20);
-                        for key in passing {
-                            filter.insert_or_renew_until(key, Tick::new(now + 2)).unwrap();
-                        }
-                        passing
-                            .iter()
-                            .step_by(5)
-                            .for_each(|key| _ = filter.remove_expiring_at(key, Tick::new(now + 2)));
-                    }
-                });
-            }
-            scope.spawn(move || {
-                while !ended.load(Ordering::Relaxed) {
-                    let tick = (clock.load(Ordering::Relaxed) + 1).min(last - 20);
-                    filter.advance_to(Tick::new(tick));
-                    clock.store(tick, Ordering::Relaxed);
-                    (0..20).for_each(|_| _ = filter.advance_to(Tick::new(tick)));
-                }
-            });
-            scope.spawn(move || {
-                // After the save has certainly begun.
-                while writes.load(Ordering::Relaxed) < 2 {
-                    thread::yield_now();
-                }
-                for (nth, key) in leave.iter().enumerate() {
-                    assert!(filter.remove_expiring_at(key, Tick::new(last - 10)));
-                    filter.insert_or_renew_until(&extended[nth], Tick::new(last)).unwrap();
-                    filter.insert_until(&come[nth], Tick::new(last - 1)).unwrap();
-                }
-            });
-            filter.save(Slow { bytes: &mut bytes, writes }).unwrap();
-            ended.store(true, Ordering::Relaxed);
-        });
-        let loaded = load_expiring(&bytes).unwrap();
-        let saved_at = loaded.now().unwrap().get();
-        assert!((begun..=clock.into_inner()).contains(&saved_at), "round {round}");
-        for tick in [saved_at, last - 11, last - 10, last - 8, last - 3, last - 1, last] {
-            loaded.advance_to(Tick::new(tick));
-            for (nth, key) in (0..).zip(&stay) {
-                assert_eq!(loaded.contains(key), last - nth % 8 > tick, "round {round}: {key} was there throughout");
-            }
-            for key in extended.iter().chain(&leave) {
-                assert_eq!(loaded.contains(key), last - 10 > tick, "round {round}: {key} was there as the save began");
-            }
-            assert!(come.iter().all(|key| !loaded.contains(key)), "round {round}: inserted after the save had begun");
-        }
-        assert_eq!(loaded.live_len(), 0);
-        // All entries die.
-        filter.advance_to(Tick::new(last));
-        assert_eq!(filter.live_len(), 0);
-    }
-    assert!(filter.stats().relocations > 0 && filter.stats().expiry.unwrap().sweeps > 0, "{filter:?}");
-}
 
 /// One thread makes all changes, advances the clock, and sometimes begins a save. Other threads write the saves
 /// slowly meanwhile. So entries that are live when a save begins die and are swept before they are written.
@@ -132,7 +49,7 @@ fn a_snapshot_is_exactly_what_the_filter_was_at_its_position() {
                 let (keys, ends) = (&keys, ends.clone());
                 scope.spawn(move || {
                     let mut bytes = Vec::new();
-                    save.write_to(Slow { bytes: &mut bytes, writes: &AtomicUsize::new(0) }).unwrap();
+                    save.write_to(Slow(&mut bytes)).unwrap();
                     let loaded = Loader::<Expiring, _>::new(state(), 1 << 20).load(&bytes[..]).unwrap();
                     assert_eq!((loaded.position, loaded.filter.now()), (Some(position), Some(Tick::new(now))));
                     for tick in now..=now + longest {

@@ -6,9 +6,7 @@ use std::io::{self, ErrorKind};
 
 use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, FilterKind, LoadError, StableHashBuilder};
 
-use crate::filters::{
-    Filter, Small, build, load, load_maplet, saved, saved_maplet, small_filters, small_maplets, small_snapshots, state,
-};
+use crate::filters::{Filter, Small, build, load, load_expiring, load_maplet, saved, small_snapshots, state};
 use crate::forged::{Forged, assert_refused};
 use crate::support::LAYOUTS;
 
@@ -175,20 +173,20 @@ fn a_forged_snapshot_of_a_maplet_is_refused_for_its_reason() {
 }
 
 #[test]
-fn a_filter_is_not_loaded_as_a_maplet_nor_a_maplet_as_a_filter() {
-    for maplet in small_maplets() {
-        assert_refused!(
-            load(&saved_maplet(&maplet)).expect_err("a maplet"),
-            LoadError::WrongKind { kind: 4, expected: FilterKind::Concurrent, .. },
-            names "CuckooMaplet", "ConcurrentCuckooFilter"
-        );
-    }
-    for filter in small_filters() {
-        assert_refused!(
-            load_maplet(&saved(&filter)).expect_err("a filter"),
-            LoadError::WrongKind { kind: 1, expected: FilterKind::Maplet, .. },
-            names "CuckooMaplet", "ConcurrentCuckooFilter"
-        );
+fn a_snapshot_of_one_type_is_not_loaded_as_another() {
+    let kinds = [(1, FilterKind::Concurrent), (4, FilterKind::Maplet), (5, FilterKind::Expiring)];
+    for Small { of, bytes, .. } in small_snapshots() {
+        let refusals = [load(&bytes).err(), load_maplet(&bytes).err(), load_expiring(&bytes).err()];
+        let (_, own) = kinds.into_iter().find(|&(number, _)| number == bytes[10]).expect("a kind");
+        for ((_, other), refusal) in kinds.into_iter().zip(refusals) {
+            assert_eq!(refusal.is_none(), other == own, "{of} as {other}");
+            let Some(refusal) = refusal else { continue };
+            assert_refused!(
+                refusal,
+                LoadError::WrongKind { kind, expected, .. } if *kind == bytes[10] && *expected == other,
+                names own, other
+            );
+        }
     }
 }
 

@@ -2,93 +2,15 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use concurrent_cuckoo_filter::Loader;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use crate::filters::{Filter, build, build_maplet, builder, load, load_maplet, saved, saved_maplet, state, value_of};
+use crate::filters::{Filter, build, build_maplet, load, saved, saved_maplet, state, value_of};
 use crate::support::{LAYOUTS, MAPLET_LAYOUTS};
 use crate::writers::{Acting, Keeping, Slow};
-
-/// At 95 % load, where most inserts relocate. No two keys are of one class, so that `count` is exact.
-#[test]
-fn each_key_that_stays_is_in_the_snapshot_whatever_moves() {
-    const BUCKETS: usize = 20_000;
-    let filter = builder().capacity(BUCKETS * 38 / 10).false_positive_rate(1e-4).build().unwrap();
-    let slots = filter.plan().slots;
-    let mut candidates = 0..;
-    let mut keys = |count: usize| -> Vec<u64> {
-        candidates.by_ref().filter(|key| filter.insert_if_absent(key).unwrap()).take(count).collect()
-    };
-    let stay = keys(slots * 75 / 100);
-    let carried = keys(slots * 5 / 100);
-    let churned = [keys(slots * 4 / 100), keys(slots * 4 / 100)];
-    let leave = keys(slots * 4 / 100);
-    let come = keys(slots * 3 / 100);
-    come.iter().for_each(|key| assert!(filter.remove(key)));
-
-    for round in 0..12 {
-        let mut bytes = Vec::new();
-        let writes = AtomicUsize::new(0);
-        let ended = AtomicBool::new(false);
-        thread::scope(|scope| {
-            let (filter, writes, ended) = (&filter, &writes, &ended);
-            let (carried, leave, come) = (&carried, &leave, &come);
-            for churned in &churned {
-                scope.spawn(move || {
-                    // Leaves room for the copies of `carried` and `come`.
-                    while !ended.load(Ordering::Relaxed) {
-                        for keys in churned.chunks(100) {
-                            keys.iter().for_each(|key| assert!(filter.remove(key)));
-                            keys.iter().for_each(|key| filter.insert(key).unwrap());
-                        }
-                    }
-                });
-            }
-            scope.spawn(move || {
-                while !ended.load(Ordering::Relaxed) {
-                    for key in carried {
-                        filter.insert(key).unwrap();
-                        assert!(filter.remove(key));
-                    }
-                }
-            });
-            scope.spawn(move || {
-                // After the save has certainly begun.
-                while writes.load(Ordering::Relaxed) < 2 {
-                    thread::yield_now();
-                }
-                for (nth, key) in leave.iter().enumerate() {
-                    assert!(filter.remove(key));
-                    come.get(nth).into_iter().for_each(|key| filter.insert(key).unwrap());
-                }
-            });
-            filter.save(Slow { bytes: &mut bytes, writes }).unwrap();
-            ended.store(true, Ordering::Relaxed);
-        });
-        let loaded = load(&bytes).unwrap();
-        for key in &stay {
-            assert_eq!(loaded.count(key), 1, "round {round}: {key} was there throughout");
-        }
-        for key in &carried {
-            // Perhaps in several copies. Copies that were added meanwhile may be in too, although each has been
-            // removed since.
-            assert!(loaded.contains(key), "round {round}: {key} was there throughout, if not by the same copy");
-        }
-        for key in &leave {
-            assert_eq!(loaded.count(key), 1, "round {round}: {key} was there when the save began");
-        }
-        for key in &come {
-            assert_eq!(loaded.count(key), 0, "round {round}: {key} was inserted after the save had begun");
-        }
-        // Restores the first state.
-        come.iter().for_each(|key| assert!(filter.remove(key)));
-        leave.iter().for_each(|key| filter.insert(key).unwrap());
-    }
-}
 
 #[test]
 fn a_writer_that_fails_or_panics_leaves_the_filter_as_it_was() {
@@ -194,7 +116,7 @@ fn a_snapshot_is_exactly_what_the_filter_was_at_its_position() {
                 let (keys, expected) = (&keys, copies.clone());
                 scope.spawn(move || {
                     let mut bytes = Vec::new();
-                    save.write_to(Slow { bytes: &mut bytes, writes: &AtomicUsize::new(0) }).unwrap();
+                    save.write_to(Slow(&mut bytes)).unwrap();
                     let loaded = Loader::<Filter, _>::new(state(), 1 << 20).load(&bytes[..]).unwrap();
                     assert_eq!(loaded.position, Some(position));
                     assert_eq!(loaded.attachment, position.to_string().into_bytes());
@@ -246,80 +168,9 @@ fn saves_at_the_same_time_do_not_disturb_each_other() {
         for _ in 0..4 {
             scope.spawn(|| {
                 let mut bytes = Vec::new();
-                let writes = AtomicUsize::new(0);
-                filter.save(Slow { bytes: &mut bytes, writes: &writes }).unwrap();
+                filter.save(Slow(&mut bytes)).unwrap();
                 assert_eq!(load(&bytes).unwrap().len(), 20_000);
             });
         }
     });
-}
-
-/// At a load where inserts relocate. No two keys are of one class, so that each key has only the values that it was
-/// given.
-#[test]
-fn a_replaced_value_is_in_the_snapshot_as_the_old_or_the_new() {
-    for layout in [MAPLET_LAYOUTS[4], MAPLET_LAYOUTS[9]] {
-        let maplet = build_maplet(layout, 30_000);
-        let slots = maplet.plan().slots;
-        let mut candidates = 0..;
-        let mut keys = |count: usize| -> Vec<u64> {
-            let is_new = |key: &u64| maplet.insert_if_absent(key, 1).unwrap().is_empty();
-            candidates.by_ref().filter(is_new).take(count).collect()
-        };
-        let share = maplet.capacity() / 4;
-        let (changed, late, moved) = (keys(share), keys(share), keys(share));
-        let churned = keys(maplet.capacity() - 3 * share);
-        for round in 0..6 {
-            let mut bytes = Vec::new();
-            let (writes, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
-            thread::scope(|scope| {
-                let (maplet, writes, ended) = (&maplet, &writes, &ended);
-                let (changed, late, churned) = (&changed, &late, &churned);
-                scope.spawn(move || {
-                    while !ended.load(Ordering::Relaxed) {
-                        for (old, new) in [(1, 6), (6, 1)] {
-                            changed.iter().for_each(|key| assert_eq!(maplet.replace(key, old, new), Ok(true)));
-                        }
-                    }
-                });
-                scope.spawn(move || {
-                    while !ended.load(Ordering::Relaxed) {
-                        for keys in churned.chunks(100) {
-                            keys.iter().for_each(|key| assert!(maplet.remove(key, 1)));
-                            keys.iter().for_each(|key| maplet.insert(key, 1).unwrap());
-                        }
-                    }
-                });
-                scope.spawn(move || {
-                    // After the save has certainly begun.
-                    while writes.load(Ordering::Relaxed) < 2 {
-                        thread::yield_now();
-                    }
-                    late.iter().for_each(|key| assert_eq!(maplet.replace(key, 1, 7), Ok(true)));
-                });
-                maplet.save(Slow { bytes: &mut bytes, writes }).unwrap();
-                ended.store(true, Ordering::Relaxed);
-            });
-            let loaded = load_maplet(&bytes).unwrap();
-            let copies = |key, values: &[u16]| values.iter().map(|&value| loaded.count(key, value)).sum::<usize>();
-            for key in &changed {
-                assert_eq!(loaded.values(key).len(), 1, "round {round}: {key} has {:?}", loaded.values(key));
-                assert_eq!(copies(key, &[1, 6]), 1, "round {round}: {key} has {:?}", loaded.values(key));
-            }
-            for key in &late {
-                assert_eq!(copies(key, &[1]), 1, "round {round}: {key} had it when the save began");
-                assert_eq!(copies(key, &[7]), 0, "round {round}: {key} was given it after the save had begun");
-            }
-            for key in &moved {
-                assert_eq!(
-                    (copies(key, &[1]), loaded.values(key).len()),
-                    (1, 1),
-                    "round {round}: {key} kept its value"
-                );
-            }
-            // Restores the first state.
-            late.iter().for_each(|key| assert_eq!(maplet.replace(key, 7, 1), Ok(true)));
-        }
-        assert!(maplet.stats().relocations > 0 && maplet.len() < slots, "{maplet:?}: items were moved");
-    }
 }

@@ -240,7 +240,8 @@ fn a_view_owns_or_borrows_its_bytes_and_is_shared() {
 }
 
 /// Any words, from a generator.
-fn with_random_words(snapshot: &[u8], buckets: usize, seed: u64) -> Vec<u8> {
+fn with_random_words(snapshot: &[u8], seed: u64) -> Vec<u8> {
+    let buckets = SnapshotInfo::read(snapshot).unwrap().plan.layout.buckets;
     let mut bytes = snapshot.to_vec();
     let end = bytes.len() - 12;
     let random = SmallRng::seed_from_u64(seed).random_iter::<u8>();
@@ -254,30 +255,21 @@ fn words_that_no_filter_writes_only_give_wrong_answers() {
     let keys: Vec<u64> = (0..300).collect();
     for seed in 0..20 {
         for filter in small_filters() {
-            let bytes =
-                with_random_words(&saved(&filter), filter.plan().slots / filter.plan().layout.slots_per_bucket, seed);
+            let bytes = with_random_words(&saved(&filter), seed);
             let (view, mut found) = (View::<Filter, _>::new(&bytes, state()).unwrap(), Vec::new());
             view.contains_batch(&keys, &mut found);
             assert!(keys.iter().map(|key| view.contains(key)).eq(found));
             assert!(view.verify().is_err());
         }
         for maplet in small_maplets() {
-            let bytes = with_random_words(
-                &saved_maplet(&maplet),
-                maplet.plan().slots / maplet.plan().layout.slots_per_bucket,
-                seed,
-            );
+            let bytes = with_random_words(&saved_maplet(&maplet), seed);
             let (view, mut found) = (View::<Maplet, _>::new(&bytes, state()).unwrap(), Vec::new());
             view.values_batch(&keys, &mut found);
             assert!(keys.iter().map(|key| view.values(key)).eq(found));
             assert!(keys.iter().all(|key| view.contains(key) != view.values(key).is_empty()));
         }
         for filter in small_expiring() {
-            let bytes = with_random_words(
-                &saved_expiring(&filter),
-                filter.plan().slots / filter.plan().layout.slots_per_bucket,
-                seed,
-            );
+            let bytes = with_random_words(&saved_expiring(&filter), seed);
             let (view, mut found) = (View::<Expiring, _>::new(&bytes, state()).unwrap(), Vec::new());
             let tick = Tick::new(view.info().now.unwrap().get() + seed);
             view.contains_batch_at(&keys, tick, &mut found);
@@ -288,8 +280,7 @@ fn words_that_no_filter_writes_only_give_wrong_answers() {
             let filter: Growable = builder.hasher(state()).build().unwrap();
             let mut bytes = Vec::new();
             filter.save(&mut bytes).unwrap();
-            let buckets = SnapshotInfo::read(&bytes[..]).unwrap().plan.layout.buckets;
-            let bytes = with_random_words(&bytes, buckets, seed);
+            let bytes = with_random_words(&bytes, seed);
             let (view, mut found) = (View::<Growable, _>::new(&bytes, state()).unwrap(), Vec::new());
             view.contains_batch(&keys, &mut found);
             assert!(keys.iter().map(|key| view.contains(key)).eq(found));

@@ -1,178 +1,48 @@
 //! The soak of a filter whose entries expire one by one, with a clock that advances while all threads work.
 //!
-//! Every thread has keys of its own, and knows the ends of their entries. No two keys are of one class, so that no
-//! key is found by another's entry. Each lookup that ends before `advance_to(e)` begins must find an entry with the
-//! end `e`. No lookup that begins after `advance_to(e)` has returned may find it. So the round keeps two ticks: the
-//! last one that a thread was about to pass ([`Round::begun`]), and the last one that took effect
-//! ([`Round::done`]).
+//! Each lookup that ends before `advance_to(e)` begins must find an entry with the end `e`. No lookup that begins after
+//! `advance_to(e)` has returned may find it. So the round keeps two ticks: the last one that a thread was about to pass
+//! (`begun`), and the last one that took effect (`done`).
 
-use std::fmt;
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
 
 use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, ExpiringInsertError, Tick};
+use rand::Rng;
 use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
 
-use crate::expiring_worker::{Own, Worker};
-use crate::rounds::{self, THREADS, Tally, key, on_all_threads, shares, some_capacity};
+use crate::rounds::Count::{Inserts, Lookups, Ticks as TicksPassed};
+use crate::rounds::{Tally, key, some_capacity};
 use crate::support::{Identity, MAPLET_LAYOUTS, Raw};
+use crate::tables::Table;
+use crate::worker::{Kind, Own, Round, Sizes, Ticks, Worker};
 
-pub(crate) type Filter = ExpiringCuckooFilter<Raw, BuildHasherDefault<Identity>>;
+type Filter = ExpiringCuckooFilter<Raw, BuildHasherDefault<Identity>>;
 
-/// The most keys that all threads race to add.
-const CONTESTED: usize = 64;
-
-/// A filter, what is done to it, and the data that its threads share.
-#[derive(Debug)]
-pub(crate) struct Round {
-    pub(crate) seed: u64,
+pub(crate) struct Expiring {
+    seed: u64,
     size: &'static str,
+    longest: u64,
     /// The longest pause between two ticks, in microseconds.
-    pub(crate) pause: u64,
+    pause: u64,
     /// How many more calls pass each tick. Each call sweeps a part of the table.
-    pub(crate) calls: u64,
-    pub(crate) filter: Filter,
-    keys: Keys,
+    calls: u64,
+    filter: Filter,
     begun: AtomicU64,
     done: AtomicU64,
-    /// Raised each time the refreshed keys begin or cease to be in throughout. While it is odd, they are in.
-    refreshed: AtomicU64,
-}
-
-/// The keys of a round. They follow from its seed.
-struct Keys {
-    of_threads: Vec<Vec<Raw>>,
-    /// The keys that all threads race to add. Each is used again when its last entry has expired.
-    contested: Vec<Raw>,
     /// The keys that always have a live entry: the clock's thread adds a new one before the old one dies.
     refreshed: Vec<Raw>,
+    /// The ends of those entries.
+    ends: Vec<AtomicU64>,
+    /// Raised each time the refreshed keys begin or cease to be in throughout. While it is odd, they are in.
+    times: AtomicU64,
 }
 
-impl fmt::Debug for Keys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { of_threads, contested, refreshed } = self;
-        let of_each = of_threads[0].len();
-        write!(f, "{of_each} of each thread, {} contested and {} refreshed", contested.len(), refreshed.len())
-    }
-}
-
-impl rounds::Round for Round {
-    fn new(seed: u64) -> Self {
-        let mut random = SmallRng::seed_from_u64(seed);
-        // A layout with this many bits for an end. The lifetimes may be shorter.
-        let (bits, rate, slots, _) = MAPLET_LAYOUTS[(seed % MAPLET_LAYOUTS.len() as u64) as usize];
-        let least = 1 << (bits - 1);
-        let longest = least + random.random_range(0..least) + u64::from(random.random_bool(0.5)) * (least - 1);
-        let longest = longest.clamp(1, (1 << bits) - 1);
-        let (size, capacity) = some_capacity(slots as u64, &mut random);
-        let builder = ExpiringCuckooFilter::builder().hasher(BuildHasherDefault::default());
-        let builder = builder.capacity(capacity as usize).lifetime_in_ticks(longest).false_positive_rate(rate);
-        let filter: Filter = builder.build().expect("a valid filter");
-        // From half full if all keys have an entry, to overfull if many have several.
-        let keys = filter.capacity() as u64 * random.random_range(50..100) / 100;
-        let (pause, calls) = ([0, 0, 30, 1000][random.random_range(0..4)], [0, 1, 10, 100][random.random_range(0..4)]);
-        let tick = random.random::<u64>() >> [20, 50][random.random_range(0..2)];
-        filter.advance_to(Tick::new(tick));
-        let mut keys = distinct(&filter, seed, keys);
-        // Enough keys that none can have two entries at a time.
-        let contested = longest as usize + 1;
-        let contested = if contested <= CONTESTED.min(keys.len() / 4) { contested } else { 0 };
-        let contested = keys.split_off(keys.len() - contested);
-        let refreshed = keys.split_off(keys.len() - (keys.len() / 8).min(16));
-        let of_threads = shares(&keys);
-        let keys = Keys { of_threads, contested, refreshed };
-        let (begun, done, refreshed) = (AtomicU64::new(tick), AtomicU64::new(tick), AtomicU64::new(0));
-        Self { seed, size, pause, calls, filter, keys, begun, done, refreshed }
-    }
-
-    fn kinds(&self) -> [String; 2] {
-        let filter = &self.filter;
-        let (slots, fingerprint_bits) = (filter.plan().layout.slots_per_bucket, filter.plan().layout.fingerprint_bits);
-        let lag = match (1u64 << filter.plan().layout.payload_bits) - filter.plan().lifetime_in_ticks.unwrap() {
-            1 => "the longest lifetimes",
-            _ => "shorter lifetimes",
-        };
-        let layout = format!("{slots} by {fingerprint_bits} and {}", filter.plan().layout.payload_bits);
-        [format!("{layout}, {lag}"), format!("{} µs, {} calls: {}", self.pause, self.calls, self.size)]
-    }
-
-    fn run(&self, steps: u64) -> Tally {
-        let mut tally = Tally::default();
-        let working = AtomicU64::new(THREADS - 1);
-        let ended = on_all_threads(&mut tally, |id, tally| {
-            let mut worker = Worker::new(self, id, &self.keys.of_threads[id as usize - 1], tally);
-            if id == 1 {
-                while working.load(SeqCst) > 0 {
-                    worker.bring_tick();
-                }
-            } else {
-                let _leaves = Leaves(&working);
-                (0..steps).for_each(|_| worker.step());
-            }
-            worker.ended()
-        });
-        let (mut own, mut added) = (Vec::new(), Vec::new());
-        for (of_one, added_by_one) in ended {
-            own.extend(of_one);
-            added.extend(added_by_one);
-        }
-        added.sort_unstable();
-        assert!(added.windows(2).all(|two| two[0] != two[1]), "a contested key was added twice: {added:?}");
-        // One entry of each such key may be left.
-        let left = added.into_iter().filter(|&end| end > self.done());
-        own.extend(left.map(|end| Own::new(self.contested_key(end), vec![end])));
-        self.check_the_rest(own, &mut tally);
-        tally
-    }
-}
-
-/// Takes a thread off the number of those that work, even if it fails.
-struct Leaves<'a>(&'a AtomicU64);
-
-impl Drop for Leaves<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, SeqCst);
-    }
-}
-
-/// About this many keys, of which no two are of one class.
-fn distinct(filter: &Filter, seed: u64, count: u64) -> Vec<Raw> {
-    let end = filter.now().expect("the clock has a tick").get() + filter.plan().lifetime_in_ticks.unwrap();
-    let keys = rounds::distinct(seed, count, |key| filter.insert_if_absent_until(key, Tick::new(end)) == Ok(true));
-    filter.clear();
-    keys
-}
-
-impl Round {
-    /// Lookups that end from now on may miss entries that expire at this tick or before.
-    pub(crate) fn begun(&self) -> u64 {
-        self.begun.load(SeqCst)
-    }
-
-    /// Lookups that begin from now on must not find entries that expire at this tick or before.
-    pub(crate) fn done(&self) -> u64 {
-        self.done.load(SeqCst)
-    }
-
-    pub(crate) fn refreshed_keys(&self) -> &[Raw] {
-        &self.keys.refreshed
-    }
-
-    /// Sets whether the refreshed keys are in from now on.
-    pub(crate) fn say_refreshed(&self, are_in: bool) {
-        let times = self.refreshed.load(SeqCst);
-        self.refreshed.store(times + u64::from((times % 2 == 1) != are_in), SeqCst);
-    }
-
-    /// Lets a lookup check that a refreshed key was in throughout. It was if the number is odd, and is the same
-    /// before and after.
-    pub(crate) fn refreshed(&self) -> u64 {
-        self.refreshed.load(SeqCst)
-    }
-
+impl Expiring {
     /// Advances the clock by this many ticks.
-    pub(crate) fn advance(&self, by: u64) {
+    fn advance(&self, by: u64) {
         let tick = self.begun.fetch_add(by, SeqCst) + by;
         let advance = self.filter.advance_to(Tick::new(tick));
         self.done.fetch_max(tick, SeqCst);
@@ -182,51 +52,271 @@ impl Round {
     }
 
     /// Passes the tick again that another thread has passed, or is about to pass.
-    pub(crate) fn bring_again(&self) {
+    fn bring_again(&self) {
         let tick = self.begun();
         let advance = self.filter.advance_to(Tick::new(tick));
         self.done.fetch_max(tick, SeqCst);
         assert!(self.filter.now() >= Some(Tick::new(tick)), "the tick has not taken effect: {advance:?}");
     }
 
-    /// Whether there are keys that all threads race to add.
-    pub(crate) fn has_contested(&self) -> bool {
-        !self.keys.contested.is_empty()
+    /// Adds entries of the refreshed keys that live beyond a clock advanced by this many ticks, if there can be any.
+    fn refresh(&self, by: u64, worker: &mut Worker<'_, Self>) {
+        let (now, mut are_in) = (self.done(), by < self.longest);
+        if are_in {
+            let end = now + by + 1 + worker.random.random_range(0..(self.longest - by).min(3));
+            for (key, last) in self.refreshed.iter().zip(&self.ends) {
+                if last.load(SeqCst) <= now + by {
+                    // The old entry is renewed, or lives on until it dies.
+                    let renews = worker.random.random();
+                    let added = if renews {
+                        self.filter.insert_or_renew_until(key, Tick::new(end))
+                    } else {
+                        self.filter.insert_until(key, Tick::new(end))
+                    };
+                    let added = worker.tally.taken(added).is_some();
+                    last.store(if added { end } else { 0 }, SeqCst);
+                    are_in &= added;
+                }
+            }
+        }
+        let times = self.times.load(SeqCst);
+        self.times.store(times + u64::from((times % 2 == 1) != are_in), SeqCst);
     }
 
-    /// The contested key whose entry is to expire at this tick.
-    pub(crate) fn contested_key(&self, end: u64) -> Raw {
-        self.keys.contested[(end % self.keys.contested.len() as u64) as usize]
+    /// Looks up a key that always has an entry, although not always the same one.
+    fn look_up_refreshed(&self, worker: &mut Worker<'_, Self>) {
+        let nth = worker.random.random_range(0..self.refreshed.len().max(1));
+        let Some(key) = self.refreshed.get(nth) else { return };
+        // Several times, so that it is looked up while it is refreshed.
+        for _ in 0..8 {
+            let before = self.times.load(SeqCst);
+            let found = self.filter.contains(key);
+            worker.tally[Lookups] += 1;
+            let was_in = before % 2 == 1 && self.times.load(SeqCst) == before;
+            assert!(found || !was_in, "a key that is refreshed before each tick was missed: {key:?}");
+        }
     }
 
-    /// The end of a round, with one thread left. All entries are there and expire when they should. Then there is
-    /// room again.
-    fn check_the_rest(&self, mut own: Vec<Own>, tally: &mut Tally) {
-        let filter = &self.filter;
+    fn renew(&self, worker: &mut Worker<'_, Self>) {
+        let (at, end) = (worker.some(), self.some_number(&mut worker.random));
+        let (is_new, ticks) = worker.timed(|| self.filter.insert_or_renew_until(&worker.own[at].key, Tick::new(end)));
+        let Some(is_new) = worker.taken(at, end, ticks, is_new) else { return };
+        if is_new {
+            ticks.check_lived::<Self>(end, true);
+        }
+        let own = &mut worker.own[at];
+        match own.numbers.iter_mut().max() {
+            // It was live throughout, so its end has been put off.
+            Some(latest) if *latest > ticks.after => {
+                assert!(!is_new, "new, though it was live");
+                return *latest = end.max(*latest);
+            }
+            // If it was live, only the later one of both ends is that of an entry. It is dead when the tick has taken
+            // effect that another thread is about to pass. Until then a save can have an earlier moment.
+            Some(latest) => {
+                assert!(is_new || *latest > ticks.before || end <= ticks.after, "not new, though it was dead");
+                own.unsure = own.unsure.max(*latest);
+            }
+            None => assert!(is_new || end <= ticks.after, "not new, though it was absent"),
+        }
+        worker.remember(at, end);
+    }
+}
+
+impl Kind for Expiring {
+    type Filter = Filter;
+
+    /// `tests/expiring/known_bugs_of_peers.rs` has a race to add keys, beside a clock.
+    const CONTESTS: bool = false;
+
+    fn new(seed: u64, random: &mut SmallRng) -> Self {
+        // A layout with this many bits for an end. The lifetimes may be shorter.
+        let (bits, rate, slots, _) = MAPLET_LAYOUTS[(seed % MAPLET_LAYOUTS.len() as u64) as usize];
+        let least = 1 << (bits - 1);
+        let longest = least + random.random_range(0..least) + u64::from(random.random_bool(0.5)) * (least - 1);
+        let longest = longest.clamp(1, (1 << bits) - 1);
+        let (size, capacity) = some_capacity(slots as u64, random);
+        let builder = ExpiringCuckooFilter::builder().hasher(BuildHasherDefault::default());
+        let builder = builder.capacity(capacity as usize).lifetime_in_ticks(longest).false_positive_rate(rate);
+        let filter: Filter = builder.build().expect("a valid filter");
+        let (pause, calls) = ([0, 0, 30, 1000][random.random_range(0..4)], [0, 1, 10, 100][random.random_range(0..4)]);
+        let tick = random.random::<u64>() >> [20, 50][random.random_range(0..2)];
+        filter.advance_to(Tick::new(tick));
+        let longest = filter.plan().lifetime_in_ticks.expect("entries expire");
+        let [begun, done, times] = [tick, tick, 0].map(AtomicU64::new);
+        Self { seed, size, longest, pause, calls, filter, begun, done, refreshed: Vec::new(), ends: Vec::new(), times }
+    }
+
+    fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    fn scratch(&self) -> Filter {
+        let scratch = self.filter.another();
+        scratch.advance_to(Tick::new(self.done()));
+        scratch
+    }
+
+    fn names(&self) -> [String; 2] {
+        let layout = self.filter.plan().layout;
+        let lag = match (1u64 << layout.payload_bits) - self.longest {
+            1 => "the longest lifetimes",
+            _ => "shorter lifetimes",
+        };
+        let layout = format!("{} by {} and {}", layout.slots_per_bucket, layout.fingerprint_bits, layout.payload_bits);
+        [format!("{layout}, {lag}"), format!("{} µs, {} calls: {}", self.pause, self.calls, self.size)]
+    }
+
+    /// From half full if all keys have an entry, to overfull if many have several.
+    fn sizes(&self, random: &mut SmallRng) -> Sizes {
+        let capacity = self.filter.capacity() as u64;
+        let keys = capacity * random.random_range(50..100) / 100;
+        Sizes { keys, permanent: keys / 4, entries: capacity * random.random_range(50..110) / 100 }
+    }
+
+    fn take_keys(&mut self, keys: &mut Vec<Raw>) {
+        self.refreshed = keys.split_off(keys.len() - (keys.len() / 8).min(16));
+        self.ends = self.refreshed.iter().map(|_| AtomicU64::new(0)).collect();
+    }
+
+    /// An end, mostly of an entry that lives. Now and then it is in the past, or too far away.
+    fn some_number(&self, random: &mut SmallRng) -> u64 {
         let now = self.done();
-        assert_eq!(
-            (filter.now().map(Tick::get), self.begun()),
-            (Some(now), now),
-            "the clock shows another tick than passed"
-        );
-        let longest = filter.plan().lifetime_in_ticks.unwrap();
-        for step in (0..=longest).step_by(1.max(longest as usize / 20)).chain([longest]) {
+        match random.random_range(0..32) {
+            0 => now.saturating_sub(random.random_range(0..3)),
+            1 => now + self.longest + random.random_range(0..4),
+            2..8 => now + self.longest,
+            _ => now + random.random_range(1..=self.longest),
+        }
+    }
+
+    fn lasting(&self) -> u64 {
+        self.done() + self.longest
+    }
+
+    fn lives(end: u64, tick: u64) -> bool {
+        end > tick
+    }
+
+    fn done(&self) -> u64 {
+        self.done.load(SeqCst)
+    }
+
+    fn begun(&self) -> u64 {
+        self.begun.load(SeqCst)
+    }
+
+    fn check_answer(&self, own: &Own, end: u64, ticks: Ticks, answer: Result<(), &ExpiringInsertError>) {
+        match answer {
+            Ok(()) => {
+                assert!(end <= ticks.after + self.longest, "a lifetime that is too long was taken: {end} of {own:?}");
+            }
+            Err(ExpiringInsertError::LifetimeTooLong { now, .. }) => {
+                let now = now.get();
+                let right = (ticks.before..=ticks.after).contains(&now) && end > now + self.longest;
+                assert!(right, "it was not too long");
+            }
+            Err(ExpiringInsertError::TooManyCopies { copies, .. }) => {
+                let live = own.numbers.iter().filter(|&&end| end > ticks.before).count();
+                assert!(*copies <= live, "refused for {copies} entries of the key: {own:?}");
+            }
+            // The end of a round checks that there is room when all entries are dead.
+            Err(ExpiringInsertError::Full { .. }) => (),
+            Err(error) => panic!("refused for no reason: {error}"),
+        }
+    }
+
+    fn other_step(worker: &mut Worker<'_, Self>) {
+        let kind = &worker.round.kind;
+        match worker.random.random_range(0..8) {
+            0 => kind.bring_again(),
+            1..4 if !worker.own.is_empty() => kind.renew(worker),
+            _ => kind.look_up_refreshed(worker),
+        }
+    }
+
+    /// The first thread advances the clock, mostly by one tick, until the others have ended. Meanwhile it does something
+    /// else.
+    fn lead(worker: &mut Worker<'_, Self>, steps: u64, others: &AtomicU64) {
+        let kind = &worker.round.kind;
+        if worker.id != 1 {
+            return (0..steps).for_each(|_| worker.step());
+        }
+        while others.load(SeqCst) > 0 {
+            if kind.pause > 0 {
+                thread::sleep(Duration::from_micros(worker.random.random_range(0..kind.pause)));
+            }
+            let by = match worker.random.random_range(0..256) {
+                0 => worker.random.random_range(0..1 << 30),
+                1 => worker.random.random_range(0..2 * kind.longest + 3),
+                2..64 => worker.random.random_range(1..=1 + kind.longest / 8),
+                64..96 => 0,
+                _ => 1,
+            };
+            kind.refresh(by, worker);
+            kind.advance(by);
+            (0..kind.calls).for_each(|_| kind.bring_again());
+            worker.tally[TicksPassed] += u64::from(by > 0);
+            (0..worker.random.random_range(0..20)).for_each(|_| worker.step());
+        }
+    }
+
+    /// The loaded filter has exactly the live entries of these keys. They expire when they should, by the old clock or by
+    /// a new one.
+    #[cfg(feature = "snapshot")]
+    fn check_saved(&self, loaded: &Filter, own: &[Own], ticks: Ticks, _: [Vec<(u64, u64)>; 2]) {
+        let moment = loaded.now().expect("the clock has a tick").get();
+        assert!((ticks.before..=ticks.after).contains(&moment), "saved at {moment}");
+        // The number that the round's present tick has from here on.
+        let first = if moment.is_multiple_of(2) { moment } else { moment % 1000 };
+        if first != moment {
+            loaded.restart_clock(Tick::new(first));
+        }
+        let mut passed = 0;
+        while passed <= 2 * self.longest + 2 {
+            for own in own {
+                let live = own.numbers.iter().max().is_some_and(|&latest| latest > moment + passed);
+                if !live || own.numbers.iter().any(|&end| end > own.unsure && end > moment + passed) {
+                    let found = loaded.contains(&own.key);
+                    assert_eq!(found, live, "{own:?}, saved at {moment}, {passed} ticks later");
+                }
+            }
+            passed += 1 + (moment + passed) % self.longest.div_ceil(2);
+            loaded.advance_to(Tick::new(first + passed));
+        }
+        assert_eq!(loaded.live_len(), 0, "an entry in the snapshot does not expire");
+    }
+
+    /// All entries are there and expire when they should. Then there is room again.
+    fn finish(&self, _: &Round<Self>, own: Vec<Own>, permanent: Vec<Own>, tally: &mut Tally) {
+        let (filter, now) = (&self.filter, self.done());
+        let shown = filter.now().map(Tick::get);
+        assert_eq!((shown, self.begun()), (Some(now), now), "the clock shows another tick than passed");
+        let refreshed = std::iter::zip(&self.refreshed, &self.ends);
+        let refreshed = refreshed.map(|(&key, end)| Own::new(key, vec![end.load(SeqCst)]));
+        let mut own: Vec<_> = own.into_iter().chain(permanent).chain(refreshed).collect();
+        for step in (0..=self.longest).step_by(1.max(self.longest as usize / 20)).chain([self.longest]) {
             filter.advance_to(Tick::new(now + step));
-            own.iter_mut().for_each(|own| own.ends.retain(|&end| end > now + step));
-            let live: usize = own.iter().map(|own| own.ends.len()).sum();
+            own.iter_mut().for_each(|own| own.numbers.retain(|&end| end > now + step));
+            let live: usize = own.iter().map(|own| own.numbers.len()).sum();
             assert_eq!(filter.live_len(), live, "the entries that are left are not those that were inserted");
             for own in &own {
-                assert_eq!(filter.contains(&own.key), !own.ends.is_empty(), "{own:?} in the end, {step} ticks later");
+                assert_eq!(
+                    filter.contains(&own.key),
+                    !own.numbers.is_empty(),
+                    "{own:?} in the end, {step} ticks later"
+                );
             }
-            tally.lookups += own.len() as u64;
+            tally[Lookups] += own.len() as u64;
         }
         // Dead entries count as room.
-        let now = now + longest;
         for index in 0..filter.capacity() as u64 {
-            let refused: Option<ExpiringInsertError> =
-                filter.insert_until(&key(self.seed, 1, index), Tick::new(now + 1)).err();
-            assert_eq!(refused, None, "all entries are dead, and yet there is no room for as many as the capacity");
+            let taken = filter.insert_until(&key(self.seed, 1, index), Tick::new(now + self.longest + 1));
+            assert!(
+                taken.is_ok(),
+                "all entries are dead, and yet there is no room for as many as the capacity: {taken:?}"
+            );
         }
-        tally.inserts += filter.capacity() as u64;
+        tally[Inserts] += filter.capacity() as u64;
     }
 }

@@ -1,13 +1,13 @@
 //! Soaks: in each round, threads do random operations on a filter of another layout, size and load. Every operation
-//! is checked, and at the end every copy in the filter.
+//! is checked, and at the end every entry in the filter.
 //!
-//! - `one_table`: a `ConcurrentCuckooFilter`;
-//! - `growable`: a `GrowableCuckooFilter`;
-//! - `spikes`: a `GrowableCuckooFilter` that grows to a million keys and shrinks again, over and over;
-//! - `expiring`, `expiring_worker`: an `ExpiringCuckooFilter`;
-//! - `maplet`, `maplet_worker`: a `CuckooMaplet`;
-//! - `removable`: helpers that the first two share;
-//! - `rounds`: helpers that all share.
+//! - `rounds`: rounds that follow from a seed, their threads, and the counts of operations;
+//! - `worker`: what a round and its threads do with a filter of any kind;
+//! - `tables`: the operations of the library's filters as one trait;
+//! - `removable`: a `ConcurrentCuckooFilter`, and a `GrowableCuckooFilter`, which in `soak_spikes` grows to a million keys
+//!   and shrinks again, over and over;
+//! - `maplet`: a `CuckooMaplet`, with values that are replaced all the time;
+//! - `expiring`: an `ExpiringCuckooFilter`, with a clock that advances while all threads work.
 //!
 //! To run one soak:
 //!
@@ -18,56 +18,43 @@
 //! keys are then the same, but the threads interleave differently.
 
 mod expiring;
-mod expiring_worker;
-mod growable;
 mod maplet;
-mod maplet_worker;
-mod one_table;
 mod removable;
 mod rounds;
-mod spikes;
 #[path = "../support/mod.rs"]
 mod support;
+mod tables;
+mod worker;
 
 use rounds::{sample, soak};
 
-#[test]
-#[ignore = "as long as CCF_SOAK_SECONDS, 60 by default; run it in release mode with --nocapture"]
-fn soak_one_table() {
-    soak::<one_table::Round>();
+macro_rules! soaks {
+    ($(fn $name:ident() of $Kind:ty;)*) => {
+        $(
+            #[test]
+            #[ignore = "as long as CCF_SOAK_SECONDS, 60 by default; run it in release mode with --nocapture"]
+            fn $name() {
+                soak::<$Kind>();
+            }
+        )*
+    };
 }
 
-#[test]
-#[ignore = "as long as CCF_SOAK_SECONDS, 60 by default; run it in release mode with --nocapture"]
-fn soak_growable() {
-    soak::<growable::Round>();
+soaks! {
+    fn soak_one_table() of removable::OneTable;
+    fn soak_growable() of removable::Growable<false>;
+    fn soak_spikes() of removable::Growable<true>;
+    fn soak_expiring() of expiring::Expiring;
+    fn soak_maplet() of maplet::Maplet;
 }
 
-#[test]
-#[ignore = "as long as CCF_SOAK_SECONDS, 60 by default; run it in release mode with --nocapture"]
-fn soak_spikes() {
-    soak::<spikes::Round>();
-}
-
-#[test]
-#[ignore = "as long as CCF_SOAK_SECONDS, 60 by default; run it in release mode with --nocapture"]
-fn soak_expiring() {
-    soak::<expiring::Round>();
-}
-
-#[test]
-#[ignore = "as long as CCF_SOAK_SECONDS, 60 by default; run it in release mode with --nocapture"]
-fn soak_maplet() {
-    soak::<maplet::Round>();
-}
-
-/// A few short rounds of each soak.
+/// A few short rounds of each soak, which have each kind of work.
 #[test]
 #[cfg_attr(miri, ignore = "too long")]
 fn a_sample_of_each_soak() {
-    sample::<one_table::Round>(6);
-    sample::<growable::Round>(6);
-    sample::<spikes::Round>(1);
-    sample::<expiring::Round>(6);
-    sample::<maplet::Round>(6);
+    sample::<removable::OneTable>(8);
+    sample::<removable::Growable<false>>(8);
+    sample::<removable::Growable<true>>(1);
+    sample::<expiring::Expiring>(8);
+    sample::<maplet::Maplet>(8);
 }

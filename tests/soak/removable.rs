@@ -1,169 +1,264 @@
-//! What the soaks of filters with `remove` share: their keys, and the rounds that are the same for both.
+//! The soak of one table: of every layout, from one bucket to 200,000 slots, and up to overfull. And the soaks of a filter
+//! that grows and shrinks. Some rates are so high that keys are often mistaken for each other, and some are low. The first
+//! table holds from all keys down to a thousandth of them. Some filters have a memory limit.
 
-use std::collections::HashSet;
-use std::fmt::Debug;
 use std::hash::BuildHasherDefault;
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter, GrowableInsertError, InsertError};
-use rand::SeedableRng;
+use concurrent_cuckoo_filter::{
+    Encoding, GrowableBuilder, GrowableCuckooFilter, GrowableInsertError, InsertError, ReserveError,
+};
+use rand::Rng;
 use rand::rngs::SmallRng;
 
-use crate::rounds::{THREADS, Tally, key, on_all_threads, pick};
-use crate::support::{Identity, Raw};
+use crate::rounds::Count::{Merges, Removals};
+use crate::rounds::{THREADS, Tally};
+use crate::support::{self, Identity, LAYOUTS, Layout, Raw, build};
+use crate::tables::Table;
+use crate::worker::{BATCH, Kind, Own, Round, Sizes, Ticks, Work, Worker, check_refusal};
 
-/// The owners of keys: all threads together, each thread, and the look-alikes of others' keys.
-pub(crate) const OWNERS: u64 = THREADS + 2;
-
-/// A filter with `remove`.
-pub(crate) trait Removable: Debug + Sync {
-    type Error: Debug;
-
-    fn contains(&self, key: &Raw) -> bool;
-    fn insert(&self, key: &Raw) -> Result<(), Self::Error>;
-    fn insert_if_absent(&self, key: &Raw) -> Result<bool, Self::Error>;
-    fn remove(&self, key: &Raw) -> bool;
-    fn len(&self) -> usize;
-    fn clear(&self);
+/// Checks how many copies are counted of a key.
+fn check_count(own: &Own, count: usize) {
+    let known = own.numbers.len();
+    assert!(count == known || own.shared && count > known, "{count} copies were counted: {own:?}");
 }
 
-macro_rules! removable {
-    ($Filter:ident, $Error:ident) => {
-        impl Removable for $Filter<Raw, BuildHasherDefault<Identity>> {
-            type Error = $Error;
+pub(crate) struct OneTable {
+    layout: Layout,
+    size: &'static str,
+    filter: support::Filter,
+}
 
-            fn contains(&self, key: &Raw) -> bool {
-                $Filter::contains(self, key)
-            }
+impl Kind for OneTable {
+    type Filter = support::Filter;
 
-            fn insert(&self, key: &Raw) -> Result<(), $Error> {
-                $Filter::insert(self, key)
-            }
+    const TWINS: bool = true;
 
-            fn insert_if_absent(&self, key: &Raw) -> Result<bool, $Error> {
-                $Filter::insert_if_absent(self, key)
-            }
+    fn new(seed: u64, random: &mut SmallRng) -> Self {
+        let layout = LAYOUTS[(seed % LAYOUTS.len() as u64) as usize];
+        let slots = layout.2 as u64;
+        let (size, capacity) = match random.random_range(0..12) {
+            0..4 => ("a few buckets", random.random_range(1..=8 * slots)),
+            4..8 => ("hundreds of buckets", slots * random.random_range(100..300)),
+            8..11 => ("thousands of buckets", slots * random.random_range(1100..6100)),
+            _ => ("200,000 slots", 180_000),
+        };
+        Self { layout, size, filter: build(capacity, layout.0, layout.1) }
+    }
 
-            fn remove(&self, key: &Raw) -> bool {
-                $Filter::remove(self, key)
-            }
+    fn filter(&self) -> &support::Filter {
+        &self.filter
+    }
 
-            fn len(&self) -> usize {
-                $Filter::len(self)
-            }
+    fn names(&self) -> [String; 2] {
+        let (encoding, _, slots, bits) = self.layout;
+        [format!("{slots} by {bits}, {encoding:?}"), self.size.to_owned()]
+    }
 
-            fn clear(&self) {
-                $Filter::clear(self);
-            }
+    /// From 95 % of the capacity to 5 % more entries than there are slots.
+    fn sizes(&self, random: &mut SmallRng) -> Sizes {
+        let (capacity, (slots, _)) = (self.filter.capacity() as u64, self.filter.slots());
+        let entries = random.random_range(capacity * 95 / 100..=slots as u64 * 105 / 100);
+        let keys = capacity * random.random_range(50..95) / 100;
+        Sizes { keys, permanent: keys * random.random_range(10..90) / 100, entries }
+    }
+
+    fn check_answer(&self, own: &Own, _: u64, _: Ticks, answer: Result<(), &InsertError>) {
+        if let Err(error) = answer {
+            check_refusal(&self.filter, own, matches!(error, InsertError::TooManyCopies { .. }));
         }
-    };
+    }
+
+    fn check(filter: &support::Filter, own: &Own) {
+        let count = filter.count(&own.key);
+        check_count(own, count);
+        assert!(count <= 2 * filter.slots().1, "more copies were counted than there is room for");
+    }
 }
 
-removable!(ConcurrentCuckooFilter, InsertError);
-removable!(GrowableCuckooFilter, GrowableInsertError);
+type Filter = GrowableCuckooFilter<Raw, BuildHasherDefault<Identity>>;
 
-/// A filter, and about how many items it will hold.
-#[derive(Debug)]
-pub(crate) struct Ground<F> {
-    pub(crate) seed: u64,
-    pub(crate) items: u64,
-    pub(crate) filter: F,
+/// A rate, and the encoding, if one is asked for.
+const SETTINGS: [(f64, Option<Encoding>); 9] = [
+    (0.5, None),
+    (0.3, Some(Encoding::Plain)),
+    (0.1, None),
+    (0.03, Some(Encoding::SemiSorted)),
+    (0.01, None),
+    (0.001, None),
+    (0.001, Some(Encoding::Plain)),
+    (2e-4, Some(Encoding::SemiSorted)),
+    (1e-6, None),
+];
+
+/// How many keys are always in if there are spikes, and how many are in at the height of one.
+const RESIDENTS: u64 = 1_000;
+const PEAK: u64 = if cfg!(debug_assertions) { 20_000 } else { 1_000_000 };
+
+/// A filter that grows and shrinks, if `SPIKES` by a thousand times.
+pub(crate) struct Growable<const SPIKES: bool> {
+    setting: (f64, Option<Encoding>),
+    size: &'static str,
+    keys: u64,
+    limit: Option<usize>,
+    /// Without the limit.
+    builder: GrowableBuilder<Raw, BuildHasherDefault<Identity>>,
+    filter: Filter,
 }
 
-impl<F: Removable> Ground<F> {
-    /// A key of an owner: 0 for the keys of all, 1 to [`THREADS`] for those of a thread, and one more for
-    /// look-alikes.
-    pub(crate) fn key(&self, owner: u64, index: u64) -> Raw {
-        key(self.seed, owner, index)
+impl<const SPIKES: bool> Growable<SPIKES> {
+    fn check_limit(&self) {
+        let memory = self.filter.stats().memory_usage;
+        assert!(self.limit.is_none_or(|limit| memory <= limit), "the memory limit was passed");
     }
 
-    #[track_caller]
-    pub(crate) fn check_present(&self, key: Raw, tally: &mut Tally) {
-        tally.lookups += 1;
-        assert!(self.filter.contains(&key), "a present key was missed");
+    fn check_memory_was_needed(&self, needed: usize, limit: usize) {
+        assert!(self.limit == Some(limit) && needed > limit, "it was refused memory that it may take");
+        self.check_limit();
     }
+}
 
-    /// Inserts this many keys, or as many as there is room for.
-    pub(crate) fn fill(&self, items: u64, tally: &mut Tally) -> Vec<Raw> {
-        let keys = (0..items).map(|index| self.key(0, index));
-        keys.take_while(|key| tally.taken(self.filter.insert(key)).is_some()).collect()
-    }
+impl<const SPIKES: bool> Kind for Growable<SPIKES> {
+    type Filter = Filter;
 
-    /// Keys that the empty filter `alone` cannot tell apart from this one, as far as a search of 100,000 keys finds
-    /// any. Half of them try its two buckets in the opposite order. So they move its copy back and forth when they
-    /// come and go.
-    pub(crate) fn alike(&self, alone: &F, key: Raw) -> Vec<Raw> {
-        alone.insert(&key).expect("it is empty");
-        (0..100_000).map(|index| self.key(OWNERS - 1, index)).filter(|other| alone.contains(other)).collect()
-    }
+    const TWINS: bool = !SPIKES;
 
-    /// The threads race to be the first to add a key. The contested keys are those from number `contested` on;
-    /// those below are in before. `taken` counts an insert and returns its result, unless it was refused. Returns
-    /// the keys that were added.
-    pub(crate) fn race_to_add(
-        &self,
-        contested: u64,
-        tally: &mut Tally,
-        taken: impl Fn(Result<bool, F::Error>, &mut Tally) -> Option<bool> + Sync,
-    ) -> Vec<Raw> {
-        let mut permanent: Vec<_> = (0..contested).map(|index| self.key(0, index)).collect();
-        permanent.retain(|key| taken(self.filter.insert_if_absent(key), tally).unwrap_or(false));
-        let won = on_all_threads(tally, |id, tally| {
-            let mut random = SmallRng::seed_from_u64(self.seed ^ id << 56);
-            let mut won = Vec::new();
-            let keys = (contested..self.items).map(|index| self.key(0, index));
-            for key in keys {
-                if let Some(added) = taken(self.filter.insert_if_absent(&key), tally) {
-                    self.check_present(key, tally);
-                    won.extend(added.then_some(key));
-                }
-                for key in pick(&permanent, &mut random).into_iter().chain(pick(&won, &mut random)) {
-                    self.check_present(key, tally);
-                }
-            }
-            won
+    fn new(seed: u64, random: &mut SmallRng) -> Self {
+        let settings = &SETTINGS[if SPIKES { 4 } else { 0 }..];
+        let setting = settings[(seed % settings.len() as u64) as usize];
+        let (size, keys) = match random.random_range(0..12) {
+            _ if SPIKES => ("spikes", PEAK),
+            0..5 => ("hundreds of keys", random.random_range(20..1020)),
+            5..11 => ("thousands of keys", random.random_range(1000..21_000)),
+            _ => ("100,000 keys", 100_000),
+        };
+        let first = if SPIKES { random.random_range(0..2 * RESIDENTS) } else { keys >> random.random_range(0..11) };
+        let builder = GrowableCuckooFilter::builder().hasher(BuildHasherDefault::default());
+        let builder = builder.capacity(first as usize).false_positive_rate(setting.0);
+        let builder = if SPIKES { builder.max_capacity(2 * PEAK as usize) } else { builder };
+        let builder = setting.1.map_or(builder.clone(), |encoding| builder.encoding(encoding));
+        let filter: Filter = builder.clone().build().expect("a valid filter");
+        // The limit is often reached during growth.
+        let limit = (!SPIKES && random.random_ratio(1, 3))
+            .then(|| filter.stats().memory_usage + random.random_range(0..4 * keys) as usize);
+        let filter = limit.map_or(filter, |limit| {
+            builder.clone().memory_limit(limit).build().expect("the limit allows the first table")
         });
-        let copies = [permanent, won.concat()].concat();
-        let keys: HashSet<_> = copies.iter().map(|key| key.0).collect();
-        assert_eq!(keys.len(), copies.len(), "a key was added twice");
-        copies
+        Self { setting, size, keys, limit, builder, filter }
     }
 
-    /// A round in which one thread clears the filter while others insert and remove.
-    pub(crate) fn clear_amid_changes(&self) -> Tally {
-        let mut tally = Tally::default();
-        let old = self.fill(self.items, &mut tally);
-        // Each of these may have been added before or after the sweep had passed.
-        let fresh = on_all_threads(&mut tally, |id, tally| {
-            let mut fresh = Vec::new();
-            match id {
-                1 => self.filter.clear(),
-                2 => old.iter().step_by(2).for_each(|key| {
-                    tally.removals += 1;
-                    self.filter.remove(key);
-                }),
-                _ => {
-                    let keys = (0..self.items / 4).map(|index| self.key(id, index));
-                    fresh.extend(keys.filter(|key| tally.taken(self.filter.insert(key)).is_some()));
-                }
+    fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    fn scratch(&self) -> Filter {
+        self.builder.clone().build().expect("as before")
+    }
+
+    fn names(&self) -> [String; 2] {
+        let (rate, encoding) = self.setting;
+        let encoding = encoding.map_or_else(|| "any".to_owned(), |encoding| format!("{encoding:?}"));
+        [format!("rate {rate}, {encoding}"), self.size.to_owned()]
+    }
+
+    fn sizes(&self, random: &mut SmallRng) -> Sizes {
+        let keys = self.keys;
+        let permanent = if SPIKES { RESIDENTS } else { keys * random.random_range(5..80) / 100 };
+        Sizes { keys, permanent, entries: if SPIKES { keys / 2 } else { keys } }
+    }
+
+    fn work(&self, random: &mut SmallRng) -> Work {
+        let works = [Work::Spikes, Work::Spikes, Work::Spikes, Work::Churn, Work::Churn, Work::AddOnce, Work::Clear];
+        if SPIKES { Work::Spikes } else { works[random.random_range(0..works.len())] }
+    }
+
+    fn steps(&self, usual: u64) -> u64 {
+        // Five spikes.
+        if SPIKES { 3 * PEAK } else { usual }
+    }
+
+    fn check_answer(&self, own: &Own, _: u64, _: Ticks, answer: Result<(), &GrowableInsertError>) {
+        match answer {
+            Ok(()) => (),
+            Err(GrowableInsertError::MemoryLimit { needed, limit, .. }) => {
+                self.check_memory_was_needed(*needed, *limit)
             }
-            fresh
-        });
-        let left = self.filter.len();
-        let removed = fresh.iter().flatten().filter(|key| self.filter.remove(key)).count();
-        tally.removals += fresh.iter().flatten().count() as u64;
-        assert_eq!(removed, left, "the length is wrong, or an old key outlived `clear`");
-        self.check_empty(&mut tally);
-        tally
-    }
-
-    /// Looks up all keys that the round may have used, and others, up to a million in all.
-    pub(crate) fn check_empty(&self, tally: &mut Tally) {
-        assert!(self.filter.len() == 0, "the length is not 0 when all copies are removed");
-        let each = (50 * self.items).min(1_000_000 / OWNERS).max(2 * self.items + 2);
-        for owner in 0..OWNERS {
-            let found = (0..each).any(|index| self.filter.contains(&self.key(owner, index)));
-            assert!(!found, "there is a copy that no thread knows of");
+            Err(GrowableInsertError::TooManyCopies { copies, .. }) => {
+                assert!(own.shared || *copies == own.numbers.len(), "refused for {copies} copies: {own:?}");
+            }
+            Err(error) if SPIKES => panic!("refused, although it grows: {error}"),
+            // Copies and twins can fill a pair of buckets.
+            Err(GrowableInsertError::Full { .. }) => (),
+            Err(error) => panic!("refused for no reason: {error}"),
         }
-        tally.lookups += OWNERS * each;
+    }
+
+    fn check(filter: &Filter, own: &Own) {
+        check_count(own, filter.count(&own.key));
+    }
+
+    /// Reserves room, with a limit.
+    fn other_step(worker: &mut Worker<'_, Self>) {
+        let round = worker.round;
+        if round.kind.limit.is_none() || worker.random.random_ratio(63, 64) {
+            return;
+        }
+        let additional = worker.random.random_range(0..round.quota()) as usize;
+        match round.kind.filter.reserve(additional) {
+            Ok(()) => assert!(round.kind.filter.capacity() >= additional, "there is no room though it was reserved"),
+            Err(ReserveError::MemoryLimit { needed, limit, .. }) => round.kind.check_memory_was_needed(needed, limit),
+            Err(error) => panic!("refused for no reason: {error}"),
+        }
+    }
+
+    fn tidy(&self) {
+        self.filter.shrink_to_fit();
+    }
+
+    /// Adds some keys that are in another filter, and removes them again. Or adds all of this filter to another one.
+    fn merge(worker: &mut Worker<'_, Self>) {
+        let filter = &worker.round.kind.filter;
+        let other = worker.round.kind.scratch();
+        worker.tally[Merges] += 1;
+        if worker.random.random() {
+            let absent = worker.own.iter().filter(|own| own.numbers.is_empty() && !own.shared).take(BATCH as usize);
+            let entries: Vec<_> = absent.map(|own| (own.key, 0)).collect();
+            if other.insert_all(&entries).is_ok() && filter.absorb(&other) == Ok(entries.len() as u64) {
+                worker.round.remove_all(&entries, worker.tally);
+                return;
+            }
+            // It was refused after a part of it. Which one is not told.
+            entries.iter().for_each(|entry| _ = Table::remove(filter, entry));
+            assert!(!SPIKES, "not all was absorbed");
+        } else if other.reserve(filter.len()).is_ok() && other.absorb(filter).is_ok() {
+            let own = worker.own.iter().filter(|own| !own.shared);
+            own.for_each(|own| Self::check(&other, own));
+            worker.tally[Removals] += 1;
+        } else {
+            assert!(!SPIKES, "not all was absorbed");
+        }
+    }
+
+    /// When all but the permanent keys are removed and it has shrunk, the filter is as small as a fresh one, and holds
+    /// the same.
+    fn finish(&self, round: &Round<Self>, own: Vec<Own>, permanent: Vec<Own>, tally: &mut Tally) {
+        // It grows only if the table is at least a quarter full, to one with at most three times its slots.
+        let most = permanent.iter().map(|own| own.numbers.len()).sum::<usize>() as u64
+            + THREADS * (3 * round.quota() + 2 * BATCH);
+        let (capacity, fresh) = (self.filter.capacity() as u64, self.scratch());
+        let may_grow = self.limit.is_some() || capacity <= fresh.capacity() as u64 || capacity <= 12 * most;
+        assert!(may_grow, "it grew to {capacity} for {most} keys");
+        self.check_limit();
+        let copies = |own: &[Own]| -> Vec<_> {
+            own.iter().flat_map(|own| own.numbers.iter().map(|&number| (own.key, number))).collect()
+        };
+        assert_eq!(self.filter.len(), copies(&own).len() + copies(&permanent).len(), "the length is wrong");
+        own.iter().for_each(|own| Self::check(&self.filter, own));
+        round.remove_all(&copies(&own), tally);
+        assert_eq!(fresh.insert_all(&copies(&permanent)), Ok(()), "it grows");
+        [&self.filter, &fresh].iter().for_each(|filter| filter.shrink_to_fit());
+        assert_eq!(self.filter.digest(), fresh.digest(), "it does not hold what a fresh one holds");
+        let (memory, at_first) = (self.filter.stats().memory_usage, fresh.stats().memory_usage);
+        assert!(memory <= 2 * at_first, "{memory} bytes after a spike, {at_first} in a fresh filter");
+        round.take_out_every_entry(&permanent, tally);
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::BuildHasher;
+use std::iter;
+use std::ops::{Index, IndexMut};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Weak};
@@ -14,24 +16,13 @@ use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 
 use crate::support::{Raw, scattered};
+use crate::worker::{Kind, Round};
 
 /// How many threads work on a filter.
 pub(crate) const THREADS: u64 = 4;
 
-/// A filter and what is done to it. Everything follows from the seed.
-pub(crate) trait Round: fmt::Debug + Sized {
-    fn new(seed: u64) -> Self;
-
-    /// The kinds of rounds that this one belongs to. The counts are printed for each kind.
-    fn kinds(&self) -> [String; 2];
-
-    /// Runs the threads, each for so many steps where a round has no length of its own, and checks every operation. Panics
-    /// at a violation.
-    fn run(&self, steps: u64) -> Tally;
-}
-
 /// Round after round, for `CCF_SOAK_SECONDS`.
-pub(crate) fn soak<R: Round>() {
+pub(crate) fn soak<K: Kind>() {
     let duration = Duration::from_secs(setting("CCF_SOAK_SECONDS").unwrap_or(60));
     let first = setting("CCF_SOAK_SEED").unwrap_or_else(|| std::hash::RandomState::new().hash_one(0) >> 16);
     println!("{} s, CCF_SOAK_SEED={first}", duration.as_secs());
@@ -44,7 +35,7 @@ pub(crate) fn soak<R: Round>() {
     let (mut all, mut parts) = (Tally::default(), BTreeMap::<_, Tally>::new());
     for seed in first.. {
         current.store(seed, Ordering::Relaxed);
-        let (kinds, tally) = run::<R>(seed, 200_000);
+        let (kinds, tally) = run::<K>(seed, 200_000);
         all.add(&tally);
         kinds.into_iter().for_each(|kind| parts.entry(kind).or_default().add(&tally));
         if start.elapsed() >= duration {
@@ -75,22 +66,23 @@ fn end_with_a_round_that_does_not(current: &Weak<AtomicU64>) {
 }
 
 /// Runs a few short rounds, in every run of the tests. They are the same each time, but for the interleaving of threads.
-pub(crate) fn sample<R: Round>(rounds: u64) {
+pub(crate) fn sample<K: Kind>(rounds: u64) {
     let first = setting("CCF_SOAK_SEED").unwrap_or(0);
     for seed in first..first + rounds {
-        let (kinds, tally) = run::<R>(seed, 20_000);
-        println!("{:42} {tally}", kinds.join(", "));
+        let (kinds, tally) = run::<K>(seed, 20_000);
+        println!("{:42} {tally}", kinds.concat());
     }
 }
 
 /// Runs the round of this seed. Returns its kinds, and the counts of its operations.
-fn run<R: Round>(seed: u64, steps: u64) -> ([String; 2], Tally) {
+fn run<K: Kind>(seed: u64, steps: u64) -> ([String; 2], Tally) {
     let violation = |round: &dyn fmt::Debug| -> ! {
         panic!("the violation above: CCF_SOAK_SEED={seed} begins with this round, {round:?}")
     };
-    let round = panic::catch_unwind(|| R::new(seed)).unwrap_or_else(|_| violation(&"which could not begin"));
-    let tally = panic::catch_unwind(AssertUnwindSafe(|| round.run(steps))).unwrap_or_else(|_| violation(&round));
-    (round.kinds(), Tally { rounds: 1, ..tally })
+    let round = panic::catch_unwind(|| Round::<K>::new(seed)).unwrap_or_else(|_| violation(&"which could not begin"));
+    let mut tally = panic::catch_unwind(AssertUnwindSafe(|| round.run(steps))).unwrap_or_else(|_| violation(&round));
+    tally[Count::Rounds] = 1;
+    (round.kind.names().map(|name| format!("{name}: {:?}", round.work)), tally)
 }
 
 fn setting(name: &str) -> Option<u64> {
@@ -134,37 +126,25 @@ pub(crate) fn some_capacity(slots: u64, random: &mut SmallRng) -> (&'static str,
     }
 }
 
-/// About this many keys of a round, of which no two are of one class. `add_if_absent` adds a key to an empty filter
-/// unless one of its class is in, and returns whether it did.
-pub(crate) fn distinct(seed: u64, count: u64, add_if_absent: impl FnMut(&Raw) -> bool) -> Vec<Raw> {
-    (0..2 * count).map(|index| key(seed, 0, index)).filter(add_if_absent).take(count as usize).collect()
+/// When a thread does what takes long: in a quarter of its time.
+pub(crate) struct Pauses {
+    end: Instant,
 }
 
-/// The share of each thread. They are alike, and a few keys may be left over.
-pub(crate) fn shares(keys: &[Raw]) -> Vec<Vec<Raw>> {
-    let each = keys.len() / THREADS as usize;
-    (0..THREADS as usize).map(|id| keys[id * each..(id + 1) * each].to_vec()).collect()
-}
-
-/// When a thread saves. Saves take a quarter of its time, and none without the feature.
-pub(crate) struct Saves {
-    next: Instant,
-}
-
-impl Saves {
+impl Pauses {
     pub(crate) fn new() -> Self {
-        Self { next: Instant::now() }
+        Self { end: Instant::now() }
     }
 
-    /// The beginning of a save, if one is due.
-    pub(crate) fn due(&self) -> Option<Instant> {
+    /// The present moment, if a pause is over.
+    pub(crate) fn over(&self) -> Option<Instant> {
         let now = Instant::now();
-        (cfg!(feature = "snapshot") && now > self.next).then_some(now)
+        (now > self.end).then_some(now)
     }
 
-    /// Puts off the next save when the one that began then has ended.
-    pub(crate) fn ended(&mut self, began: Instant) {
-        self.next = Instant::now() + 3 * began.elapsed();
+    /// Begins a pause after what began then.
+    pub(crate) fn begin(&mut self, began: Instant) {
+        self.end = Instant::now() + 3 * began.elapsed();
     }
 }
 
@@ -173,73 +153,79 @@ pub(crate) fn pick<T: Copy>(from: &[T], random: &mut SmallRng) -> Option<T> {
     from.choose(random).copied()
 }
 
-/// Counts of operations and rounds. Each key of a batch counts as one.
-#[derive(Default)]
-pub(crate) struct Tally {
-    pub(crate) rounds: u64,
-    pub(crate) lookups: u64,
-    pub(crate) inserts: u64,
+/// What is counted. Each key of a batch counts as one.
+#[derive(Clone, Copy)]
+pub(crate) enum Count {
+    Rounds,
+    Lookups,
+    Inserts,
     /// Inserts that were refused.
-    pub(crate) refused: u64,
-    pub(crate) removals: u64,
-    pub(crate) counts: u64,
+    Refused,
+    Removals,
+    /// Counts of a key's entries, and lookups of its values.
+    Counts,
     /// Values of a maplet that were to be replaced.
-    pub(crate) replacements: u64,
+    Replacements,
     /// How often the clock of entries advanced.
-    pub(crate) ticks: u64,
+    Ticks,
     /// Snapshots that were written, loaded and compared.
-    pub(crate) saves: u64,
+    #[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "nothing is saved then"))]
+    Saves,
     /// Digests of a filter that others change.
-    pub(crate) digests: u64,
+    Digests,
     /// Filters that another one has absorbed.
-    pub(crate) merges: u64,
+    Merges,
+}
+
+const NAMES: [&str; 11] = [
+    "rounds",
+    "lookups",
+    "inserts",
+    "of them refused",
+    "removals",
+    "counts",
+    "replacements",
+    "ticks",
+    "saves",
+    "digests",
+    "merges",
+];
+
+/// Counts of operations and rounds.
+#[derive(Default)]
+pub(crate) struct Tally([u64; NAMES.len()]);
+
+impl Index<Count> for Tally {
+    type Output = u64;
+
+    fn index(&self, count: Count) -> &u64 {
+        &self.0[count as usize]
+    }
+}
+
+impl IndexMut<Count> for Tally {
+    fn index_mut(&mut self, count: Count) -> &mut u64 {
+        &mut self.0[count as usize]
+    }
 }
 
 impl Tally {
     /// Counts an insert. Returns its result, unless it was refused.
     pub(crate) fn taken<T, E>(&mut self, result: Result<T, E>) -> Option<T> {
-        self.inserts += 1;
-        self.refused += u64::from(result.is_err());
+        self[Count::Inserts] += 1;
+        self[Count::Refused] += u64::from(result.is_err());
         result.ok()
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
-        self.rounds += other.rounds;
-        self.lookups += other.lookups;
-        self.inserts += other.inserts;
-        self.refused += other.refused;
-        self.removals += other.removals;
-        self.counts += other.counts;
-        self.replacements += other.replacements;
-        self.ticks += other.ticks;
-        self.saves += other.saves;
-        self.digests += other.digests;
-        self.merges += other.merges;
+        iter::zip(&mut self.0, other.0).for_each(|(all, more)| *all += more);
     }
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rounds, lookups, inserts, refused, removals, counts, replacements, ticks, saves, digests, merges } =
-            self;
-        let operations = lookups + inserts + removals + counts + replacements;
-        write!(
-            f,
-            "{rounds:6} rounds, {operations:12} operations: {lookups} lookups, {inserts} inserts ({refused} refused), \
-             {removals} removals, {counts} counts"
-        )?;
-        let more = [
-            (replacements, "replacements"),
-            (ticks, "ticks"),
-            (saves, "saves"),
-            (digests, "digests"),
-            (merges, "merges"),
-        ];
-        for (number, name) in more {
-            if *number > 0 {
-                write!(f, ", {number} {name}")?;
-            }
-        }
-        Ok(())
+        let counted = iter::zip(self.0, NAMES).filter(|&(number, _)| number > 0);
+        let counted: Vec<_> = counted.map(|(number, name)| format!("{number} {name}")).collect();
+        f.write_str(&counted.join(", "))
     }
 }

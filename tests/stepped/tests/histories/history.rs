@@ -1,134 +1,247 @@
 //! What a history is, how threads make one, and how it is checked.
 
-use std::fmt::Debug;
+use std::iter;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ccf_steps::model::{Fault, Seeded};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
 use todc_utils::linearizability::WGLChecker;
 use todc_utils::linearizability::history::{Action, History};
-use todc_utils::specifications::Specification;
 
 use crate::common::{Job, job, on_real_threads, on_shuttle_threads, scaled, under_schedules};
+use crate::histories::room::Room;
+use crate::histories::specification::{Answer, Entries, Multiset, Operation, Refusal, State};
 
 /// An operation that has ended: what it was, when it was called, and when it answered.
 #[derive(Clone, Debug)]
-pub(crate) struct Event<O> {
-    pub(crate) called: usize,
-    pub(crate) answered: usize,
-    pub(crate) operation: O,
+pub(crate) struct Event {
+    called: usize,
+    answered: usize,
+    operation: Operation,
 }
 
-impl<O> Event<O> {
+impl Event {
     /// Whether the two operations were under way at the same time.
-    pub(crate) fn overlaps<P>(&self, other: &Event<P>) -> bool {
+    fn overlaps(&self, other: &Self) -> bool {
         self.called < other.answered && other.called < self.answered
     }
 }
 
 /// A thread's record of its operations.
-pub(crate) struct Diary<O> {
+pub(crate) struct Diary {
     clock: Arc<AtomicUsize>,
-    events: Vec<Event<O>>,
+    events: Vec<Event>,
 }
 
-impl<O> Diary<O> {
+impl Diary {
     /// The present moment. No two calls return the same.
-    pub(crate) fn time(&self) -> usize {
+    fn time(&self) -> usize {
         self.clock.fetch_add(1, Ordering::SeqCst)
     }
 
     /// Records an operation.
-    pub(crate) fn write(&mut self, ask: impl FnOnce() -> O) {
-        let _ = self.write_all(|| [ask()]);
+    pub(crate) fn write(&mut self, ask: impl FnOnce() -> Operation) {
+        self.write_all(|| [ask()]);
     }
 
-    /// Records operations that were under way together, and returns the records.
-    pub(crate) fn write_all<I: IntoIterator<Item = O>>(&mut self, ask: impl FnOnce() -> I) -> &[Event<O>] {
+    /// Records operations that were under way together.
+    pub(crate) fn write_all<I: IntoIterator<Item = Operation>>(&mut self, ask: impl FnOnce() -> I) {
         let called = self.time();
         let operations = ask();
         let answered = self.time();
-        let before = self.events.len();
         self.events.extend(operations.into_iter().map(|operation| Event { called, answered, operation }));
-        &self.events[before..]
-    }
-
-    /// Saves something with `save`, which calls its argument when the save has begun. Returns the result, and a
-    /// function that records an operation as under way until the save began.
-    pub(crate) fn save<R, S>(&self, save: S) -> (R, impl Fn(O) -> Event<O> + use<R, S, O>)
-    where
-        S: FnOnce(&mut dyn FnMut()) -> R,
-    {
-        let called = self.time();
-        let mut answered = 0;
-        let saved = save(&mut || answered = self.time());
-        (saved, move |operation| Event { called, answered, operation })
-    }
-
-    /// Adds an operation with the times that it already has.
-    pub(crate) fn add(&mut self, event: Event<O>) {
-        self.events.push(event);
     }
 }
 
-/// An initial filter, and what each thread asks it.
-pub(crate) trait World: Send + Sync + 'static {
-    /// A question and its answer.
-    type Operation: Clone + Debug + Send + 'static;
-    /// The specification of the filter.
-    type Specification: Specification<Operation = Self::Operation>;
-    type Question: Copy + Send + 'static;
-    /// What a thread remembers between its questions.
-    type Thread: Send + 'static;
+/// What a thread asks of a filter.
+#[derive(Clone, Copy)]
+pub(crate) enum Ask {
+    Insert,
+    InsertIfAbsent,
+    Renew,
+    Contains,
+    ExpiresAt,
+    Values,
+    Remove,
+    RemoveFirst,
+    Replace,
+    Count,
+    /// Look up three keys at a time, insert them, or remove them.
+    ContainsBatch,
+    ValuesBatch,
+    InsertBatch,
+    RemoveBatch,
+    /// End early what is in the way of an entry.
+    Forget,
+    /// Advance the clock by so many ticks, or pass the same tick again.
+    Advance,
+    Save,
+    Split,
+    Merge,
+}
+
+/// What a thread asks: about a key of which class, with which number (a value, or how many ticks from now the entry ends),
+/// which other value replaces it, and whether about the key that tries its buckets in the opposite order.
+#[derive(Clone, Copy)]
+pub(crate) struct Question {
+    pub(crate) ask: Ask,
+    pub(crate) class: usize,
+    pub(crate) number: u64,
+    pub(crate) other: u64,
+    pub(crate) twin: bool,
+}
+
+/// A filter of some kind.
+pub(crate) trait Kind: Send + Sync + Sized + 'static {
+    type Key: Copy + Send + Sync + 'static;
 
     /// Each seed gives another world.
-    fn new(seed: u64) -> Self;
+    fn world(random: &mut SmallRng) -> World<Self>;
 
-    /// What the filter holds at the beginning, as an operation.
-    fn given(&self) -> Self::Operation;
+    /// The number of an entry, as a question about it now has it.
+    fn number(&self, asked: u64) -> u64 {
+        asked
+    }
 
-    /// What each thread asks, and what it remembers at first.
-    fn threads(&self) -> Vec<(Self::Thread, Vec<Self::Question>)>;
+    fn key(key: Self::Key, twin: bool) -> Self::Key;
+    fn contains(&self, key: Self::Key) -> bool;
+    fn contains_batch(&self, keys: [Self::Key; 3]) -> [bool; 3];
+    fn insert(&self, key: Self::Key, number: u64) -> Result<bool, Refusal>;
+    fn insert_if_absent(&self, key: Self::Key, number: u64) -> Answer;
+    fn remove(&self, key: Self::Key, number: u64) -> bool;
+    fn count(&self, key: Self::Key, number: u64) -> usize;
 
-    fn ask(&self, question: Self::Question, thread: &mut Self::Thread, diary: &mut Diary<Self::Operation>);
+    /// Saves it, and calls `begun` when the save has begun. Returns the tick and the entries of the snapshot.
+    fn save(&self, keys: &[Self::Key], begun: &mut dyn FnMut()) -> (u64, Entries);
+
+    /// Asks what only filters of this kind are asked.
+    fn ask(world: &World<Self>, question: Question, diary: &mut Diary);
 
     /// Asks the final questions, after all threads have ended.
-    fn ask_at_last(&self, diary: &mut Diary<Self::Operation>);
+    fn ask_at_last(world: &World<Self>, diary: &mut Diary) {
+        for class in 0..world.keys.len() {
+            for number in 0..world.numbers {
+                world.ask(Question { ask: Ask::Count, class, number, other: 0, twin: false }, diary);
+            }
+        }
+    }
 
-    /// Adds operations that follow from the history as a whole. Returns `false` for a history that the
-    /// specification does not cover.
-    fn complete(&self, events: &mut Vec<Event<Self::Operation>>) -> bool;
+    /// Checks what no operation asks about. The last counts were so many in all.
+    fn audit(&self, held: usize) -> Result<(), String>;
+}
 
-    /// Checks what no operation asks about.
-    fn audit(&self, _events: &[Event<Self::Operation>]) -> Result<(), String> {
-        Ok(())
+/// An initial filter, and what each thread asks it.
+pub(crate) struct World<K: Kind> {
+    pub(crate) filter: K,
+    /// A key of each class.
+    pub(crate) keys: Vec<K::Key>,
+    pub(crate) room: Room,
+    /// The longest lifetime, if entries expire, and how many values there are.
+    pub(crate) longest: Option<u64>,
+    pub(crate) numbers: u64,
+    pub(crate) given: State,
+    pub(crate) questions: Vec<Vec<Question>>,
+}
+
+/// What each of so many threads asks.
+pub(crate) fn questions(
+    random: &mut SmallRng,
+    threads: usize,
+    each: usize,
+    asked: &[Ask],
+    question: impl Fn(Ask, &mut SmallRng) -> Question,
+) -> Vec<Vec<Question>> {
+    let mut one = || {
+        let ask = *asked.choose(random).expect("not empty");
+        question(ask, random)
+    };
+    (0..threads).map(|_| (0..each).map(|_| one()).collect()).collect()
+}
+
+impl<K: Kind> World<K> {
+    pub(crate) fn asked(&self, class: usize, answer: Answer) -> Operation {
+        Operation::Asked(self.room, self.longest, class, answer)
+    }
+
+    /// Three classes, starting with this one, and their keys.
+    pub(crate) fn several(&self, class: usize) -> ([usize; 3], [K::Key; 3]) {
+        let classes = [0, 1, 2].map(|more| (class + more) % self.keys.len());
+        (classes, classes.map(|class| self.keys[class]))
+    }
+
+    pub(crate) fn ask(&self, question: Question, diary: &mut Diary) {
+        let Question { ask, class, number, twin, .. } = question;
+        let (filter, key) = (&self.filter, K::key(self.keys[class], twin));
+        let number = filter.number(number);
+        match ask {
+            Ask::Insert => diary.write(|| self.asked(class, Answer::Insert(number, filter.insert(key, number)))),
+            Ask::InsertIfAbsent => diary.write(|| self.asked(class, filter.insert_if_absent(key, number))),
+            Ask::Contains => diary.write(|| self.asked(class, Answer::Contains(filter.contains(key)))),
+            Ask::Remove => diary.write(|| self.asked(class, Answer::Remove(number, filter.remove(key, number)))),
+            Ask::Count => diary.write(|| self.asked(class, Answer::Count(number, filter.count(key, number)))),
+            Ask::ContainsBatch => diary.write_all(|| {
+                let (classes, keys) = self.several(class);
+                let answers = iter::zip(classes, filter.contains_batch(keys));
+                answers.map(|(class, found)| self.asked(class, Answer::Contains(found)))
+            }),
+            Ask::Save => {
+                let called = diary.time();
+                let mut answered = 0;
+                let (now, entries) = filter.save(&self.keys, &mut || answered = diary.time());
+                let operation = Operation::Saved { now, entries, under_way: Entries::default() };
+                diary.events.push(Event { called, answered, operation });
+            }
+            _ => K::ask(self, question, diary),
+        }
+    }
+
+    /// Adds to each save the inserts that were under way when it began.
+    fn complete(&self, events: &mut [Event]) {
+        let all = events.to_vec();
+        for event in events {
+            let during = event.clone();
+            let Operation::Saved { under_way, .. } = &mut event.operation else { continue };
+            for other in all.iter().filter(|other| other.overlaps(&during)) {
+                if let Operation::Asked(_, None, class, answer) = &other.operation
+                    && let Some(number) = answer.added()
+                {
+                    under_way[*class][number as usize] += 1;
+                }
+            }
+        }
     }
 }
 
 /// Asks all questions, on threads that `run` runs, and returns what is wrong with the answers.
-fn play<W: World>(world: Arc<W>, run: impl FnOnce(Vec<Job>)) -> Result<(), String> {
+fn play<K: Kind>(world: Arc<World<K>>, run: impl FnOnce(Vec<Job>)) -> Result<(), String> {
     let clock = Arc::new(AtomicUsize::new(1));
     let diary = || Diary { clock: Arc::clone(&clock), events: Vec::new() };
     let all = Arc::new(Mutex::new(Vec::new()));
-    let asker = |(mut thread, questions): (W::Thread, Vec<W::Question>)| {
+    let asker = |questions: Vec<Question>| {
         let (world, all, mut diary) = (Arc::clone(&world), Arc::clone(&all), diary());
         job(move || {
-            questions.into_iter().for_each(|question| world.ask(question, &mut thread, &mut diary));
+            questions.into_iter().for_each(|question| world.ask(question, &mut diary));
             all.lock().expect("no thread fails").append(&mut diary.events);
         })
     };
-    run(world.threads().into_iter().map(asker).collect());
+    run(world.questions.iter().cloned().map(asker).collect());
     let mut last = diary();
-    world.ask_at_last(&mut last);
+    K::ask_at_last(&world, &mut last);
+    let counted = |event: &Event| match event.operation {
+        Operation::Asked(_, _, _, Answer::Count(_, count)) => count,
+        _ => 0,
+    };
+    let held = last.events.iter().map(counted).sum();
     let mut events = std::mem::take(&mut *all.lock().expect("no thread fails"));
     events.append(&mut last.events);
-    if !world.complete(&mut events) {
-        return Ok(());
-    }
+    world.complete(&mut events);
 
-    let given = world.given();
+    let given = Operation::Given(world.given);
     // Each operation is a process of its own, so the operations of one batch may take effect in any order.
     let mut times = vec![(0, 0, Action::Call(given.clone())), (0, 0, Action::Response(given.clone()))];
     for (nth, Event { called, answered, operation }) in events.iter().enumerate() {
@@ -137,14 +250,14 @@ fn play<W: World>(world: Arc<W>, run: impl FnOnce(Vec<Job>)) -> Result<(), Strin
     }
     times.sort_by_key(|&(time, ..)| time);
     let history = times.iter().map(|(_, process, action)| (*process, action.clone())).collect();
-    if !WGLChecker::<W::Specification>::is_linearizable(History::from_actions(history)) {
+    if !WGLChecker::<Multiset>::is_linearizable(History::from_actions(history)) {
         events.sort_by_key(|event| event.called);
         let lines = events
             .iter()
             .map(|Event { called, answered, operation }| format!("\n{called:4} to {answered:4}: {operation:?}"));
         return Err(format!("not linearizable, given {given:?}:{}", lines.collect::<String>()));
     }
-    world.audit(&events)
+    world.filter.audit(held)
 }
 
 /// What went wrong, including panics.
@@ -155,22 +268,26 @@ fn caught(play: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     })
 }
 
+fn world<K: Kind>(seed: u64) -> Arc<World<K>> {
+    Arc::new(K::world(&mut SmallRng::seed_from_u64(seed)))
+}
+
 /// Checks one history of real threads for each of these seeds. Returns the first violation, if there is one.
-pub(crate) fn on_real<W: World>(seeds: Range<u64>, faults: &[Fault]) -> Result<(), String> {
+pub(crate) fn on_real<K: Kind>(seeds: Range<u64>, faults: &[Fault]) -> Result<(), String> {
     seeds.into_iter().try_for_each(|seed| {
-        let result = caught(|| play(Arc::new(W::new(seed)), |jobs| on_real_threads(seed, faults, jobs)));
+        let result = caught(|| play(world::<K>(seed), |jobs| on_real_threads(seed, faults, jobs)));
         result.map_err(|violation| format!("seed {seed}: {violation}"))
     })
 }
 
 /// The same under shuttle's schedules: some of each kind for each world.
-pub(crate) fn under_shuttle<W: World>(seeds: Range<u64>, faults: &[Fault]) -> Result<(), String> {
+pub(crate) fn under_shuttle<K: Kind>(seeds: Range<u64>, faults: &[Fault]) -> Result<(), String> {
     const SCHEDULES: usize = 10;
     seeds.into_iter().try_for_each(|seed| {
         let first = Arc::new(Mutex::new(Ok(())));
         let (result, faults) = (Arc::clone(&first), faults.to_vec());
         let model = move || {
-            let world = Arc::new(W::new(seed));
+            let world = world::<K>(seed);
             let _seeded = Seeded::bugs(&faults);
             let played = play(world, on_shuttle_threads);
             let first = &mut *result.lock().expect("no thread fails");
@@ -203,7 +320,8 @@ pub(crate) fn must_hold(histories: Check, seeds: usize) {
     histories(seeds, &[]).unwrap_or_else(|violation| panic!("{violation}"));
 }
 
-/// Defines both ways to make histories of these worlds. The worlds are interleaved.
+/// Defines both ways to make histories of these kinds of filters, and tests that they are linearizable. The worlds are
+/// interleaved.
 macro_rules! histories_of {
     ($($World:ty),+) => {
         fn real_threads(seeds: std::ops::Range<u64>, faults: &[ccf_steps::model::Fault]) -> Result<(), String> {
@@ -214,6 +332,16 @@ macro_rules! histories_of {
         fn random_schedules(seeds: std::ops::Range<u64>, faults: &[ccf_steps::model::Fault]) -> Result<(), String> {
             use $crate::histories::history::{by_turns, under_shuttle};
             by_turns(seeds, faults, &[$(under_shuttle::<$World>),+])
+        }
+
+        #[test]
+        fn histories_of_real_threads_are_linearizable() {
+            $crate::histories::history::must_hold(real_threads, 500);
+        }
+
+        #[test]
+        fn histories_under_random_schedules_are_linearizable() {
+            $crate::histories::history::must_hold(random_schedules, 100);
         }
     };
 }

@@ -8,12 +8,10 @@
 //! Wing and Gong (*Testing and Verifying Concurrent Objects*, 1993), with Lowe's memory of what was tried. The
 //! crate `todc-utils` implements it.
 //!
-//! - `one_table`: the filter of one table is a multiset of classes;
-//! - `values`: the table whose slots carry values is a multiset of pairs of a class and a value;
-//! - `expiring`: the table whose entries expire is a multiset of pairs of a class and an end, with a clock;
-//! - `growable`: the filter that grows and shrinks in place is a multiset of classes;
+//! - `specification`: what a filter of any kind must answer;
 //! - `room`: the buckets of worlds of one table, and which inserts may be refused;
-//! - `history`: what a history is, and how it is made and checked.
+//! - `history`: what a history is, and how it is made and checked;
+//! - `one_table`, `values`, `expiring`, `growable`: the worlds of each kind of filter, and the faults that they notice.
 //!
 //! Each key of a batch counts as an operation. A save counts as an operation at the moment at which it begins.
 //!
@@ -25,4 +23,5 @@ mod growable;
 mod history;
 mod one_table;
 mod room;
+mod specification;
 mod values;

@@ -1,229 +1,118 @@
 //! Histories of one table: a multiset of classes.
 
-use ccf_steps::InsertError;
 use ccf_steps::model::{AnyLayout, Key, Smallest, Table, Usual};
+use rand::Rng;
 use rand::rngs::SmallRng;
-use rand::seq::IndexedRandom;
-use rand::{Rng, SeedableRng};
-use todc_utils::specifications::Specification;
 
-use crate::histories::history::{Diary, Event, World, histories_of, must_hold, without};
-use crate::histories::room::{CLASSES, Copies, Room, check_last_counts, reported};
+use crate::histories::history::{Ask, Diary, Kind, Question, World, histories_of, questions, without};
+use crate::histories::room::{CLASSES, Room};
+use crate::histories::specification::{Answer, Entries, NUMBERS, Refusal, State};
+use crate::histories::values;
 
-/// What a thread asked about a class of keys, and the answer.
-#[derive(Clone, Debug)]
-enum Answer {
-    Insert(Result<(), InsertError>),
-    InsertIfAbsent(Result<bool, InsertError>),
-    Contains(bool),
-    Remove(bool),
-    Count(usize),
-}
+/// A table, whose slots carry values or not.
+pub(crate) struct Tabled<L, const VALUES: bool>(pub(crate) Table<L>);
 
-/// What happened, as the checker sees it.
-#[derive(Clone, Debug)]
-enum Operation {
-    /// The table was filled.
-    Given(Copies),
-    Asked(Room, usize, Answer),
-    /// A save had these copies. For each class, this many inserts were under way when it began. The save may have
-    /// those or not, whenever they take effect.
-    Saved {
-        copies: Copies,
-        under_way: Copies,
-    },
-}
-
-/// The specification of the table: a multiset of classes.
-struct Multiset;
-
-impl Specification for Multiset {
-    type State = Copies;
-    type Operation = Operation;
-
-    fn init() -> Copies {
-        [0; CLASSES]
+impl<L: AnyLayout + 'static, const VALUES: bool> Tabled<L, VALUES> {
+    fn pair(key: Key, value: u64) -> Key {
+        if VALUES { key.with(value as u16) } else { key }
     }
 
-    fn apply(operation: &Operation, &before: &Copies) -> (bool, Copies) {
-        let (room, class, answer) = match operation.clone() {
-            Operation::Given(copies) => return (true, copies),
-            Operation::Saved { copies, under_way } => {
-                let mut classes = before.iter().zip(copies).zip(under_way);
-                let holds = classes.all(|((&least, saved), more)| (least..=least + more).contains(&saved));
-                return (holds, before);
-            }
-            Operation::Asked(room, class, answer) => (room, class, answer),
-        };
-        let copies = usize::from(before[class]);
-        let (mut more, mut less) = (before, before);
-        more[class] += 1;
-        less[class] = less[class].saturating_sub(1);
-        let refusal_is_due = |error| room.refuses(class, before, reported(error));
-        match answer {
-            Answer::Insert(Ok(())) => (true, more),
-            Answer::Insert(Err(error)) => (refusal_is_due(error), before),
-            Answer::InsertIfAbsent(Ok(true)) => (copies == 0, more),
-            Answer::InsertIfAbsent(Ok(false)) => (copies > 0, before),
-            Answer::InsertIfAbsent(Err(error)) => (copies == 0 && refusal_is_due(error), before),
-            Answer::Contains(answer) => (answer == (copies > 0), before),
-            Answer::Remove(answer) => (answer == (copies > 0), less),
-            Answer::Count(answer) => (answer == copies, before),
-        }
-    }
-}
-
-/// What a thread asks, about a key of which class, and whether about the key that tries its buckets in the opposite
-/// order.
-#[derive(Clone, Copy)]
-struct Question {
-    ask: Ask,
-    class: usize,
-    twin: bool,
-}
-
-#[derive(Clone, Copy)]
-enum Ask {
-    Insert,
-    InsertIfAbsent,
-    Contains,
-    Remove,
-    Count,
-    /// Look up three keys at a time.
-    ContainsBatch,
-    /// Save the table.
-    Save,
-}
-
-/// An initial table, and what each thread asks.
-struct OneTable<L> {
-    room: Room,
-    keys: [Key; CLASSES],
-    table: Table<L>,
-    given: Copies,
-    questions: Vec<Vec<Question>>,
-}
-
-impl<L: AnyLayout + 'static> World for OneTable<L> {
-    type Operation = Operation;
-    type Specification = Multiset;
-    type Question = Question;
-    type Thread = ();
-
-    fn new(seed: u64) -> Self {
-        let random = &mut SmallRng::seed_from_u64(seed);
+    fn world_without_values(random: &mut SmallRng) -> World<Self> {
         // Some worlds are narrow: keys of one or two classes in two buckets.
         let narrow = random.random_ratio(1, 3);
-        let (room, table, keys) = Room::with_table::<L>(narrow, random);
+        let (room, table, keys) = Room::with::<L>(narrow, random, Table::new);
 
         // Full except for a few slots, unless the keys in use leave some free.
         let used = random.random_range(if narrow { 1..=2 } else { 3..=CLASSES });
         let free = random.random_range(0..4);
-        let mut given = [0; CLASSES];
+        let mut given = State::default();
         for _ in 0..room.slots() * 4 {
             let class = random.random_range(0..used);
             if table.len() + free < room.slots() && table.insert(keys[class]).is_ok() {
-                given[class] += 1;
+                given.entries[class][0] += 1;
             }
         }
 
         use Ask::*;
-        let asked = [
-            Insert,
-            Insert,
-            Insert,
-            Remove,
-            Remove,
-            Remove,
-            Contains,
-            Contains,
-            ContainsBatch,
-            InsertIfAbsent,
-            Count,
-            Save,
-        ];
+        let asked: [&[Ask]; 7] =
+            [&[Insert; 3], &[Remove; 3], &[Contains; 2], &[ContainsBatch], &[InsertIfAbsent], &[Count], &[Save]];
         let threads = random.random_range(2..=4);
-        let mut question = || Question {
-            ask: *asked.choose(random).expect("not empty"),
+        let questions = questions(random, threads, 36 / threads, &asked.concat(), |ask, random| Question {
+            ask,
             class: random.random_range(0..used),
+            number: 0,
+            other: 0,
             twin: random.random(),
-        };
-        let questions = (0..threads).map(|_| (0..36 / threads).map(|_| question()).collect()).collect();
-        Self { room, keys, table, given, questions }
+        });
+        World { filter: Self(table), keys: keys.into(), room, longest: None, numbers: 1, given, questions }
+    }
+}
+
+impl<L: AnyLayout + 'static, const VALUES: bool> Kind for Tabled<L, VALUES> {
+    /// Without a value.
+    type Key = Key;
+
+    fn world(random: &mut SmallRng) -> World<Self> {
+        if VALUES { values::world(random) } else { Self::world_without_values(random) }
     }
 
-    fn given(&self) -> Operation {
-        Operation::Given(self.given)
+    fn key(key: Key, twin: bool) -> Key {
+        if twin { key.twin() } else { key }
     }
 
-    fn threads(&self) -> Vec<((), Vec<Question>)> {
-        self.questions.iter().map(|questions| ((), questions.clone())).collect()
+    fn contains(&self, key: Key) -> bool {
+        self.0.contains(key)
     }
 
-    fn ask(&self, Question { ask, class, twin }: Question, (): &mut (), diary: &mut Diary<Operation>) {
-        let key = if twin { self.keys[class].twin() } else { self.keys[class] };
-        let asked = |answer| Operation::Asked(self.room, class, answer);
-        match ask {
-            Ask::Insert => diary.write(|| asked(Answer::Insert(self.table.insert(key)))),
-            Ask::InsertIfAbsent => diary.write(|| asked(Answer::InsertIfAbsent(self.table.insert_if_absent(key)))),
-            Ask::Contains => diary.write(|| asked(Answer::Contains(self.table.contains(key)))),
-            Ask::Remove => diary.write(|| asked(Answer::Remove(self.table.remove(key)))),
-            Ask::Count => diary.write(|| asked(Answer::Count(self.table.count(key)))),
-            Ask::ContainsBatch => {
-                _ = diary.write_all(|| {
-                    let classes = [class, (class + 1) % CLASSES, (class + 2) % CLASSES];
-                    let answers = self.table.contains_batch(classes.map(|class| self.keys[class]));
-                    std::iter::zip(classes, answers)
-                        .map(|(class, answer)| Operation::Asked(self.room, class, Answer::Contains(answer)))
-                })
-            }
-            Ask::Save => {
-                let (image, until_begun) = diary.save(|begun| self.table.save_and_tell(begun));
-                let copies = self.keys.map(|key| image.count(key) as u8);
-                diary.add(until_begun(Operation::Saved { copies, under_way: [0; CLASSES] }));
-            }
+    fn contains_batch(&self, keys: [Key; 3]) -> [bool; 3] {
+        self.0.contains_batch(keys)
+    }
+
+    fn insert(&self, key: Key, value: u64) -> Result<bool, Refusal> {
+        Ok(self.0.insert(Self::pair(key, value)).map(|()| true)?)
+    }
+
+    fn insert_if_absent(&self, key: Key, value: u64) -> Answer {
+        let (table, pair) = (&self.0, Self::pair(key, value));
+        if VALUES {
+            Answer::InsertValueIfAbsent(value, table.insert_value_if_absent(pair).map_err(Refusal::from))
+        } else {
+            Answer::InsertIfAbsent(value, table.insert_if_absent(pair).map_err(Refusal::from))
         }
     }
 
-    fn ask_at_last(&self, diary: &mut Diary<Operation>) {
-        (0..CLASSES).for_each(|class| self.ask(Question { ask: Ask::Count, class, twin: false }, &mut (), diary));
+    fn remove(&self, key: Key, value: u64) -> bool {
+        self.0.remove(Self::pair(key, value))
     }
 
-    fn complete(&self, events: &mut Vec<Event<Operation>>) -> bool {
-        let all = events.clone();
-        for event in events {
-            let during = event.clone();
-            let Operation::Saved { under_way, .. } = &mut event.operation else { continue };
-            for other in all.iter().filter(|other| other.overlaps(&during)) {
-                if let Operation::Asked(_, class, Answer::Insert(Ok(())) | Answer::InsertIfAbsent(Ok(true))) =
-                    other.operation
-                {
-                    under_way[class] += 1;
-                }
-            }
+    fn count(&self, key: Key, value: u64) -> usize {
+        self.0.count(Self::pair(key, value))
+    }
+
+    fn save(&self, keys: &[Key], begun: &mut dyn FnMut()) -> (u64, Entries) {
+        let image = self.0.save_and_tell(begun);
+        let mut entries = Entries::default();
+        for (&key, entries) in keys.iter().zip(&mut entries) {
+            let values = (0..).zip(entries).take(if VALUES { NUMBERS } else { 1 });
+            values.for_each(|(value, copies)| *copies = image.count(Self::pair(key, value)) as u8);
         }
-        true
+        (0, entries)
     }
 
-    fn audit(&self, events: &[Event<Operation>]) -> Result<(), String> {
-        check_last_counts(&self.table, events, CLASSES, |operation| match operation.clone() {
-            Operation::Asked(_, _, Answer::Count(count)) => Some(count),
-            _ => None,
-        })
+    fn ask(world: &World<Self>, question: Question, diary: &mut Diary) {
+        values::ask(world, question, diary);
+    }
+
+    fn audit(&self, held: usize) -> Result<(), String> {
+        let table = &self.0;
+        if (table.scan(), table.len()) != (held, held) {
+            return Err(format!("{held} copies, {} in the buckets, len {}", table.scan(), table.len()));
+        }
+        Ok(())
     }
 }
 
-histories_of!(OneTable<Smallest>, OneTable<Usual>);
-
-#[test]
-fn histories_of_real_threads_are_linearizable() {
-    must_hold(real_threads, 500);
-}
-
-#[test]
-fn histories_under_random_schedules_are_linearizable() {
-    must_hold(random_schedules, 100);
-}
+histories_of!(Tabled<Smallest, false>, Tabled<Usual, false>);
 
 without! {
     random_schedules, in at most 40_000 worlds:

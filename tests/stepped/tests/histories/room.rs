@@ -1,12 +1,9 @@
 //! The buckets that the classes of a world share, and how much room they have.
 
-use ccf_steps::InsertError;
 use ccf_steps::model::{AnyLayout, Key, Table};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
-
-use crate::histories::history::Event;
 
 /// The most classes of keys that a world has.
 pub(crate) const CLASSES: usize = 8;
@@ -20,19 +17,17 @@ pub(crate) struct Room {
     slots_of_bucket: usize,
     buckets: usize,
     pairs: [(usize, usize); CLASSES],
+    /// Whether the buckets are at least these, and all keys may have others.
+    grows: bool,
 }
 
 impl Room {
-    /// An empty table, and a key of each class. A narrow world has two buckets.
-    pub(crate) fn with_table<L: AnyLayout>(narrow: bool, random: &mut SmallRng) -> (Self, Table<L>, [Key; CLASSES]) {
-        Self::with(narrow, random, Table::new)
-    }
-
-    /// The same, with a table that `make` makes with the given number of buckets.
-    pub(crate) fn with<L: AnyLayout, F: FnOnce(usize) -> Table<L>>(
+    /// An empty table that `make` makes with the given number of buckets, and a key of each class. A narrow world has two
+    /// buckets.
+    pub(crate) fn with<L: AnyLayout>(
         narrow: bool,
         random: &mut SmallRng,
-        make: F,
+        make: impl FnOnce(usize) -> Table<L>,
     ) -> (Self, Table<L>, [Key; CLASSES]) {
         let buckets = if narrow { 2 } else { *[1, 2, 4, 4, 6, 8].choose(random).expect("not empty") };
         let buckets = buckets.max(L::LEAST_BUCKETS);
@@ -48,7 +43,12 @@ impl Room {
         }
         let keys = std::array::from_fn(|class| Key::of::<L>(buckets, pairs[class].0, pairs[class].1, class));
         let table = make(buckets);
-        (Self { slots_of_bucket: table.slots_per_bucket(), buckets, pairs }, table, keys)
+        (Self { slots_of_bucket: table.slots_per_bucket(), buckets, pairs, grows: false }, table, keys)
+    }
+
+    /// That of a filter which grows: each pair of buckets has so many slots.
+    pub(crate) fn that_grows(slots_of_bucket: usize) -> Self {
+        Self { slots_of_bucket, buckets: 2, pairs: [(0, 1); CLASSES], grows: true }
     }
 
     /// How many slots the table has.
@@ -61,7 +61,10 @@ impl Room {
     pub(crate) fn refuses(&self, class: usize, copies: Copies, reported: Option<usize>) -> bool {
         let mut more = copies;
         more[class] += 1;
-        reported.is_none_or(|reported| reported == usize::from(copies[class])) && !self.fits(more)
+        match reported {
+            Some(_) if self.grows => usize::from(copies[class]) >= self.slots(),
+            _ => reported.is_none_or(|reported| reported == usize::from(copies[class])) && !self.fits(more),
+        }
     }
 
     /// Whether all classes have the same two buckets.
@@ -87,25 +90,4 @@ impl Room {
             held.sum::<usize>() <= self.slots_of_bucket * set.count_ones() as usize
         })
     }
-}
-
-/// Checks that the last `number` counts are all that the table holds, by its length and by a scan of its buckets.
-pub(crate) fn check_last_counts<L: AnyLayout, O>(
-    table: &Table<L>,
-    events: &[Event<O>],
-    number: usize,
-    count: impl Fn(&O) -> Option<usize>,
-) -> Result<(), String> {
-    let mut last: Vec<_> = events.iter().collect();
-    last.sort_by_key(|event| std::cmp::Reverse(event.called));
-    let held = last.iter().filter_map(|event| count(&event.operation)).take(number).sum::<usize>();
-    if (table.scan(), table.len()) != (held, held) {
-        return Err(format!("{held} copies, {} in the buckets, len {}", table.scan(), table.len()));
-    }
-    Ok(())
-}
-
-/// How many copies a refusal reports; `None` if it says that the table is full.
-pub(crate) fn reported(error: InsertError) -> Option<usize> {
-    if let InsertError::TooManyCopies { copies, .. } = error { Some(copies) } else { None }
 }

@@ -1,11 +1,8 @@
-//! Scenes that are too large for loom: four threads, paths of three hops, full tables, stale plans, and `clear`.
+//! Scenes that are too large for loom: four threads, paths of three hops, stale plans, and `clear`.
 //! They run under thousands of schedules chosen at random. The roles and the end of each scene assert what must
 //! hold.
 //!
 //! - `paths`: relocations over several hops, while other threads look and change;
-//! - `full_tables`: inserts into the last slots;
-//! - `copies`: keys whose copies several threads add, remove and move;
-//! - `saves`: saves among other operations;
 //! - `saves_of_several`: a filter that grows and shrinks in place, and saves of it;
 //! - `values`: values that come and go while they are looked up;
 //! - `scene`: what a scene is, and how it runs.
@@ -14,10 +11,7 @@
 //! violation that it is about. `CCF_SCHEDULES=100 cargo test --release -p stepped-tests schedules::` runs 100 times
 //! as many schedules.
 
-mod copies;
-mod full_tables;
 mod paths;
-mod saves;
 mod saves_of_several;
 mod scene;
 mod values;
