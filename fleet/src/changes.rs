@@ -1,9 +1,9 @@
 //! Changes on their way into the cluster.
 //!
-//! Concurrent changes share a transaction. For each token it has a transaction of its own: revoke, unless the record has
-//! this end or a later one; restore, if the record is the one that this was decided on. So a change that is sent again
-//! changes nothing more. With them goes a new head, and the node answers when its own watch has delivered *that* head:
-//! from then on its filter has the changes.
+//! Concurrent changes share a transaction. For each token it has a transaction of its own: put a record, if the one there
+//! is the one that this was decided on. A node deletes none, so a change that is sent again, or that arrives when others
+//! have followed it, changes nothing. With them goes a new head, and the node answers when its own watch has delivered
+//! *that* head: from then on its filter has the changes.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::error::NodeError;
 use crate::etcd::Fault;
-use crate::etcd::build::{delete, differs, greater, key_at, put, questions, range, revision, same, txn};
+use crate::etcd::build::{key_at, put, questions, range, revision, same, txn};
 use crate::etcd::messages::{RequestOp, TxnResponse};
 use crate::keys::ChangeId;
 use crate::lock;
-use crate::shared::{Done, Job, Shared, What, count, explain};
+use crate::shared::{Change, Done, Job, Shared, count, explain};
 
 /// How many changes are in one transaction. Etcd's own limit is 128 operations.
 const GROUP: usize = 100;
@@ -95,7 +95,8 @@ impl Group<'_> {
             return;
         }
         let needs_room = |job: &mut Job| {
-            matches!(job.what, What::Revoke { .. }) && !known.filter.by_hash().contains(shared.secret.hash(job.id))
+            job.change.is_some_and(|change| change.end > 0)
+                && !known.filter.by_hash().contains(shared.secret.hash(job.id))
         };
         for job in self.jobs.extract_if(.., needs_room) {
             reply(job, Err(NodeError::Full { live: live as u64, capacity: capacity as u64 }));
@@ -108,7 +109,6 @@ impl Group<'_> {
         let mut id = [0; 16];
         getrandom::fill(&mut id).map_err(|error| format!("the system gives no random bytes: {error}"))?;
         let id = ChangeId(id);
-        let mut first = None;
         loop {
             if let Some(why) = shared.stopped() {
                 return Err(why);
@@ -118,19 +118,18 @@ impl Group<'_> {
             let _forget = Forget(shared, id);
             let answer = self.send(id, until).await.map_err(explain)?;
             let position = revision(&answer);
-            // Of several answers, the first says what the change did.
-            let done = first.get_or_insert_with(|| self.read(&answer));
+            let done = self.read(&answer);
             if !takes!(shared.settings, Watched) {
-                return Ok(done.clone());
+                return Ok(done);
             }
             if !takes!(shared.settings, Identifier) {
                 while shared.known.load().as_ref().is_none_or(|known| known.applied() < position) {
                     sleep(Duration::from_millis(1)).await;
                 }
-                return Ok(done.clone());
+                return Ok(done);
             }
             match timeout_at(until, &mut watched).await {
-                Ok(Ok(_)) => return Ok(done.clone()),
+                Ok(Ok(_)) => return Ok(done),
                 // The node has joined again, and may have missed it.
                 Ok(Err(_)) => count(&shared.tallies.retries),
                 Err(_) => return Err("it is made, and this node has not come to it in time".into()),
@@ -153,57 +152,39 @@ impl Group<'_> {
     }
 
     fn op(&self, job: &Job, lease: i64) -> Option<RequestOp> {
-        let shared = self.shared;
+        let (shared, Change { end, decided }) = (self.shared, job.change?);
         let key = shared.names.token(job.id);
-        let txn = match job.what {
-            What::Revoke { end, over } => {
-                // A later end, or this one: the second half of a value is at most this.
-                let mut least = [0xff; 16];
-                least[..8].copy_from_slice(&end.saturating_sub(1).to_be_bytes());
-                let is_later = vec![greater(key.clone(), least.to_vec()), differs(key.clone(), over)];
-                let value = shared.secret.value(job.id, end).to_vec();
-                txn(is_later, vec![range(key.clone(), 0)], vec![put(key, value, lease)])
-            }
-            What::Restore { decided } if takes!(shared.settings, Decided) => {
-                txn(vec![same(key.clone(), decided)], vec![delete(key, vec![])], vec![])
-            }
-            What::Restore { .. } => txn(vec![], vec![delete(key, vec![])], vec![]),
-            What::Touch => return None,
-        };
+        let put = put(key.clone(), shared.secret.value(job.id, end).to_vec(), lease);
+        let txn = txn(vec![same(key.clone(), decided)], vec![put], vec![range(key, 0)]);
         Some(RequestOp { txn: Some(txn), ..RequestOp::default() })
     }
 
     /// What the answer says of each change.
     fn read(&self, answer: &TxnResponse) -> Vec<Outcome> {
-        let position = revision(answer);
         let of = |(nth, job): (usize, &Job)| {
-            let mut done = Done { position, end: None, over: 0, is_new: true };
-            let of_token = answer.responses.get(nth).and_then(|response| response.txn.as_ref());
-            match (job.what, of_token) {
-                (What::Touch, _) => {}
-                (_, None) => return Err(NodeError::Unacknowledged("etcd's answer can't be read".into())),
-                (What::Restore { .. }, Some(txn)) => done.is_new = txn.succeeded,
-                (What::Revoke { end, .. }, Some(txn)) if !txn.succeeded => done.end = Some(end),
-                (What::Revoke { .. }, Some(txn)) => {
-                    let record = key_at(txn, 0).unwrap_or_default();
-                    let end = self.shared.secret.end(job.id, &record.value);
-                    done = Done { end, over: record.mod_revision, is_new: false, ..done };
-                }
+            let done = Done { position: revision(answer), is_new: true, changed: 0, end: None };
+            if job.change.is_none() {
+                return Ok(done);
             }
-            Ok(done)
+            let of_token = answer.responses.get(nth).and_then(|response| response.txn.as_ref());
+            let of_token = of_token.ok_or(NodeError::Unacknowledged("etcd's answer can't be read".into()))?;
+            if of_token.succeeded {
+                return Ok(done);
+            }
+            let record = key_at(of_token, 0).unwrap_or_default();
+            let end = self.shared.secret.end(job.id, &record.value);
+            Ok(Done { is_new: false, changed: record.mod_revision, end, ..done })
         };
         self.jobs.iter().enumerate().map(of).collect()
     }
 
-    /// A lease that ends after all nodes have forgotten these tokens; 0 if none is revoked. It is measured by etcd, and
+    /// A lease that ends after all nodes have forgotten these tokens; 0 if there are none. It is measured by etcd, and
     /// from now on, so a node's clock can only make it longer.
     async fn lease(&self, until: Instant) -> Result<i64, Fault> {
         let (shared, settings) = (self.shared, &self.shared.settings);
-        let ends = self.jobs.iter().filter_map(|job| match job.what {
-            What::Revoke { end, .. } => Some(end),
-            _ => None,
-        });
-        let Some(end) = ends.max() else { return Ok(0) };
+        let Some(end) = self.jobs.iter().filter_map(|job| job.change).map(|change| change.end).max() else {
+            return Ok(0);
+        };
         let rest = end.saturating_sub(shared.clock.earliest()).max(settings.longest_lifetime + settings.leeway);
         let needed = rest.saturating_add(2 * settings.clock_margin + 2 * settings.resolution + LATER).min(LONGEST);
         let (mut lease, now, room) = (self.lease.lock().await, shared.clock.now(), self.jobs.len());

@@ -30,7 +30,7 @@ use crate::join::join;
 use crate::keys::TokenId;
 use crate::link::{End, Link};
 use crate::lock;
-use crate::shared::{Head, Job, Shared, What, count};
+use crate::shared::{Change, Head, Job, Shared, count};
 use crate::state::State;
 
 /// How many tokens that somebody deleted are put back at once.
@@ -173,7 +173,7 @@ impl Link {
             let answer = match self.ask(questions(question)).await {
                 // The watch goes on, so this is the history that the node knows. A new head comes after the compaction.
                 Err(Fault::Compacted) => {
-                    self.submit(TokenId([0; 16]), What::Touch);
+                    self.submit(TokenId([0; 16]), None);
                     continue;
                 }
                 answer => answer.map_err(|fault| self.unknown_revision(fault, &memory))?,
@@ -182,7 +182,7 @@ impl Link {
             let head = Head::at(&answer, 0).revision;
             if head == 0 {
                 // A new fleet, or somebody has deleted it: then it says nothing.
-                self.submit(TokenId([0; 16]), What::Touch);
+                self.submit(TokenId([0; 16]), None);
                 continue;
             }
             for (sent, head) in [open.take(), Some((sent, head))].into_iter().flatten() {
@@ -199,17 +199,17 @@ impl Link {
         }
     }
 
-    fn submit(&self, id: TokenId, what: What) {
+    fn submit(&self, id: TokenId, change: Option<Change>) {
         let until = Instant::now() + self.shared.settings.patience;
         // If there is no room, the next beat does it.
-        _ = self.shared.jobs.try_send(Job { id, what, until, reply: None });
+        _ = self.shared.jobs.try_send(Job { id, change, until, reply: None });
     }
 
     /// Puts back what somebody has deleted.
     fn mend(&self, known: &Known) {
         for (id, end) in known.some_missing(MEND) {
             if self.shared.is_live(end) {
-                self.submit(id, What::Revoke { end, over: 0 });
+                self.submit(id, Some(Change { end, decided: 0 }));
             } else {
                 known.forget(id);
             }

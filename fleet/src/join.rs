@@ -77,6 +77,9 @@ fn fill(shared: &Shared, known: &Known, page: &RangeResponse) -> Result<(), End>
             // So that the filter says "perhaps", for as long as it can.
             u64::MAX
         });
+        if end == 0 {
+            continue;
+        }
         known.put(shared.secret.hash(id), end, None).map_err(|_| End::NoRoom)?;
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::etcd::build::{after, delete, key_at, put, questions, range, same, txn};
+use crate::etcd::build::{key_at, put, questions, range, same, txn};
 use crate::etcd::messages::{RequestOp, TxnRequest, TxnResponse};
 use crate::etcd::{Connection, Fault};
 use crate::history::History;
@@ -47,9 +47,9 @@ impl Link {
     /// Agrees with the other nodes on the settings, and checks that the node has all the rights it needs.
     pub(crate) async fn agree(&self) -> Result<(), End> {
         let (names, ours) = (&self.shared.names, self.shared.settings.agreement());
-        let (key, tokens) = (names.agreement(), names.tokens());
-        let mut never = vec![delete(tokens.clone(), after(&tokens))];
-        never.extend([key.clone(), names.history(), names.head()].map(|key| put(key, vec![], 0)));
+        let key = names.agreement();
+        let mut never =
+            [key.clone(), names.history(), names.head(), names.tokens()].map(|key| put(key, vec![], 0)).to_vec();
         if !takes!(self.shared.settings, Rights) {
             never.clear();
         }

@@ -20,7 +20,7 @@ use crate::history::History;
 use crate::keys::Names;
 use crate::lock;
 use crate::settings::Settings;
-use crate::shared::{Done, Job, Record, Shared, What, explain};
+use crate::shared::{Change, Done, Job, Record, Shared, explain};
 use crate::state::State;
 
 /// How many transactions of changes are under way at a time.
@@ -143,14 +143,15 @@ impl Node {
             return Ok(Revocation { until: None, is_new: false, position });
         }
         let by = Instant::now() + settings.patience;
-        let mut over = 0;
+        let mut decided = 0;
         loop {
-            let done = self.change(token, What::Revoke { end: until, over }, by).await?;
-            if let Done { end: Some(end), is_new, position, .. } = done {
-                return Ok(Revocation { until: Some(end), is_new, position });
+            let Done { position, is_new, changed, end } = self.change(token, until, decided, by).await?;
+            match end {
+                _ if is_new => return Ok(Revocation { until: Some(until), is_new, position }),
+                Some(end) if end >= until => return Ok(Revocation { until: Some(end), is_new, position }),
+                // It has an earlier end, or can't be read.
+                _ => decided = changed,
             }
-            // Its record can't be read, and is replaced.
-            over = done.over;
         }
     }
 
@@ -162,23 +163,24 @@ impl Node {
         let by = Instant::now() + self.shared.settings.patience;
         let mut was_there = false;
         loop {
-            let Record { end, changed: decided, .. } = self.shared.ask(self.shared.secret.id(token), by).await?;
-            if end.is_none() {
+            let Record { end, changed, .. } = self.shared.ask(self.shared.secret.id(token), by).await?;
+            if !end.is_some_and(|end| self.shared.is_live(end)) {
                 return Ok(was_there);
             }
-            was_there |= end.is_some_and(|end| self.shared.is_live(end));
-            if self.change(token, What::Restore { decided }, by).await?.is_new {
+            was_there = true;
+            if self.change(token, 0, changed, by).await?.is_new {
                 return Ok(was_there);
             }
         }
     }
 
-    async fn change(&self, token: &str, what: What, until: Instant) -> Result<Done, NodeError> {
+    async fn change(&self, token: &str, end: u64, decided: i64, until: Instant) -> Result<Done, NodeError> {
         if let Some(why) = self.shared.stopped() {
             return Err(NodeError::Unacknowledged(why));
         }
         let (reply, done) = oneshot::channel();
-        let job = Job { id: self.shared.secret.id(token), what, until, reply: Some(reply) };
+        let job =
+            Job { id: self.shared.secret.id(token), change: Some(Change { end, decided }), until, reply: Some(reply) };
         let late = |_| NodeError::Unacknowledged("there are too many changes at a time".into());
         timeout_at(until, self.shared.jobs.send(job)).await.map_err(late)?.map_err(|_| gone())?;
         done.await.map_err(|_| gone())?

@@ -12,7 +12,7 @@ use crate::keys::Secret;
 pub(crate) type Filter = ExpiringCuckooFilter<[u8], StableHashBuilder>;
 
 /// The number of the format of keys and values. Nodes of another one do not start.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// The settings of a node, which a program can take from its command line.
 #[derive(Clone, clap::Args)]
@@ -112,8 +112,6 @@ pub(crate) enum Step {
     Watched,
     /// Wait for the change that was made, and not only for its number.
     Identifier,
-    /// Compare the revision that a restore was decided on.
-    Decided,
     /// Remember a token that somebody deleted, and put it back.
     Mend,
     /// Count a token as ended only if both clocks say so.

@@ -79,35 +79,34 @@ pub(crate) fn count(tally: &AtomicU64) {
 /// A change of one token.
 pub(crate) struct Job {
     pub(crate) id: TokenId,
-    pub(crate) what: What,
+    /// `None` for nothing but a new head.
+    pub(crate) change: Option<Change>,
     pub(crate) until: Instant,
     pub(crate) reply: Option<oneshot::Sender<Result<Done, NodeError>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum What {
-    /// Until this end. A record that was last changed at the revision `over` can't be read, and is replaced.
-    Revoke { end: u64, over: i64 },
-    /// If the token was last changed at this revision.
-    Restore { decided: i64 },
-    /// Nothing but a new head.
-    Touch,
+pub(crate) struct Change {
+    /// Until when the token is to be revoked; 0 if it is to be restored.
+    pub(crate) end: u64,
+    /// The revision of the last change of its record, 0 if there is none. Nothing is done if it has another one.
+    pub(crate) decided: i64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Done {
     pub(crate) position: i64,
-    /// The end, where the token is revoked and its record can be read.
-    pub(crate) end: Option<u64>,
-    /// The revision of the record that was there.
-    pub(crate) over: i64,
-    /// Whether this change did it.
+    /// Whether it was done. Otherwise the record that is there:
     pub(crate) is_new: bool,
+    /// The revision of its last change.
+    pub(crate) changed: i64,
+    /// Its end, if it can be read.
+    pub(crate) end: Option<u64>,
 }
 
 /// What a quorum says of a token.
 pub(crate) struct Record {
-    /// Until when it is revoked.
+    /// Until when it is revoked; 0 if it was restored.
     pub(crate) end: Option<u64>,
     /// The revision of its last change; 0 if it has no record.
     pub(crate) changed: i64,
@@ -207,7 +206,7 @@ impl Shared {
         let record = self.ask(id, Instant::now() + QUESTION).await?;
         let end = record.end.or_else(|| self.known.load().as_ref().and_then(|known| known.missing_end(id)));
         match end.filter(|end| self.is_live(*end)) {
-            // A node has restored it, or somebody else has deleted it.
+            // Somebody has deleted it.
             None if record.was_there => {
                 Err(NodeError::Unknown("its record is gone, and the node has not heard why".into()))
             }

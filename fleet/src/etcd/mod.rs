@@ -237,8 +237,12 @@ impl Client {
     {
         let calling = async {
             match once(to, path, self.request(to, message.clone()).await?).await {
-                // The token that the login gave is forgotten after some minutes.
-                Err(status) if status.code() == Code::Unauthenticated && self.login.is_some() => {
+                // The token that the login gave is forgotten after some minutes, or when rights change.
+                Err(status)
+                    if self.login.is_some()
+                        && (status.code() == Code::Unauthenticated
+                            || status.message().contains("auth store is old")) =>
+                {
                     *lock(&self.token) = None;
                     once(to, path, self.request(to, message).await?).await
                 }

@@ -3,7 +3,6 @@
 use super::support::proxy::Mode;
 use super::*;
 use crate::filter::Verdict;
-use crate::shared::{Job, What};
 
 /// A storm of an earlier design let one token pass; this was the only cause that was found.
 #[tokio::test(flavor = "multi_thread")]
@@ -102,28 +101,4 @@ async fn a_change_is_in_the_filter_of_its_node_when_it_is_acknowledged() {
         has_passed.then_some(())
     })
     .await;
-}
-
-/// A message that was given up may arrive much later.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_restore_that_arrives_late_undoes_no_later_revocation() {
-    needs_etcd!();
-    let cluster = Cluster::start(3, &[]);
-    let node = start(settings(&cluster.urls(0), &[])).await;
-    let control = control(&cluster, 0, &[Step::Decided]).await;
-    for node in [&node, &control] {
-        revoke(node, "alice").await;
-        let shared = node.shared();
-        let until = tokio::time::Instant::now() + LONGEST;
-        let record = shared.ask(shared.secret.id("alice"), until).await;
-        let decided = record.unwrap_or_else(|error| panic!("{error}")).changed;
-        assert_eq!(node.restore("alice").await, Ok(true));
-        revoke(node, "alice").await;
-        let (reply, done) = tokio::sync::oneshot::channel();
-        let job = Job { id: shared.secret.id("alice"), what: What::Restore { decided }, until, reply: Some(reply) };
-        shared.jobs.send(job).await.unwrap_or_else(|_| panic!("the node has ended"));
-        done.await.unwrap().unwrap();
-    }
-    assert!(answer(&node, "alice").await);
-    assert!(!answer(&control, "alice").await, "control");
 }

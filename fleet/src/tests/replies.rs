@@ -56,3 +56,46 @@ async fn a_change_whose_answers_are_lost_counts_once() {
     until("it to be gone", async || (node.is_revoked("alice").await == Ok(false)).then_some(())).await;
     until("its entry to be gone", async || (node.health().len == Some(1)).then_some(())).await;
 }
+
+/// The network is so slow that a request arrives when its node has long given it up, and sent it to another member.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revocation_that_arrives_late_undoes_no_restore() {
+    needs_etcd!();
+    let cluster = Cluster::start(3, &[]);
+    let node = start(settings(&cluster.urls(1), &[])).await;
+    // Afterwards it has a lease for its tokens, and a connection.
+    node.shared().client.current.store(2, Ordering::SeqCst);
+    revoke(&node, "bob").await;
+    cluster.members[0].clients.set(Mode::Late(Duration::from_secs(2)));
+    let before = cluster.revision();
+    revoke(&node, "alice").await;
+    assert_eq!(node.restore("alice").await, Ok(true));
+    let after = cluster.revision();
+    assert!(after >= before + 2);
+    until("it to arrive late", async || (cluster.revision() > after).then_some(())).await;
+    assert!(!answer(&node, "alice").await);
+}
+
+/// The login of a JSON Web Token names the rights of its time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_logs_in_again_when_rights_have_changed() {
+    needs_etcd!();
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("key");
+    std::fs::write(&key, [7; 64]).unwrap();
+    let cluster = Cluster::start(1, &["--auth-token", &format!("jwt,priv-key={},sign-method=HS256", key.display())]);
+    for arguments in ["user add root:secret", "user grant-role root root", "auth enable"] {
+        cluster.ctl(&arguments.split(' ').collect::<Vec<_>>());
+    }
+    let ours = settings(&cluster.url(0), &[]);
+    let node = start(Settings {
+        etcd: Etcd { user: Some("root".into()), password: Some("secret".into()), ..ours.etcd.clone() },
+        ..ours
+    })
+    .await;
+    revoke(&node, "alice").await;
+    cluster.ctl(&["--user", "root:secret", "role", "add", "another"]);
+    revoke(&node, "bob").await;
+    ready(&node).await;
+    assert!(answer(&node, "alice").await);
+}
