@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::error::NodeError;
 use crate::etcd::Fault;
 use crate::etcd::build::{key_at, put, questions, range, revision, same, txn};
-use crate::etcd::messages::{RequestOp, TxnResponse};
+use crate::etcd::messages::{RequestOp, ResponseOp, TxnResponse};
 use crate::keys::ChangeId;
 use crate::lock;
 use crate::shared::{Change, Done, Job, Shared, count, explain};
@@ -40,8 +40,6 @@ pub(crate) struct Lease {
     ends: Duration,
     room: usize,
 }
-
-type Outcome = Result<Done, NodeError>;
 
 /// Takes changes from the queue until the node ends. Several of these share a queue and a lease.
 pub(crate) async fn publish(shared: Arc<Shared>, queue: Arc<Mutex<mpsc::Receiver<Job>>>, lease: Arc<Mutex<Lease>>) {
@@ -77,8 +75,7 @@ impl Group<'_> {
         }
         let done = self.acknowledged(until).await;
         for (nth, job) in self.jobs.into_iter().enumerate() {
-            let of_job = |done: &Vec<Outcome>| done[nth].clone();
-            reply(job, done.as_ref().map_err(|why| NodeError::Unacknowledged(why.clone())).and_then(of_job));
+            reply(job, done.as_ref().map(|done| done[nth]).map_err(|why| NodeError::Unacknowledged(why.clone())));
         }
     }
 
@@ -104,7 +101,7 @@ impl Group<'_> {
     }
 
     /// Sends the group until it is in the node's own filter.
-    async fn acknowledged(&self, until: Instant) -> Result<Vec<Outcome>, String> {
+    async fn acknowledged(&self, until: Instant) -> Result<Vec<Done>, String> {
         let shared = self.shared;
         let mut id = [0; 16];
         getrandom::fill(&mut id).map_err(|error| format!("the system gives no random bytes: {error}"))?;
@@ -141,7 +138,7 @@ impl Group<'_> {
         let shared = self.shared;
         loop {
             let lease = self.lease(until).await?;
-            let mut ops: Vec<_> = self.jobs.iter().filter_map(|job| self.op(job, lease)).collect();
+            let mut ops: Vec<_> = self.jobs.iter().map(|job| self.op(job, lease)).collect();
             ops.push(put(shared.names.head(), id.head(shared.clock.latest()), 0));
             match shared.client.txn(&questions(ops), until).await {
                 // The cluster was restored from a backup, or somebody has revoked the lease.
@@ -151,31 +148,26 @@ impl Group<'_> {
         }
     }
 
-    fn op(&self, job: &Job, lease: i64) -> Option<RequestOp> {
-        let (shared, Change { end, decided }) = (self.shared, job.change?);
+    /// One for each change, so that the answer has as many.
+    fn op(&self, job: &Job, lease: i64) -> RequestOp {
+        let shared = self.shared;
+        let Some(Change { end, decided }) = job.change else { return range(shared.names.head(), 0) };
         let key = shared.names.token(job.id);
         let put = put(key.clone(), shared.secret.value(job.id, end).to_vec(), lease);
         let txn = txn(vec![same(key.clone(), decided)], vec![put], vec![range(key, 0)]);
-        Some(RequestOp { txn: Some(txn), ..RequestOp::default() })
+        RequestOp { txn: Some(txn), ..RequestOp::default() }
     }
 
     /// What the answer says of each change.
-    fn read(&self, answer: &TxnResponse) -> Vec<Outcome> {
-        let of = |(nth, job): (usize, &Job)| {
+    fn read(&self, answer: &TxnResponse) -> Vec<Done> {
+        let of = |(job, response): (&Job, &ResponseOp)| {
             let done = Done { position: revision(answer), is_new: true, changed: 0, end: None };
-            if job.change.is_none() {
-                return Ok(done);
-            }
-            let of_token = answer.responses.get(nth).and_then(|response| response.txn.as_ref());
-            let of_token = of_token.ok_or(NodeError::Unacknowledged("etcd's answer can't be read".into()))?;
-            if of_token.succeeded {
-                return Ok(done);
-            }
+            let Some(of_token) = response.txn.as_ref().filter(|of_token| !of_token.succeeded) else { return done };
             let record = key_at(of_token, 0).unwrap_or_default();
             let end = self.shared.secret.end(job.id, &record.value);
-            Ok(Done { is_new: false, changed: record.mod_revision, end, ..done })
+            Done { is_new: false, changed: record.mod_revision, end, ..done }
         };
-        self.jobs.iter().enumerate().map(of).collect()
+        self.jobs.iter().zip(&answer.responses).map(of).collect()
     }
 
     /// A lease that ends after all nodes have forgotten these tokens; 0 if there are none. It is measured by etcd, and
@@ -199,7 +191,7 @@ impl Group<'_> {
     }
 }
 
-fn reply(job: Job, done: Outcome) {
+fn reply(job: Job, done: Result<Done, NodeError>) {
     if let Some(reply) = job.reply {
         // The one who asked may be gone.
         _ = reply.send(done);

@@ -109,6 +109,8 @@ async fn announce(shared: &Shared, why: &str) {
 impl Link {
     /// Joins over this connection, if the node has no filter, and follows until something is wrong.
     async fn follow(&self, capacity: usize) -> Result<Infallible, End> {
+        #[cfg(test)]
+        self.shared.hears().await;
         self.agree().await?;
         let known = match self.shared.known.load_full() {
             Some(known) => {
@@ -144,9 +146,7 @@ impl Link {
                 });
             }
             #[cfg(test)]
-            while self.shared.is_deaf.load(std::sync::atomic::Ordering::SeqCst) {
-                sleep(Duration::from_millis(5)).await;
-            }
+            self.shared.hears().await;
             apply(&self.shared, known, &message).map_err(|_| End::NoRoom)?;
         }
     }

@@ -14,7 +14,7 @@ use crate::changes::publish;
 use crate::clock::Clock;
 use crate::error::NodeError;
 use crate::etcd::Client;
-use crate::etcd::messages::RangeRequest;
+use crate::etcd::build::{key_at, questions, range};
 use crate::follow::follow;
 use crate::history::History;
 use crate::keys::Names;
@@ -236,10 +236,10 @@ impl Node {
     /// [`NodeError::Unknown`].
     pub async fn ask_etcd(&self, token: &str) -> Result<Option<u64>, NodeError> {
         let (shared, id) = (&self.shared, self.shared.secret.id(token));
-        let question = RangeRequest { key: shared.names.token(id).into(), ..RangeRequest::default() };
-        let record = shared.client.range(&question, Instant::now() + shared.settings.patience).await;
-        let record = record.map_err(|fault| NodeError::Unknown(explain(fault)))?;
-        Ok(shared.decide(id, record.as_ref())?.filter(|end| shared.is_live(*end)))
+        let question = questions(vec![range(shared.names.token(id), 0)]);
+        let answer = shared.client.txn(&question, Instant::now() + shared.settings.patience).await;
+        let answer = answer.map_err(|fault| NodeError::Unknown(explain(fault)))?;
+        Ok(shared.decide(id, key_at(&answer, 0).as_ref())?.filter(|end| shared.is_live(*end)))
     }
 
     /// The figures of the filter: name, meaning, value.

@@ -122,8 +122,6 @@ pub(crate) enum Step {
     Check,
     /// Ask another member.
     NextMember,
-    /// Read at the node's own revision.
-    OwnRevision,
     /// Join again from the beginning after a compaction.
     JoinAgain,
     /// Keep an end that is too far ahead, and join again in time.

@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::error::NodeError;
-use crate::etcd::build::{key_at, questions, range};
-use crate::etcd::messages::{KeyValue, RangeRequest, TxnResponse};
+use crate::etcd::build::{key_at, of_one_member, questions, range};
+use crate::etcd::messages::{KeyValue, TxnResponse};
 use crate::etcd::{Client, Fault};
 use crate::filter::{Known, Verdict, now};
 use crate::history::History;
@@ -127,7 +127,7 @@ pub(crate) struct Shared {
     pub(crate) pending: Mutex<HashMap<ChangeId, oneshot::Sender<i64>>>,
     pub(crate) jobs: mpsc::Sender<Job>,
     pub(crate) tallies: Tallies,
-    /// A test keeps its watch from it.
+    /// A test keeps its connection and its watch from it.
     #[cfg(test)]
     pub(crate) is_deaf: std::sync::atomic::AtomicBool,
 }
@@ -150,6 +150,13 @@ impl Shared {
             is_deaf: false.into(),
             settings,
         })
+    }
+
+    #[cfg(test)]
+    pub(crate) async fn hears(&self) {
+        while self.is_deaf.load(Ordering::SeqCst) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     pub(crate) fn enter(&self, state: State, why: impl Into<String>) {
@@ -188,12 +195,14 @@ impl Shared {
                 Verdict::Unsure => break,
                 Verdict::Perhaps => {
                     count(&self.tallies.questions);
+                    let Some(Memory { revision, head, .. }) = lock(&self.memory).clone() else { break };
                     // By any member, at the node's own revision: so never older than the filter.
-                    let revision = if takes!(self.settings, OwnRevision) { known.applied() } else { 0 };
-                    let key = self.names.token(id).into();
-                    let question = RangeRequest { key, revision, serializable: true, ..RangeRequest::default() };
-                    let Ok(record) = self.client.range(&question, Instant::now() + QUESTION / 2).await else { break };
+                    let all = [self.names.token(id), self.names.head()].map(|key| of_one_member(range(key, revision)));
+                    let answer = self.client.txn(&questions(all.into()), Instant::now() + QUESTION / 2).await;
+                    // And not of a cluster that was restored so fast that the node has not noticed.
+                    let Some(answer) = answer.ok().filter(|answer| Head::at(answer, 1) == head) else { break };
                     if known.is_fresh() || !takes!(self.settings, Deadline) {
+                        let record = key_at(&answer, 0);
                         let end = self.decide(id, record.as_ref())?.or_else(|| known.missing_end(id));
                         if end.is_none() {
                             count(&self.tallies.false_positives);

@@ -22,8 +22,8 @@ use tonic::{Code, Request, Status, Streaming};
 use tonic_prost::ProstCodec;
 
 use self::messages::{
-    AuthenticateRequest, AuthenticateResponse, KeyValue, LeaseGrantRequest, LeaseGrantResponse, RangeRequest,
-    RangeResponse, TxnRequest, TxnResponse, WatchCreateRequest, WatchRequest, WatchResponse,
+    AuthenticateRequest, AuthenticateResponse, LeaseGrantRequest, LeaseGrantResponse, TxnRequest, TxnResponse,
+    WatchCreateRequest, WatchRequest, WatchResponse,
 };
 use crate::lock;
 
@@ -273,15 +273,9 @@ impl Client {
         Ok(request)
     }
 
-    /// The question for one key, by any member.
-    pub(crate) async fn range(&self, range: &RangeRequest, until: Instant) -> Result<Option<KeyValue>, Fault> {
-        let answer: RangeResponse = self.ask("/etcdserverpb.KV/Range", range, until).await?;
-        Ok(answer.kvs.into_iter().next())
-    }
-
     /// A transaction, by any member.
     pub(crate) async fn txn(&self, txn: &TxnRequest, until: Instant) -> Result<TxnResponse, Fault> {
-        self.ask("/etcdserverpb.KV/Txn", txn, until).await
+        self.ask("/etcdserverpb.KV/Txn", txn, until).await.and_then(|answer| complete(txn, answer))
     }
 
     /// A transaction, over this connection.
@@ -291,7 +285,8 @@ impl Client {
         txn: TxnRequest,
         limit: Duration,
     ) -> Result<TxnResponse, Fault> {
-        self.call(to, "/etcdserverpb.KV/Txn", txn, limit.max(self.one_request())).await
+        let answer = self.call(to, "/etcdserverpb.KV/Txn", txn.clone(), limit.max(self.one_request())).await?;
+        complete(&txn, answer)
     }
 
     /// A lease of this many seconds, at least.
@@ -318,6 +313,21 @@ impl Client {
             Err(_) => Err(Fault::Unclear(format!("{}: no watch within {:?}", to.member, self.one_try))),
         }
     }
+}
+
+/// An answer in which something is missing would look like keys that are not there.
+pub(crate) fn complete(asked: &TxnRequest, answer: TxnResponse) -> Result<TxnResponse, Fault> {
+    fn is_complete(asked: &TxnRequest, answer: &TxnResponse) -> bool {
+        let asked = if answer.succeeded { &asked.success } else { &asked.failure };
+        asked.len() == answer.responses.len()
+            && asked.iter().zip(&answer.responses).all(|(asked, answer)| match (&asked.txn, &answer.txn) {
+                (Some(asked), Some(answer)) => is_complete(asked, answer),
+                (asked_txn, txn) => {
+                    asked_txn.is_none() && txn.is_none() && asked.range.is_some() == answer.range.is_some()
+                }
+            })
+    }
+    if is_complete(asked, &answer) { Ok(answer) } else { Err(Fault::Unclear("etcd's answer can't be read".into())) }
 }
 
 async fn ready(to: &Connection) -> Result<Grpc<Channel>, Status> {

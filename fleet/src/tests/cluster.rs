@@ -69,20 +69,14 @@ async fn a_member_that_lags_never_decides_by_what_it_had() {
     let cluster = Cluster::start(3, &[]);
     let lagging = (cluster.leader() + 1) % 3;
     let node = start(settings(&cluster.urls(lagging + 1), &[])).await;
-    let control = control(&cluster, lagging + 1, &[Step::OwnRevision]).await;
     cluster.isolate(lagging, true);
-    for node in [&node, &control] {
-        revoke(node, "alice").await;
-        ready(node).await;
+    revoke(&node, "alice").await;
+    ready(&node).await;
+    for _ in 0..20 {
         // Its questions for single tokens go to the member that lags: the last in its list.
         node.shared().client.current.store(2, Ordering::SeqCst);
+        assert!(answer(&node, "alice").await);
     }
-    assert!(answer(&node, "alice").await);
-    until("control: the newest that this member has", async || {
-        control.shared().client.current.store(2, Ordering::SeqCst);
-        (control.is_revoked("alice").await == Ok(false)).then_some(())
-    })
-    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

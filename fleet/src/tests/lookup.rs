@@ -1,8 +1,15 @@
 //! Lookups of a node that was stopped in between, and changes that meet others.
 
+use tokio::sync::{Mutex, mpsc, oneshot};
+
 use super::support::proxy::Mode;
 use super::*;
+use crate::changes::publish;
+use crate::etcd::build::{questions, range};
+use crate::etcd::complete;
+use crate::etcd::messages::TxnResponse;
 use crate::filter::Verdict;
+use crate::shared::{Change, Job};
 
 /// A storm of an earlier design let one token pass; this was the only cause that was found.
 #[tokio::test(flavor = "multi_thread")]
@@ -101,4 +108,30 @@ async fn a_change_is_in_the_filter_of_its_node_when_it_is_acknowledged() {
         has_passed.then_some(())
     })
     .await;
+}
+
+/// Each has its own answer, also beside a change of nothing but the head.
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_that_share_a_transaction_are_told_apart() {
+    needs_etcd!();
+    let cluster = Cluster::start(1, &[]);
+    let node = start(settings(&cluster.url(0), &[])).await;
+    let (shared, until) = (node.shared(), tokio::time::Instant::now() + LONGEST);
+    let (soon, late) = (node.time() + 60, node.time() + 600);
+    node.revoke("alice", soon).await.unwrap();
+    let (jobs, queue) = mpsc::channel(3);
+    let [_, alice, bob] = ["", "alice", "bob"].map(|token| {
+        let (reply, done) = oneshot::channel();
+        let change = (!token.is_empty()).then_some(Change { end: late, decided: 0 });
+        jobs.try_send(Job { id: shared.secret.id(token), change, until, reply: Some(reply) }).unwrap();
+        done
+    });
+    drop(jobs);
+    publish(Arc::clone(shared), Arc::new(Mutex::new(queue)), Arc::default()).await;
+    let (alice, bob) = (alice.await.unwrap().unwrap(), bob.await.unwrap().unwrap());
+    assert_eq!((alice.is_new, alice.end, bob.is_new), (false, Some(soon), true));
+    // An answer that lacks one of them is none.
+    let question = questions(vec![range(vec![], 0)]);
+    let answer = TxnResponse { succeeded: true, ..TxnResponse::default() };
+    assert!(complete(&question, answer).is_err());
 }
