@@ -72,7 +72,7 @@ fn apply_token(shared: &Shared, known: &Known, id: TokenId, kv: &KeyValue, event
             Some(end) => known.put(hash, end, before.or_else(|| known.found(id)))?,
             None => shared.damaged(id),
         }
-    } else if let Some(end) = before.filter(|end| shared.is_live(*end) && takes!(shared.settings, Mend)) {
+    } else if let Some(end) = before.filter(|end| shared.is_live(*end)) {
         // Otherwise its lease has ended.
         count(&shared.tallies.foreign);
         count(&shared.tallies.mended);

@@ -114,19 +114,8 @@ impl Group<'_> {
             lock(&shared.pending).insert(id, told);
             let _forget = Forget(shared, id);
             let answer = self.send(id, until).await.map_err(explain)?;
-            let position = revision(&answer);
-            let done = self.read(&answer);
-            if !takes!(shared.settings, Watched) {
-                return Ok(done);
-            }
-            if !takes!(shared.settings, Identifier) {
-                while shared.known.load().as_ref().is_none_or(|known| known.applied() < position) {
-                    sleep(Duration::from_millis(1)).await;
-                }
-                return Ok(done);
-            }
             match timeout_at(until, &mut watched).await {
-                Ok(Ok(_)) => return Ok(done),
+                Ok(Ok(_)) => return Ok(self.read(&answer)),
                 // The node has joined again, and may have missed it.
                 Ok(Err(_)) => count(&shared.tallies.retries),
                 Err(_) => return Err("it is made, and this node has not come to it in time".into()),

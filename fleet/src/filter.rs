@@ -63,7 +63,7 @@ impl Known {
     /// An empty filter for this many tokens, at this revision.
     pub(crate) fn new(settings: &Settings, clock: &Clock, capacity: usize, revision: i64) -> Result<Self, BuildError> {
         let filter = settings.filter(capacity)?;
-        filter.advance_to(Tick::new(now(settings, clock) / settings.resolution));
+        filter.advance_to(Tick::new(clock.earliest() / settings.resolution));
         Ok(Self {
             settings: settings.clone(),
             clock: clock.clone(),
@@ -85,9 +85,7 @@ impl Known {
         if let Some(between) = &mut *self.between.lock().unwrap() {
             between();
         }
-        let deadline = if takes!(self.settings, DeadlineFirst) { deadline } else { self.deadline() };
-        let is_late = self.clock.now() >= deadline && takes!(self.settings, Deadline);
-        if is_late || self.is_behind(now(&self.settings, &self.clock)) {
+        if self.clock.now() >= deadline || self.is_behind(self.clock.earliest()) {
             Verdict::Unsure
         } else if is_in {
             Verdict::Perhaps
@@ -154,9 +152,9 @@ impl Known {
 
     /// Lets entries expire. False if the filter can't go on; then it keeps them, until the node has joined again.
     pub(crate) fn advance(&self) -> bool {
-        let now = now(&self.settings, &self.clock);
+        let now = self.clock.earliest();
         let tick = now / self.settings.resolution;
-        if tick >= self.renew.load(Ordering::Relaxed) && takes!(self.settings, Renew) {
+        if tick >= self.renew.load(Ordering::Relaxed) {
             return false;
         }
         self.filter.advance_to(Tick::new(tick));
@@ -170,7 +168,7 @@ impl Known {
     /// Whether this time is behind the filter's, which has forgotten what has not ended: the machine's clock was set back.
     fn is_behind(&self, now: u64) -> bool {
         let filter = self.tick_of_filter() * self.settings.resolution;
-        now.saturating_add(self.settings.clock_margin) < filter && takes!(self.settings, BehindFilter)
+        now.saturating_add(self.settings.clock_margin) < filter
     }
 
     /// Somebody has deleted the record of this token.
@@ -201,10 +199,4 @@ impl Known {
         let missing = lock(&self.missing);
         missing.iter().filter(|(_, of)| !of.is_back).take(at_most).map(|(id, of)| (*id, of.end)).collect()
     }
-}
-
-/// The time by which tokens end.
-pub(crate) fn now(settings: &Settings, clock: &Clock) -> u64 {
-    _ = settings;
-    if takes!(settings, BothClocks) { clock.earliest() } else { clock.latest() }
 }

@@ -22,7 +22,7 @@ use tonic::Streaming;
 
 use crate::apply::apply;
 use crate::etcd::Fault;
-use crate::etcd::build::{after, of_one_member, questions};
+use crate::etcd::build::{after, questions};
 use crate::etcd::messages::{WatchCreateRequest, WatchResponse};
 use crate::filter::Known;
 use crate::history::History;
@@ -53,9 +53,7 @@ pub(crate) async fn follow(shared: Arc<Shared>) {
         }
         sleep(match end {
             End::Fault(why) => {
-                if takes!(shared.settings, NextMember) {
-                    member += 1;
-                }
+                member += 1;
                 // It keeps its filter, and says what it does.
                 let state = if shared.known.load().is_some() { State::Stale } else { State::Joining };
                 shared.enter(state, why);
@@ -139,10 +137,7 @@ impl Link {
             if message.canceled {
                 return Err(match message.compact_revision {
                     0 => ended(&message.cancel_reason),
-                    at if takes!(self.shared.settings, JoinAgain) => {
-                        End::Join(format!("etcd was compacted up to revision {at}"))
-                    }
-                    at => ended(&format!("etcd was compacted up to revision {at}")),
+                    at => End::Join(format!("etcd was compacted up to revision {at}")),
                 });
             }
             #[cfg(test)]
@@ -165,12 +160,8 @@ impl Link {
             }
             self.mend(known);
             let Some(memory) = lock(&shared.memory).clone() else { continue };
-            let mut question = self.question(Some(&memory));
-            if !takes!(settings, Quorum) {
-                question = question.into_iter().map(of_one_member).collect();
-            }
             let sent = shared.clock.now();
-            let answer = match self.ask(questions(question)).await {
+            let answer = match self.ask(questions(self.question(Some(&memory)))).await {
                 // The watch goes on, so this is the history that the node knows. A new head comes after the compaction.
                 Err(Fault::Compacted) => {
                     self.submit(TokenId([0; 16]), None);
@@ -186,7 +177,7 @@ impl Link {
                 continue;
             }
             for (sent, head) in [open.take(), Some((sent, head))].into_iter().flatten() {
-                if memory.revision >= head || !takes!(settings, Reached) {
+                if memory.revision >= head {
                     known.knows_all_of(sent);
                     shared.enter(State::Ready, "it has everything");
                 } else {

@@ -38,7 +38,7 @@ pub(crate) async fn join(link: &Link, capacity: usize) -> Result<Arc<Known>, End
     let capacity = capacity.max(usize::try_from(page.count).unwrap_or(usize::MAX));
     let known = Known::new(&shared.settings, &shared.clock, capacity, at)
         .map_err(|error| End::Fault(format!("there is no memory for the filter: {error}")))?;
-    if page.more && takes!(shared.settings, Pages) {
+    if page.more {
         // Etcd counts what is left of a range for each page of it. So the identifiers, which are even, are read by their
         // first digits.
         let digits = (page.count / PAGE).max(1).ilog(16) as usize + 1;

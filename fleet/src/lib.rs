@@ -20,17 +20,6 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Whether a step is taken: always, unless a test leaves it out.
-macro_rules! takes {
-    ($settings:expr, $step:ident) => {{
-        #[cfg(test)]
-        let takes = $settings.takes(crate::settings::Step::$step);
-        #[cfg(not(test))]
-        let takes = true;
-        takes
-    }};
-}
-
 mod apply;
 mod changes;
 mod clock;

@@ -48,11 +48,8 @@ impl Link {
     pub(crate) async fn agree(&self) -> Result<(), End> {
         let (names, ours) = (&self.shared.names, self.shared.settings.agreement());
         let key = names.agreement();
-        let mut never =
+        let never =
             [key.clone(), names.history(), names.head(), names.tokens()].map(|key| put(key, vec![], 0)).to_vec();
-        if !takes!(self.shared.settings, Rights) {
-            never.clear();
-        }
         // A transaction needs the rights for all that it might do. This one never does it: no revision is negative.
         let question = txn(vec![same(key.clone(), -1)], never, vec![range(key.clone(), 0)]);
         if key_at(&self.ask(question.clone()).await?, 0).is_none() {
@@ -74,7 +71,7 @@ impl Link {
     pub(crate) fn question(&self, memory: Option<&Memory>) -> Vec<RequestOp> {
         let names = &self.shared.names;
         let mut question = vec![range(names.head(), 0), range(names.history(), 0)];
-        if let Some(memory) = memory.filter(|_| takes!(self.shared.settings, History)) {
+        if let Some(memory) = memory {
             question.push(range(names.head(), memory.revision));
         }
         question
@@ -92,7 +89,7 @@ impl Link {
             return Err(End::Join("an operator has accepted that the cluster has lost something".into()));
         }
         let there = Head::at(answer, 2);
-        if takes!(self.shared.settings, History) && (there != memory.head || history.accepted != memory.accepted) {
+        if there != memory.head || history.accepted != memory.accepted {
             let (at, was, is) = (memory.revision, memory.head.revision, there.revision);
             return Err(End::Lost(format!(
                 "at revision {at} its last change was that of revision {was}, and now another one, of {is}"
@@ -104,9 +101,7 @@ impl Link {
     /// What it means that the head at the node's own revision can't be read.
     pub(crate) fn unknown_revision(&self, fault: Fault, memory: &Memory) -> End {
         match fault {
-            Fault::Future if takes!(self.shared.settings, History) => {
-                End::Lost(format!("it has never come to revision {}", memory.revision))
-            }
+            Fault::Future => End::Lost(format!("it has never come to revision {}", memory.revision)),
             fault => fault.into(),
         }
     }
@@ -116,9 +111,7 @@ impl Link {
         let Some(memory) = lock(&self.shared.memory).clone() else { return Ok(()) };
         match self.ask(questions(self.question(Some(&memory)))).await {
             Ok(answer) => self.compare(&answer, Some(&memory)).map(drop),
-            Err(Fault::Compacted) if takes!(self.shared.settings, JoinAgain) => {
-                Err(End::Join(format!("revision {} was compacted", memory.revision)))
-            }
+            Err(Fault::Compacted) => Err(End::Join(format!("revision {} was compacted", memory.revision))),
             Err(fault) => Err(self.unknown_revision(fault, &memory)),
         }
     }

@@ -66,11 +66,6 @@ pub struct Settings {
     /// How long a change may take, up to a minute
     #[arg(long, value_name = "TIME", default_value = "10", value_parser = time)]
     pub patience: Duration,
-
-    /// What a test leaves out.
-    #[cfg(test)]
-    #[arg(skip)]
-    pub(crate) skip: &'static [Step],
 }
 
 /// Reads a duration from a command line: seconds, or such as 250ms, 10min or 1day.
@@ -94,44 +89,6 @@ fn number(text: &str) -> Result<usize, String> {
     text.replace('_', "").parse().map_err(|_| format!("{text:?} is not a whole number"))
 }
 
-/// A step that a test can leave out, to show that it notices.
-#[cfg(test)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Read the deadline before the filter.
-    DeadlineFirst,
-    /// Look at the monotonic clock at all.
-    Deadline,
-    /// Compare the head at the node's own revision.
-    History,
-    /// Wait until the node has applied the head that a word has named.
-    Reached,
-    /// Read the head from a quorum.
-    Quorum,
-    /// Wait until one's own watch has delivered a change.
-    Watched,
-    /// Wait for the change that was made, and not only for its number.
-    Identifier,
-    /// Remember a token that somebody deleted, and put it back.
-    Mend,
-    /// Count a token as ended only if both clocks say so.
-    BothClocks,
-    /// Notice that the clock is behind the filter's.
-    BehindFilter,
-    /// Check a value.
-    Check,
-    /// Ask another member.
-    NextMember,
-    /// Join again from the beginning after a compaction.
-    JoinAgain,
-    /// Keep an end that is too far ahead, and join again in time.
-    Renew,
-    /// Check all rights at the start.
-    Rights,
-    /// Read more than the first page of tokens.
-    Pages,
-}
-
 impl Settings {
     /// The settings of this key that the program has by default.
     pub fn new(key: [u8; 16]) -> Self {
@@ -148,15 +105,7 @@ impl Settings {
             clock_margin: 30,
             stale_after: Duration::from_secs(2),
             patience: Duration::from_secs(10),
-            #[cfg(test)]
-            skip: &[],
         }
-    }
-
-    /// Whether this step is taken: always, except in tests.
-    #[cfg(test)]
-    pub(crate) fn takes(&self, step: Step) -> bool {
-        !self.skip.contains(&step)
     }
 
     /// Says what is wrong with the settings, if something is.

@@ -14,7 +14,7 @@ use crate::error::NodeError;
 use crate::etcd::build::{key_at, of_one_member, questions, range};
 use crate::etcd::messages::{KeyValue, TxnResponse};
 use crate::etcd::{Client, Fault};
-use crate::filter::{Known, Verdict, now};
+use crate::filter::{Known, Verdict};
 use crate::history::History;
 use crate::keys::{ChangeId, Names, Secret, TokenId};
 use crate::lock;
@@ -201,7 +201,7 @@ impl Shared {
                     let answer = self.client.txn(&questions(all.into()), Instant::now() + QUESTION / 2).await;
                     // And not of a cluster that was restored so fast that the node has not noticed.
                     let Some(answer) = answer.ok().filter(|answer| Head::at(answer, 1) == head) else { break };
-                    if known.is_fresh() || !takes!(self.settings, Deadline) {
+                    if known.is_fresh() {
                         let record = key_at(&answer, 0);
                         let end = self.decide(id, record.as_ref())?.or_else(|| known.missing_end(id));
                         if end.is_none() {
@@ -225,7 +225,7 @@ impl Shared {
 
     /// Whether a token of this end is still refused.
     pub(crate) fn is_live(&self, end: u64) -> bool {
-        now(&self.settings, &self.clock) < end.saturating_add(self.settings.clock_margin)
+        self.clock.earliest() < end.saturating_add(self.settings.clock_margin)
     }
 
     /// What a quorum says of the token now, in the history that the node knows.
@@ -235,7 +235,7 @@ impl Shared {
         }
         count(&self.tallies.questions);
         let mut all = vec![range(self.names.token(id), 0), range(self.names.history(), 0)];
-        let memory = lock(&self.memory).clone().filter(|_| takes!(self.settings, History));
+        let memory = lock(&self.memory).clone();
         if let Some(memory) = &memory {
             all.extend([range(self.names.head(), memory.revision), range(self.names.token(id), memory.revision)]);
         }
@@ -261,9 +261,7 @@ impl Shared {
     pub(crate) fn decide(&self, id: TokenId, record: Option<&KeyValue>) -> Result<Option<u64>, NodeError> {
         let Some(record) = record else { return Ok(None) };
         match self.secret.end(id, &record.value) {
-            None if takes!(self.settings, Check) => {
-                Err(NodeError::Unknown(format!("the record of token {id} is damaged; revoke it again")))
-            }
+            None => Err(NodeError::Unknown(format!("the record of token {id} is damaged; revoke it again"))),
             end => Ok(end),
         }
     }

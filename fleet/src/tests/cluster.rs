@@ -6,7 +6,7 @@ use super::*;
 #[tokio::test(flavor = "multi_thread")]
 async fn leaders_that_are_killed_and_disks_that_are_full_lose_no_acknowledged_change() {
     needs_etcd!();
-    let (mut cluster, nodes) = three(&[]).await;
+    let (mut cluster, nodes) = three().await;
     let changes = Load::start(nodes, 1);
     for _ in 0..3 {
         changes.more().await;
@@ -36,12 +36,10 @@ async fn a_node_at_a_member_without_a_quorum_says_no_only_while_that_is_sure() {
     needs_etcd!();
     let cluster = Cluster::start(3, &[]);
     let lone = (cluster.leader() + 1) % 3;
-    let other = start(settings(&cluster.urls(lone + 1), &[])).await;
-    // One that knows only this member, one that has others to go to, and one that asks this member alone.
-    let only = start(Settings { patience: Duration::from_secs(1), ..settings(&cluster.url(lone), &[]) }).await;
-    let moving = start(settings(&cluster.urls(lone), &[])).await;
-    let staying = start(settings(&cluster.urls(lone), &[Step::NextMember])).await;
-    let trusting = start(settings(&cluster.url(lone), &[Step::Quorum])).await;
+    let other = start(settings(&cluster.urls(lone + 1))).await;
+    // One that knows only this member, and one that has others to go to.
+    let only = start(Settings { patience: Duration::from_secs(1), ..settings(&cluster.url(lone)) }).await;
+    let moving = start(settings(&cluster.urls(lone))).await;
     revoke(&other, "before").await;
     cluster.isolate(lone, true);
     revoke(&other, "after").await;
@@ -51,16 +49,9 @@ async fn a_node_at_a_member_without_a_quorum_says_no_only_while_that_is_sure() {
     assert!(after.is_err() && before.is_err() && more.is_err(), "in doubt");
     until("its neighbour", async || answer(&moving, "after").await.then_some(())).await;
     ready(&moving).await;
-    is_in(&staying, State::Stale).await;
-    until("control: without a quorum's word it passes", async || {
-        (trusting.is_revoked("after").await == Ok(false)).then_some(())
-    })
-    .await;
     cluster.isolate(lone, false);
-    for node in [&only, &moving, &staying] {
-        ready(node).await;
-        until("it to know", async || answer(node, "after").await.then_some(())).await;
-    }
+    ready(&only).await;
+    until("it to know", async || answer(&only, "after").await.then_some(())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -68,7 +59,7 @@ async fn a_member_that_lags_never_decides_by_what_it_had() {
     needs_etcd!();
     let cluster = Cluster::start(3, &[]);
     let lagging = (cluster.leader() + 1) % 3;
-    let node = start(settings(&cluster.urls(lagging + 1), &[])).await;
+    let node = start(settings(&cluster.urls(lagging + 1))).await;
     cluster.isolate(lagging, true);
     revoke(&node, "alice").await;
     ready(&node).await;
@@ -83,7 +74,7 @@ async fn a_member_that_lags_never_decides_by_what_it_had() {
 async fn without_space_changes_fail_and_answers_go_on() {
     needs_etcd!();
     let cluster = Cluster::start(3, &["--quota-backend-bytes", "4194304"]);
-    let node = start(settings(&cluster.urls(0), &[])).await;
+    let node = start(settings(&cluster.urls(0))).await;
     revoke(&node, "alice").await;
     let large = "x".repeat(100_000);
     until("no space", async || {
@@ -109,14 +100,11 @@ async fn without_space_changes_fail_and_answers_go_on() {
 async fn a_node_that_a_compaction_has_passed_joins_again() {
     needs_etcd!();
     let cluster = Cluster::start(3, &[]);
-    let node = start(settings(&cluster.url(0), &[])).await;
-    let control = start(settings(&cluster.url(0), &[Step::JoinAgain])).await;
-    let other = start(settings(&cluster.url(1), &[])).await;
+    let node = start(settings(&cluster.url(0))).await;
+    let other = start(settings(&cluster.url(1))).await;
     revoke(&other, "alice").await;
     cluster.members[0].clients.set(Mode::Cut);
-    for node in [&node, &control] {
-        is_in(node, State::Stale).await;
-    }
+    is_in(&node, State::Stale).await;
     revoke(&other, "bob").await;
     assert_eq!(other.restore("alice").await, Ok(true));
     cluster.ctl(&["compact", &cluster.revision().to_string()]);
@@ -125,7 +113,6 @@ async fn a_node_that_a_compaction_has_passed_joins_again() {
     ready(&node).await;
     assert_eq!(node.shared().tallies.joins.load(Ordering::SeqCst), 2);
     assert!(answer(&node, "bob").await && !answer(&node, "alice").await);
-    assert_ne!(control.health().state, State::Ready, "control: it asks for what is not there any more");
     assert_eq!(other.shared().tallies.joins.load(Ordering::SeqCst), 1, "a node that follows needs not join again");
 }
 
@@ -134,7 +121,7 @@ async fn tokens_of_many_pages_are_joined() {
     needs_etcd!();
     const TOKENS: u64 = 11_000;
     let cluster = Cluster::start(3, &[]);
-    let settings = settings(&cluster.urls(0), &[]);
+    let settings = settings(&cluster.urls(0));
     let node = Arc::new(start(settings.clone()).await);
     let mut tasks = tokio::task::JoinSet::new();
     // As many at once as a transaction takes: of more, the last would wait long on a busy machine.
@@ -156,8 +143,6 @@ async fn tokens_of_many_pages_are_joined() {
         (0..TOKENS).filter(|number| !is_in(number)).count()
     };
     assert_eq!(missing(&node), 0);
-    let other = start(settings.clone()).await;
+    let other = start(settings).await;
     assert_eq!((missing(&other), other.health().len), (0, Some(TOKENS as usize)));
-    let control = start(Settings { skip: &[Step::Pages], ..settings }).await;
-    assert!(missing(&control) > 0, "control: the first page alone");
 }

@@ -1,5 +1,5 @@
-//! Tests of nodes with a real cluster of three members, and a network that fails. Each has a control: the same with a step
-//! left out goes wrong.
+//! Tests of nodes with a real cluster of three members, and a network that fails. `ci/steps` leaves out the steps that they
+//! need, one at a time, and shows that each is noticed.
 
 #[path = "../../tests/support/mod.rs"]
 mod support;
@@ -24,7 +24,7 @@ use self::support::cluster::Cluster;
 use crate::clock::Clock;
 use crate::etcd::Etcd;
 use crate::node::Node;
-use crate::settings::{Settings, Step};
+use crate::settings::Settings;
 use crate::state::State;
 
 /// Ends a test that needs etcd if there is none.
@@ -50,14 +50,13 @@ async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
 }
 
 /// Settings for tests: with a short resolution, and with patience.
-fn settings(etcd: &str, skip: &'static [Step]) -> Settings {
+fn settings(etcd: &str) -> Settings {
     Settings {
         etcd: Etcd::new(etcd),
         capacity: 20_000,
         resolution: 120,
         longest_lifetime: 3600,
         patience: Duration::from_secs(60),
-        skip,
         ..Settings::new([7; 16])
     }
 }
@@ -88,14 +87,9 @@ async fn revoke(node: &Node, token: &str) {
 }
 
 /// A cluster of three, and a node of a fleet at each.
-async fn three(skip: &'static [Step]) -> (Cluster, [Arc<Node>; 3]) {
+async fn three() -> (Cluster, [Arc<Node>; 3]) {
     let cluster = Cluster::start(3, &[]);
-    let node = async |nth: usize| Arc::new(start(settings(&cluster.urls(nth), skip)).await);
+    let node = async |nth: usize| Arc::new(start(settings(&cluster.urls(nth))).await);
     let nodes = [node(0).await, node(1).await, node(2).await];
     (cluster, nodes)
-}
-
-/// A node of a fleet of its own, with a step left out: the control beside the nodes that take it.
-async fn control(cluster: &Cluster, first: usize, skip: &'static [Step]) -> Node {
-    start(Settings { fleet: format!("{:?}", skip[0]), ..settings(&cluster.urls(first), skip) }).await
 }

@@ -19,7 +19,7 @@ async fn no_revoked_token_passes_in_a_storm() {
         node: nth.to_string(),
         capacity: 1_000_000,
         patience: Duration::from_secs(5),
-        ..settings(&cluster.urls(nth), &[])
+        ..settings(&cluster.urls(nth))
     };
     let node = async |nth| Arc::new(start(settings(nth, &cluster)).await);
     let storm = Load::start([node(0).await, node(1).await, node(2).await], seed);
