@@ -16,7 +16,7 @@ pub(crate) fn apply(shared: &Shared, known: &Known, message: &WatchResponse) -> 
     let at = |event: &Event| event.kv.as_ref().map_or(0, |kv| kv.mod_revision);
     for events in message.events.chunk_by(|one, other| at(one) == at(other)) {
         let revision = at(&events[0]);
-        if revision > known.applied() {
+        if shared.applied().is_some_and(|applied| revision > applied) {
             apply_revision(shared, known, revision, events)?;
         }
     }
@@ -45,7 +45,6 @@ fn apply_revision(shared: &Shared, known: &Known, revision: i64, events: &[Event
         memory.revision = revision;
         memory.head = head.unwrap_or_else(|| memory.head.clone());
     }
-    known.has_applied(revision);
     if let Some((id, time)) = change {
         count(&shared.tallies.changes);
         if let Some(waits) = lock(&shared.pending).remove(&id) {

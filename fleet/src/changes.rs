@@ -73,7 +73,12 @@ impl Group<'_> {
         if self.jobs.is_empty() {
             return;
         }
-        let done = self.acknowledged(until).await;
+        let mut id = ChangeId([0; 16]);
+        let done = match getrandom::fill(&mut id.0) {
+            Ok(()) => self.acknowledged(id, until).await,
+            Err(error) => Err(format!("the system gives no random bytes: {error}")),
+        };
+        lock(&self.shared.pending).remove(&id);
         for (nth, job) in self.jobs.into_iter().enumerate() {
             reply(job, done.as_ref().map(|done| done[nth]).map_err(|why| NodeError::Unacknowledged(why.clone())));
         }
@@ -101,18 +106,14 @@ impl Group<'_> {
     }
 
     /// Sends the group until it is in the node's own filter.
-    async fn acknowledged(&self, until: Instant) -> Result<Vec<Done>, String> {
+    async fn acknowledged(&self, id: ChangeId, until: Instant) -> Result<Vec<Done>, String> {
         let shared = self.shared;
-        let mut id = [0; 16];
-        getrandom::fill(&mut id).map_err(|error| format!("the system gives no random bytes: {error}"))?;
-        let id = ChangeId(id);
         loop {
             if let Some(why) = shared.stopped() {
                 return Err(why);
             }
             let (told, mut watched) = oneshot::channel();
             lock(&shared.pending).insert(id, told);
-            let _forget = Forget(shared, id);
             let answer = self.send(id, until).await.map_err(explain)?;
             match timeout_at(until, &mut watched).await {
                 Ok(Ok(_)) => return Ok(self.read(&answer)),
@@ -184,14 +185,5 @@ fn reply(job: Job, done: Result<Done, NodeError>) {
     if let Some(reply) = job.reply {
         // The one who asked may be gone.
         _ = reply.send(done);
-    }
-}
-
-/// Forgets a change when nobody waits for it any more.
-struct Forget<'a>(&'a Shared, ChangeId);
-
-impl Drop for Forget<'_> {
-    fn drop(&mut self) {
-        lock(&self.0.pending).remove(&self.1);
     }
 }

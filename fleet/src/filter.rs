@@ -1,4 +1,4 @@
-//! What a node knows, in one piece: the filter, up to which revision it has everything, and until when that is enough.
+//! What a node knows, in one piece: the filter, and until when that is enough.
 //!
 //! # Why "no" is right
 //! A lookup reads the deadline, then the filter, then the clock. The deadline is a fixed time after a question to a quorum
@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use concurrent_cuckoo_filter::{BuildError, Hashed, Tick};
@@ -44,8 +44,6 @@ pub(crate) struct Known {
     settings: Settings,
     clock: Clock,
     pub(crate) filter: Filter,
-    /// The revision up to which the filter has everything.
-    applied: AtomicI64,
     /// In nanoseconds of the monotonic clock.
     deadline: AtomicU64,
     /// Entries can be removed. Not so if one of them has another end than its token, since removing an end that is not
@@ -60,15 +58,14 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// An empty filter for this many tokens, at this revision.
-    pub(crate) fn new(settings: &Settings, clock: &Clock, capacity: usize, revision: i64) -> Result<Self, BuildError> {
+    /// An empty filter for this many tokens.
+    pub(crate) fn new(settings: &Settings, clock: &Clock, capacity: usize) -> Result<Self, BuildError> {
         let filter = settings.filter(capacity)?;
         filter.advance_to(Tick::new(clock.earliest() / settings.resolution));
         Ok(Self {
             settings: settings.clone(),
             clock: clock.clone(),
             filter,
-            applied: AtomicI64::new(revision),
             deadline: AtomicU64::new(0),
             is_exact: AtomicBool::new(true),
             renew: AtomicU64::new(u64::MAX),
@@ -107,15 +104,6 @@ impl Known {
     pub(crate) fn knows_all_of(&self, moment: Duration) {
         let deadline = moment + self.settings.stale_after;
         self.deadline.fetch_max(deadline.as_nanos() as u64, Ordering::Release);
-    }
-
-    pub(crate) fn applied(&self) -> i64 {
-        self.applied.load(Ordering::Acquire)
-    }
-
-    /// Everything up to this revision is in the filter.
-    pub(crate) fn has_applied(&self, revision: i64) {
-        self.applied.fetch_max(revision, Ordering::Release);
     }
 
     /// Adds an entry for a token, which had this end before.

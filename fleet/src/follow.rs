@@ -26,12 +26,10 @@ use crate::etcd::build::{after, questions};
 use crate::etcd::messages::{WatchCreateRequest, WatchResponse};
 use crate::filter::Known;
 use crate::history::History;
-use crate::join::join;
 use crate::keys::TokenId;
 use crate::link::{End, Link};
 use crate::lock;
-use crate::shared::{Change, Head, Job, Shared, count};
-use crate::state::State;
+use crate::shared::{Change, Head, Job, Shared, State, count};
 
 /// How many tokens that somebody deleted are put back at once.
 const MEND: usize = 500;
@@ -115,13 +113,14 @@ impl Link {
                 self.is_same_history().await?;
                 known
             }
-            None => join(self, capacity).await?,
+            None => self.join(capacity).await?,
         };
+        let Some(applied) = self.shared.applied() else { return Err(End::Join("it remembers nothing".into())) };
         let prefix = self.shared.names.all();
         let create = WatchCreateRequest {
             range_end: after(&prefix).into(),
             key: prefix.into(),
-            start_revision: known.applied() + 1,
+            start_revision: applied + 1,
             prev_kv: true,
         };
         let watch = self.shared.client.watch(&self.connection, create).await?;

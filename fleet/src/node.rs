@@ -20,8 +20,7 @@ use crate::history::History;
 use crate::keys::Names;
 use crate::lock;
 use crate::settings::Settings;
-use crate::shared::{Change, Done, Job, Record, Shared, explain};
-use crate::state::State;
+use crate::shared::{Change, Done, Job, Shared, State, explain};
 
 /// How many transactions of changes are under way at a time.
 const AT_A_TIME: usize = 8;
@@ -139,7 +138,7 @@ impl Node {
             return Err(NodeError::TooLate { until, latest });
         }
         if !shared.is_live(until) {
-            let position = shared.known.load().as_ref().map_or(0, |known| known.applied());
+            let position = shared.applied().unwrap_or_default();
             return Ok(Revocation { until: None, is_new: false, position });
         }
         let by = Instant::now() + settings.patience;
@@ -158,13 +157,13 @@ impl Node {
     /// Revokes a token no longer. Returns whether it was revoked.
     ///
     /// # Errors
-    /// [`NodeError::Unacknowledged`], or [`NodeError::Unknown`] if its record can't be read.
+    /// [`NodeError::Unacknowledged`], or [`NodeError::Unknown`] if its record can't be read, or somebody has deleted it.
     pub async fn restore(&self, token: &str) -> Result<bool, NodeError> {
         let by = Instant::now() + self.shared.settings.patience;
         let mut was_there = false;
         loop {
-            let Record { end, changed, .. } = self.shared.ask(self.shared.secret.id(token), by).await?;
-            if !end.is_some_and(|end| self.shared.is_live(end)) {
+            let (end, changed) = self.shared.ask(self.shared.secret.id(token), by).await?;
+            if !self.shared.is_live(end) {
                 return Ok(was_there);
             }
             was_there = true;
@@ -222,7 +221,7 @@ impl Node {
             state,
             since: status.since.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
             why: status.why,
-            position: known.as_ref().map(|known| known.applied()),
+            position: shared.applied(),
             len: known.as_ref().map(|known| known.filter.len()),
             clock_set_by: shared.clock.was_set_by(),
             clock_difference: shared.tallies.clock_difference.load(Ordering::Relaxed),
@@ -242,17 +241,32 @@ impl Node {
         Ok(shared.decide(id, key_at(&answer, 0).as_ref())?.filter(|end| shared.is_live(*end)))
     }
 
-    /// The figures of the filter: name, meaning, value.
-    pub(crate) fn filter_figures(&self) -> Vec<(&'static str, &'static str, f64)> {
-        let Some(known) = self.shared.known.load_full() else { return Vec::new() };
+    /// How the node and its filter are: name, meaning, value.
+    pub(crate) fn figures(&self) -> Vec<(&'static str, &'static str, f64)> {
+        let Health { position, clock_set_by: set, clock_difference: difference, .. } = self.health();
+        let mut figures = vec![
+            (
+                "fleet_position",
+                "the revision of etcd up to which the filter has everything",
+                position.unwrap_or(0) as f64,
+            ),
+            ("fleet_clock_set_by_seconds", "by how much this machine's clock was set since the start", set as f64),
+            (
+                "fleet_clock_difference_seconds",
+                "by how much the last other changing node's clock is ahead",
+                difference as f64,
+            ),
+        ];
+        let Some(known) = self.shared.known.load_full() else { return figures };
         let stats = known.filter.stats();
-        vec![
+        figures.extend([
             ("fleet_filter_len", "entries in the filter, with those that have just ended", stats.len as f64),
             ("fleet_filter_capacity", "how many tokens may be revoked at a time", self.shared.settings.capacity as f64),
             ("fleet_filter_bytes", "the memory of the filter", stats.memory_usage as f64),
             ("fleet_filter_load", "the share of slots that are taken", stats.load_factor),
             ("fleet_filter_rate", "the expected false-positive rate at this load", stats.false_positive_rate),
-        ]
+        ]);
+        figures
     }
 
     /// What the node has counted: name, meaning, value.

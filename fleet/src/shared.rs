@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwapOption;
+use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -19,7 +20,32 @@ use crate::history::History;
 use crate::keys::{ChangeId, Names, Secret, TokenId};
 use crate::lock;
 use crate::settings::Settings;
-use crate::state::State;
+
+/// What a node can answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum State {
+    /// "Not revoked" comes from its filter.
+    Ready,
+    /// It reads the tokens. Each request asks etcd.
+    Joining,
+    /// It has no word from the cluster, or is behind. Each request asks etcd.
+    Stale,
+    /// The cluster has lost something; an operator has to accept it. Each request gets an error.
+    Waiting,
+    /// It has other settings than its fleet, or lacks a right. Each request gets an error.
+    Refused,
+}
+
+impl State {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Ready, Self::Joining, Self::Stale, Self::Waiting, Self::Refused];
+
+    pub(crate) fn is_stopped(self) -> bool {
+        matches!(self, Self::Waiting | Self::Refused)
+    }
+}
 
 /// How long a question for one token may take.
 const QUESTION: Duration = Duration::from_secs(2);
@@ -104,16 +130,6 @@ pub(crate) struct Done {
     pub(crate) end: Option<u64>,
 }
 
-/// What a quorum says of a token.
-pub(crate) struct Record {
-    /// Until when it is revoked; 0 if it was restored.
-    pub(crate) end: Option<u64>,
-    /// The revision of its last change; 0 if it has no record.
-    pub(crate) changed: i64,
-    /// It has no record, and had one at the revision that the node has applied.
-    pub(crate) was_there: bool,
-}
-
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) names: Names,
@@ -171,6 +187,11 @@ impl Shared {
         }
     }
 
+    /// The revision up to which the node has applied everything, if it has a filter.
+    pub(crate) fn applied(&self) -> Option<i64> {
+        lock(&self.memory).as_ref().map(|memory| memory.revision)
+    }
+
     /// Why the node answers nothing and changes nothing, if so.
     pub(crate) fn stopped(&self) -> Option<String> {
         let status = lock(&self.status);
@@ -212,24 +233,18 @@ impl Shared {
                 }
             }
         }
-        let record = self.ask(id, Instant::now() + QUESTION).await?;
-        let end = record.end.or_else(|| self.known.load().as_ref().and_then(|known| known.missing_end(id)));
-        match end.filter(|end| self.is_live(*end)) {
-            // Somebody has deleted it.
-            None if record.was_there => {
-                Err(NodeError::Unknown("its record is gone, and the node has not heard why".into()))
-            }
-            end => Ok(end),
-        }
+        let (end, _) = self.ask(id, Instant::now() + QUESTION).await?;
+        Ok(Some(end).filter(|end| self.is_live(*end)))
     }
 
     /// Whether a token of this end is still refused.
     pub(crate) fn is_live(&self, end: u64) -> bool {
-        self.clock.earliest() < end.saturating_add(self.settings.clock_margin)
+        end > 0 && self.clock.earliest() < end.saturating_add(self.settings.clock_margin)
     }
 
-    /// What a quorum says of the token now, in the history that the node knows.
-    pub(crate) async fn ask(&self, id: TokenId, until: Instant) -> Result<Record, NodeError> {
+    /// What a quorum says of the token now, in the history that the node knows: its end, and the revision of its last
+    /// change; 0 for one that has no record.
+    pub(crate) async fn ask(&self, id: TokenId, until: Instant) -> Result<(u64, i64), NodeError> {
         if let Some(why) = self.stopped() {
             return Err(NodeError::Unknown(why));
         }
@@ -249,12 +264,16 @@ impl Shared {
             return Err(NodeError::Unknown("the cluster has another history than this node knows".into()));
         }
         let (record, before) = (key_at(&answer, 0), key_at(&answer, 3));
-        let end_before = before.and_then(|kv| self.secret.end(id, &kv.value));
-        Ok(Record {
-            end: self.decide(id, record.as_ref())?,
-            changed: record.as_ref().map_or(0, |kv| kv.mod_revision),
-            was_there: record.is_none() && end_before.is_some_and(|end| self.is_live(end)),
-        })
+        if let Some(end) = self.decide(id, record.as_ref())? {
+            return Ok((end, record.map_or(0, |record| record.mod_revision)));
+        }
+        let of_node = || self.known.load().as_ref().and_then(|known| known.missing_end(id));
+        match before.and_then(|before| self.secret.end(id, &before.value)).or_else(of_node) {
+            Some(end) if self.is_live(end) => {
+                Err(NodeError::Unknown("somebody has deleted its record, and it is not put back yet".into()))
+            }
+            _ => Ok((0, 0)),
+        }
     }
 
     /// The end in a record.

@@ -19,23 +19,12 @@ fn pass(node: &Node, seconds: i64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_is_set_ends_nothing_early_and_stops_no_changes() {
-    needs_etcd!();
-    let cluster = Cluster::start(3, &[]);
+    let Some(cluster) = Cluster::start(3, &[]) else { return };
     let node = Arc::new(start(settings(&cluster.urls(0))).await);
     let other = start(settings(&cluster.urls(1))).await;
     revoke(&node, "alice").await;
     // Also while the clock is being set. (A storm found a moment at which it was not so.)
-    let is_over = Arc::new(AtomicBool::new(false));
-    let mut asking = tokio::task::JoinSet::new();
-    for _ in 0..8 {
-        let (node, is_over) = (Arc::clone(&node), Arc::clone(&is_over));
-        asking.spawn(async move {
-            while !is_over.load(Ordering::SeqCst) {
-                assert_ne!(node.is_revoked("alice").await, Ok(false));
-                tokio::task::yield_now().await;
-            }
-        });
-    }
+    let asking = Asking::start(&node, "alice");
     for seconds in [12, -12, HOUR, -HOUR, 24 * HOUR, -24 * HOUR, 400 * 24 * HOUR, -400 * 24 * HOUR, 0] {
         set(&node, seconds);
         ready(&node).await;
@@ -50,16 +39,12 @@ async fn a_clock_that_is_set_ends_nothing_early_and_stops_no_changes() {
         until("the other to know", async || answer(&other, &token).await.then_some(())).await;
         until("it to be restored", async || node.restore(&token).await.ok()).await;
     }
-    is_over.store(true, Ordering::SeqCst);
-    while let Some(asked) = asking.join_next().await {
-        asked.unwrap();
-    }
+    asking.check().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_started_with_a_wrong_clock_is_right_when_that_is_set() {
-    needs_etcd!();
-    let cluster = Cluster::start(3, &[]);
+    let Some(cluster) = Cluster::start(3, &[]) else { return };
     let other = start(settings(&cluster.urls(0))).await;
     revoke(&other, "alice").await;
     let wrong = async |seconds: i64| {
@@ -86,8 +71,7 @@ async fn a_node_that_started_with_a_wrong_clock_is_right_when_that_is_set() {
 /// A node whose clock is ahead may write ends that the filters of others can't hold.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_end_that_is_too_far_ahead_is_kept() {
-    needs_etcd!();
-    let cluster = Cluster::start(3, &[]);
+    let Some(cluster) = Cluster::start(3, &[]) else { return };
     let ahead = start(settings(&cluster.urls(0))).await;
     let node = start(settings(&cluster.urls(1))).await;
     set(&ahead, 24 * HOUR);
@@ -107,7 +91,7 @@ async fn an_end_that_is_too_far_ahead_is_kept() {
 fn a_filter_that_has_to_be_left_keeps_its_entries() {
     let settings = settings("http://127.0.0.1:1");
     let clock = Clock::with_shift(-24 * HOUR);
-    let known = crate::filter::Known::new(&settings, &clock, 10, 1).unwrap();
+    let known = crate::filter::Known::new(&settings, &clock, 10).unwrap();
     known.put(Hashed(17), Clock::new().earliest() + 1800, None).unwrap();
     assert!(known.advance());
     clock.shift[0].store(0, Ordering::SeqCst);

@@ -1,37 +1,10 @@
 //! Answers of the cluster that are lost, late, or come twice.
 
-use super::support::proxy::Mode;
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_that_are_lost_late_or_repeated_change_nothing() {
-    needs_etcd!();
-    let (cluster, nodes) = three().await;
-    let changes = Load::start(nodes, 2);
-    for mode in [
-        Mode::SilentAnswers,
-        Mode::Twice,
-        Mode::Late(Duration::from_millis(100)),
-        Mode::Silent,
-        Mode::Late(Duration::from_secs(3)),
-        Mode::Cut,
-    ] {
-        for round in 0..3 {
-            cluster.members[round].clients.set(mode);
-        }
-        tokio::time::sleep(Duration::from_millis(700)).await;
-        for member in &cluster.members {
-            member.clients.mend();
-        }
-        changes.more().await;
-    }
-    changes.check().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_change_whose_answers_are_lost_counts_once() {
-    needs_etcd!();
-    let cluster = Cluster::start(3, &[]);
+    let Some(cluster) = Cluster::start(3, &[]) else { return };
     let (node, other) = (start(settings(&cluster.url(0))).await, start(settings(&cluster.url(1))).await);
     // Afterwards it has a lease for its tokens.
     revoke(&node, "bob").await;
@@ -60,8 +33,7 @@ async fn a_change_whose_answers_are_lost_counts_once() {
 /// The network is so slow that a request arrives when its node has long given it up, and sent it to another member.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revocation_that_arrives_late_undoes_no_restore() {
-    needs_etcd!();
-    let cluster = Cluster::start(3, &[]);
+    let Some(cluster) = Cluster::start(3, &[]) else { return };
     let node = start(settings(&cluster.urls(1))).await;
     // Etcd drops a request if it hears at the same time that it was given up.
     until("one that arrives late", async || {
@@ -84,11 +56,14 @@ async fn a_revocation_that_arrives_late_undoes_no_restore() {
 /// The login of a JSON Web Token names the rights of its time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_logs_in_again_when_rights_have_changed() {
-    needs_etcd!();
     let folder = tempfile::tempdir().unwrap();
     let key = folder.path().join("key");
     std::fs::write(&key, [7; 64]).unwrap();
-    let cluster = Cluster::start(1, &["--auth-token", &format!("jwt,priv-key={},sign-method=HS256", key.display())]);
+    let Some(cluster) =
+        Cluster::start(1, &["--auth-token", &format!("jwt,priv-key={},sign-method=HS256", key.display())])
+    else {
+        return;
+    };
     for arguments in ["user add root:secret", "user grant-role root root", "auth enable"] {
         cluster.ctl(&arguments.split(' ').collect::<Vec<_>>());
     }
