@@ -115,26 +115,22 @@ impl Settings {
             let fleet = &self.fleet;
             return Err(format!("--fleet {fleet:?}: give 1 to 64 ASCII letters, digits, dots, underscores or hyphens"));
         }
-        for (name, given, least, most) in [
-            ("--resolution", self.resolution, 1, self.longest_lifetime.min(86_400)),
-            ("--longest-lifetime", self.longest_lifetime, 1, 10 * 366 * 86_400),
-            ("--leeway", self.leeway, 0, 86_400),
-            ("--clock-margin", self.clock_margin, 0, 86_400),
-            ("--capacity", self.capacity as u64, 1, 1_000_000_000),
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        for (name, given, least, most, unit) in [
+            ("--longest-lifetime", self.longest_lifetime, 1, 10 * 366 * 86_400, ""),
+            ("--resolution", self.resolution, 1, self.longest_lifetime.min(86_400), ""),
+            ("--leeway", self.leeway, 0, 86_400, ""),
+            ("--clock-margin", self.clock_margin, 0, 86_400, ""),
+            ("--capacity", self.capacity as u64, 1, 1_000_000_000, ""),
+            ("--stale-after", millis(self.stale_after), 100, 3_600_000, " ms"),
+            ("--patience", millis(self.patience), 100, 60_000, " ms"),
         ] {
             if given < least || given > most {
-                return Err(format!("{name} is {given}; give {least} to {most}"));
+                return Err(format!("{name} is {given}{unit}; give {least} to {most}{unit}"));
             }
         }
         if !(self.rate > 0.0 && self.rate < 1.0) {
             return Err(format!("--rate is {}; give a number between 0 and 1", self.rate));
-        }
-        for (name, given, least, most) in
-            [("--stale-after", self.stale_after, 100, 3_600_000), ("--patience", self.patience, 100, 60_000)]
-        {
-            if given.as_millis() < least || given.as_millis() > most {
-                return Err(format!("{name} is {given:?}; give {least} ms to {most} ms"));
-            }
         }
         self.filter(1).map(drop).map_err(|error| format!("no filter can have these settings: {error}"))
     }

@@ -129,6 +129,12 @@ pub(crate) struct Connection {
     pub(crate) member: String,
 }
 
+impl Connection {
+    fn to(endpoint: &Endpoint) -> Self {
+        Self { channel: endpoint.connect_lazy(), member: endpoint.uri().to_string() }
+    }
+}
+
 pub(crate) struct Client {
     members: Vec<(Endpoint, Mutex<Connection>)>,
     /// The member that is asked first.
@@ -168,10 +174,13 @@ impl Client {
                 .http2_keep_alive_interval(Duration::from_secs(6))
                 .keep_alive_timeout(Duration::from_secs(4))
                 .keep_alive_while_idle(true);
-            let connection = Connection { channel: endpoint.connect_lazy(), member: url.to_owned() };
-            Ok((endpoint, Mutex::new(connection)))
+            let connection = Mutex::new(Connection::to(&endpoint));
+            Ok((endpoint, connection))
         };
-        let members = etcd.members.iter().map(member).collect::<Result<_, _>>()?;
+        let members: Vec<_> = etcd.members.iter().map(member).collect::<Result<_, _>>()?;
+        if members.is_empty() {
+            return Err("there is no address of etcd; give http://HOST:PORT or https://HOST:PORT of each member".into());
+        }
         let login = etcd.user.clone().zip(etcd.password.clone());
         Ok(Self { members, current: AtomicUsize::new(0), login, token: Mutex::default(), one_try })
     }
@@ -182,8 +191,7 @@ impl Client {
 
     /// Another connection, to this member (modulo their number).
     pub(crate) fn connect(&self, nth: usize) -> Connection {
-        let (endpoint, connection) = self.member(nth);
-        Connection { channel: endpoint.connect_lazy(), member: lock(connection).member.clone() }
+        Connection::to(&self.member(nth).0)
     }
 
     /// The same request to one member after the other, until one of them has answered or the time is over. What is sent
@@ -209,8 +217,7 @@ impl Client {
                 answer => return answer,
             };
             // A connection that has lost something may stay silent for long.
-            let fresh = self.connect(current);
-            *lock(&self.member(current).1) = fresh;
+            *lock(&self.member(current).1) = self.connect(current);
             // Only one of those that had this fault takes the next.
             _ = self.current.compare_exchange(current, current + 1, Ordering::Relaxed, Ordering::Relaxed);
             asked += 1;

@@ -69,7 +69,8 @@ async fn nodes_that_do_not_belong_together_do_not_start_and_fleets_stay_apart() 
         (Settings { capacity: 0, ..ours.clone() }, "--capacity is 0"),
         (Settings { rate: 2.0, ..ours.clone() }, "--rate is 2"),
         (Settings { resolution: 3601, ..ours.clone() }, "--resolution is 3601; give 1 to 3600"),
-        (Settings { stale_after: Duration::from_millis(1), ..ours.clone() }, "--stale-after"),
+        (Settings { stale_after: Duration::from_millis(1), ..ours.clone() }, "--stale-after is 1 ms; give 100"),
+        (Settings { etcd: Etcd::default(), ..ours.clone() }, "no address of etcd"),
         (Settings { resolution: 1, longest_lifetime: 864_000, ..ours.clone() }, "no filter can have"),
         (Settings { etcd: Etcd::new("127.0.0.1:2379"), ..ours.clone() }, "http://HOST:PORT"),
     ] {
