@@ -16,7 +16,7 @@ pub(crate) fn apply(shared: &Shared, known: &Known, message: &WatchResponse) -> 
     let at = |event: &Event| event.kv.as_ref().map_or(0, |kv| kv.mod_revision);
     for events in message.events.chunk_by(|one, other| at(one) == at(other)) {
         let revision = at(&events[0]);
-        if revision > known.applied() {
+        if shared.applied().is_some_and(|applied| revision > applied) {
             apply_revision(shared, known, revision, events)?;
         }
     }
@@ -35,7 +35,7 @@ fn apply_revision(shared: &Shared, known: &Known, revision: i64, events: &[Event
         let Some(kv) = &event.kv else { continue };
         let is_ours = kv.key == head_key && change.is_some() || others.iter().any(|key| kv.key == *key);
         if let Some(id) = shared.names.id(&kv.key) {
-            apply_token(shared, known, id, kv, event, change.is_some())?;
+            apply_token(shared, known, id, kv, event)?;
         } else if !is_ours {
             count(&shared.tallies.foreign);
             tracing::error!(key = %kv.key.escape_ascii(), "somebody else changes keys of the fleet");
@@ -45,7 +45,6 @@ fn apply_revision(shared: &Shared, known: &Known, revision: i64, events: &[Event
         memory.revision = revision;
         memory.head = head.unwrap_or_else(|| memory.head.clone());
     }
-    known.has_applied(revision);
     if let Some((id, time)) = change {
         count(&shared.tallies.changes);
         if let Some(waits) = lock(&shared.pending).remove(&id) {
@@ -58,28 +57,21 @@ fn apply_revision(shared: &Shared, known: &Known, revision: i64, events: &[Event
     Ok(())
 }
 
-/// `is_ours` says whether a node has made the change.
-fn apply_token(
-    shared: &Shared,
-    known: &Known,
-    id: TokenId,
-    kv: &KeyValue,
-    event: &Event,
-    is_ours: bool,
-) -> Result<(), NoRoom> {
+fn apply_token(shared: &Shared, known: &Known, id: TokenId, kv: &KeyValue, event: &Event) -> Result<(), NoRoom> {
     let before = event.prev_kv.as_ref().and_then(|before| shared.secret.end(id, &before.value));
     let hash = shared.secret.hash(id);
     if event.kind != DELETION {
         match shared.secret.end(id, &kv.value) {
+            Some(0) => {
+                if let Some(before) = before {
+                    known.remove(hash, before);
+                }
+                known.forget(id);
+            }
             Some(end) => known.put(hash, end, before.or_else(|| known.found(id)))?,
             None => shared.damaged(id),
         }
-    } else if is_ours {
-        if let Some(before) = before {
-            known.remove(hash, before);
-        }
-        known.forget(id);
-    } else if let Some(end) = before.filter(|end| shared.is_live(*end) && takes!(shared.settings, Mend)) {
+    } else if let Some(end) = before.filter(|end| shared.is_live(*end)) {
         // Otherwise its lease has ended.
         count(&shared.tallies.foreign);
         count(&shared.tallies.mended);

@@ -1,4 +1,4 @@
-//! What a node knows, in one piece: the filter, up to which revision it has everything, and until when that is enough.
+//! What a node knows, in one piece: the filter, and until when that is enough.
 //!
 //! # Why "no" is right
 //! A lookup reads the deadline, then the filter, then the clock. The deadline is a fixed time after a question to a quorum
@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use concurrent_cuckoo_filter::{BuildError, Hashed, Tick};
@@ -44,8 +44,6 @@ pub(crate) struct Known {
     settings: Settings,
     clock: Clock,
     pub(crate) filter: Filter,
-    /// The revision up to which the filter has everything.
-    applied: AtomicI64,
     /// In nanoseconds of the monotonic clock.
     deadline: AtomicU64,
     /// Entries can be removed. Not so if one of them has another end than its token, since removing an end that is not
@@ -60,15 +58,14 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// An empty filter for this many tokens, at this revision.
-    pub(crate) fn new(settings: &Settings, clock: &Clock, capacity: usize, revision: i64) -> Result<Self, BuildError> {
+    /// An empty filter for this many tokens.
+    pub(crate) fn new(settings: &Settings, clock: &Clock, capacity: usize) -> Result<Self, BuildError> {
         let filter = settings.filter(capacity)?;
-        filter.advance_to(Tick::new(now(settings, clock) / settings.resolution));
+        filter.advance_to(Tick::new(clock.earliest() / settings.resolution));
         Ok(Self {
             settings: settings.clone(),
             clock: clock.clone(),
             filter,
-            applied: AtomicI64::new(revision),
             deadline: AtomicU64::new(0),
             is_exact: AtomicBool::new(true),
             renew: AtomicU64::new(u64::MAX),
@@ -85,9 +82,7 @@ impl Known {
         if let Some(between) = &mut *self.between.lock().unwrap() {
             between();
         }
-        let deadline = if takes!(self.settings, DeadlineFirst) { deadline } else { self.deadline() };
-        let is_late = self.clock.now() >= deadline && takes!(self.settings, Deadline);
-        if is_late || self.is_behind(now(&self.settings, &self.clock)) {
+        if self.clock.now() >= deadline || self.is_behind(self.clock.earliest()) {
             Verdict::Unsure
         } else if is_in {
             Verdict::Perhaps
@@ -109,15 +104,6 @@ impl Known {
     pub(crate) fn knows_all_of(&self, moment: Duration) {
         let deadline = moment + self.settings.stale_after;
         self.deadline.fetch_max(deadline.as_nanos() as u64, Ordering::Release);
-    }
-
-    pub(crate) fn applied(&self) -> i64 {
-        self.applied.load(Ordering::Acquire)
-    }
-
-    /// Everything up to this revision is in the filter.
-    pub(crate) fn has_applied(&self, revision: i64) {
-        self.applied.fetch_max(revision, Ordering::Release);
     }
 
     /// Adds an entry for a token, which had this end before.
@@ -154,9 +140,9 @@ impl Known {
 
     /// Lets entries expire. False if the filter can't go on; then it keeps them, until the node has joined again.
     pub(crate) fn advance(&self) -> bool {
-        let now = now(&self.settings, &self.clock);
+        let now = self.clock.earliest();
         let tick = now / self.settings.resolution;
-        if tick >= self.renew.load(Ordering::Relaxed) && takes!(self.settings, Renew) {
+        if tick >= self.renew.load(Ordering::Relaxed) {
             return false;
         }
         self.filter.advance_to(Tick::new(tick));
@@ -170,7 +156,7 @@ impl Known {
     /// Whether this time is behind the filter's, which has forgotten what has not ended: the machine's clock was set back.
     fn is_behind(&self, now: u64) -> bool {
         let filter = self.tick_of_filter() * self.settings.resolution;
-        now.saturating_add(self.settings.clock_margin) < filter && takes!(self.settings, BehindFilter)
+        now.saturating_add(self.settings.clock_margin) < filter
     }
 
     /// Somebody has deleted the record of this token.
@@ -201,10 +187,4 @@ impl Known {
         let missing = lock(&self.missing);
         missing.iter().filter(|(_, of)| !of.is_back).take(at_most).map(|(id, of)| (*id, of.end)).collect()
     }
-}
-
-/// The time by which tokens end.
-pub(crate) fn now(settings: &Settings, clock: &Clock) -> u64 {
-    _ = settings;
-    if takes!(settings, BothClocks) { clock.earliest() } else { clock.latest() }
 }

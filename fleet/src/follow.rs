@@ -22,16 +22,14 @@ use tonic::Streaming;
 
 use crate::apply::apply;
 use crate::etcd::Fault;
-use crate::etcd::build::{after, of_one_member, questions};
+use crate::etcd::build::{after, questions};
 use crate::etcd::messages::{WatchCreateRequest, WatchResponse};
 use crate::filter::Known;
 use crate::history::History;
-use crate::join::join;
 use crate::keys::TokenId;
 use crate::link::{End, Link};
 use crate::lock;
-use crate::shared::{Head, Job, Shared, What, count};
-use crate::state::State;
+use crate::shared::{Change, Head, Job, Shared, State, count};
 
 /// How many tokens that somebody deleted are put back at once.
 const MEND: usize = 500;
@@ -53,9 +51,7 @@ pub(crate) async fn follow(shared: Arc<Shared>) {
         }
         sleep(match end {
             End::Fault(why) => {
-                if takes!(shared.settings, NextMember) {
-                    member += 1;
-                }
+                member += 1;
                 // It keeps its filter, and says what it does.
                 let state = if shared.known.load().is_some() { State::Stale } else { State::Joining };
                 shared.enter(state, why);
@@ -109,19 +105,22 @@ async fn announce(shared: &Shared, why: &str) {
 impl Link {
     /// Joins over this connection, if the node has no filter, and follows until something is wrong.
     async fn follow(&self, capacity: usize) -> Result<Infallible, End> {
+        #[cfg(test)]
+        self.shared.hears().await;
         self.agree().await?;
         let known = match self.shared.known.load_full() {
             Some(known) => {
                 self.is_same_history().await?;
                 known
             }
-            None => join(self, capacity).await?,
+            None => self.join(capacity).await?,
         };
+        let Some(applied) = self.shared.applied() else { return Err(End::Join("it remembers nothing".into())) };
         let prefix = self.shared.names.all();
         let create = WatchCreateRequest {
             range_end: after(&prefix).into(),
             key: prefix.into(),
-            start_revision: known.applied() + 1,
+            start_revision: applied + 1,
             prev_kv: true,
         };
         let watch = self.shared.client.watch(&self.connection, create).await?;
@@ -137,16 +136,11 @@ impl Link {
             if message.canceled {
                 return Err(match message.compact_revision {
                     0 => ended(&message.cancel_reason),
-                    at if takes!(self.shared.settings, JoinAgain) => {
-                        End::Join(format!("etcd was compacted up to revision {at}"))
-                    }
-                    at => ended(&format!("etcd was compacted up to revision {at}")),
+                    at => End::Join(format!("etcd was compacted up to revision {at}")),
                 });
             }
             #[cfg(test)]
-            while self.shared.is_deaf.load(std::sync::atomic::Ordering::SeqCst) {
-                sleep(Duration::from_millis(5)).await;
-            }
+            self.shared.hears().await;
             apply(&self.shared, known, &message).map_err(|_| End::NoRoom)?;
         }
     }
@@ -165,15 +159,11 @@ impl Link {
             }
             self.mend(known);
             let Some(memory) = lock(&shared.memory).clone() else { continue };
-            let mut question = self.question(Some(&memory));
-            if !takes!(settings, Quorum) {
-                question = question.into_iter().map(of_one_member).collect();
-            }
             let sent = shared.clock.now();
-            let answer = match self.ask(questions(question)).await {
+            let answer = match self.ask(questions(self.question(Some(&memory)))).await {
                 // The watch goes on, so this is the history that the node knows. A new head comes after the compaction.
                 Err(Fault::Compacted) => {
-                    self.submit(TokenId([0; 16]), What::Touch);
+                    self.submit(TokenId([0; 16]), None);
                     continue;
                 }
                 answer => answer.map_err(|fault| self.unknown_revision(fault, &memory))?,
@@ -182,11 +172,11 @@ impl Link {
             let head = Head::at(&answer, 0).revision;
             if head == 0 {
                 // A new fleet, or somebody has deleted it: then it says nothing.
-                self.submit(TokenId([0; 16]), What::Touch);
+                self.submit(TokenId([0; 16]), None);
                 continue;
             }
             for (sent, head) in [open.take(), Some((sent, head))].into_iter().flatten() {
-                if memory.revision >= head || !takes!(settings, Reached) {
+                if memory.revision >= head {
                     known.knows_all_of(sent);
                     shared.enter(State::Ready, "it has everything");
                 } else {
@@ -199,17 +189,17 @@ impl Link {
         }
     }
 
-    fn submit(&self, id: TokenId, what: What) {
+    fn submit(&self, id: TokenId, change: Option<Change>) {
         let until = Instant::now() + self.shared.settings.patience;
         // If there is no room, the next beat does it.
-        _ = self.shared.jobs.try_send(Job { id, what, until, reply: None });
+        _ = self.shared.jobs.try_send(Job { id, change, until, reply: None });
     }
 
     /// Puts back what somebody has deleted.
     fn mend(&self, known: &Known) {
         for (id, end) in known.some_missing(MEND) {
             if self.shared.is_live(end) {
-                self.submit(id, What::Revoke { end, over: 0 });
+                self.submit(id, Some(Change { end, decided: 0 }));
             } else {
                 known.forget(id);
             }

@@ -20,17 +20,6 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Whether a step is taken: always, unless a test leaves it out.
-macro_rules! takes {
-    ($settings:expr, $step:ident) => {{
-        #[cfg(test)]
-        let takes = $settings.takes(crate::settings::Step::$step);
-        #[cfg(not(test))]
-        let takes = true;
-        takes
-    }};
-}
-
 mod apply;
 mod changes;
 mod clock;
@@ -40,13 +29,11 @@ mod filter;
 mod follow;
 mod history;
 pub mod http;
-mod join;
 mod keys;
 mod link;
 mod node;
 mod settings;
 mod shared;
-mod state;
 #[cfg(test)]
 mod tests;
 
@@ -54,7 +41,7 @@ pub use error::NodeError;
 pub use etcd::Etcd;
 pub use node::{Health, Node, Revocation, accept};
 pub use settings::{Settings, time};
-pub use state::State;
+pub use shared::State;
 
 /// Nothing is left half done where a thread may panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

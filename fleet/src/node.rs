@@ -14,14 +14,13 @@ use crate::changes::publish;
 use crate::clock::Clock;
 use crate::error::NodeError;
 use crate::etcd::Client;
-use crate::etcd::messages::RangeRequest;
+use crate::etcd::build::{key_at, questions, range};
 use crate::follow::follow;
 use crate::history::History;
 use crate::keys::Names;
 use crate::lock;
 use crate::settings::Settings;
-use crate::shared::{Done, Job, Record, Shared, What, explain};
-use crate::state::State;
+use crate::shared::{Change, Done, Job, Shared, State, explain};
 
 /// How many transactions of changes are under way at a time.
 const AT_A_TIME: usize = 8;
@@ -139,46 +138,48 @@ impl Node {
             return Err(NodeError::TooLate { until, latest });
         }
         if !shared.is_live(until) {
-            let position = shared.known.load().as_ref().map_or(0, |known| known.applied());
+            let position = shared.applied().unwrap_or_default();
             return Ok(Revocation { until: None, is_new: false, position });
         }
         let by = Instant::now() + settings.patience;
-        let mut over = 0;
+        let mut decided = 0;
         loop {
-            let done = self.change(token, What::Revoke { end: until, over }, by).await?;
-            if let Done { end: Some(end), is_new, position, .. } = done {
-                return Ok(Revocation { until: Some(end), is_new, position });
+            let Done { position, is_new, changed, end } = self.change(token, until, decided, by).await?;
+            match end {
+                _ if is_new => return Ok(Revocation { until: Some(until), is_new, position }),
+                Some(end) if end >= until => return Ok(Revocation { until: Some(end), is_new, position }),
+                // It has an earlier end, or can't be read.
+                _ => decided = changed,
             }
-            // Its record can't be read, and is replaced.
-            over = done.over;
         }
     }
 
     /// Revokes a token no longer. Returns whether it was revoked.
     ///
     /// # Errors
-    /// [`NodeError::Unacknowledged`], or [`NodeError::Unknown`] if its record can't be read.
+    /// [`NodeError::Unacknowledged`], or [`NodeError::Unknown`] if its record can't be read, or somebody has deleted it.
     pub async fn restore(&self, token: &str) -> Result<bool, NodeError> {
         let by = Instant::now() + self.shared.settings.patience;
         let mut was_there = false;
         loop {
-            let Record { end, changed: decided, .. } = self.shared.ask(self.shared.secret.id(token), by).await?;
-            if end.is_none() {
+            let (end, changed) = self.shared.ask(self.shared.secret.id(token), by).await?;
+            if !self.shared.is_live(end) {
                 return Ok(was_there);
             }
-            was_there |= end.is_some_and(|end| self.shared.is_live(end));
-            if self.change(token, What::Restore { decided }, by).await?.is_new {
+            was_there = true;
+            if self.change(token, 0, changed, by).await?.is_new {
                 return Ok(was_there);
             }
         }
     }
 
-    async fn change(&self, token: &str, what: What, until: Instant) -> Result<Done, NodeError> {
+    async fn change(&self, token: &str, end: u64, decided: i64, until: Instant) -> Result<Done, NodeError> {
         if let Some(why) = self.shared.stopped() {
             return Err(NodeError::Unacknowledged(why));
         }
         let (reply, done) = oneshot::channel();
-        let job = Job { id: self.shared.secret.id(token), what, until, reply: Some(reply) };
+        let job =
+            Job { id: self.shared.secret.id(token), change: Some(Change { end, decided }), until, reply: Some(reply) };
         let late = |_| NodeError::Unacknowledged("there are too many changes at a time".into());
         timeout_at(until, self.shared.jobs.send(job)).await.map_err(late)?.map_err(|_| gone())?;
         done.await.map_err(|_| gone())?
@@ -220,7 +221,7 @@ impl Node {
             state,
             since: status.since.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
             why: status.why,
-            position: known.as_ref().map(|known| known.applied()),
+            position: shared.applied(),
             len: known.as_ref().map(|known| known.filter.len()),
             clock_set_by: shared.clock.was_set_by(),
             clock_difference: shared.tallies.clock_difference.load(Ordering::Relaxed),
@@ -234,23 +235,38 @@ impl Node {
     /// [`NodeError::Unknown`].
     pub async fn ask_etcd(&self, token: &str) -> Result<Option<u64>, NodeError> {
         let (shared, id) = (&self.shared, self.shared.secret.id(token));
-        let question = RangeRequest { key: shared.names.token(id).into(), ..RangeRequest::default() };
-        let record = shared.client.range(&question, Instant::now() + shared.settings.patience).await;
-        let record = record.map_err(|fault| NodeError::Unknown(explain(fault)))?;
-        Ok(shared.decide(id, record.as_ref())?.filter(|end| shared.is_live(*end)))
+        let question = questions(vec![range(shared.names.token(id), 0)]);
+        let answer = shared.client.txn(&question, Instant::now() + shared.settings.patience).await;
+        let answer = answer.map_err(|fault| NodeError::Unknown(explain(fault)))?;
+        Ok(shared.decide(id, key_at(&answer, 0).as_ref())?.filter(|end| shared.is_live(*end)))
     }
 
-    /// The figures of the filter: name, meaning, value.
-    pub(crate) fn filter_figures(&self) -> Vec<(&'static str, &'static str, f64)> {
-        let Some(known) = self.shared.known.load_full() else { return Vec::new() };
+    /// How the node and its filter are: name, meaning, value.
+    pub(crate) fn figures(&self) -> Vec<(&'static str, &'static str, f64)> {
+        let Health { position, clock_set_by: set, clock_difference: difference, .. } = self.health();
+        let mut figures = vec![
+            (
+                "fleet_position",
+                "the revision of etcd up to which the filter has everything",
+                position.unwrap_or(0) as f64,
+            ),
+            ("fleet_clock_set_by_seconds", "by how much this machine's clock was set since the start", set as f64),
+            (
+                "fleet_clock_difference_seconds",
+                "by how much the last other changing node's clock is ahead",
+                difference as f64,
+            ),
+        ];
+        let Some(known) = self.shared.known.load_full() else { return figures };
         let stats = known.filter.stats();
-        vec![
+        figures.extend([
             ("fleet_filter_len", "entries in the filter, with those that have just ended", stats.len as f64),
             ("fleet_filter_capacity", "how many tokens may be revoked at a time", self.shared.settings.capacity as f64),
             ("fleet_filter_bytes", "the memory of the filter", stats.memory_usage as f64),
             ("fleet_filter_load", "the share of slots that are taken", stats.load_factor),
             ("fleet_filter_rate", "the expected false-positive rate at this load", stats.false_positive_rate),
-        ]
+        ]);
+        figures
     }
 
     /// What the node has counted: name, meaning, value.

@@ -12,7 +12,7 @@ use crate::keys::Secret;
 pub(crate) type Filter = ExpiringCuckooFilter<[u8], StableHashBuilder>;
 
 /// The number of the format of keys and values. Nodes of another one do not start.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// The settings of a node, which a program can take from its command line.
 #[derive(Clone, clap::Args)]
@@ -66,11 +66,6 @@ pub struct Settings {
     /// How long a change may take, up to a minute
     #[arg(long, value_name = "TIME", default_value = "10", value_parser = time)]
     pub patience: Duration,
-
-    /// What a test leaves out.
-    #[cfg(test)]
-    #[arg(skip)]
-    pub(crate) skip: &'static [Step],
 }
 
 /// Reads a duration from a command line: seconds, or such as 250ms, 10min or 1day.
@@ -94,48 +89,6 @@ fn number(text: &str) -> Result<usize, String> {
     text.replace('_', "").parse().map_err(|_| format!("{text:?} is not a whole number"))
 }
 
-/// A step that a test can leave out, to show that it notices.
-#[cfg(test)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Read the deadline before the filter.
-    DeadlineFirst,
-    /// Look at the monotonic clock at all.
-    Deadline,
-    /// Compare the head at the node's own revision.
-    History,
-    /// Wait until the node has applied the head that a word has named.
-    Reached,
-    /// Read the head from a quorum.
-    Quorum,
-    /// Wait until one's own watch has delivered a change.
-    Watched,
-    /// Wait for the change that was made, and not only for its number.
-    Identifier,
-    /// Compare the revision that a restore was decided on.
-    Decided,
-    /// Remember a token that somebody deleted, and put it back.
-    Mend,
-    /// Count a token as ended only if both clocks say so.
-    BothClocks,
-    /// Notice that the clock is behind the filter's.
-    BehindFilter,
-    /// Check a value.
-    Check,
-    /// Ask another member.
-    NextMember,
-    /// Read at the node's own revision.
-    OwnRevision,
-    /// Join again from the beginning after a compaction.
-    JoinAgain,
-    /// Keep an end that is too far ahead, and join again in time.
-    Renew,
-    /// Check all rights at the start.
-    Rights,
-    /// Read more than the first page of tokens.
-    Pages,
-}
-
 impl Settings {
     /// The settings of this key that the program has by default.
     pub fn new(key: [u8; 16]) -> Self {
@@ -152,15 +105,7 @@ impl Settings {
             clock_margin: 30,
             stale_after: Duration::from_secs(2),
             patience: Duration::from_secs(10),
-            #[cfg(test)]
-            skip: &[],
         }
-    }
-
-    /// Whether this step is taken: always, except in tests.
-    #[cfg(test)]
-    pub(crate) fn takes(&self, step: Step) -> bool {
-        !self.skip.contains(&step)
     }
 
     /// Says what is wrong with the settings, if something is.
@@ -170,26 +115,22 @@ impl Settings {
             let fleet = &self.fleet;
             return Err(format!("--fleet {fleet:?}: give 1 to 64 ASCII letters, digits, dots, underscores or hyphens"));
         }
-        for (name, given, least, most) in [
-            ("--resolution", self.resolution, 1, self.longest_lifetime.min(86_400)),
-            ("--longest-lifetime", self.longest_lifetime, 1, 10 * 366 * 86_400),
-            ("--leeway", self.leeway, 0, 86_400),
-            ("--clock-margin", self.clock_margin, 0, 86_400),
-            ("--capacity", self.capacity as u64, 1, 1_000_000_000),
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        for (name, given, least, most, unit) in [
+            ("--longest-lifetime", self.longest_lifetime, 1, 10 * 366 * 86_400, ""),
+            ("--resolution", self.resolution, 1, self.longest_lifetime.min(86_400), ""),
+            ("--leeway", self.leeway, 0, 86_400, ""),
+            ("--clock-margin", self.clock_margin, 0, 86_400, ""),
+            ("--capacity", self.capacity as u64, 1, 1_000_000_000, ""),
+            ("--stale-after", millis(self.stale_after), 100, 3_600_000, " ms"),
+            ("--patience", millis(self.patience), 100, 60_000, " ms"),
         ] {
             if given < least || given > most {
-                return Err(format!("{name} is {given}; give {least} to {most}"));
+                return Err(format!("{name} is {given}{unit}; give {least} to {most}{unit}"));
             }
         }
         if !(self.rate > 0.0 && self.rate < 1.0) {
             return Err(format!("--rate is {}; give a number between 0 and 1", self.rate));
-        }
-        for (name, given, least, most) in
-            [("--stale-after", self.stale_after, 100, 3_600_000), ("--patience", self.patience, 100, 60_000)]
-        {
-            if given.as_millis() < least || given.as_millis() > most {
-                return Err(format!("{name} is {given:?}; give {least} ms to {most} ms"));
-            }
         }
         self.filter(1).map(drop).map_err(|error| format!("no filter can have these settings: {error}"))
     }

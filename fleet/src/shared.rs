@@ -6,20 +6,46 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwapOption;
+use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::error::NodeError;
-use crate::etcd::build::{key_at, questions, range};
-use crate::etcd::messages::{KeyValue, RangeRequest, TxnResponse};
+use crate::etcd::build::{key_at, of_one_member, questions, range};
+use crate::etcd::messages::{KeyValue, TxnResponse};
 use crate::etcd::{Client, Fault};
-use crate::filter::{Known, Verdict, now};
+use crate::filter::{Known, Verdict};
 use crate::history::History;
 use crate::keys::{ChangeId, Names, Secret, TokenId};
 use crate::lock;
 use crate::settings::Settings;
-use crate::state::State;
+
+/// What a node can answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum State {
+    /// "Not revoked" comes from its filter.
+    Ready,
+    /// It reads the tokens. Each request asks etcd.
+    Joining,
+    /// It has no word from the cluster, or is behind. Each request asks etcd.
+    Stale,
+    /// The cluster has lost something; an operator has to accept it. Each request gets an error.
+    Waiting,
+    /// It has other settings than its fleet, or lacks a right. Each request gets an error.
+    Refused,
+}
+
+impl State {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Ready, Self::Joining, Self::Stale, Self::Waiting, Self::Refused];
+
+    pub(crate) fn is_stopped(self) -> bool {
+        matches!(self, Self::Waiting | Self::Refused)
+    }
+}
 
 /// How long a question for one token may take.
 const QUESTION: Duration = Duration::from_secs(2);
@@ -79,40 +105,29 @@ pub(crate) fn count(tally: &AtomicU64) {
 /// A change of one token.
 pub(crate) struct Job {
     pub(crate) id: TokenId,
-    pub(crate) what: What,
+    /// `None` for nothing but a new head.
+    pub(crate) change: Option<Change>,
     pub(crate) until: Instant,
     pub(crate) reply: Option<oneshot::Sender<Result<Done, NodeError>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum What {
-    /// Until this end. A record that was last changed at the revision `over` can't be read, and is replaced.
-    Revoke { end: u64, over: i64 },
-    /// If the token was last changed at this revision.
-    Restore { decided: i64 },
-    /// Nothing but a new head.
-    Touch,
+pub(crate) struct Change {
+    /// Until when the token is to be revoked; 0 if it is to be restored.
+    pub(crate) end: u64,
+    /// The revision of the last change of its record, 0 if there is none. Nothing is done if it has another one.
+    pub(crate) decided: i64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Done {
     pub(crate) position: i64,
-    /// The end, where the token is revoked and its record can be read.
-    pub(crate) end: Option<u64>,
-    /// The revision of the record that was there.
-    pub(crate) over: i64,
-    /// Whether this change did it.
+    /// Whether it was done. Otherwise the record that is there:
     pub(crate) is_new: bool,
-}
-
-/// What a quorum says of a token.
-pub(crate) struct Record {
-    /// Until when it is revoked.
-    pub(crate) end: Option<u64>,
-    /// The revision of its last change; 0 if it has no record.
+    /// The revision of its last change.
     pub(crate) changed: i64,
-    /// It has no record, and had one at the revision that the node has applied.
-    pub(crate) was_there: bool,
+    /// Its end, if it can be read.
+    pub(crate) end: Option<u64>,
 }
 
 pub(crate) struct Shared {
@@ -128,7 +143,7 @@ pub(crate) struct Shared {
     pub(crate) pending: Mutex<HashMap<ChangeId, oneshot::Sender<i64>>>,
     pub(crate) jobs: mpsc::Sender<Job>,
     pub(crate) tallies: Tallies,
-    /// A test keeps its watch from it.
+    /// A test keeps its connection and its watch from it.
     #[cfg(test)]
     pub(crate) is_deaf: std::sync::atomic::AtomicBool,
 }
@@ -153,6 +168,13 @@ impl Shared {
         })
     }
 
+    #[cfg(test)]
+    pub(crate) async fn hears(&self) {
+        while self.is_deaf.load(Ordering::SeqCst) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
     pub(crate) fn enter(&self, state: State, why: impl Into<String>) {
         let (mut status, why) = (lock(&self.status), why.into());
         if (status.state, &status.why) != (state, &why) {
@@ -163,6 +185,11 @@ impl Shared {
             }
             *status = Status { state, since: SystemTime::now(), why };
         }
+    }
+
+    /// The revision up to which the node has applied everything, if it has a filter.
+    pub(crate) fn applied(&self) -> Option<i64> {
+        lock(&self.memory).as_ref().map(|memory| memory.revision)
     }
 
     /// Why the node answers nothing and changes nothing, if so.
@@ -189,12 +216,14 @@ impl Shared {
                 Verdict::Unsure => break,
                 Verdict::Perhaps => {
                     count(&self.tallies.questions);
+                    let Some(Memory { revision, head, .. }) = lock(&self.memory).clone() else { break };
                     // By any member, at the node's own revision: so never older than the filter.
-                    let revision = if takes!(self.settings, OwnRevision) { known.applied() } else { 0 };
-                    let key = self.names.token(id).into();
-                    let question = RangeRequest { key, revision, serializable: true, ..RangeRequest::default() };
-                    let Ok(record) = self.client.range(&question, Instant::now() + QUESTION / 2).await else { break };
-                    if known.is_fresh() || !takes!(self.settings, Deadline) {
+                    let all = [self.names.token(id), self.names.head()].map(|key| of_one_member(range(key, revision)));
+                    let answer = self.client.txn(&questions(all.into()), Instant::now() + QUESTION / 2).await;
+                    // And not of a cluster that was restored so fast that the node has not noticed.
+                    let Some(answer) = answer.ok().filter(|answer| Head::at(answer, 1) == head) else { break };
+                    if known.is_fresh() {
+                        let record = key_at(&answer, 0);
                         let end = self.decide(id, record.as_ref())?.or_else(|| known.missing_end(id));
                         if end.is_none() {
                             count(&self.tallies.false_positives);
@@ -204,30 +233,24 @@ impl Shared {
                 }
             }
         }
-        let record = self.ask(id, Instant::now() + QUESTION).await?;
-        let end = record.end.or_else(|| self.known.load().as_ref().and_then(|known| known.missing_end(id)));
-        match end.filter(|end| self.is_live(*end)) {
-            // A node has restored it, or somebody else has deleted it.
-            None if record.was_there => {
-                Err(NodeError::Unknown("its record is gone, and the node has not heard why".into()))
-            }
-            end => Ok(end),
-        }
+        let (end, _) = self.ask(id, Instant::now() + QUESTION).await?;
+        Ok(Some(end).filter(|end| self.is_live(*end)))
     }
 
     /// Whether a token of this end is still refused.
     pub(crate) fn is_live(&self, end: u64) -> bool {
-        now(&self.settings, &self.clock) < end.saturating_add(self.settings.clock_margin)
+        end > 0 && self.clock.earliest() < end.saturating_add(self.settings.clock_margin)
     }
 
-    /// What a quorum says of the token now, in the history that the node knows.
-    pub(crate) async fn ask(&self, id: TokenId, until: Instant) -> Result<Record, NodeError> {
+    /// What a quorum says of the token now, in the history that the node knows: its end, and the revision of its last
+    /// change; 0 for one that has no record.
+    pub(crate) async fn ask(&self, id: TokenId, until: Instant) -> Result<(u64, i64), NodeError> {
         if let Some(why) = self.stopped() {
             return Err(NodeError::Unknown(why));
         }
         count(&self.tallies.questions);
         let mut all = vec![range(self.names.token(id), 0), range(self.names.history(), 0)];
-        let memory = lock(&self.memory).clone().filter(|_| takes!(self.settings, History));
+        let memory = lock(&self.memory).clone();
         if let Some(memory) = &memory {
             all.extend([range(self.names.head(), memory.revision), range(self.names.token(id), memory.revision)]);
         }
@@ -241,21 +264,23 @@ impl Shared {
             return Err(NodeError::Unknown("the cluster has another history than this node knows".into()));
         }
         let (record, before) = (key_at(&answer, 0), key_at(&answer, 3));
-        let end_before = before.and_then(|kv| self.secret.end(id, &kv.value));
-        Ok(Record {
-            end: self.decide(id, record.as_ref())?,
-            changed: record.as_ref().map_or(0, |kv| kv.mod_revision),
-            was_there: record.is_none() && end_before.is_some_and(|end| self.is_live(end)),
-        })
+        if let Some(end) = self.decide(id, record.as_ref())? {
+            return Ok((end, record.map_or(0, |record| record.mod_revision)));
+        }
+        let of_node = || self.known.load().as_ref().and_then(|known| known.missing_end(id));
+        match before.and_then(|before| self.secret.end(id, &before.value)).or_else(of_node) {
+            Some(end) if self.is_live(end) => {
+                Err(NodeError::Unknown("somebody has deleted its record, and it is not put back yet".into()))
+            }
+            _ => Ok((0, 0)),
+        }
     }
 
     /// The end in a record.
     pub(crate) fn decide(&self, id: TokenId, record: Option<&KeyValue>) -> Result<Option<u64>, NodeError> {
         let Some(record) = record else { return Ok(None) };
         match self.secret.end(id, &record.value) {
-            None if takes!(self.settings, Check) => {
-                Err(NodeError::Unknown(format!("the record of token {id} is damaged; revoke it again")))
-            }
+            None => Err(NodeError::Unknown(format!("the record of token {id} is damaged; revoke it again"))),
             end => Ok(end),
         }
     }

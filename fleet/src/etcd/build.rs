@@ -1,8 +1,6 @@
 //! Short ways to build requests and to take answers apart.
 
-use super::messages::{
-    Compare, DeleteRangeRequest, KeyValue, PutRequest, RangeRequest, RangeResponse, RequestOp, TxnRequest, TxnResponse,
-};
+use super::messages::{Compare, KeyValue, PutRequest, RangeRequest, RangeResponse, RequestOp, TxnRequest, TxnResponse};
 
 /// The end of the range of all keys with this prefix, which ends in `/`.
 pub(crate) fn after(prefix: &[u8]) -> Vec<u8> {
@@ -37,12 +35,6 @@ pub(crate) fn put(key: Vec<u8>, value: Vec<u8>, lease: i64) -> RequestOp {
     RequestOp { put: Some(put), ..RequestOp::default() }
 }
 
-/// Deletes the key, or all keys up to the end of a range.
-pub(crate) fn delete(key: Vec<u8>, range_end: Vec<u8>) -> RequestOp {
-    let delete = DeleteRangeRequest { key: key.into(), range_end: range_end.into() };
-    RequestOp { delete_range: Some(delete), ..RequestOp::default() }
-}
-
 /// If all comparisons hold, `success`, else `failure`, in one step.
 pub(crate) fn txn(compare: Vec<Compare>, success: Vec<RequestOp>, failure: Vec<RequestOp>) -> TxnRequest {
     TxnRequest { compare, success, failure }
@@ -55,17 +47,7 @@ pub(crate) fn questions(all: Vec<RequestOp>) -> TxnRequest {
 
 /// Whether the key was last changed at this revision; 0 for a key that is not there.
 pub(crate) fn same(key: Vec<u8>, revision: i64) -> Compare {
-    Compare { result: 0, target: 2, key: key.into(), mod_revision: Some(revision), value: None }
-}
-
-/// Whether the key was last changed at another revision.
-pub(crate) fn differs(key: Vec<u8>, revision: i64) -> Compare {
-    Compare { result: 3, ..same(key, revision) }
-}
-
-/// Whether the key is there, with a greater value.
-pub(crate) fn greater(key: Vec<u8>, value: Vec<u8>) -> Compare {
-    Compare { result: 1, target: 3, key: key.into(), mod_revision: None, value: Some(value.into()) }
+    Compare { target: 2, key: key.into(), mod_revision: Some(revision) }
 }
 
 /// The answer to the nth question of a transaction.

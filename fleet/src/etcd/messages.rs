@@ -44,13 +44,6 @@ pub struct PutRequest {
     #[prost(int64, tag = "3")]
     pub lease: i64,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DeleteRangeRequest {
-    #[prost(bytes = "bytes", tag = "1")]
-    pub key: ::prost::bytes::Bytes,
-    #[prost(bytes = "bytes", tag = "2")]
-    pub range_end: ::prost::bytes::Bytes,
-}
 /// One of these.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RequestOp {
@@ -58,8 +51,6 @@ pub struct RequestOp {
     pub range: ::core::option::Option<RangeRequest>,
     #[prost(message, optional, tag = "2")]
     pub put: ::core::option::Option<PutRequest>,
-    #[prost(message, optional, tag = "3")]
-    pub delete_range: ::core::option::Option<DeleteRangeRequest>,
     #[prost(message, optional, tag = "4")]
     pub txn: ::core::option::Option<TxnRequest>,
 }
@@ -70,21 +61,16 @@ pub struct ResponseOp {
     #[prost(message, optional, tag = "4")]
     pub txn: ::core::option::Option<TxnResponse>,
 }
+/// Whether both are equal, which is what 0 means in the field that is left out.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Compare {
-    /// 0 is "equal", 1 "greater", and 3 "not equal".
-    #[prost(int32, tag = "1")]
-    pub result: i32,
-    /// 2 is the revision, and 3 the value.
+    /// 2 is the revision.
     #[prost(int32, tag = "2")]
     pub target: i32,
     #[prost(bytes = "bytes", tag = "3")]
     pub key: ::prost::bytes::Bytes,
-    /// One of these.
     #[prost(int64, optional, tag = "6")]
     pub mod_revision: ::core::option::Option<i64>,
-    #[prost(bytes = "bytes", optional, tag = "7")]
-    pub value: ::core::option::Option<::prost::bytes::Bytes>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TxnRequest {

@@ -22,8 +22,8 @@ use tonic::{Code, Request, Status, Streaming};
 use tonic_prost::ProstCodec;
 
 use self::messages::{
-    AuthenticateRequest, AuthenticateResponse, KeyValue, LeaseGrantRequest, LeaseGrantResponse, RangeRequest,
-    RangeResponse, TxnRequest, TxnResponse, WatchCreateRequest, WatchRequest, WatchResponse,
+    AuthenticateRequest, AuthenticateResponse, LeaseGrantRequest, LeaseGrantResponse, TxnRequest, TxnResponse,
+    WatchCreateRequest, WatchRequest, WatchResponse,
 };
 use crate::lock;
 
@@ -129,6 +129,12 @@ pub(crate) struct Connection {
     pub(crate) member: String,
 }
 
+impl Connection {
+    fn to(endpoint: &Endpoint) -> Self {
+        Self { channel: endpoint.connect_lazy(), member: endpoint.uri().to_string() }
+    }
+}
+
 pub(crate) struct Client {
     members: Vec<(Endpoint, Mutex<Connection>)>,
     /// The member that is asked first.
@@ -168,10 +174,13 @@ impl Client {
                 .http2_keep_alive_interval(Duration::from_secs(6))
                 .keep_alive_timeout(Duration::from_secs(4))
                 .keep_alive_while_idle(true);
-            let connection = Connection { channel: endpoint.connect_lazy(), member: url.to_owned() };
-            Ok((endpoint, Mutex::new(connection)))
+            let connection = Mutex::new(Connection::to(&endpoint));
+            Ok((endpoint, connection))
         };
-        let members = etcd.members.iter().map(member).collect::<Result<_, _>>()?;
+        let members: Vec<_> = etcd.members.iter().map(member).collect::<Result<_, _>>()?;
+        if members.is_empty() {
+            return Err("there is no address of etcd; give http://HOST:PORT or https://HOST:PORT of each member".into());
+        }
         let login = etcd.user.clone().zip(etcd.password.clone());
         Ok(Self { members, current: AtomicUsize::new(0), login, token: Mutex::default(), one_try })
     }
@@ -182,8 +191,7 @@ impl Client {
 
     /// Another connection, to this member (modulo their number).
     pub(crate) fn connect(&self, nth: usize) -> Connection {
-        let (endpoint, connection) = self.member(nth);
-        Connection { channel: endpoint.connect_lazy(), member: lock(connection).member.clone() }
+        Connection::to(&self.member(nth).0)
     }
 
     /// The same request to one member after the other, until one of them has answered or the time is over. What is sent
@@ -209,8 +217,7 @@ impl Client {
                 answer => return answer,
             };
             // A connection that has lost something may stay silent for long.
-            let fresh = self.connect(current);
-            *lock(&self.member(current).1) = fresh;
+            *lock(&self.member(current).1) = self.connect(current);
             // Only one of those that had this fault takes the next.
             _ = self.current.compare_exchange(current, current + 1, Ordering::Relaxed, Ordering::Relaxed);
             asked += 1;
@@ -237,8 +244,12 @@ impl Client {
     {
         let calling = async {
             match once(to, path, self.request(to, message.clone()).await?).await {
-                // The token that the login gave is forgotten after some minutes.
-                Err(status) if status.code() == Code::Unauthenticated && self.login.is_some() => {
+                // The token that the login gave is forgotten after some minutes, or when rights change.
+                Err(status)
+                    if self.login.is_some()
+                        && (status.code() == Code::Unauthenticated
+                            || status.message().contains("auth store is old")) =>
+                {
                     *lock(&self.token) = None;
                     once(to, path, self.request(to, message).await?).await
                 }
@@ -269,15 +280,9 @@ impl Client {
         Ok(request)
     }
 
-    /// The question for one key, by any member.
-    pub(crate) async fn range(&self, range: &RangeRequest, until: Instant) -> Result<Option<KeyValue>, Fault> {
-        let answer: RangeResponse = self.ask("/etcdserverpb.KV/Range", range, until).await?;
-        Ok(answer.kvs.into_iter().next())
-    }
-
     /// A transaction, by any member.
     pub(crate) async fn txn(&self, txn: &TxnRequest, until: Instant) -> Result<TxnResponse, Fault> {
-        self.ask("/etcdserverpb.KV/Txn", txn, until).await
+        self.ask("/etcdserverpb.KV/Txn", txn, until).await.and_then(|answer| complete(txn, answer))
     }
 
     /// A transaction, over this connection.
@@ -287,7 +292,8 @@ impl Client {
         txn: TxnRequest,
         limit: Duration,
     ) -> Result<TxnResponse, Fault> {
-        self.call(to, "/etcdserverpb.KV/Txn", txn, limit.max(self.one_request())).await
+        let answer = self.call(to, "/etcdserverpb.KV/Txn", txn.clone(), limit.max(self.one_request())).await?;
+        complete(&txn, answer)
     }
 
     /// A lease of this many seconds, at least.
@@ -314,6 +320,21 @@ impl Client {
             Err(_) => Err(Fault::Unclear(format!("{}: no watch within {:?}", to.member, self.one_try))),
         }
     }
+}
+
+/// An answer in which something is missing would look like keys that are not there.
+pub(crate) fn complete(asked: &TxnRequest, answer: TxnResponse) -> Result<TxnResponse, Fault> {
+    fn is_complete(asked: &TxnRequest, answer: &TxnResponse) -> bool {
+        let asked = if answer.succeeded { &asked.success } else { &asked.failure };
+        asked.len() == answer.responses.len()
+            && asked.iter().zip(&answer.responses).all(|(asked, answer)| match (&asked.txn, &answer.txn) {
+                (Some(asked), Some(answer)) => is_complete(asked, answer),
+                (asked_txn, txn) => {
+                    asked_txn.is_none() && txn.is_none() && asked.range.is_some() == answer.range.is_some()
+                }
+            })
+    }
+    if is_complete(asked, &answer) { Ok(answer) } else { Err(Fault::Unclear("etcd's answer can't be read".into())) }
 }
 
 async fn ready(to: &Connection) -> Result<Grpc<Channel>, Status> {

@@ -27,8 +27,8 @@ use tower_http::timeout::{RequestBodyTimeoutLayer, TimeoutLayer};
 pub use self::answers::Refusal;
 pub use self::token::bearer;
 use crate::error::NodeError;
-use crate::node::{Health, Node, Revocation};
-use crate::state::State as Ready;
+use crate::node::{Node, Revocation};
+use crate::shared::State as Ready;
 
 /// The most bytes of a body: a token and an expiry.
 const LONGEST_BODY: usize = 16 << 10;
@@ -237,23 +237,13 @@ async fn page(State(service): State<Arc<Service>>) -> Response {
 }
 
 fn record(node: &Node) {
-    let Health { state, position, clock_set_by, clock_difference, .. } = node.health();
+    let state = node.health().state;
     describe_gauge!("fleet_state", "1 for the state of the node, 0 for the others");
     for of in Ready::ALL {
         let name = json!(of).as_str().unwrap_or_default().to_owned();
         gauge!("fleet_state", "state" => name).set(f64::from(u8::from(of == state)));
     }
-    let mut figures = vec![
-        ("fleet_position", "the revision of etcd up to which the filter has everything", position.unwrap_or(0) as f64),
-        ("fleet_clock_set_by_seconds", "by how much this machine's clock was set since the start", clock_set_by as f64),
-        (
-            "fleet_clock_difference_seconds",
-            "by how much the last other changing node's clock is ahead",
-            clock_difference as f64,
-        ),
-    ];
-    figures.extend(node.filter_figures());
-    for (name, meaning, value) in figures {
+    for (name, meaning, value) in node.figures() {
         describe_gauge!(name, meaning);
         gauge!(name).set(value);
     }

@@ -67,7 +67,7 @@ impl Load {
         shared.is_over.store(true, Ordering::SeqCst);
         self.tasks.join_all().await;
         let (kept, restored) = (shared.kept.lock().unwrap().clone(), shared.restored.lock().unwrap().clone());
-        for nth in 0..3 {
+        let check = async |nth| {
             let node = shared.node(nth).await.unwrap();
             ready(&node).await;
             for Revoked { token, .. } in &kept {
@@ -76,7 +76,8 @@ impl Load {
             for token in &restored {
                 assert!(!answer(&node, token).await, "{token} at the end");
             }
-        }
+        };
+        tokio::join!(check(0), check(1), check(2));
         assert_eq!(*shared.wrong.lock().unwrap(), Vec::<String>::new());
         let (kept, restored) = (kept.len(), restored.len());
         println!("{kept} kept and {restored} restored at the end; answers, and in doubt: {:?}", shared.answers);

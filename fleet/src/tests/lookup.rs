@@ -1,57 +1,53 @@
 //! Lookups of a node that was stopped in between, and changes that meet others.
 
-use super::support::proxy::Mode;
+use tokio::sync::{Mutex, mpsc, oneshot};
+
 use super::*;
+use crate::changes::publish;
+use crate::etcd::build::{questions, range};
+use crate::etcd::complete;
+use crate::etcd::messages::TxnResponse;
 use crate::filter::Verdict;
-use crate::shared::{Job, What};
+use crate::shared::{Change, Job};
 
 /// A storm of an earlier design let one token pass; this was the only cause that was found.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lookup_that_is_stopped_while_its_node_catches_up_is_not_sure() {
-    needs_etcd!();
-    let cluster = Cluster::start(3, &[]);
-    let other = start(settings(&cluster.urls(1), &[])).await;
-    for (skip, verdict) in [(&[][..], Verdict::Unsure), (&[Step::DeadlineFirst], Verdict::NotRevoked)] {
-        let node = start(settings(&cluster.url(0), skip)).await;
-        cluster.members[0].clients.set(Mode::Silent);
-        is_in(&node, State::Stale).await;
-        let token = format!("alice-{}", skip.len());
-        revoke(&other, &token).await;
-        let known = node.shared().known.load_full().unwrap();
-        let (told, go_on) = (std::sync::mpsc::channel(), std::sync::mpsc::channel::<()>());
-        *known.between.lock().unwrap() = Some(Box::new(move || {
-            _ = told.0.send(());
-            _ = go_on.1.recv();
-        }));
-        let (shared, of) = (Arc::clone(node.shared()), Arc::clone(&known));
-        let lookup = std::thread::spawn(move || {
-            let hash = shared.secret.hash(shared.secret.id(&token));
-            of.lookup(hash)
-        });
-        told.1.recv().unwrap();
-        cluster.members[0].clients.mend();
-        ready(&node).await;
-        go_on.0.send(()).unwrap();
-        assert_eq!(lookup.join().unwrap(), verdict, "without {skip:?}");
-    }
+    let Some(cluster) = Cluster::start(3, &[]) else { return };
+    let other = start(settings(&cluster.urls(1))).await;
+    let node = start(settings(&cluster.url(0))).await;
+    cluster.members[0].clients.set(Mode::Silent);
+    is_in(&node, State::Stale).await;
+    revoke(&other, "alice").await;
+    let known = node.shared().known.load_full().unwrap();
+    let (told, go_on) = (std::sync::mpsc::channel(), std::sync::mpsc::channel::<()>());
+    *known.between.lock().unwrap() = Some(Box::new(move || {
+        _ = told.0.send(());
+        _ = go_on.1.recv();
+    }));
+    let hash = node.shared().secret.hash(node.shared().secret.id("alice"));
+    let lookup = std::thread::spawn(move || known.lookup(hash));
+    told.1.recv().unwrap();
+    cluster.members[0].clients.mend();
+    ready(&node).await;
+    go_on.0.send(()).unwrap();
+    assert_eq!(lookup.join().unwrap(), Verdict::Unsure);
 }
 
 /// Its words are answered all the time.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_whose_watch_is_late_is_not_ready() {
-    needs_etcd!();
-    let cluster = Cluster::start(3, &[]);
-    let other = start(settings(&cluster.urls(0), &[])).await;
-    let node = start(settings(&cluster.urls(0), &[])).await;
-    let control = start(settings(&cluster.urls(0), &[Step::Reached])).await;
-    for node in [&node, &control] {
-        node.shared().is_deaf.store(true, Ordering::SeqCst);
-    }
+async fn a_node_whose_watch_is_late_is_not_ready_and_acknowledges_nothing() {
+    let Some(cluster) = Cluster::start(3, &[]) else { return };
+    let other = start(settings(&cluster.urls(0))).await;
+    let node = start(Settings { patience: Duration::from_secs(2), ..settings(&cluster.urls(0)) }).await;
+    node.shared().is_deaf.store(true, Ordering::SeqCst);
     revoke(&other, "alice").await;
     is_in(&node, State::Stale).await;
     assert!(answer(&node, "alice").await);
-    // Later than `stale-after`.
-    assert_eq!(control.is_revoked("alice").await, Ok(false), "control: it is ready, and lets the token pass");
+    // What it does itself is done, but not in its filter.
+    let error = node.revoke("bob", node.time() + 600).await.unwrap_err();
+    assert!(error.to_string().contains("has not come to it"), "{error}");
+    until("it to be made", async || answer(&other, "bob").await.then_some(())).await;
     node.shared().is_deaf.store(false, Ordering::SeqCst);
     ready(&node).await;
     assert!(answer(&node, "alice").await);
@@ -60,70 +56,42 @@ async fn a_node_whose_watch_is_late_is_not_ready() {
 /// As after a sleep of the machine. With a process that is really stopped: `tests/program.rs`.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_answer_after_a_sleep_is_not_that_of_the_old_filter() {
-    needs_etcd!();
-    let cluster = Cluster::start(3, &[]);
-    let other = start(settings(&cluster.urls(1), &[])).await;
+    let Some(cluster) = Cluster::start(3, &[]) else { return };
+    let other = start(settings(&cluster.urls(1))).await;
     let stale_after = Duration::from_secs(600);
-    let node = start(Settings { stale_after, ..settings(&cluster.url(0), &[]) }).await;
-    let control = start(Settings { stale_after, ..settings(&cluster.url(0), &[Step::Deadline]) }).await;
+    let node = start(Settings { stale_after, ..settings(&cluster.url(0)) }).await;
     cluster.members[0].clients.set(Mode::Silent);
     revoke(&other, "alice").await;
-    // They don't know it, and need not yet.
+    // It doesn't know it, and need not yet.
     assert_eq!(node.is_revoked("alice").await, Ok(false));
-    for node in [&node, &control] {
-        node.shared().clock.shift[1].fetch_add(601, Ordering::SeqCst);
-    }
+    node.shared().clock.shift[1].fetch_add(601, Ordering::SeqCst);
     assert!(node.is_revoked("alice").await.is_err());
-    assert_eq!(control.is_revoked("alice").await, Ok(false), "control: the old filter");
     cluster.members[0].clients.mend();
     ready(&node).await;
     until("it to know", async || answer(&node, "alice").await.then_some(())).await;
 }
 
+/// Each has its own answer, also beside a change of nothing but the head.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_is_in_the_filter_of_its_node_when_it_is_acknowledged() {
-    needs_etcd!();
-    let cluster = Cluster::start(3, &[]);
-    let node = start(settings(&cluster.urls(0), &[])).await;
-    let control = control(&cluster, 0, &[Step::Watched]).await;
-    for number in 0..100 {
-        let token = number.to_string();
-        node.revoke(&token, node.time() + 600).await.unwrap();
-        assert_ne!(node.is_revoked(&token).await, Ok(false));
-    }
-    let mut number = 0;
-    until("control: a token that was acknowledged too early", async || {
-        number += 1;
-        let token = number.to_string();
-        // In a full fleet they would be refused.
-        control.revoke(&token, control.time() + 600).await.unwrap();
-        let has_passed = control.is_revoked(&token).await == Ok(false);
-        control.restore(&token).await.unwrap();
-        has_passed.then_some(())
-    })
-    .await;
-}
-
-/// A message that was given up may arrive much later.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_restore_that_arrives_late_undoes_no_later_revocation() {
-    needs_etcd!();
-    let cluster = Cluster::start(3, &[]);
-    let node = start(settings(&cluster.urls(0), &[])).await;
-    let control = control(&cluster, 0, &[Step::Decided]).await;
-    for node in [&node, &control] {
-        revoke(node, "alice").await;
-        let shared = node.shared();
-        let until = tokio::time::Instant::now() + LONGEST;
-        let record = shared.ask(shared.secret.id("alice"), until).await;
-        let decided = record.unwrap_or_else(|error| panic!("{error}")).changed;
-        assert_eq!(node.restore("alice").await, Ok(true));
-        revoke(node, "alice").await;
-        let (reply, done) = tokio::sync::oneshot::channel();
-        let job = Job { id: shared.secret.id("alice"), what: What::Restore { decided }, until, reply: Some(reply) };
-        shared.jobs.send(job).await.unwrap_or_else(|_| panic!("the node has ended"));
-        done.await.unwrap().unwrap();
-    }
-    assert!(answer(&node, "alice").await);
-    assert!(!answer(&control, "alice").await, "control");
+async fn changes_that_share_a_transaction_are_told_apart() {
+    let Some(cluster) = Cluster::start(1, &[]) else { return };
+    let node = start(settings(&cluster.url(0))).await;
+    let (shared, until) = (node.shared(), tokio::time::Instant::now() + LONGEST);
+    let (soon, late) = (node.time() + 60, node.time() + 600);
+    node.revoke("alice", soon).await.unwrap();
+    let (jobs, queue) = mpsc::channel(3);
+    let [_, alice, bob] = ["", "alice", "bob"].map(|token| {
+        let (reply, done) = oneshot::channel();
+        let change = (!token.is_empty()).then_some(Change { end: late, decided: 0 });
+        jobs.try_send(Job { id: shared.secret.id(token), change, until, reply: Some(reply) }).unwrap();
+        done
+    });
+    drop(jobs);
+    publish(Arc::clone(shared), Arc::new(Mutex::new(queue)), Arc::default()).await;
+    let (alice, bob) = (alice.await.unwrap().unwrap(), bob.await.unwrap().unwrap());
+    assert_eq!((alice.is_new, alice.end, bob.is_new), (false, Some(soon), true));
+    // An answer that lacks one of them is none.
+    let question = questions(vec![range(vec![], 0)]);
+    let answer = TxnResponse { succeeded: true, ..TxnResponse::default() };
+    assert!(complete(&question, answer).is_err());
 }

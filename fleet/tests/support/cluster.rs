@@ -13,31 +13,16 @@ use tempfile::TempDir;
 use ureq::Agent;
 
 use super::proxy::{Mode, Proxy};
-use super::wait;
+use super::{has_etcd, wait};
 
-/// A process that ends when this is dropped, and also if this process is killed.
-struct Process {
-    child: Child,
-    watchdog: Child,
-}
-
-impl Process {
-    fn start(command: &mut Command) -> Self {
-        let child = command.spawn().unwrap();
-        // Its input ends with this process.
-        let script = format!("read line; kill -9 {} 2>/dev/null", child.id());
-        let watchdog = Command::new("sh").args(["-c", &script]).stdin(Stdio::piped()).spawn().unwrap();
-        Self { child, watchdog }
-    }
-}
+/// A process that ends when this is dropped.
+pub struct Process(pub Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        for child in [&mut self.watchdog, &mut self.child] {
-            // It may have ended.
-            _ = child.kill();
-            _ = child.wait();
-        }
+        // It may have ended.
+        _ = self.0.kill();
+        _ = self.0.wait();
     }
 }
 
@@ -78,9 +63,9 @@ fn run(command: &mut Command) -> String {
 }
 
 impl Cluster {
-    /// Starts this many members.
-    pub fn start(members: usize, options: &[&str]) -> Self {
-        loop {
+    /// Starts this many members, unless there is no etcd to test with.
+    pub fn start(members: usize, options: &[&str]) -> Option<Self> {
+        while has_etcd() {
             let folder = tempfile::tempdir().unwrap();
             let member = |nth| {
                 let (name, address, peers) = (format!("m{nth}"), free_port(), free_port());
@@ -92,9 +77,10 @@ impl Cluster {
             let agent = Agent::config_builder().timeout_global(Some(Duration::from_secs(5))).build().into();
             let mut cluster = Self { members, folder, options, agent };
             if cluster.launch_all() {
-                return cluster;
+                return Some(cluster);
             }
         }
+        None
     }
 
     fn list(&self) -> String {
@@ -106,14 +92,15 @@ impl Cluster {
         let (list, member) = (self.list(), &mut self.members[nth]);
         let (client, peer) = (format!("http://{}", member.address), format!("http://{}", member.peers));
         let log = File::create(member.folder.with_extension("log")).unwrap();
-        let mut command = Command::new("etcd");
-        command.args(["--name", &member.name, "--data-dir"]).arg(&member.folder);
+        // It ends with this process, also if that is killed.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "etcd", "--name", &member.name, "--data-dir"]).arg(&member.folder);
         command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
         command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls"]);
         command.arg(format!("http://{}", member.from_peers.address));
         command.args(["--initial-cluster", &list, "--logger", "zap"]).args(&self.options);
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
-        member.process = Some(Process::start(&mut command));
+        member.process = Some(Process(command.spawn().unwrap()));
     }
 
     /// Waits until all members have a leader. False if one has ended: another process may have taken its port.
@@ -223,11 +210,11 @@ impl Cluster {
 
 impl Member {
     fn pid(&self) -> Pid {
-        Pid::from_child(&self.process.as_ref().unwrap().child)
+        Pid::from_child(&self.process.as_ref().unwrap().0)
     }
 
     pub fn is_alive(&mut self) -> bool {
-        self.process.as_mut().is_some_and(|process| process.child.try_wait().unwrap().is_none())
+        self.process.as_mut().is_some_and(|process| process.0.try_wait().unwrap().is_none())
     }
 
     /// From now on it can't write to its disk.

@@ -22,15 +22,15 @@ pub fn has_etcd() -> bool {
     let found = |program: &str| {
         env::split_paths(&env::var_os("PATH").unwrap_or_default()).any(|folder| folder.join(program).is_file())
     };
-    if found("etcd") && found("etcdctl") {
+    if ["etcd", "etcdctl", "setpriv"].into_iter().all(found) {
         return true;
     }
     assert_ne!(
         env::var("FLEET_ENGINE").as_deref(),
         Ok("required"),
-        "etcd or etcdctl is not installed, and is required"
+        "etcd, etcdctl or setpriv (of util-linux) is not installed, and is required"
     );
-    eprintln!("skipped: etcd or etcdctl is not installed; ci/fleet --install installs them");
+    eprintln!("skipped: etcd, etcdctl or setpriv is not installed; ci/fleet --install installs the first two");
     false
 }
 

@@ -34,8 +34,8 @@ pub(crate) struct Arguments {
     tokens: u64,
 
     /// How many rounds. In each, every server is measured once
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    rounds: usize,
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: u64,
 }
 
 pub(crate) async fn run(arguments: &Arguments) -> Result<(), String> {
@@ -76,14 +76,8 @@ async fn measure(arguments: &Arguments) -> Result<(), Failed> {
     }
     println!("{tokens} tokens revoked, 1,000 at a time: {:.0} a second", tokens as f64 / begin.elapsed().as_secs_f64());
 
-    let mut joined = Vec::new();
-    let mut others = Vec::new();
-    for _ in 0..2 {
-        let (other, took) = start(arguments).await?;
-        joined.push(took);
-        others.push(other);
-    }
-    println!("a node with {tokens} tokens is ready {:.2?} after its start", joined.iter().min().ok_or("no node")?);
+    let ((one, took), (another, took_too)) = (start(arguments).await?, start(arguments).await?);
+    println!("a node with {tokens} tokens is ready {:.2?} after its start", took.min(took_too));
 
     let mut took = Vec::new();
     for number in 0..500 {
@@ -91,7 +85,7 @@ async fn measure(arguments: &Arguments) -> Result<(), Failed> {
         let begin = Instant::now();
         node.revoke(&token, until).await?;
         let acknowledged = Instant::now();
-        for other in &others {
+        for other in [&one, &another] {
             while !other.is_revoked(&token).await? {
                 tokio::task::yield_now().await;
             }
@@ -104,13 +98,13 @@ async fn measure(arguments: &Arguments) -> Result<(), Failed> {
     };
     println!("one change: acknowledged after {}", of(took.iter().map(|times| times.0).collect()));
     println!("from then until two other nodes refuse: {}\n", of(took.iter().map(|times| times.1).collect()));
-    drop(others);
+    drop((one, another));
 
     let service = Service::new(Node::start(node.settings().clone()).await?, Vec::new())?;
     let asks_nobody = Router::new().route("/protected", get(asks_nobody));
     let asks_etcd = Router::new().route("/protected", get(asks_etcd)).with_state(Arc::clone(&node));
     let (ours, etcd, nobody) = (serve(router(service)).await?, serve(asks_etcd).await?, serve(asks_nobody).await?);
-    let mut rounds: [Vec<f64>; 4] = Default::default();
+    let mut rounds = Vec::new();
     println!("requests a second: a node, not revoked and revoked; etcd asked, the same; nobody asked");
     for _ in 0..arguments.rounds {
         let mut rates = [0.0; 5];
@@ -125,17 +119,15 @@ async fn measure(arguments: &Arguments) -> Result<(), Failed> {
             *rate = load(address, token, status).await?;
         }
         println!("{}", rates.map(|rate| format!("{rate:9.0}")).join(""));
-        for (ratios, (one, other)) in rounds.iter_mut().zip([(0, 4), (1, 3), (0, 2), (4, 2)]) {
-            ratios.push(rates[one] / rates[other]);
-        }
+        rounds.push(rates);
     }
-    let names = [
-        "not revoked, to asking nobody",
-        "revoked, to asking etcd",
-        "not revoked, to asking etcd",
-        "asking nobody, to asking etcd",
-    ];
-    for (name, mut ratios) in names.into_iter().zip(rounds) {
+    for (name, one, other) in [
+        ("not revoked, to asking nobody", 0, 4),
+        ("revoked, to asking etcd", 1, 3),
+        ("not revoked, to asking etcd", 0, 2),
+        ("asking nobody, to asking etcd", 4, 2),
+    ] {
+        let mut ratios: Vec<_> = rounds.iter().map(|rates| rates[one] / rates[other]).collect();
         ratios.sort_by(f64::total_cmp);
         println!("{name}: {:.2} [{:.2}, {:.2}]", ratios[ratios.len() / 2], ratios[0], ratios[ratios.len() - 1]);
     }
