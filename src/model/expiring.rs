@@ -32,11 +32,6 @@ impl<L: AnyLayout> Table<L> {
         self.0.advance_to(tick)
     }
 
-    /// [`ExpiringCuckooFilter::restart_clock`](crate::ExpiringCuckooFilter::restart_clock)
-    pub fn restart_clock(&self, tick: u64) {
-        self.0.restart_clock(tick);
-    }
-
     /// [`ExpiringCuckooFilter::now`](crate::ExpiringCuckooFilter::now)
     pub fn now(&self) -> u64 {
         self.clock().now().expect("it was told a tick")
