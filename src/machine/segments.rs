@@ -49,19 +49,22 @@ mod imp {
         /// The word with this index, or `None` if the list is shorter.
         #[inline(always)]
         pub(crate) fn get(&self, index: u32) -> Option<&AtomicU64> {
+            // SAFETY: a segment is freed when the list is dropped, and not before. Its words are only used as atomics.
+            self.word(index).map(|word| unsafe { &*word })
+        }
+
+        /// A pointer to this word, and by the provenance of its segment to all others of that.
+        #[inline(always)]
+        fn word(&self, index: u32) -> Option<*mut AtomicU64> {
             // The index 0 is in the first segment, like 1.
             let bit = (index | 1).ilog2() as usize;
             // SAFETY: a bit of a `u32` is below 32, which is the length.
             let base = unsafe { self.bases.get_unchecked(bit) };
             // Acquire, with `lengthen`: the zeros of the segment come first.
             let base = base.load(Ordering::Acquire);
-            if base.is_null() {
-                return None;
-            }
-            // SAFETY: the base is that of the segment of all indices with this highest bit (`lengthen`), or of the first
-            // one, which has all indices below `1 << first_bits` (`new`). So the word is in it. A segment is freed when the
-            // list is dropped, and not before.
-            Some(unsafe { &*base.wrapping_add(index as usize) })
+            // The base is that of the segment of all indices with this highest bit (`lengthen`), or of the first one, which
+            // has all indices below `1 << first_bits` (`new`). So the word is in it.
+            (!base.is_null()).then(|| base.wrapping_add(index as usize))
         }
 
         /// Makes sure that the words with the indices of `1 << bits` up to twice that are there. They are zeros if they
@@ -78,13 +81,11 @@ mod imp {
         }
 
         /// The segments that are there, each with the index of its first word.
-        fn all(&self) -> impl Iterator<Item = (usize, &[AtomicU64])> {
+        fn all(&self) -> impl Iterator<Item = (usize, *mut [AtomicU64])> {
             let further = (self.first_bits..u32::BITS).map(|bit| (1 << bit, 1 << bit));
             [(0, 1 << self.first_bits)].into_iter().chain(further).filter_map(|(start, len)| {
-                let word: *const AtomicU64 = self.get(start as u32)?;
-                // SAFETY: a segment has so many words from its first one on, all of them initialized. It is freed when the
-                // list is dropped, and not before.
-                Some((start, unsafe { core::slice::from_raw_parts(word, len) }))
+                // Not of a reference, by which only the one word could be used.
+                Some((start, core::ptr::slice_from_raw_parts_mut(self.word(start as u32)?, len)))
             })
         }
 
@@ -93,6 +94,9 @@ mod imp {
         pub(crate) fn release(&self, from: usize) -> bool {
             let mut released = true;
             for (start, words) in self.all() {
+                // SAFETY: a segment has so many words from its first one on, all of them initialized. It is freed when the
+                // list is dropped, and not before.
+                let words = unsafe { &*words };
                 if start + words.len() > from {
                     released &= crate::machine::arch::release(&words[from.saturating_sub(start)..]);
                 }
@@ -106,7 +110,7 @@ mod imp {
             for (_, words) in self.all() {
                 // SAFETY: `new` and `lengthen` have made a box of just these words into a pointer, and nobody uses the
                 // list any more. The iterator does not come back to them.
-                drop(unsafe { Box::from_raw(core::ptr::from_ref(words).cast_mut()) });
+                drop(unsafe { Box::from_raw(words) });
             }
         }
     }
