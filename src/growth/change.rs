@@ -32,8 +32,8 @@ const INSERTS_PER_CHECK: i64 = if cfg!(ccf_model = "loom") {
     32
 };
 
-/// The number of searches that an insert makes while others change the table. After that it makes one that no thread can
-/// disturb.
+/// The number of searches that an insert makes at most while others change the table. After that it makes one that no
+/// thread can disturb.
 const SEARCHES: u32 = if cfg!(ccf_model) { 1 } else { 4 };
 
 /// How many groups an insert splits that finds no room.
@@ -92,7 +92,9 @@ impl GrowingTable {
                 let guard = self.stripe(class).lock_unless(Fault::RelocateWithoutLock, self.counters());
                 self.relocate(&guard, class, side)
             });
-            if let Outcome::Nothing { .. } = outcome {
+            let buckets = self.state().buckets();
+            let is_nothing = matches!(outcome, Outcome::Nothing { .. });
+            if is_nothing {
                 if let Some(copies) = self.copies_that_fill(class) {
                     return self.fail(GrowableInsertError::TooManyCopies { copies });
                 }
@@ -100,6 +102,10 @@ impl GrowingTable {
             }
             if let Some(added) = attempt() {
                 return Ok(added);
+            }
+            // Another search would find nothing either.
+            if is_nothing && self.state().buckets() == buckets {
+                break;
             }
         }
         loop {
