@@ -118,8 +118,8 @@ without! {
     random_schedules, in at most 40_000 worlds:
     AddOverwrites, CountDropsUpdates, CountWithoutLock from 58, FullIgnoresVersions from 9_349,
     FullPassesOwnStripe from 8, FullThoughPresent from 87, FullWithoutConfirmation from 47, FullWithoutLocks,
-    InsertIfAbsentWithoutLock from 43, LookupWithoutVersion from 321, RelocateBumpsLate from 2_018,
-    RelocateClearsFirst, RelocateWithoutBump from 1_480, RelocateWithoutLock, RelocateWithoutRecheck,
+    InsertIfAbsentWithoutLock from 43, LookupWithoutVersion from 572, RelocateBumpsLate from 2_018,
+    RelocateClearsFirst, RelocateWithoutBump from 1_601, RelocateWithoutLock, RelocateWithoutRecheck,
     RemoveWithoutBump from 143, RemoveWithoutLock from 12, TakeOverwrites, InsertSetsNothingAside,
     SetsAsideForOneSave, SetsLatestWordAside, RelocateSetsNoSourceAside, RelocateSetsNoTargetAside,
     RelocateSetsTargetAsideLate, RemoveSetsNothingAside, SaveLocksInTurn from 8, SaveReadsAfterPassing,
