@@ -95,7 +95,11 @@ impl GrowingTable {
             let buckets = self.state().buckets();
             let is_nothing = matches!(outcome, Outcome::Nothing { .. });
             if is_nothing {
-                if let Some(copies) = self.copies_that_fill(class) {
+                let copies = {
+                    let _guard = self.lock(class);
+                    self.copies_that_fill(class)
+                };
+                if let Some(copies) = copies {
                     return self.fail(GrowableInsertError::TooManyCopies { copies });
                 }
                 self.grow_if_crowded(1, GROUPS_PER_INSERT);
@@ -121,9 +125,9 @@ impl GrowingTable {
         Err(error)
     }
 
-    /// How many copies of the class there are, if they fill its two buckets: no other bucket may hold one.
+    /// How many copies of the class there are, if they fill its two buckets: no other bucket may hold one. The caller holds
+    /// the class's stripe.
     fn copies_that_fill(&self, class: Class) -> Option<usize> {
-        let _guard = self.lock(class);
         let copies = self.copies(class).iter().sum();
         let state = self.state();
         let slots = class.sides.iter().map(|&side| self.layout(state.place(side).depth).slots()).sum::<usize>();
@@ -157,10 +161,8 @@ impl GrowingTable {
                 let _ = &guard;
                 let relocate = |class: Class, side: usize| self.relocate(&self.stripe(class).held(), class, side);
                 if let Outcome::Nothing { .. } = self.search(class.sides, &relocate) {
-                    let copies: usize = self.copies(class).iter().sum();
-                    let slots: usize =
-                        class.sides.iter().map(|&side| self.layout(state.place(side).depth).slots()).sum();
-                    return Err(if copies == slots { GrowableInsertError::TooManyCopies { copies } } else { error });
+                    let too_many = |copies| GrowableInsertError::TooManyCopies { copies };
+                    return Err(self.copies_that_fill(class).map_or(error, too_many));
                 }
             }
         });

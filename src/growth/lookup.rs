@@ -173,9 +173,9 @@ impl GrowingTable {
     fn in_one_state<R>(&self, read: impl Fn(State) -> R) -> R {
         loop {
             let epoch = self.epoch();
-            let copies = read(self.state());
+            let found = read(self.state());
             if self.is_still(epoch) || fault::injected(Fault::WriterWithoutEpoch) {
-                return copies;
+                return found;
             }
         }
     }

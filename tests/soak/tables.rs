@@ -43,89 +43,91 @@ pub(crate) trait Table: fmt::Debug + Sync + Sized {
 
 macro_rules! table {
     (
-        $Filter:ident, $Error:ident, |$filter:ident, $key:ident, $number:ident, $entries:ident|
+        $($Filter:ident $Error:ident),+, |$filter:ident, $key:ident, $number:ident, $entries:ident|
         insert: $insert:expr, insert_if_absent: $insert_if_absent:expr, remove: $remove:expr,
         insert_all: $insert_all:expr, remove_all($removed:ident): $remove_all:expr
     ) => {
-        impl Table for $Filter<Raw, Hasher> {
-            type Error = $Error;
+        $(
+            impl Table for $Filter<Raw, Hasher> {
+                type Error = $Error;
 
-            fn insert(&self, ($key, $number): &(Raw, u64)) -> Result<bool, $Error> {
-                let ($filter, _) = (self, $number);
-                $insert
-            }
+                fn insert(&self, ($key, $number): &(Raw, u64)) -> Result<bool, $Error> {
+                    let ($filter, _) = (self, $number);
+                    $insert
+                }
 
-            fn insert_if_absent(&self, ($key, $number): &(Raw, u64)) -> Result<bool, $Error> {
-                let ($filter, _) = (self, $number);
-                $insert_if_absent
-            }
+                fn insert_if_absent(&self, ($key, $number): &(Raw, u64)) -> Result<bool, $Error> {
+                    let ($filter, _) = (self, $number);
+                    $insert_if_absent
+                }
 
-            fn remove(&self, ($key, $number): &(Raw, u64)) -> bool {
-                let ($filter, _) = (self, $number);
-                $remove
-            }
+                fn remove(&self, ($key, $number): &(Raw, u64)) -> bool {
+                    let ($filter, _) = (self, $number);
+                    $remove
+                }
 
-            fn contains(&self, key: &Raw) -> bool {
-                $Filter::contains(self, key)
-            }
+                fn contains(&self, key: &Raw) -> bool {
+                    $Filter::contains(self, key)
+                }
 
-            fn clear(&self) {
-                $Filter::clear(self);
-            }
+                fn clear(&self) {
+                    $Filter::clear(self);
+                }
 
-            fn len(&self) -> usize {
-                $Filter::len(self)
-            }
+                fn len(&self) -> usize {
+                    $Filter::len(self)
+                }
 
-            fn capacity(&self) -> usize {
-                $Filter::capacity(self)
-            }
+                fn capacity(&self) -> usize {
+                    $Filter::capacity(self)
+                }
 
-            fn slots(&self) -> (usize, usize) {
-                (self.plan().slots, self.plan().layout.slots_per_bucket)
-            }
+                fn slots(&self) -> (usize, usize) {
+                    (self.plan().slots, self.plan().layout.slots_per_bucket)
+                }
 
-            fn digest(&self) -> u64 {
-                $Filter::digest(self).expect("there is memory")
-            }
+                fn digest(&self) -> u64 {
+                    $Filter::digest(self).expect("there is memory")
+                }
 
-            fn another(&self) -> Self {
-                self.empty_like().expect("there is memory")
-            }
+                fn another(&self) -> Self {
+                    self.empty_like().expect("there is memory")
+                }
 
-            fn insert_all(&self, $entries: &[(Raw, u64)]) -> Result<(), (usize, $Error)> {
-                let $filter = self;
-                $insert_all.map(|_| ()).map_err(|refused| (refused.index, refused.error))
-            }
+                fn insert_all(&self, $entries: &[(Raw, u64)]) -> Result<(), (usize, $Error)> {
+                    let $filter = self;
+                    $insert_all.map(|_| ()).map_err(|refused| (refused.index, refused.error))
+                }
 
-            fn remove_all(&self, $entries: &[(Raw, u64)]) -> Vec<bool> {
-                let ($filter, mut removed) = (self, Vec::new());
-                let $removed = &mut removed;
-                $remove_all;
-                removed
-            }
+                fn remove_all(&self, $entries: &[(Raw, u64)]) -> Vec<bool> {
+                    let ($filter, mut removed) = (self, Vec::new());
+                    let $removed = &mut removed;
+                    $remove_all;
+                    removed
+                }
 
-            fn contains_all(&self, keys: &[Raw]) -> Vec<bool> {
-                let mut found = Vec::new();
-                self.contains_batch(keys, &mut found);
-                found
-            }
+                fn contains_all(&self, keys: &[Raw]) -> Vec<bool> {
+                    let mut found = Vec::new();
+                    self.contains_batch(keys, &mut found);
+                    found
+                }
 
-            #[cfg(feature = "snapshot")]
-            fn begin_save(&self) -> concurrent_cuckoo_filter::Save<'_> {
-                $Filter::begin_save(self).expect("there is memory")
-            }
+                #[cfg(feature = "snapshot")]
+                fn begin_save(&self) -> concurrent_cuckoo_filter::Save<'_> {
+                    $Filter::begin_save(self).expect("there is memory")
+                }
 
-            #[cfg(feature = "snapshot")]
-            fn loaded(bytes: &[u8]) -> Self {
-                $Filter::load(bytes, Hasher::default(), usize::MAX).expect("it was just saved")
+                #[cfg(feature = "snapshot")]
+                fn loaded(bytes: &[u8]) -> Self {
+                    $Filter::load(bytes, Hasher::default(), usize::MAX).expect("it was just saved")
+                }
             }
-        }
+        )+
     };
 }
 
 table! {
-    ConcurrentCuckooFilter, InsertError, |filter, key, number, entries|
+    ConcurrentCuckooFilter InsertError, GrowableCuckooFilter GrowableInsertError, |filter, key, number, entries|
     insert: filter.insert(key).map(|()| true),
     insert_if_absent: filter.insert_if_absent(key),
     remove: filter.remove(key),
@@ -134,16 +136,7 @@ table! {
 }
 
 table! {
-    GrowableCuckooFilter, GrowableInsertError, |filter, key, number, entries|
-    insert: filter.insert(key).map(|()| true),
-    insert_if_absent: filter.insert_if_absent(key),
-    remove: filter.remove(key),
-    insert_all: filter.insert_batch(entries.iter().map(|(key, _)| key)),
-    remove_all(removed): filter.remove_batch(entries.iter().map(|(key, _)| key), removed)
-}
-
-table! {
-    CuckooMaplet, MapletInsertError, |filter, key, number, entries|
+    CuckooMaplet MapletInsertError, |filter, key, number, entries|
     insert: filter.insert(key, *number as u16).map(|()| true),
     insert_if_absent: filter.insert_if_absent(key, *number as u16).map(|values| values.is_empty()),
     remove: filter.remove(key, *number as u16),
@@ -152,7 +145,7 @@ table! {
 }
 
 table! {
-    ExpiringCuckooFilter, ExpiringInsertError, |filter, key, number, entries|
+    ExpiringCuckooFilter ExpiringInsertError, |filter, key, number, entries|
     insert: filter.insert_until(key, Tick::new(*number)),
     insert_if_absent: filter.insert_if_absent_until(key, Tick::new(*number)),
     remove: filter.remove_expiring_at(key, Tick::new(*number)),
