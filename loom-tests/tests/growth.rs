@@ -224,17 +224,19 @@ fn insert_beside_a_split() -> Model {
 model! {
     insert_beside_a_split, at least 20,
     fails with "an item was lost or doubled"
-    for [AddsWithoutGate]
+    for [AddsWithoutGate, EntersFormerPlace]
 }
 
+/// The key is added to the bucket that is merged away, whose gate is its own.
 fn insert_beside_a_merge() -> Model {
     let [x, y] = keys();
-    (filter(3, &[x], &[]), vec![merges(), inserts(y)], ends_with([x, y]))
+    let adder = role(move |filter| filter.place(y, false));
+    (filter(3, &[x], &[]), vec![merges(), adder], ends_with([x, y]))
 }
 model! {
     insert_beside_a_merge, at least 20,
     fails with "an item was lost or doubled"
-    for [AddsWithoutGate]
+    for [AddsWithoutGate, EntersFormerPlace, LocksHalfTheGates]
 }
 
 /// Two threads add the same absent key beside a split. Exactly one call returns *true*.
@@ -313,6 +315,27 @@ model! {
     a_save_that_begins_beside_splits, at least 20, preemptions 2,
     fails with "an item is in the image too few or too many times"
     for [SaveWithoutGates]
+}
+
+/// A key that is not in when a save has begun is not in its image. It is added to a bucket that has come in, and whose gate
+/// has come in too.
+fn insert_beside_a_save_that_begins() -> Model {
+    let [x] = keys();
+    let adder = role(move |filter| {
+        filter.split();
+        filter.place(x, false);
+    });
+    let saver = role(move |filter| {
+        filter.begin_save();
+        let is_in = filter.contains(x);
+        assert!(filter.copies_in_image(x) <= usize::from(is_in), "an item is in the image too few or too many times");
+    });
+    (filter(2, &[], &[]), vec![adder, saver], ends_with([x]))
+}
+model! {
+    insert_beside_a_save_that_begins, at least 20, preemptions 3,
+    fails with "an item is in the image too few or too many times"
+    for [SaveWithoutGates, SaveMissesNewGates]
 }
 
 /// Each thread inserts a key and then looks for the other's, and a bucket is split meanwhile. At least one finds the

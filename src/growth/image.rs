@@ -35,8 +35,8 @@ use crate::word::digest;
 use crate::word::layout::Shape;
 
 /// By how many buckets a table may grow, from when a save has asked for memory until it holds the locks. If it grows by more, the
-/// save begins again. Models have that case always.
-const AHEAD: usize = if cfg!(ccf_model) { 0 } else { 64 * GROUP };
+/// save begins again.
+const AHEAD: usize = if cfg!(ccf_model) { 1 } else { 64 * GROUP };
 
 impl GrowingTable {
     /// Calls `each` with a hash of the class of each copy in an image of so many buckets, of which these are the words from
@@ -59,16 +59,18 @@ impl GrowingTable {
     /// Begins a save, at this moment. All gates are held too: so no insert is half done, and no bucket is being moved.
     fn begin(&self) -> Result<SaveNumber, OutOfMemory> {
         loop {
-            let set_aside = SetAside::new(self.state().buckets() + AHEAD)?;
+            let (gates, set_aside) = (self.gates(), SetAside::new(self.state().buckets() + AHEAD)?);
             // The gates are given back before the lock of the size is taken, behind which a split may wait for them.
             let mut held = Vec::new();
-            held.try_reserve_exact(self.gates.len()).map_err(|_| OutOfMemory::new())?;
+            held.try_reserve_exact(gates).map_err(|_| OutOfMemory::new())?;
             let begun = self.under_all_locks(Fault::SaveWithoutLocks, move || {
                 if !fault::injected(Fault::SaveWithoutGates) {
-                    held.extend((0..self.gates.len()).map(|number| self.gate(number)));
-                }
-                if self.state().is_moving() && !fault::injected(Fault::SaveWithoutGates) {
-                    return None;
+                    held.extend((0..gates).map(|number| self.gate(number)));
+                    // A table that has grown for the first time meanwhile has more of them.
+                    let is_all = self.gates() == gates || fault::injected(Fault::SaveMissesNewGates);
+                    if self.state().is_moving() || !is_all {
+                        return None;
+                    }
                 }
                 Some(self.saving().begin(set_aside.of_buckets(self.state().buckets())?))
             });

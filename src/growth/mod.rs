@@ -13,8 +13,9 @@
 //! what the bucket's word in the array `moving` says at the depth of the level.
 //!
 //! # The rules
-//! 1. A bucket's word changes only while its *gate* is held, a lock that the low bits of its number choose. The two buckets
-//!    that a bucket becomes have the same gate. A thread finds the place of a side after it has locked the gate.
+//! 1. A bucket's word changes only while its *gate* is held, a lock that the low bits of its number choose. A thread that
+//!    changes the size holds the gates of each bucket and of the two that it becomes. So the place of a side stays while its
+//!    gate is held: a thread checks, after it has locked the gate, that the place is still the same.
 //! 2. A copy is taken out of the contents of a side only under the stripe of its class, after a bump of the stripe's version.
 //!    A relocation adds to the other side, then bumps, then takes (`table/stripe.rs`).
 //! 3. The state changes under the lock `resizing`, and in this order: the state, then the epoch, then what the change is
@@ -55,14 +56,14 @@
 //! and that of the state need not be in that order: if they are late, the second read of the epoch tells.
 //!
 //! # Saves
-//! A save begins while it holds all stripes and all gates. So no relocation and no insert is half done, and no group is
+//! A save begins while it holds all stripes and all gates, those too that a first growth has added meanwhile. So no relocation and no insert is half done, and no group is
 //! moving: the image is exactly the table at that moment. Each later change of a word sets the old one aside first
 //! (`table/image/save.rs`), those of splits and merges too. The image has as many words as there were buckets. Words
 //! beyond its end are not in it.
 //!
 //! # Memory
-//! The array `moving` is made for the first change of the size, before a state is *moving*, and stays: so a thread that has
-//! read such a state sees it.
+//! The array `moving`, and the gates that the first buckets do not have, are made for the first change of the size, before a
+//! state is *moving*, and stay: so a thread that has read such a state sees them.
 //!
 //! A word is never freed before the table is (`machine/segments.rs`). When the table has become smaller, the system may
 //! take the pages beyond its end back. A thread that is late may read zeros there, or an old word. The epoch has changed,

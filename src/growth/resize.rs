@@ -94,14 +94,14 @@ impl GrowingTable {
             }
             Err(Refusal::OutOfMemory { .. }) | Ok(()) => {}
         }
-        if !self.prepare_to_move() {
-            return Err(GrowableInsertError::OutOfMemory { bytes: Self::MEMORY_TO_MOVE });
+        if !self.prepare_to_grow() {
+            return Err(GrowableInsertError::OutOfMemory { bytes: Self::memory_to_grow(&self.plan) });
         }
         if !self.words.lengthen(self.plan.pages, level) {
             return Err(GrowableInsertError::OutOfMemory { bytes: size_of::<u64>() << level });
         }
         self.resizing().touched.fetch_max((buckets + GROUP) as u64, Ordering::Relaxed);
-        let _gates = self.gates_of_group(split);
+        let _gates = self.gates_of_group(split, level);
         for nth in 0..GROUP {
             self.publish(nth, self.load(split + nth));
         }
@@ -138,7 +138,7 @@ impl GrowingTable {
         let smaller = State::of_buckets(buckets);
         let (level, split) = (smaller.level(), smaller.split() as usize);
         for _ in 0..TRIES {
-            let gates = self.gates_of_group(split);
+            let gates = self.gates_of_group(split, level);
             let mut crowded = [false; GROUP];
             for (nth, crowded) in crowded.iter_mut().enumerate() {
                 match self.merged(split + nth, level) {
@@ -165,7 +165,8 @@ impl GrowingTable {
         false
     }
 
-    /// The whole of a bucket that is split, if it has room for both halves. The caller holds the gate.
+    /// The whole of a bucket that is split, if it has room for both halves. It is that of one moment if the caller holds
+    /// the gates of both.
     fn merged(&self, number: usize, level: u32) -> Option<Bucket> {
         let mut all = Entries::default();
         for half in [number, number + (1 << level)] {
@@ -184,10 +185,7 @@ impl GrowingTable {
     /// there was no room elsewhere. The caller has the lock by which the size changes.
     fn make_room(&self, number: usize, smaller: State) -> bool {
         for _ in 0..MOVED {
-            let gate = self.gate(number);
-            let has_room = self.merged(number, smaller.level()).is_some();
-            drop(gate);
-            if has_room {
+            if self.merged(number, smaller.level()).is_some() {
                 break;
             }
             let outcome =

@@ -13,7 +13,7 @@
 //! | 32 | a gate for each bucket |
 //! | 128 | the size, and what changes with it: two cache lines |
 //! | 64 | the counters: one shard |
-//! | 256 | from the first growth on: the words that are being moved |
+//! | 1,264 | from the first growth on: the words that are being moved, and all further gates |
 
 use std::sync::OnceLock;
 
@@ -50,9 +50,8 @@ impl Refusal {
     }
 }
 
-/// The fewest and the most gates. A group has a gate for each of its buckets.
-const LEAST_GATES: usize = GROUP;
-const MOST_GATES: usize = if cfg!(ccf_model) { 2 } else { 1024 };
+/// The low bits of its number choose a bucket's gate.
+const MOST_GATES: usize = if cfg!(ccf_model) { 4 } else { 1024 };
 
 /// The fewest stripes. A class keeps its stripe for the table's whole life, so a table that begins small has few.
 const LEAST_STRIPES: usize = if cfg!(ccf_model) { 2 } else { 32 };
@@ -65,9 +64,8 @@ pub(crate) struct GrowingTable {
     pub(super) layouts: Layouts,
     pub(super) words: Segments,
     pub(super) stripes: Box<[Stripe]>,
-    /// A bucket's word changes only while its gate is held. The low bits of its number choose the gate, and those are the
-    /// same for the two buckets that it becomes.
-    pub(super) gates: Box<[Mutex<()>]>,
+    /// Those of the first buckets. A bucket's word changes only while its gate is held.
+    gates: Box<[Mutex<()>]>,
     /// In a box, like all that is atomic: see `table/table.rs`. (A single lookup takes a tenth less time for it.)
     shared: Box<[Shared; 1]>,
 }
@@ -87,13 +85,19 @@ struct Size {
     /// How often `state` has changed. A change of the state comes first, then this, then what the change is for.
     epoch: AtomicU64,
     state: AtomicU64,
-    /// The whole words of the buckets that are being split or merged. Made for the first of these changes, before its
-    /// state is *moving*.
-    moving: OnceLock<Moving>,
+    /// Made for the first change of the size, before its state is *moving*.
+    grown: OnceLock<Box<[Grown; 1]>>,
     counters: Counters,
 }
 
-type Moving = Box<[AtomicU64; GROUP]>;
+/// What a table needs as soon as it grows.
+#[derive(Debug)]
+struct Grown {
+    /// The whole words of the buckets that are being split or merged.
+    moving: [AtomicU64; GROUP],
+    /// The gates that the first buckets do not have.
+    gates: Box<[Mutex<()>]>,
+}
 
 /// What a change of the size, and a save, write.
 #[derive(Debug)]
@@ -136,7 +140,7 @@ impl GrowingTable {
             size: Size {
                 epoch: AtomicU64::new(0),
                 state: AtomicU64::new(state.0),
-                moving: OnceLock::new(),
+                grown: OnceLock::new(),
                 counters: counters.take().expect("one is made"),
             },
             resizing: Resizing {
@@ -156,7 +160,7 @@ impl GrowingTable {
             plan,
         };
         if buckets > plan.first {
-            table.prepare_to_move().then_some(())?;
+            table.prepare_to_grow().then_some(())?;
         }
         if cfg!(ccf_model = "loom") {
             // loom assumes that a `SeqCst` load may always read the initial value of an atomic. It treats the value of a
@@ -174,7 +178,7 @@ impl GrowingTable {
     }
 
     fn gates_of(plan: &Plan) -> usize {
-        (1 << plan.first.ilog2()).clamp(LEAST_GATES, MOST_GATES)
+        plan.first.min(MOST_GATES)
     }
 
     /// The number of buckets by which the counters are sized. A table that begins small has few gates. They are on one or
@@ -202,7 +206,7 @@ impl GrowingTable {
             + Counters::memory_for(Self::counted_by(plan))
             + size_of::<Shared>()
             + Segments::OWN_MEMORY
-            + if moved { Self::MEMORY_TO_MOVE } else { 0 };
+            + if moved { Self::memory_to_grow(plan) } else { 0 };
         plan.memory_of_caller.saturating_add(own).saturating_add(memory_of_words(plan, buckets))
     }
 
@@ -216,25 +220,35 @@ impl GrowingTable {
         &self.size().counters
     }
 
-    /// In bytes, of the words that are being moved.
-    pub(super) const MEMORY_TO_MOVE: usize = size_of::<[AtomicU64; GROUP]>();
-
-    /// Makes sure that there is memory for the words of buckets that are being moved. Returns whether there is. The caller
-    /// has the lock by which the size changes, or has the table alone.
-    pub(super) fn prepare_to_move(&self) -> bool {
-        let moving = &self.size().moving;
-        if moving.get().is_some() {
-            return true;
-        }
-        let words = boxed_slice(GROUP, || AtomicU64::new(0)).and_then(|words| words.try_into().ok());
-        words.is_some_and(|words| moving.set(words).is_ok())
+    /// In bytes, of what a table needs as soon as it grows.
+    pub(super) fn memory_to_grow(plan: &Plan) -> usize {
+        size_of::<Grown>() + (MOST_GATES - Self::gates_of(plan)) * size_of::<Mutex<()>>()
     }
 
-    /// The whole words of the buckets that are being split or merged. A thread that has read a state that is *moving* sees
-    /// that they are there.
+    /// Makes sure that there is that. Returns whether there is. The caller has the lock by which the size changes, or has
+    /// the table alone.
+    pub(super) fn prepare_to_grow(&self) -> bool {
+        let grown = &self.size().grown;
+        if grown.get().is_some() {
+            return true;
+        }
+        let Some(gates) = boxed_slice(MOST_GATES - self.gates.len(), || Mutex::new(())) else { return false };
+        let mut new = Some(Grown { moving: core::array::from_fn(|_| AtomicU64::new(0)), gates });
+        let boxed = boxed_slice(1, || new.take().expect("one is made")).and_then(|boxed| boxed.try_into().ok());
+        boxed.is_some_and(|boxed| grown.set(boxed).is_ok())
+    }
+
+    /// A thread that has read a state that is *moving*, or of more buckets than at first, sees that it is there.
+    #[inline(always)]
+    fn grown(&self) -> &Grown {
+        let [grown] = &**self.size().grown.get().expect("made before the first change of the size");
+        grown
+    }
+
+    /// The whole words of the buckets that are being split or merged.
     #[inline(always)]
     pub(super) fn moving(&self) -> &[AtomicU64; GROUP] {
-        self.size().moving.get().expect("made before the first change of the size")
+        &self.grown().moving
     }
 
     /// The size at this moment.
@@ -292,11 +306,20 @@ impl GrowingTable {
         work()
     }
 
-    /// Locks the gate of a bucket.
+    /// Locks the gate of a bucket that there is or was.
     #[inline(always)]
     pub(super) fn gate(&self, number: usize) -> MutexGuard<'_, ()> {
-        let gate = crate::machine::arch::at(&self.gates, number & (self.gates.len() - 1));
+        let nth = number & (MOST_GATES - 1);
+        let gate = match self.gates.get(nth) {
+            Some(gate) => gate,
+            None => &self.grown().gates[nth - self.gates.len()],
+        };
         sync::lock(gate, || self.counters().lock_waited())
+    }
+
+    /// How many gates there are.
+    pub(super) fn gates(&self) -> usize {
+        if self.size().grown.get().is_some() { MOST_GATES } else { self.gates.len() }
     }
 
     /// The gate of this side, and where its copies are while that is held.
@@ -306,15 +329,22 @@ impl GrowingTable {
             return (None, self.state().place(side));
         }
         loop {
-            let gate = self.gate(side as usize);
-            let state = self.state();
+            let before = self.state();
+            let gate = self.gate(before.place(side).number);
+            let state = if fault::injected(Fault::EntersFormerPlace) { before } else { self.state() };
+            let place = state.place(side);
+            if place.number != before.place(side).number {
+                continue;
+            }
             if state.moving_at(side).is_none() {
-                return (Some(gate), state.place(side));
+                return (Some(gate), place);
             }
             // The thread that was moving them held this gate, so it has died.
             drop(gate);
-            let _resizing = self.resizing().lock.lock();
-            self.recover();
+            // Who has this lock may wait for a stripe that the caller holds. But it has recovered before.
+            if let Some(_resizing) = sync::try_lock(&self.resizing().lock) {
+                self.recover();
+            }
         }
     }
 
@@ -326,7 +356,7 @@ impl GrowingTable {
             return;
         }
         let first = state.split() as usize;
-        let _gates = self.gates_of_group(first);
+        let _gates = self.gates_of_group(first, state.level());
         for nth in 0..GROUP {
             self.set_aside(first + nth, Fault::SplitSetsNothingAside);
             self.store(first + nth, load(&self.moving()[nth]));
@@ -334,9 +364,14 @@ impl GrowingTable {
         self.change_state(State::of_buckets(state.buckets()));
     }
 
-    /// The gates of the group of buckets from here on, in order.
-    pub(super) fn gates_of_group(&self, first: usize) -> [MutexGuard<'_, ()>; GROUP] {
-        core::array::from_fn(|nth| self.gate(first + nth))
+    /// The gates of the group of buckets from here on, and of those that they become at this level, in order.
+    pub(super) fn gates_of_group(&self, first: usize, level: u32) -> [Option<MutexGuard<'_, ()>>; 2 * GROUP] {
+        // From this level on, a bucket and what it becomes have the same gate.
+        let is_whole_only = 1 << level >= MOST_GATES || fault::injected(Fault::LocksHalfTheGates);
+        core::array::from_fn(|nth| match nth.checked_sub(GROUP) {
+            None => Some(self.gate(first + nth)),
+            Some(nth) => (!is_whole_only).then(|| self.gate(first + nth + (1 << level))),
+        })
     }
 
     /// The word of a bucket that there is.
@@ -450,7 +485,7 @@ impl GrowingTable {
     pub(crate) fn memory_usage(&self) -> usize {
         // Relaxed: a figure.
         let touched = self.resizing().touched.load(Ordering::Relaxed) as usize;
-        Self::memory_of(&self.plan, touched, self.size().moving.get().is_some())
+        Self::memory_of(&self.plan, touched, self.size().grown.get().is_some())
     }
 
     pub(crate) fn resizing(&self) -> &Resizing {

@@ -129,8 +129,14 @@ pub enum Fault {
     AddsWithoutGate,
     /// A copy is taken out without the bucket's gate, from the place that it had before.
     TakesWithoutGate,
+    /// A thread that has locked a gate does not ask again where its side's copies are.
+    EntersFormerPlace,
+    /// A change of the size holds only the gates of whole buckets, and not those of what they become.
+    LocksHalfTheGates,
     /// A save of a table that grows begins without the gates.
     SaveWithoutGates,
+    /// The same without those that have come in since it counted them.
+    SaveMissesNewGates,
 }
 
 /// Whether `fault` is switched on in this model.
