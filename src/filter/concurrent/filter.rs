@@ -61,7 +61,7 @@ pub struct ConcurrentCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
 }
 
 operations_on_keys! {
-    ConcurrentCuckooFilter, InsertError:
+    ConcurrentCuckooFilter:
 
     /// Adds one copy of the key, even if the key is present already.
     ///
@@ -89,7 +89,7 @@ operations_on_keys! {
     /// assert_eq!(filter.count(&7), 2);
     /// # Ok::<(), InsertError>(())
     /// ```
-    insert;
+    insert() -> Result<(), InsertError>;
 
     /// Adds the key if it is absent, and returns `true` if it added the key.
     ///
@@ -114,7 +114,7 @@ operations_on_keys! {
     /// assert!(!seen.insert_if_absent("request-1")?, "a replay");
     /// # Ok::<(), InsertError>(())
     /// ```
-    insert_if_absent;
+    insert_if_absent() -> Result<bool, InsertError>;
 
     /// Returns whether the key is in the filter: `false` if it is definitely absent, `true` if it is probably
     /// present. The share of absent keys that get `true` is the [false-positive rate](crate::Stats::false_positive_rate).
@@ -135,7 +135,8 @@ operations_on_keys! {
     /// }
     /// # Ok::<(), InsertError>(())
     /// ```
-    contains;
+    #[must_use]
+    contains() -> bool;
 
     /// Removes one copy of the key, and returns `true` if there was one.
     ///
@@ -154,14 +155,15 @@ operations_on_keys! {
     /// assert!(!sessions.remove(&17), "there was one copy");
     /// # Ok::<(), InsertError>(())
     /// ```
-    remove;
+    remove() -> bool;
 
     /// Returns how many copies of the key are in the filter. That is the exact number of copies that were inserted
     /// and not removed, plus the copies of any other keys that the filter cannot distinguish from this one.
     ///
     /// Cost: two cache lines, with one stripe locked. Where [`contains`](Self::contains) is enough, it is faster and
     /// waits for no other thread.
-    count;
+    #[must_use]
+    count() -> usize;
 }
 
 batches! {

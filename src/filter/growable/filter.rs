@@ -91,7 +91,7 @@ pub struct GrowableCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
 }
 
 operations_on_keys! {
-    GrowableCuckooFilter, GrowableInsertError:
+    GrowableCuckooFilter:
 
     /// Adds one copy of the key, even if the key is present already.
     ///
@@ -115,7 +115,7 @@ operations_on_keys! {
     ///   has its key.
     ///
     /// Before it fails, the filter fills the table beyond its capacity, as far as possible.
-    insert;
+    insert() -> Result<(), GrowableInsertError>;
 
     /// Adds the key if it is absent, and returns `true` if it added the key.
     ///
@@ -140,7 +140,7 @@ operations_on_keys! {
     /// assert!(!seen.insert_if_absent("request-1")?, "a replay");
     /// # Ok::<(), GrowableInsertError>(())
     /// ```
-    insert_if_absent;
+    insert_if_absent() -> Result<bool, GrowableInsertError>;
 
     /// Returns whether the key is in the filter: `false` if it is definitely absent, `true` if it is probably
     /// present. The share of absent keys that get `true` is the [false-positive rate](crate::Stats::false_positive_rate).
@@ -149,7 +149,8 @@ operations_on_keys! {
     /// The call is lock-free: it takes no lock and waits for no other thread.
     ///
     /// Cost: two cache lines of the table, also while it grows.
-    contains;
+    #[must_use]
+    contains() -> bool;
 
     /// Removes one copy of the key, and returns `true` if there was one.
     ///
@@ -158,7 +159,7 @@ operations_on_keys! {
     /// only present keys are removed, no other key is lost, at whatever sizes they were inserted.
     ///
     /// Cost: the cache lines of a lookup, with one stripe and one bucket locked.
-    remove;
+    remove() -> bool;
 
     /// Returns how many copies of the key are in the filter. That is the exact number of copies that were inserted
     /// and not removed, plus the copies of any other keys that the filter cannot distinguish from this one.
@@ -175,7 +176,8 @@ operations_on_keys! {
     /// assert_eq!(filter.count("a"), 1);
     /// # Ok::<(), GrowableInsertError>(())
     /// ```
-    count;
+    #[must_use]
+    count() -> usize;
 }
 
 batches! {

@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 
 use crate::error::insert::{MapletInsertError, ValueTooLarge};
 use crate::filter::by_hash::{ByHash, Hashed, by_hash};
-use crate::filter::shared::operations::operation_on_a_key;
+use crate::filter::shared::operations::{operation_on_a_key, operations_on_keys};
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
 use crate::table::face::traits::MapletTable;
@@ -59,8 +59,9 @@ pub struct CuckooMaplet<T: ?Sized, S = DefaultHashBuilder> {
     key: PhantomData<fn(&T)>,
 }
 
-/// The operations on keys.
-impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
+operations_on_keys! {
+    CuckooMaplet:
+
     /// Adds the value to those of the key, even if the key has it already.
     ///
     /// The maplet is a multiset of pairs: a pair that is inserted twice must be removed twice.
@@ -83,14 +84,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// assert!(matches!(error, MapletInsertError::ValueTooLarge { value: 8, value_bits: 3, .. }), "{error}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[inline]
-    pub fn insert<Q>(&self, key: &Q, value: u16) -> Result<(), MapletInsertError>
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().insert(self.hash_one(key), value)
-    }
+    insert(value: u16) -> Result<(), MapletInsertError>;
 
     /// Adds the value unless the key has a value already. Returns the values that the key had: an empty set means
     /// that this value was added.
@@ -116,14 +110,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// assert!(owners.insert_if_absent("job-1", 99)?.contains(17), "so node 99 learns who has it");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[inline]
-    pub fn insert_if_absent<Q>(&self, key: &Q, value: u16) -> Result<Values, MapletInsertError>
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().insert_if_absent(self.hash_one(key), value)
-    }
+    insert_if_absent(value: u16) -> Result<Values, MapletInsertError>;
 
     /// The values of the key: a set of at most 12, on the stack.
     ///
@@ -148,25 +135,17 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// let found = segments.values("apple").into_iter().find_map(|segment| read(segment, "apple"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[inline]
     #[must_use]
     #[doc(alias = "get")]
-    pub fn values<Q>(&self, key: &Q) -> Values
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().values(self.hash_one(key))
-    }
+    values() -> Values;
 
-    operation_on_a_key! {
-        contains MapletInsertError
-        /// Whether the key is in, with any value: `false` is certain; `true` is wrong for a share of the absent keys,
-        /// the [false-positive rate](crate::Stats::false_positive_rate).
-        ///
-        /// It behaves like [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains), at the same
-        /// cost, but inserts of other threads can also make it retry.
-    }
+    /// Whether the key is in, with any value: `false` is certain; `true` is wrong for a share of the absent keys,
+    /// the [false-positive rate](crate::Stats::false_positive_rate).
+    ///
+    /// It behaves like [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains), at the same
+    /// cost, but inserts of other threads can also make it retry.
+    #[must_use]
+    contains() -> bool;
 
     /// Removes one copy of the value from the key. Returns `true` if the key had one.
     ///
@@ -184,14 +163,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// assert!(shards.values(&17).is_empty());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[inline]
-    pub fn remove<Q>(&self, key: &Q, value: u16) -> bool
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().remove(self.hash_one(key), value)
-    }
+    remove(value: u16) -> bool;
 
     /// Replaces one copy of `old` by `new`. Returns `true` if the key had one.
     ///
@@ -214,39 +186,14 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// assert!(!segments.replace("apple", 3, 7)?, "it has another one now");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[inline]
-    pub fn replace<Q>(&self, key: &Q, old: u16, new: u16) -> Result<bool, ValueTooLarge>
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().replace(self.hash_one(key), old, new)
-    }
+    replace(old: u16, new: u16) -> Result<bool, ValueTooLarge>;
 
     /// How many copies of the value the key has. It is the exact number of copies that were inserted and neither
     /// removed nor replaced, plus those of look-alikes. It is 0 for a value with too many bits.
     ///
     /// Cost: two cache lines, with one stripe locked.
-    #[inline]
     #[must_use]
-    pub fn count<Q>(&self, key: &Q, value: u16) -> usize
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().count(self.hash_one(key), value)
-    }
-
-    /// Returns the hash of a key, for [`by_hash`](Self::by_hash). Filters with the same hasher compute the same hash.
-    #[inline(always)]
-    #[must_use]
-    pub fn hash_one<Q>(&self, key: &Q) -> Hashed
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        Hashed(self.hasher.hash_one(key))
-    }
+    count(value: u16) -> usize;
 }
 
 impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
