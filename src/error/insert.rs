@@ -348,12 +348,6 @@ pub struct ValueTooLarge {
     pub value_bits: u32,
 }
 
-impl ValueTooLarge {
-    pub(crate) fn new(value: u16, value_bits: u32) -> Self {
-        Self { value, value_bits }
-    }
-}
-
 messages! {
     ValueTooLarge:
     Self { value, value_bits } =>

@@ -264,7 +264,8 @@ impl<T: ?Sized, S> CuckooMaplet<T, S> {
     /// Whether the value has few enough bits.
     #[inline(always)]
     pub(in crate::filter) fn check(&self, value: u16) -> Result<(), ValueTooLarge> {
-        if u32::from(value) >> self.value_bits == 0 { Ok(()) } else { Err(ValueTooLarge::new(value, self.value_bits)) }
+        let value_bits = self.value_bits;
+        if u32::from(value) >> value_bits == 0 { Ok(()) } else { Err(ValueTooLarge { value, value_bits }) }
     }
 }
 
