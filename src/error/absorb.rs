@@ -59,16 +59,6 @@ impl fmt::Display for TableLayout {
 /// Nothing has changed, except if the error says how many copies were added before. Those stay. To get rid of them,
 /// build the filter again. (After `unite` that is not needed: it may be called again.) The message of each error (its
 /// `Display`) says what to do.
-///
-/// ```
-/// use concurrent_cuckoo_filter::{AbsorbError, ConcurrentCuckooFilter};
-///
-/// let one = ConcurrentCuckooFilter::<str>::with_capacity(100);
-/// let other = ConcurrentCuckooFilter::<str>::with_capacity(100); // its hasher has a key of its own
-/// assert_eq!(one.absorb(&other), Err(AbsorbError::Hasher));
-/// assert_eq!(one.absorb(&one.empty_like()?), Ok(0));
-/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum AbsorbError {

@@ -167,16 +167,32 @@ operations_on_keys! {
 }
 
 batches! {
-    ConcurrentCuckooFilter, InsertError with removal:
+    ConcurrentCuckooFilter, InsertError:
     /// In a table larger than the cache, batches are two to five times as fast as one call for each key, because the
-    /// buckets of the next keys are prefetched. In a table that fits
-    /// in the cache, lookups are up to 1.5 times as fast, because they use AVX-512 or AVX2 if the processor has it. Inserts
-    /// gain because many are counted at once.
+    /// buckets of the next keys are prefetched. In a table that fits in the cache, lookups are up to 1.5 times as fast,
+    /// because they use AVX-512 or AVX2 if the processor has it. Inserts gain because many are counted at once.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    /// let seen = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// let (mut added, mut found) = (Vec::new(), Vec::new());
+    /// assert_eq!(seen.insert_if_absent_batch(["a", "b", "a"], &mut added)?, 2);
+    /// assert_eq!(added, [true, true, false]);
+    /// seen.contains_batch(["a", "no such key", "b"], &mut found);
+    /// assert_eq!(found, [true, false, true]);
+    ///
+    /// let numbers = ConcurrentCuckooFilter::<u64>::with_capacity(1000);
+    /// let keys: Vec<u64> = (0..10_000).collect(); // too many
+    /// let error = numbers.insert_batch(&keys).unwrap_err();
+    /// let (inserted, others) = keys.split_at(error.index); // to go on, insert the others where there is room
+    /// assert!(inserted.iter().all(|key| numbers.contains(key)) && !others.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
 }
 
 operations_on_hashes!(ConcurrentCuckooFilter, InsertError);
 
-properties!(ConcurrentCuckooFilter made by "with_capacity(1000)");
+properties!(ConcurrentCuckooFilter);
 
 impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     pub(in crate::filter) fn from_parts(core: Box<dyn FilterTable>, hasher: S, schema: Schema) -> Self {
@@ -204,7 +220,7 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
 }
 
 figures! {
-    ConcurrentCuckooFilter as Concurrent of ".capacity(1000)", a "filter" of "keys";
+    ConcurrentCuckooFilter as Concurrent, a "filter" of "keys";
     /// A key that was inserted several times counts as often.
     len;
     ///

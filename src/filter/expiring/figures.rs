@@ -11,10 +11,10 @@ use crate::filter::stats::Stats;
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::traits::AnyTable;
 
-properties!(ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_ticks(15).build()?");
+properties!(ExpiringCuckooFilter);
 
 figures! {
-    ExpiringCuckooFilter as Expiring of ".capacity(1000).lifetime_in_ticks(15)", a "filter" of "entries", with now;
+    ExpiringCuckooFilter as Expiring, a "filter" of "entries", with now;
     /// Those that have expired and are not swept yet count too. [`live_len`](Self::live_len) counts the live ones only.
     len;
     ///

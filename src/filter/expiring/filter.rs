@@ -128,28 +128,15 @@ use crate::word::tick::Tick;
 ///
 /// # What concurrent callers may observe
 ///
+/// The page [`consistency`](crate::guide::consistency) says it for all types. In short:
+///
 /// - All operations on keys, and `advance_to`, are linearizable: each takes effect at one moment between its call
 ///   and its return. When the clock moves forward, everything that expires does so in one step.
 ///   [`clear`](Self::clear) is not one step, and [`len`](Self::len) is exact only when nothing changes.
-/// - Lookups take no lock and wait for no thread. They retry only if another thread has just changed something in the same
-///   stripe, or the clock has moved; only then do they write, to count the retry.
 /// - Expired entries are free room. An insert that finds the buckets of its key full takes expired entries out
 ///   before it searches further. It fails only if everything in its way is live. With
 ///   [`WhenFull::EvictOldest`](crate::WhenFull::EvictOldest) it evicts what would expire first, in one step for all
 ///   entries of a tick. Lookups during that step may give both answers for these entries alone.
-/// - No operation on a key allocates after construction, except the old words that changes keep while a save, a digest
-///   or an `absorb` runs, and a thread's first wait for a lock. No code of the caller runs while a lock is held.
-///
-/// # Sweeping
-///
-/// A sweep takes out expired entries step by step. While there are any, each call of `advance_to` sweeps a
-/// thousandth of the table, or 32 KiB if that is more. So a thousand calls sweep the whole table.
-///
-/// An expiry has few bits, and after some ticks they stand for a later tick. A sweep must finish before that.
-/// If there were too few calls, the call with the next tick sweeps all the rest. That takes some 80 ms for 100
-/// MB, and 150 ms if every entry has expired (`cargo bench --bench expiring -- --only=sweep`). Lookups go on
-/// meanwhile, and so do inserts. Two kinds of calls wait: inserts of entries with nearly the longest lifetime, and
-/// other calls with that tick at the same time.
 pub struct ExpiringCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
     pub(in crate::filter) core: Box<dyn ExpiringTable>,
     pub(in crate::filter) hasher: S,
@@ -239,18 +226,6 @@ operations_on_keys! {
     ///
     /// # Errors
     /// As for [`insert`](Self::insert).
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// nonces.advance_to(Tick::new(1000));
-    /// assert!(nonces.insert_if_absent("nonce-1")?);
-    /// nonces.advance_to(Tick::new(1014));
-    /// assert!(!nonces.insert_if_absent("nonce-1")?, "a replay");
-    /// nonces.advance_to(Tick::new(1015));
-    /// assert!(nonces.insert_if_absent("nonce-1")?, "it has expired");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     insert_if_absent() -> Result<bool, ExpiringInsertError>;
 
     /// Adds an entry for the key, with this [`Expiry`], unless the key has a live one. Returns `true` if it was added:
@@ -353,17 +328,6 @@ operations_on_keys! {
     /// with this expiry, and would then lose it. An entry that has already expired can't be removed, so the answer is `false`.
     ///
     /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// revoked.advance_to(Tick::new(1000));
-    /// revoked.insert_until("token-17", Tick::new(1010))?;
-    /// assert!(!revoked.remove_expiring_at("token-17", Tick::new(1009)), "it has no such expiry");
-    /// assert!(revoked.remove_expiring_at("token-17", Tick::new(1010)));
-    /// assert!(!revoked.contains("token-17"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     remove_expiring_at(expires_at: Tick) -> bool;
 
     /// The tick at which the last live entry of the key expires; `None` if the key is definitely absent.
@@ -372,17 +336,6 @@ operations_on_keys! {
     /// of the absent keys, the [false-positive rate](crate::Stats::false_positive_rate), has an answer.
     ///
     /// Cost: two cache lines, with one stripe locked.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    /// let blocked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// blocked.advance_to(Tick::new(1000));
-    /// blocked.insert_until("198.51.100.7", Tick::new(1005))?;
-    /// blocked.insert_until("198.51.100.7", Tick::new(1010))?;
-    /// assert_eq!(blocked.expires_at("198.51.100.7"), Some(Tick::new(1010)));
-    /// assert_eq!(blocked.expires_at("198.51.100.8"), None);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     expires_at() -> Option<Tick>;
 

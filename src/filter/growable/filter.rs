@@ -42,16 +42,6 @@ use crate::word::geometry::mixed;
 /// # Ok::<(), concurrent_cuckoo_filter::GrowableInsertError>(())
 /// ```
 ///
-/// # Cost
-///
-/// | operation | cost |
-/// |---|---|
-/// | [`contains`](Self::contains) | two cache lines of the table, one of the stripes and one with the size, which both stay in the cache. No lock |
-/// | [`insert`](Self::insert) | usually two lines, with the lock of one bucket; one in 32 may also [split buckets](#growth-and-shrinking) |
-/// | [`remove`](Self::remove) | the lines of a lookup, with one stripe and one bucket locked |
-/// | [`count`](Self::count) | the lines of a lookup, with one stripe locked |
-/// | [`insert_if_absent`](Self::insert_if_absent) | a lookup if the key is present; otherwise also an insert, with one stripe locked |
-///
 /// # Growth and shrinking
 ///
 /// - **Who pays:** an insert that finds the table fuller than it is made for splits up to 128 buckets. Where even that is
@@ -59,18 +49,13 @@ use crate::word::geometry::mixed;
 /// - **Who waits:** no lookup. A writer waits only for the lock of a bucket or a stripe, which others hold for a few
 ///   instructions, or for as long as it takes to split 32 buckets. If a search finds no room, it also waits for a thread
 ///   that changes the size.
-/// - **What others may observe:** [`capacity`](Self::capacity) and the [`plan`](Self::plan) change. A key that
-///   is present throughout a lookup is found.
+/// - **What others may observe:** [`capacity`](Self::capacity) and the [`plan`](Self::plan) change. All that a filter of
+///   fixed size promises holds meanwhile: see the page [`consistency`](crate::guide::consistency).
 /// - **Limits:** [`max_capacity`](crate::GrowableBuilder::max_capacity) and
 ///   [`memory_limit`](crate::GrowableBuilder::memory_limit).
 /// - **Shrinking** happens only if you ask for it. A filter whose keys come and go at constant length does not grow.
 /// - **Allocation:** after construction only growth allocates, at each doubling, and changes while the filter is being
 ///   saved.
-///
-/// # Consistency
-///
-/// The promises are those of a filter of fixed size: see the page [`consistency`](crate::guide::consistency). Each operation
-/// on a key is linearizable, also during growth, whichever thread removes what. The reasoning is in `src/growth/mod.rs`.
 ///
 /// # Hazards
 ///
@@ -98,8 +83,8 @@ operations_on_keys! {
     /// The filter is a multiset: a key that was inserted twice must be removed twice. To add a key only once, use
     /// [`insert_if_absent`](Self::insert_if_absent).
     ///
-    /// Cost: usually two cache lines read and one of them written, under the lock of that bucket; see [the
-    /// table](Self#cost).
+    /// Cost: usually two cache lines read and one of them written, under the lock of that bucket. One insert in 32 may also
+    /// [split buckets](Self#growth-and-shrinking).
     ///
     /// # Errors
     /// Fails if there is no room and the filter cannot grow. Nothing has changed then, and a later attempt may
@@ -132,14 +117,6 @@ operations_on_keys! {
     ///
     /// # Errors
     /// Fails as [`insert`](Self::insert) does, if the key is absent and there is no room. Nothing has changed then.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
-    /// let seen = GrowableCuckooFilter::<str>::with_capacity(1000);
-    /// assert!(seen.insert_if_absent("request-1")?);
-    /// assert!(!seen.insert_if_absent("request-1")?, "a replay");
-    /// # Ok::<(), GrowableInsertError>(())
-    /// ```
     insert_if_absent() -> Result<bool, GrowableInsertError>;
 
     /// Returns whether the key is in the filter: `false` if it is definitely absent, `true` if it is probably
@@ -148,7 +125,8 @@ operations_on_keys! {
     /// A key that is present throughout the call is found, whatever other threads do, and however the filter grows.
     /// The call is lock-free: it takes no lock and waits for no other thread.
     ///
-    /// Cost: two cache lines of the table, also while it grows.
+    /// Cost: two cache lines of the table, also while it grows, one of the stripes and one with the size, which both stay in
+    /// the cache.
     #[must_use]
     contains() -> bool;
 
@@ -166,29 +144,19 @@ operations_on_keys! {
     ///
     /// Cost: the cache lines of a lookup, with one stripe locked. Where [`contains`](Self::contains) is enough, it is
     /// faster and waits for no other thread.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
-    /// let filter = GrowableCuckooFilter::<str>::with_capacity(100);
-    /// filter.insert("a")?;
-    /// filter.insert("a")?;
-    /// filter.remove("a");
-    /// assert_eq!(filter.count("a"), 1);
-    /// # Ok::<(), GrowableInsertError>(())
-    /// ```
     #[must_use]
     count() -> usize;
 }
 
 batches! {
-    GrowableCuckooFilter, GrowableInsertError with removal:
+    GrowableCuckooFilter, GrowableInsertError:
     /// In a table larger than the cache, these are several times as fast as one call for each key (`cargo bench --bench
     /// lookups`): while the filter works on the first keys, the buckets of the next ones are on their way from memory.
 }
 
 operations_on_hashes!(GrowableCuckooFilter, GrowableInsertError);
 
-properties!(GrowableCuckooFilter made by "with_capacity(1000)");
+properties!(GrowableCuckooFilter);
 
 impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     pub(in crate::filter) fn from_parts(core: GrowingTable, hasher: S, schema: Schema) -> Self {
@@ -295,17 +263,6 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// [`growth`](crate::guide::growth#memory) has the bits per key.
     ///
     /// Cost: some arithmetic, less than a microsecond. It takes no lock and allocates nothing.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
-    /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100); // asks for 0.1 %
-    /// let before = filter.plan();
-    /// (0..5000).try_for_each(|key| filter.insert(&key))?;
-    /// let plan = filter.plan();
-    /// assert!(plan.slots > before.slots && plan.memory_usage > before.memory_usage, "it has grown");
-    /// assert!((before.max_false_positive_rate..=0.001).contains(&plan.max_false_positive_rate));
-    /// # Ok::<(), GrowableInsertError>(())
-    /// ```
     #[must_use]
     pub fn plan(&self) -> FilterPlan {
         FilterPlan { memory_usage: self.core.memory_usage(), ..self.core.plan() }

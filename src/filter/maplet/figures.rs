@@ -11,11 +11,10 @@ use crate::filter::stats::Stats;
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::traits::AnyTable;
 
-properties!(CuckooMaplet made by "builder().capacity(1000).value_bits(4).build()?");
+properties!(CuckooMaplet);
 
 figures! {
-    CuckooMaplet as Maplet of ".capacity(1000).value_bits(4)",
-    a "maplet" of "pairs";
+    CuckooMaplet as Maplet, a "maplet" of "pairs";
     /// A pair is a key and a value, and counts as often as it was inserted.
     len;
     ///

@@ -153,16 +153,6 @@ operations_on_keys! {
     /// then lose it. A value with too many bits can't have been inserted, so the answer is `false`.
     ///
     /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::CuckooMaplet;
-    /// let shards = CuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
-    /// shards.insert(&17, 5)?;
-    /// assert!(!shards.remove(&17, 4), "it has no such value");
-    /// assert!(shards.remove(&17, 5));
-    /// assert!(shards.values(&17).is_empty());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     remove(value: u16) -> bool;
 
     /// Replaces one copy of `old` by `new`. Returns `true` if the key had one.
@@ -177,15 +167,6 @@ operations_on_keys! {
     ///
     /// # Errors
     /// [`ValueTooLarge`] if `new` has too many bits. Nothing has changed then.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::CuckooMaplet;
-    /// let segments = CuckooMaplet::<str>::builder().capacity(100).value_bits(4).build()?;
-    /// segments.insert("apple", 3)?;
-    /// assert!(segments.replace("apple", 3, 7)?);
-    /// assert!(!segments.replace("apple", 3, 7)?, "it has another one now");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     replace(old: u16, new: u16) -> Result<bool, ValueTooLarge>;
 
     /// How many copies of the value the key has. It is the exact number of copies that were inserted and neither

@@ -41,7 +41,7 @@ pub(in crate::filter) use operations_on_keys;
 
 /// What a filter knows of itself, and what the caller reports to it, in the same words for all types.
 macro_rules! properties {
-    ($Filter:ident made by $made:literal) => {
+    ($Filter:ident) => {
         /// Facts about the filter as a whole.
         impl<T: ?Sized, S> $Filter<T, S> {
             /// Returns whether the filter holds no keys. This is as exact as [`len`](Self::len).
@@ -63,24 +63,7 @@ macro_rules! properties {
             /// a lookup that no other thread disturbs writes nothing.
             ///
             /// Cost: one addition to the thread's own counter. If that is too much for each lookup, add up the
-            /// answers and record the sum at intervals.
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
-            /// # let database = |_: &str| None::<u32>;
-            #[doc = concat!("# let filter = ", stringify!($Filter), "::<str>::", $made, ";")]
-            /// let mut negatives = 0;
-            /// for name in ["a", "b", "c"] {
-            ///     if !filter.contains(name) {
-            ///         negatives += 1;
-            ///     } else if database(name).is_none() {
-            ///         filter.record_false_positives(1);
-            ///     }
-            /// }
-            /// filter.record_negatives(negatives);
-            /// assert_eq!(filter.stats().observed_false_positive_rate(), Some(0.0));
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
+            /// answers and record the sum at intervals. [`Stats`] has an example.
             pub fn record_negatives(&self, count: u64) {
                 self.core.record_negatives(count);
             }
