@@ -211,7 +211,7 @@ impl InsertError {
     }
 }
 
-/// A refusal of a table, as that of a filter that has further reasons.
+/// The error of a table becomes that of a filter that has further reasons.
 macro_rules! from_insert_error {
     ($($Error:ident)+) => {$(
         impl From<InsertError> for $Error {
@@ -227,7 +227,7 @@ macro_rules! from_insert_error {
 }
 from_insert_error! { GrowableInsertError ExpiringInsertError MapletInsertError }
 
-/// What a batch has to know of a refusal.
+/// What a batch has to know of a failed insert.
 pub(crate) trait Refusal: From<InsertError> {
     /// How many keys there were, if there was no room: without those that the batch has not counted yet.
     fn len_when_full(&mut self) -> Option<&mut usize>;
@@ -366,15 +366,15 @@ impl From<ValueTooLarge> for MapletInsertError {
 
 /// Why a batch of inserts ended early, and where. The reason is the error of the operation on one key.
 ///
-/// The keys before the refused one were inserted as they would have been one by one, so those that need none were passed
-/// over. The refused key and those after it were not. To go on, make room and insert the keys from `index` on, or leave this
-/// one out and insert those from `index + 1` on.
+/// The keys before the one that failed were inserted as they would have been one by one, so those that need none were passed
+/// over. That key and those after it were not. To go on, make room and insert the keys from `index` on, or leave this one out
+/// and insert those from `index + 1` on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InsertBatchError<E = InsertError> {
-    /// The index of the refused key in the batch. So many keys came before it.
+    /// The index of the key that failed in the batch: the number of keys before it.
     pub index: usize,
-    /// Why it was refused.
+    /// Why its insert failed.
     pub error: E,
 }
 
@@ -383,7 +383,7 @@ impl<E> InsertBatchError<E> {
         Self { index, error }
     }
 
-    /// The same of a filter that has further reasons.
+    /// The error of a filter that has further reasons.
     pub(crate) fn map<F: From<E>>(self) -> InsertBatchError<F> {
         InsertBatchError { index: self.index, error: self.error.into() }
     }

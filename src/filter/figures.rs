@@ -130,7 +130,11 @@ impl Stats {
                 "Most relocations that one insert made in a row.",
             ),
         ];
-        let of_expiry = self.expiry.as_ref().map(|expiry| expiry.counters().chain([expiry.evicted_early_by()]));
+        let of_expiry = self.expiry.as_ref().map(|expiry| {
+            let early_by = expiry.evicted_early_by as f64;
+            let help = "Most ticks by which entries ended too early.";
+            expiry.counters().chain([Figure::gauge("cuckoo_filter_evicted_early_by_ticks", "ticks", early_by, help)])
+        });
         gauges.into_iter().chain(self.counters()).chain(of_expiry.into_iter().flatten())
     }
 
@@ -179,17 +183,6 @@ impl Stats {
             }
         }
         since
-    }
-}
-
-impl ExpiryStats {
-    fn evicted_early_by(&self) -> Figure {
-        Figure::gauge(
-            "cuckoo_filter_evicted_early_by_ticks",
-            "ticks",
-            self.evicted_early_by as f64,
-            "Most ticks by which entries ended too early.",
-        )
     }
 }
 

@@ -204,7 +204,7 @@ impl OfLayout for Make {
     }
 }
 
-/// The same with payloads.
+/// A table of this many buckets whose slots have payloads.
 struct MakeWithPayload(Buckets);
 
 impl OfLayout for MakeWithPayload {
@@ -220,7 +220,7 @@ pub(super) fn lookups(shape: Shape, buckets: usize) -> Option<Box<dyn Lookups>> 
     of_layout(shape, Make(Buckets::new(buckets)))
 }
 
-/// The same for slots with payloads.
+/// Lookups in a table of this shape whose slots have payloads, or `None` if there is no memory for its decode table.
 pub(super) fn payload_lookups(shape: Shape, buckets: usize) -> Option<Box<dyn PayloadLookups>> {
     of_layout_with_payload(shape, MakeWithPayload(Buckets::new(buckets)))
 }

@@ -67,7 +67,7 @@ impl From<Duration> for Expiry {
 }
 
 impl Expiry {
-    /// The same in ticks of this length.
+    /// The expiry in ticks of this length.
     #[inline(always)]
     pub(super) fn until(self, resolution: impl FnOnce() -> Option<Duration>) -> Until {
         match self {

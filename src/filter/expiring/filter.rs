@@ -477,10 +477,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     fn add(&self, hash: Hashed, until: Until, if_present: IfPresent) -> Result<bool, ExpiringInsertError> {
         self.core.add_until(hash.0, until, if_present)
     }
-}
 
-/// Construction from what a builder or a snapshot has made.
-impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     pub(in crate::filter) fn from_parts(core: Box<dyn ExpiringTable>, hasher: S, schema: Schema) -> Self {
         Self { core, hasher, schema, key: PhantomData }
     }

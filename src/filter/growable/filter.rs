@@ -280,11 +280,8 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// Removes all keys that are in the filter when the call begins. The table keeps its size; to free its memory, call
     /// [`shrink_to_fit`](Self::shrink_to_fit) afterwards.
     ///
-    /// For other threads this is not one step. During the call they may find some keys gone and others still present,
-    /// and a key that is inserted during the call may be removed or not. [`len`](Self::len) is exact again when this
-    /// call and all others have ended.
-    ///
-    /// Cost: one pass over the table, with all its stripes locked. Lookups, and inserts that find room, go on meanwhile.
+    /// Other threads do not see it as one step.
+    /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes that, and the cost.
     pub fn clear(&self) {
         self.core.clear();
     }

@@ -1,15 +1,21 @@
 //! The maplet: a filter that also stores a few bits for each key.
 
 use core::borrow::Borrow;
+use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::error::insert::{MapletInsertError, ValueTooLarge};
+use crate::error::kind::FilterKind;
 use crate::filter::by_hash::{ByHash, Hashed, by_hash};
-use crate::filter::shared::operations::{operation_on_a_key, operations_on_keys};
+use crate::filter::shared::figures::figures;
+use crate::filter::shared::operations::{operation_on_a_key, operations_on_keys, properties};
+use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
-use crate::table::face::traits::MapletTable;
+use crate::table::face::filter_plan::FilterPlan;
+use crate::table::face::traits::{AnyTable, MapletTable};
 use crate::word::values::Values;
 
 /// A cuckoo filter that also stores a value of a few bits with each key, and that many threads share. It is an
@@ -142,8 +148,8 @@ operations_on_keys! {
     /// Whether the key is in, with any value: `false` is certain; `true` is wrong for a share of the absent keys,
     /// the [false-positive rate](crate::Stats::false_positive_rate).
     ///
-    /// It behaves like [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains), at the same
-    /// cost, but inserts of other threads can also make it retry.
+    /// It behaves like [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains), at its cost, but
+    /// inserts of other threads can also make it retry.
     #[must_use]
     contains() -> bool;
 
@@ -248,9 +254,7 @@ impl<T: ?Sized, S> CuckooMaplet<T, S> {
         let value_bits = self.value_bits;
         if u32::from(value) >> value_bits == 0 { Ok(()) } else { Err(ValueTooLarge { value, value_bits }) }
     }
-}
 
-impl<T: ?Sized, S> CuckooMaplet<T, S> {
     pub(in crate::filter) fn from_parts(core: Box<dyn MapletTable>, hasher: S, schema: Schema) -> Self {
         let value_bits = core.shape().payload_bits;
         Self { core, hasher, schema, value_bits, key: PhantomData }
@@ -265,4 +269,23 @@ impl<T: ?Sized, S> CuckooMaplet<T, S> {
     pub fn clear(&self) {
         self.core.clear();
     }
+}
+
+properties!(CuckooMaplet);
+
+figures! {
+    CuckooMaplet as Maplet, a "maplet" of "pairs";
+    /// A pair is a key and a value, and counts as often as it was inserted.
+    len;
+    ///
+    /// All values of a key are in its two buckets. So a key can have as many values as these buckets have slots, 4 to
+    /// 12 depending on the layout. Keys with several values each fill their buckets sooner.
+    capacity;
+    ///
+    /// The bits of a value are the [payload](crate::TableLayout::payload_bits) of its layout.
+    plan;
+    /// relocations, failed inserts, retries, contention.
+    ///
+    /// Cost: it adds up at most 64 cache lines. It takes no lock and does not allocate.
+    stats;
 }
