@@ -101,6 +101,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     }
 }
 
+#[allow(clippy::missing_errors_doc, reason = "they are those of the operation on a key")]
 impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// [`contains_batch`](ExpiringCuckooFilter::contains_batch) by hashes.
     pub fn contains_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<bool>) {
@@ -109,10 +110,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         });
     }
 
-    /// [`insert_batch`](ExpiringCuckooFilter::insert_batch) by hashes.
-    ///
-    /// # Errors
-    /// Those of `insert_batch`.
+    /// [`insert_batch`](ExpiringCuckooFilter::insert_batch) by hashes, with its errors.
     pub fn insert_batch(
         self,
         hashes: impl IntoIterator<Item = Hashed>,
@@ -120,10 +118,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         self.0.core.insert_live_batch(&mut blocks(hashes.into_iter().map(|hash| hash.0))).map(drop)
     }
 
-    /// [`insert_if_absent_batch`](ExpiringCuckooFilter::insert_if_absent_batch) by hashes.
-    ///
-    /// # Errors
-    /// Those of `insert_if_absent_batch`.
+    /// [`insert_if_absent_batch`](ExpiringCuckooFilter::insert_if_absent_batch) by hashes, with its errors.
     pub fn insert_if_absent_batch(
         self,
         hashes: impl IntoIterator<Item = Hashed>,
@@ -133,10 +128,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         self.add_all(hashes.into_iter().map(|hash| (hash, until)), IfPresent::Refuse, added)
     }
 
-    /// [`insert_or_renew_batch`](ExpiringCuckooFilter::insert_or_renew_batch) by hashes.
-    ///
-    /// # Errors
-    /// Those of `insert_or_renew_batch`.
+    /// [`insert_or_renew_batch`](ExpiringCuckooFilter::insert_or_renew_batch) by hashes, with its errors.
     pub fn insert_or_renew_batch(
         self,
         hashes: impl IntoIterator<Item = Hashed>,
@@ -146,10 +138,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         self.add_all(hashes.into_iter().map(|hash| (hash, until)), IfPresent::Extend, added)
     }
 
-    /// [`insert_until_batch`](ExpiringCuckooFilter::insert_until_batch) by hashes.
-    ///
-    /// # Errors
-    /// Those of `insert_until_batch`.
+    /// [`insert_until_batch`](ExpiringCuckooFilter::insert_until_batch) by hashes, with its errors.
     pub fn insert_until_batch<E: Into<Expiry>>(
         self,
         entries: impl IntoIterator<Item = (Hashed, E)>,
@@ -158,10 +147,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         self.add_all(self.with_until(entries), IfPresent::Add, added)
     }
 
-    /// [`insert_if_absent_until_batch`](ExpiringCuckooFilter::insert_if_absent_until_batch) by hashes.
-    ///
-    /// # Errors
-    /// Those of `insert_if_absent_until_batch`.
+    /// [`insert_if_absent_until_batch`](ExpiringCuckooFilter::insert_if_absent_until_batch) by hashes, with its errors.
     pub fn insert_if_absent_until_batch<E: Into<Expiry>>(
         self,
         entries: impl IntoIterator<Item = (Hashed, E)>,
@@ -170,10 +156,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         self.add_all(self.with_until(entries), IfPresent::Refuse, added)
     }
 
-    /// [`insert_or_renew_until_batch`](ExpiringCuckooFilter::insert_or_renew_until_batch) by hashes.
-    ///
-    /// # Errors
-    /// Those of `insert_or_renew_until_batch`.
+    /// [`insert_or_renew_until_batch`](ExpiringCuckooFilter::insert_or_renew_until_batch) by hashes, with its errors.
     pub fn insert_or_renew_until_batch<E: Into<Expiry>>(
         self,
         entries: impl IntoIterator<Item = (Hashed, E)>,

@@ -11,10 +11,10 @@ use crate::filter::stats::Stats;
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::traits::AnyTable;
 
-properties!(ExpiringCuckooFilter);
+properties!(ExpiringCuckooFilter with now);
 
 figures! {
-    ExpiringCuckooFilter as Expiring, a "filter" of "entries", with now;
+    ExpiringCuckooFilter as Expiring, a "filter" of "entries";
     /// Those that have expired and are not swept yet count too. [`live_len`](Self::live_len) counts the live ones only.
     len;
     ///

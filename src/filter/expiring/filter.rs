@@ -64,9 +64,6 @@ use crate::word::tick::Tick;
 ///   been swept or not. (Its key is then an absent key like any other, so a lookup may still find it as a false
 ///   positive.)
 ///
-/// To keep an entry until the time `t`, let it expire at tick `t / resolution`, rounded up: [`Expiry::At`] does. The filter
-/// finds it until `t`. It is gone at most one resolution later, if `advance_to` is called in time.
-///
 /// # A nonce window
 ///
 /// Anyone who records a request can send it again: a *replay*. So each request states when it was made and carries
@@ -368,56 +365,39 @@ operations_on_keys! {
     remaining() -> Result<Option<Duration>, TickError>;
 }
 
+#[allow(clippy::missing_errors_doc, reason = "they are those of the operation on a key")]
 impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
-    /// [`insert`](ExpiringCuckooFilter::insert) by hash.
-    ///
-    /// # Errors
-    /// Those of `insert`.
+    /// [`insert`](ExpiringCuckooFilter::insert) by hash, with its errors.
     #[inline]
     pub fn insert(self, hash: Hashed) -> Result<(), ExpiringInsertError> {
         self.0.add(hash, self.0.whole_lifetime(), IfPresent::Add).map(drop)
     }
 
-    /// [`insert_until`](ExpiringCuckooFilter::insert_until) by hash.
-    ///
-    /// # Errors
-    /// Those of `insert_until`.
+    /// [`insert_until`](ExpiringCuckooFilter::insert_until) by hash, with its errors.
     #[inline]
     pub fn insert_until(self, hash: Hashed, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, self.0.until(expiry), IfPresent::Add)
     }
 
-    /// [`insert_if_absent`](ExpiringCuckooFilter::insert_if_absent) by hash.
-    ///
-    /// # Errors
-    /// Those of `insert_if_absent`.
+    /// [`insert_if_absent`](ExpiringCuckooFilter::insert_if_absent) by hash, with its errors.
     #[inline]
     pub fn insert_if_absent(self, hash: Hashed) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, self.0.whole_lifetime(), IfPresent::Refuse)
     }
 
-    /// [`insert_if_absent_until`](ExpiringCuckooFilter::insert_if_absent_until) by hash.
-    ///
-    /// # Errors
-    /// Those of `insert_if_absent_until`.
+    /// [`insert_if_absent_until`](ExpiringCuckooFilter::insert_if_absent_until) by hash, with its errors.
     #[inline]
     pub fn insert_if_absent_until(self, hash: Hashed, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, self.0.until(expiry), IfPresent::Refuse)
     }
 
-    /// [`insert_or_renew`](ExpiringCuckooFilter::insert_or_renew) by hash.
-    ///
-    /// # Errors
-    /// Those of `insert_or_renew`.
+    /// [`insert_or_renew`](ExpiringCuckooFilter::insert_or_renew) by hash, with its errors.
     #[inline]
     pub fn insert_or_renew(self, hash: Hashed) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, self.0.whole_lifetime(), IfPresent::Extend)
     }
 
-    /// [`insert_or_renew_until`](ExpiringCuckooFilter::insert_or_renew_until) by hash.
-    ///
-    /// # Errors
-    /// Those of `insert_or_renew_until`.
+    /// [`insert_or_renew_until`](ExpiringCuckooFilter::insert_or_renew_until) by hash, with its errors.
     #[inline]
     pub fn insert_or_renew_until(self, hash: Hashed, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, self.0.until(expiry), IfPresent::Extend)
@@ -450,10 +430,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         self.0.core.last_end(hash.0).map(|(now, ticks)| Tick::new(now.saturating_add(ticks)))
     }
 
-    /// [`remaining`](ExpiringCuckooFilter::remaining) by hash.
-    ///
-    /// # Errors
-    /// Those of `remaining`.
+    /// [`remaining`](ExpiringCuckooFilter::remaining) by hash, with its errors.
     #[inline]
     pub fn remaining(self, hash: Hashed) -> Result<Option<Duration>, TickError> {
         let resolution = self.0.core.clock().resolution().ok_or(TickError::ResolutionUnknown)?;

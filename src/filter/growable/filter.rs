@@ -286,13 +286,3 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
         self.core.clear();
     }
 }
-
-/// Shows statistics, but not the table and not the hasher, whose key is a secret.
-impl<T: ?Sized, S> fmt::Debug for GrowableCuckooFilter<T, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GrowableCuckooFilter")
-            .field("len", &self.len())
-            .field("plan", &self.plan())
-            .finish_non_exhaustive()
-    }
-}

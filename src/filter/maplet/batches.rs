@@ -90,6 +90,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     }
 }
 
+#[allow(clippy::missing_errors_doc, reason = "they are those of the operation on a key")]
 impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
     /// [`values_batch`](CuckooMaplet::values_batch) by hashes.
     pub fn values_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<Values>) {
@@ -105,10 +106,7 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
         });
     }
 
-    /// [`insert_batch`](CuckooMaplet::insert_batch) by hashes.
-    ///
-    /// # Errors
-    /// Those of `insert_batch`.
+    /// [`insert_batch`](CuckooMaplet::insert_batch) by hashes, with its errors.
     pub fn insert_batch(
         self,
         pairs: impl IntoIterator<Item = (Hashed, u16)>,
@@ -127,10 +125,7 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
         }
     }
 
-    /// [`insert_if_absent_batch`](CuckooMaplet::insert_if_absent_batch) by hashes.
-    ///
-    /// # Errors
-    /// Those of `insert_if_absent_batch`.
+    /// [`insert_if_absent_batch`](CuckooMaplet::insert_if_absent_batch) by hashes, with its errors.
     pub fn insert_if_absent_batch(
         self,
         pairs: impl IntoIterator<Item = (Hashed, u16)>,

@@ -183,21 +183,16 @@ operations_on_keys! {
     count(value: u16) -> usize;
 }
 
+#[allow(clippy::missing_errors_doc, reason = "they are those of the operation on a key")]
 impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
-    /// [`insert`](CuckooMaplet::insert) by hash.
-    ///
-    /// # Errors
-    /// Those of `insert`.
+    /// [`insert`](CuckooMaplet::insert) by hash, with its errors.
     #[inline]
     pub fn insert(self, hash: Hashed, value: u16) -> Result<(), MapletInsertError> {
         self.0.check(value)?;
         self.0.core.insert_value(hash.0, value).map_err(MapletInsertError::from)
     }
 
-    /// [`insert_if_absent`](CuckooMaplet::insert_if_absent) by hash.
-    ///
-    /// # Errors
-    /// Those of `insert_if_absent`.
+    /// [`insert_if_absent`](CuckooMaplet::insert_if_absent) by hash, with its errors.
     #[inline]
     pub fn insert_if_absent(self, hash: Hashed, value: u16) -> Result<Values, MapletInsertError> {
         self.0.check(value)?;
@@ -227,10 +222,7 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
         self.0.core.remove_value(hash.0, value)
     }
 
-    /// [`replace`](CuckooMaplet::replace) by hash.
-    ///
-    /// # Errors
-    /// Those of `replace`.
+    /// [`replace`](CuckooMaplet::replace) by hash, with its errors.
     #[inline]
     pub fn replace(self, hash: Hashed, old: u16, new: u16) -> Result<bool, ValueTooLarge> {
         self.0.check(new)?;

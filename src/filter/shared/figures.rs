@@ -3,7 +3,7 @@
 /// The methods, with what their documentation has in common. What is special to the type goes after each name.
 macro_rules! figures {
     (
-        $Type:ident as $Kind:ident, a $kind:literal of $items:literal $(, with $extra:ident)?;
+        $Type:ident as $Kind:ident, a $kind:literal of $items:literal;
         $(#[$len:meta])* len;
         $(#[$capacity:meta])* capacity;
         $(#[$plan:meta])* plan;
@@ -51,17 +51,6 @@ macro_rules! figures {
                 let table: &dyn AnyTable = &*self.core;
                 Stats::of(table, size_of::<Self>() + table.memory_usage())
                     $(.with_clock(self.core.$clock()))?
-            }
-        }
-
-        /// Shows statistics, but not the table and not the hasher, whose key is a secret.
-        impl<T: ?Sized, S> fmt::Debug for $Type<T, S> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(stringify!($Type))
-                    .field("len", &self.len())
-                    $(.field(stringify!($extra), &self.$extra()))?
-                    .field("plan", &self.plan())
-                    .finish_non_exhaustive()
             }
         }
     };

@@ -41,7 +41,7 @@ pub(in crate::filter) use operations_on_keys;
 
 /// What a filter knows of itself, and what the caller reports to it, in the same words for all types.
 macro_rules! properties {
-    ($Filter:ident) => {
+    ($Filter:ident $(with $extra:ident)?) => {
         /// Facts about the filter as a whole.
         impl<T: ?Sized, S> $Filter<T, S> {
             /// Returns whether the filter holds no keys. This is as exact as [`len`](Self::len).
@@ -72,6 +72,17 @@ macro_rules! properties {
             #[must_use]
             pub fn hasher(&self) -> &S {
                 &self.hasher
+            }
+        }
+
+        /// Shows statistics, but not the table and not the hasher, whose key is a secret.
+        impl<T: ?Sized, S> fmt::Debug for $Filter<T, S> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($Filter))
+                    .field("len", &self.len())
+                    $(.field(stringify!($extra), &self.$extra()))?
+                    .field("plan", &self.plan())
+                    .finish_non_exhaustive()
             }
         }
 
