@@ -4,6 +4,7 @@ use core::error::Error;
 use core::fmt;
 use core::time::Duration;
 
+use crate::error::message::messages;
 use crate::word::layout::{Encoding, Shape};
 use crate::word::tick::Tick;
 
@@ -58,16 +59,6 @@ impl fmt::Display for TableLayout {
 /// Nothing has changed, except if the error says how many copies were added before. Those stay. To get rid of them,
 /// build the filter again. (After `unite` that is not needed: it may be called again.) The message of each error (its
 /// `Display`) says what to do.
-///
-/// ```
-/// use concurrent_cuckoo_filter::{AbsorbError, ConcurrentCuckooFilter};
-///
-/// let one = ConcurrentCuckooFilter::<str>::with_capacity(100);
-/// let other = ConcurrentCuckooFilter::<str>::with_capacity(100); // its hasher has a key of its own
-/// assert_eq!(one.absorb(&other), Err(AbsorbError::Hasher));
-/// assert_eq!(one.absorb(&one.empty_like()?), Ok(0));
-/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum AbsorbError {
@@ -197,83 +188,48 @@ pub enum AbsorbError {
 const ONCE_EACH: &str =
     "if this was absorb, which adds another copy of each key, call unite, into one that empty_like has made";
 
-impl fmt::Display for AbsorbError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Hasher => write!(
-                f,
-                "the filters have different hashers, or the same with different keys; build both with clones of one \
-                 hasher"
-            ),
-            #[cfg(feature = "snapshot")]
-            Self::Schema { ours, theirs } => write!(
-                f,
-                "this filter's keys are {ours:?}, and those of the filter to absorb are {theirs:?}; if the keys are \
-                 the same, build both filters with one schema"
-            ),
-            Self::Layout { ours, theirs } => write!(
-                f,
-                "this filter has {ours}, and the filter to absorb has {theirs}; build both with the same settings"
-            ),
-            Self::Resolution { ours, theirs } => write!(
-                f,
-                "a tick of this filter is {ours:?}, and one of the filter to absorb is {theirs:?}; build both with \
-                 the same resolution"
-            ),
-            Self::Lifetime { ours, theirs } => write!(
-                f,
-                "entries of this filter live for {ours} ticks at most, and those of the filter to absorb for \
-                 {theirs}; build both for the longer lifetime"
-            ),
-            Self::ClockBehind { ours: None, theirs } => write!(
-                f,
-                "the clock of this filter is not set, and the other is at tick {theirs}; call \
-                 advance_to(Tick::new({theirs})) first"
-            ),
-            Self::ClockBehind { ours: Some(ours), theirs } => write!(
-                f,
-                "this filter is at tick {ours}, and the other at tick {theirs}; call \
-                 advance_to(Tick::new({theirs})) first"
-            ),
-            Self::TooMany { len, coming, capacity } => write!(
-                f,
-                "this filter holds {len} copies and the other {coming}, but this filter is made for \
-                 {capacity}; build both with more capacity"
-            ),
-            Self::TooManyCopies { absorbed, copies } => write!(
-                f,
-                "after {absorbed} copies were added, one was refused: this filter already holds {copies} copies of its \
-                 key, all that the key's two buckets have room for; {ONCE_EACH}"
-            ),
-            Self::Full { absorbed, len, capacity } => write!(
-                f,
-                "after {absorbed} copies were added, one was refused: other keys fill its buckets, although this \
-                 filter holds {len} copies and is made for {capacity}; {ONCE_EACH}, or build the filters with more \
-                 capacity"
-            ),
-            Self::MaxCapacity { absorbed, len, max_capacity } => write!(
-                f,
-                "after {absorbed} copies were added, one was refused: this filter is full at its largest size; it holds \
-                 {len} copies and is made for {max_capacity}; build the filters with a larger max_capacity"
-            ),
-            Self::MemoryLimit { absorbed, len, needed, limit } => write!(
-                f,
-                "after {absorbed} copies were added, one was refused: this filter is full with {len} copies, and with \
-                 more buckets it would take up {needed} bytes, more than its limit of {limit}; build it with a higher \
-                 memory_limit"
-            ),
-            Self::ClockSetBack { absorbed } => write!(
-                f,
-                "after {absorbed} copies were added, the clock of this filter was set back; don't call restart_clock \
-                 meanwhile, and build this filter again"
-            ),
-            Self::OutOfMemory { absorbed } => write!(
-                f,
-                "after {absorbed} copies were added, memory was refused: for growth, or for buckets that other threads \
-                 change meanwhile; build this filter again, and try with fewer changes to the other, or more memory"
-            ),
-        }
-    }
+messages! {
+    AbsorbError:
+    Self::Hasher =>
+        "the filters have different hashers, or the same with different keys; build both with clones of one hasher";
+    #[cfg(feature = "snapshot")]
+    Self::Schema { ours, theirs } =>
+        "this filter's keys are {ours:?}, and those of the filter to absorb are {theirs:?}; if the keys are the same, \
+         build both filters with one schema";
+    Self::Layout { ours, theirs } =>
+        "this filter has {ours}, and the filter to absorb has {theirs}; build both with the same settings";
+    Self::Resolution { ours, theirs } =>
+        "a tick of this filter is {ours:?}, and one of the filter to absorb is {theirs:?}; build both with the same \
+         resolution";
+    Self::Lifetime { ours, theirs } =>
+        "entries of this filter live for {ours} ticks at most, and those of the filter to absorb for {theirs}; build \
+         both for the longer lifetime";
+    Self::ClockBehind { ours: None, theirs } =>
+        "the clock of this filter is not set, and the other is at tick {theirs}; call advance_to(Tick::new({theirs})) \
+         first";
+    Self::ClockBehind { ours: Some(ours), theirs } =>
+        "this filter is at tick {ours}, and the other at tick {theirs}; call advance_to(Tick::new({theirs})) first";
+    Self::TooMany { len, coming, capacity } =>
+        "this filter holds {len} copies and the other {coming}, but this filter is made for {capacity}; build both \
+         with more capacity";
+    Self::TooManyCopies { absorbed, copies } =>
+        "after {absorbed} copies were added, one was refused: this filter already holds {copies} copies of its key, \
+         all that the key's two buckets have room for; {ONCE_EACH}";
+    Self::Full { absorbed, len, capacity } =>
+        "after {absorbed} copies were added, one was refused: other keys fill its buckets, although this filter holds \
+         {len} copies and is made for {capacity}; {ONCE_EACH}, or build the filters with more capacity";
+    Self::MaxCapacity { absorbed, len, max_capacity } =>
+        "after {absorbed} copies were added, one was refused: this filter is full at its largest size; it holds {len} \
+         copies and is made for {max_capacity}; build the filters with a larger max_capacity";
+    Self::MemoryLimit { absorbed, len, needed, limit } =>
+        "after {absorbed} copies were added, one was refused: this filter is full with {len} copies, and with more \
+         buckets it would take up {needed} bytes, more than its limit of {limit}; build it with a higher memory_limit";
+    Self::ClockSetBack { absorbed } =>
+        "after {absorbed} copies were added, the clock of this filter was set back; don't call restart_clock \
+         meanwhile, and build this filter again";
+    Self::OutOfMemory { absorbed } =>
+        "after {absorbed} copies were added, memory was refused: for growth, or for buckets that other threads change \
+         meanwhile; build this filter again, and try with fewer changes to the other, or more memory";
 }
 
 impl Error for AbsorbError {}

@@ -1,10 +1,10 @@
 //! Why a filter could not be built.
 
 use core::error::Error;
-use core::fmt;
 use core::time::Duration;
 
 use crate::error::kind::FilterKind;
+use crate::error::message::messages;
 use crate::word::layout::Encoding;
 
 /// Why a filter could not be built.
@@ -125,109 +125,61 @@ pub enum BuildError {
     },
 }
 
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::CapacityMissing { filter } => {
-                write!(f, "no capacity was given for the {filter}; call .capacity(keys) of its builder")
-            }
-            Self::CapacityTooLarge { filter: filter @ FilterKind::Growable, capacity, largest } => write!(
-                f,
-                "a filter of type {filter} for {capacity} keys would be too large; ask for a smaller capacity and \
-                 max_capacity: at this false-positive rate the limit is {largest}"
-            ),
-            Self::CapacityTooLarge { filter, capacity, largest } => {
-                write!(
-                    f,
-                    "a filter of type {filter} for {capacity} keys would be too large: at this false-positive rate the \
-                     limit is {largest}; split the keys over several filters"
-                )
-            }
-            Self::ValueBitsMissing => {
-                write!(
-                    f,
-                    "no number of value bits was given for the CuckooMaplet; call .value_bits(bits) of its builder"
-                )
-            }
-            Self::InvalidValueBits { value_bits } => {
-                write!(f, "values of {value_bits} bits were asked for; ask for 1 to 16 bits")
-            }
-            Self::LifetimeMissing => write!(
-                f,
-                "no lifetime was given for the ExpiringCuckooFilter; call .lifetime(longest, resolution) or \
-                 .lifetime_in_ticks(longest) of its builder"
-            ),
-            Self::MaxCapacityBelowCapacity { capacity, max_capacity } => write!(
-                f,
-                "the max_capacity of {max_capacity} is less than the capacity of {capacity}, which the filter has before \
-                 it grows; ask for a larger max_capacity or a smaller capacity"
-            ),
-            Self::MemoryLimitBelowMaxCapacity { max_capacity, needed, limit } => write!(
-                f,
-                "a filter that grows to its max_capacity of {max_capacity} takes up to {needed} bytes, more than its \
-                 memory_limit of {limit}; raise the limit, or ask for a smaller max_capacity"
-            ),
-            Self::InvalidLifetime { longest, resolution } if longest < resolution && !longest.is_zero() => write!(
-                f,
-                "the longest lifetime of {longest:?} is shorter than the resolution of {resolution:?}; exchange them if \
-                 they are in the wrong order, or choose a finer resolution (a fourteenth of the longest lifetime is often \
-                 fine enough)"
-            ),
-            Self::InvalidLifetime { longest, resolution } => write!(
-                f,
-                "a longest lifetime of {longest:?} with a resolution of {resolution:?} was asked for; both must be \
-                 more than 0"
-            ),
-            Self::InvalidTicks { ticks: 0, most } => {
-                write!(f, "a longest lifetime of 0 ticks was asked for; ask for 1 to {most} ticks")
-            }
-            Self::InvalidTicks { ticks, most } => write!(
-                f,
-                "the longest lifetime would be {ticks} ticks, and the limit is {most}; choose a coarser resolution \
-                 (a fourteenth of the longest lifetime is often fine enough), or a shorter lifetime"
-            ),
-            Self::InvalidRate { rate } => write!(
-                f,
-                "the false-positive rate was {rate:?}; it is a share, more than 0 and less than 1 (0.001 is 0.1 %, one \
-                 in a thousand)"
-            ),
-            Self::RateTooLow { filter, encoding, value_bits, rate, lowest } => {
-                write!(f, "a false-positive rate of {rate:?} is too low: the type {filter} ")?;
-                match encoding {
-                    Some(Encoding::Plain) => write!(f, "with Encoding::Plain ")?,
-                    Some(Encoding::SemiSorted) => write!(f, "with Encoding::SemiSorted ")?,
-                    None => (),
-                }
-                if *filter == FilterKind::Expiring {
-                    write!(f, "with {value_bits}-bit ends ")?;
-                } else if *value_bits > 0 {
-                    write!(f, "with {value_bits}-bit values ")?;
-                }
-                write!(f, "cannot go below {lowest:?}; choose that rate or a higher one")?;
-                if *filter == FilterKind::Expiring {
-                    write!(f, ", or a coarser resolution")?;
-                } else if *value_bits > 1 {
-                    write!(f, ", or fewer value bits")?;
-                }
-                if *encoding == Some(Encoding::SemiSorted) {
-                    write!(f, ", or don't restrict the encoding: plain buckets reach lower rates")?;
-                }
-                Ok(())
-            }
-            Self::OutOfMemory { bytes } => {
-                write!(f, "the memory for the filter, {bytes} bytes, was refused; ask for a smaller capacity")
-            }
-            Self::MemoryLimit { needed, limit } => write!(
-                f,
-                "the filter would take up {needed} bytes, more than the memory limit of {limit}; \
-                 ask for a smaller capacity or raise the limit"
-            ),
-            #[cfg(feature = "snapshot")]
-            Self::SchemaTooLong { len, most } => {
-                write!(f, "the schema has {len} bytes, and a snapshot has room for {most}; choose a shorter one")
-            }
-        }
-    }
+messages! {
+    BuildError:
+    Self::CapacityMissing { filter } => "no capacity was given for the {filter}; call .capacity(keys) of its builder";
+    Self::CapacityTooLarge { filter: filter @ FilterKind::Growable, capacity, largest } =>
+        "a filter of type {filter} for {capacity} keys would be too large; ask for a smaller capacity and \
+         max_capacity: at this false-positive rate the limit is {largest}";
+    Self::CapacityTooLarge { filter, capacity, largest } =>
+        "a filter of type {filter} for {capacity} keys would be too large: at this false-positive rate the limit is \
+         {largest}; split the keys over several filters";
+    Self::ValueBitsMissing =>
+        "no number of value bits was given for the CuckooMaplet; call .value_bits(bits) of its builder";
+    Self::InvalidValueBits { value_bits } => "values of {value_bits} bits were asked for; ask for 1 to 16 bits";
+    Self::LifetimeMissing =>
+        "no lifetime was given for the ExpiringCuckooFilter; call .lifetime(longest, resolution) or \
+         .lifetime_in_ticks(longest) of its builder";
+    Self::MaxCapacityBelowCapacity { capacity, max_capacity } =>
+        "the max_capacity of {max_capacity} is less than the capacity of {capacity}, which the filter has before it \
+         grows; ask for a larger max_capacity or a smaller capacity";
+    Self::MemoryLimitBelowMaxCapacity { max_capacity, needed, limit } =>
+        "a filter that grows to its max_capacity of {max_capacity} takes up to {needed} bytes, more than its \
+         memory_limit of {limit}; raise the limit, or ask for a smaller max_capacity";
+    Self::InvalidLifetime { longest, resolution } if longest < resolution && !longest.is_zero() =>
+        "the longest lifetime of {longest:?} is shorter than the resolution of {resolution:?}; exchange them if they \
+         are in the wrong order, or choose a finer resolution (a fourteenth of the longest lifetime is often fine \
+         enough)";
+    Self::InvalidLifetime { longest, resolution } =>
+        "a longest lifetime of {longest:?} with a resolution of {resolution:?} was asked for; both must be more than 0";
+    Self::InvalidTicks { ticks: 0, most } => "a longest lifetime of 0 ticks was asked for; ask for 1 to {most} ticks";
+    Self::InvalidTicks { ticks, most } =>
+        "the longest lifetime would be {ticks} ticks, and the limit is {most}; choose a coarser resolution (a \
+         fourteenth of the longest lifetime is often fine enough), or a shorter lifetime";
+    Self::InvalidRate { rate } =>
+        "the false-positive rate was {rate:?}; it is a share, more than 0 and less than 1 (0.001 is 0.1 %, one in a \
+         thousand)";
+    Self::RateTooLow { filter: filter @ FilterKind::Expiring, value_bits, rate, lowest, .. } =>
+        "a false-positive rate of {rate:?} is too low: the type {filter} with {value_bits}-bit ends cannot go below \
+         {lowest:?}; choose that rate or a higher one, or a coarser resolution";
+    Self::RateTooLow { filter: filter @ FilterKind::Maplet, value_bits, rate, lowest, .. } =>
+        "a false-positive rate of {rate:?} is too low: the type {filter} with {value_bits}-bit values cannot go below \
+         {lowest:?}; choose that rate or a higher one{}",
+        if *value_bits > 1 { ", or fewer value bits" } else { "" };
+    Self::RateTooLow { filter, encoding: Some(Encoding::SemiSorted), rate, lowest, .. } =>
+        "a false-positive rate of {rate:?} is too low: the type {filter} with Encoding::SemiSorted cannot go below \
+         {lowest:?}; choose that rate or a higher one, or don't restrict the encoding: plain buckets reach lower rates";
+    Self::RateTooLow { filter, encoding, rate, lowest, .. } =>
+        "a false-positive rate of {rate:?} is too low: the type {filter}{} cannot go below {lowest:?}; choose that rate \
+         or a higher one",
+        if encoding.is_some() { " with Encoding::Plain" } else { "" };
+    Self::OutOfMemory { bytes } => "the memory for the filter, {bytes} bytes, was refused; ask for a smaller capacity";
+    Self::MemoryLimit { needed, limit } =>
+        "the filter would take up {needed} bytes, more than the memory limit of {limit}; ask for a smaller capacity \
+         or raise the limit";
+    #[cfg(feature = "snapshot")]
+    Self::SchemaTooLong { len, most } =>
+        "the schema has {len} bytes, and a snapshot has room for {most}; choose a shorter one";
 }
 
 impl Error for BuildError {}

@@ -5,6 +5,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::error::kind::FilterKind;
+use crate::error::message::messages;
 use crate::word::tick::Tick;
 
 /// Why a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter) did not take a key. The filter is as it was before.
@@ -210,7 +211,7 @@ impl InsertError {
     }
 }
 
-/// A refusal of a table, as that of a filter that has further reasons.
+/// The error of a table becomes that of a filter that has further reasons.
 macro_rules! from_insert_error {
     ($($Error:ident)+) => {$(
         impl From<InsertError> for $Error {
@@ -226,7 +227,7 @@ macro_rules! from_insert_error {
 }
 from_insert_error! { GrowableInsertError ExpiringInsertError MapletInsertError }
 
-/// What a batch has to know of a refusal.
+/// What a batch has to know of a failed insert.
 pub(crate) trait Refusal: From<InsertError> {
     /// How many keys there were, if there was no room: without those that the batch has not counted yet.
     fn len_when_full(&mut self) -> Option<&mut usize>;
@@ -244,90 +245,62 @@ macro_rules! refusal {
 refusal! { InsertError ExpiringInsertError }
 
 /// The message of `Full`.
-fn full(f: &mut fmt::Formatter<'_>, filter: FilterKind, len: usize, capacity: usize) -> fmt::Result {
+fn full(filter: FilterKind, len: usize, capacity: usize) -> String {
     if len < capacity || filter == FilterKind::Growable {
-        return write!(
-            f,
+        return format!(
             "the {filter} has no room for this key: other keys fill its buckets, although it holds only {len} keys and is \
              made for {capacity}; use insert_if_absent if keys are inserted repeatedly and never removed, or a hasher that \
              is keyed with a secret"
         );
     }
-    write!(
-        f,
-        "the {filter} is full: it holds {len} keys and is made for {capacity}; remove some keys, or build a larger one"
-    )?;
-    if filter == FilterKind::Concurrent { write!(f, ", or a GrowableCuckooFilter") } else { Ok(()) }
+    let or = if filter == FilterKind::Concurrent { ", or a GrowableCuckooFilter" } else { "" };
+    format!(
+        "the {filter} is full: it holds {len} keys and is made for {capacity}; remove some keys, or build a larger one{or}"
+    )
 }
 
-impl fmt::Display for InsertError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Full { len, capacity } => full(f, FilterKind::Concurrent, *len, *capacity),
-            Self::TooManyCopies { copies } => write!(
-                f,
-                "the ConcurrentCuckooFilter already holds {copies} copies of this key, all that the key's two buckets have \
-                 room for; use insert_if_absent if one copy is enough"
-            ),
-        }
-    }
+messages! {
+    InsertError:
+    Self::Full { len, capacity } => "{}", full(FilterKind::Concurrent, *len, *capacity);
+    Self::TooManyCopies { copies } =>
+        "the ConcurrentCuckooFilter already holds {copies} copies of this key, all that the key's two buckets have \
+         room for; use insert_if_absent if one copy is enough";
 }
 
-impl fmt::Display for GrowableInsertError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::MaxCapacity { len, max_capacity } => write!(
-                f,
-                "the GrowableCuckooFilter is full at its largest size: it holds {len} keys and is made for \
-                 {max_capacity}; remove some keys, or build a filter with a larger max_capacity"
-            ),
-            Self::MemoryLimit { len, needed, limit } => write!(
-                f,
-                "the GrowableCuckooFilter is full with {len} keys, and with more buckets it would take up {needed} \
-                 bytes, more than its limit of {limit}; remove some keys, or build a filter with a higher \
-                 memory_limit"
-            ),
-            Self::OutOfMemory { bytes } => write!(
-                f,
-                "the GrowableCuckooFilter is full, and the memory for more buckets, {bytes} bytes, was refused; \
-                 remove some keys, or try again when there is more memory"
-            ),
-            Self::Full { len, capacity } => full(f, FilterKind::Growable, *len, *capacity),
-            Self::TooManyCopies { copies } => write!(
-                f,
-                "the GrowableCuckooFilter already holds {copies} copies of this key, all that the key's two buckets have \
-                 room for at the present size; use insert_if_absent if one copy is enough"
-            ),
-        }
-    }
+messages! {
+    GrowableInsertError:
+    Self::MaxCapacity { len, max_capacity } =>
+        "the GrowableCuckooFilter is full at its largest size: it holds {len} keys and is made for {max_capacity}; \
+         remove some keys, or build a filter with a larger max_capacity";
+    Self::MemoryLimit { len, needed, limit } =>
+        "the GrowableCuckooFilter is full with {len} keys, and with more buckets it would take up {needed} bytes, \
+         more than its limit of {limit}; remove some keys, or build a filter with a higher memory_limit";
+    Self::OutOfMemory { bytes } =>
+        "the GrowableCuckooFilter is full, and the memory for more buckets, {bytes} bytes, was refused; remove some \
+         keys, or try again when there is more memory";
+    Self::Full { len, capacity } => "{}", full(FilterKind::Growable, *len, *capacity);
+    Self::TooManyCopies { copies } =>
+        "the GrowableCuckooFilter already holds {copies} copies of this key, all that the key's two buckets have room \
+         for at the present size; use insert_if_absent if one copy is enough";
 }
 
-impl fmt::Display for ExpiringInsertError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Full { len, capacity } => full(f, FilterKind::Expiring, *len, *capacity),
-            Self::TooManyCopies { copies } => write!(
-                f,
-                "the ExpiringCuckooFilter already holds {copies} live entries of this key, all that the key's two \
-                 buckets have room for; use insert_or_renew_until or insert_if_absent if one is enough"
-            ),
-            Self::ClockNotSet => clock_not_set(f),
-            Self::LifetimeTooLong { expires_at, now, longest, resolution } => write!(
-                f,
-                "an entry that expires at tick {expires_at} would live for {}, because the clock of the \
-                 ExpiringCuckooFilter shows {now}; its entries live for {} at most; call advance_to first if that clock \
-                 is behind, or build the filter for a longer lifetime or with a coarser resolution",
-                Lifetime { ticks: expires_at.get() - now.get(), resolution: *resolution },
-                Lifetime { ticks: *longest, resolution: *resolution },
-            ),
-            Self::Evicted { expires_at, up_to } => write!(
-                f,
-                "the ExpiringCuckooFilter has no room for an entry that expires at tick {expires_at}: to make room, it \
-                 has evicted all entries up to tick {up_to}; build a larger one, or give the entry a longer life"
-            ),
-            Self::ResolutionUnknown => resolution_unknown(f),
-        }
-    }
+messages! {
+    ExpiringInsertError:
+    Self::Full { len, capacity } => "{}", full(FilterKind::Expiring, *len, *capacity);
+    Self::TooManyCopies { copies } =>
+        "the ExpiringCuckooFilter already holds {copies} live entries of this key, all that the key's two buckets \
+         have room for; use insert_or_renew_until or insert_if_absent if one is enough";
+    Self::ClockNotSet => "the clock of the ExpiringCuckooFilter is not set; call advance_to first";
+    Self::LifetimeTooLong { expires_at, now, longest, resolution } =>
+        "an entry that expires at tick {expires_at} would live for {}, because the clock of the ExpiringCuckooFilter \
+         shows {now}; its entries live for {} at most; call advance_to first if that clock is behind, or build the \
+         filter for a longer lifetime or with a coarser resolution",
+        Lifetime { ticks: expires_at.get() - now.get(), resolution: *resolution },
+        Lifetime { ticks: *longest, resolution: *resolution };
+    Self::Evicted { expires_at, up_to } =>
+        "the ExpiringCuckooFilter has no room for an entry that expires at tick {expires_at}: to make room, it has \
+         evicted all entries up to tick {up_to}; build a larger one, or give the entry a longer life";
+    Self::ResolutionUnknown => "{RESOLUTION_UNKNOWN}";
 }
 
 /// Ticks from now on, and the time that they certainly last: the present tick may be nearly over.
@@ -347,32 +320,17 @@ impl fmt::Display for Lifetime {
     }
 }
 
-fn clock_not_set(f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    write!(f, "the clock of the ExpiringCuckooFilter is not set; call advance_to first")
-}
+pub(crate) const RESOLUTION_UNKNOWN: &str = "\
+    a time or a duration was given or asked for, but the ExpiringCuckooFilter was built with lifetime_in_ticks and does \
+    not know how long a tick is; use ticks (Tick::new, expires_at), or build the filter with lifetime";
 
-pub(crate) fn resolution_unknown(f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    write!(
-        f,
-        "a time or a duration was given or asked for, but the ExpiringCuckooFilter was built with lifetime_in_ticks and \
-         does not know how long a tick is; use ticks (Tick::new, expires_at), or build the filter with lifetime"
-    )
-}
-
-impl fmt::Display for MapletInsertError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Full { len, capacity } => full(f, FilterKind::Maplet, *len, *capacity),
-            Self::TooManyCopies { copies } => write!(
-                f,
-                "the CuckooMaplet already holds {copies} values of this key, all that the key's two \
-                 buckets have room for; remove some of them"
-            ),
-            Self::ValueTooLarge { value, value_bits } => {
-                ValueTooLarge { value: *value, value_bits: *value_bits }.fmt(f)
-            }
-        }
-    }
+messages! {
+    MapletInsertError:
+    Self::Full { len, capacity } => "{}", full(FilterKind::Maplet, *len, *capacity);
+    Self::TooManyCopies { copies } =>
+        "the CuckooMaplet already holds {copies} values of this key, all that the key's two buckets have room for; \
+         remove some of them";
+    Self::ValueTooLarge { value, value_bits } => "{}", ValueTooLarge { value: *value, value_bits: *value_bits };
 }
 
 impl Error for InsertError {}
@@ -391,22 +349,12 @@ pub struct ValueTooLarge {
     pub value_bits: u32,
 }
 
-impl ValueTooLarge {
-    pub(crate) fn new(value: u16, value_bits: u32) -> Self {
-        Self { value, value_bits }
-    }
-}
-
-impl fmt::Display for ValueTooLarge {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let &Self { value, value_bits } = self;
-        write!(
-            f,
-            "the value {value} is too large: values of {value_bits} bits are at most {}; number them from 0, or \
-             build the CuckooMaplet with more value_bits",
-            (1u32 << value_bits) - 1
-        )
-    }
+messages! {
+    ValueTooLarge:
+    Self { value, value_bits } =>
+        "the value {value} is too large: values of {value_bits} bits are at most {}; number them from 0, or build the \
+         CuckooMaplet with more value_bits",
+        (1u32 << value_bits) - 1;
 }
 
 impl Error for ValueTooLarge {}
@@ -419,15 +367,15 @@ impl From<ValueTooLarge> for MapletInsertError {
 
 /// Why a batch of inserts ended early, and where. The reason is the error of the operation on one key.
 ///
-/// The keys before the refused one were inserted as they would have been one by one, so those that need none were passed
-/// over. The refused key and those after it were not. To go on, make room and insert the keys from `index` on, or leave this
-/// one out and insert those from `index + 1` on.
+/// The keys before the one that failed were inserted as they would have been one by one, so those that need none were passed
+/// over. That key and those after it were not. To go on, make room and insert the keys from `index` on, or leave this one out
+/// and insert those from `index + 1` on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InsertBatchError<E = InsertError> {
-    /// The index of the refused key in the batch. So many keys came before it.
+    /// The index of the key that failed in the batch: the number of keys before it.
     pub index: usize,
-    /// Why it was refused.
+    /// Why its insert failed.
     pub error: E,
 }
 
@@ -436,7 +384,7 @@ impl<E> InsertBatchError<E> {
         Self { index, error }
     }
 
-    /// The same of a filter that has further reasons.
+    /// The error of a filter that has further reasons.
     pub(crate) fn map<F: From<E>>(self) -> InsertBatchError<F> {
         InsertBatchError { index: self.index, error: self.error.into() }
     }
@@ -487,26 +435,17 @@ pub enum ReserveError {
     },
 }
 
-impl fmt::Display for ReserveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::CapacityTooLarge { additional, largest } => write!(
-                f,
-                "room for {additional} further keys goes beyond the largest size of this GrowableCuckooFilter, which \
-                 has room for {largest} keys; reserve less, or build a filter with a larger max_capacity"
-            ),
-            Self::MemoryLimit { additional, needed, limit } => write!(
-                f,
-                "with room for {additional} further keys the GrowableCuckooFilter would take up {needed} bytes, more \
-                 than its limit of {limit}; reserve less, or build a filter with a higher memory_limit"
-            ),
-            Self::OutOfMemory { bytes } => write!(
-                f,
-                "the memory for more buckets of the GrowableCuckooFilter, {bytes} bytes, was refused; reserve \
-                 less, or try again when there is more memory"
-            ),
-        }
-    }
+messages! {
+    ReserveError:
+    Self::CapacityTooLarge { additional, largest } =>
+        "room for {additional} further keys goes beyond the largest size of this GrowableCuckooFilter, which has room \
+         for {largest} keys; reserve less, or build a filter with a larger max_capacity";
+    Self::MemoryLimit { additional, needed, limit } =>
+        "with room for {additional} further keys the GrowableCuckooFilter would take up {needed} bytes, more than its \
+         limit of {limit}; reserve less, or build a filter with a higher memory_limit";
+    Self::OutOfMemory { bytes } =>
+        "the memory for more buckets of the GrowableCuckooFilter, {bytes} bytes, was refused; reserve less, or try \
+         again when there is more memory";
 }
 
 impl Error for ReserveError {}

@@ -1,9 +1,9 @@
 //! Why a snapshot could not be loaded.
 
 use core::error::Error;
-use core::fmt;
 
 use crate::error::kind::FilterKind;
+use crate::error::message::messages;
 
 /// Why a snapshot could not be loaded. Needs the feature `snapshot`.
 ///
@@ -222,159 +222,95 @@ pub enum LoadError {
     },
 }
 
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(error) => write!(
-                f,
-                "the snapshot could not be read: {error}; see to it that it can be, or rebuild the filter from the source \
-                 of truth"
-            ),
-            Self::Truncated { available, expected } => write!(
-                f,
-                "the snapshot is cut short: there are {available} bytes of at least {expected}; fetch it again, or \
-                 rebuild the filter from the source of truth"
-            ),
-            Self::NotASnapshot => write!(
-                f,
-                "this is no snapshot of a filter: it does not begin with the eight bytes that mark one; look for the \
-                 right file, or rebuild the filter"
-            ),
-            Self::UnsupportedVersion { version, supported } => write!(
-                f,
-                "the snapshot has format version {version}, and this library reads only version {supported}; save it \
-                 with the version of the library that is to load it, or rebuild the filter"
-            ),
-            Self::DamagedHeader { stated, computed } => write!(
-                f,
-                "a header of the snapshot is damaged: its checksum is {computed:#010x}, and should be \
-                 {stated:#010x}; fetch it again, or rebuild the filter"
-            ),
-            Self::WrongKind { kind: 3, .. } | Self::UnknownKind { kind: 3 } => write!(
-                f,
-                "the snapshot is of a RotatingCuckooFilter, a type that is gone; build an ExpiringCuckooFilter in its \
-                 place, and insert the keys of the last periods again (the page `expiry` of the documentation says how \
-                 to move)"
-            ),
-            Self::WrongKind { kind, expected } => match FilterKind::of_number(*kind) {
-                Some(saved) => {
-                    write!(f, "the snapshot is of type {saved}, and type {expected} was expected; load it as {saved}")
-                }
-                None if *kind == FilterKind::CHAIN => write!(
-                    f,
-                    "the snapshot is of a GrowableCuckooFilter that was a chain of tables, which this library cannot \
-                     load, and type {expected} was expected; rebuild the filter from the source of truth"
-                ),
-                None => write!(
-                    f,
-                    "the snapshot is of a type of filter that this library does not have (number {kind}), and type \
-                     {expected} was expected; load it with the version of the library that saved it"
-                ),
-            },
-            Self::UnknownKind { kind: FilterKind::CHAIN } => write!(
-                f,
-                "the snapshot is of a GrowableCuckooFilter that was a chain of tables, which this library cannot read; \
-                 rebuild the filter from the source of truth"
-            ),
-            Self::UnknownKind { kind } => write!(
-                f,
-                "the snapshot is of a type of filter that this library does not have (number {kind}); read it with the \
-                 version of the library that saved it"
-            ),
-            Self::OtherSchema { schema, expected } => write!(
-                f,
-                "the snapshot is of keys with the schema {schema:?}, and {expected:?} was expected; load it as a \
-                 filter of those keys, name its schema (Loader::schema), or rebuild the filter"
-            ),
-            Self::OtherSettings { snapshot, expected } => write!(
-                f,
-                "the snapshot has other settings: {snapshot}; expected: {expected}; rebuild the filter with the new \
-                 settings, or load it with the old ones"
-            ),
-            Self::OtherHasher => write!(
-                f,
-                "the snapshot was made with another hasher, or one whose output has changed; load it with the same \
-                 hasher and key (StableHashBuilder is one that is stable), or rebuild the filter"
-            ),
-            Self::UnknownLayout { encoding, slots, fingerprint_bits } => write!(
-                f,
-                "the snapshot states a bucket layout of encoding {encoding}, {slots} slots and {fingerprint_bits} \
-                 bits, which this library does not have; rebuild the filter"
-            ),
-            Self::InvalidBuckets { buckets, largest } => write!(
-                f,
-                "the snapshot states {buckets} buckets; a table has 1, or an even number up to {largest}, or a multiple \
-                 of 32 if the filter grows; rebuild the filter"
-            ),
-            Self::InvalidSizes { buckets, largest, base_bits, doublings } => write!(
-                f,
-                "the snapshot declares sizes that no filter has: {buckets} buckets at first and {largest} at most, with \
-                 fingerprints of {base_bits} bits after {doublings} doublings of one bucket; rebuild the filter"
-            ),
-            Self::InvalidValueBits { value_bits, most } => {
-                write!(f, "the snapshot states values of {value_bits} bits, not of 1 to {most}; rebuild the maplet")
-            }
-            Self::InvalidClock { expiry_bits, longest, nanoseconds, place, lag, ahead } => write!(
-                f,
-                "the snapshot states a clock that no filter has: ends of {expiry_bits} bits, a lifetime of {longest} \
-                 ticks, {nanoseconds} nanoseconds of a tick, the place {place}, a lag of {lag} ticks and {ahead} ticks \
-                 that ended early; rebuild the filter"
-            ),
-            Self::UnknownFlags { flags } => write!(
-                f,
-                "the snapshot states the flags {flags:#04x}, which this library does not know; load it \
-                 with the version of the library that saved it, or rebuild the filter"
-            ),
-            Self::UnexpectedPosition { position } => {
-                write!(f, "the snapshot states no position, but also the position {position}; rebuild the filter")
-            }
-            Self::EntriesWithoutClock { entries } => write!(
-                f,
-                "the snapshot has {entries} entries, and states that its clock was not set, so that none of them could \
-                 expire; rebuild the filter"
-            ),
-            Self::UnknownEncoding { encoding } => write!(
-                f,
-                "the snapshot states that the encoding {encoding} was asked for, which this library does not have; \
-                 rebuild the filter"
-            ),
-            Self::AttachmentTooLong { len, most } => {
-                write!(f, "the snapshot states an attachment of {len} bytes; the limit is {most}; rebuild the filter")
-            }
-            Self::MemoryLimit { needed, limit } => write!(
-                f,
-                "the filter would take {needed} bytes, and the limit is {limit}; raise the limit if you trust the \
-                 snapshot"
-            ),
-            Self::OutOfMemory { bytes } => {
-                write!(f, "the memory for the filter, {bytes} bytes, was refused; provide more, or load it elsewhere")
-            }
-            Self::DamagedBucket { bucket } => write!(
-                f,
-                "bucket {bucket} of the snapshot is damaged: no filter writes such a bucket; fetch it again, or \
-                 rebuild the filter"
-            ),
-            Self::WrongCount { stated, counted } => {
-                write!(f, "the snapshot states {stated} items and has {counted}; fetch it again, or rebuild the filter")
-            }
-            Self::TrailingBytes { snapshot, available } => write!(
-                f,
-                "the snapshot ends after {snapshot} bytes, and there are {available}: something comes after it; \
-                 fetch it again, or rebuild the filter"
-            ),
-            Self::SchemaTooLong { len, most } => {
-                write!(
-                    f,
-                    "the expected schema has {len} bytes, and the limit is {most}; name the schema of the snapshot"
-                )
-            }
-            Self::WrongChecksum { stated, computed } => write!(
-                f,
-                "the snapshot is damaged: its checksum is {computed:#010x}, and should be {stated:#010x}; fetch it \
-                 again, or rebuild the filter"
-            ),
-        }
-    }
+messages! {
+    LoadError:
+    Self::Io(error) =>
+        "the snapshot could not be read: {error}; see to it that it can be, or rebuild the filter from the source of \
+         truth";
+    Self::Truncated { available, expected } =>
+        "the snapshot is cut short: there are {available} bytes of at least {expected}; fetch it again, or rebuild \
+         the filter from the source of truth";
+    Self::NotASnapshot =>
+        "this is no snapshot of a filter: it does not begin with the eight bytes that mark one; look for the right \
+         file, or rebuild the filter";
+    Self::UnsupportedVersion { version, supported } =>
+        "the snapshot has format version {version}, and this library reads only version {supported}; save it with the \
+         version of the library that is to load it, or rebuild the filter";
+    Self::DamagedHeader { stated, computed } =>
+        "a header of the snapshot is damaged: its checksum is {computed:#010x}, and should be {stated:#010x}; fetch \
+         it again, or rebuild the filter";
+    Self::WrongKind { kind: 3, .. } | Self::UnknownKind { kind: 3 } =>
+        "the snapshot is of a RotatingCuckooFilter, a type that is gone; build an ExpiringCuckooFilter in its place, \
+         and insert the keys of the last periods again (the page `expiry` of the documentation says how to move)";
+    Self::WrongKind { kind: FilterKind::CHAIN, expected } =>
+        "the snapshot is of a GrowableCuckooFilter that was a chain of tables, which this library cannot load, and \
+         type {expected} was expected; rebuild the filter from the source of truth";
+    Self::WrongKind { kind, expected } if FilterKind::of_number(*kind).is_none() =>
+        "the snapshot is of a type of filter that this library does not have (number {kind}), and type {expected} was \
+         expected; load it with the version of the library that saved it";
+    Self::WrongKind { kind, expected } =>
+        "the snapshot is of type {0}, and type {expected} was expected; load it as {0}",
+        FilterKind::of_number(*kind).map(|saved| saved.to_string()).unwrap_or_default();
+    Self::UnknownKind { kind: FilterKind::CHAIN } =>
+        "the snapshot is of a GrowableCuckooFilter that was a chain of tables, which this library cannot read; \
+         rebuild the filter from the source of truth";
+    Self::UnknownKind { kind } =>
+        "the snapshot is of a type of filter that this library does not have (number {kind}); read it with the \
+         version of the library that saved it";
+    Self::OtherSchema { schema, expected } =>
+        "the snapshot is of keys with the schema {schema:?}, and {expected:?} was expected; load it as a filter of \
+         those keys, name its schema (Loader::schema), or rebuild the filter";
+    Self::OtherSettings { snapshot, expected } =>
+        "the snapshot has other settings: {snapshot}; expected: {expected}; rebuild the filter with the new settings, \
+         or load it with the old ones";
+    Self::OtherHasher =>
+        "the snapshot was made with another hasher, or one whose output has changed; load it with the same hasher and \
+         key (StableHashBuilder is one that is stable), or rebuild the filter";
+    Self::UnknownLayout { encoding, slots, fingerprint_bits } =>
+        "the snapshot states a bucket layout of encoding {encoding}, {slots} slots and {fingerprint_bits} bits, which \
+         this library does not have; rebuild the filter";
+    Self::InvalidBuckets { buckets, largest } =>
+        "the snapshot states {buckets} buckets; a table has 1, or an even number up to {largest}, or a multiple of 32 \
+         if the filter grows; rebuild the filter";
+    Self::InvalidSizes { buckets, largest, base_bits, doublings } =>
+        "the snapshot declares sizes that no filter has: {buckets} buckets at first and {largest} at most, with \
+         fingerprints of {base_bits} bits after {doublings} doublings of one bucket; rebuild the filter";
+    Self::InvalidValueBits { value_bits, most } =>
+        "the snapshot states values of {value_bits} bits, not of 1 to {most}; rebuild the maplet";
+    Self::InvalidClock { expiry_bits, longest, nanoseconds, place, lag, ahead } =>
+        "the snapshot states a clock that no filter has: ends of {expiry_bits} bits, a lifetime of {longest} ticks, \
+         {nanoseconds} nanoseconds of a tick, the place {place}, a lag of {lag} ticks and {ahead} ticks that ended \
+         early; rebuild the filter";
+    Self::UnknownFlags { flags } =>
+        "the snapshot states the flags {flags:#04x}, which this library does not know; load it with the version of \
+         the library that saved it, or rebuild the filter";
+    Self::UnexpectedPosition { position } =>
+        "the snapshot states no position, but also the position {position}; rebuild the filter";
+    Self::EntriesWithoutClock { entries } =>
+        "the snapshot has {entries} entries, and states that its clock was not set, so that none of them could \
+         expire; rebuild the filter";
+    Self::UnknownEncoding { encoding } =>
+        "the snapshot states that the encoding {encoding} was asked for, which this library does not have; rebuild \
+         the filter";
+    Self::AttachmentTooLong { len, most } =>
+        "the snapshot states an attachment of {len} bytes; the limit is {most}; rebuild the filter";
+    Self::MemoryLimit { needed, limit } =>
+        "the filter would take {needed} bytes, and the limit is {limit}; raise the limit if you trust the snapshot";
+    Self::OutOfMemory { bytes } =>
+        "the memory for the filter, {bytes} bytes, was refused; provide more, or load it elsewhere";
+    Self::DamagedBucket { bucket } =>
+        "bucket {bucket} of the snapshot is damaged: no filter writes such a bucket; fetch it again, or rebuild the \
+         filter";
+    Self::WrongCount { stated, counted } =>
+        "the snapshot states {stated} items and has {counted}; fetch it again, or rebuild the filter";
+    Self::TrailingBytes { snapshot, available } =>
+        "the snapshot ends after {snapshot} bytes, and there are {available}: something comes after it; fetch it \
+         again, or rebuild the filter";
+    Self::SchemaTooLong { len, most } =>
+        "the expected schema has {len} bytes, and the limit is {most}; name the schema of the snapshot";
+    Self::WrongChecksum { stated, computed } =>
+        "the snapshot is damaged: its checksum is {computed:#010x}, and should be {stated:#010x}; fetch it again, or \
+         rebuild the filter";
 }
 
 /// The source of [`Io`](Self::Io) is its error, which the message contains.

@@ -1,8 +1,9 @@
 //! Memory that was refused while the filter stays as it is.
 
 use core::error::Error;
-use core::fmt;
 use std::io;
+
+use crate::error::message::messages;
 
 /// The memory for a point-in-time view of a filter was refused, so it could not be saved or digested. The filter is as it
 /// was before, and works on.
@@ -20,13 +21,11 @@ impl OutOfMemory {
     }
 }
 
-impl fmt::Display for OutOfMemory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "no memory to keep the buckets that change while the filter is saved or digested; try again, with more memory, \
-             fewer changes or a faster writer of the save",
-        )
-    }
+messages! {
+    OutOfMemory:
+    Self {} =>
+        "no memory to keep the buckets that change while the filter is saved or digested; try again, with more memory, \
+         fewer changes or a faster writer of the save";
 }
 
 impl Error for OutOfMemory {}

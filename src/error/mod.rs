@@ -9,4 +9,5 @@ pub(crate) mod load;
 #[cfg(feature = "snapshot")]
 pub(crate) mod load_path;
 pub(crate) mod memory;
+mod message;
 pub(crate) mod tick;

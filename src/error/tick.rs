@@ -1,10 +1,10 @@
 //! Why a time could not be turned into a tick, or back.
 
 use core::error::Error;
-use core::fmt;
 use core::time::Duration;
 
-use crate::error::insert::resolution_unknown;
+use crate::error::insert::RESOLUTION_UNKNOWN;
+use crate::error::message::messages;
 
 /// Why an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) could not turn a time or a duration into ticks of its clock,
 /// or ticks into a duration.
@@ -23,15 +23,10 @@ pub enum TickError {
     },
 }
 
-impl fmt::Display for TickError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ResolutionUnknown => resolution_unknown(f),
-            Self::BeforeEpoch { by } => {
-                write!(f, "the time is {by:?} before 1970, when tick 0 begins; check the system's clock")
-            }
-        }
-    }
+messages! {
+    TickError:
+    Self::ResolutionUnknown => "{RESOLUTION_UNKNOWN}";
+    Self::BeforeEpoch { by } => "the time is {by:?} before 1970, when tick 0 begins; check the system's clock";
 }
 
 impl Error for TickError {}

@@ -25,7 +25,7 @@ use core::borrow::Borrow;
 /// let names = vec!["mailinator.com".to_owned()];
 /// blocked.insert_batch(names.iter().map(String::as_str))?;
 ///
-/// // Pairs, for a maplet or with an expiry, likewise.
+/// // Pairs, for a maplet or with an expiry:
 /// # use concurrent_cuckoo_filter::CuckooMaplet;
 /// # let shards = CuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build().unwrap();
 /// let pairs = vec![("mailinator.com".to_owned(), 7)];

@@ -65,7 +65,7 @@ impl<F> Copy for ByHash<'_, F> {}
 /// How to get the view.
 macro_rules! by_hash {
     () => {
-        /// Returns the same filter with operations on hashes instead of keys.
+        /// Returns the filter with operations on hashes instead of keys.
         #[inline(always)]
         #[must_use]
         pub fn by_hash(&self) -> ByHash<'_, Self> {

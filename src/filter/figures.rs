@@ -100,7 +100,7 @@ impl Stats {
     /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
     /// ```
     pub fn figures(&self) -> impl Iterator<Item = Figure> + use<> {
-        let of_all = [
+        let gauges = [
             Figure::gauge("cuckoo_filter_len", "", self.len as f64, "Keys in the filter."),
             Figure::gauge("cuckoo_filter_capacity", "", self.capacity as f64, "Keys that the filter is made for."),
             Figure::gauge("cuckoo_filter_slots", "", self.slots as f64, "Slots for fingerprints."),
@@ -121,7 +121,7 @@ impl Stats {
                 "cuckoo_filter_false_positive_rate_max",
                 "ratio",
                 self.max_false_positive_rate,
-                "The same with as many keys as the capacity.",
+                "Expected share of true answers among lookups of absent keys, with as many keys as the capacity.",
             ),
             Figure::gauge(
                 "cuckoo_filter_longest_path",
@@ -129,40 +129,13 @@ impl Stats {
                 self.longest_path as f64,
                 "Most relocations that one insert made in a row.",
             ),
-            Figure::counter("cuckoo_filter_relocations_total", self.relocations, "Fingerprints moved to make room."),
-            Figure::counter(
-                "cuckoo_filter_inserts_refused_total",
-                self.inserts_refused,
-                "Inserts that failed for lack of room.",
-            ),
-            Figure::counter(
-                "cuckoo_filter_removals_not_found_total",
-                self.removals_not_found,
-                "Removals that found nothing.",
-            ),
-            Figure::counter(
-                "cuckoo_filter_lookup_retries_total",
-                self.lookup_retries,
-                "Retries of lookups because another thread had just moved or removed something.",
-            ),
-            Figure::counter(
-                "cuckoo_filter_lock_waits_total",
-                self.lock_waits,
-                "Locks of stripes that writers found taken.",
-            ),
-            Figure::counter(
-                "cuckoo_filter_negatives_recorded_total",
-                self.negatives_recorded,
-                "Lookups answered false, as the caller recorded them.",
-            ),
-            Figure::counter(
-                "cuckoo_filter_false_positives_recorded_total",
-                self.false_positives_recorded,
-                "Positive answers that were wrong, as the caller recorded them.",
-            ),
         ];
-        let of_expiry = self.expiry.as_ref().map(ExpiryStats::figures);
-        of_all.into_iter().chain(of_expiry.into_iter().flatten())
+        let of_expiry = self.expiry.as_ref().map(|expiry| {
+            let early_by = expiry.evicted_early_by as f64;
+            let help = "Most ticks by which entries ended too early.";
+            expiry.counters().chain([Figure::gauge("cuckoo_filter_evicted_early_by_ticks", "ticks", early_by, help)])
+        });
+        gauges.into_iter().chain(self.counters()).chain(of_expiry.into_iter().flatten())
     }
 
     /// Returns these statistics with counts of what has come since earlier ones of the same filter. All that is no count
@@ -204,63 +177,47 @@ impl Stats {
     pub fn since(&self, earlier: &Self) -> Self {
         let mut since = self.clone();
         if self.is_of_same_filter(earlier) {
-            let mut earlier = earlier.clone();
-            for (count, before) in since.counters().zip(earlier.counters()) {
-                *count = count.saturating_sub(*before);
+            since.subtract(earlier);
+            if let (Some(since), Some(earlier)) = (&mut since.expiry, &earlier.expiry) {
+                since.subtract(earlier);
             }
         }
         since
     }
-
-    /// The counts of events.
-    fn counters(&mut self) -> impl Iterator<Item = &mut u64> {
-        let of_all = [
-            &mut self.relocations,
-            &mut self.inserts_refused,
-            &mut self.removals_not_found,
-            &mut self.lookup_retries,
-            &mut self.lock_waits,
-            &mut self.negatives_recorded,
-            &mut self.false_positives_recorded,
-        ];
-        of_all.into_iter().chain(self.expiry.as_mut().into_iter().flat_map(ExpiryStats::counters))
-    }
 }
 
-impl ExpiryStats {
-    fn figures(&self) -> [Figure; 6] {
-        [
-            Figure::counter(
-                "cuckoo_filter_clock_steps_back_total",
-                self.clock_steps_back,
-                "Ticks that were below an earlier one.",
-            ),
-            Figure::counter(
-                "cuckoo_filter_clock_jumps_total",
-                self.clock_jumps,
-                "Ticks with which all entries expired at once.",
-            ),
-            Figure::counter("cuckoo_filter_expired_total", self.expired, "Expired entries that were taken out."),
-            Figure::counter(
-                "cuckoo_filter_evicted_total",
-                self.evicted,
-                "Entries dropped before their end, to make room.",
-            ),
-            Figure::gauge(
-                "cuckoo_filter_evicted_early_by_ticks",
-                "ticks",
-                self.evicted_early_by as f64,
-                "Most ticks by which entries ended too early.",
-            ),
-            Figure::counter(
-                "cuckoo_filter_sweeps_total",
-                self.sweeps,
-                "Passes over the table that took expired entries out.",
-            ),
-        ]
-    }
+/// The counts of events among the fields, each a figure that has the name of its field.
+macro_rules! counters {
+    ($Stats:ident: $($count:ident: $help:literal)+) => {
+        impl $Stats {
+            fn counters(&self) -> impl Iterator<Item = Figure> + use<> {
+                [$(Figure::counter(concat!("cuckoo_filter_", stringify!($count), "_total"), self.$count, $help)),+]
+                    .into_iter()
+            }
 
-    fn counters(&mut self) -> [&mut u64; 5] {
-        [&mut self.clock_steps_back, &mut self.clock_jumps, &mut self.expired, &mut self.evicted, &mut self.sweeps]
-    }
+            fn subtract(&mut self, earlier: &Self) {
+                $(self.$count = self.$count.saturating_sub(earlier.$count);)+
+            }
+        }
+    };
+}
+
+counters! {
+    Stats:
+    relocations: "Fingerprints moved to make room."
+    inserts_refused: "Inserts that failed for lack of room."
+    removals_not_found: "Removals that found nothing."
+    lookup_retries: "Retries of lookups because another thread had just moved or removed something."
+    lock_waits: "Locks of stripes that writers found taken."
+    negatives_recorded: "Lookups answered false, as the caller recorded them."
+    false_positives_recorded: "Positive answers that were wrong, as the caller recorded them."
+}
+
+counters! {
+    ExpiryStats:
+    clock_steps_back: "Ticks that were below an earlier one."
+    clock_jumps: "Ticks with which all entries expired at once."
+    expired: "Expired entries that were taken out."
+    evicted: "Entries dropped before their end, to make room."
+    sweeps: "Passes over the table that took expired entries out."
 }

@@ -89,16 +89,6 @@ impl SnapshotInfo {
     ///
     /// # Errors
     /// As for [`read`](Self::read), and those of loading.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, LoadError, SnapshotInfo};
-    /// let mut snapshot = Vec::new();
-    /// ConcurrentCuckooFilter::<str>::with_capacity(1000).save(&mut snapshot)?;
-    /// assert_eq!(SnapshotInfo::verify(&snapshot[..])?.bytes, snapshot.len() as u64);
-    /// *snapshot.last_mut().unwrap() ^= 1;
-    /// assert!(matches!(SnapshotInfo::verify(&snapshot[..]), Err(LoadError::WrongChecksum { .. })));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn verify(mut from: impl Read) -> Result<Self, LoadError> {
         Self::of(Source::new(&mut from, usize::MAX, None), true)
     }

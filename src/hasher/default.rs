@@ -12,18 +12,6 @@ use core::hash::{BuildHasher, Hash, Hasher};
 /// it for snapshots that outlive the process: use `StableHashBuilder` for those (needs the feature `stable-hash`).
 /// `ahash` is keyed, but it is no cryptographic function: the page [`security`](crate::guide::security) says when
 /// that matters.
-///
-/// ```
-/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder};
-///
-/// let hasher = DefaultHashBuilder::new(); // two filters that share hashes
-/// let today = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(1000, hasher.clone());
-/// let yesterday = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(1000, hasher);
-/// yesterday.insert("request-1")?;
-/// let hash = today.hash_one("request-1");
-/// assert!(today.by_hash().contains(hash) || yesterday.by_hash().contains(hash));
-/// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
-/// ```
 #[derive(Clone)]
 pub struct DefaultHashBuilder(ahash::RandomState);
 

@@ -30,15 +30,6 @@ pub struct StableHashBuilder {
 impl StableHashBuilder {
     /// A hasher with this key. Make one with 16 random bytes, for example by `head -c 16 /dev/urandom > key`, keep it
     /// as secret as a password, and read it with `<[u8; 16]>::try_from(&*fs::read("key")?)?`.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, StableHashBuilder};
-    ///
-    /// let hasher = StableHashBuilder::with_key(*b"sixteen secrets!"); // from the configuration
-    /// let revoked = ConcurrentCuckooFilter::<str, _>::with_capacity_and_hasher(1000, hasher);
-    /// revoked.insert("token-17")?;
-    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
-    /// ```
     #[must_use]
     pub fn with_key(key: [u8; 16]) -> Self {
         Self { keyed: SipHasher13::new_with_key(&key) }

@@ -10,6 +10,9 @@ use crate::word::layout::{Borrowed, Fingerprint, Layout, OfShape, Shape};
 use crate::word::payloads::{PayloadOps, Payloads};
 use crate::word::values::Values;
 
+/// A block of keys: their buckets and fingerprints.
+type Asked<'a> = Block<'a, Items<BLOCK>>;
+
 /// What is asked about a key, and how its two buckets answer that.
 trait Question: Copy {
     type Answer: Copy;
@@ -18,15 +21,8 @@ trait Question: Copy {
 
     fn answer(self, layout: impl Layout, pair: [Bucket; 2], fingerprint: Fingerprint) -> Self::Answer;
 
-    /// The answers for the first `len` items of a block.
-    fn answer_block(
-        self,
-        layout: impl Layout,
-        pairs: &Pairs,
-        fingerprints: &[u32; BLOCK],
-        len: usize,
-        answers: &mut [Self::Answer; BLOCK],
-    );
+    /// The answers for a block.
+    fn answer_all(self, layout: impl Layout, asked: Asked<'_>, pairs: &Pairs, answers: &mut [Self::Answer; BLOCK]);
 }
 
 #[derive(Clone, Copy)]
@@ -43,15 +39,8 @@ impl Question for Contains {
     }
 
     #[inline(always)]
-    fn answer_block(
-        self,
-        layout: impl Layout,
-        pairs: &Pairs,
-        fingerprints: &[u32; BLOCK],
-        _: usize,
-        answers: &mut [bool; BLOCK],
-    ) {
-        pairs.find(layout, fingerprints, answers);
+    fn answer_all(self, layout: impl Layout, asked: Asked<'_>, pairs: &Pairs, answers: &mut [bool; BLOCK]) {
+        pairs.find(layout, &asked.prepared.entries, answers);
     }
 }
 
@@ -70,15 +59,8 @@ impl Question for ValuesOfKey {
     }
 
     #[inline(always)]
-    fn answer_block(
-        self,
-        layout: impl Layout,
-        pairs: &Pairs,
-        fingerprints: &[u32; BLOCK],
-        len: usize,
-        answers: &mut [Values; BLOCK],
-    ) {
-        pairs.values(layout, fingerprints, len, answers);
+    fn answer_all(self, layout: impl Layout, asked: Asked<'_>, pairs: &Pairs, answers: &mut [Values; BLOCK]) {
+        pairs.values(layout, &asked.prepared.entries, asked.len, answers);
     }
 }
 
@@ -99,15 +81,8 @@ impl Question for ContainsAny {
     }
 
     #[inline(always)]
-    fn answer_block(
-        self,
-        layout: impl Layout,
-        pairs: &Pairs,
-        fingerprints: &[u32; BLOCK],
-        _: usize,
-        answers: &mut [bool; BLOCK],
-    ) {
-        pairs.find_with(layout, fingerprints, self.0, answers);
+    fn answer_all(self, layout: impl Layout, asked: Asked<'_>, pairs: &Pairs, answers: &mut [bool; BLOCK]) {
+        pairs.find_with(layout, &asked.prepared.entries, self.0, answers);
     }
 }
 
@@ -204,7 +179,7 @@ impl OfLayout for Make {
     }
 }
 
-/// The same with payloads.
+/// A table of this many buckets whose slots have payloads.
 struct MakeWithPayload(Buckets);
 
 impl OfLayout for MakeWithPayload {
@@ -220,7 +195,7 @@ pub(super) fn lookups(shape: Shape, buckets: usize) -> Option<Box<dyn Lookups>> 
     of_layout(shape, Make(Buckets::new(buckets)))
 }
 
-/// The same for slots with payloads.
+/// Lookups in a table of this shape whose slots have payloads, or `None` if there is no memory for its decode table.
 pub(super) fn payload_lookups(shape: Shape, buckets: usize) -> Option<Box<dyn PayloadLookups>> {
     of_layout_with_payload(shape, MakeWithPayload(Buckets::new(buckets)))
 }
@@ -265,7 +240,7 @@ impl<L: Layout, Q: Question> Steps for Ask<'_, L, Q> {
     }
 
     #[inline(always)]
-    fn act(&mut self, block: Block<'_, Self::Prepared>, coming: &Self::Prepared) -> bool {
+    fn act(&mut self, block: Asked<'_>, coming: &Self::Prepared) -> bool {
         let (mut pairs, mut answers) = (Pairs::NONE, [Q::ABSENT; BLOCK]);
         // The places beyond the end of the last block repeat its first hash.
         if self.words.are_far() {
@@ -273,7 +248,7 @@ impl<L: Layout, Q: Question> Steps for Ask<'_, L, Q> {
         } else {
             self.load::<false>(block.prepared, coming, &mut pairs);
         }
-        self.question.answer_block(self.layout, &pairs, &block.prepared.entries, block.len, &mut answers);
+        self.question.answer_all(self.layout, block, &pairs, &mut answers);
         (self.answers)(&answers[..block.len]);
         true
     }

@@ -11,6 +11,7 @@ use crate::filter::by_hash::{ByHash, Hashed, by_hash};
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::maplet::filter::CuckooMaplet;
 use crate::filter::shared::batches::blocks;
+use crate::filter::shared::operations::operation_on_a_key;
 use crate::filter::snapshot_info::SnapshotInfo;
 use crate::growth::plan::false_positive_rate;
 use crate::hasher::probe::probe;
@@ -63,10 +64,10 @@ use crate::word::values::Values;
 /// inserted**. It gives no panic, and nothing outside of the bytes is read. Skip `verify` if something else vouches for the
 /// bytes: a signature, a file system with checksums, or the process that has verified the file before.
 ///
-/// **The bytes must stay as they are** while there is a view. If they change, its answers are wrong in the same way. A
+/// **The bytes must stay as they are** while there is a view. If they change, its answers are wrong, as with damage. A
 /// mapped file that another process shortens is worse: the system kills the process that reads it (`SIGBUS`). So
-/// replace a file by another one, as [`save_to_path`](crate::ConcurrentCuckooFilter::save_to_path) does, and
-/// never write into it.
+/// replace a file by another one, as [`save_to_path`](crate::ConcurrentCuckooFilter::save_to_path) does, and never write
+/// into it.
 ///
 /// Cost of a lookup: two cache lines of the table, as in the filter. Where the table does not begin at a multiple of 8
 /// bytes, one word in eight lies on two lines. (In a mapped file of a `ConcurrentCuckooFilter` it does if the lengths of the
@@ -183,18 +184,14 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
 /// Lookups in a view of any filter without a clock. They answer what the filter itself answered at the moment of the
 /// snapshot.
 impl<F: Viewed<Clock = ()>, B: AsRef<[u8]>> View<F, B> {
-    /// Whether the key is in: `false` is certain, `true` is wrong for a share of the absent keys
-    /// ([`false_positive_rate`](Self::false_positive_rate)).
-    ///
-    /// Cost: the key's hash, and two cache lines of the table.
-    #[inline]
-    #[must_use]
-    pub fn contains<Q>(&self, key: &Q) -> bool
-    where
-        F::Key: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().contains(self.hash_one(key))
+    operation_on_a_key! {
+        F::Key:
+        /// Whether the key is in: `false` is certain, `true` is wrong for a share of the absent keys
+        /// ([`false_positive_rate`](Self::false_positive_rate)).
+        ///
+        /// Cost: the key's hash, and two cache lines of the table.
+        #[must_use]
+        contains() -> bool
     }
 
     /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same order.
@@ -208,19 +205,15 @@ impl<F: Viewed<Clock = ()>, B: AsRef<[u8]>> View<F, B> {
 
 /// The values in a view of a maplet.
 impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<CuckooMaplet<T, S>, B> {
-    /// Returns all values of the key; none if it is absent. As in the maplet itself, a value of another key is among them
-    /// for a share of the keys.
-    ///
-    /// Cost: the key's hash, and two cache lines of the table.
-    #[inline]
-    #[must_use]
-    #[doc(alias = "get")]
-    pub fn values<Q>(&self, key: &Q) -> Values
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().values(self.hash_one(key))
+    operation_on_a_key! {
+        T:
+        /// Returns all values of the key; none if it is absent. As in the maplet itself, a value of another key is among them
+        /// for a share of the keys.
+        ///
+        /// Cost: the key's hash, and two cache lines of the table.
+        #[must_use]
+        #[doc(alias = "get")]
+        values() -> Values
     }
 
     /// [`values`](Self::values) for many keys: appends the values of each to `found`, in the order of the keys.
@@ -231,37 +224,33 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<CuckooMaplet<T, S>, B> {
 
 /// Lookups in a view of a filter whose entries expire. They take the tick that is now: a view has no clock that goes on.
 impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<ExpiringCuckooFilter<T, S>, B> {
-    /// Whether the key has an entry that lives at this tick: what the filter would answer if it were loaded and advanced
-    /// to it. A tick before that of the snapshot (`info().now`) is taken for that, since the entries that had ended by
-    /// then are gone.
-    ///
-    /// Cost: the key's hash, and two cache lines of the table.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{DefaultHashBuilder, ExpiringCuckooFilter, Tick, View};
-    ///
-    /// type Blocked = ExpiringCuckooFilter<str>;
-    ///
-    /// let hasher = DefaultHashBuilder::new();
-    /// let blocked = Blocked::builder_with_hasher(hasher.clone()).capacity(100).lifetime_in_ticks(15).build()?;
-    /// blocked.advance_to(Tick::new(1000));
-    /// blocked.insert_until("198.51.100.7", Tick::new(1010))?;
-    /// let mut snapshot = Vec::new();
-    /// blocked.save(&mut snapshot)?;
-    ///
-    /// let view = View::<Blocked, _>::new(snapshot, hasher)?;
-    /// assert!(view.contains_at("198.51.100.7", Tick::new(1009)));
-    /// assert!(!view.contains_at("198.51.100.7", Tick::new(1010)));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn contains_at<Q>(&self, key: &Q, tick: Tick) -> bool
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().contains_at(self.hash_one(key), tick)
+    operation_on_a_key! {
+        T:
+        /// Whether the key has an entry that lives at this tick: what the filter would answer if it were loaded and advanced
+        /// to it. A tick before that of the snapshot (`info().now`) is taken for that, since the entries that had ended by
+        /// then are gone.
+        ///
+        /// Cost: the key's hash, and two cache lines of the table.
+        ///
+        /// ```
+        /// use concurrent_cuckoo_filter::{DefaultHashBuilder, ExpiringCuckooFilter, Tick, View};
+        ///
+        /// type Blocked = ExpiringCuckooFilter<str>;
+        ///
+        /// let hasher = DefaultHashBuilder::new();
+        /// let blocked = Blocked::builder_with_hasher(hasher.clone()).capacity(100).lifetime_in_ticks(15).build()?;
+        /// blocked.advance_to(Tick::new(1000));
+        /// blocked.insert_until("198.51.100.7", Tick::new(1010))?;
+        /// let mut snapshot = Vec::new();
+        /// blocked.save(&mut snapshot)?;
+        ///
+        /// let view = View::<Blocked, _>::new(snapshot, hasher)?;
+        /// assert!(view.contains_at("198.51.100.7", Tick::new(1009)));
+        /// assert!(!view.contains_at("198.51.100.7", Tick::new(1010)));
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        #[must_use]
+        contains_at(tick: Tick) -> bool
     }
 
     /// [`contains_at`](Self::contains_at) for many keys: appends the answers to `found`, one for each key and in the same

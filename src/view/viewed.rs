@@ -22,21 +22,6 @@ use crate::word::ring::{Moment, Ring};
 
 /// A filter whose snapshots can be [viewed](crate::View). All filters of this crate are, with any hasher. There is nothing
 /// to implement: it serves as a bound. Needs the feature `snapshot`.
-///
-/// ```
-/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, View, Viewed};
-///
-/// fn share<F: Viewed, B: AsRef<[u8]>>(view: &View<F, B>) -> f64 {
-///     view.len() as f64 / view.info().plan.capacity as f64
-/// }
-///
-/// let hasher = DefaultHashBuilder::new();
-/// let filter = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(1000, hasher.clone());
-/// let mut snapshot = Vec::new();
-/// filter.save(&mut snapshot)?;
-/// assert_eq!(share(&View::<ConcurrentCuckooFilter<str>, _>::new(snapshot, hasher)?), 0.0);
-/// # Ok::<(), concurrent_cuckoo_filter::LoadError>(())
-/// ```
 pub trait Viewed {
     /// The type of the keys.
     type Key: ?Sized;

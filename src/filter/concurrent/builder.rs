@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
-use crate::filter::shared::settings::{Settings, constructors, setting_of_encoding, settings_of_all};
+use crate::filter::shared::settings::{Settings, builder, constructors, setting_of_encoding};
 use crate::hasher::default::{DefaultHashBuilder, Is};
 use crate::plan::sizing::RateHolds;
 use crate::table::face::filter_plan::FilterPlan;
@@ -14,7 +14,7 @@ use crate::table::table::memory_for;
 use crate::word::layout::Encoding;
 
 constructors! {
-    ConcurrentCuckooFilter by Builder:
+    ConcurrentCuckooFilter:
     /// Makes an empty filter with room for `capacity` keys, at a false-positive rate of at most 0.1 %.
 }
 
@@ -39,14 +39,10 @@ pub struct Builder<T: ?Sized, S = DefaultHashBuilder> {
     key: PhantomData<fn(&T)>,
 }
 
-settings_of_all!(Builder with "");
+builder!(Builder of ConcurrentCuckooFilter as Concurrent, with "");
 setting_of_encoding!(Builder);
 
 impl<T: ?Sized, S> Builder<T, S> {
-    fn with_hasher(hasher: S) -> Self {
-        Self { settings: Settings::new(FilterKind::Concurrent), own: (), hasher, key: PhantomData }
-    }
-
     /// Sets how many keys the filter must be able to hold. This is required. 0 builds the smallest filter: one bucket,
     /// which takes five keys at the default rate.
     ///
@@ -71,16 +67,6 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// | bits | 8.25 | 11.0 | 13.2 | 15.7 | 16.8 | 23.2 | 23.2 | 30.6 | 38.6 |
     ///
     /// The page [`choosing_parameters`](crate::guide::choosing_parameters#layouts) has more, with the layouts.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter};
-    /// let builder = ConcurrentCuckooFilter::<str>::builder().capacity(10_000);
-    /// let rough = builder.clone().false_positive_rate(0.06).plan()?;
-    /// let exact = builder.false_positive_rate(1e-6).plan()?;
-    /// assert!(rough.max_false_positive_rate <= 0.06 && exact.max_false_positive_rate <= 1e-6);
-    /// assert!(rough.memory_usage < exact.memory_usage);
-    /// # Ok::<(), BuildError>(())
-    /// ```
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.settings.rate = rate;
         self

@@ -61,7 +61,7 @@ pub struct ConcurrentCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
 }
 
 operations_on_keys! {
-    ConcurrentCuckooFilter, InsertError:
+    ConcurrentCuckooFilter:
 
     /// Adds one copy of the key, even if the key is present already.
     ///
@@ -89,7 +89,7 @@ operations_on_keys! {
     /// assert_eq!(filter.count(&7), 2);
     /// # Ok::<(), InsertError>(())
     /// ```
-    insert;
+    insert() -> Result<(), InsertError>;
 
     /// Adds the key if it is absent, and returns `true` if it added the key.
     ///
@@ -114,7 +114,7 @@ operations_on_keys! {
     /// assert!(!seen.insert_if_absent("request-1")?, "a replay");
     /// # Ok::<(), InsertError>(())
     /// ```
-    insert_if_absent;
+    insert_if_absent() -> Result<bool, InsertError>;
 
     /// Returns whether the key is in the filter: `false` if it is definitely absent, `true` if it is probably
     /// present. The share of absent keys that get `true` is the [false-positive rate](crate::Stats::false_positive_rate).
@@ -135,7 +135,8 @@ operations_on_keys! {
     /// }
     /// # Ok::<(), InsertError>(())
     /// ```
-    contains;
+    #[must_use]
+    contains() -> bool;
 
     /// Removes one copy of the key, and returns `true` if there was one.
     ///
@@ -154,27 +155,44 @@ operations_on_keys! {
     /// assert!(!sessions.remove(&17), "there was one copy");
     /// # Ok::<(), InsertError>(())
     /// ```
-    remove;
+    remove() -> bool;
 
     /// Returns how many copies of the key are in the filter. That is the exact number of copies that were inserted
     /// and not removed, plus the copies of any other keys that the filter cannot distinguish from this one.
     ///
     /// Cost: two cache lines, with one stripe locked. Where [`contains`](Self::contains) is enough, it is faster and
     /// waits for no other thread.
-    count;
+    #[must_use]
+    count() -> usize;
 }
 
 batches! {
-    ConcurrentCuckooFilter, InsertError with removal:
+    ConcurrentCuckooFilter, InsertError:
     /// In a table larger than the cache, batches are two to five times as fast as one call for each key, because the
-    /// buckets of the next keys are prefetched. In a table that fits
-    /// in the cache, lookups are up to 1.5 times as fast, because they use AVX-512 or AVX2 if the processor has it. Inserts
-    /// gain because many are counted at once.
+    /// buckets of the next keys are prefetched. In a table that fits in the cache, lookups are up to 1.5 times as fast,
+    /// because they use AVX-512 or AVX2 if the processor has it. Inserts gain because many are counted at once.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    /// let seen = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// let (mut added, mut found) = (Vec::new(), Vec::new());
+    /// assert_eq!(seen.insert_if_absent_batch(["a", "b", "a"], &mut added)?, 2);
+    /// assert_eq!(added, [true, true, false]);
+    /// seen.contains_batch(["a", "no such key", "b"], &mut found);
+    /// assert_eq!(found, [true, false, true]);
+    ///
+    /// let numbers = ConcurrentCuckooFilter::<u64>::with_capacity(1000);
+    /// let keys: Vec<u64> = (0..10_000).collect(); // too many
+    /// let error = numbers.insert_batch(&keys).unwrap_err();
+    /// let (inserted, others) = keys.split_at(error.index); // to go on, insert the others where there is room
+    /// assert!(inserted.iter().all(|key| numbers.contains(key)) && !others.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
 }
 
 operations_on_hashes!(ConcurrentCuckooFilter, InsertError);
 
-properties!(ConcurrentCuckooFilter made by "with_capacity(1000)");
+properties!(ConcurrentCuckooFilter);
 
 impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     pub(in crate::filter) fn from_parts(core: Box<dyn FilterTable>, hasher: S, schema: Schema) -> Self {
@@ -202,7 +220,7 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
 }
 
 figures! {
-    ConcurrentCuckooFilter as Concurrent of ".capacity(1000)", a "filter" of "keys";
+    ConcurrentCuckooFilter as Concurrent, a "filter" of "keys";
     /// A key that was inserted several times counts as often.
     len;
     ///

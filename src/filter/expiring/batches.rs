@@ -8,82 +8,25 @@ use crate::filter::batch_key::BatchKey;
 use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::expiring::expiry::Expiry;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
-use crate::filter::shared::batches::{blocks, blocks_of_pairs};
+use crate::filter::shared::batches::{batches, blocks, blocks_of_pairs};
 use crate::plan::batch::BLOCK;
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::Until;
 use crate::word::tick::Tick;
 
-/// The operations on many keys at a time.
-///
-/// In a table larger than the cache, they are several times as fast as one call for each key. While the first keys
-/// are looked at, the buckets of the next keys are on their way from memory. Batches of a few hundred keys or more
-/// gain most; any number of keys works. Keys are passed by reference, as [`BatchKey`] describes.
-///
-/// A batch is not a transaction. Each of its keys is an operation of its own, with all the promises of the
-/// operation on a single key, and takes effect at some moment of the call. None of them allocates, except for what
-/// the answers are appended to. No lock is held while the iterator is asked for a key or an answer is appended.
+batches! {
+    ExpiringCuckooFilter, ExpiringInsertError:
+    /// In a table larger than the cache, they are several times as fast as one call for each key: while the filter works
+    /// on the first keys, the buckets of the next ones are on their way from memory.
+}
+
+/// The operations on many keys at a time that renew entries, or take an expiry with each key.
 impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
-    /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same
-    /// order.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
-    /// revoked.advance_to(Tick::new(100));
-    /// revoked.insert_until_batch([("token-1", Tick::new(105)), ("token-2", Tick::new(110))], &mut Vec::new())?;
-    /// revoked.advance_to(Tick::new(105));
-    /// let mut found = Vec::new();
-    /// revoked.contains_batch(["token-1", "token-2"], &mut found);
-    /// assert_eq!(found, [false, true]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn contains_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, found: &mut Vec<bool>) {
-        self.by_hash().contains_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), found);
-    }
-
-    /// [`insert`](Self::insert) for many keys, in their order.
-    ///
-    /// # Errors
-    /// [`InsertBatchError`] if an insert fails. The error says which key.
-    pub fn insert_batch<K: BatchKey<T> + Hash>(
-        &self,
-        keys: impl IntoIterator<Item = K>,
-    ) -> Result<(), InsertBatchError<ExpiringInsertError>> {
-        self.by_hash().insert_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))))
-    }
-
-    /// [`insert_if_absent`](Self::insert_if_absent) for many keys, in their order: appends to `added`, for each key,
-    /// whether it was added. Returns how many were.
-    ///
-    /// # Errors
-    /// [`InsertBatchError`] if an insert fails. The error says which key, and the keys before it have their answers in `added`.
-    pub fn insert_if_absent_batch<K: BatchKey<T> + Hash>(
-        &self,
-        keys: impl IntoIterator<Item = K>,
-        added: &mut Vec<bool>,
-    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        self.by_hash().insert_if_absent_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), added)
-    }
-
     /// [`insert_or_renew`](Self::insert_or_renew) for many keys, in their order: appends to `added`, for each key, whether it
     /// is new. Returns how many are.
     ///
     /// # Errors
     /// [`InsertBatchError`] if an insert fails. The error says which key, and the keys before it have their answers in `added`.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    /// let seen = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
-    /// let (mut now, mut added) = (100, Vec::new());
-    /// for packets in [["a", "b", "a"], ["b", "c", "d"]] {
-    ///     seen.advance_to(Tick::new(now));
-    ///     seen.insert_or_renew_batch(packets, &mut added)?;
-    ///     now += 10;
-    /// }
-    /// assert_eq!(added, [true, true, false, false, true, true]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn insert_or_renew_batch<K: BatchKey<T> + Hash>(
         &self,
         keys: impl IntoIterator<Item = K>,
@@ -93,23 +36,19 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     }
 
     /// [`insert_until`](Self::insert_until) for many pairs of a key and its [`Expiry`] (or a tick, a time, or a time to
-    /// live), in their order: appends to `added`, for each pair, whether it was added: `false` if it has already expired. Returns how many were.
+    /// live), in their order: appends to `added`, for each pair, whether it was added. Returns how many were.
     ///
     /// # Errors
     /// [`InsertBatchError`] if an insert fails. The error says which pair, and the pairs before it have their answers in
     /// `added`. Pairs after it may have been taken from the iterator, but none of them went in.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Tick};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// revoked.advance_to(Tick::new(100));
     /// let mut added = Vec::new();
     /// revoked.insert_until_batch([("token-1", Tick::new(105)), ("token-2", Tick::new(90))], &mut added)?;
     /// assert_eq!(added, [true, false]);
-    /// let too_far = [("token-3", Tick::new(105)), ("token-4", Tick::new(999))];
-    /// let error = revoked.insert_until_batch(too_far, &mut added).unwrap_err();
-    /// assert!(matches!(error.error, ExpiringInsertError::LifetimeTooLong { .. }));
-    /// assert_eq!(error.index, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn insert_until_batch<K: BatchKey<T> + Hash, E: Into<Expiry>>(
@@ -150,26 +89,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.by_hash().insert_or_renew_until_batch(hashed, added)
     }
 
-    /// [`remove`](Self::remove) for many keys, in their order: appends to `removed`, for each key, whether it had an
-    /// entry.
-    pub fn remove_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, removed: &mut Vec<bool>) {
-        self.by_hash().remove_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), removed);
-    }
-
     /// [`remove_expiring_at`](Self::remove_expiring_at) for many pairs, in their order: appends to `removed`, for each pair,
     /// whether there was one.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
-    /// revoked.advance_to(Tick::new(100));
-    /// let end = Tick::new(105);
-    /// revoked.insert_until("token-1", end)?;
-    /// let mut removed = Vec::new();
-    /// revoked.remove_expiring_at_batch([("token-1", end), ("token-1", end)], &mut removed);
-    /// assert_eq!(removed, [true, false]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn remove_expiring_at_batch<K: BatchKey<T> + Hash>(
         &self,
         entries: impl IntoIterator<Item = (K, Tick)>,
@@ -180,6 +101,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     }
 }
 
+#[allow(clippy::missing_errors_doc, reason = "they are those of the operation on a key")]
 impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// [`contains_batch`](ExpiringCuckooFilter::contains_batch) by hashes.
     pub fn contains_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<bool>) {
@@ -188,10 +110,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         });
     }
 
-    /// [`insert_batch`](ExpiringCuckooFilter::insert_batch) by hashes.
-    ///
-    /// # Errors
-    /// Those of `insert_batch`.
+    /// [`insert_batch`](ExpiringCuckooFilter::insert_batch) by hashes, with its errors.
     pub fn insert_batch(
         self,
         hashes: impl IntoIterator<Item = Hashed>,
@@ -199,10 +118,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         self.0.core.insert_live_batch(&mut blocks(hashes.into_iter().map(|hash| hash.0))).map(drop)
     }
 
-    /// [`insert_if_absent_batch`](ExpiringCuckooFilter::insert_if_absent_batch) by hashes.
-    ///
-    /// # Errors
-    /// Those of `insert_if_absent_batch`.
+    /// [`insert_if_absent_batch`](ExpiringCuckooFilter::insert_if_absent_batch) by hashes, with its errors.
     pub fn insert_if_absent_batch(
         self,
         hashes: impl IntoIterator<Item = Hashed>,
@@ -212,10 +128,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         self.add_all(hashes.into_iter().map(|hash| (hash, until)), IfPresent::Refuse, added)
     }
 
-    /// [`insert_or_renew_batch`](ExpiringCuckooFilter::insert_or_renew_batch) by hashes.
-    ///
-    /// # Errors
-    /// Those of `insert_or_renew_batch`.
+    /// [`insert_or_renew_batch`](ExpiringCuckooFilter::insert_or_renew_batch) by hashes, with its errors.
     pub fn insert_or_renew_batch(
         self,
         hashes: impl IntoIterator<Item = Hashed>,
@@ -225,10 +138,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         self.add_all(hashes.into_iter().map(|hash| (hash, until)), IfPresent::Extend, added)
     }
 
-    /// [`insert_until_batch`](ExpiringCuckooFilter::insert_until_batch) by hashes.
-    ///
-    /// # Errors
-    /// Those of `insert_until_batch`.
+    /// [`insert_until_batch`](ExpiringCuckooFilter::insert_until_batch) by hashes, with its errors.
     pub fn insert_until_batch<E: Into<Expiry>>(
         self,
         entries: impl IntoIterator<Item = (Hashed, E)>,
@@ -237,10 +147,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         self.add_all(self.with_until(entries), IfPresent::Add, added)
     }
 
-    /// [`insert_if_absent_until_batch`](ExpiringCuckooFilter::insert_if_absent_until_batch) by hashes.
-    ///
-    /// # Errors
-    /// Those of `insert_if_absent_until_batch`.
+    /// [`insert_if_absent_until_batch`](ExpiringCuckooFilter::insert_if_absent_until_batch) by hashes, with its errors.
     pub fn insert_if_absent_until_batch<E: Into<Expiry>>(
         self,
         entries: impl IntoIterator<Item = (Hashed, E)>,
@@ -249,10 +156,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         self.add_all(self.with_until(entries), IfPresent::Refuse, added)
     }
 
-    /// [`insert_or_renew_until_batch`](ExpiringCuckooFilter::insert_or_renew_until_batch) by hashes.
-    ///
-    /// # Errors
-    /// Those of `insert_or_renew_until_batch`.
+    /// [`insert_or_renew_until_batch`](ExpiringCuckooFilter::insert_or_renew_until_batch) by hashes, with its errors.
     pub fn insert_or_renew_until_batch<E: Into<Expiry>>(
         self,
         entries: impl IntoIterator<Item = (Hashed, E)>,

@@ -7,7 +7,7 @@ use core::time::Duration;
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
-use crate::filter::shared::settings::{Settings, settings_of_all};
+use crate::filter::shared::settings::{Settings, builder};
 use crate::hasher::default::{DefaultHashBuilder, Is};
 use crate::plan::sizing::RateHolds;
 use crate::table::expiring::clock::{Clock, WhenFull, ticks_for};
@@ -16,61 +16,8 @@ use crate::table::face::plan::TablePlan;
 use crate::table::table::memory_for;
 use crate::word::ring::{MOST_RING_BITS, Ring};
 
-/// Construction with the default hasher, which has random keys of its own for each builder.
-impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
-    /// A builder with the default hasher. A clone of the builder has the same hasher, and so has every filter that
-    /// is built from either.
-    ///
-    /// For a type that names another hasher, such as `type F = ExpiringCuckooFilter<str, StableHashBuilder>`, use
-    /// [`builder_with_hasher`](Self::builder_with_hasher).
-    pub fn builder() -> ExpiringBuilder<T, S>
-    where
-        DefaultHashBuilder: Is<S>,
-    {
-        ExpiringBuilder::with_hasher(DefaultHashBuilder::new().itself())
-    }
-}
-
-/// Construction with any hasher.
-impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
-    /// A builder with this hasher.
-    ///
-    /// Any hasher works, even one as weak as the identity, because the filter mixes the hashes once more. But if
-    /// the hasher has no secret key, anyone who chooses the keys can make them collide.
-    ///
-    /// ```
-    /// use std::hash::RandomState;
-    /// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    ///
-    /// type Revoked = ExpiringCuckooFilter<str, RandomState>; // named once, used everywhere
-    /// let revoked = Revoked::builder_with_hasher(RandomState::new()).capacity(1000).lifetime_in_ticks(60).build()?;
-    /// revoked.advance_to(Tick::new(0));
-    /// revoked.insert_until("token-17", Tick::new(60))?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn builder_with_hasher(hasher: S) -> ExpiringBuilder<T, S> {
-        ExpiringBuilder::with_hasher(hasher)
-    }
-}
-
 /// Builds an [`ExpiringCuckooFilter`]. [`ExpiringCuckooFilter::builder`] makes one. The page
 /// [`choosing_parameters`](crate::guide::choosing_parameters) helps with the settings.
-///
-/// ```
-/// use std::time::Duration;
-/// use concurrent_cuckoo_filter::ExpiringCuckooFilter;
-///
-/// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
-/// let revoked = ExpiringCuckooFilter::<str>::builder()
-///     .capacity(50_000)
-///     .false_positive_rate(0.001)
-///     .lifetime(hour, minute) // no entry lives longer than an hour, and each is gone a minute after its expiry
-///     .build()?;
-/// assert!(revoked.capacity() >= 50_000);
-/// let plan = revoked.plan();
-/// assert_eq!((plan.lifetime_in_ticks, plan.layout.payload_bits), (Some(61), 6));
-/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-/// ```
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct ExpiringBuilder<T: ?Sized, S = DefaultHashBuilder> {
     settings: Settings,
@@ -92,13 +39,9 @@ enum Lifetime {
     InTicks(u64),
 }
 
-settings_of_all!(ExpiringBuilder with ".lifetime_in_ticks(15)");
+builder!(ExpiringBuilder of ExpiringCuckooFilter as Expiring, with ".lifetime_in_ticks(15)");
 
 impl<T: ?Sized, S> ExpiringBuilder<T, S> {
-    fn with_hasher(hasher: S) -> Self {
-        Self { settings: Settings::new(FilterKind::Expiring), own: Own::default(), hasher, key: PhantomData }
-    }
-
     /// How many entries the filter must be able to hold at a time, including those that have just expired.
     /// Required. 0 builds the smallest filter: two buckets, which take eight entries with lifetimes of up to 14
     /// resolutions at the default rate.
@@ -124,15 +67,6 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// doubles the false-positive rate of a layout, or takes a larger layout
     /// ([`false_positive_rate`](Self::false_positive_rate) has a table). So choose the coarsest resolution that is
     /// good enough: a fourteenth of the longest lifetime often is.
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
-    /// let minute = Duration::from_secs(60);
-    /// let plan = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime(14 * minute, minute).plan()?;
-    /// assert_eq!((plan.lifetime_in_ticks, plan.layout.payload_bits), (Some(15), 4));
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
     pub fn lifetime(mut self, longest: Duration, resolution: Duration) -> Self {
         self.own.lifetime = Some(Lifetime::Of { longest, resolution });
         self
@@ -144,13 +78,6 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     ///
     /// The filter then does not know how long a tick is, so times and durations as an [`Expiry`](crate::Expiry) fail with
     /// [`ExpiringInsertError::ResolutionUnknown`](crate::ExpiringInsertError::ResolutionUnknown).
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
-    /// let plan = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(100).plan()?;
-    /// assert_eq!((plan.lifetime_in_ticks, plan.resolution), (Some(100), None));
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
     pub fn lifetime_in_ticks(mut self, longest: u64) -> Self {
         self.own.lifetime = Some(Lifetime::InTicks(longest));
         self

@@ -20,11 +20,15 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// counted ([`ExpiryStats::clock_steps_back`](crate::ExpiryStats::clock_steps_back)); that happens now and then where
     /// several threads read a clock around the end of a tick. Many threads may call this, as often as they like.
     ///
-    /// Cost: three loads where nothing is due. While expired entries are left, each call sweeps a thousandth of the
-    /// table, or 32 KiB if that is more: some 20 µs, and 120 µs in a table of 192 MB. The call with a new
-    /// tick also locks each stripe once (some 20 µs in all), or all of them at once if it skips ticks. If too few calls
-    /// came since the last tick, it may have to sweep the rest of the table, some 80 ms for 100 MB. A tick that is ahead by the longest lifetime
-    /// always takes such a pass.
+    /// Cost: three loads where nothing is due. While expired entries are left, each call *sweeps* a thousandth of the
+    /// table, or 32 KiB if that is more: some 20 µs, and 120 µs in a table of 192 MB. The call with a new tick also locks
+    /// each stripe once (some 20 µs in all), or all of them at once if it skips ticks.
+    ///
+    /// An expiry has few bits, and after some ticks they stand for a later tick. A sweep must finish before that. If there
+    /// were too few calls, the call with the next tick sweeps all the rest: some 80 ms for 100 MB, and 150 ms if every
+    /// entry has expired (`cargo bench --bench expiring -- --only=sweep`). A tick that is ahead by the longest lifetime
+    /// always takes such a pass. Lookups go on meanwhile, and so do inserts. Two kinds of calls wait: inserts of entries
+    /// with nearly the longest lifetime, and other calls with that tick at the same time.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, Tick};
@@ -86,16 +90,6 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// # Errors
     /// [`TickError::ResolutionUnknown`] if the filter was built [by ticks](crate::ExpiringBuilder::lifetime_in_ticks),
     /// [`TickError::BeforeEpoch`] if the time is before 1970.
-    ///
-    /// ```
-    /// # use std::time::{Duration, SystemTime, UNIX_EPOCH};
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
-    /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
-    /// nonces.advance_to(nonces.tick_at(SystemTime::now())?);
-    /// assert_eq!(nonces.tick_at(UNIX_EPOCH + Duration::from_secs(179))?, Tick::new(2));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn tick_at(&self, time: SystemTime) -> Result<Tick, TickError> {
         let resolution = self.core.clock().resolution().ok_or(TickError::ResolutionUnknown)?;
         let since = time.duration_since(UNIX_EPOCH).map_err(|error| TickError::BeforeEpoch { by: error.duration() })?;

@@ -45,20 +45,6 @@ pub enum Expiry {
     /// This long from now, or up to one length of a tick later: the entry's time to live. It expires at the tick that is now
     /// when the entry is added or renewed, plus the duration in ticks, rounded up, plus one. The filter does not know how
     /// much of the present tick is over.
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry, Tick};
-    /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
-    /// let absent = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
-    /// absent.advance_to(Tick::new(28_000_000));
-    /// absent.insert_until("no such user", Expiry::After(5 * minute))?;
-    /// absent.advance_to(Tick::new(28_000_005));
-    /// assert!(absent.contains("no such user"), "some part of the first minute may have been over");
-    /// absent.advance_to(Tick::new(28_000_006));
-    /// assert!(!absent.contains("no such user"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     After(Duration),
 }
 
@@ -81,7 +67,7 @@ impl From<Duration> for Expiry {
 }
 
 impl Expiry {
-    /// The same in ticks of this length.
+    /// The expiry in ticks of this length.
     #[inline(always)]
     pub(super) fn until(self, resolution: impl FnOnce() -> Option<Duration>) -> Until {
         match self {

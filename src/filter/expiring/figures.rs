@@ -11,10 +11,10 @@ use crate::filter::stats::Stats;
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::traits::AnyTable;
 
-properties!(ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_ticks(15).build()?");
+properties!(ExpiringCuckooFilter with now);
 
 figures! {
-    ExpiringCuckooFilter as Expiring of ".capacity(1000).lifetime_in_ticks(15)", a "filter" of "entries", with now;
+    ExpiringCuckooFilter as Expiring, a "filter" of "entries";
     /// Those that have expired and are not swept yet count too. [`live_len`](Self::live_len) counts the live ones only.
     len;
     ///
@@ -25,7 +25,7 @@ figures! {
     /// It has the longest [lifetime](FilterPlan::lifetime_in_ticks): an entry may expire at up to `now + lifetime_in_ticks`. The
     /// bits of an expiry are the [payload](crate::TableLayout::payload_bits) of its layout.
     plan;
-    /// relocations, refusals, expired entries, sweeps. The rate to expect counts entries that have expired and are not swept
+    /// relocations, failed inserts, expired entries, sweeps. The rate to expect counts entries that have expired and are not swept
     /// yet, so the actual rate may be a little lower.
     ///
     /// Cost: it adds up at most 64 cache lines. It takes no lock and does not allocate.

@@ -9,7 +9,7 @@ use crate::error::insert::ExpiringInsertError;
 use crate::error::tick::TickError;
 use crate::filter::by_hash::{ByHash, Hashed, by_hash};
 use crate::filter::expiring::expiry::Expiry;
-use crate::filter::shared::operations::operation_on_a_key;
+use crate::filter::shared::operations::{operation_on_a_key, operations_on_keys};
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
 use crate::table::expiring::IfPresent;
@@ -63,9 +63,6 @@ use crate::word::tick::Tick;
 /// - **An expired entry is never found**, from the moment that `advance_to` has taken effect, whether its slot has
 ///   been swept or not. (Its key is then an absent key like any other, so a lookup may still find it as a false
 ///   positive.)
-///
-/// To keep an entry until the time `t`, let it expire at tick `t / resolution`, rounded up: [`Expiry::At`] does. The filter
-/// finds it until `t`. It is gone at most one resolution later, if `advance_to` is called in time.
 ///
 /// # A nonce window
 ///
@@ -128,28 +125,15 @@ use crate::word::tick::Tick;
 ///
 /// # What concurrent callers may observe
 ///
+/// The page [`consistency`](crate::guide::consistency) says it for all types. In short:
+///
 /// - All operations on keys, and `advance_to`, are linearizable: each takes effect at one moment between its call
 ///   and its return. When the clock moves forward, everything that expires does so in one step.
 ///   [`clear`](Self::clear) is not one step, and [`len`](Self::len) is exact only when nothing changes.
-/// - Lookups take no lock and wait for no thread. They retry only if another thread has just changed something in the same
-///   stripe, or the clock has moved; only then do they write, to count the retry.
 /// - Expired entries are free room. An insert that finds the buckets of its key full takes expired entries out
 ///   before it searches further. It fails only if everything in its way is live. With
 ///   [`WhenFull::EvictOldest`](crate::WhenFull::EvictOldest) it evicts what would expire first, in one step for all
 ///   entries of a tick. Lookups during that step may give both answers for these entries alone.
-/// - No operation on a key allocates after construction, except the old words that changes keep while a save, a digest
-///   or an `absorb` runs, and a thread's first wait for a lock. No code of the caller runs while a lock is held.
-///
-/// # Sweeping
-///
-/// A sweep takes out expired entries step by step. While there are any, each call of `advance_to` sweeps a
-/// thousandth of the table, or 32 KiB if that is more. So a thousand calls sweep the whole table.
-///
-/// An expiry has few bits, and after some ticks they stand for a later tick. A sweep must finish before that.
-/// If there were too few calls, the call with the next tick sweeps all the rest. That takes some 80 ms for 100
-/// MB, and 150 ms if every entry has expired (`cargo bench --bench expiring -- --only=sweep`). Lookups go on
-/// meanwhile, and so do inserts. Two kinds of calls wait: inserts of entries with nearly the longest lifetime, and
-/// other calls with that tick at the same time.
 pub struct ExpiringCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
     pub(in crate::filter) core: Box<dyn ExpiringTable>,
     pub(in crate::filter) hasher: S,
@@ -158,38 +142,37 @@ pub struct ExpiringCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
     key: PhantomData<fn(&T)>,
 }
 
-/// The operations on keys.
-impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
-    operation_on_a_key! {
-        insert ExpiringInsertError
-        /// Adds an entry for the key, which is found for the whole [lifetime](crate::FilterPlan::lifetime_in_ticks) of the filter's
-        /// entries: until the tick `now + lifetime_in_ticks`, by the clock at the moment when the entry is added.
-        ///
-        /// It adds one even if the key has one already: see [`insert_until`](Self::insert_until), which takes an
-        /// expiry. For keys that come again, use [`insert_if_absent`](Self::insert_if_absent) or
-        /// [`insert_or_renew`](Self::insert_or_renew).
-        ///
-        /// Cost: that of an `insert_until`.
-        ///
-        /// # Errors
-        /// [`ExpiringInsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called; [`ExpiringInsertError::Full`] or
-        /// [`ExpiringInsertError::TooManyCopies`] if there is no room. (With [`WhenFull::EvictOldest`](crate::WhenFull), the
-        /// [builder](crate::ExpiringBuilder::when_full) says when.) After an error nothing has changed.
-        ///
-        /// ```
-        /// # use std::time::Duration;
-        /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-        /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
-        /// let seen = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
-        /// seen.advance_to(Tick::new(28_000_000));
-        /// seen.insert("203.0.113.7")?;
-        /// seen.advance_to(Tick::new(28_000_060));
-        /// assert!(seen.contains("203.0.113.7"), "some part of the first minute may have been over");
-        /// seen.advance_to(Tick::new(28_000_061));
-        /// assert!(!seen.contains("203.0.113.7"));
-        /// # Ok::<(), Box<dyn std::error::Error>>(())
-        /// ```
-    }
+operations_on_keys! {
+    ExpiringCuckooFilter:
+
+    /// Adds an entry for the key, which is found for the whole [lifetime](crate::FilterPlan::lifetime_in_ticks) of the filter's
+    /// entries: until the tick `now + lifetime_in_ticks`, by the clock at the moment when the entry is added.
+    ///
+    /// It adds one even if the key has one already: see [`insert_until`](Self::insert_until), which takes an
+    /// expiry. For keys that come again, use [`insert_if_absent`](Self::insert_if_absent) or
+    /// [`insert_or_renew`](Self::insert_or_renew).
+    ///
+    /// Cost: that of an `insert_until`.
+    ///
+    /// # Errors
+    /// [`ExpiringInsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called; [`ExpiringInsertError::Full`] or
+    /// [`ExpiringInsertError::TooManyCopies`] if there is no room. (With [`WhenFull::EvictOldest`](crate::WhenFull), the
+    /// [builder](crate::ExpiringBuilder::when_full) says when.) After an error nothing has changed.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
+    /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
+    /// let seen = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
+    /// seen.advance_to(Tick::new(28_000_000));
+    /// seen.insert("203.0.113.7")?;
+    /// seen.advance_to(Tick::new(28_000_060));
+    /// assert!(seen.contains("203.0.113.7"), "some part of the first minute may have been over");
+    /// seen.advance_to(Tick::new(28_000_061));
+    /// assert!(!seen.contains("203.0.113.7"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    insert() -> Result<(), ExpiringInsertError>;
 
     /// Adds an entry for the key, which is found until then: until a time, for a time to live, or until a tick, as [`Expiry`]
     /// says.
@@ -232,36 +215,15 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// assert!(!blocked.contains("198.51.100.7"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[inline]
-    pub fn insert_until<Q>(&self, key: &Q, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError>
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().insert_until(self.hash_one(key), expiry)
-    }
+    insert_until(expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError>;
 
-    operation_on_a_key! {
-        insert_if_absent ExpiringInsertError
-        /// Adds an entry for the key unless the key has a live one:
-        /// [`insert_if_absent_until`](Self::insert_if_absent_until) with the whole [lifetime](crate::FilterPlan::lifetime_in_ticks).
-        /// Returns `true` if the key had no live entry.
-        ///
-        /// # Errors
-        /// As for [`insert`](Self::insert).
-        ///
-        /// ```
-        /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-        /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-        /// nonces.advance_to(Tick::new(1000));
-        /// assert!(nonces.insert_if_absent("nonce-1")?);
-        /// nonces.advance_to(Tick::new(1014));
-        /// assert!(!nonces.insert_if_absent("nonce-1")?, "a replay");
-        /// nonces.advance_to(Tick::new(1015));
-        /// assert!(nonces.insert_if_absent("nonce-1")?, "it has expired");
-        /// # Ok::<(), Box<dyn std::error::Error>>(())
-        /// ```
-    }
+    /// Adds an entry for the key unless the key has a live one:
+    /// [`insert_if_absent_until`](Self::insert_if_absent_until) with the whole [lifetime](crate::FilterPlan::lifetime_in_ticks).
+    /// Returns `true` if the key had no live entry.
+    ///
+    /// # Errors
+    /// As for [`insert`](Self::insert).
+    insert_if_absent() -> Result<bool, ExpiringInsertError>;
 
     /// Adds an entry for the key, with this [`Expiry`], unless the key has a live one. Returns `true` if it was added:
     /// `false` if the key has a live entry, or if the new one would have expired already.
@@ -289,14 +251,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// assert!(nonces.insert_if_absent_until("nonce-1", Tick::new(1020))?, "it has expired, as its first request is too old by now");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[inline]
-    pub fn insert_if_absent_until<Q>(&self, key: &Q, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError>
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().insert_if_absent_until(self.hash_one(key), expiry)
-    }
+    insert_if_absent_until(expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError>;
 
     /// Makes sure that the key is found for the whole [lifetime](crate::FilterPlan::lifetime_in_ticks) from now on:
     /// [`insert_or_renew_until`](Self::insert_or_renew_until) with that expiry. A key that comes again lives on, in one slot.
@@ -316,14 +271,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// assert_eq!(sessions.len(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[inline]
-    pub fn insert_or_renew<Q>(&self, key: &Q) -> Result<bool, ExpiringInsertError>
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().insert_or_renew(self.hash_one(key))
-    }
+    insert_or_renew() -> Result<bool, ExpiringInsertError>;
 
     /// Makes sure that the key is found until then at least, without a second entry where one is enough. Returns `true` if
     /// the key is new: if it had no live entry, and one was added. [`Expiry`] says what "until then" can be.
@@ -345,38 +293,28 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     ///
     /// # Errors
     /// As for [`insert_until`](Self::insert_until).
-    #[inline]
-    pub fn insert_or_renew_until<Q>(&self, key: &Q, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError>
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().insert_or_renew_until(self.hash_one(key), expiry)
-    }
+    insert_or_renew_until(expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError>;
 
-    operation_on_a_key! {
-        contains ExpiringInsertError
-        /// Whether the key has a live entry: `false` is certain; `true` is wrong for a share of the absent keys, the
-        /// [false-positive rate](crate::Stats::false_positive_rate).
-        ///
-        /// An entry that is live throughout the call is found, whatever other threads do. The call is lock-free: it
-        /// takes no lock and waits for no thread. It retries, and counts that, only if another thread has just changed
-        /// something in the same stripe, or the clock has moved.
-        ///
-        /// Cost: two cache lines of the table, one of the stripes and one of the clock. The last two stay in the cache.
-    }
+    /// Whether the key has a live entry: `false` is certain; `true` is wrong for a share of the absent keys, the
+    /// [false-positive rate](crate::Stats::false_positive_rate).
+    ///
+    /// An entry that is live throughout the call is found, whatever other threads do. The call is lock-free: it
+    /// takes no lock and waits for no thread. It retries, and counts that, only if another thread has just changed
+    /// something in the same stripe, or the clock has moved.
+    ///
+    /// Cost: two cache lines of the table, one of the stripes and one of the clock. The last two stay in the cache.
+    #[must_use]
+    contains() -> bool;
 
-    operation_on_a_key! {
-        remove ExpiringInsertError
-        /// Removes one live entry of the key: of several, the one that expires first. Returns `true` if there was one.
-        ///
-        /// **Remove only what was inserted and has not expired yet**, once for each insert. Otherwise a look-alike may have
-        /// an entry, and would then lose it. If you cannot know whether the entry has expired, use
-        /// [`remove_expiring_at`](Self::remove_expiring_at), which does nothing then. (If a look-alike's entry expires sooner, the call
-        /// removes that one, and the look-alike lives as long as your entry. So no live key is missed.)
-        ///
-        /// Cost: two cache lines read and one written, with one stripe locked for a few instructions.
-    }
+    /// Removes one live entry of the key: of several, the one that expires first. Returns `true` if there was one.
+    ///
+    /// **Remove only what was inserted and has not expired yet**, once for each insert. Otherwise a look-alike may have
+    /// an entry, and would then lose it. If you cannot know whether the entry has expired, use
+    /// [`remove_expiring_at`](Self::remove_expiring_at), which does nothing then. (If a look-alike's entry expires sooner, the call
+    /// removes that one, and the look-alike lives as long as your entry. So no live key is missed.)
+    ///
+    /// Cost: two cache lines read and one written, with one stripe locked for a few instructions.
+    remove() -> bool;
 
     /// Removes one live entry of the key that expires at this tick. Returns `true` if there was one.
     ///
@@ -387,25 +325,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// with this expiry, and would then lose it. An entry that has already expired can't be removed, so the answer is `false`.
     ///
     /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// revoked.advance_to(Tick::new(1000));
-    /// revoked.insert_until("token-17", Tick::new(1010))?;
-    /// assert!(!revoked.remove_expiring_at("token-17", Tick::new(1009)), "it has no such expiry");
-    /// assert!(revoked.remove_expiring_at("token-17", Tick::new(1010)));
-    /// assert!(!revoked.contains("token-17"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn remove_expiring_at<Q>(&self, key: &Q, expires_at: Tick) -> bool
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().remove_expiring_at(self.hash_one(key), expires_at)
-    }
+    remove_expiring_at(expires_at: Tick) -> bool;
 
     /// The tick at which the last live entry of the key expires; `None` if the key is definitely absent.
     ///
@@ -413,26 +333,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// of the absent keys, the [false-positive rate](crate::Stats::false_positive_rate), has an answer.
     ///
     /// Cost: two cache lines, with one stripe locked.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    /// let blocked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// blocked.advance_to(Tick::new(1000));
-    /// blocked.insert_until("198.51.100.7", Tick::new(1005))?;
-    /// blocked.insert_until("198.51.100.7", Tick::new(1010))?;
-    /// assert_eq!(blocked.expires_at("198.51.100.7"), Some(Tick::new(1010)));
-    /// assert_eq!(blocked.expires_at("198.51.100.8"), None);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
     #[must_use]
-    pub fn expires_at<Q>(&self, key: &Q) -> Option<Tick>
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().expires_at(self.hash_one(key))
-    }
+    expires_at() -> Option<Tick>;
 
     /// How long the key is still found, at most; `None` if it is definitely absent.
     ///
@@ -460,77 +362,42 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// assert_eq!(blocked.remaining("198.51.100.7")?, None);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[inline]
-    pub fn remaining<Q>(&self, key: &Q) -> Result<Option<Duration>, TickError>
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().remaining(self.hash_one(key))
-    }
-
-    /// Returns the hash of a key, for [`by_hash`](Self::by_hash). Filters with the same hasher compute the same hash.
-    #[inline(always)]
-    #[must_use]
-    pub fn hash_one<Q>(&self, key: &Q) -> Hashed
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        Hashed(self.hasher.hash_one(key))
-    }
+    remaining() -> Result<Option<Duration>, TickError>;
 }
 
+#[allow(clippy::missing_errors_doc, reason = "they are those of the operation on a key")]
 impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
-    /// [`insert`](ExpiringCuckooFilter::insert) by hash.
-    ///
-    /// # Errors
-    /// Those of `insert`.
+    /// [`insert`](ExpiringCuckooFilter::insert) by hash, with its errors.
     #[inline]
     pub fn insert(self, hash: Hashed) -> Result<(), ExpiringInsertError> {
         self.0.add(hash, self.0.whole_lifetime(), IfPresent::Add).map(drop)
     }
 
-    /// [`insert_until`](ExpiringCuckooFilter::insert_until) by hash.
-    ///
-    /// # Errors
-    /// Those of `insert_until`.
+    /// [`insert_until`](ExpiringCuckooFilter::insert_until) by hash, with its errors.
     #[inline]
     pub fn insert_until(self, hash: Hashed, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, self.0.until(expiry), IfPresent::Add)
     }
 
-    /// [`insert_if_absent`](ExpiringCuckooFilter::insert_if_absent) by hash.
-    ///
-    /// # Errors
-    /// Those of `insert_if_absent`.
+    /// [`insert_if_absent`](ExpiringCuckooFilter::insert_if_absent) by hash, with its errors.
     #[inline]
     pub fn insert_if_absent(self, hash: Hashed) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, self.0.whole_lifetime(), IfPresent::Refuse)
     }
 
-    /// [`insert_if_absent_until`](ExpiringCuckooFilter::insert_if_absent_until) by hash.
-    ///
-    /// # Errors
-    /// Those of `insert_if_absent_until`.
+    /// [`insert_if_absent_until`](ExpiringCuckooFilter::insert_if_absent_until) by hash, with its errors.
     #[inline]
     pub fn insert_if_absent_until(self, hash: Hashed, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, self.0.until(expiry), IfPresent::Refuse)
     }
 
-    /// [`insert_or_renew`](ExpiringCuckooFilter::insert_or_renew) by hash.
-    ///
-    /// # Errors
-    /// Those of `insert_or_renew`.
+    /// [`insert_or_renew`](ExpiringCuckooFilter::insert_or_renew) by hash, with its errors.
     #[inline]
     pub fn insert_or_renew(self, hash: Hashed) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, self.0.whole_lifetime(), IfPresent::Extend)
     }
 
-    /// [`insert_or_renew_until`](ExpiringCuckooFilter::insert_or_renew_until) by hash.
-    ///
-    /// # Errors
-    /// Those of `insert_or_renew_until`.
+    /// [`insert_or_renew_until`](ExpiringCuckooFilter::insert_or_renew_until) by hash, with its errors.
     #[inline]
     pub fn insert_or_renew_until(self, hash: Hashed, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, self.0.until(expiry), IfPresent::Extend)
@@ -563,10 +430,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         self.0.core.last_end(hash.0).map(|(now, ticks)| Tick::new(now.saturating_add(ticks)))
     }
 
-    /// [`remaining`](ExpiringCuckooFilter::remaining) by hash.
-    ///
-    /// # Errors
-    /// Those of `remaining`.
+    /// [`remaining`](ExpiringCuckooFilter::remaining) by hash, with its errors.
     #[inline]
     pub fn remaining(self, hash: Hashed) -> Result<Option<Duration>, TickError> {
         let resolution = self.0.core.clock().resolution().ok_or(TickError::ResolutionUnknown)?;
@@ -590,10 +454,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     fn add(&self, hash: Hashed, until: Until, if_present: IfPresent) -> Result<bool, ExpiringInsertError> {
         self.core.add_until(hash.0, until, if_present)
     }
-}
 
-/// Construction from what a builder or a snapshot has made.
-impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     pub(in crate::filter) fn from_parts(core: Box<dyn ExpiringTable>, hasher: S, schema: Schema) -> Self {
         Self { core, hasher, schema, key: PhantomData }
     }

@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::filter::growable::filter::GrowableCuckooFilter;
-use crate::filter::shared::settings::{Settings, constructors, setting_of_encoding, settings_of_all};
+use crate::filter::shared::settings::{Settings, builder, constructors, setting_of_encoding};
 use crate::growth::plan::{Impossible, Plan, Wanted};
 use crate::growth::table::{GrowingTable, Refusal};
 use crate::hasher::default::{DefaultHashBuilder, Is};
@@ -17,7 +17,7 @@ use crate::word::layout::Encoding;
 const FIRST_CAPACITY: usize = 1000;
 
 constructors! {
-    GrowableCuckooFilter by GrowableBuilder:
+    GrowableCuckooFilter:
     /// Makes an empty filter with room for `capacity` keys before it grows. Its false-positive rate is at most 0.1 % at
     /// any size. It can grow to at least 60 million keys, and to 60 times `capacity`.
 }
@@ -52,14 +52,14 @@ pub struct GrowableBuilder<T: ?Sized, S = DefaultHashBuilder> {
 }
 
 /// The settings that only this builder has.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Own {
     max_capacity: Option<usize>,
-    memory_limit: usize,
+    memory_limit: Option<usize>,
 }
 
-settings_of_all! {
-    GrowableBuilder with ""
+builder! {
+    GrowableBuilder of GrowableCuckooFilter as Growable, with ""
     ///
     /// A [`memory_limit`](Self::memory_limit) is checked as `build` checks it. Otherwise it changes nothing here: the plan's
     /// `max_capacity` and `max_memory_usage` are those of the largest size, whether or not the limit ends the growth before.
@@ -69,11 +69,6 @@ settings_of_all! {
 setting_of_encoding!(GrowableBuilder);
 
 impl<T: ?Sized, S> GrowableBuilder<T, S> {
-    fn with_hasher(hasher: S) -> Self {
-        let own = Own { max_capacity: None, memory_limit: usize::MAX };
-        Self { settings: Settings::new(FilterKind::Growable), own, hasher, key: PhantomData }
-    }
-
     /// Sets how many keys the filter can hold before it grows for the first time. If not called, it is 1,000, or
     /// [`max_capacity`](Self::max_capacity) if that is less. 0 builds the smallest filter, which takes at least 13 keys
     /// before it grows.
@@ -89,15 +84,6 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// The filter has the layout that is best for the rate at this size, so name it if you know it: a filter far below
     /// its largest size uses more bits per key. The page [`growth`](crate::guide::growth#sizes) has the figures. For a low
     /// rate and a large number, the filter begins larger than `capacity` requires.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
-    /// let filter = GrowableCuckooFilter::<u64>::builder().capacity(100).max_capacity(5000).build()?;
-    /// assert!(filter.max_capacity() >= 5000);
-    /// let error = (0..).find_map(|key| filter.insert(&key).err()).expect("it is full at some time");
-    /// assert!(matches!(error, GrowableInsertError::MaxCapacity { .. }), "{error}");
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
     pub fn max_capacity(mut self, keys: usize) -> Self {
         self.own.max_capacity = Some(keys);
         self
@@ -117,17 +103,8 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     ///
     /// The filter grows up to the limit. (Up to 256 KiB, its memory goes up by doublings.) [`plan`](Self::plan) says how to
     /// learn whether `n` keys fit.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
-    /// let filter = GrowableCuckooFilter::<u64>::builder().capacity(100).memory_limit(1 << 14).build()?;
-    /// let error = (0..).find_map(|key| filter.insert(&key).err()).expect("it is full at some time");
-    /// assert!(matches!(error, GrowableInsertError::MemoryLimit { .. }), "{error}");
-    /// assert!(filter.plan().memory_usage <= 1 << 14);
-    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-    /// ```
     pub fn memory_limit(mut self, bytes: usize) -> Self {
-        self.own.memory_limit = bytes;
+        self.own.memory_limit = Some(bytes);
         self
     }
 
@@ -152,6 +129,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
 
     fn growth_plan(&self) -> Result<Plan, BuildError> {
         let Own { max_capacity, memory_limit } = self.own;
+        let memory_limit = memory_limit.unwrap_or(usize::MAX);
         self.settings.check()?;
         let Settings { filter, rate, encoding, pages, .. } = self.settings;
         let most = max_capacity.unwrap_or(usize::MAX);

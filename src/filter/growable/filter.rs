@@ -42,16 +42,6 @@ use crate::word::geometry::mixed;
 /// # Ok::<(), concurrent_cuckoo_filter::GrowableInsertError>(())
 /// ```
 ///
-/// # Cost
-///
-/// | operation | cost |
-/// |---|---|
-/// | [`contains`](Self::contains) | two cache lines of the table, one of the stripes and one with the size, which both stay in the cache. No lock |
-/// | [`insert`](Self::insert) | usually two lines, with the lock of one bucket; one in 32 may also [split buckets](#growth-and-shrinking) |
-/// | [`remove`](Self::remove) | the lines of a lookup, with one stripe and one bucket locked |
-/// | [`count`](Self::count) | the lines of a lookup, with one stripe locked |
-/// | [`insert_if_absent`](Self::insert_if_absent) | a lookup if the key is present; otherwise also an insert, with one stripe locked |
-///
 /// # Growth and shrinking
 ///
 /// - **Who pays:** an insert that finds the table fuller than it is made for splits up to 128 buckets. Where even that is
@@ -59,18 +49,13 @@ use crate::word::geometry::mixed;
 /// - **Who waits:** no lookup. A writer waits only for the lock of a bucket or a stripe, which others hold for a few
 ///   instructions, or for as long as it takes to split 32 buckets. If a search finds no room, it also waits for a thread
 ///   that changes the size.
-/// - **What others may observe:** [`capacity`](Self::capacity) and the [`plan`](Self::plan) change. A key that
-///   is present throughout a lookup is found.
+/// - **What others may observe:** [`capacity`](Self::capacity) and the [`plan`](Self::plan) change. All that a filter of
+///   fixed size promises holds meanwhile: see the page [`consistency`](crate::guide::consistency).
 /// - **Limits:** [`max_capacity`](crate::GrowableBuilder::max_capacity) and
 ///   [`memory_limit`](crate::GrowableBuilder::memory_limit).
 /// - **Shrinking** happens only if you ask for it. A filter whose keys come and go at constant length does not grow.
 /// - **Allocation:** after construction only growth allocates, at each doubling, and changes while the filter is being
 ///   saved.
-///
-/// # Consistency
-///
-/// The promises are those of a filter of fixed size: see the page [`consistency`](crate::guide::consistency). Each operation
-/// on a key is linearizable, also during growth, whichever thread removes what. The reasoning is in `src/growth/mod.rs`.
 ///
 /// # Hazards
 ///
@@ -91,15 +76,15 @@ pub struct GrowableCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
 }
 
 operations_on_keys! {
-    GrowableCuckooFilter, GrowableInsertError:
+    GrowableCuckooFilter:
 
     /// Adds one copy of the key, even if the key is present already.
     ///
     /// The filter is a multiset: a key that was inserted twice must be removed twice. To add a key only once, use
     /// [`insert_if_absent`](Self::insert_if_absent).
     ///
-    /// Cost: usually two cache lines read and one of them written, under the lock of that bucket; see [the
-    /// table](Self#cost).
+    /// Cost: usually two cache lines read and one of them written, under the lock of that bucket. One insert in 32 may also
+    /// [split buckets](Self#growth-and-shrinking).
     ///
     /// # Errors
     /// Fails if there is no room and the filter cannot grow. Nothing has changed then, and a later attempt may
@@ -115,7 +100,7 @@ operations_on_keys! {
     ///   has its key.
     ///
     /// Before it fails, the filter fills the table beyond its capacity, as far as possible.
-    insert;
+    insert() -> Result<(), GrowableInsertError>;
 
     /// Adds the key if it is absent, and returns `true` if it added the key.
     ///
@@ -132,15 +117,7 @@ operations_on_keys! {
     ///
     /// # Errors
     /// Fails as [`insert`](Self::insert) does, if the key is absent and there is no room. Nothing has changed then.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
-    /// let seen = GrowableCuckooFilter::<str>::with_capacity(1000);
-    /// assert!(seen.insert_if_absent("request-1")?);
-    /// assert!(!seen.insert_if_absent("request-1")?, "a replay");
-    /// # Ok::<(), GrowableInsertError>(())
-    /// ```
-    insert_if_absent;
+    insert_if_absent() -> Result<bool, GrowableInsertError>;
 
     /// Returns whether the key is in the filter: `false` if it is definitely absent, `true` if it is probably
     /// present. The share of absent keys that get `true` is the [false-positive rate](crate::Stats::false_positive_rate).
@@ -148,8 +125,10 @@ operations_on_keys! {
     /// A key that is present throughout the call is found, whatever other threads do, and however the filter grows.
     /// The call is lock-free: it takes no lock and waits for no other thread.
     ///
-    /// Cost: two cache lines of the table, also while it grows.
-    contains;
+    /// Cost: two cache lines of the table, also while it grows, one of the stripes and one with the size, which both stay in
+    /// the cache.
+    #[must_use]
+    contains() -> bool;
 
     /// Removes one copy of the key, and returns `true` if there was one.
     ///
@@ -158,35 +137,26 @@ operations_on_keys! {
     /// only present keys are removed, no other key is lost, at whatever sizes they were inserted.
     ///
     /// Cost: the cache lines of a lookup, with one stripe and one bucket locked.
-    remove;
+    remove() -> bool;
 
     /// Returns how many copies of the key are in the filter. That is the exact number of copies that were inserted
     /// and not removed, plus the copies of any other keys that the filter cannot distinguish from this one.
     ///
     /// Cost: the cache lines of a lookup, with one stripe locked. Where [`contains`](Self::contains) is enough, it is
     /// faster and waits for no other thread.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
-    /// let filter = GrowableCuckooFilter::<str>::with_capacity(100);
-    /// filter.insert("a")?;
-    /// filter.insert("a")?;
-    /// filter.remove("a");
-    /// assert_eq!(filter.count("a"), 1);
-    /// # Ok::<(), GrowableInsertError>(())
-    /// ```
-    count;
+    #[must_use]
+    count() -> usize;
 }
 
 batches! {
-    GrowableCuckooFilter, GrowableInsertError with removal:
+    GrowableCuckooFilter, GrowableInsertError:
     /// In a table larger than the cache, these are several times as fast as one call for each key (`cargo bench --bench
     /// lookups`): while the filter works on the first keys, the buckets of the next ones are on their way from memory.
 }
 
 operations_on_hashes!(GrowableCuckooFilter, GrowableInsertError);
 
-properties!(GrowableCuckooFilter made by "with_capacity(1000)");
+properties!(GrowableCuckooFilter);
 
 impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     pub(in crate::filter) fn from_parts(core: GrowingTable, hasher: S, schema: Schema) -> Self {
@@ -293,17 +263,6 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// [`growth`](crate::guide::growth#memory) has the bits per key.
     ///
     /// Cost: some arithmetic, less than a microsecond. It takes no lock and allocates nothing.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
-    /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100); // asks for 0.1 %
-    /// let before = filter.plan();
-    /// (0..5000).try_for_each(|key| filter.insert(&key))?;
-    /// let plan = filter.plan();
-    /// assert!(plan.slots > before.slots && plan.memory_usage > before.memory_usage, "it has grown");
-    /// assert!((before.max_false_positive_rate..=0.001).contains(&plan.max_false_positive_rate));
-    /// # Ok::<(), GrowableInsertError>(())
-    /// ```
     #[must_use]
     pub fn plan(&self) -> FilterPlan {
         FilterPlan { memory_usage: self.core.memory_usage(), ..self.core.plan() }
@@ -321,22 +280,9 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// Removes all keys that are in the filter when the call begins. The table keeps its size; to free its memory, call
     /// [`shrink_to_fit`](Self::shrink_to_fit) afterwards.
     ///
-    /// For other threads this is not one step. During the call they may find some keys gone and others still present,
-    /// and a key that is inserted during the call may be removed or not. [`len`](Self::len) is exact again when this
-    /// call and all others have ended.
-    ///
-    /// Cost: one pass over the table, with all its stripes locked. Lookups, and inserts that find room, go on meanwhile.
+    /// Other threads do not see it as one step.
+    /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes that, and the cost.
     pub fn clear(&self) {
         self.core.clear();
-    }
-}
-
-/// Shows statistics, but not the table and not the hasher, whose key is a secret.
-impl<T: ?Sized, S> fmt::Debug for GrowableCuckooFilter<T, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GrowableCuckooFilter")
-            .field("len", &self.len())
-            .field("plan", &self.plan())
-            .finish_non_exhaustive()
     }
 }

@@ -13,13 +13,10 @@ use crate::word::values::Values;
 
 /// The operations on many keys at a time.
 ///
-/// In a table larger than the cache, they are several times as fast as one call for each key. While the first keys
-/// are looked at, the buckets of the next keys are on their way from memory. Batches of a few hundred keys or more
-/// gain most; any number of keys works. Keys are passed by reference, as [`BatchKey`] describes.
-///
-/// A batch is not a transaction. Each of its keys is an operation of its own, with all the promises of the
-/// operation on a single key, and takes effect at some moment of the call. None of them allocates, except for what
-/// the answers are appended to. No lock is held while the iterator is asked for a key or an answer is appended.
+/// In a table larger than the cache, they are several times as fast as one call for each key: while the maplet works on
+/// the first keys, the buckets of the next ones are on their way from memory. Keys are passed by reference, as [`BatchKey`]
+/// describes. A batch is not a transaction, but an operation for each key, with all that a single one promises. What the
+/// [batches of a filter](crate::ConcurrentCuckooFilter::contains_batch) promise of memory, locks and panics holds here too.
 impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// [`values`](Self::values) for many keys: appends the values of each key to `found`, in the same order. They take 16
     /// bytes for each key.
@@ -51,16 +48,6 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// # Errors
     /// [`InsertBatchError`] if an insert fails. The error says which pair. Pairs after it may have been taken from the
     /// iterator, but none of them went in.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{CuckooMaplet, MapletInsertError};
-    /// let segments = CuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
-    /// segments.insert_batch([("apple", 3), ("pear", 9)])?;
-    /// let error = segments.insert_batch([("plum", 3), ("fig", 16), ("date", 3)]).unwrap_err();
-    /// assert!(matches!(error.error, MapletInsertError::ValueTooLarge { value: 16, .. }));
-    /// assert_eq!(error.index, 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn insert_batch<K: BatchKey<T> + Hash>(
         &self,
         pairs: impl IntoIterator<Item = (K, u16)>,
@@ -103,6 +90,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     }
 }
 
+#[allow(clippy::missing_errors_doc, reason = "they are those of the operation on a key")]
 impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
     /// [`values_batch`](CuckooMaplet::values_batch) by hashes.
     pub fn values_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<Values>) {
@@ -118,10 +106,7 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
         });
     }
 
-    /// [`insert_batch`](CuckooMaplet::insert_batch) by hashes.
-    ///
-    /// # Errors
-    /// Those of `insert_batch`.
+    /// [`insert_batch`](CuckooMaplet::insert_batch) by hashes, with its errors.
     pub fn insert_batch(
         self,
         pairs: impl IntoIterator<Item = (Hashed, u16)>,
@@ -140,10 +125,7 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
         }
     }
 
-    /// [`insert_if_absent_batch`](CuckooMaplet::insert_if_absent_batch) by hashes.
-    ///
-    /// # Errors
-    /// Those of `insert_if_absent_batch`.
+    /// [`insert_if_absent_batch`](CuckooMaplet::insert_if_absent_batch) by hashes, with its errors.
     pub fn insert_if_absent_batch(
         self,
         pairs: impl IntoIterator<Item = (Hashed, u16)>,

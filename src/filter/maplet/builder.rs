@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::filter::maplet::filter::CuckooMaplet;
-use crate::filter::shared::settings::{Settings, settings_of_all};
+use crate::filter::shared::settings::{Settings, builder};
 use crate::hasher::default::{DefaultHashBuilder, Is};
 use crate::plan::sizing::RateHolds;
 use crate::table::face::filter_plan::FilterPlan;
@@ -14,58 +14,8 @@ use crate::table::face::plan::TablePlan;
 use crate::table::table::memory_for;
 use crate::word::layout::MOST_PAYLOAD_BITS;
 
-/// Construction with the default hasher, which has random keys of its own for each builder.
-impl<T: ?Sized, S> CuckooMaplet<T, S> {
-    /// A builder with the default hasher. A clone of the builder has the same hasher, and so has every maplet that
-    /// is built from either.
-    ///
-    /// For a type that names another hasher, such as `type M = CuckooMaplet<str, StableHashBuilder>`, use
-    /// [`builder_with_hasher`](Self::builder_with_hasher).
-    pub fn builder() -> MapletBuilder<T, S>
-    where
-        DefaultHashBuilder: Is<S>,
-    {
-        MapletBuilder::with_hasher(DefaultHashBuilder::new().itself())
-    }
-}
-
-/// Construction with any hasher.
-impl<T: ?Sized, S> CuckooMaplet<T, S> {
-    /// A builder with this hasher.
-    ///
-    /// Any hasher works, even one as weak as the identity, because the maplet mixes the hashes once more. But if
-    /// the hasher has no secret key, anyone who chooses the keys can make them collide.
-    ///
-    /// ```
-    /// use std::hash::RandomState;
-    /// use concurrent_cuckoo_filter::CuckooMaplet;
-    ///
-    /// type Shards = CuckooMaplet<str, RandomState>; // named once, used everywhere
-    /// let shards = Shards::builder_with_hasher(RandomState::new()).capacity(1000).value_bits(3).build()?;
-    /// shards.insert("user-17", 5)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn builder_with_hasher(hasher: S) -> MapletBuilder<T, S> {
-        MapletBuilder::with_hasher(hasher)
-    }
-}
-
 /// Builds a [`CuckooMaplet`]. [`CuckooMaplet::builder`] makes one. The page
 /// [`choosing_parameters`](crate::guide::choosing_parameters) helps with the settings.
-///
-/// ```
-/// use concurrent_cuckoo_filter::CuckooMaplet;
-///
-/// let segments = CuckooMaplet::<u64>::builder()
-///     .capacity(50_000)
-///     .false_positive_rate(0.001)
-///     .value_bits(4)
-///     .build()?;
-/// assert!(segments.capacity() >= 50_000);
-/// let plan = segments.plan();
-/// assert!(plan.max_false_positive_rate <= 0.001 && plan.layout.payload_bits == 4);
-/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-/// ```
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct MapletBuilder<T: ?Sized, S = DefaultHashBuilder> {
     settings: Settings,
@@ -80,13 +30,9 @@ struct Own {
     value_bits: Option<u32>,
 }
 
-settings_of_all!(MapletBuilder with ".value_bits(4)");
+builder!(MapletBuilder of CuckooMaplet as Maplet, with ".value_bits(4)");
 
 impl<T: ?Sized, S> MapletBuilder<T, S> {
-    fn with_hasher(hasher: S) -> Self {
-        Self { settings: Settings::new(FilterKind::Maplet), own: Own::default(), hasher, key: PhantomData }
-    }
-
     /// How many (key, value) pairs the maplet must be able to hold. Required.
     ///
     /// Any number works, without rounding to powers of two. [`CuckooMaplet::capacity`] says what it

@@ -1,15 +1,21 @@
 //! The maplet: a filter that also stores a few bits for each key.
 
 use core::borrow::Borrow;
+use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::error::insert::{MapletInsertError, ValueTooLarge};
+use crate::error::kind::FilterKind;
 use crate::filter::by_hash::{ByHash, Hashed, by_hash};
-use crate::filter::shared::operations::operation_on_a_key;
+use crate::filter::shared::figures::figures;
+use crate::filter::shared::operations::{operation_on_a_key, operations_on_keys, properties};
+use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
-use crate::table::face::traits::MapletTable;
+use crate::table::face::filter_plan::FilterPlan;
+use crate::table::face::traits::{AnyTable, MapletTable};
 use crate::word::values::Values;
 
 /// A cuckoo filter that also stores a value of a few bits with each key, and that many threads share. It is an
@@ -59,8 +65,9 @@ pub struct CuckooMaplet<T: ?Sized, S = DefaultHashBuilder> {
     key: PhantomData<fn(&T)>,
 }
 
-/// The operations on keys.
-impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
+operations_on_keys! {
+    CuckooMaplet:
+
     /// Adds the value to those of the key, even if the key has it already.
     ///
     /// The maplet is a multiset of pairs: a pair that is inserted twice must be removed twice.
@@ -83,14 +90,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// assert!(matches!(error, MapletInsertError::ValueTooLarge { value: 8, value_bits: 3, .. }), "{error}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[inline]
-    pub fn insert<Q>(&self, key: &Q, value: u16) -> Result<(), MapletInsertError>
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().insert(self.hash_one(key), value)
-    }
+    insert(value: u16) -> Result<(), MapletInsertError>;
 
     /// Adds the value unless the key has a value already. Returns the values that the key had: an empty set means
     /// that this value was added.
@@ -116,14 +116,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// assert!(owners.insert_if_absent("job-1", 99)?.contains(17), "so node 99 learns who has it");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[inline]
-    pub fn insert_if_absent<Q>(&self, key: &Q, value: u16) -> Result<Values, MapletInsertError>
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().insert_if_absent(self.hash_one(key), value)
-    }
+    insert_if_absent(value: u16) -> Result<Values, MapletInsertError>;
 
     /// The values of the key: a set of at most 12, on the stack.
     ///
@@ -148,25 +141,17 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// let found = segments.values("apple").into_iter().find_map(|segment| read(segment, "apple"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[inline]
     #[must_use]
     #[doc(alias = "get")]
-    pub fn values<Q>(&self, key: &Q) -> Values
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().values(self.hash_one(key))
-    }
+    values() -> Values;
 
-    operation_on_a_key! {
-        contains MapletInsertError
-        /// Whether the key is in, with any value: `false` is certain; `true` is wrong for a share of the absent keys,
-        /// the [false-positive rate](crate::Stats::false_positive_rate).
-        ///
-        /// It behaves like [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains), at the same
-        /// cost, but inserts of other threads can also make it retry.
-    }
+    /// Whether the key is in, with any value: `false` is certain; `true` is wrong for a share of the absent keys,
+    /// the [false-positive rate](crate::Stats::false_positive_rate).
+    ///
+    /// It behaves like [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains), at its cost, but
+    /// inserts of other threads can also make it retry.
+    #[must_use]
+    contains() -> bool;
 
     /// Removes one copy of the value from the key. Returns `true` if the key had one.
     ///
@@ -174,24 +159,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// then lose it. A value with too many bits can't have been inserted, so the answer is `false`.
     ///
     /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::CuckooMaplet;
-    /// let shards = CuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
-    /// shards.insert(&17, 5)?;
-    /// assert!(!shards.remove(&17, 4), "it has no such value");
-    /// assert!(shards.remove(&17, 5));
-    /// assert!(shards.values(&17).is_empty());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn remove<Q>(&self, key: &Q, value: u16) -> bool
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().remove(self.hash_one(key), value)
-    }
+    remove(value: u16) -> bool;
 
     /// Replaces one copy of `old` by `new`. Returns `true` if the key had one.
     ///
@@ -205,65 +173,26 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     ///
     /// # Errors
     /// [`ValueTooLarge`] if `new` has too many bits. Nothing has changed then.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::CuckooMaplet;
-    /// let segments = CuckooMaplet::<str>::builder().capacity(100).value_bits(4).build()?;
-    /// segments.insert("apple", 3)?;
-    /// assert!(segments.replace("apple", 3, 7)?);
-    /// assert!(!segments.replace("apple", 3, 7)?, "it has another one now");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn replace<Q>(&self, key: &Q, old: u16, new: u16) -> Result<bool, ValueTooLarge>
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().replace(self.hash_one(key), old, new)
-    }
+    replace(old: u16, new: u16) -> Result<bool, ValueTooLarge>;
 
     /// How many copies of the value the key has. It is the exact number of copies that were inserted and neither
     /// removed nor replaced, plus those of look-alikes. It is 0 for a value with too many bits.
     ///
     /// Cost: two cache lines, with one stripe locked.
-    #[inline]
     #[must_use]
-    pub fn count<Q>(&self, key: &Q, value: u16) -> usize
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.by_hash().count(self.hash_one(key), value)
-    }
-
-    /// Returns the hash of a key, for [`by_hash`](Self::by_hash). Filters with the same hasher compute the same hash.
-    #[inline(always)]
-    #[must_use]
-    pub fn hash_one<Q>(&self, key: &Q) -> Hashed
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        Hashed(self.hasher.hash_one(key))
-    }
+    count(value: u16) -> usize;
 }
 
+#[allow(clippy::missing_errors_doc, reason = "they are those of the operation on a key")]
 impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
-    /// [`insert`](CuckooMaplet::insert) by hash.
-    ///
-    /// # Errors
-    /// Those of `insert`.
+    /// [`insert`](CuckooMaplet::insert) by hash, with its errors.
     #[inline]
     pub fn insert(self, hash: Hashed, value: u16) -> Result<(), MapletInsertError> {
         self.0.check(value)?;
         self.0.core.insert_value(hash.0, value).map_err(MapletInsertError::from)
     }
 
-    /// [`insert_if_absent`](CuckooMaplet::insert_if_absent) by hash.
-    ///
-    /// # Errors
-    /// Those of `insert_if_absent`.
+    /// [`insert_if_absent`](CuckooMaplet::insert_if_absent) by hash, with its errors.
     #[inline]
     pub fn insert_if_absent(self, hash: Hashed, value: u16) -> Result<Values, MapletInsertError> {
         self.0.check(value)?;
@@ -293,10 +222,7 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
         self.0.core.remove_value(hash.0, value)
     }
 
-    /// [`replace`](CuckooMaplet::replace) by hash.
-    ///
-    /// # Errors
-    /// Those of `replace`.
+    /// [`replace`](CuckooMaplet::replace) by hash, with its errors.
     #[inline]
     pub fn replace(self, hash: Hashed, old: u16, new: u16) -> Result<bool, ValueTooLarge> {
         self.0.check(new)?;
@@ -317,11 +243,10 @@ impl<T: ?Sized, S> CuckooMaplet<T, S> {
     /// Whether the value has few enough bits.
     #[inline(always)]
     pub(in crate::filter) fn check(&self, value: u16) -> Result<(), ValueTooLarge> {
-        if u32::from(value) >> self.value_bits == 0 { Ok(()) } else { Err(ValueTooLarge::new(value, self.value_bits)) }
+        let value_bits = self.value_bits;
+        if u32::from(value) >> value_bits == 0 { Ok(()) } else { Err(ValueTooLarge { value, value_bits }) }
     }
-}
 
-impl<T: ?Sized, S> CuckooMaplet<T, S> {
     pub(in crate::filter) fn from_parts(core: Box<dyn MapletTable>, hasher: S, schema: Schema) -> Self {
         let value_bits = core.shape().payload_bits;
         Self { core, hasher, schema, value_bits, key: PhantomData }
@@ -336,4 +261,23 @@ impl<T: ?Sized, S> CuckooMaplet<T, S> {
     pub fn clear(&self) {
         self.core.clear();
     }
+}
+
+properties!(CuckooMaplet);
+
+figures! {
+    CuckooMaplet as Maplet, a "maplet" of "pairs";
+    /// A pair is a key and a value, and counts as often as it was inserted.
+    len;
+    ///
+    /// All values of a key are in its two buckets. So a key can have as many values as these buckets have slots, 4 to
+    /// 12 depending on the layout. Keys with several values each fill their buckets sooner.
+    capacity;
+    ///
+    /// The bits of a value are the [payload](crate::TableLayout::payload_bits) of its layout.
+    plan;
+    /// relocations, failed inserts, retries, contention.
+    ///
+    /// Cost: it adds up at most 64 cache lines. It takes no lock and does not allocate.
+    stats;
 }

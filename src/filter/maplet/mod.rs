@@ -3,6 +3,4 @@
 pub(crate) mod builder;
 pub(crate) mod filter;
 
-mod figures;
-
 pub(crate) mod batches;

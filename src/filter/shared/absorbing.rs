@@ -52,22 +52,6 @@ trait AbsorbingTable: OneTable + Sized {
     fn coming(&self, other: &Self) -> usize {
         other.table().len()
     }
-
-    fn is_alike(&self, other: &Self) -> Result<(), AbsorbError> {
-        let (ours, theirs) = (layout_of(self.table()), layout_of(other.table()));
-        if ours != theirs {
-            return Err(AbsorbError::Layout { ours, theirs });
-        }
-        self.check(other)
-    }
-
-    fn has_room_for(&self, coming: usize) -> Result<(), AbsorbError> {
-        let (len, capacity) = (self.taken(), self.table().capacity());
-        if coming > 0 && len.saturating_add(coming) > capacity {
-            return Err(AbsorbError::TooMany { len, coming, capacity });
-        }
-        Ok(())
-    }
 }
 
 impl<C: AbsorbingTable> Absorbing for C {
@@ -78,12 +62,19 @@ impl<C: AbsorbingTable> Absorbing for C {
     }
 
     fn absorb(&self, other: &Self, merge: Merge) -> Result<u64, AbsorbError> {
-        self.is_alike(other)?;
+        let (ours, theirs) = (layout_of(self.table()), layout_of(other.table()));
+        if ours != theirs {
+            return Err(AbsorbError::Layout { ours, theirs });
+        }
+        self.check(other)?;
         let image = Imaged::begin_save(other).map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })?;
         self.check_moment(&image)?;
         // How many copies a union adds is not known beforehand.
         if merge == Merge::Sum {
-            self.has_room_for(self.coming(other))?;
+            let (len, coming, capacity) = (self.taken(), self.coming(other), self.table().capacity());
+            if coming > 0 && len.saturating_add(coming) > capacity {
+                return Err(AbsorbError::TooMany { len, coming, capacity });
+            }
         }
         result_of(self.table().absorb(&image, merge))
     }

@@ -1,4 +1,4 @@
-//! The batches that all filters have, written once: see `filter/shared/operations.rs`.
+//! The batches of keys alone, which all filters have.
 
 use core::cell::Cell;
 
@@ -22,26 +22,9 @@ macro_rules! batches {
         /// ends there. The keys that it was done with, all but the last few hundred, have had their effect.
         impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
             /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in
-            /// the same order.
+            /// their order.
             ///
             /// The lookups themselves run in any order, each after its key was taken from the iterator.
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
-            #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::with_capacity(1000);")]
-            /// filter.insert_batch(["a", "b"])?;
-            /// let mut found = Vec::new();
-            /// filter.contains_batch(["a", "no such key", "b"], &mut found);
-            /// assert_eq!(found, [true, false, true]);
-            ///
-            #[doc = concat!("let numbers = ", stringify!($Filter), "::<u64>::with_capacity(10_000);")]
-            /// let keys: Vec<u64> = (0..1000).collect();
-            /// numbers.insert_batch(&keys)?;
-            /// found.clear(); // what it has allocated is used again
-            /// numbers.contains_batch(&keys, &mut found);
-            /// assert!(found.iter().all(|&found| found));
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
             pub fn contains_batch<K: BatchKey<T> + Hash>(
                 &self,
                 keys: impl IntoIterator<Item = K>,
@@ -59,19 +42,6 @@ macro_rules! batches {
             /// # Errors
             /// Fails if one of the inserts fails. The error says which key. Later keys may have been taken from the
             /// iterator, but were not inserted.
-            ///
-            /// To go on where a batch failed:
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
-            #[doc = concat!("# let filter = ", stringify!($Filter), "::<u64>::with_capacity(1000);")]
-            /// let keys: Vec<u64> = (0..10_000).collect(); // perhaps too many
-            /// if let Err(error) = filter.insert_batch(&keys) {
-            ///     let (inserted, others) = keys.split_at(error.index);
-            ///     assert!(inserted.iter().all(|key| filter.contains(key)));
-            ///     println!("{} keys are not in: {error}", others.len());
-            /// }
-            /// ```
             pub fn insert_batch<K: BatchKey<T> + Hash>(
                 &self,
                 keys: impl IntoIterator<Item = K>,
@@ -85,15 +55,6 @@ macro_rules! batches {
             /// # Errors
             /// Fails if one of the inserts fails. The error says which key, and the keys before it have their answers in
             /// `added`. Later keys may have been taken from the iterator, but were not inserted.
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
-            #[doc = concat!("let seen = ", stringify!($Filter), "::<str>::with_capacity(1000);")]
-            /// let mut added = Vec::new();
-            /// assert_eq!(seen.insert_if_absent_batch(["a", "b", "a"], &mut added)?, 2);
-            /// assert_eq!(added, [true, true, false]);
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
             pub fn insert_if_absent_batch<K: BatchKey<T> + Hash>(
                 &self,
                 keys: impl IntoIterator<Item = K>,
@@ -101,24 +62,8 @@ macro_rules! batches {
             ) -> Result<usize, InsertBatchError<$Error>> {
                 self.by_hash().insert_if_absent_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), added)
             }
-        }
-    };
-    ($Filter:ident, $Error:ident with removal: $(#[$doc:meta])*) => {
-        batches! { $Filter, $Error: $(#[$doc])* }
 
-        impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
-            /// [`remove`](Self::remove) for many keys, in their order: appends to `removed`, for each key, whether
-            /// there was a copy of it.
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
-            #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::with_capacity(1000);")]
-            /// filter.insert_batch(["a", "b"])?;
-            /// let mut removed = Vec::new();
-            /// filter.remove_batch(["a", "b", "b"], &mut removed);
-            /// assert_eq!(removed, [true, true, false]);
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
+            /// [`remove`](Self::remove) for many keys, in their order: appends the answers to `removed`.
             pub fn remove_batch<K: BatchKey<T> + Hash>(
                 &self,
                 keys: impl IntoIterator<Item = K>,

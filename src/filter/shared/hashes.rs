@@ -7,20 +7,15 @@ macro_rules! operations_on_hashes {
             by_hash! {}
         }
 
+        #[allow(clippy::missing_errors_doc, reason = "they are those of the operation on a key")]
         impl<T: ?Sized, S> ByHash<'_, $Filter<T, S>> {
-            #[doc = concat!("[`insert`](", stringify!($Filter), "::insert) by hash.")]
-            ///
-            /// # Errors
-            /// Those of `insert`.
+            #[doc = concat!("[`insert`](", stringify!($Filter), "::insert) by hash, with its errors.")]
             #[inline]
             pub fn insert(self, hash: Hashed) -> Result<(), $Error> {
                 self.0.core.insert($Filter::<T, S>::prepared(hash))
             }
 
-            #[doc = concat!("[`insert_if_absent`](", stringify!($Filter), "::insert_if_absent) by hash.")]
-            ///
-            /// # Errors
-            /// Those of `insert_if_absent`.
+            #[doc = concat!("[`insert_if_absent`](", stringify!($Filter), "::insert_if_absent) by hash, with its errors.")]
             #[inline]
             pub fn insert_if_absent(self, hash: Hashed) -> Result<bool, $Error> {
                 self.0.core.insert_if_absent($Filter::<T, S>::prepared(hash))
@@ -52,10 +47,7 @@ macro_rules! operations_on_hashes {
                 self.0.core.contains_batch(&mut blocks(hashes), &mut |answers| found.extend_from_slice(answers));
             }
 
-            #[doc = concat!("[`insert_batch`](", stringify!($Filter), "::insert_batch) by hashes.")]
-            ///
-            /// # Errors
-            /// Those of `insert_batch`.
+            #[doc = concat!("[`insert_batch`](", stringify!($Filter), "::insert_batch) by hashes, with its errors.")]
             pub fn insert_batch(
                 self,
                 hashes: impl IntoIterator<Item = Hashed>,
@@ -64,10 +56,7 @@ macro_rules! operations_on_hashes {
                 self.0.core.insert_batch(&mut blocks(hashes)).map(drop)
             }
 
-            #[doc = concat!("[`insert_if_absent_batch`](", stringify!($Filter), "::insert_if_absent_batch) by hashes.")]
-            ///
-            /// # Errors
-            /// Those of `insert_if_absent_batch`.
+            #[doc = concat!("[`insert_if_absent_batch`](", stringify!($Filter), "::insert_if_absent_batch) by hashes, with its errors.")]
             pub fn insert_if_absent_batch(
                 self,
                 hashes: impl IntoIterator<Item = Hashed>,

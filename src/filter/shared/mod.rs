@@ -4,7 +4,7 @@
 pub(crate) mod batches;
 pub(super) mod figures;
 pub(super) mod hashes;
-pub(super) mod operations;
+pub(crate) mod operations;
 mod prefetch;
 pub(super) mod settings;
 

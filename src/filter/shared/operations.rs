@@ -1,79 +1,28 @@
-//! The operations of the filters of keys alone, written once. (Those of maplets and of filters whose entries expire are
-//! in their own files, since most also take a value or an end.)
-//!
-//! Each macro below is an `impl` block that leaves the filter's name open. Documentation that has the same words for
-//! all filters is in this file. Where filters differ in what an operation does or costs, its documentation is in the
-//! filter's own file, which passes it to the macro. A filter has a hasher and a `core`, which takes hashes and is one
-//! table or several.
+//! The operations on keys, and what all filters know of themselves. An operation's documentation is in the file of its
+//! type, which passes it to the macro; what has the same words for all types is here.
 
-/// One operation on a key, with the documentation that the caller of the macro passes.
+/// One operation on a key: its documentation and its signature. It is the operation of the same name on the key's hash.
 macro_rules! operation_on_a_key {
-    (insert $Error:ident $(#[$doc:meta])*) => {
+    ($Key:ty: $(#[$doc:meta])* $operation:ident($($argument:ident: $Type:ty),*) -> $Answer:ty) => {
         $(#[$doc])*
         #[inline]
-        pub fn insert<Q>(&self, key: &Q) -> Result<(), $Error>
+        pub fn $operation<Q>(&self, key: &Q $(, $argument: $Type)*) -> $Answer
         where
-            T: Borrow<Q>,
+            $Key: Borrow<Q>,
             Q: Hash + ?Sized,
         {
-            self.by_hash().insert(self.hash_one(key))
-        }
-    };
-    (insert_if_absent $Error:ident $(#[$doc:meta])*) => {
-        $(#[$doc])*
-        #[inline]
-        pub fn insert_if_absent<Q>(&self, key: &Q) -> Result<bool, $Error>
-        where
-            T: Borrow<Q>,
-            Q: Hash + ?Sized,
-        {
-            self.by_hash().insert_if_absent(self.hash_one(key))
-        }
-    };
-    (contains $Error:ident $(#[$doc:meta])*) => {
-        $(#[$doc])*
-        #[inline]
-        #[must_use]
-        pub fn contains<Q>(&self, key: &Q) -> bool
-        where
-            T: Borrow<Q>,
-            Q: Hash + ?Sized,
-        {
-            self.by_hash().contains(self.hash_one(key))
-        }
-    };
-    (remove $Error:ident $(#[$doc:meta])*) => {
-        $(#[$doc])*
-        #[inline]
-        pub fn remove<Q>(&self, key: &Q) -> bool
-        where
-            T: Borrow<Q>,
-            Q: Hash + ?Sized,
-        {
-            self.by_hash().remove(self.hash_one(key))
-        }
-    };
-    (count $Error:ident $(#[$doc:meta])*) => {
-        $(#[$doc])*
-        #[inline]
-        #[must_use]
-        pub fn count<Q>(&self, key: &Q) -> usize
-        where
-            T: Borrow<Q>,
-            Q: Hash + ?Sized,
-        {
-            self.by_hash().count(self.hash_one(key))
+            self.by_hash().$operation(self.hash_one(key) $(, $argument)*)
         }
     };
 }
-pub(in crate::filter) use operation_on_a_key;
+pub(crate) use operation_on_a_key;
 
-/// The operations on keys, each with its documentation.
+/// The operations on keys of a filter.
 macro_rules! operations_on_keys {
-    ($Filter:ident, $Error:ident: $($(#[$doc:meta])* $operation:ident;)+) => {
+    ($Filter:ident: $($(#[$doc:meta])* $operation:ident($($argument:ident: $Type:ty),*) -> $Answer:ty;)+) => {
         /// The operations on keys.
         impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
-            $(operation_on_a_key! { $operation $Error $(#[$doc])* })+
+            $(operation_on_a_key! { T: $(#[$doc])* $operation($($argument: $Type),*) -> $Answer })+
 
             /// Returns the hash of a key, for [`by_hash`](Self::by_hash). Filters with the same hasher compute the same hash.
             #[inline(always)]
@@ -92,7 +41,7 @@ pub(in crate::filter) use operations_on_keys;
 
 /// What a filter knows of itself, and what the caller reports to it, in the same words for all types.
 macro_rules! properties {
-    ($Filter:ident made by $made:literal) => {
+    ($Filter:ident $(with $extra:ident)?) => {
         /// Facts about the filter as a whole.
         impl<T: ?Sized, S> $Filter<T, S> {
             /// Returns whether the filter holds no keys. This is as exact as [`len`](Self::len).
@@ -114,24 +63,7 @@ macro_rules! properties {
             /// a lookup that no other thread disturbs writes nothing.
             ///
             /// Cost: one addition to the thread's own counter. If that is too much for each lookup, add up the
-            /// answers and record the sum at intervals.
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
-            /// # let database = |_: &str| None::<u32>;
-            #[doc = concat!("# let filter = ", stringify!($Filter), "::<str>::", $made, ";")]
-            /// let mut negatives = 0;
-            /// for name in ["a", "b", "c"] {
-            ///     if !filter.contains(name) {
-            ///         negatives += 1;
-            ///     } else if database(name).is_none() {
-            ///         filter.record_false_positives(1);
-            ///     }
-            /// }
-            /// filter.record_negatives(negatives);
-            /// assert_eq!(filter.stats().observed_false_positive_rate(), Some(0.0));
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
+            /// answers and record the sum at intervals. [`Stats`] has an example.
             pub fn record_negatives(&self, count: u64) {
                 self.core.record_negatives(count);
             }
@@ -140,6 +72,17 @@ macro_rules! properties {
             #[must_use]
             pub fn hasher(&self) -> &S {
                 &self.hasher
+            }
+        }
+
+        /// Shows statistics, but not the table and not the hasher, whose key is a secret.
+        impl<T: ?Sized, S> fmt::Debug for $Filter<T, S> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($Filter))
+                    .field("len", &self.len())
+                    $(.field(stringify!($extra), &self.$extra()))?
+                    .field("plan", &self.plan())
+                    .finish_non_exhaustive()
             }
         }
 

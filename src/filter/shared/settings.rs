@@ -86,9 +86,54 @@ macro_rules! setting_of_encoding {
 }
 pub(in crate::filter) use setting_of_encoding;
 
-/// The settings that have the same words in all builders.
-macro_rules! settings_of_all {
-    ($Builder:ident with $own:literal $(#[$plan:meta])*) => {
+/// What all builders have: how they are made, the settings that have the same words in all, and the plan.
+macro_rules! builder {
+    ($Builder:ident of $Filter:ident as $Kind:ident, with $own:literal $(#[$plan:meta])*) => {
+        /// Construction with the default hasher, which is keyed at random for each filter and each builder.
+        ///
+        /// A type that names another hasher, such as
+        #[doc = concat!("`type F = ", stringify!($Filter), "<str, StableHashBuilder>`,")]
+        /// has the functions that end in `_with_hasher` instead. (Rust does not infer a hasher that is not named, so
+        /// these functions cannot make any.)
+        impl<T: ?Sized, S> $Filter<T, S> {
+            /// Returns a builder with the default hasher. A clone of the builder has the same hasher, and so do all
+            /// filters that are built from either.
+            pub fn builder() -> $Builder<T, S>
+            where
+                DefaultHashBuilder: Is<S>,
+            {
+                $Builder::with_hasher(DefaultHashBuilder::new().itself())
+            }
+        }
+
+        /// Construction with any hasher.
+        impl<T: ?Sized, S> $Filter<T, S> {
+            /// Returns a builder with this hasher.
+            ///
+            /// Any hasher works, even one as weak as the identity, because the filter mixes the hashes once more. But
+            /// without a secret key in the hasher, anyone who chooses the keys can choose them so that they collide.
+            ///
+            /// ```
+            /// use std::hash::RandomState;
+            #[doc = concat!("use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
+            ///
+            #[doc = concat!("type Filter = ", stringify!($Filter), "<str, RandomState>; // one name for every use")]
+            #[doc = concat!("let builder = Filter::builder_with_hasher(RandomState::new()).capacity(1000)", $own, ";")]
+            /// let filter: Filter = builder.build()?;
+            /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+            /// ```
+            pub fn builder_with_hasher(hasher: S) -> $Builder<T, S> {
+                $Builder::with_hasher(hasher)
+            }
+        }
+
+        impl<T: ?Sized, S> $Builder<T, S> {
+            fn with_hasher(hasher: S) -> Self {
+                let settings = Settings::new(FilterKind::$Kind);
+                Self { settings, own: Default::default(), hasher, key: PhantomData }
+            }
+        }
+
         impl<T: ?Sized, S> $Builder<T, S> {
             /// Sets whether to ask the system for huge pages for each table of 4 MiB or more. It is off if not called.
             ///
@@ -188,18 +233,12 @@ macro_rules! settings_of_all {
         }
     };
 }
-pub(in crate::filter) use settings_of_all;
+pub(in crate::filter) use builder;
 
-/// How a filter is made: the constructors of the types without values and expiries.
+/// The constructors of the types without values and expiries.
 macro_rules! constructors {
-    ($Filter:ident by $Builder:ident: $(#[$capacity:meta])*) => {
-        /// Construction with the default hasher, which is keyed at random for each filter and each builder.
-        ///
-        /// A type that names another hasher, such as
-        #[doc = concat!("`type F = ", stringify!($Filter), "<str, StableHashBuilder>`,")]
-        /// has [`builder_with_hasher`](Self::builder_with_hasher) and
-        /// [`with_capacity_and_hasher`](Self::with_capacity_and_hasher) instead. (Rust does not infer a hasher that is
-        /// not named, so these functions cannot make any.)
+    ($Filter:ident: $(#[$capacity:meta])*) => {
+        /// Construction with all other settings as they are by default.
         impl<T: ?Sized, S> $Filter<T, S> {
             $(#[$capacity])*
             ///
@@ -216,36 +255,11 @@ macro_rules! constructors {
                 Self::with_capacity_and_hasher(capacity, DefaultHashBuilder::new().itself())
             }
 
-            /// Returns a builder with the default hasher, for all other settings. A clone of the builder has the same
-            /// hasher, and so do all filters that are built from either.
-            pub fn builder() -> $Builder<T, S>
-            where
-                DefaultHashBuilder: Is<S>,
-            {
-                $Builder::with_hasher(DefaultHashBuilder::new().itself())
-            }
-        }
-
-        /// Construction with any hasher.
-        impl<T: ?Sized, S> $Filter<T, S> {
-            /// [`with_capacity`](Self::with_capacity), with keys hashed by `hasher`.
-            ///
-            /// Any hasher works, even one as weak as the identity, because the filter mixes the hashes once more. But
-            /// without a secret key in the hasher, anyone who chooses the keys can choose them so that they collide.
+            /// [`with_capacity`](Self::with_capacity), with keys hashed by `hasher`:
+            /// [`builder_with_hasher`](Self::builder_with_hasher) says which hashers are good.
             ///
             /// # Panics
             /// Panics if the capacity is beyond the limit of the type, or if the allocation fails.
-            ///
-            /// ```
-            /// use std::hash::RandomState;
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
-            ///
-            /// let hasher = RandomState::new(); // SipHash, with random keys
-            #[doc = concat!("let filter = ", stringify!($Filter), "::<str, _>::with_capacity_and_hasher(100, hasher);")]
-            /// filter.insert("a")?;
-            /// assert!(filter.contains("a"));
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
             #[must_use]
             #[track_caller]
             pub fn with_capacity_and_hasher(capacity: usize, hasher: S) -> Self {
@@ -253,21 +267,6 @@ macro_rules! constructors {
                     Ok(filter) => filter,
                     Err(error) => panic!("with_capacity({capacity}): {error}"),
                 }
-            }
-
-            /// Returns a builder with this hasher.
-            ///
-            /// ```
-            /// use std::hash::RandomState;
-            #[doc = concat!("use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
-            ///
-            #[doc = concat!("type Blocked = ", stringify!($Filter), "<str, RandomState>; // one name for every use")]
-            /// let blocked = Blocked::builder_with_hasher(RandomState::new()).capacity(1000).build()?;
-            /// blocked.insert("mailinator.com")?;
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
-            pub fn builder_with_hasher(hasher: S) -> $Builder<T, S> {
-                $Builder::with_hasher(hasher)
             }
         }
     };

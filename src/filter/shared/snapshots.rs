@@ -35,13 +35,9 @@ macro_rules! snapshots {
         /// `snapshot`.
         ///
         /// A snapshot is useful only with the same hasher, and **not every hasher is stable**:
-        ///
-        /// | hasher | survives a restart | an upgrade of the compiler or of dependencies | another machine |
-        /// |---|---|---|---|
-        /// | [`DefaultHashBuilder`](crate::DefaultHashBuilder), [`std::hash::RandomState`] | no | no | no |
-        /// | `StableHashBuilder` (feature `stable-hash`), keys that are text, bytes or integers | yes | yes, as long as std encodes these as it does now; otherwise [`load`](Self::load) fails and says so | yes |
-        /// | `StableHashBuilder::hash_bytes` of the caller's own bytes, and the operations on own hashes, of a filter with a `StableHashBuilder` | yes | yes | yes |
-        /// | [`BuildHasherDefault`](core::hash::BuildHasherDefault) of a hasher without a key | yes | as long as that hasher stays as it is | as far as that hasher says |
+        /// [`DefaultHashBuilder`](crate::DefaultHashBuilder) and [`std::hash::RandomState`] have random keys in each
+        /// process. `StableHashBuilder` (feature `stable-hash`) says for which keys its hashes survive a restart, an upgrade
+        /// and another machine. A [`BuildHasherDefault`](core::hash::BuildHasherDefault) is as stable as its hasher.
         ///
         /// The snapshot contains the hash of a fixed probe. By this hash, [`load`](Self::load) finds out whether the
         /// hasher is the same. By the schema that the builder was given it finds out whether the keys are. The page
@@ -104,19 +100,6 @@ macro_rules! snapshots {
             ///   changes themselves are done.)
             ///
             /// What has been written then is not a snapshot, and the filter is as it was.
-            ///
-            /// ```
-            /// # #[cfg(feature = "stable-hash")] {
-            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", StableHashBuilder};")]
-            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableHashBuilder>;")]
-            /// # let hasher = StableHashBuilder::with_key(*b"sixteen secrets!");
-            #[doc = $insert]
-            /// let mut snapshot = Vec::new(); // or a file, a socket
-            /// revoked.save(&mut snapshot)?;
-            /// assert!(Revoked::load(&snapshot[..], hasher, 1 << 20)?.contains("token-17"));
-            /// # }
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
             pub fn save(&self, to: impl io::Write) -> io::Result<()> {
                 self.begin_save()?.write_to(to)
             }
@@ -146,22 +129,6 @@ macro_rules! snapshots {
             ///
             /// # Errors
             /// Fails if that allocation fails.
-            ///
-            /// ```
-            /// # #[cfg(feature = "stable-hash")] {
-            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", Loader, StableHashBuilder};")]
-            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableHashBuilder>;")]
-            /// # let hasher = StableHashBuilder::with_key(*b"sixteen secrets!");
-            #[doc = $insert]
-            /// let save = revoked.begin_save()?.position(17); // the log up to change 17
-            /// let mut snapshot = Vec::new();
-            /// save.write_to(&mut snapshot)?;
-            ///
-            /// let loaded = Loader::<Revoked, _>::new(hasher, 1 << 20).load(&snapshot[..])?;
-            /// assert_eq!(loaded.position, Some(17));
-            /// # }
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
             pub fn begin_save(&self) -> Result<Save<'_>, OutOfMemory> {
                 Ok(self.save_of(self.schema.name::<T>(), TableImage::begin(self.core.table())?))
             }
