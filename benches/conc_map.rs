@@ -35,7 +35,7 @@ use concurrent_cuckoo_filter::{Builder, GrowableBuilder};
 use support::by_threads::{ByThreads, thread_counts};
 use support::exact::{Dash, ExactSet, Locked, Papaya, SccIndex, SccMap};
 use support::options::Options;
-use support::ours::{self, Fixed, Growable, Ours, builder};
+use support::ours::{self, Fixed, Growable, builder};
 
 /// The share of the capacity that is in at first, and the lookups, inserts, removals and updates in percent.
 const WORKLOADS: [(&str, f64, [u8; 4]); 3] =
@@ -66,7 +66,7 @@ macro_rules! filter {
 
             #[inline]
             fn insert_new(&self, key: u64) -> bool {
-                Ours::insert_if_absent(self, key)
+                self.insert_if_absent(&key).expect("room")
             }
 
             #[inline]

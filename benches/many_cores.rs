@@ -1,11 +1,9 @@
 //! What each further thread gains, on as many cores as there are.
 //!
-//! `cargo bench --bench many_cores [-- --quick | --l2 | --large | --only=sets | --only=writers | --out=DIR]`
+//! `cargo bench --bench many_cores [-- --quick | --l2 | --large | --out=DIR]`
 //!
 //! `ci/many-cores` makes a folder of it that runs without cargo. Threads are 1, 2, 4 and so on, as many as the machine has
-//! cores. The tables have 512 KiB (L2), 16 MiB (L3) and 192 MiB.
-//!
-//! # `sets`: this crate's filter beside other sets that threads share
+//! cores. The tables have 512 KiB (L2), 16 MiB (L3) and 192 MiB. This crate's filter, and other sets that threads share, do
 //! - lookups, half of them of present keys; the mixes 90/5/5 and 98/1/1 (lookups, inserts, removals; the second is that of
 //!   conc-map-bench's read-heavy workload). All at 90 % load;
 //! - inserts from half full on, of a quarter of the slots but a million keys at most, and their removal.
@@ -19,14 +17,8 @@
 //! The subjects have turns, as in `ratios`, and tables and charts show medians. The answers are checked, as in `ratios`: the
 //! races of other crates' filters are reported, but do not end the run. `fastbloom` cannot remove, and the exact sets
 //! hold fewer keys in as many bytes.
-//!
-//! # `writers`: what could keep this crate's filters from scaling
-//! See `writers.rs`. Its tables have 64 KiB, too.
 
-#[path = "../support/mod.rs"]
 mod support;
-
-mod writers;
 
 use std::io;
 use std::path::Path;
@@ -168,26 +160,14 @@ fn main() -> io::Result<()> {
         (false, false) => (5, 60, 100_000),
     };
     let folder = options.out("target/many-cores");
+    let turns = Turns { rounds, turn: Duration::from_millis(turn), first };
     let sizes = options.sizes().flat_map(|size| match size {
         Size::L2 => [Size::L2, Size::L3].to_vec(),
         other => vec![other],
     });
     for size in sizes {
-        let plan = Plan {
-            table_bytes: options.table_bytes(size),
-            turns: Turns { rounds, turn: Duration::from_millis(turn), first },
-            threads: thread_counts(),
-            test: options.test,
-        };
-        if options.wants("sets") {
-            sets(size, &plan, &folder)?;
-        }
-        if options.wants("writers") {
-            let tiny = (size == Size::L2).then_some(64 << 10);
-            for bytes in tiny.into_iter().chain([plan.table_bytes]) {
-                writers::measure(bytes, &plan, &folder)?;
-            }
-        }
+        let table_bytes = options.table_bytes(size);
+        sets(size, &Plan { table_bytes, turns, threads: thread_counts(), test: options.test }, &folder)?;
     }
     Ok(())
 }
