@@ -5,7 +5,7 @@
 //!
 //! | option | |
 //! |---|---|
-//! | `--quick` | tables of 768 KiB, which takes seconds; otherwise 192 MiB, as in the paper, and ten minutes |
+//! | `--quick` | tables of 768 KiB, which takes seconds; otherwise 192 MiB, as in the paper |
 //! | `--out=DIR` | where the CSV and SVG files go; otherwise `target/paper` |
 //! | `--only=fastfilter` | only the table with the measures of `fastfilter_cpp` |
 //!
