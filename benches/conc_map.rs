@@ -14,7 +14,7 @@
 //!
 //! All have the same keys and the same hash in a round, and values of no bytes. The filters differ in these:
 //! - `bustle` asserts that every answer is exact. So the filters have slots of 32 bits, two in a bucket, and a
-//!   false-positive rate of some 10⁻⁹, which the output names. A ReadHeavy run looks up 20 million absent keys. If one of
+//!   false-positive rate of some 10⁻⁹. A ReadHeavy run looks up 20 million absent keys. If one of
 //!   them is taken for a present key, `bustle` panics. Then the run is repeated with other keys, and the output says how
 //!   many were.
 //! - An insert is `insert_if_absent`, because `bustle` asks whether the key is new. An update is a lookup, because
@@ -143,11 +143,7 @@ type Run = fn(&Plan, u64, u8) -> (f64, u64);
 
 fn main() -> io::Result<()> {
     let Some(options) = Options::parse() else { return Ok(()) };
-    let (rounds, capacity_log2) = match (options.test, options.quick) {
-        (true, _) => (1, 10),
-        (false, true) => (3, 20),
-        (false, false) => (3, 25),
-    };
+    let (rounds, capacity_log2) = options.pick((1, 10), (3, 20), (3, 25));
     let sets: [(&str, Run); 7] = [
         (Fixed::NAME, Plan::run::<Fixed>),
         (Growable::NAME, Plan::run::<Growable>),
@@ -157,15 +153,6 @@ fn main() -> io::Result<()> {
         (Papaya::NAME, Plan::run::<Papaya>),
         (Locked::NAME, Plan::run::<Locked>),
     ];
-    let keys = 1 << capacity_log2;
-    if !options.test {
-        for (name, plan) in [(Fixed::NAME, fixed(keys).plan()), (Growable::NAME, growable(keys).plan())] {
-            let plan = plan.expect("a valid filter");
-            let (rate, size) = (plan.max_false_positive_rate, plan.memory_usage >> 20);
-            println!("- {name}: {size} MiB, false-positive rate when full {rate:.1e}");
-        }
-        println!();
-    }
     let threads = thread_counts();
     for (workload, (title, ..)) in WORKLOADS.into_iter().enumerate() {
         if !options.wants(title) {

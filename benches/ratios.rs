@@ -132,39 +132,34 @@ impl Results {
             text += &format!("- {name}: {about}, {mib:.2} MiB; {rate:.4} % of absent keys found; ");
             text += &format!("{failed} of {changes} inserts and removals failed in the mix\n");
         }
-        let single: Vec<_> =
-            abouts.iter().enumerate().map(|(nth, about)| (about.name.to_owned(), (nth, nth))).collect();
-        let of_kind = |ours: bool| (0..abouts.len()).filter(move |&nth| (abouts[nth].kind == Kind::Ours) == ours);
-        let pairs = of_kind(false).flat_map(|other| of_kind(true).map(move |ours| (ours, other)));
-        let pairs: Vec<_> = pairs
-            .map(|(ours, other)| (format!("{} over {}", abouts[ours].name, abouts[other].name), (ours, other)))
-            .collect();
+        text += "\n";
+        let names = abouts.map(|about| about.name.to_owned());
         for threads in [1, 2] {
             let title = format!("{size}, threads: {threads}: millions of operations a second");
-            text += &show_table(&title, &single, |operation, (subject, _)| {
+            text += &show_table(&title, &names, |operation, subject| {
                 format!("{:.2}", median(self.mops[threads - 1][operation][subject].iter().copied()))
             });
         }
-        text += &show_table(&format!("{size}, one thread: ours over others"), &pairs, |operation, (ours, other)| {
+        let of_kind = |ours: bool| (0..abouts.len()).filter(move |&nth| (abouts[nth].kind == Kind::Ours) == ours);
+        let pairs: Vec<_> = of_kind(false).flat_map(|other| of_kind(true).map(move |ours| [ours, other])).collect();
+        let of_pairs: Vec<_> =
+            pairs.iter().map(|pair| pair.map(|subject| abouts[subject].name).join(" over ")).collect();
+        text += &show_table(&format!("{size}, one thread: ours over others"), &of_pairs, |operation, pair| {
+            let [ours, other] = pairs[pair];
             self.ratio(operation, (1, ours), (1, other))
         });
-        text += &show_table(&format!("{size}: two threads over one"), &single, |operation, (subject, _)| {
+        text += &show_table(&format!("{size}: two threads over one"), &names, |operation, subject| {
             self.ratio(operation, (2, subject), (1, subject))
         });
         text
     }
 }
 
-/// A line for each operation. A column is its name, and one or two subjects.
-fn show_table(
-    title: &str,
-    columns: &[(String, (usize, usize))],
-    cell: impl Fn(usize, (usize, usize)) -> String,
-) -> String {
-    let mut rows: Vec<Vec<String>> =
-        vec![[String::new()].into_iter().chain(columns.iter().map(|(name, _)| name.clone())).collect()];
+/// A line for each operation, and a column for each of these names.
+fn show_table(title: &str, names: &[String], cell: impl Fn(usize, usize) -> String) -> String {
+    let mut rows: Vec<Vec<String>> = vec![[&[String::new()][..], names].concat()];
     for (operation, name) in OPERATIONS.into_iter().enumerate() {
-        let cells = columns.iter().map(|&(_, subjects)| cell(operation, subjects));
+        let cells = (0..names.len()).map(|column| cell(operation, column));
         rows.push([name.to_owned()].into_iter().chain(cells).collect());
     }
     format!("### {title}\n\n{}", align(&rows, 1))

@@ -17,15 +17,16 @@ mod failed;
 mod growth;
 #[path = "../support/mod.rs"]
 mod support;
+mod times;
 
 use std::iter;
 use std::time::Duration;
 
 use churn::{Churn, NAMES, SAVE, SETTINGS};
 use failed::{beside_writers, in_a_full_table};
-use support::clock::Times;
 use support::options::Options;
 use support::report::align;
+use times::Times;
 
 /// The name of a size, and how large the table is. In a small one, no search ends because of its budget.
 const SIZES: [(&str, usize); 3] = [("16 KiB", 16 << 10), ("512 KiB", 512 << 10), ("64 MB", 64 << 20)];

@@ -15,28 +15,30 @@
 //!   fingerprints of 17 bits have the same rate and take less memory. It rounds up to a power of two. A million is just
 //!   below one, so it has as few free slots as the others. `moka` is a cache that is exact and keeps each key with a
 //!   lifetime of its own. Its size has no bound here, because a bound would cost it time.
-//! - **sweep**: the times of single calls of `advance_to` for a table of 192 MB. Either nothing was due; or a share was
-//!   swept in the same tick; or a new tick came after a complete sweep; or it came although the whole sweep before was
-//!   still to be done, so that the call does it; or it came so late that everything has expired.
+//! - **sweep**: how long a call of `advance_to` takes for a table of 192 MB, if a new tick comes although the whole sweep
+//!   before is still to be done, and if it comes so late that everything has expired.
 
-#[path = "../counting.rs"]
 mod counting;
-mod subjects;
-#[path = "../support/mod.rs"]
 mod support;
 
 use std::iter;
-use std::time::Duration;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
-use concurrent_cuckoo_filter::{Advance, Tick};
+use ahash::RandomState;
+use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, Tick};
 use counting::counted;
+use cuckoo_clock::config::{CuckooConfiguration, TtlConfig};
+use cuckoo_clock::{CuckooFilter, InsertValues};
+use moka::sync::Cache;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use subjects::{Held, LARGE, SMALL, expiring};
-use support::clock::{Times, by_turns, own_time};
+use support::clock::{by_turns, own_time};
+use support::hash::HASH;
 use support::keys::{ABSENT, drawn, key};
 use support::options::Options;
-use support::report::{Spread, speed};
+use support::ours::{BATCH, builder};
+use support::report::{Spread, median, speed};
 
 /// Lifetimes are from 1 to this.
 const LONGEST: u64 = 15;
@@ -70,6 +72,120 @@ const LOOKUPS: [(&str, bool, bool); 4] = [
     ("absent, batched", false, true),
 ];
 
+/// Its name, and how an empty one for so many keys is made.
+type Named = (&'static str, fn(usize) -> Held);
+
+const LARGE: [Named; 2] = [("expiring, 4 slots", |keys| ours(keys, 0.001, 4)), ("concurrent", concurrent)];
+
+/// The rate of the first is that of cuckoo-clock.
+const SMALL: [Named; 4] = [
+    ("expiring, 3 slots", |keys| ours(keys, 0.000_11, 3)),
+    ("`cuckoo-clock`, 4 slots", |keys| cuckoo_clock(keys, 4)),
+    ("`cuckoo-clock`, 8 slots", |keys| cuckoo_clock(keys, 8)),
+    ("`moka` (exact)", moka),
+];
+
+/// How many of some keys are found. It is one loop that is compiled for one subject alone.
+type LookUp = Box<dyn Fn(&[u64]) -> usize>;
+
+/// What holds keys.
+struct Held {
+    contains: LookUp,
+    /// `None` if it has no batches.
+    contains_batch: Option<LookUp>,
+    /// Whether there was room for a key that expires at this tick.
+    insert: Box<dyn Fn(u64, u64) -> bool>,
+    /// Does the work that it has put off.
+    rest: Box<dyn Fn()>,
+}
+
+impl Held {
+    fn new<F: 'static>(
+        filter: &Rc<F>,
+        insert: impl Fn(&F, u64, u64) -> bool + 'static,
+        contains: impl Fn(&F, &u64) -> bool + 'static,
+    ) -> Self {
+        let (to, of) = (Rc::clone(filter), Rc::clone(filter));
+        Self {
+            contains: Box::new(move |keys| keys.iter().filter(|key| contains(&of, key)).count()),
+            contains_batch: None,
+            insert: Box::new(move |key, end| insert(&to, key, end)),
+            rest: Box::new(|| ()),
+        }
+    }
+
+    fn with_batches(self, contains_batch: impl Fn(&[u64], &mut Vec<bool>) + 'static) -> Self {
+        let look_up = move |keys: &[u64]| {
+            let (mut found, mut yes) = (Vec::with_capacity(BATCH), 0);
+            for keys in keys.chunks(BATCH) {
+                found.clear();
+                contains_batch(keys, &mut found);
+                yes += found.iter().filter(|&&found| found).count();
+            }
+            yes
+        };
+        Self { contains_batch: Some(Box::new(look_up)), ..self }
+    }
+}
+
+/// An empty filter, without huge pages: the others have none either.
+fn expiring(capacity: usize, rate: f64) -> ExpiringCuckooFilter<u64, RandomState> {
+    let builder = ExpiringCuckooFilter::builder_with_hasher(HASH).capacity(capacity).false_positive_rate(rate);
+    builder.lifetime_in_ticks(LONGEST).build().expect("a valid filter")
+}
+
+fn ours(capacity: usize, rate: f64, slots: usize) -> Held {
+    let filter = Rc::new(expiring(capacity, rate));
+    assert_eq!((filter.plan().layout.slots_per_bucket, filter.plan().layout.payload_bits), (slots, 4));
+    filter.advance_to(Tick::new(NOW));
+    Held::new(
+        &filter,
+        |filter, key, end| filter.insert_until(&key, Tick::new(end)).is_ok(),
+        |filter, key| filter.contains(key),
+    )
+    .with_batches(move |keys, found| filter.contains_batch(keys, found))
+}
+
+fn concurrent(capacity: usize) -> Held {
+    let filter = Rc::new(builder().capacity(capacity).false_positive_rate(0.000_07).build().expect("valid"));
+    assert_eq!(filter.plan().layout.slots_per_bucket, 4);
+    Held::new(&filter, |filter, key, _| filter.insert(&key).is_ok(), |filter, key| filter.contains(key))
+        .with_batches(move |keys, found| filter.contains_batch(keys, found))
+}
+
+/// With fingerprints of 16 bits in buckets of four slots, or of 17 in buckets of eight, which is the same rate.
+fn cuckoo_clock(capacity: usize, slots: usize) -> Held {
+    let bits = |bits: usize| bits.try_into().expect("a number of bits");
+    let ttl = TtlConfig { ttl: (LONGEST as u32).try_into().expect("not 0"), ttl_bits: bits(4) };
+    let builder = CuckooConfiguration::builder(capacity).bucket_size(slots.try_into().expect("not 0"));
+    let builder = builder.fingerprint_bits(bits(14 + slots.ilog2() as usize)).with_ttl(ttl);
+    let filter = Rc::new(CuckooFilter::new(builder.build().expect("a valid filter"), HASH));
+    let insert = |filter: &CuckooFilter<RandomState>, key, end| {
+        filter.insert_with_defaults(&key, InsertValues { ttl: Some((end - NOW) as u32), counter: None }).is_none()
+    };
+    Held::new(&filter, insert, |filter, key| filter.contains(key))
+}
+
+/// A tick is an hour, so that nothing expires here. The value of a key is its lifetime in ticks.
+struct OwnLifetime;
+
+impl moka::Expiry<u64, u32> for OwnLifetime {
+    fn expire_after_create(&self, _key: &u64, ticks: &u32, _created_at: Instant) -> Option<Duration> {
+        Some(Duration::from_secs(3600 * u64::from(*ticks)))
+    }
+}
+
+fn moka(capacity: usize) -> Held {
+    let builder = Cache::builder().initial_capacity(capacity).expire_after(OwnLifetime);
+    let cache = Rc::new(builder.build_with_hasher(HASH));
+    let insert = |cache: &Cache<u64, u32, RandomState>, key, end| {
+        cache.insert(key, (end - NOW) as u32);
+        true
+    };
+    let held = Held::new(&cache, insert, |cache, key| cache.contains_key(key));
+    Held { rest: Box::new(move || cache.run_pending_tasks()), ..held }
+}
+
 struct Subject {
     name: &'static str,
     held: Held,
@@ -80,7 +196,7 @@ struct Subject {
 }
 
 impl Subject {
-    fn new(&(name, make): &subjects::Subject, keys: u64) -> Self {
+    fn new(&(name, make): &Named, keys: u64) -> Self {
         eprintln!("{keys} keys: {name}");
         let mut lost = 0;
         let (held, bytes) = counted(|| {
@@ -99,7 +215,7 @@ impl Subject {
 }
 
 /// Lookups in these subjects with this many keys. The ratios are to the first.
-fn lookups(keys: u64, subjects: &[subjects::Subject], length: Duration) -> Vec<Vec<String>> {
+fn lookups(keys: u64, subjects: &[Named], length: Duration) -> Vec<Vec<String>> {
     // The table that all semi-sorted filters share is made before any memory is counted.
     drop(subjects[0].1(1));
     let mut subjects: Vec<_> = subjects.iter().map(|subject| Subject::new(subject, keys)).collect();
@@ -139,18 +255,20 @@ fn lookups(keys: u64, subjects: &[subjects::Subject], length: Duration) -> Vec<V
     iter::once(head).chain(rows).collect()
 }
 
-/// Single calls of `advance_to`, in microseconds.
+/// Single calls of `advance_to`, in milliseconds.
 fn sweep(bytes: usize) -> Vec<Vec<String>> {
     // 4 slots in 8 bytes.
     let filter = expiring((bytes / 8 * 4) * 95 / 100, 0.001);
     let len = filter.plan().slots as u64 * 9 / 10;
     let (mut now, mut next) = (NOW, 0);
     filter.advance_to(Tick::new(now));
-    let [mut nothing, mut share, mut new, mut late, mut all]: [Times; 5] = Default::default();
-    let advance = |times: &mut Times, now: &mut u64, ticks| {
+    let advance = |now: &mut u64, ticks| {
         *now += ticks;
-        assert_eq!(times.time(|| filter.advance_to(Tick::new(*now))), Advance::Forward { ticks });
+        let start = own_time();
+        assert_eq!(filter.advance_to(Tick::new(*now)), Advance::Forward { ticks });
+        (own_time() - start) as f64 / 1e6
     };
+    let mut late = Vec::new();
     for round in 0..5 {
         eprintln!("sweep, round {round}");
         // New entries take the place of those that are gone.
@@ -158,25 +276,15 @@ fn sweep(bytes: usize) -> Vec<Vec<String>> {
         next += len - filter.len() as u64;
         let new_ones = (first..next).map(|number| (filter.hash_one(&key(number)), Tick::new(end(now, number))));
         filter.by_hash().insert_until_batch(new_ones, &mut Vec::new()).expect("room");
-        (0..100_000).for_each(|_| _ = nothing.time(|| filter.advance_to(Tick::new(now))));
-        advance(&mut new, &mut now, 1);
-        advance(&mut late, &mut now, 1);
+        advance(&mut now, 1);
+        late.push(advance(&mut now, 1));
         while filter.stats().expiry.expect("it has a clock").oldest_unswept.is_some() {
-            share.time(|| filter.advance_to(Tick::new(now)));
+            filter.advance_to(Tick::new(now));
         }
     }
-    advance(&mut all, &mut now, 1000);
-    let head = iter::once("").chain(Times::HEAD).map(String::from).collect();
-    let rows = [
-        ("nothing is due", nothing),
-        ("same tick, a share", share),
-        ("new tick", new),
-        ("new tick, none swept", late),
-        ("all have expired", all),
-    ];
-    let rows = rows.iter().filter(|(_, times)| times.count() > 0);
-    let row = |(name, times): &(&str, Times)| iter::once((*name).to_owned()).chain(times.row()).collect();
-    iter::once(head).chain(rows.map(row)).collect()
+    let all = advance(&mut now, 1000);
+    let row = [median(late), all].map(|time| format!("{time:.1}"));
+    vec![["none swept before, median of 5", "all have expired"].map(String::from).to_vec(), row.to_vec()]
 }
 
 fn main() {
@@ -195,6 +303,6 @@ fn main() {
             .part(name, || (format!("{keys} keys, million lookups a second"), lookups(keys, subjects, sizes.length)));
     }
     options.part("sweep", || {
-        (format!("calls of `advance_to`, {} KiB, microseconds", sizes.table_bytes >> 10), sweep(sizes.table_bytes))
+        (format!("calls of `advance_to`, {} KiB, milliseconds", sizes.table_bytes >> 10), sweep(sizes.table_bytes))
     });
 }
