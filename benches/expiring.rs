@@ -55,15 +55,6 @@ fn end(now: u64, number: u64) -> u64 {
     now + 1 + number % LONGEST
 }
 
-/// How much is measured.
-struct Sizes {
-    large: u64,
-    small: u64,
-    table_bytes: usize,
-    /// For each kind of lookups of each subject.
-    length: Duration,
-}
-
 /// What is timed, and whether the keys are present and come in batches.
 const LOOKUPS: [(&str, bool, bool); 4] = [
     ("present", true, false),
@@ -289,20 +280,15 @@ fn sweep(bytes: usize) -> Vec<Vec<String>> {
 
 fn main() {
     let Some(options) = Options::parse() else { return };
-    let mut sizes =
-        Sizes { large: 50_000_000, small: 1_000_000, table_bytes: 192 << 20, length: Duration::from_secs(5) };
-    if options.quick {
-        sizes = Sizes { large: 5_000_000, table_bytes: 24 << 20, length: Duration::from_millis(500), ..sizes };
+    let (large, small, bytes, length) = options.pick(
+        (20_000, 10_000, 64 << 10, 0),
+        (5_000_000, 1_000_000, 24 << 20, 500),
+        (50_000_000, 1_000_000, 192 << 20, 5000),
+    );
+    // For each kind of lookups of each subject.
+    let length = Duration::from_millis(length);
+    for (name, keys, subjects) in [("large", options.keys(large), &LARGE[..]), ("small", small, &SMALL)] {
+        options.part(name, || (format!("{keys} keys, million lookups a second"), lookups(keys, subjects, length)));
     }
-    sizes.large = options.keys(sizes.large);
-    if options.test {
-        sizes = Sizes { large: 20_000, small: 10_000, table_bytes: 64 << 10, length: Duration::ZERO };
-    }
-    for (name, keys, subjects) in [("large", sizes.large, &LARGE[..]), ("small", sizes.small, &SMALL)] {
-        options
-            .part(name, || (format!("{keys} keys, million lookups a second"), lookups(keys, subjects, sizes.length)));
-    }
-    options.part("sweep", || {
-        (format!("calls of `advance_to`, {} KiB, milliseconds", sizes.table_bytes >> 10), sweep(sizes.table_bytes))
-    });
+    options.part("sweep", || (format!("calls of `advance_to`, {} KiB, milliseconds", bytes >> 10), sweep(bytes)));
 }

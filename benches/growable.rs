@@ -295,11 +295,7 @@ fn spike(most: u64, length: Duration) -> Vec<Vec<String>> {
 
 fn main() {
     let Some(options) = Options::parse() else { return };
-    let (length, keys, rounds) = match (options.test, options.quick) {
-        (true, _) => (1, 20_000, 1),
-        (false, true) => (300, 2_000_000, 3),
-        (false, false) => (3000, 50_000_000, 5),
-    };
+    let (length, keys, rounds) = options.pick((1, 20_000, 1), (300, 2_000_000, 3), (3000, 50_000_000, 5));
     // Of sides that run by turns.
     let (length, keys) = (Duration::from_millis(length), options.keys(keys));
     for size in options.sizes() {

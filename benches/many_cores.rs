@@ -21,7 +21,6 @@
 mod support;
 
 use std::io;
-use std::path::Path;
 use std::time::Duration;
 
 use support::array::ARRAY;
@@ -38,7 +37,6 @@ struct Plan {
     table_bytes: usize,
     turns: Turns,
     threads: Vec<u64>,
-    test: bool,
 }
 
 /// The array comes first: the others are shown relative to it.
@@ -123,7 +121,7 @@ fn measure(subjects: &mut [Box<dyn Bench>], plan: &Plan) -> Vec<Speeds> {
     all
 }
 
-fn sets(size: Size, plan: &Plan, folder: &Path) -> io::Result<()> {
+fn sets(size: Size, plan: &Plan, options: &Options) -> io::Result<()> {
     eprintln!("{}: sets", size.name());
     let mut subjects = subjects(plan.table_bytes);
     let speeds = measure(&mut subjects, plan);
@@ -137,12 +135,7 @@ fn sets(size: Size, plan: &Plan, folder: &Path) -> io::Result<()> {
             rows: rows.map(|(subject, speeds)| (subject.about().about.to_owned(), speeds[nth].clone())).collect(),
             array: Some(0),
         };
-        // The figures of a test mean nothing, but drawing them must succeed.
-        if plan.test {
-            result.chart().svg();
-        } else {
-            result.show(folder, &format!("{}_{}", size.name(), title.replace('/', "_")))?;
-        }
+        result.show(options, "target/many-cores", &format!("{}_{title}", size.name()))?;
     }
     for subject in &subjects {
         if let (failed @ 1.., changes) = subject.failed_changes() {
@@ -154,12 +147,7 @@ fn sets(size: Size, plan: &Plan, folder: &Path) -> io::Result<()> {
 
 fn main() -> io::Result<()> {
     let Some(options) = Options::parse() else { return Ok(()) };
-    let (rounds, turn, first) = match (options.test, options.quick) {
-        (true, _) => (1, 0, 100),
-        (false, true) => (3, 20, 10_000),
-        (false, false) => (5, 60, 100_000),
-    };
-    let folder = options.out("target/many-cores");
+    let (rounds, turn, first) = options.pick((1, 0, 100), (3, 20, 10_000), (5, 60, 100_000));
     let turns = Turns { rounds, turn: Duration::from_millis(turn), first };
     let sizes = options.sizes().flat_map(|size| match size {
         Size::L2 => [Size::L2, Size::L3].to_vec(),
@@ -167,7 +155,7 @@ fn main() -> io::Result<()> {
     });
     for size in sizes {
         let table_bytes = options.table_bytes(size);
-        sets(size, &Plan { table_bytes, turns, threads: thread_counts(), test: options.test }, &folder)?;
+        sets(size, &Plan { table_bytes, turns, threads: thread_counts() }, &options)?;
     }
     Ok(())
 }

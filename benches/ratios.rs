@@ -167,11 +167,7 @@ fn show_table(title: &str, names: &[String], cell: impl Fn(usize, usize) -> Stri
 
 fn main() {
     let Some(options) = Options::parse() else { return };
-    let (rounds, turn, first) = match (options.test, options.quick) {
-        (true, _) => (1, 0, 100),
-        (false, true) => (3, 40, 100_000),
-        (false, false) => (7, 120, 100_000),
-    };
+    let (rounds, turn, first) = options.pick((1, 0, 100), (3, 40, 100_000), (7, 120, 100_000));
     for size in options.sizes() {
         let table_bytes = options.table_bytes(size);
         let turns = Turns { rounds, turn: Duration::from_millis(turn), first };

@@ -256,11 +256,7 @@ fn main() {
         first(bytes, rounds);
     }
     if options.wants("lookups") {
-        let length = Duration::from_millis(match (options.test, options.quick) {
-            (true, _) => 0,
-            (false, true) => 1_000,
-            (false, false) => 4_000,
-        });
+        let length = Duration::from_millis(options.pick(0, 1_000, 4_000));
         for size in options.sizes() {
             lookups(size, options.table_bytes(size), length);
         }

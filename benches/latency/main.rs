@@ -71,12 +71,8 @@ fn failed(sizes: &[(&str, usize)], time: Duration, test: bool) {
 
 fn main() {
     let Some(options) = Options::parse() else { return };
-    let (time, keys) = match (options.test, options.quick) {
-        (true, _) => (2, 20_000),
-        (false, true) => (1000, 2_000_000),
-        (false, false) => (10_000, 50_000_000),
-    };
-    let (time, sizes) = (Duration::from_millis(time), if options.test { &SIZES[..1] } else { &SIZES });
+    let (time, keys) = options.pick((2, 20_000), (1000, 2_000_000), (10_000, 50_000_000));
+    let (time, sizes) = (Duration::from_millis(time), options.pick(&SIZES[..1], &SIZES, &SIZES));
     if options.wants("changes") {
         sizes.iter().for_each(|&(size, bytes)| changes(bytes, size, time, options.test));
     }

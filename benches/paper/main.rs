@@ -61,11 +61,11 @@ struct Plan {
 
 impl Plan {
     fn new(options: &Options) -> Self {
-        let (table_bytes, rounds, lookups, rate_lookups) = match (options.test, options.quick) {
-            (true, _) => (16 << 10, 1, 1_000, 200_000),
-            (false, true) => (768 << 10, 3, 100_000, 500_000),
-            (false, false) => (192 << 20, 1, 600_000, 10_000_000),
-        };
+        let (table_bytes, rounds, lookups, rate_lookups) = options.pick(
+            (16 << 10, 1, 1_000, 200_000),
+            (768 << 10, 3, 100_000, 500_000),
+            (192 << 20, 1, 600_000, 10_000_000),
+        );
         Self { table_bytes, rounds, lookups, rate_lookups }
     }
 }
