@@ -76,7 +76,7 @@ fn partial_files(directory: &Path) -> usize {
 }
 
 #[test]
-fn a_killed_process_loses_no_key() {
+fn filter_and_store_of_a_killed_process_are_in_step() {
     let directory = tempfile::tempdir().unwrap();
     let database = directory.path().join("killed.redb");
     let mut random = SmallRng::seed_from_u64(1);
