@@ -14,7 +14,7 @@
 //!
 //! All have the same keys and the same hash in a round, and values of no bytes. The filters differ in these:
 //! - `bustle` asserts that every answer is exact. So the filters have slots of 32 bits, two in a bucket, and a
-//!   false-positive rate of some 10⁻⁹, which the output names. A ReadHeavy run looks up 20 million absent keys. If one of
+//!   false-positive rate of some 10⁻⁹. A ReadHeavy run looks up 20 million absent keys. If one of
 //!   them is taken for a present key, `bustle` panics. Then the run is repeated with other keys, and the output says how
 //!   many were.
 //! - An insert is `insert_if_absent`, because `bustle` asks whether the key is new. An update is a lookup, because
@@ -35,7 +35,7 @@ use concurrent_cuckoo_filter::{Builder, GrowableBuilder};
 use support::by_threads::{ByThreads, thread_counts};
 use support::exact::{Dash, ExactSet, Locked, Papaya, SccIndex, SccMap};
 use support::options::Options;
-use support::ours::{self, Fixed, Growable, Ours, builder};
+use support::ours::{self, Fixed, Growable, builder};
 
 /// The share of the capacity that is in at first, and the lookups, inserts, removals and updates in percent.
 const WORKLOADS: [(&str, f64, [u8; 4]); 3] =
@@ -66,7 +66,7 @@ macro_rules! filter {
 
             #[inline]
             fn insert_new(&self, key: u64) -> bool {
-                Ours::insert_if_absent(self, key)
+                self.insert_if_absent(&key).expect("room")
             }
 
             #[inline]
@@ -143,11 +143,7 @@ type Run = fn(&Plan, u64, u8) -> (f64, u64);
 
 fn main() -> io::Result<()> {
     let Some(options) = Options::parse() else { return Ok(()) };
-    let (rounds, capacity_log2) = match (options.test, options.quick) {
-        (true, _) => (1, 10),
-        (false, true) => (3, 20),
-        (false, false) => (3, 25),
-    };
+    let (rounds, capacity_log2) = options.pick((1, 10), (3, 20), (3, 25));
     let sets: [(&str, Run); 7] = [
         (Fixed::NAME, Plan::run::<Fixed>),
         (Growable::NAME, Plan::run::<Growable>),
@@ -157,15 +153,6 @@ fn main() -> io::Result<()> {
         (Papaya::NAME, Plan::run::<Papaya>),
         (Locked::NAME, Plan::run::<Locked>),
     ];
-    let keys = 1 << capacity_log2;
-    if !options.test {
-        for (name, plan) in [(Fixed::NAME, fixed(keys).plan()), (Growable::NAME, growable(keys).plan())] {
-            let plan = plan.expect("a valid filter");
-            let (rate, size) = (plan.max_false_positive_rate, plan.memory_usage >> 20);
-            println!("- {name}: {size} MiB, false-positive rate when full {rate:.1e}");
-        }
-        println!();
-    }
     let threads = thread_counts();
     for (workload, (title, ..)) in WORKLOADS.into_iter().enumerate() {
         if !options.wants(title) {
@@ -186,12 +173,7 @@ fn main() -> io::Result<()> {
         }
         let about = format!("conc-map-bench, sets for 2^{capacity_log2} keys");
         let result = ByThreads { title: title.into(), about, unit: "operations", threads: &threads, rows, array: None };
-        // The figures of a test mean nothing, but drawing them must succeed.
-        if options.test {
-            result.chart().svg();
-            continue;
-        }
-        result.show(&options.out("target/conc_map"), title)?;
+        result.show(&options, "target/conc_map", title)?;
         println!("Runs that were repeated, because a false positive ended them: {repeated}\n");
     }
     Ok(())

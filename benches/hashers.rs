@@ -108,11 +108,7 @@ fn measure<K: Key + 'static>(keys: &str, bytes: usize, rounds: usize, rows: &mut
 
 fn main() {
     let Some(options) = Options::parse() else { return };
-    let rounds = match (options.test, options.quick) {
-        (true, _) => 1,
-        (false, true) => 15,
-        (false, false) => 101,
-    };
+    let rounds = options.pick(1, 15, 101);
     for size in options.sizes() {
         let bytes = options.table_bytes(size);
         let header = ["keys", "hasher", "M lookups/s", "times as fast as the default"];

@@ -91,11 +91,8 @@ fn sum(keys: &[u64], found: impl Fn(&u64) -> u64) -> u64 {
 fn main() {
     let Some(options) = Options::parse() else { return };
     let keys = options.keys(20_000_000);
-    let (keys, length) = match (options.test, options.quick) {
-        (true, _) => (20_000, Duration::ZERO),
-        (false, true) => (keys, Duration::from_secs(2)),
-        (false, false) => (keys, Duration::from_secs(20)),
-    };
+    let (keys, length) =
+        options.pick((20_000, Duration::ZERO), (keys, Duration::from_secs(2)), (keys, Duration::from_secs(20)));
     let of_place = |place: usize| (place as u64..keys).step_by(PLACES);
     let (all, each) = (keys as usize, keys as usize / PLACES + 1);
 

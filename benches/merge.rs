@@ -159,11 +159,7 @@ fn digests(bytes: usize, rounds: usize) {
 fn main() {
     let Some(options) = Options::parse() else { return };
     let half = options.keys(if options.test { 5_000 } else { 10_000_000 });
-    let rounds = match (options.test, options.quick) {
-        (true, _) => 1,
-        (false, true) => 3,
-        (false, false) => 7,
-    };
+    let rounds = options.pick(1, 3, 7);
     if options.wants("sums") {
         sums(half, rounds);
     }

@@ -13,17 +13,17 @@
 //! - lookups at 90 % load: of present keys, and of absent keys. The order is not that of insertion;
 //! - the mix: 90 % lookups of either at random, 5 % removals, 5 % inserts, at 90 % load;
 //! - all this on one thread and on two;
-//! - the memory and the measured false-positive rate, to show which rates are compared.
+//! - the measured false-positive rate, to show which rates are compared.
 //!
 //! `support/subject.rs` describes what is compared, and how each subject is set up. `array` is no filter, but any
 //! shared array: it loads two words from two random cache lines of a vector of the same size, and changes one of them by
 //! compare-exchange for an insert or a removal. The addresses come from the same hash of the same keys. That is the
 //! best that a filter of two buckets can reach in memory of that size, without batching. What two threads gain there is
-//! the machine's, and the last table shows the filters relative to it.
+//! the machine's.
 //!
 //! Each subject's answers are checked: all lookups of present keys, all inserts and all removals must succeed, or
 //! the run ends. There is one exception, for `atomic-cuckoo-filter` 0.3: while one thread relocates items, its
-//! `remove` on another thread sometimes misses a present key. The line below the first table says how often this
+//! `remove` on another thread sometimes misses a present key. The first lines say how often this
 //! happened.
 
 mod support;
@@ -123,105 +123,51 @@ impl Results {
         Spread::of_ratios(of(one), of(other)).show()
     }
 
-    /// The gain by a second thread, as a multiple of what the array gains by it in the same round.
-    fn relative_to_array(&self, operation: usize, subject: usize) -> String {
-        let array = self.subjects.len() - 1;
-        let gain = |subject: usize| -> Vec<f64> {
-            let [one, two] = self.mops.each_ref().map(|mops| &mops[operation][subject]);
-            two.iter().zip(one).map(|(two, one)| two / one).collect()
-        };
-        Spread::of_ratios(&gain(subject), &gain(array)).show()
-    }
-
     fn show(&self) -> String {
-        let size = self.size.name();
-        let all: Vec<usize> = (0..self.subjects.len()).collect();
-        let (ours, others): (Vec<usize>, Vec<usize>) =
-            all.iter().partition(|&&subject| self.subjects[subject].about().kind == Kind::Ours);
-        let pairs: Vec<(usize, usize)> =
-            others.iter().flat_map(|&other| ours.iter().map(move |&ours| (ours, other))).collect();
-        let name = |subject: usize| self.subjects[subject].about().name;
+        let (size, abouts) = (self.size.name(), self.subjects.each_ref().map(|subject| subject.about()));
         let mut text = format!("## {size}: tables of {} KiB\n\n", self.size.table_bytes() >> 10);
-        text += &self.show_memory();
+        for (subject, About { name, about, .. }) in self.subjects.iter().zip(abouts) {
+            let ((positives, misses), (failed, changes)) = (subject.false_positives(), subject.failed_changes());
+            let (mib, rate) = (subject.size().bytes as f64 / 1048576.0, 100.0 * positives as f64 / misses as f64);
+            text += &format!("- {name}: {about}, {mib:.2} MiB; {rate:.4} % of absent keys found; ");
+            text += &format!("{failed} of {changes} inserts and removals failed in the mix\n");
+        }
+        text += "\n";
+        let names = abouts.map(|about| about.name.to_owned());
         for threads in [1, 2] {
-            let on = format!("{size}, {threads} thread{}", if threads == 1 { "" } else { "s" });
-            text += &format!("### {on}: millions of operations a second\n\n");
-            text += &show_table(
-                &all,
-                |&subject| name(subject).into(),
-                |operation, &subject| {
-                    format!("{:.2}", median(self.mops[threads - 1][operation][subject].iter().copied()))
-                },
-            );
-            text += &format!("### {on}: ours over others\n\n");
-            text += &show_table(
-                &pairs,
-                |&(ours, other)| format!("{}/{}", name(ours).trim_start_matches("ours "), name(other)),
-                |operation, &(ours, other)| self.ratio(operation, (threads, ours), (threads, other)),
-            );
+            let title = format!("{size}, threads: {threads}: millions of operations a second");
+            text += &show_table(&title, &names, |operation, subject| {
+                format!("{:.2}", median(self.mops[threads - 1][operation][subject].iter().copied()))
+            });
         }
-        text += &format!("### {size}: two threads over one\n\n");
-        text += &show_table(
-            &all,
-            |&subject| name(subject).into(),
-            |operation, &subject| self.ratio(operation, (2, subject), (1, subject)),
-        );
-        text += &format!("### {size}: the same, relative to the array\n\n");
-        text += &show_table(
-            &all,
-            |&subject| name(subject).into(),
-            |operation, &subject| self.relative_to_array(operation, subject),
-        );
-        text
-    }
-
-    fn show_memory(&self) -> String {
-        let head = ["name", "what", "bits", "slots", "MiB", "capacity", "load", "bits/item", "false positives"];
-        let mut rows = vec![head.map(String::from).to_vec()];
-        for subject in self.subjects.iter().filter(|subject| subject.about().kind != Kind::Array) {
-            let (positives, misses) = subject.false_positives();
-            let (About { name, about, .. }, size) = (subject.about(), subject.size());
-            let capacity = size.capacity as f64;
-            rows.push(vec![
-                name.into(),
-                about.into(),
-                size.fingerprint_bits.to_string(),
-                size.slots.to_string(),
-                format!("{:.2}", size.bytes as f64 / (1 << 20) as f64),
-                size.capacity.to_string(),
-                format!("{:.1} %", 100.0 * capacity / size.slots as f64),
-                format!("{:.2}", size.bytes as f64 * 8.0 / capacity),
-                format!("{:.4} %", 100.0 * positives as f64 / misses as f64),
-            ]);
-        }
-        let mut text = align(&rows, 2);
-        for subject in &self.subjects {
-            if let (failed @ 1.., changes) = subject.failed_changes() {
-                let name = subject.about().name;
-                text += &format!("{name}: {failed} of {changes} inserts and removals failed in the mix.\n\n");
-            }
-        }
+        let of_kind = |ours: bool| (0..abouts.len()).filter(move |&nth| (abouts[nth].kind == Kind::Ours) == ours);
+        let pairs: Vec<_> = of_kind(false).flat_map(|other| of_kind(true).map(move |ours| [ours, other])).collect();
+        let of_pairs: Vec<_> =
+            pairs.iter().map(|pair| pair.map(|subject| abouts[subject].name).join(" over ")).collect();
+        text += &show_table(&format!("{size}, one thread: ours over others"), &of_pairs, |operation, pair| {
+            let [ours, other] = pairs[pair];
+            self.ratio(operation, (1, ours), (1, other))
+        });
+        text += &show_table(&format!("{size}: two threads over one"), &names, |operation, subject| {
+            self.ratio(operation, (2, subject), (1, subject))
+        });
         text
     }
 }
 
-/// A line for each operation.
-fn show_table<C>(columns: &[C], name: impl Fn(&C) -> String, cell: impl Fn(usize, &C) -> String) -> String {
-    let mut rows: Vec<Vec<String>> = vec![[String::new()].into_iter().chain(columns.iter().map(name)).collect()];
+/// A line for each operation, and a column for each of these names.
+fn show_table(title: &str, names: &[String], cell: impl Fn(usize, usize) -> String) -> String {
+    let mut rows: Vec<Vec<String>> = vec![[&[String::new()][..], names].concat()];
     for (operation, name) in OPERATIONS.into_iter().enumerate() {
-        let cells = columns.iter().map(|column| cell(operation, column));
+        let cells = (0..names.len()).map(|column| cell(operation, column));
         rows.push([name.to_owned()].into_iter().chain(cells).collect());
     }
-    align(&rows, 1)
+    format!("### {title}\n\n{}", align(&rows, 1))
 }
 
 fn main() {
     let Some(options) = Options::parse() else { return };
-    let (rounds, turn, first) = match (options.test, options.quick) {
-        (true, _) => (1, 0, 100),
-        (false, true) => (3, 40, 100_000),
-        (false, false) => (7, 120, 100_000),
-    };
+    let (rounds, turn, first) = options.pick((1, 0, 100), (3, 40, 100_000), (7, 120, 100_000));
     for size in options.sizes() {
         let table_bytes = options.table_bytes(size);
         let turns = Turns { rounds, turn: Duration::from_millis(turn), first };

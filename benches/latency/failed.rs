@@ -8,8 +8,8 @@ use concurrent_cuckoo_filter::{Hashed, InsertError};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use crate::support::clock::Times;
 use crate::support::ours::{Fixed, default_5x14};
+use crate::times::Times;
 
 /// How full the table is otherwise. The other threads always find room.
 const LOAD: f64 = 0.5;

@@ -17,15 +17,16 @@ mod failed;
 mod growth;
 #[path = "../support/mod.rs"]
 mod support;
+mod times;
 
 use std::iter;
 use std::time::Duration;
 
 use churn::{Churn, NAMES, SAVE, SETTINGS};
 use failed::{beside_writers, in_a_full_table};
-use support::clock::Times;
 use support::options::Options;
 use support::report::align;
+use times::Times;
 
 /// The name of a size, and how large the table is. In a small one, no search ends because of its budget.
 const SIZES: [(&str, usize); 3] = [("16 KiB", 16 << 10), ("512 KiB", 512 << 10), ("64 MB", 64 << 20)];
@@ -70,12 +71,8 @@ fn failed(sizes: &[(&str, usize)], time: Duration, test: bool) {
 
 fn main() {
     let Some(options) = Options::parse() else { return };
-    let (time, keys) = match (options.test, options.quick) {
-        (true, _) => (2, 20_000),
-        (false, true) => (1000, 2_000_000),
-        (false, false) => (10_000, 50_000_000),
-    };
-    let (time, sizes) = (Duration::from_millis(time), if options.test { &SIZES[..1] } else { &SIZES });
+    let (time, keys) = options.pick((2, 20_000), (1000, 2_000_000), (10_000, 50_000_000));
+    let (time, sizes) = (Duration::from_millis(time), options.pick(&SIZES[..1], &SIZES, &SIZES));
     if options.wants("changes") {
         sizes.iter().for_each(|&(size, bytes)| changes(bytes, size, time, options.test));
     }

@@ -144,14 +144,7 @@ fn measure(name: &str, filter: &Fixed, rounds: usize, turn: Duration) -> Vec<Vec
 }
 
 pub(crate) fn table(size: Size, options: &Options) -> (&'static str, Vec<Vec<String>>) {
-    let (bytes, (rounds, turn)) = (
-        options.table_bytes(size),
-        match (options.test, options.quick) {
-            (true, _) => (1, 0),
-            (false, true) => (3, 20),
-            (false, false) => (7, 60),
-        },
-    );
+    let (bytes, (rounds, turn)) = (options.table_bytes(size), options.pick((1, 0), (3, 20), (7, 60)));
     let mut rows = vec![["", "single", "batched", "batched over single"].map(String::from).to_vec()];
     for huge in [false, true].into_iter().filter(|&huge| !huge || size == Size::Large) {
         let suffix = if huge { ", huge pages" } else { "" };

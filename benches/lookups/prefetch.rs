@@ -42,11 +42,7 @@ fn time(keys: &[u64], each: impl Fn(&u64) -> bool) -> f64 {
 }
 
 pub(crate) fn table(size: Size, options: &Options) -> (&'static str, Vec<Vec<String>>) {
-    let length = Duration::from_millis(match (options.test, options.quick) {
-        (true, _) => 0,
-        (false, true) => 300,
-        (false, false) => 3000,
-    });
+    let length = Duration::from_millis(options.pick(0, 300, 3000));
     // The number of keys in this many bytes, in the default layout, three quarters full.
     let len = options.table_bytes(size) as u64 * 5 / 8 * 3 / 4;
     let filter = builder().capacity(len as usize * 5 / 4).build().expect("a valid filter");

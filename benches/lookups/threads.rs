@@ -19,11 +19,7 @@ use crate::support::plan::{STEADY_LOAD, Size, bring_to};
 const THREADS: [u64; 4] = [1, 2, 3, 4];
 
 pub(crate) fn measure(size: Size, options: &Options) -> io::Result<()> {
-    let (rounds, turn, first) = match (options.test, options.quick) {
-        (true, _) => (1, 0, 100),
-        (false, true) => (5, 50, 100_000),
-        (false, false) => (15, 150, 100_000),
-    };
+    let (rounds, turn, first) = options.pick((1, 0, 100), (5, 50, 100_000), (15, 150, 100_000));
     let bytes = options.table_bytes(size);
     let mut subjects = [
         Filled::boxed(DEFAULT_5X14, bytes),
@@ -44,11 +40,6 @@ pub(crate) fn measure(size: Size, options: &Options) -> io::Result<()> {
         rows: subjects.iter().map(|subject| subject.about().about.to_owned()).zip(speeds).collect(),
         array: Some(subjects.len() - 1),
     };
-    // The figures of a test mean nothing, but drawing them must succeed.
-    if options.test {
-        lookups.chart().svg();
-        return Ok(());
-    }
     let file = if size == Size::L2 { "threads".into() } else { format!("threads_{}", size.name()) };
-    lookups.show(&options.out("target/lookups"), &file)
+    lookups.show(options, "target/lookups", &file)
 }

@@ -125,11 +125,8 @@ fn measure<S: Set>(subject: &Subject<S>, bytes: usize, rounds: usize, time: Dura
 }
 
 pub(crate) fn table(size: Size, options: &Options) -> (&'static str, Vec<Vec<String>>) {
-    let (rounds, time) = match (options.test, options.quick) {
-        (true, _) => (1, Duration::from_millis(1)),
-        (false, true) => (3, Duration::from_millis(60)),
-        (false, false) => (9, Duration::from_millis(200)),
-    };
+    let (rounds, time) =
+        options.pick((1, Duration::from_millis(1)), (3, Duration::from_millis(60)), (9, Duration::from_millis(200)));
     let bytes = options.table_bytes(size);
     let mut rows = vec![["", "writer apart", "beside", "beside over apart", "writes"].map(String::from).to_vec()];
     rows.extend(measure(&DEFAULT_5X14, bytes, rounds, time));

@@ -1,18 +1,17 @@
-//! This crate's layouts, and the properties of a filter of each at capacity.
+//! This crate's layouts, found through its builder.
 
 use ahash::RandomState;
 use concurrent_cuckoo_filter::{Builder, Encoding};
 
 use super::support::ours::{Fixed, builder, of_size};
 
-/// One of this crate's layouts, found through its builder.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     pub(crate) encoding: Encoding,
     pub(crate) slots: usize,
     pub(crate) bits: u32,
     /// The rate with every slot taken. A builder that is asked for this rate and this encoding chooses this layout.
-    pub(crate) rate: f64,
+    rate: f64,
 }
 
 impl Layout {
@@ -43,13 +42,9 @@ impl Layout {
         builder().encoding(encoding).false_positive_rate(rate)
     }
 
-    pub(crate) fn is_semi_sorted(self) -> bool {
-        self.encoding == Encoding::SemiSorted
-    }
-
-    /// Such as "5x14".
+    /// Such as "5x14", with an "s" if it is semi-sorted.
     pub(crate) fn name(self) -> String {
-        format!("{}x{}{}", self.slots, self.bits, if self.is_semi_sorted() { "s" } else { "" })
+        format!("{}x{}{}", self.slots, self.bits, if self.encoding == Encoding::SemiSorted { "s" } else { "" })
     }
 
     /// The largest table in this many bytes, or one that is at most 1 % smaller.
@@ -58,14 +53,4 @@ impl Layout {
             Self::builder(self.encoding, self.rate).capacity(capacity).build().expect("a valid filter")
         })
     }
-}
-
-/// The share of the slots that is taken when the filter holds as many keys as it is made for.
-pub(crate) fn load_at_capacity(filter: &Fixed) -> f64 {
-    filter.capacity() as f64 / filter.plan().slots as f64
-}
-
-/// Bits for each key, and the computed rate, in a filter at capacity.
-pub(crate) fn at_capacity(filter: &Fixed) -> (f64, f64) {
-    (filter.stats().memory_usage as f64 * 8.0 / filter.capacity() as f64, filter.plan().max_false_positive_rate)
 }

@@ -5,15 +5,14 @@ use std::fs;
 use std::ops::Range;
 
 use super::Plan;
+use super::support::filled::Sample;
 use super::support::keys::ABSENT;
 use super::support::report::median;
-use super::systems::{Part, System};
+use super::systems::System;
 use super::timed::{Lookups, Timed, Turn};
 
-/// The number of parts into which filling and emptying are divided, for the figures against load.
+/// The number of parts into which filling and emptying are divided.
 const SLICES: u64 = 20;
-/// The parts after which lookups are timed.
-const LOOKUP_SLICES: [u64; 6] = [4, 8, 12, 16, 18, 20];
 /// How often lookups of one kind are timed.
 const TURNS: usize = 5;
 
@@ -22,8 +21,7 @@ const TURNS: usize = 5;
 pub(crate) struct Measured {
     pub(crate) name: String,
     pub(crate) about: &'static str,
-    pub(crate) part: Part,
-    pub(crate) lines: [&'static str; 2],
+    pub(crate) in_figures: bool,
     pub(crate) bytes: Option<usize>,
     pub(crate) capacity: u64,
     /// False positives at capacity, and how many absent keys were looked up for that.
@@ -31,11 +29,8 @@ pub(crate) struct Measured {
     /// Millions of operations a second: all inserts to capacity, and all removals from there.
     pub(crate) construction: f64,
     pub(crate) removal: Option<f64>,
-    /// Each point: the share of the capacity that is in, and millions of operations a second.
+    /// Each point: the share of the capacity that is in, and millions of inserts a second.
     pub(crate) inserts: Vec<(f64, f64)>,
-    pub(crate) hits: Vec<(f64, f64)>,
-    pub(crate) misses: Vec<(f64, f64)>,
-    pub(crate) removals: Vec<(f64, f64)>,
     /// The share of hits, and millions of lookups a second at capacity.
     pub(crate) shares: Vec<(f64, f64)>,
 }
@@ -76,16 +71,13 @@ impl Measured {
             construction: median(rounds.iter().map(|round| round.construction)),
             removal: rounds[0].removal.map(|_| median(rounds.iter().filter_map(|round| round.removal))),
             inserts: points(|round| &round.inserts),
-            hits: points(|round| &round.hits),
-            misses: points(|round| &round.misses),
-            removals: points(|round| &round.removals),
             shares: points(|round| &round.shares),
             ..rounds[0].clone()
         }
     }
 
-    /// Fills all systems to their capacities and empties them, with lookups on the way. Everything is interleaved,
-    /// a second or so each, so a machine that becomes slower does so for all of them.
+    /// Fills all systems to their capacities, looks keys up, and empties them. Everything is interleaved, a second or so
+    /// each, so a machine that becomes slower does so for all of them.
     fn round(systems: &[System], plan: &Plan) -> Vec<Self> {
         let tell = |what: fmt::Arguments<'_>| {
             if systems.len() > 1 {
@@ -96,24 +88,18 @@ impl Measured {
         for slice in 1..=SLICES {
             tell(format_args!("inserts, part {slice} of {SLICES}"));
             all.iter_mut().for_each(|one| one.insert(slice));
-            if slice < SLICES && LOOKUP_SLICES.contains(&slice) {
-                let load = slice as f64 / SLICES as f64;
-                let mut shown: Vec<_> = all.iter_mut().filter(|one| one.is_in_full()).collect();
-                look_up_by_turns(&mut shown, slice, 0, |one, mops| one.measured.misses.push((load, mops)));
-                look_up_by_turns(&mut shown, slice, 256, |one, mops| one.measured.hits.push((load, mops)));
-            }
         }
         for share in [0, 64, 128, 192, 256] {
             tell(format_args!("lookups, {} % hits", share * 100 / 256));
-            let mut shown: Vec<_> = all.iter_mut().collect();
-            look_up_by_turns(&mut shown, SLICES, share, |one, mops| {
-                one.measured.shares.push((share as f64 / 256.0, mops));
-                match share {
-                    0 => one.measured.misses.push((1.0, mops)),
-                    256 => one.measured.hits.push((1.0, mops)),
-                    _ => {}
+            let mut speeds = vec![Vec::new(); all.len()];
+            for _ in 0..TURNS {
+                for (one, speeds) in all.iter_mut().zip(&mut speeds) {
+                    speeds.push(one.look_up(share, plan.lookups));
                 }
-            });
+            }
+            for (one, speeds) in all.iter_mut().zip(speeds) {
+                one.measured.shares.push((share as f64 / 256.0, median(speeds)));
+            }
         }
         all.iter_mut().for_each(UnderTest::measure_rate);
         for slice in 1..=SLICES {
@@ -133,8 +119,8 @@ struct UnderTest<'a> {
     rate: Option<f64>,
     /// The next number of a key that is never inserted.
     absent: u64,
-    inserts: Turn,
-    removals: Turn,
+    inserts: Sample,
+    removals: Sample,
     /// How much the process has grown while this filter was built and filled.
     resident: Option<usize>,
     measured: Measured,
@@ -147,17 +133,13 @@ impl<'a> UnderTest<'a> {
         let measured = Measured {
             name: system.name.clone(),
             about: system.about,
-            part: system.part,
-            lines: system.lines,
+            in_figures: system.in_figures,
             bytes: built.bytes,
             capacity: built.capacity,
             positives: (0, 0),
             construction: 0.0,
             removal: None,
             inserts: Vec::new(),
-            hits: Vec::new(),
-            misses: Vec::new(),
-            removals: Vec::new(),
             shares: Vec::new(),
         };
         Self {
@@ -166,16 +148,11 @@ impl<'a> UnderTest<'a> {
             filter: built.filter,
             rate: built.rate,
             absent: ABSENT,
-            inserts: Turn::default(),
-            removals: Turn::default(),
+            inserts: Sample::default(),
+            removals: Sample::default(),
             resident: growth(before, resident_bytes()),
             measured,
         }
-    }
-
-    /// Whether it is in the figures. Then more is measured.
-    fn is_in_full(&self) -> bool {
-        self.system.part != Part::Table
     }
 
     /// The keys of a slice. They are removed in the order of their insertion.
@@ -189,23 +166,22 @@ impl<'a> UnderTest<'a> {
         let turn = self.filter.insert(self.keys(slice));
         self.check("inserts", turn);
         self.resident = self.resident.zip(growth(before, resident_bytes())).map(|(so_far, more)| so_far + more);
-        self.measured.inserts.push(((slice as f64 - 0.5) / SLICES as f64, turn.mops()));
-        self.inserts += turn;
+        self.measured.inserts.push(((slice as f64 - 0.5) / SLICES as f64, turn.sample.mops()));
+        self.inserts += turn.sample;
     }
 
     fn remove(&mut self, slice: u64) {
-        if self.system.removes && self.is_in_full() {
+        if self.system.removes && self.system.in_figures {
             let turn = self.filter.remove(self.keys(slice));
             self.check("removals", turn);
-            self.measured.removals.push((1.0 - (slice as f64 - 0.5) / SLICES as f64, turn.mops()));
-            self.removals += turn;
+            self.removals += turn.sample;
         }
     }
 
     /// The measured rate must be close to the formula's. The rate of a single table may differ by some percent, and
     /// chance adds to that.
     fn measure_rate(&mut self) {
-        self.look_up(SLICES, 0, self.plan.rate_lookups);
+        self.look_up(0, self.plan.rate_lookups);
         if let Some(rate) = self.rate {
             let (positives, lookups) = self.measured.positives;
             let expected = rate * lookups as f64;
@@ -215,60 +191,36 @@ impl<'a> UnderTest<'a> {
         }
     }
 
-    /// Times lookups with this many slices in, where 256 lookups have `share` of present keys. Millions a second.
-    fn look_up(&mut self, slices: u64, share: u64, count: u64) -> f64 {
-        let lookups = Lookups { present: 0..self.keys(slices).end, absent: self.absent, share, count };
+    /// Times lookups, of which `share` of 256 are of present keys: all keys are in. Millions a second.
+    fn look_up(&mut self, share: u64, count: u64) -> f64 {
+        let lookups = Lookups { present: 0..self.measured.capacity, absent: self.absent, share, count };
         // It may be rounded up.
         self.absent += 2 * count;
         let turn = self.filter.look_up(&lookups);
         self.check("lookups of present keys", turn);
-        if slices == SLICES {
-            self.measured.positives.0 += turn.positives.0;
-            self.measured.positives.1 += turn.positives.1;
-        }
-        turn.mops()
+        self.measured.positives.0 += turn.positives.0;
+        self.measured.positives.1 += turn.positives.1;
+        turn.sample.mops()
     }
 
     fn check(&self, what: &str, turn: Turn) {
         let name = &self.system.name;
-        assert!(turn.failures == 0, "{name}: {} of {} {what} failed", turn.failures, turn.operations);
+        assert!(turn.failures == 0, "{name}: {} of {} {what} failed", turn.failures, turn.sample.operations);
     }
 
     fn into_measured(mut self) -> Measured {
         self.measured.construction = self.inserts.mops();
         if self.removals.operations > 0 {
             self.measured.removal = Some(self.removals.mops());
-            self.assert_empty();
+            // No key may be found after all were removed.
+            let count = self.measured.capacity.min(10_000);
+            let (found, _) = self.filter.look_up(&Lookups { present: 0..1, absent: 0, share: 0, count }).positives;
+            assert_eq!(found, 0, "{}: keys found after all were removed", self.system.name);
         }
         // In a small table, the measurement's own memory would count.
         let resident = self.resident.filter(|_| self.plan.table_bytes >= 16 << 20);
         self.measured.bytes = self.measured.bytes.or(resident);
         self.measured
-    }
-
-    /// No key may be found after all were removed.
-    fn assert_empty(&self) {
-        let count = self.measured.capacity.min(10_000);
-        let (found, _) = self.filter.look_up(&Lookups { present: 0..1, absent: 0, share: 0, count }).positives;
-        assert_eq!(found, 0, "{}: keys found after all were removed", self.system.name);
-    }
-}
-
-/// Lookups of one kind, interleaved and repeated. `tell` gets the median of each.
-fn look_up_by_turns<'a>(
-    all: &mut [&mut UnderTest<'a>],
-    slices: u64,
-    share: u64,
-    mut tell: impl FnMut(&mut UnderTest<'a>, f64),
-) {
-    let mut speeds = vec![Vec::new(); all.len()];
-    for _ in 0..TURNS {
-        for (one, speeds) in all.iter_mut().zip(&mut speeds) {
-            speeds.push(one.look_up(slices, share, one.plan.lookups));
-        }
-    }
-    for (one, speeds) in all.iter_mut().zip(speeds) {
-        tell(one, median(speeds));
     }
 }
 

@@ -8,32 +8,24 @@
 //!   The other cuckoo filters take 95 % of their slots, and the d-left counting Bloom filter 6 keys to a bucket of
 //!   8. The Bloom filters have 13 bits for each key, as in the paper, and the counting one has four times as many.
 
+use concurrent_cuckoo_filter::Encoding;
+
 use super::filters::{CountingBloom, DLeft};
-use super::layout::{Layout, at_capacity};
+use super::layout::Layout;
 use super::support::exact::{SccIndex, exact};
 use super::support::hash::HASH;
 use super::support::ours::growable;
 use super::support::peers::{ATOMIC, ATOMIC_BLOOM, SCALABLE};
 use super::support::subject::{Set, Subject};
-use super::timed::{self, Filter, Timed};
-
-/// How much is measured of a system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// It is in the table and in the figures.
-    Figures,
-    /// It is in the table only.
-    Table,
-}
+use super::timed::{self, Timed};
 
 /// One of the systems.
 pub(crate) struct System {
     pub(crate) name: String,
     pub(crate) about: &'static str,
-    pub(crate) part: Part,
+    /// Whether it is in the figures, and not in the tables alone. Only then are its removals measured.
+    pub(crate) in_figures: bool,
     pub(crate) removes: bool,
-    /// Cache lines of the table that a lookup reads: of a present key, and of an absent one.
-    pub(crate) lines: [&'static str; 2],
     /// An empty one that takes this many bytes, or slightly less.
     pub(crate) build: Box<dyn Fn(usize) -> Built>,
 }
@@ -50,8 +42,19 @@ pub(crate) struct Built {
 }
 
 impl Built {
-    fn new<F: Filter + 'static>(filter: F, bytes: usize, capacity: u64) -> Self {
-        Self { filter: Box::new(timed::System(filter)), bytes: Some(bytes), capacity, rate: None }
+    fn new<F: 'static>(
+        filter: F,
+        (bytes, capacity): (usize, u64),
+        insert: impl Fn(&mut F, u64) -> bool + 'static,
+        contains: impl Fn(&F, u64) -> bool + 'static,
+        remove: impl Fn(&mut F, u64) -> bool + 'static,
+    ) -> Self {
+        let filter = Box::new(timed::System { filter, insert, contains, remove });
+        Self { filter, bytes: Some(bytes), capacity, rate: None }
+    }
+
+    fn of<S: Set + 'static>(set: S, bytes: usize, capacity: u64) -> Self {
+        Self::new(set, (bytes, capacity), |set, key| set.insert(key), S::contains, |set, key| set.remove(key))
     }
 
     fn with_rate(self, rate: f64) -> Self {
@@ -62,95 +65,106 @@ impl Built {
 /// All systems, ours first.
 pub(crate) fn systems() -> Vec<System> {
     let mut systems: Vec<System> = Layout::all().into_iter().map(ours).collect();
-    let growable =
-        system("ours, growable", "GrowableCuckooFilter, from its smallest size to its largest", ["2"; 2], grown);
+    let growable = system("ours, growable", "GrowableCuckooFilter, from its smallest size to its largest", grown);
     systems.extend([
-        System { part: Part::Table, ..growable },
+        System { in_figures: false, ..growable },
         System {
             removes: false,
-            ..system("Bloom", "fastbloom, 13 bits a key, 9 hashes", ["9", "2"], |bytes| {
+            ..system("Bloom", "fastbloom, 13 bits a key, 9 hashes", |bytes| {
                 let keys = bytes * 8 / BLOOM_BITS;
                 let filter = fastbloom::BloomFilter::with_num_bits(bytes * 8).hasher(HASH).expected_items(keys);
                 assert_eq!(u64::from(filter.num_hashes()), BLOOM_HASHES);
-                Built::new(filter, bytes, keys as u64).with_rate(bloom_rate())
+                let insert = |filter: &mut fastbloom::BloomFilter<_>, key| {
+                    filter.insert(&key);
+                    true
+                };
+                let contains = |filter: &fastbloom::BloomFilter<_>, key| filter.contains(&key);
+                Built::new(filter, (bytes, keys as u64), insert, contains, |_, _| false).with_rate(bloom_rate())
             })
         },
         System {
             name: "Bloom, atomic".into(),
-            part: Part::Table,
+            in_figures: false,
             removes: false,
-            ..peer(
-                &ATOMIC_BLOOM,
-                "fastbloom's AtomicBloomFilter, 13 bits a key, 9 hashes",
-                ["9", "2"],
-                Some(bloom_rate()),
-            )
+            ..peer(&ATOMIC_BLOOM, "fastbloom's AtomicBloomFilter, 13 bits a key, 9 hashes", Some(bloom_rate()))
         },
         System {
             removes: false,
-            ..system("blocked Bloom", "sbbf-rs-safe: split blocks of 32 bytes, 13 bits a key", ["1"; 2], |bytes| {
+            ..system("blocked Bloom", "sbbf-rs-safe: split blocks of 32 bytes, 13 bits a key", |bytes| {
                 let filter = sbbf_rs_safe::Filter::new(8, bytes);
-                let (keys, bytes) = (bytes * 8 / BLOOM_BITS, filter.as_bytes().len());
-                Built::new(filter, bytes, keys as u64)
+                let size = (filter.as_bytes().len(), (bytes * 8 / BLOOM_BITS) as u64);
+                let insert = |filter: &mut sbbf_rs_safe::Filter, key| {
+                    filter.insert_hash(HASH.hash_one(key));
+                    true
+                };
+                let contains = |filter: &sbbf_rs_safe::Filter, key| filter.contains_hash(HASH.hash_one(key));
+                Built::new(filter, size, insert, contains, |_, _| false)
             })
         },
-        system("quotient", "qfilter, 9 bits of remainder", ["2 or more", "1 or more"], |bytes| {
+        system("quotient", "qfilter, 9 bits of remainder", |bytes| {
             // The largest power of two of slots, at 9 and 2.125 bits each. 95 % of them may be taken.
             let slots = (bytes as f64 * 8.0 / (QUOTIENT_BITS as f64 + 2.125)).log2().floor() as u8;
             let capacity = (1u64 << slots) * 9 / 10;
             let filter = qfilter::Filter::with_fingerprint_size(capacity, slots + QUOTIENT_BITS);
             let filter = filter.expect("a valid filter");
-            let (bytes, capacity) = (filter.memory_usage(), filter.capacity());
+            let size = (filter.memory_usage(), filter.capacity());
+            Built::new(
+                filter,
+                size,
+                // As many copies as there are keys of one fingerprint. Otherwise a removal would remove the others too.
+                |filter, key| filter.insert_fingerprint(true, HASH.hash_one(key)).is_ok(),
+                |filter, key| filter.contains_fingerprint(HASH.hash_one(key)),
+                |filter, key| filter.remove_fingerprint(HASH.hash_one(key)),
+            )
             // A lookup compares with the remainders of its own slot's keys, 0.95 of them on average.
-            Built::new(filter, bytes, capacity).with_rate(0.95 / f64::from(1 << QUOTIENT_BITS))
+            .with_rate(0.95 / f64::from(1 << QUOTIENT_BITS))
         }),
-        system(
-            "d-left counting Bloom",
-            "written here: 14 bits of remainder, counters of 2 bits",
-            ["1-3", "3"],
-            |bytes| {
-                let filter = DLeft::new(bytes);
-                let (bytes, capacity) = (filter.bytes(), filter.capacity());
-                Built::new(filter, bytes, capacity).with_rate(DLeft::RATE)
-            },
-        ),
-        system("counting Bloom", "written here: counters of 4 bits, 13 a key, 9 hashes", ["9", "2"], |bytes| {
+        system("d-left counting Bloom", "written here: 14 bits of remainder, counters of 2 bits", |bytes| {
+            let filter = DLeft::new(bytes);
+            let size = (filter.bytes(), filter.capacity());
+            Built::new(
+                filter,
+                size,
+                |filter, key| filter.insert_hash(HASH.hash_one(key)),
+                |filter, key| filter.contains_hash(HASH.hash_one(key)),
+                |filter, key| filter.remove_hash(HASH.hash_one(key)),
+            )
+            .with_rate(DLeft::RATE)
+        }),
+        system("counting Bloom", "written here: counters of 4 bits, 13 a key, 9 hashes", |bytes| {
             let filter = CountingBloom::new(bytes, BLOOM_HASHES);
-            let capacity = filter.counters() / BLOOM_BITS as u64;
-            Built::new(filter, bytes, capacity).with_rate(bloom_rate())
+            let size = (bytes, filter.counters() / BLOOM_BITS as u64);
+            Built::new(
+                filter,
+                size,
+                |filter, key| filter.insert_hash(HASH.hash_one(key)),
+                |filter, key| filter.contains_hash(HASH.hash_one(key)),
+                |filter, key| filter.remove_hash(HASH.hash_one(key)),
+            )
+            .with_rate(bloom_rate())
         }),
-        peer(&ATOMIC, "atomic-cuckoo-filter, 4 slots of 16 bits", ["1-2", "2"], None),
-        peer(&SCALABLE, "scalable_cuckoo_filter in a parking_lot::RwLock, 4 slots of 16 bits", ["1-2", "2"], None),
-        system("exact set", "scc::HashIndex<u64, ()>", ["-"; 2], |bytes| {
+        peer(&ATOMIC, "atomic-cuckoo-filter, 4 slots of 16 bits", None),
+        peer(&SCALABLE, "scalable_cuckoo_filter in a parking_lot::RwLock, 4 slots of 16 bits", None),
+        system("exact set", "scc::HashIndex<u64, ()>", |bytes| {
             let built = (exact::<SccIndex>().build)(bytes);
             // Its memory is known when the keys are in.
-            Built { bytes: None, ..Built::new(built.set, 0, built.size.slots) }
+            Built { bytes: None, ..Built::of(built.set, 0, built.size.slots) }
         }),
     ]);
     systems
 }
 
-/// In the table and in the figures, and with removals.
-fn system(
-    name: &str,
-    about: &'static str,
-    lines: [&'static str; 2],
-    build: impl Fn(usize) -> Built + 'static,
-) -> System {
-    System { name: name.into(), about, part: Part::Figures, removes: true, lines, build: Box::new(build) }
+/// In the tables and in the figures, and with removals.
+fn system(name: &str, about: &'static str, build: impl Fn(usize) -> Built + 'static) -> System {
+    System { name: name.into(), about, in_figures: true, removes: true, build: Box::new(build) }
 }
 
 /// Another crate's filter, with the settings of the other benchmarks.
-fn peer<S: Set + 'static>(
-    peer: &Subject<S>,
-    about: &'static str,
-    lines: [&'static str; 2],
-    rate: Option<f64>,
-) -> System {
+fn peer<S: Set + 'static>(peer: &Subject<S>, about: &'static str, rate: Option<f64>) -> System {
     let build = peer.build;
-    system(peer.about.name, about, lines, move |bytes| {
+    system(peer.about.name, about, move |bytes| {
         let built = build(bytes);
-        Built { rate, ..Built::new(built.set, built.size.bytes, built.size.capacity) }
+        Built { rate, ..Built::of(built.set, built.size.bytes, built.size.capacity) }
     })
 }
 
@@ -168,15 +182,15 @@ const QUOTIENT_BITS: u8 = 9;
 /// One of this crate's layouts.
 fn ours(layout: Layout) -> System {
     // The default, and the plain layout of the same size.
-    let is_shown = (layout.slots, layout.bits) == (5, 14) || (layout.slots, layout.bits) == (5, 12);
-    let about = if layout.is_semi_sorted() { "semi-sorted" } else { "plain" };
-    let system = system(&format!("ours {}", layout.name()), about, ["2"; 2], move |bytes| {
+    let in_figures = (layout.slots, layout.bits) == (5, 14) || (layout.slots, layout.bits) == (5, 12);
+    let about = if layout.encoding == Encoding::SemiSorted { "semi-sorted" } else { "plain" };
+    let system = system(&format!("ours {}", layout.name()), about, move |bytes| {
         let filter = layout.with_bytes(bytes);
         let (bytes, capacity) = (filter.stats().memory_usage, filter.capacity() as u64);
-        let (_, rate) = at_capacity(&filter);
-        Built::new(filter, bytes, capacity).with_rate(rate)
+        let rate = filter.plan().max_false_positive_rate;
+        Built::of(filter, bytes, capacity).with_rate(rate)
     });
-    System { part: if is_shown { Part::Figures } else { Part::Table }, ..system }
+    System { in_figures, ..system }
 }
 
 /// A growable filter that takes this many bytes at its largest size, or up to 2 % less.
@@ -190,5 +204,5 @@ fn grown(bytes: usize) -> Built {
     }
     let filter = builder().max_capacity(most).build().expect("a valid filter");
     let capacity = filter.max_capacity() as u64;
-    Built::new(filter, takes, capacity)
+    Built::of(filter, takes, capacity)
 }

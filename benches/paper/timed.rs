@@ -1,61 +1,22 @@
 //! The timed loops. Each is compiled for one system alone.
 
-use std::ops::{AddAssign, Range};
-use std::time::{Duration, Instant};
+use std::ops::Range;
+use std::time::Instant;
 
 use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
 
+use super::support::filled::Sample;
 use super::support::keys::{Shuffled, key};
-use super::support::subject::Set;
 
-/// A filter. Changes return whether they succeeded.
-pub(crate) trait Filter {
-    fn insert(&mut self, key: u64) -> bool;
-    fn contains(&self, key: u64) -> bool;
-    fn remove(&mut self, key: u64) -> bool;
-}
-
-impl<S: Set> Filter for S {
-    #[inline(always)]
-    fn insert(&mut self, key: u64) -> bool {
-        S::insert(self, key)
-    }
-
-    #[inline(always)]
-    fn contains(&self, key: u64) -> bool {
-        S::contains(self, key)
-    }
-
-    #[inline(always)]
-    fn remove(&mut self, key: u64) -> bool {
-        S::remove(self, key)
-    }
-}
-
-/// Operations, their total time, and their answers.
-#[derive(Clone, Copy, Debug, Default)]
+/// Operations, and their answers.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
-    pub(crate) operations: u64,
-    pub(crate) time: Duration,
+    pub(crate) sample: Sample,
     /// Changes that did not succeed, or present keys that were not found.
     pub(crate) failures: u64,
     /// Absent keys that were found, and how many were looked up.
     pub(crate) positives: (u64, u64),
-}
-
-impl Turn {
-    /// Millions of operations a second.
-    pub(crate) fn mops(self) -> f64 {
-        self.operations as f64 / self.time.as_secs_f64() / 1e6
-    }
-}
-
-impl AddAssign for Turn {
-    fn add_assign(&mut self, other: Self) {
-        self.operations += other.operations;
-        self.time += other.time;
-    }
 }
 
 /// Lookups, of which `share` of 256 are of present keys.
@@ -74,19 +35,28 @@ pub(crate) trait Timed {
     fn look_up(&self, lookups: &Lookups) -> Turn;
 }
 
-/// A system whose type is known.
-#[derive(Debug)]
-pub(crate) struct System<F>(pub(crate) F);
+/// A system whose type is known, and how it inserts, looks up and removes a key. Changes return whether they succeeded.
+pub(crate) struct System<F, I, C, R> {
+    pub(crate) filter: F,
+    pub(crate) insert: I,
+    pub(crate) contains: C,
+    pub(crate) remove: R,
+}
 
-impl<F: Filter> Timed for System<F> {
+impl<F, I, C, R> Timed for System<F, I, C, R>
+where
+    I: Fn(&mut F, u64) -> bool,
+    C: Fn(&F, u64) -> bool,
+    R: Fn(&mut F, u64) -> bool,
+{
     #[inline(never)]
     fn insert(&mut self, keys: Range<u64>) -> Turn {
-        change(keys, |key| self.0.insert(key))
+        change(keys, |key| (self.insert)(&mut self.filter, key))
     }
 
     #[inline(never)]
     fn remove(&mut self, keys: Range<u64>) -> Turn {
-        change(keys, |key| self.0.remove(key))
+        change(keys, |key| (self.remove)(&mut self.filter, key))
     }
 
     /// Present keys are not looked up in the order of their insertion. A random number decides which lookup is of a
@@ -104,13 +74,14 @@ impl<F: Filter> Timed for System<F> {
                 let present = u64::from((coins >> (8 * i)) & 0xff < lookups.share);
                 // Both are computed, so that the choice needs no branch.
                 let indices = [lookups.absent + block * 8 + i, order.next()];
-                let found = u64::from(self.0.contains(key(indices[present as usize])));
+                let found = u64::from((self.contains)(&self.filter, key(indices[present as usize])));
                 misses += 1 - present;
                 missed += present & (1 - found);
                 positives += found & (1 - present);
             }
         }
-        Turn { operations: count, time: start.elapsed(), failures: missed, positives: (positives, misses) }
+        let sample = Sample { operations: count, time: start.elapsed() };
+        Turn { sample, failures: missed, positives: (positives, misses) }
     }
 }
 
@@ -119,5 +90,5 @@ fn change(keys: Range<u64>, mut change: impl FnMut(u64) -> bool) -> Turn {
     let start = Instant::now();
     let operations = keys.end - keys.start;
     let done: u64 = keys.map(|index| u64::from(change(key(index)))).sum();
-    Turn { operations, time: start.elapsed(), failures: operations - done, ..Turn::default() }
+    Turn { sample: Sample { operations, time: start.elapsed() }, failures: operations - done, positives: (0, 0) }
 }

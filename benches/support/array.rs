@@ -51,7 +51,7 @@ pub(crate) const ARRAY: Subject<SharedArray> = Subject {
     build: |table_bytes| {
         let set = SharedArray::new(table_bytes);
         // So many slots that there are as many operations here as in a filter.
-        let size = TableSize::new(set.0.len() * 4, 0, size_of_val(&*set.0));
+        let size = TableSize::new(set.0.len() * 4, size_of_val(&*set.0));
         Built { set, size }
     },
 };

@@ -1,12 +1,12 @@
 //! Speeds by the number of threads, as a table, a chart, and a CSV file.
 
 use std::iter;
-use std::path::Path;
 use std::thread::available_parallelism;
 use std::time::Duration;
 use std::{fs, io};
 
 use super::filled::{Bench, Steady};
+use super::options::Options;
 use super::plot::{Axis, Chart, Series, Style};
 use super::report::{Spread, align, median};
 
@@ -27,7 +27,7 @@ pub(crate) struct ByThreads<'a> {
 
 impl ByThreads<'_> {
     /// The medians, and how many times as fast the most threads are as one: with min and max, and relative to the array.
-    pub(crate) fn table(&self) -> String {
+    fn table(&self) -> String {
         let most = self.threads.last().copied().filter(|&most| most > 1);
         let mut head = vec![String::new()];
         head.extend(self.threads.iter().map(|threads| format!("threads: {threads}")));
@@ -45,7 +45,7 @@ impl ByThreads<'_> {
         format!("### {}, {}: million {} a second\n\n{}", self.title, self.about, self.unit, align(&rows, 1))
     }
 
-    pub(crate) fn chart(&self) -> Chart {
+    fn chart(&self) -> Chart {
         let series = self.rows.iter().enumerate().map(|(number, (name, speeds))| Series {
             name: name.clone(),
             points: iter::zip(self.threads, speeds)
@@ -63,14 +63,19 @@ impl ByThreads<'_> {
         }
     }
 
-    /// Prints the table, and writes the chart as `file.csv` and `file.svg` into the folder.
-    pub(crate) fn show(&self, folder: &Path, file: &str) -> io::Result<()> {
-        print!("{}", self.table());
-        let chart = self.chart();
-        fs::create_dir_all(folder)?;
-        let file = folder.join(file.replace(' ', "_").to_lowercase());
-        fs::write(file.with_extension("csv"), chart.csv())?;
-        fs::write(file.with_extension("svg"), chart.svg())
+    /// Prints the table, and writes the chart as `file.csv` and `file.svg` into a folder: this one, or that of `--out`.
+    pub(crate) fn show(&self, options: &Options, folder: &str, file: &str) -> io::Result<()> {
+        let (table, chart) = (self.table(), self.chart());
+        let (csv, svg, folder) = (chart.csv(), chart.svg(), options.out(folder));
+        // The figures of a test mean nothing, but drawing them must succeed.
+        if options.test {
+            return Ok(());
+        }
+        print!("{table}");
+        fs::create_dir_all(&folder)?;
+        let file = folder.join(file.replace(['/', ' '], "_").to_lowercase());
+        fs::write(file.with_extension("csv"), csv)?;
+        fs::write(file.with_extension("svg"), svg)
     }
 }
 

@@ -125,7 +125,7 @@ pub(crate) fn exact<S: ExactSet>() -> Subject<S> {
         build: |table_bytes| {
             let keys = S::keys_in(table_bytes);
             // As many bytes as were asked for: none of them says how many it takes.
-            let size = TableSize::new(keys, u64::BITS, table_bytes);
+            let size = TableSize::new(keys, table_bytes);
             Built { set: S::with_capacity(keys), size }
         },
     }

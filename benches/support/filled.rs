@@ -330,38 +330,9 @@ fn mix<S: Set, const BLOCK: u64>(
 
 /// Runs `work` on this many threads at once. Returns the time from the first start to the last end, and the
 /// results.
-pub(crate) fn on_threads<R: Send>(threads: u64, work: impl Fn(u64) -> R + Sync) -> (Duration, Vec<R>) {
-    run_together(threads, true, |_| (), work)
-}
-
-/// [`on_threads`], but if there are several threads, all are new ones, and each first does something that is not timed.
-///
-/// A filter counts its items in a few counters, so that threads need not share one. Threads get them in turn. Two
-/// new threads get different ones, as the threads of a pool do. The calling thread and a new one may get the same,
-/// and then each change waits for it.
-pub(crate) fn on_new_threads<R: Send>(
-    threads: u64,
-    prepare: impl Fn(u64) + Sync,
-    work: impl Fn(u64) -> R + Sync,
-) -> (Duration, Vec<R>) {
-    run_together(threads, false, prepare, work)
-}
-
-/// `caller` says whether the calling thread is one of several.
-fn run_together<R: Send>(
-    threads: u64,
-    caller: bool,
-    prepare: impl Fn(u64) + Sync,
-    work: impl Fn(u64) -> R + Sync,
-) -> (Duration, Vec<R>) {
-    if threads == 1 {
-        let start = Instant::now();
-        let result = work(0);
-        return (start.elapsed(), vec![result]);
-    }
+fn on_threads<R: Send>(threads: u64, work: impl Fn(u64) -> R + Sync) -> (Duration, Vec<R>) {
     let ready = AtomicUsize::new(0);
     let run = |thread| {
-        prepare(thread);
         // The threads spin, so that waking up delays none of their starts.
         ready.fetch_add(1, Ordering::AcqRel);
         while ready.load(Ordering::Acquire) < threads as usize {
@@ -373,9 +344,9 @@ fn run_together<R: Send>(
     };
     let run = &run;
     let runs: Vec<_> = thread::scope(|scope| {
-        let others: Vec<_> = (u64::from(caller)..threads).map(|thread| scope.spawn(move || run(thread))).collect();
-        let first = caller.then(|| run(0));
-        first.into_iter().chain(others.into_iter().map(|other| other.join().expect("no panic"))).collect()
+        let others: Vec<_> = (1..threads).map(|thread| scope.spawn(move || run(thread))).collect();
+        let first = run(0);
+        [first].into_iter().chain(others.into_iter().map(|other| other.join().expect("no panic"))).collect()
     });
     let start = runs.iter().map(|run| run.0).min().expect("a thread");
     let end = runs.iter().map(|run| run.1).max().expect("a thread");

@@ -37,16 +37,8 @@ impl Shuffled {
     pub(crate) fn new(range: Range<u64>, turn: f64) -> Self {
         let len = range.end - range.start;
         assert!(len > 0, "no key to look up");
-        let gcd = |mut a: u64, mut b: u64| {
-            while b != 0 {
-                (a, b) = (b, a % b);
-            }
-            a
-        };
-        let mut step = 1009.min(len);
-        while gcd(step, len) != 1 {
-            step += 1;
-        }
+        // Primes. Any that does not divide the length comes to all numbers.
+        let step = [1009, 1013, 1019].into_iter().find(|step| !len.is_multiple_of(*step)).expect("a length below 10⁹");
         Self { start: range.start, len, step, at: (len as f64 * turn) as u64 % len }
     }
 

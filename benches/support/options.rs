@@ -36,6 +36,17 @@ impl Options {
         self.options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
     }
 
+    /// The first of these in a test, the second if `--quick` is given, and else the third.
+    pub(crate) fn pick<T>(&self, test: T, quick: T, full: T) -> T {
+        if self.test {
+            test
+        } else if self.quick {
+            quick
+        } else {
+            full
+        }
+    }
+
     /// Whether `--only` names this part, or none.
     pub(crate) fn wants(&self, part: &str) -> bool {
         self.value("--only").is_none_or(|only| only == part)

@@ -58,7 +58,7 @@ pub(crate) fn plain_4x16(table_bytes: usize) -> Fixed {
 fn built(filter: Fixed, layout: (usize, u32)) -> Built<Fixed> {
     let plan = filter.plan();
     assert_eq!((plan.layout.slots_per_bucket, plan.layout.fingerprint_bits), layout);
-    let size = TableSize::new(plan.slots, layout.1, filter.stats().memory_usage);
+    let size = TableSize::new(plan.slots, filter.stats().memory_usage);
     Built { size: TableSize { capacity: filter.capacity() as u64, ..size }, set: filter }
 }
 
@@ -77,11 +77,8 @@ pub(crate) const PLAIN_4X16: Subject<Fixed> = Subject {
 pub(crate) trait Ours: Set + Sized {
     /// An empty one for this many keys, at the default rate.
     fn of_keys(keys: usize) -> Self;
-    fn len(&self) -> usize;
-    fn insert_if_absent(&self, key: u64) -> bool;
     fn insert_batch(&self, keys: &[u64]);
     fn contains_batch(&self, keys: &[u64], found: &mut Vec<bool>);
-    fn remove_batch(&self, keys: &[u64], removed: &mut Vec<bool>);
 }
 
 macro_rules! ours {
@@ -93,25 +90,12 @@ macro_rules! ours {
                 $builder.capacity(keys).build().expect("a valid filter")
             }
 
-            fn len(&self) -> usize {
-                self.len()
-            }
-
-            #[inline]
-            fn insert_if_absent(&self, key: u64) -> bool {
-                self.insert_if_absent(&key).expect("room")
-            }
-
             fn insert_batch(&self, keys: &[u64]) {
                 self.insert_batch(keys).expect("room");
             }
 
             fn contains_batch(&self, keys: &[u64], found: &mut Vec<bool>) {
                 self.contains_batch(keys, found);
-            }
-
-            fn remove_batch(&self, keys: &[u64], removed: &mut Vec<bool>) {
-                self.remove_batch(keys, removed);
             }
         }
     };

@@ -22,7 +22,7 @@ pub(crate) const ATOMIC: Subject<AtomicCuckooFilter> = Subject {
     build: |table_bytes| {
         let builder = atomic_cuckoo_filter::CuckooFilterBuilder::<KeyedHasher>::default();
         let set = builder.capacity(previous_power_of_two(table_bytes / 2)).build().expect("a valid filter");
-        let size = TableSize::new(set.capacity(), 16, size_of_val(&set) + set.capacity() * 2);
+        let size = TableSize::new(set.capacity(), size_of_val(&set) + set.capacity() * 2);
         Built { set, size }
     },
 };
@@ -51,9 +51,7 @@ pub(crate) const SCALABLE: Subject<LockedScalable> = Subject {
             .hasher(HASH.build_hasher())
             .rng(SmallRng::seed_from_u64(1))
             .finish();
-        let (slots, bits) = (filter.capacity(), filter.bits());
-        let size =
-            TableSize::new(slots, (bits / slots as u64) as u32, size_of::<LockedScalable>() + (bits / 8) as usize);
+        let size = TableSize::new(filter.capacity(), size_of::<LockedScalable>() + (filter.bits() / 8) as usize);
         Built { set: RwLock::new(filter), size }
     },
 };
@@ -75,7 +73,7 @@ pub(crate) const ATOMIC_BLOOM: Subject<AtomicBloom> = Subject {
     build: |table_bytes| {
         let keys = table_bytes * 8 / 13;
         let set = fastbloom::AtomicBloomFilter::with_num_bits(table_bytes * 8).hasher(HASH).expected_items(keys);
-        let size = TableSize::new(keys, 0, set.num_bits() / 8);
+        let size = TableSize::new(keys, set.num_bits() / 8);
         Built { set, size: TableSize { capacity: keys as u64, ..size } }
     },
 };

@@ -6,14 +6,12 @@
 use std::fmt::Write as _;
 
 /// How the values of an axis are laid out.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scale {
     /// In proportion to the values.
     Linear,
     /// In proportion to the values' logarithms.
     Log10,
-    /// One place for each name: the values are 0, 1, 2 …
-    Names(Vec<String>),
 }
 
 /// One of the two axes.
@@ -40,12 +38,11 @@ impl Axis {
     }
 
     fn text(&self, place: f64) -> String {
-        match &self.scale {
-            // Rounded, because sums and powers are not exact.
-            Scale::Linear => (self.show)((place * 1e9).round() / 1e9),
-            Scale::Log10 => (self.show)(format!("{:.6e}", 10f64.powf(place)).parse().expect("a number")),
-            Scale::Names(names) => names.get(place.round() as usize).cloned().unwrap_or_default(),
-        }
+        // Rounded, because sums and powers are not exact.
+        (self.show)(match self.scale {
+            Scale::Linear => (place * 1e9).round() / 1e9,
+            Scale::Log10 => format!("{:.6e}", 10f64.powf(place)).parse().expect("a number"),
+        })
     }
 
     /// The least and the greatest place (not value) of the axis.
@@ -56,16 +53,15 @@ impl Axis {
         let places = values.map(|value| self.place(value));
         let (least, most) =
             places.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), place| (least.min(place), most.max(place)));
-        match &self.scale {
+        match self.scale {
             Scale::Linear => (0.0, most * 1.05),
             Scale::Log10 => (least - 0.05, most + 0.05),
-            Scale::Names(names) => (-0.5, names.len() as f64 - 0.5),
         }
     }
 
     /// The places of the labels.
     fn ticks(&self, (least, most): (f64, f64)) -> Vec<f64> {
-        let mut ticks: Vec<f64> = match &self.scale {
+        let mut ticks: Vec<f64> = match self.scale {
             Scale::Linear => {
                 // About eight of them, at multiples of 1, 2 or 5 times a power of ten.
                 let decade = 10f64.powf(((most - least) / 8.0).log10().floor());
@@ -79,7 +75,6 @@ impl Axis {
                 let decades = least.floor() as i32..=most.ceil() as i32;
                 decades.flat_map(|decade| between.iter().map(move |tick| f64::from(decade) + tick.log10())).collect()
             }
-            Scale::Names(names) => (0..names.len()).map(|place| place as f64).collect(),
         };
         ticks.retain(|tick| (least - 1e-9..=most + 1e-9).contains(tick));
         ticks
@@ -222,7 +217,6 @@ impl Chart {
         let mut text = format!("series,{},{}\n", quoted(&self.x.label), quoted(&self.y.label));
         for Series { name, points, .. } in &self.series {
             for &(x, y) in points {
-                let x = if matches!(self.x.scale, Scale::Names(_)) { quoted(&self.x.text(x)) } else { format!("{x}") };
                 writeln!(text, "{},{x},{y}", quoted(name)).expect("a string takes all");
             }
         }

@@ -107,14 +107,13 @@ pub(crate) struct TableSize {
     pub(crate) slots: u64,
     /// How many items it is made for. If the crate does not say, 95 % of its slots.
     pub(crate) capacity: u64,
-    pub(crate) fingerprint_bits: u32,
     /// The memory of the table and of what belongs to it.
     pub(crate) bytes: usize,
 }
 
 impl TableSize {
-    pub(crate) fn new(slots: usize, fingerprint_bits: u32, bytes: usize) -> Self {
+    pub(crate) fn new(slots: usize, bytes: usize) -> Self {
         let slots = slots as u64;
-        Self { slots, capacity: slots * 95 / 100, fingerprint_bits, bytes }
+        Self { slots, capacity: slots * 95 / 100, bytes }
     }
 }

@@ -40,12 +40,6 @@ impl TokenLog for Ahead {
 
 type NewLog<'a> = &'a dyn Fn() -> Box<dyn TokenLog>;
 
-/// What a round has shown. `refused` counts the new tokens that were refused.
-struct Round {
-    per_second: f64,
-    refused: usize,
-}
-
 fn main() {
     let tokens = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(1_000_000);
     let ours = || UsedOnce::new(DAYS * DAY, tokens, RATE).expect("a log of so many tokens");
@@ -60,31 +54,31 @@ fn main() {
         ("quinn's, default", 20 << 20, &|| Box::new(BloomTokenLog::default())),
     ];
 
-    println!("{tokens} tokens in a lifetime; million a second, and how many times as many this log takes\n");
-    println!("| log | MB | new tokens refused | 1 thread | this log's ratio | 2 threads | this log's ratio |");
-    println!("|---|---|---|---|---|---|---|");
-    let mut rounds: [[Vec<Round>; 2]; 4] = Default::default();
+    println!("{tokens} tokens in a lifetime, million a second\n");
+    println!("| log | MB | new tokens refused | 1 thread | 2 threads |\n|---|---|---|---|---|");
+    let (mut speeds, mut refused): ([[Vec<f64>; 2]; 4], [usize; 4]) = Default::default();
     for _ in 0..ROUNDS {
         for threads in [1, 2] {
-            for ((_, _, new_log), rounds) in logs.iter().zip(&mut rounds) {
-                rounds[threads - 1].push(round(&*new_log(), threads, tokens));
+            for (nth, (_, _, new_log)) in logs.iter().enumerate() {
+                let (speed, refused_now) = round(&*new_log(), threads, tokens);
+                speeds[nth][threads - 1].push(speed);
+                refused[nth] += refused_now;
             }
         }
     }
-    for ((name, bytes, _), of_log) in logs.iter().zip(&rounds) {
-        let refused: usize = of_log.iter().flatten().map(|round| round.refused).sum();
+    for (((name, bytes, _), speeds), refused) in logs.iter().zip(speeds).zip(refused) {
         let percent = 100.0 * refused as f64 / (2 * ROUNDS * tokens) as f64;
-        print!("| {name} | {:.1} | {percent:.3} % |", *bytes as f64 / 1e6);
-        for (rounds, ours) in of_log.iter().zip(&rounds[0]) {
-            let ratio = median(ours.iter().zip(rounds).map(|(ours, round)| ours.per_second / round.per_second));
-            print!(" {:.2} | {ratio:.2} |", median(rounds.iter().map(|round| round.per_second)) / 1e6);
-        }
-        println!();
+        let [one, two] = speeds.map(|mut speeds| {
+            speeds.sort_by(f64::total_cmp);
+            speeds[ROUNDS / 2] / 1e6
+        });
+        println!("| {name} | {:.1} | {percent:.3} % | {one:.2} | {two:.2} |", *bytes as f64 / 1e6);
     }
 }
 
-/// Two lifetimes of a new log. The threads meet at the beginning of each day.
-fn round(log: &dyn TokenLog, threads: usize, tokens: usize) -> Round {
+/// Two lifetimes of a new log. The threads meet at the beginning of each day. Returns how many tokens it has taken in a
+/// second, and how many new ones it has refused.
+fn round(log: &dyn TokenLog, threads: usize, tokens: usize) -> (f64, usize) {
     let (day, start) = (Barrier::new(threads), SystemTime::now());
     let of_a_day = tokens / DAYS as usize / threads;
     let run = |seed| {
@@ -114,11 +108,5 @@ fn round(log: &dyn TokenLog, threads: usize, tokens: usize) -> Round {
     });
     let slowest = ends.iter().map(|(time, _)| time.as_secs_f64()).fold(0.0, f64::max);
     let checked = of_a_day * threads * DAYS as usize;
-    Round { per_second: checked as f64 / slowest, refused: ends.iter().map(|(_, refused)| refused).sum() }
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<_> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    (checked as f64 / slowest, ends.iter().map(|(_, refused)| refused).sum())
 }

@@ -154,6 +154,15 @@ impl<K: Hash + ?Sized> LastKeys<K> {
         used.is_err()
     }
 
+    /// [`check_and_set`](Self::check_and_set), but a key that was seen is remembered anew, and in doubt a key counts as new.
+    pub fn check_and_renew(&self, key: &K) -> bool {
+        self.keys.advance(self.new_keys());
+        // Without room, or without a clock, it counts as new.
+        let seen = self.keys.filter().insert_or_renew(key) == Ok(false);
+        self.new.fetch_add(u64::from(!seen), Ordering::Relaxed);
+        seen
+    }
+
     /// Returns whether the key was seen.
     pub fn check(&self, key: &K) -> bool {
         self.keys.filter().contains(key)

@@ -1,8 +1,5 @@
 //! What a log promises, by a clock that the test sets.
 
-use std::collections::HashMap;
-use std::sync::Barrier;
-use std::thread;
 use std::time::{Duration, SystemTime};
 
 use concurrent_cuckoo_filter::Tick;
@@ -82,31 +79,4 @@ fn as_a_log_of_quinn_it_takes_a_token_once_and_an_expired_one_never() {
     assert!(log.check_and_insert(1, issued, lifetime).is_err());
     // A server with a longer lifetime than the log's: what the log might have forgotten is refused.
     assert!(log.check_and_insert(2, issued - 2 * lifetime, 10 * lifetime).is_err());
-}
-
-/// How many tokens are told to be new so many times, when four threads bring all of them in the same order.
-fn race(log: &dyn TokenLog) -> HashMap<usize, usize> {
-    const TOKENS: u128 = 50_000;
-    let (issued, lifetime, start) = (a_minute_ago(), Duration::from_secs(86_400), Barrier::new(4));
-    let bring_all = || {
-        start.wait();
-        (0..TOKENS).filter(|&token| log.check_and_insert(token, issued, lifetime).is_ok()).collect::<Vec<_>>()
-    };
-    let new: Vec<_> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..4).map(|_| scope.spawn(bring_all)).collect();
-        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
-    });
-    let mut times = vec![0; TOKENS as usize];
-    new.into_iter().for_each(|token| times[token as usize] += 1);
-    let mut tokens = HashMap::new();
-    times.into_iter().for_each(|times| *tokens.entry(times).or_default() += 1);
-    tokens
-}
-
-#[test]
-fn of_threads_that_race_for_a_token_exactly_one_is_told_that_it_is_new() {
-    let mut tokens = race(&log(86_400, 1_000_000));
-    let mistaken = tokens.remove(&0).unwrap_or_default();
-    assert!(mistaken < 3, "{mistaken} tokens were taken for others");
-    assert_eq!(tokens, HashMap::from([(1, 50_000 - mistaken)]));
 }

@@ -12,14 +12,10 @@
 //!    of the newest segment that has the key.
 //!
 //! # A get
-//! 1. Ask the active memtable. Load the list, and ask its sealed memtable.
-//! 2. Ask the maplet for the slots of the key.
-//! 3. Load the list again. If it is another one, begin again with that one.
-//! 4. Look into the segments of the list that have these slots, from the newest on. The first entry found counts.
-//!
-//! If step 3 finds the same list, it was current throughout step 2. So by (1) step 4 finds the newest entry. Each other
-//! slot costs a look without need: that segment has no entry, or an older one, and then it comes later. Without step 3
-//! a slot could belong to a segment that is gone, and to another one by now.
+//! `Store::get` asks the memtables, loads the list, asks the maplet for slots, and loads the list again. If that is the
+//! same, it was current when the maplet was asked. So by (1) the segments of these slots have the newest entry. Each other
+//! slot costs a look without need: that segment has no entry, or an older one, and then it comes later. Without the second
+//! load a slot could belong to a segment that is gone, and to another one by now.
 //!
 //! # A flush
 //! 1. Seal the active memtable, and write a segment from it with a free slot.
@@ -115,7 +111,8 @@ impl Store {
             }
         }
         let (slot, segments) = (segment.slot, [&[segment], &before.segments[..]].concat());
-        let (maplet, list) = (Arc::clone(&before.maplet), List::new(Arc::default(), segments, before.maplet.clone()));
+        let maplet = Arc::clone(&before.maplet);
+        let list = List { sealed: Arc::default(), segments, maplet: Arc::clone(&maplet) };
         vec![
             Box::new(move |changed| {
                 let pairs = new.iter().map(|key| (&**key, slot));
@@ -150,7 +147,7 @@ impl Store {
         // A flush that failed has left its sealed memtable.
         let list = |inputs: &[Arc<Segment>]| {
             let segments = [newer, output.as_slice(), inputs, older].concat();
-            List::new(Arc::clone(&before.sealed), segments, before.maplet.clone())
+            List { segments, ..List::clone(&before) }
         };
         let (beside, alone) = (list(inputs), list(&[]));
         let (slot, maplet) = (output.map_or(0, |output| output.slot), Arc::clone(&before.maplet));

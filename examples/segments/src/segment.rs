@@ -1,7 +1,6 @@
 //! A segment: sorted entries that never change. And the list of all segments, which is replaced as a whole.
 
 use std::collections::BTreeMap;
-use std::iter;
 use std::sync::Arc;
 
 use concurrent_cuckoo_filter::{CuckooMaplet, Values};
@@ -18,9 +17,6 @@ pub(crate) type Memtable = BTreeMap<Bytes, Entry>;
 
 /// Pairs of a key and a slot.
 pub(crate) type Maplet = CuckooMaplet<[u8], Hasher>;
-
-/// The most segments in a list. [`List::with_slots`] notes positions in the bits of a `u128`.
-pub(crate) const MOST_LISTED: usize = 128;
 
 #[derive(Debug)]
 pub(crate) struct Segment {
@@ -44,31 +40,14 @@ pub(crate) struct List {
     pub(crate) sealed: Arc<Memtable>,
     /// From the newest to the oldest.
     pub(crate) segments: Vec<Arc<Segment>>,
-    /// The position of the segment with each slot.
-    positions: Vec<Option<usize>>,
     pub(crate) maplet: Arc<Maplet>,
 }
 
 impl List {
-    pub(crate) fn new(sealed: Arc<Memtable>, segments: Vec<Arc<Segment>>, maplet: Arc<Maplet>) -> Self {
-        let mut positions = vec![None; MOST_LISTED];
-        for (position, segment) in segments.iter().enumerate() {
-            let before = positions[usize::from(segment.slot)].replace(position);
-            assert_eq!(before, None, "two segments have slot {}", segment.slot);
-        }
-        Self { sealed, segments, positions, maplet }
-    }
-
-    /// The segments with these slots, from the newest on.
+    /// The segments with these slots, from the newest on. A slot without a segment belongs to one that is not listed yet,
+    /// or not any more. (With very many segments, keep a table from slots to segments.)
     pub(crate) fn with_slots(&self, slots: Values) -> impl Iterator<Item = &Arc<Segment>> {
-        // A slot without a segment belongs to a segment that is not listed yet, or not any more.
-        let listed = slots.into_iter().filter_map(|slot| self.positions[usize::from(slot)]);
-        let mut positions = listed.fold(0_u128, |positions, position| positions | 1 << position);
-        iter::from_fn(move || {
-            let next = self.segments.get(positions.trailing_zeros() as usize);
-            positions &= positions.wrapping_sub(1);
-            next
-        })
+        self.segments.iter().filter(move |segment| slots.contains(segment.slot))
     }
 
     /// The slot in the key's pair: that of the newest segment that has the key. The maplet alone does not know it,
@@ -79,8 +58,8 @@ impl List {
 
     /// The lowest slot that no segment has.
     pub(crate) fn free_slot(&self) -> u16 {
-        let free = self.positions.iter().position(Option::is_none);
-        free.expect("there are fewer segments than slots") as u16
+        let is_free = |slot: &u16| self.segments.iter().all(|segment| segment.slot != *slot);
+        (0..).find(is_free).expect("there are fewer segments than slots")
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use arc_swap::ArcSwap;
 
-use crate::segment::{Bytes, List, MOST_LISTED, Maplet, Memtable, Segment, merge};
+use crate::segment::{Bytes, List, Maplet, Memtable, Segment, merge};
 
 /// The hasher of all maplets.
 #[cfg(not(test))]
@@ -15,7 +15,7 @@ pub(crate) type Hasher = concurrent_cuckoo_filter::DefaultHashBuilder;
 #[cfg(test)]
 pub(crate) type Hasher = std::hash::BuildHasherDefault<std::hash::DefaultHasher>;
 
-/// Why a maplet can't be built, or what the caller must change.
+/// Why a maplet can't be built, or a flush was refused.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// How to make a [`Store`].
@@ -23,7 +23,7 @@ pub type Error = Box<dyn std::error::Error + Send + Sync>;
 pub struct Options {
     /// The false-positive rate of the maplet.
     pub false_positive_rate: f64,
-    /// How many segments there may be, up to 127. If there are this many, a flush is refused.
+    /// How many segments there may be. If there are this many, a flush is refused.
     pub most_segments: usize,
     /// How many keys the maplet is built for. When it is full, the store builds one of twice the size.
     pub capacity: usize,
@@ -52,14 +52,10 @@ impl Store {
     /// An empty store.
     ///
     /// # Errors
-    /// If the number of segments is not from 1 to 127, or if a maplet with this rate can't be built.
+    /// If a maplet for so many segments and with this rate can't be built.
     pub fn new(options: Options) -> Result<Self, Error> {
-        // A compaction's output is listed besides.
-        if !(1..MOST_LISTED).contains(&options.most_segments) {
-            return Err(format!("give 1 to {} segments, not {}", MOST_LISTED - 1, options.most_segments).into());
-        }
         let maplet = Arc::new(maplet(&options, options.capacity, &[])?);
-        let list = ArcSwap::from_pointee(List::new(Arc::default(), Vec::new(), maplet));
+        let list = ArcSwap::from_pointee(List { sealed: Arc::default(), segments: Vec::new(), maplet });
         Ok(Self { options, active: RwLock::default(), list, maintenance: Mutex::default() })
     }
 
@@ -112,7 +108,7 @@ impl Store {
         let list = self.list.load_full();
         if list.sealed.is_empty() {
             let sealed = Arc::new(mem::take(&mut *active));
-            self.list.store(Arc::new(List::new(sealed, list.segments.clone(), Arc::clone(&list.maplet))));
+            self.list.store(Arc::new(List { sealed, ..List::clone(&list) }));
         }
     }
 
@@ -122,7 +118,7 @@ impl Store {
         let list = self.list.load_full();
         // Gets that hold the old list also hold the old maplet, which stays as it is.
         let maplet = Arc::new(maplet(&self.options, capacity, &list.segments)?);
-        self.list.store(Arc::new(List::new(Arc::clone(&list.sealed), list.segments.clone(), maplet)));
+        self.list.store(Arc::new(List { maplet, ..List::clone(&list) }));
         Ok(())
     }
 }

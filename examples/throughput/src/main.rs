@@ -26,7 +26,7 @@ use clap::Parser;
 use crate::keys::{KeySet, lines};
 use crate::measure::{Row, round};
 use crate::report::Report;
-use crate::sets::{Filter, SetKind, locked_set};
+use crate::sets::{Batches, Filter, SetKind, locked_set};
 
 /// A figure of the report is the median of so many rounds.
 const ROUNDS: usize = 3;
@@ -34,7 +34,7 @@ const ROUNDS: usize = 3;
 /// Measures a concurrent cuckoo filter and a HashSet behind a lock on real keys, and checks every answer.
 ///
 /// Inserts the keys, looks up present and absent ones, mixes 90 % lookups with 5 % inserts and 5 % removes, and removes
-/// all keys. Does so on 1, 2, ... threads that share one set, with one key a call and (except the mix) in batches. The
+/// all keys. Does so on 1, 2, ... threads that share one set, and also (except the mix) in batches of the filter. The
 /// exit status is 0 if every answer was right, 1 if an answer was wrong or something failed, and 2 for bad arguments.
 #[derive(Debug, Parser)]
 #[command(name = "throughput", version)]
@@ -67,9 +67,9 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
-    let hardware_threads = available_parallelism().map_or(1, usize::from);
     let mut thread_counts: Vec<usize> = arguments.threads.iter().map(|&threads| threads as usize).collect();
     if thread_counts.is_empty() {
+        let hardware_threads = available_parallelism().map_or(1, usize::from);
         let powers = (0..usize::BITS).map(|exponent| 1 << exponent);
         thread_counts.extend(powers.take_while(|&threads| threads < hardware_threads).chain([hardware_threads]));
     }
@@ -82,13 +82,14 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
 
     let mut rows = Vec::new();
     for threads in thread_counts {
-        let mut group = Row::KINDS.map(|(set, calls)| Row { threads, set, calls, rounds: Vec::new() });
+        let mut group = SetKind::ALL.map(|set| Row { threads, set, rounds: Vec::new() });
         // In turn, so that a change in the machine's load meets all of them.
         for nth in 1..=ROUNDS {
             eprintln!("threads: {threads}; round {nth} of {ROUNDS}");
             for row in &mut group {
                 row.rounds.push(match row.set {
                     SetKind::Filter => round(&new_filter(present.len())?, row, &present, &absent, time),
+                    SetKind::Batches => round(&Batches(new_filter(present.len())?), row, &present, &absent, time),
                     SetKind::HashSet => round(&locked_set(present.len()), row, &present, &absent, time),
                 });
             }
@@ -101,7 +102,6 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         items: present.len(),
         absent: absent.len(),
         asked_rate: arguments.rate,
-        hardware_threads,
         filter: new_filter(present.len())?,
         rows: &rows,
     };

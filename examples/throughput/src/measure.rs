@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::sets::{BATCH, Calls, Figures, Operation, Set, SetKind};
+use crate::sets::{BATCH, Figures, Operation, Set, SetKind};
 
 pub(crate) const WORKLOADS: [&str; 5] = ["insert", "lookup present", "lookup absent", "90/5/5 mix", "remove"];
 /// The indices of some of them.
@@ -57,22 +57,10 @@ impl Round {
 pub(crate) struct Row {
     pub(crate) threads: usize,
     pub(crate) set: SetKind,
-    pub(crate) calls: Calls,
     pub(crate) rounds: Vec<Round>,
 }
 
 impl Row {
-    pub(crate) const KINDS: [(SetKind, Calls); 4] = [
-        (SetKind::Filter, Calls::Single),
-        (SetKind::Filter, Calls::Batched),
-        (SetKind::HashSet, Calls::Single),
-        (SetKind::HashSet, Calls::Batched),
-    ];
-
-    pub(crate) fn keys_a_call(&self) -> usize {
-        if self.calls == Calls::Single { 1 } else { BATCH }
-    }
-
     /// The median of the rounds, in millions of operations a second.
     pub(crate) fn speed(&self, workload: usize) -> Option<f64> {
         let measured = self.rounds.iter().filter_map(|round| round.workloads[workload]);
@@ -109,14 +97,14 @@ pub(crate) fn round(set: &impl Set, row: &Row, present: &[&[u8]], absent: &[&[u8
         figures
     };
     let all = |operation, keys: &[&[u8]], time| {
-        on_threads(row.threads, keys, |share| pass(share, time, |batch| set.apply(operation, batch, row.calls)))
+        on_threads(row.threads, keys, |share| pass(share, time, |batch| set.apply(operation, batch)))
     };
 
     let insert = all(Operation::Insert, present, Duration::ZERO);
     let full = figures("after all inserts", present.len());
     let find_present = all(Operation::Find, present, time);
     let find_absent = all(Operation::Find, absent, time);
-    let mix = (row.calls == Calls::Single).then(|| on_threads(row.threads, present, |share| mix(share, time, set)));
+    let mix = (row.set != SetKind::Batches).then(|| on_threads(row.threads, present, |share| mix(share, time, set)));
     figures("after the mix", present.len());
     let remove = all(Operation::Remove, present, Duration::ZERO);
     figures("after all removes", 0);
@@ -177,7 +165,7 @@ fn mix(keys: &[&[u8]], time: Duration, set: &impl Set) -> Measurement {
     let mut done = Measurement::default();
     let mut step = |operation, keys: Option<&[&[u8]]>| {
         let keys = keys.unwrap_or_default();
-        done.count(keys, set.apply(operation, keys, Calls::Single));
+        done.count(keys, set.apply(operation, keys));
     };
     // The keys are in random order, so any part will do.
     let (churn, stay) = keys.split_at(keys.len().div_ceil(CHURN));
@@ -206,15 +194,15 @@ fn mix(keys: &[&[u8]], time: Duration, set: &impl Set) -> Measurement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sets::Filter;
+    use crate::sets::{Batches, Filter};
 
     /// Keeps its promises, but for one key.
-    struct Forgetful<'a>(Filter, &'a [u8]);
+    struct Forgetful<S>(S, Vec<u8>);
 
-    impl Set for Forgetful<'_> {
-        fn apply(&self, operation: Operation, keys: &[&[u8]], calls: Calls) -> usize {
-            let forgotten = operation == Operation::Find && keys.contains(&self.1);
-            self.0.apply(operation, keys, calls) - usize::from(forgotten)
+    impl<S: Set> Set for Forgetful<S> {
+        fn apply(&self, operation: Operation, keys: &[&[u8]]) -> usize {
+            let forgotten = operation == Operation::Find && keys.contains(&&*self.1);
+            self.0.apply(operation, keys) - usize::from(forgotten)
         }
 
         fn figures(&self) -> Figures {
@@ -222,32 +210,30 @@ mod tests {
         }
     }
 
-    /// Rows of one round with three threads, whose shares are no multiples of a batch, on 12,345 keys.
-    fn rows<S: Set>(set: impl Fn(&'static [u8]) -> S) -> Vec<Row> {
-        let text: &[u8] = (0..22_345).map(|key| format!("{key}\n")).collect::<String>().into_bytes().leak();
-        let keys = crate::keys::lines(text);
+    /// What is wrong with a round of three threads, whose shares are no multiples of a batch, on 12,345 keys.
+    fn wrong<S: Set>(kind: SetKind, set: impl Fn(&[u8]) -> S) -> String {
+        let text: String = (0..22_345).map(|key| format!("{key}\n")).collect();
+        let keys = crate::keys::lines(text.as_bytes());
         let (present, absent) = keys.split_at(12_345);
-        let row = |&(kind, calls): &_| {
-            let mut row = Row { threads: 3, set: kind, calls, rounds: Vec::new() };
-            row.rounds.push(round(&set(present[7_000]), &row, present, absent, Duration::ZERO));
-            row
-        };
-        Row::KINDS[..2].iter().map(row).collect()
+        let mut row = Row { threads: 3, set: kind, rounds: Vec::new() };
+        row.rounds.push(round(&set(present[7_000]), &row, present, absent, Duration::ZERO));
+        check(&[row]).unwrap_err()
     }
 
     #[test]
     fn a_missed_key_or_a_wrong_number_of_items_is_a_wrong_answer() {
-        for row in rows(|key| Forgetful(Filter::with_capacity(12_345), key)) {
-            let error = check(&[row]).unwrap_err();
-            assert!(error.starts_with("wrong answers: the filter missed present keys "), "{error}");
-        }
-        let occupied = |key| {
-            let filter = Filter::with_capacity(12_346);
+        let filter = || Filter::with_capacity(12_346);
+        let occupied = |key: &[u8]| {
+            let filter = filter();
             filter.insert(key).unwrap();
             filter
         };
-        for row in rows(occupied) {
-            assert!(check(&[row]).unwrap_err().contains("1 items and not 0 after all removes"));
-        }
+        let missed = [
+            wrong(SetKind::Filter, |key| Forgetful(filter(), key.into())),
+            wrong(SetKind::Batches, |key| Forgetful(Batches(filter()), key.into())),
+        ];
+        assert!(missed.iter().all(|error| error.contains("the filter missed present keys ")), "{missed:?}");
+        let too_many = [wrong(SetKind::Filter, occupied), wrong(SetKind::Batches, |key| Batches(occupied(key)))];
+        assert!(too_many.iter().all(|error| error.contains("1 items and not 0 after all removes")), "{too_many:?}");
     }
 }

@@ -1,9 +1,10 @@
 //! The report on standard output: keys, sets and machine, the table, the result of the checks, and what it means.
 
 use std::fmt::Write;
+use std::thread::available_parallelism;
 
 use crate::measure::{ABSENT, MIX, PRESENT, Round, Row, WORKLOADS};
-use crate::sets::{Calls, Filter, SetKind};
+use crate::sets::{BATCH, Filter, SetKind};
 
 pub(crate) struct Report<'a> {
     pub(crate) keys: &'a str,
@@ -11,7 +12,6 @@ pub(crate) struct Report<'a> {
     /// How many keys are absent.
     pub(crate) absent: usize,
     pub(crate) asked_rate: f64,
-    pub(crate) hardware_threads: usize,
     /// One like those that were measured.
     pub(crate) filter: Filter,
     pub(crate) rows: &'a [Row],
@@ -27,7 +27,8 @@ impl Report<'_> {
              HashSet    RwLock<HashSet<Box<[u8]>>> with the filter's hasher\n\
              machine    hardware threads: {}\n\n\
              million operations per second (the mix is 90 % lookups, 5 % inserts, 5 % removes)\n\n",
-            self.keys, self.hardware_threads
+            self.keys,
+            available_parallelism().map_or(1, usize::from)
         );
         self.table(&mut text)
             .and_then(|()| self.checks(&mut text))
@@ -42,7 +43,8 @@ impl Report<'_> {
         for row in self.rows {
             let [insert, present, absent, mix, remove] = [0, 1, 2, 3, 4]
                 .map(|workload| row.speed(workload).map_or("-".to_owned(), |speed| format!("{speed:.2}")));
-            let (threads, set, keys) = (row.threads, row.set.name(), grouped(row.keys_a_call()));
+            let keys = grouped(if row.set == SetKind::Batches { BATCH } else { 1 });
+            let (threads, set) = (row.threads, row.set.name());
             writeln!(
                 text,
                 "{threads:>7}  {set:<7}  {keys:>11}  {insert:>7}  {present:>14}  {absent:>13}  {mix:>10}  {remove:>7}"
@@ -52,7 +54,7 @@ impl Report<'_> {
     }
 
     fn checks(&self, text: &mut String) -> std::fmt::Result {
-        let absent = || self.rounds(SetKind::Filter).filter_map(|round| round.workloads[ABSENT]);
+        let absent = || self.rounds("filter").filter_map(|round| round.workloads[ABSENT]);
         let lookups: usize = absent().map(|absent| absent.operations).sum();
         let found: usize = absent().map(|absent| absent.yes).sum();
         let (measured, expected) = (percent(found as f64 / lookups as f64), percent(self.expected_rate()));
@@ -60,23 +62,23 @@ impl Report<'_> {
         writeln!(text, "\nfalse positives  {measured} measured, {expected} expected, {asked} asked for")?;
         let (found, lookups, absent) = (grouped(found), grouped(lookups), grouped(self.absent));
         writeln!(text, "                 ({found} of {lookups} lookups, of {absent} different absent keys)")?;
-        let all = self.rounds(SetKind::Filter).chain(self.rounds(SetKind::HashSet)).map(Round::checks_and_misses);
+        let all = self.rows.iter().flat_map(|row| &row.rounds).map(Round::checks_and_misses);
         let (checks, misses) = all.fold((0, 0), |sum, (checks, misses)| (sum.0 + checks, sum.1 + misses));
         writeln!(text, "misses           {} (in {} checks of present keys)", grouped(misses), grouped(checks))?;
-        let [filter, set] = [SetKind::Filter, SetKind::HashSet].map(|set| self.bits_per_item(set));
+        let [filter, set] = ["filter", "HashSet"].map(|set| self.bits_per_item(set));
         writeln!(text, "bits per item    {filter:.2} in the filter, {set:.2} in the HashSet")
     }
 
     /// What these figures say, in sentences.
     fn meaning(&self, text: &mut String) -> std::fmt::Result {
         let speed = |set, threads, workload| {
-            let wanted = |row: &&Row| (row.set, row.threads, row.calls) == (set, threads, Calls::Single);
+            let wanted = |row: &&Row| (row.set, row.threads) == (set, threads);
             self.rows.iter().find(wanted).and_then(|row| row.speed(workload)).unwrap_or(f64::NAN)
         };
         let least = self.rows.iter().map(|row| row.threads).min().unwrap_or(1);
         let most = self.rows.iter().map(|row| row.threads).max().unwrap_or(1);
         let faster = |workload| speed(SetKind::Filter, most, workload) / speed(SetKind::HashSet, most, workload);
-        let share = 100.0 * self.bits_per_item(SetKind::Filter) / self.bits_per_item(SetKind::HashSet);
+        let share = 100.0 * self.bits_per_item("filter") / self.bits_per_item("HashSet");
         let counted = |threads: usize| format!("{threads} thread{}", if threads == 1 { "" } else { "s" });
         writeln!(
             text,
@@ -101,32 +103,22 @@ impl Report<'_> {
             )?;
         }
         let one_in = grouped((1.0 / self.expected_rate()).round() as usize);
-        writeln!(text, "In exchange, the filter also finds 1 of {one_in} absent keys, and it can't list its keys.")?;
-        // A pass over fewer takes no longer than starting the threads.
-        if self.items < 100_000 {
-            writeln!(
-                text,
-                "With fewer than 100,000 items, starting threads takes longer than their work: give more --items."
-            )?;
-        }
-        if most > self.hardware_threads {
-            writeln!(text, "More threads than {} take turns on this machine.", self.hardware_threads)?;
-        }
-        Ok(())
+        writeln!(text, "In exchange, the filter also finds 1 of {one_in} absent keys, and it can't list its keys.")
     }
 
-    fn rounds(&self, set: SetKind) -> impl Iterator<Item = &Round> {
-        self.rows.iter().filter(move |row| row.set == set).flat_map(|row| &row.rounds)
+    /// Of all rows with this name.
+    fn rounds(&self, name: &str) -> impl Iterator<Item = &Round> {
+        self.rows.iter().filter(move |row| row.set.name() == name).flat_map(|row| &row.rounds)
     }
 
     /// The mean of all filters.
     fn expected_rate(&self) -> f64 {
-        let rates = self.rounds(SetKind::Filter).map(|round| round.full.expected_rate);
-        rates.sum::<f64>() / self.rounds(SetKind::Filter).count() as f64
+        let rates = self.rounds("filter").map(|round| round.full.expected_rate);
+        rates.sum::<f64>() / self.rounds("filter").count() as f64
     }
 
-    fn bits_per_item(&self, set: SetKind) -> f64 {
-        let bytes = self.rounds(set).map(|round| round.full.memory).max().unwrap_or(0);
+    fn bits_per_item(&self, name: &str) -> f64 {
+        let bytes = self.rounds(name).map(|round| round.full.memory).max().unwrap_or(0);
         bytes as f64 * 8.0 / self.items as f64
     }
 }

@@ -1,4 +1,4 @@
-//! The two sets that are compared. All uses of the filter are in this file.
+//! The sets that are compared. All uses of the filter are in this file.
 
 use std::collections::HashSet;
 
@@ -17,24 +17,19 @@ pub(crate) enum Operation {
     Remove,
 }
 
-/// How a thread passes its keys to a set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Calls {
-    /// One key a call.
-    Single,
-    /// All keys in one call.
-    Batched,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SetKind {
     Filter,
+    /// The filter, with a thousand keys in each call.
+    Batches,
     HashSet,
 }
 
 impl SetKind {
+    pub(crate) const ALL: [Self; 3] = [Self::Filter, Self::Batches, Self::HashSet];
+
     pub(crate) fn name(self) -> &'static str {
-        if self == Self::Filter { "filter" } else { "HashSet" }
+        if self == Self::HashSet { "HashSet" } else { "filter" }
     }
 }
 
@@ -50,42 +45,51 @@ pub(crate) struct Figures {
 /// A set of keys that threads share.
 pub(crate) trait Set: Sync {
     /// Does this to all of the keys, and returns for how many of them the answer was yes.
-    fn apply(&self, operation: Operation, keys: &[&[u8]], calls: Calls) -> usize;
+    fn apply(&self, operation: Operation, keys: &[&[u8]]) -> usize;
 
     fn figures(&self) -> Figures;
 }
 
 impl Set for Filter {
     #[inline]
-    fn apply(&self, operation: Operation, keys: &[&[u8]], calls: Calls) -> usize {
-        let count = keys.len();
-        let keys = keys.iter().copied();
-        let mut answers = Vec::new();
-        match (operation, calls) {
-            (Operation::Insert, Calls::Single) => return keys.filter(|key| self.insert(key).is_ok()).count(),
-            (Operation::Find, Calls::Single) => return keys.filter(|key| self.contains(key)).count(),
-            (Operation::Remove, Calls::Single) => return keys.filter(|key| self.remove(key)).count(),
-            (Operation::Insert, Calls::Batched) => {
-                return self.insert_batch(keys).map_or_else(|refused| refused.index, |()| count);
-            }
-            (Operation::Find, Calls::Batched) => self.contains_batch(keys, &mut answers),
-            (Operation::Remove, Calls::Batched) => self.remove_batch(keys, &mut answers),
+    fn apply(&self, operation: Operation, keys: &[&[u8]]) -> usize {
+        let keys = keys.iter();
+        match operation {
+            Operation::Insert => keys.filter(|key| self.insert(**key).is_ok()).count(),
+            Operation::Find => keys.filter(|key| self.contains(**key)).count(),
+            Operation::Remove => keys.filter(|key| self.remove(**key)).count(),
+        }
+    }
+
+    fn figures(&self) -> Figures {
+        let stats = self.stats();
+        Figures { items: self.len(), memory: stats.memory_usage, expected_rate: stats.false_positive_rate }
+    }
+}
+
+/// The filter, with all keys in one call.
+pub(crate) struct Batches(pub(crate) Filter);
+
+impl Set for Batches {
+    #[inline]
+    fn apply(&self, operation: Operation, keys: &[&[u8]]) -> usize {
+        let (count, keys, mut answers) = (keys.len(), keys.iter().copied(), Vec::new());
+        match operation {
+            Operation::Insert => return self.0.insert_batch(keys).map_or_else(|refused| refused.index, |()| count),
+            Operation::Find => self.0.contains_batch(keys, &mut answers),
+            Operation::Remove => self.0.remove_batch(keys, &mut answers),
         }
         answers.into_iter().filter(|answer| *answer).count()
     }
 
     fn figures(&self) -> Figures {
-        Figures {
-            items: self.len(),
-            memory: self.stats().memory_usage,
-            expected_rate: self.stats().false_positive_rate,
-        }
+        self.0.figures()
     }
 }
 
 /// What a program has without a filter: a set of the keys themselves, behind a lock, with the filter's hasher.
 ///
-/// A key is allocated and freed while the lock is not held. A batch takes the lock once.
+/// A key is allocated and freed while the lock is not held.
 pub(crate) type LockedSet = RwLock<HashSet<Box<[u8]>, DefaultHashBuilder>>;
 
 pub(crate) fn locked_set(items: usize) -> LockedSet {
@@ -94,37 +98,20 @@ pub(crate) fn locked_set(items: usize) -> LockedSet {
 
 impl Set for LockedSet {
     #[inline]
-    fn apply(&self, operation: Operation, keys: &[&[u8]], calls: Calls) -> usize {
-        let keys = keys.iter().copied();
-        match (operation, calls) {
-            (Operation::Insert, Calls::Single) => keys
-                .filter(|&key| {
-                    let key = key.into();
-                    self.write().insert(key)
-                })
-                .count(),
-            (Operation::Find, Calls::Single) => keys.filter(|&key| self.read().contains(key)).count(),
-            (Operation::Remove, Calls::Single) => keys
-                .filter(|&key| {
-                    let removed = self.write().take(key);
-                    removed.is_some()
-                })
-                .count(),
-            (Operation::Insert, Calls::Batched) => {
-                let keys: Vec<Box<[u8]>> = keys.map(Box::from).collect();
-                let mut set = self.write();
-                keys.into_iter().map(|key| usize::from(set.insert(key))).sum()
-            }
-            (Operation::Find, Calls::Batched) => {
-                let set = self.read();
-                keys.filter(|&key| set.contains(key)).count()
-            }
-            (Operation::Remove, Calls::Batched) => {
-                let mut set = self.write();
-                let removed: Vec<_> = keys.filter_map(|key| set.take(key)).collect();
-                drop(set);
-                removed.len()
-            }
+    fn apply(&self, operation: Operation, keys: &[&[u8]]) -> usize {
+        let insert = |key: &[u8]| {
+            let key = key.into();
+            self.write().insert(key)
+        };
+        let remove = |key: &[u8]| {
+            let removed = self.write().take(key);
+            removed.is_some()
+        };
+        let keys = keys.iter();
+        match operation {
+            Operation::Insert => keys.filter(|key| insert(key)).count(),
+            Operation::Find => keys.filter(|key| self.read().contains(**key)).count(),
+            Operation::Remove => keys.filter(|key| remove(key)).count(),
         }
     }
 

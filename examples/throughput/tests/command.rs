@@ -23,13 +23,6 @@ impl Outcome {
         assert!(self.field("keys ").starts_with(&format!("{items}: {real} from ")), "{}", self.stdout);
         assert!(self.field("misses ").starts_with("0 (in "), "{}", self.stdout);
     }
-
-    /// Asserts that the run failed without a report, and with a message that holds all of these parts.
-    #[track_caller]
-    fn assert_failure(&self, status: i32, message: &[&str]) {
-        assert_eq!((self.status, &*self.stdout), (Some(status), ""), "{}", self.stderr);
-        assert!(message.iter().all(|part| self.stderr.contains(part)), "no {message:?} in: {}", self.stderr);
-    }
 }
 
 /// Runs the program quickly, with one pass of each workload.
@@ -47,12 +40,13 @@ fn numbers(text: &str) -> Vec<f64> {
 
 #[test]
 fn bad_arguments_are_errors() {
-    for argument in
-        ["--items=0", "--items=many", "--threads=1,0", "--threads=257", "--rate=low", "--item=5", "keys.txt"]
+    for (argument, status, said) in
+        [("--items=0", 2, "--items"), ("--threads=1,0", 2, "--threads"), ("--rate=1e-15", 1, "cannot go below 9.3")]
     {
-        run(&[argument]).assert_failure(2, &["error: ", argument.split('=').next().unwrap()]);
+        let outcome = run(&[argument]);
+        assert_eq!((outcome.status, &*outcome.stdout), (Some(status), ""), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains(said), "no {said} in: {}", outcome.stderr);
     }
-    run(&["--rate=1e-15"]).assert_failure(1, &["1e-15", "cannot go below 9.3"]);
 }
 
 #[test]
@@ -66,9 +60,9 @@ fn the_report_has_everything_and_says_what_it_means() {
     let outcome = run(&["--items=12345", "--threads=1,3"]);
     outcome.assert_success("12,345", "8,883");
     let lines = outcome.stdout.lines().skip_while(|line| !line.starts_with("threads ")).skip(1);
-    let rows: Vec<Vec<_>> = lines.take(8).map(|line| line.split_whitespace().collect()).collect();
+    let rows: Vec<Vec<_>> = lines.take(6).map(|line| line.split_whitespace().collect()).collect();
     let kinds: Vec<_> = rows.iter().map(|row| row[..3].join(" ")).collect();
-    let expected = ["filter 1", "filter 1,000", "HashSet 1", "HashSet 1,000"];
+    let expected = ["filter 1", "filter 1,000", "HashSet 1"];
     assert_eq!(kinds, ["1", "3"].map(|threads| expected.map(|kind| format!("{threads} {kind}"))).concat());
     for row in &rows {
         // There is no mix in batches.
@@ -89,7 +83,7 @@ fn the_report_has_everything_and_says_what_it_means() {
     // The factors follow from the table, whose speeds are rounded. Those that are nearly 0 because the machine is busy say
     // too little.
     let said = numbers(outcome.stdout.split("\nOn 3 threads, ").nth(1).expect("sentences"));
-    let factors = [(4, 6, 1), (4, 6, 2), (4, 6, 3), (4, 0, 1), (4, 0, 3), (6, 2, 1), (6, 2, 3)];
+    let factors = [(3, 5, 1), (3, 5, 2), (3, 5, 3), (3, 0, 1), (3, 0, 3), (5, 2, 1), (5, 2, 3)];
     for ((row, other, workload), said) in factors.into_iter().zip(said[..3].iter().chain(&said[6..])) {
         let [speed, than] = [row, other].map(|row: usize| rows[row][3 + workload].parse::<f64>().expect("a speed"));
         let tolerance = 0.06 + speed / than * 0.006 * (1.0 / speed + 1.0 / than);

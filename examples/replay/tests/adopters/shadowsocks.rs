@@ -44,20 +44,6 @@ fn nonces_and_salts_of_2022_are_two_sets() {
     assert!(!protector.check_nonce_and_set(Method::Aead2022, &[7; 32]));
 }
 
-/// Of shadowsocks-rust's two filters, the newer one is empty half a million nonces after the last change.
-#[test]
-fn all_of_the_last_nonces_are_known_at_any_moment() {
-    let (protector, mut new) = (protector(), Vec::new());
-    for nonce in keys(10_000, 3) {
-        if !protector.check_nonce_and_set(Method::Aead, &nonce) {
-            new.push(nonce);
-        }
-        let oldest = &new[new.len().saturating_sub(1000)];
-        assert!(protector.check_nonce_and_set(Method::Aead, oldest), "{}", new.len());
-    }
-    assert!(new.len() > 9997, "{}", new.len());
-}
-
 #[test]
 fn a_salt_is_known_for_a_minute() {
     for used_at in 0..20 {

@@ -4,11 +4,10 @@
 //! filter's clock, instead of the number of new events.)
 
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use concurrent_cuckoo_filter::{BuildError, WhenFull};
+use concurrent_cuckoo_filter::BuildError;
 
-use crate::UsedOnce;
+use crate::LastKeys;
 use crate::adopters::vector::{ObjectMap, Transform};
 
 /// What makes two events equal.
@@ -26,32 +25,24 @@ pub struct Dedupe {
     fields: Fields,
     hasher: RandomState,
     /// Hashes of events.
-    seen: UsedOnce<u64>,
-    /// How many events were new. It is the clock of the filter.
-    new: AtomicU64,
+    seen: LastKeys<u64>,
 }
 
 impl Dedupe {
     /// Remembers each event until at least so many new ones have come since it came last. A new event is lost with a
     /// probability of at most `false_positive_rate`.
     pub fn last(events: usize, fields: Fields, false_positive_rate: f64) -> Result<Self, BuildError> {
-        let seen = UsedOnce::within(events as u64, events, false_positive_rate, WhenFull::EvictOldest)?;
-        Ok(Self { fields, hasher: RandomState::new(), seen, new: AtomicU64::new(0) })
+        Ok(Self { fields, hasher: RandomState::new(), seen: LastKeys::new(events, false_positive_rate)? })
     }
 
     /// Returns whether the event came before, and remembers it for longer. In doubt it counts as new.
     pub fn is_duplicate(&self, event: &ObjectMap) -> bool {
-        let key = self.key(event);
-        self.seen.advance(self.new.load(Ordering::Relaxed));
-        // Without room, or without a clock, it counts as new.
-        let duplicate = self.seen.filter().insert_or_renew(&key) == Ok(false);
-        self.new.fetch_add(u64::from(!duplicate), Ordering::Relaxed);
-        duplicate
+        self.seen.check_and_renew(&self.key(event))
     }
 
     /// Returns whether the event came before, and changes nothing.
     pub fn remembers(&self, event: &ObjectMap) -> bool {
-        self.seen.filter().contains(&self.key(event))
+        self.seen.check(&self.key(event))
     }
 
     fn key(&self, event: &ObjectMap) -> u64 {

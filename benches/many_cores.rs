@@ -1,11 +1,9 @@
 //! What each further thread gains, on as many cores as there are.
 //!
-//! `cargo bench --bench many_cores [-- --quick | --l2 | --large | --only=sets | --only=writers | --out=DIR]`
+//! `cargo bench --bench many_cores [-- --quick | --l2 | --large | --out=DIR]`
 //!
 //! `ci/many-cores` makes a folder of it that runs without cargo. Threads are 1, 2, 4 and so on, as many as the machine has
-//! cores. The tables have 512 KiB (L2), 16 MiB (L3) and 192 MiB.
-//!
-//! # `sets`: this crate's filter beside other sets that threads share
+//! cores. The tables have 512 KiB (L2), 16 MiB (L3) and 192 MiB. This crate's filter, and other sets that threads share, do
 //! - lookups, half of them of present keys; the mixes 90/5/5 and 98/1/1 (lookups, inserts, removals; the second is that of
 //!   conc-map-bench's read-heavy workload). All at 90 % load;
 //! - inserts from half full on, of a quarter of the slots but a million keys at most, and their removal.
@@ -19,17 +17,10 @@
 //! The subjects have turns, as in `ratios`, and tables and charts show medians. The answers are checked, as in `ratios`: the
 //! races of other crates' filters are reported, but do not end the run. `fastbloom` cannot remove, and the exact sets
 //! hold fewer keys in as many bytes.
-//!
-//! # `writers`: what could keep this crate's filters from scaling
-//! See `writers.rs`. Its tables have 64 KiB, too.
 
-#[path = "../support/mod.rs"]
 mod support;
 
-mod writers;
-
 use std::io;
-use std::path::Path;
 use std::time::Duration;
 
 use support::array::ARRAY;
@@ -46,7 +37,6 @@ struct Plan {
     table_bytes: usize,
     turns: Turns,
     threads: Vec<u64>,
-    test: bool,
 }
 
 /// The array comes first: the others are shown relative to it.
@@ -131,7 +121,7 @@ fn measure(subjects: &mut [Box<dyn Bench>], plan: &Plan) -> Vec<Speeds> {
     all
 }
 
-fn sets(size: Size, plan: &Plan, folder: &Path) -> io::Result<()> {
+fn sets(size: Size, plan: &Plan, options: &Options) -> io::Result<()> {
     eprintln!("{}: sets", size.name());
     let mut subjects = subjects(plan.table_bytes);
     let speeds = measure(&mut subjects, plan);
@@ -145,12 +135,7 @@ fn sets(size: Size, plan: &Plan, folder: &Path) -> io::Result<()> {
             rows: rows.map(|(subject, speeds)| (subject.about().about.to_owned(), speeds[nth].clone())).collect(),
             array: Some(0),
         };
-        // The figures of a test mean nothing, but drawing them must succeed.
-        if plan.test {
-            result.chart().svg();
-        } else {
-            result.show(folder, &format!("{}_{}", size.name(), title.replace('/', "_")))?;
-        }
+        result.show(options, "target/many-cores", &format!("{}_{title}", size.name()))?;
     }
     for subject in &subjects {
         if let (failed @ 1.., changes) = subject.failed_changes() {
@@ -162,32 +147,15 @@ fn sets(size: Size, plan: &Plan, folder: &Path) -> io::Result<()> {
 
 fn main() -> io::Result<()> {
     let Some(options) = Options::parse() else { return Ok(()) };
-    let (rounds, turn, first) = match (options.test, options.quick) {
-        (true, _) => (1, 0, 100),
-        (false, true) => (3, 20, 10_000),
-        (false, false) => (5, 60, 100_000),
-    };
-    let folder = options.out("target/many-cores");
+    let (rounds, turn, first) = options.pick((1, 0, 100), (3, 20, 10_000), (5, 60, 100_000));
+    let turns = Turns { rounds, turn: Duration::from_millis(turn), first };
     let sizes = options.sizes().flat_map(|size| match size {
         Size::L2 => [Size::L2, Size::L3].to_vec(),
         other => vec![other],
     });
     for size in sizes {
-        let plan = Plan {
-            table_bytes: options.table_bytes(size),
-            turns: Turns { rounds, turn: Duration::from_millis(turn), first },
-            threads: thread_counts(),
-            test: options.test,
-        };
-        if options.wants("sets") {
-            sets(size, &plan, &folder)?;
-        }
-        if options.wants("writers") {
-            let tiny = (size == Size::L2).then_some(64 << 10);
-            for bytes in tiny.into_iter().chain([plan.table_bytes]) {
-                writers::measure(bytes, &plan, &folder)?;
-            }
-        }
+        let table_bytes = options.table_bytes(size);
+        sets(size, &Plan { table_bytes, turns, threads: thread_counts() }, &options)?;
     }
     Ok(())
 }
