@@ -47,8 +47,8 @@ fn apply_revision(shared: &Shared, known: &Known, revision: i64, events: &[Event
     }
     if let Some((id, time)) = change {
         count(&shared.tallies.changes);
-        if let Some(waits) = lock(&shared.pending).remove(&id) {
-            _ = waits.send(revision);
+        if let Some(waits) = lock(&shared.pending).get(&id) {
+            waits.send_modify(|revisions| revisions.push(revision));
         } else if known.is_fresh() {
             let difference = time as i64 - shared.clock.latest() as i64;
             shared.tallies.clock_difference.store(difference, Ordering::Relaxed);

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwapOption;
 use serde::Serialize;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use crate::clock::Clock;
@@ -139,8 +139,9 @@ pub(crate) struct Shared {
     pub(crate) known: ArcSwapOption<Known>,
     pub(crate) memory: Mutex<Option<Memory>>,
     pub(crate) status: Mutex<Status>,
-    /// Who waits for a change to come back from the watch. It gets the revision.
-    pub(crate) pending: Mutex<HashMap<ChangeId, oneshot::Sender<i64>>>,
+    /// Who waits for a change to come back from the watch. It gets the revisions in which it has come: several, if it
+    /// was sent again.
+    pub(crate) pending: Mutex<HashMap<ChangeId, watch::Sender<Vec<i64>>>>,
     pub(crate) jobs: mpsc::Sender<Job>,
     pub(crate) tallies: Tallies,
     /// A test keeps its connection and its watch from it.

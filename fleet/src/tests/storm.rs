@@ -146,6 +146,7 @@ async fn no_revoked_token_passes_in_a_storm() {
             }
         };
         *faults.entry(name).or_default() += 1;
+        println!("{:?}: {name}", begin.elapsed());
         if chance.bool() {
             let over = Instant::now();
             for nth in 0..3 {
