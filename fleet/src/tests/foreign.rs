@@ -149,16 +149,17 @@ async fn a_deletion_that_is_mended_while_a_question_is_under_way_lets_no_token_p
             .await;
         until("it to be back", async || (!cluster.ctl(&["get", &key(&node, "alice")]).is_empty()).then_some(())).await;
     }
+    // As somebody does who reads that a record is damaged. The node sees both at once.
+    node.shared().is_deaf.store(true, Ordering::SeqCst);
+    cluster.ctl(&["put", &key(&node, "alice"), "x"]);
+    cluster.ctl(&["del", &key(&node, "alice")]);
+    node.shared().is_deaf.store(false, Ordering::SeqCst);
+    until("it to be back", async || (!cluster.ctl(&["get", &key(&node, "alice")]).is_empty()).then_some(())).await;
+    asking.check().await;
     assert_eq!((node.health().len, node.shared().tallies.joins.load(Ordering::SeqCst)), (Some(1), 1), "one entry");
     // It would be put back.
     node.shared().is_deaf.store(true, Ordering::SeqCst);
     cluster.ctl(&["del", &key(&node, "alice")]);
     let error = node.restore("alice").await.unwrap_err();
     assert!(error.to_string().contains("somebody has deleted its record"), "{error}");
-    // As somebody does who reads that a record is damaged.
-    cluster.ctl(&["put", &key(&node, "alice"), "x"]);
-    cluster.ctl(&["del", &key(&node, "alice")]);
-    node.shared().is_deaf.store(false, Ordering::SeqCst);
-    until("it to be back", async || (!cluster.ctl(&["get", &key(&node, "alice")]).is_empty()).then_some(())).await;
-    asking.check().await;
 }
