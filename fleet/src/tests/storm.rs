@@ -101,7 +101,11 @@ async fn no_revoked_token_passes_in_a_storm() {
                 }
                 if let (Some(kept), Some(node)) = (kept, storm.shared.node(nth).await) {
                     let key = format!("revoked/token/{}", node.token_id(&kept.token));
-                    if chance.bool() { cluster.ctl(&["put", &key, "x"]) } else { cluster.ctl(&["del", &key]) };
+                    if chance.bool() {
+                        cluster.ctl(&["put", &key, "x"])
+                    } else {
+                        cluster.ctl(&["del", &key])
+                    };
                     answer(&node, &kept.token).await;
                 }
                 "somebody damages or deletes a record"
