@@ -47,8 +47,8 @@ fn apply_revision(shared: &Shared, known: &Known, revision: i64, events: &[Event
     }
     if let Some((id, time)) = change {
         count(&shared.tallies.changes);
-        if let Some(waits) = lock(&shared.pending).remove(&id) {
-            _ = waits.send(revision);
+        if let Some(waits) = lock(&shared.pending).get(&id) {
+            waits.send_modify(|revisions| revisions.push(revision));
         } else if known.is_fresh() {
             let difference = time as i64 - shared.clock.latest() as i64;
             shared.tallies.clock_difference.store(difference, Ordering::Relaxed);
@@ -60,23 +60,27 @@ fn apply_revision(shared: &Shared, known: &Known, revision: i64, events: &[Event
 fn apply_token(shared: &Shared, known: &Known, id: TokenId, kv: &KeyValue, event: &Event) -> Result<(), NoRoom> {
     let before = event.prev_kv.as_ref().and_then(|before| shared.secret.end(id, &before.value));
     let hash = shared.secret.hash(id);
-    if event.kind != DELETION {
-        match shared.secret.end(id, &kv.value) {
-            Some(0) => {
-                if let Some(before) = before {
-                    known.remove(hash, before);
-                }
-                known.forget(id);
+    let is_deleted = event.kind == DELETION;
+    match shared.secret.end(id, &kv.value) {
+        _ if is_deleted => {}
+        Some(0) => {
+            if let Some(before) = before {
+                known.remove(hash, before);
             }
-            Some(end) => known.put(hash, end, before.or_else(|| known.found(id)))?,
-            None => shared.damaged(id),
+            known.forget(id);
+            return Ok(());
         }
-    } else if let Some(end) = before.filter(|end| shared.is_live(*end)) {
-        // Otherwise its lease has ended.
-        count(&shared.tallies.foreign);
+        Some(end) => return known.put(hash, end, before.or_else(|| known.found(id))),
+        None => shared.damaged(id),
+    }
+    // If its end is over, its lease was. If what is deleted can't be read, the node may know what was there before.
+    if let Some(end) = before.or_else(|| known.missing_end(id)).filter(|end| shared.is_live(*end)) {
+        if is_deleted {
+            count(&shared.tallies.foreign);
+        }
         count(&shared.tallies.mended);
-        tracing::error!(%id, "somebody has deleted the record of a revoked token; it is put back");
-        known.miss(id, end);
+        tracing::error!(%id, "somebody has deleted or overwritten the record of a revoked token; it is put back");
+        known.miss(id, end, if is_deleted { 0 } else { kv.mod_revision });
     }
     Ok(())
 }

@@ -3,13 +3,13 @@
 //! Concurrent changes share a transaction. For each token it has a transaction of its own: put a record, if the one there
 //! is the one that this was decided on. A node deletes none, so a change that is sent again, or that arrives when others
 //! have followed it, changes nothing. With them goes a new head, and the node answers when its own watch has delivered
-//! *that* head: from then on its filter has the changes.
+//! *that* head, at the revision of etcd's answer: from then on its filter has the changes, and those that they met.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, watch};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::error::NodeError;
@@ -112,10 +112,12 @@ impl Group<'_> {
             if let Some(why) = shared.stopped() {
                 return Err(why);
             }
-            let (told, mut watched) = oneshot::channel();
+            let (told, mut watched) = watch::channel(Vec::new());
             lock(&shared.pending).insert(id, told);
             let answer = self.send(id, until).await.map_err(explain)?;
-            match timeout_at(until, &mut watched).await {
+            // What it says of a record is in the filter from its own revision on. It may be the answer to a second request.
+            let has_come = watched.wait_for(|revisions| revisions.contains(&revision(&answer)));
+            match timeout_at(until, has_come).await {
                 Ok(Ok(_)) => return Ok(self.read(&answer)),
                 // The node has joined again, and may have missed it.
                 Ok(Err(_)) => count(&shared.tallies.retries),

@@ -32,10 +32,13 @@ pub(crate) enum Verdict {
 #[derive(Debug)]
 pub(crate) struct NoRoom;
 
-/// A token whose record somebody else has deleted. It counts as revoked until its end, or until a node restores it.
+/// A token whose record somebody else has deleted or overwritten. It counts as revoked until its end, or until a node
+/// restores it.
 #[derive(Clone, Copy)]
 struct Missing {
     end: u64,
+    /// The revision in which it was overwritten, 0 if it was deleted.
+    changed: i64,
     /// It was put back. It stays here, since a question of before may still be under way.
     is_back: bool,
 }
@@ -159,9 +162,9 @@ impl Known {
         now.saturating_add(self.settings.clock_margin) < filter
     }
 
-    /// Somebody has deleted the record of this token.
-    pub(crate) fn miss(&self, id: TokenId, end: u64) {
-        lock(&self.missing).insert(id, Missing { end, is_back: false });
+    /// Somebody has deleted the record of this token, or has overwritten it at this revision.
+    pub(crate) fn miss(&self, id: TokenId, end: u64, changed: i64) {
+        lock(&self.missing).insert(id, Missing { end, changed, is_back: false });
     }
 
     /// The token has a record. Returns its end before, if that was missing: the filter still has its entry.
@@ -177,14 +180,14 @@ impl Known {
         lock(&self.missing).remove(&id);
     }
 
-    /// The end of a token whose record somebody has deleted.
+    /// The end of a token whose record somebody has deleted or overwritten.
     pub(crate) fn missing_end(&self, id: TokenId) -> Option<u64> {
         lock(&self.missing).get(&id).map(|missing| missing.end)
     }
 
-    /// Some of the tokens that are not back, and their ends.
-    pub(crate) fn some_missing(&self, at_most: usize) -> Vec<(TokenId, u64)> {
+    /// Some of the tokens that are not back, their ends, and the revisions of their records.
+    pub(crate) fn some_missing(&self, at_most: usize) -> Vec<(TokenId, u64, i64)> {
         let missing = lock(&self.missing);
-        missing.iter().filter(|(_, of)| !of.is_back).take(at_most).map(|(id, of)| (*id, of.end)).collect()
+        missing.iter().filter(|(_, of)| !of.is_back).take(at_most).map(|(id, of)| (*id, of.end, of.changed)).collect()
     }
 }

@@ -31,7 +31,7 @@ use crate::link::{End, Link};
 use crate::lock;
 use crate::shared::{Change, Head, Job, Shared, State, count};
 
-/// How many tokens that somebody deleted are put back at once.
+/// How many tokens are put back at once.
 const MEND: usize = 500;
 
 /// The pause before a node takes another connection.
@@ -195,11 +195,11 @@ impl Link {
         _ = self.shared.jobs.try_send(Job { id, change, until, reply: None });
     }
 
-    /// Puts back what somebody has deleted.
+    /// Puts back what somebody has deleted or overwritten.
     fn mend(&self, known: &Known) {
-        for (id, end) in known.some_missing(MEND) {
+        for (id, end, decided) in known.some_missing(MEND) {
             if self.shared.is_live(end) {
-                self.submit(id, Some(Change { end, decided: 0 }));
+                self.submit(id, Some(Change { end, decided }));
             } else {
                 known.forget(id);
             }

@@ -279,7 +279,11 @@ impl Node {
             ("fleet_changes_total", "changes of the set that were applied, each of 1 to 100 tokens", &all.changes),
             ("fleet_retries_total", "changes sent again since the node had joined again", &all.retries),
             ("fleet_foreign_total", "keys, values and deletions that are of nobody of the fleet", &all.foreign),
-            ("fleet_mended_total", "revoked tokens that somebody had deleted and that were put back", &all.mended),
+            (
+                "fleet_mended_total",
+                "revoked tokens whose record somebody had deleted or overwritten, and that were put back",
+                &all.mended,
+            ),
             ("fleet_losses_total", "how often the cluster had lost what this node knew", &all.losses),
         ]
         .map(|(name, meaning, tally)| (name, meaning, tally.load(Ordering::Relaxed)))

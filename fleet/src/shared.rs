@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwapOption;
 use serde::Serialize;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use crate::clock::Clock;
@@ -47,6 +47,9 @@ impl State {
     }
 }
 
+/// How often a new reason for the same state is logged at most.
+const LOG: Duration = Duration::from_secs(10);
+
 /// How long a question for one token may take.
 const QUESTION: Duration = Duration::from_secs(2);
 
@@ -82,6 +85,7 @@ pub(crate) struct Status {
     pub(crate) state: State,
     pub(crate) since: SystemTime,
     pub(crate) why: String,
+    logged: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
@@ -139,8 +143,9 @@ pub(crate) struct Shared {
     pub(crate) known: ArcSwapOption<Known>,
     pub(crate) memory: Mutex<Option<Memory>>,
     pub(crate) status: Mutex<Status>,
-    /// Who waits for a change to come back from the watch. It gets the revision.
-    pub(crate) pending: Mutex<HashMap<ChangeId, oneshot::Sender<i64>>>,
+    /// Who waits for a change to come back from the watch. It gets the revisions in which it has come: several, if it
+    /// was sent again.
+    pub(crate) pending: Mutex<HashMap<ChangeId, watch::Sender<Vec<i64>>>>,
     pub(crate) jobs: mpsc::Sender<Job>,
     pub(crate) tallies: Tallies,
     /// A test keeps its connection and its watch from it.
@@ -150,7 +155,8 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(settings: Settings, client: Client, clock: Clock, jobs: mpsc::Sender<Job>) -> Arc<Self> {
-        let status = Status { state: State::Joining, since: SystemTime::now(), why: "it has just started".into() };
+        let (since, why) = (SystemTime::now(), "it has just started".into());
+        let status = Status { state: State::Joining, since, why, logged: None };
         Arc::new(Self {
             names: Names::new(&settings.fleet),
             secret: Secret::new(settings.key),
@@ -177,14 +183,19 @@ impl Shared {
 
     pub(crate) fn enter(&self, state: State, why: impl Into<String>) {
         let (mut status, why) = (lock(&self.status), why.into());
-        if (status.state, &status.why) != (state, &why) {
-            if state.is_stopped() {
-                tracing::error!(?state, "{why}");
-            } else {
-                tracing::info!(?state, "{why}");
-            }
-            *status = Status { state, since: SystemTime::now(), why };
+        if (status.state, &status.why) == (state, &why) {
+            return;
         }
+        if state.is_stopped() {
+            tracing::error!(?state, "{why}");
+        } else if state != status.state || status.logged.is_none_or(|at| at.elapsed() > LOG) {
+            tracing::info!(?state, "{why}");
+            status.logged = Some(Instant::now());
+        }
+        if state != status.state {
+            status.since = SystemTime::now();
+        }
+        (status.state, status.why) = (state, why);
     }
 
     /// The revision up to which the node has applied everything, if it has a filter.

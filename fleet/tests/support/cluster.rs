@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use ureq::Agent;
 
 use super::proxy::{Mode, Proxy};
-use super::{has_etcd, wait};
+use super::{LONGEST, has_etcd, wait};
 
 /// A process that ends when this is dropped.
 pub struct Process(pub Child);
@@ -51,7 +51,9 @@ fn free_port() -> SocketAddr {
 
 fn etcdctl(endpoints: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new("etcdctl");
-    command.env("ETCDCTL_API", "3").args(["--endpoints", endpoints]).args(arguments);
+    // By itself it gives up after 5 seconds.
+    let limit = format!("{}s", LONGEST.as_secs());
+    command.env("ETCDCTL_API", "3").args(["--endpoints", endpoints, "--command-timeout", &limit]).args(arguments);
     command
 }
 
