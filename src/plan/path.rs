@@ -120,17 +120,17 @@ pub(crate) fn find_path<L: Layout, G: Geometry>(
 }
 
 /// The same from these two buckets of any table.
-pub(crate) fn search<G: Graph>(graph: &G, from: [usize; 2], carry_out: &mut dyn FnMut(Hop) -> bool) -> Outcome {
-    try_within::<FIRST_BUDGET, G>(graph, from, carry_out)
-        .or_else(|| try_within::<SECOND_BUDGET, G>(graph, from, carry_out))
-        .or_else(|| try_within::<BUDGET, G>(graph, from, carry_out))
+pub(crate) fn search(graph: &impl Graph, from: [usize; 2], carry_out: &mut dyn FnMut(Hop) -> bool) -> Outcome {
+    try_within::<FIRST_BUDGET>(graph, from, carry_out)
+        .or_else(|| try_within::<SECOND_BUDGET>(graph, from, carry_out))
+        .or_else(|| try_within::<BUDGET>(graph, from, carry_out))
         .expect("the last try has an outcome")
 }
 
 /// The outcome of a search with a budget of `N` buckets, or `None` if a larger budget may lead further.
 #[inline(never)]
-fn try_within<const N: usize, G: Graph>(
-    graph: &G,
+fn try_within<const N: usize>(
+    graph: &impl Graph,
     from: [usize; 2],
     carry_out: &mut dyn FnMut(Hop) -> bool,
 ) -> Option<Outcome> {
@@ -163,9 +163,9 @@ impl Node {
 
 /// The queue of one search, which is also the tree of its paths. It is on the stack, because no operation
 /// allocates.
-struct Search<'a, const N: usize> {
+struct Search<'a> {
     /// As many as the budget. The first `len` are in the queue.
-    nodes: &'a mut [Node; N],
+    nodes: &'a mut [Node],
     len: usize,
     /// The table has at most `BUDGET` buckets. A larger one is so much larger than the budget that a search hardly ever
     /// meets a bucket twice. (A plan that does is still safe.)
@@ -175,8 +175,8 @@ struct Search<'a, const N: usize> {
     trace: u64,
 }
 
-impl<'a, const N: usize> Search<'a, N> {
-    fn new(nodes: &'a mut [Node; N], buckets: usize) -> Self {
+impl<'a> Search<'a> {
+    fn new(nodes: &'a mut [Node], buckets: usize) -> Self {
         Self { nodes, len: 0, is_small: buckets <= BUDGET, seen: [0; BUDGET / 64], trace: 0 }
     }
 
@@ -184,13 +184,14 @@ impl<'a, const N: usize> Search<'a, N> {
     ///
     /// What a search costs is waiting for memory: whether a bucket has room is as good as random, so the processor does not
     /// get far ahead of the comparison. So buckets are prefetched when they join the queue, and looked at some places later.
+    #[inline(never)]
     fn run(&mut self, graph: &impl Graph, from: [usize; 2]) -> Option<usize> {
         for bucket in from {
             self.join(graph, bucket, Entry(0), ROOT);
         }
         let (mut expanded, mut looked) = (0, 0);
         loop {
-            while expanded < looked && self.len < N && self.len - looked < AHEAD {
+            while expanded < looked && self.len < self.nodes.len() && self.len - looked < AHEAD {
                 let from = self.nodes[expanded].bucket as usize;
                 // `for_each`, of which more is inlined than of a loop.
                 let hops = graph.hops(from, graph.load(from));

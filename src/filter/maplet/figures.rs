@@ -8,8 +8,8 @@ use crate::filter::maplet::filter::CuckooMaplet;
 use crate::filter::shared::figures::figures;
 use crate::filter::shared::operations::properties;
 use crate::filter::stats::Stats;
+use crate::table::face::any_table::AnyTable;
 use crate::table::face::filter_plan::FilterPlan;
-use crate::table::face::traits::AnyTable;
 
 properties!(CuckooMaplet made by "builder().capacity(1000).value_bits(4).build()?");
 
