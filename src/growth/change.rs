@@ -193,7 +193,8 @@ impl GrowingTable {
 
     /// `insert` for many, in their order.
     pub(crate) fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<GrowableInsertError>> {
-        let (mut window, mut inserted) = (Window::<()>::new(hashes), 0);
+        let mut window = Window::<()>::new(hashes);
+        let mut inserted = 0;
         loop {
             while let Some(coming) = window.coming() {
                 self.prefetch(&coming.hashes[..coming.len]);

@@ -224,7 +224,8 @@ struct Lookups<'a> {
 impl Vectorized for Lookups<'_> {
     #[inline(always)]
     fn run(self) {
-        let (table, mut window) = (self.table, Window::new(self.hashes));
+        let table = self.table;
+        let mut window = Window::new(self.hashes);
         loop {
             while let Some(Coming { hashes, prepared: places, is_first, .. }) = window.coming() {
                 table.find_places(hashes, places);

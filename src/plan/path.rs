@@ -121,28 +121,27 @@ pub(crate) fn find_path<L: Layout, G: Geometry>(
 
 /// The same from these two buckets of any table.
 pub(crate) fn search(graph: &impl Graph, from: [usize; 2], carry_out: &mut dyn FnMut(Hop) -> bool) -> Outcome {
-    try_within::<FIRST_BUDGET>(graph, from, carry_out)
-        .or_else(|| try_within::<SECOND_BUDGET>(graph, from, carry_out))
-        .or_else(|| try_within::<BUDGET>(graph, from, carry_out))
+    let run = &|nodes: &mut [Node]| Search::new(nodes, graph.len()).run(graph, from);
+    try_within::<FIRST_BUDGET>(run, carry_out)
+        .or_else(|| try_within::<SECOND_BUDGET>(run, carry_out))
+        .or_else(|| try_within::<BUDGET>(run, carry_out))
         .expect("the last try has an outcome")
 }
 
-/// The outcome of a search with a budget of `N` buckets, or `None` if a larger budget may lead further.
+/// The outcome of `run` with a budget of `N` buckets, or `None` if a larger budget may lead further.
 #[inline(never)]
 fn try_within<const N: usize>(
-    graph: &impl Graph,
-    from: [usize; 2],
+    run: &dyn Fn(&mut [Node]) -> Reached,
     carry_out: &mut dyn FnMut(Hop) -> bool,
 ) -> Option<Outcome> {
-    // The array is here, and not in `Search`: moving it would take up the stack twice.
     let mut nodes = [Node::NONE; N];
-    let mut search = Search::new(&mut nodes, graph.len());
-    if let Some(leaf) = search.run(graph, from) {
-        search.hand_on(leaf, carry_out);
+    let Reached { leaf, len, trace } = run(&mut nodes);
+    if let Some(leaf) = leaf {
+        hand_on(&nodes, leaf, carry_out);
         return Some(Outcome::Planned);
     }
     // If the search reached fewer buckets than the budget, these are all that can be reached.
-    (search.len < N || N == BUDGET).then_some(Outcome::Nothing { trace: search.trace })
+    (len < N || N == BUDGET).then_some(Outcome::Nothing { trace })
 }
 
 /// A bucket to look at, and the entry that moves into it from its parent's bucket if the path leads through it.
@@ -159,6 +158,15 @@ const ROOT: u16 = u16::MAX;
 impl Node {
     /// To be overwritten.
     const NONE: Self = Self { bucket: 0, entry: Entry(0), parent: 0 };
+}
+
+/// What a search has reached.
+struct Reached {
+    /// The node of the nearest bucket with room.
+    leaf: Option<usize>,
+    /// How many buckets joined the queue.
+    len: usize,
+    trace: u64,
 }
 
 /// The queue of one search, which is also the tree of its paths. It is on the stack, because no operation
@@ -180,12 +188,9 @@ impl<'a> Search<'a> {
         Self { nodes, len: 0, is_small: buckets <= BUDGET, seen: [0; BUDGET / 64], trace: 0 }
     }
 
-    /// Returns the node of the nearest bucket with room.
-    ///
     /// What a search costs is waiting for memory: whether a bucket has room is as good as random, so the processor does not
     /// get far ahead of the comparison. So buckets are prefetched when they join the queue, and looked at some places later.
-    #[inline(never)]
-    fn run(&mut self, graph: &impl Graph, from: [usize; 2]) -> Option<usize> {
+    fn run(mut self, graph: &impl Graph, from: [usize; 2]) -> Reached {
         for bucket in from {
             self.join(graph, bucket, Entry(0), ROOT);
         }
@@ -198,11 +203,9 @@ impl<'a> Search<'a> {
                 hops.for_each(|(entry, bucket)| self.join(graph, bucket, entry, expanded as u16));
                 expanded += 1;
             }
-            if looked == self.len {
-                return None;
-            }
-            if self.look(graph, self.nodes[looked].bucket as usize) {
-                return Some(looked);
+            let is_over = looked == self.len;
+            if is_over || self.look(graph, self.nodes[looked].bucket as usize) {
+                return Reached { leaf: (!is_over).then_some(looked), len: self.len, trace: self.trace };
             }
             looked += 1;
         }
@@ -231,16 +234,17 @@ impl<'a> Search<'a> {
         self.trace = (self.trace.rotate_left(5) ^ bucket.0).wrapping_mul(0x2545_f491_4f6c_dd1d);
         graph.has_room(number, bucket)
     }
+}
 
-    fn hand_on(&self, leaf: usize, carry_out: &mut dyn FnMut(Hop) -> bool) {
-        let mut to = self.nodes[leaf];
-        while to.parent != ROOT {
-            let from = self.nodes[usize::from(to.parent)];
-            if !carry_out(Hop { entry: to.entry, from: from.bucket as usize, to: to.bucket as usize }) {
-                return;
-            }
-            to = from;
+/// Gives the hops of the path to this node to `carry_out`.
+fn hand_on(nodes: &[Node], leaf: usize, carry_out: &mut dyn FnMut(Hop) -> bool) {
+    let mut to = nodes[leaf];
+    while to.parent != ROOT {
+        let from = nodes[usize::from(to.parent)];
+        if !carry_out(Hop { entry: to.entry, from: from.bucket as usize, to: to.bucket as usize }) {
+            return;
         }
+        to = from;
     }
 }
 

@@ -240,7 +240,8 @@ impl<L: Layout, Q: Question> Vectorized for Ask<'_, L, Q> {
     #[inline(always)]
     fn run(self) {
         let Self { layout, buckets, question, words, hashes, answers } = self;
-        let (is_far, mut window) = (words.are_far(), Window::<Items<BLOCK>>::new(hashes));
+        let is_far = words.are_far();
+        let mut window = Window::<Items<BLOCK>>::new(hashes);
         loop {
             while let Some(Coming { hashes, prepared: items, is_first, .. }) = window.coming() {
                 buckets.items(layout, hashes, items);

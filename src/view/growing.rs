@@ -130,7 +130,8 @@ impl<C: Compare> Vectorized for LookUp<'_, C> {
     #[inline(always)]
     fn run(self) {
         let Self { classes, state, compare, words, hashes, answers } = self;
-        let (is_far, mut window) = (words.are_far(), Window::<Places>::new(hashes));
+        let is_far = words.are_far();
+        let mut window = Window::<Places>::new(hashes);
         loop {
             while let Some(Coming { hashes, prepared: places, is_first, .. }) = window.coming() {
                 for (nth, &hash) in hashes.iter().enumerate() {

@@ -152,7 +152,8 @@ pub(in crate::filter) fn add_absent<P: Copy + Default, E>(
 ) -> Result<usize, InsertBatchError<E>> {
     let others = Cell::default();
     let mut hashes = blocks_of_pairs(pairs, &others);
-    let (mut window, mut done, mut added) = (Window::<[P; BLOCK]>::new(&mut hashes), 0, 0);
+    let mut window = Window::<[P; BLOCK]>::new(&mut hashes);
+    let (mut done, mut added) = (0, 0);
     loop {
         while let Some(coming) = window.coming() {
             prefetch(&coming.hashes[..coming.len]);

@@ -9,7 +9,7 @@ use crate::table::face::traits::{BlockOfEnds, BlockOfUntil, BlockOfValues};
 use crate::table::lookup::{Block, Lookup};
 use crate::table::table::Table;
 use crate::word::geometry::{Geometry, Item, Items};
-use crate::word::layout::Layout;
+use crate::word::layout::{Layout, OfShape};
 
 /// A batch of lookups, all of which is compiled for each vector unit.
 pub(in crate::table) struct Lookups<'a, L, G: Geometry, K: Lookup> {
@@ -21,7 +21,8 @@ pub(in crate::table) struct Lookups<'a, L, G: Geometry, K: Lookup> {
 impl<L: Layout, G: Geometry, K: Lookup> Vectorized for Lookups<'_, L, G, K> {
     #[inline(always)]
     fn run(self) {
-        let (table, is_far, mut window) = (self.table, self.table.is_far(), Window::<Items<BLOCK>>::new(self.hashes));
+        let (table, is_far) = (self.table, self.table.is_far());
+        let mut window = Window::<Items<BLOCK>>::new(self.hashes);
         loop {
             while let Some(Coming { hashes, prepared: items, is_first, .. }) = window.coming() {
                 table.buckets.items(table.layout, hashes, items);
@@ -39,8 +40,9 @@ impl<L: Layout, G: Geometry, K: Lookup> Vectorized for Lookups<'_, L, G, K> {
 
 /// The items of a block for a batch of changes. Only that step is compiled for each vector unit: the changes
 /// themselves are made one by one.
-struct Prepare<'a, L, G: Geometry> {
-    table: &'a Table<L, G>,
+struct Prepare<'a, L, G> {
+    layout: L,
+    buckets: G,
     hashes: &'a [u64; BLOCK],
     items: &'a mut Items<BLOCK>,
 }
@@ -48,37 +50,42 @@ struct Prepare<'a, L, G: Geometry> {
 impl<L: Layout, G: Geometry> Vectorized for Prepare<'_, L, G> {
     #[inline(always)]
     fn run(self) {
-        self.table.buckets.items(self.table.layout, self.hashes, self.items);
+        self.buckets.items(self.layout, self.hashes, self.items);
     }
 }
 
-impl<L: Layout, G: Geometry> Table<L, G> {
+impl<L: OfShape, G: Geometry> Table<L, G> {
     pub(super) fn look_up_all<K: Lookup>(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[K::Answer])) {
         VectorUnit::widest().run(Lookups::<_, _, K> { table: self, hashes, answers });
     }
 
     /// The next block of a batch of changes, what goes with its hashes, and the items whose buckets to prefetch meanwhile.
     /// `beside` returns what goes with the hashes that were taken last.
-    #[inline(never)]
+    #[inline(always)]
     fn next_block<'w, B: Copy + Default>(
         &self,
         window: &'w mut Window<'_, (Items<BLOCK>, B)>,
-        beside: &dyn Fn() -> B,
+        beside: &impl Fn() -> B,
     ) -> Option<(Block<'w>, &'w B, &'w Items<BLOCK>)> {
         while let Some(Coming { hashes, prepared: (items, of_block), is_first, .. }) = window.coming() {
-            VectorUnit::widest().run(Prepare { table: self, hashes, items });
+            self.prepare(hashes, items, is_first);
             *of_block = beside();
-            if is_first {
-                self.prefetch_block(items);
-            }
         }
         let (block, (coming, _)) = window.next()?;
         let (items, beside) = block.prepared;
         Some((Block { hashes: block.hashes, prepared: items, len: block.len }, beside, coming))
     }
 
-    /// Calls `insert` for all, in order, until one is refused: with what goes with its block, and its place there.
-    /// `counts` says whether `insert` counts what it adds; if not, a block is counted at once. In a filter, `insert` is
+    #[inline(never)]
+    fn prepare(&self, hashes: &[u64; BLOCK], items: &mut Items<BLOCK>, is_first: bool) {
+        VectorUnit::widest().run(Prepare { layout: self.layout.inner(), buckets: self.buckets, hashes, items });
+        if is_first {
+            self.prefetch_block(items);
+        }
+    }
+
+    /// Calls `insert` for all, in order, until one is refused: with what goes with its block, and its place there. (Where
+    /// that is a function and no closure, it is certain to be inlined.) `counts` says whether `insert` counts what it adds; if not, a block is counted at once. In a filter, `insert` is
     /// not called while a save is running.
     #[inline(always)]
     pub(super) fn insert_all<B: Copy + Default, E: Refusal>(
@@ -86,9 +93,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         hashes: Hashes<'_>,
         beside: impl Fn() -> B,
         counts: bool,
-        mut insert: impl FnMut(Item, &B, usize) -> Result<(), E>,
+        mut insert: impl FnMut(&Self, Item, &B, usize) -> Result<(), E>,
     ) -> Result<usize, InsertBatchError<E>> {
-        let (mut window, mut inserted) = (Window::new(hashes), 0);
+        let mut window = Window::new(hashes);
+        let mut inserted = 0;
         while let Some((block, beside, coming)) = self.next_block(&mut window, &beside) {
             // Asked once for the block: a save that begins later overlaps the inserts.
             if !L::HAS_PAYLOAD && self.is_being_saved() {
@@ -99,7 +107,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             let (mut added, mut refused) = (0, None);
             for nth in 0..block.len.min(BLOCK) {
                 self.prefetch(coming.get(nth));
-                if let Err(mut error) = insert(block.prepared.get(nth), beside, nth) {
+                if let Err(mut error) = insert(self, block.prepared.get(nth), beside, nth) {
                     if let Some(len) = error.len_when_full().filter(|_| !counts) {
                         *len += added;
                     }
@@ -137,7 +145,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         &self,
         hashes: Hashes<'_>,
         beside: impl Fn() -> B,
-        remove: impl Fn(Item, u64, &B, usize) -> bool,
+        remove: impl Fn(&Self, Item, u64, &B, usize) -> bool,
         answers: &mut dyn FnMut(&[bool]),
     ) {
         let mut window = Window::new(hashes);
@@ -146,7 +154,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             let mut count = 0;
             for (nth, removed) in removed.iter_mut().enumerate().take(block.len) {
                 self.prefetch(coming.get(nth));
-                *removed = remove(block.prepared.get(nth), block.hashes[nth], beside, nth);
+                *removed = remove(self, block.prepared.get(nth), block.hashes[nth], beside, nth);
                 count += i64::from(*removed);
             }
             self.common.counters.add_len(-count);
@@ -162,23 +170,27 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         hashes: Hashes<'_>,
         values: &BlockOfValues,
     ) -> Result<usize, InsertBatchError<InsertError>> {
-        let insert = |item: Item, values: &[u16; BLOCK], nth: usize| {
-            self.insert_value_uncounted(item.with(self.layout(), values[nth]))
-        };
-        self.insert_all(hashes, || values.get(), false, insert)
+        self.insert_all(hashes, || values.get(), false, Self::insert_nth_value)
+    }
+
+    #[inline(always)]
+    fn insert_nth_value(&self, item: Item, values: &[u16; BLOCK], nth: usize) -> Result<(), InsertError> {
+        self.insert_value_uncounted(item.with(self.layout(), values[nth]))
     }
 
     pub(super) fn remove_values(&self, hashes: Hashes<'_>, values: &BlockOfValues, answers: &mut dyn FnMut(&[bool])) {
-        let remove = |item: Item, hash, values: &[u16; BLOCK], nth: usize| {
-            self.remove_item(self.layout(), item.with(self.layout(), values[nth]), hash, false)
-        };
-        self.remove_all(hashes, || values.get(), remove, answers);
+        self.remove_all(hashes, || values.get(), Self::remove_nth_value, answers);
+    }
+
+    #[inline(always)]
+    fn remove_nth_value(&self, item: Item, hash: u64, values: &[u16; BLOCK], nth: usize) -> bool {
+        self.remove_item(self.layout(), item.with(self.layout(), values[nth]), hash, false)
     }
 
     /// Adds entries that live as long as can be.
     pub(super) fn insert_all_live(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
         let until = Until::After(self.own_clock().longest());
-        let insert = |item, &(): &(), _| self.add_until(self.layout(), item, until, IfPresent::Add).map(drop);
+        let insert = |_: &Self, item, &(): &(), _| self.add_until(self.layout(), item, until, IfPresent::Add).map(drop);
         self.insert_all(hashes, || (), true, insert)
     }
 
@@ -192,33 +204,25 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
         // Compiled once more for plain inserts: without the question what is there, they are a good part shorter.
         if if_present == IfPresent::Add {
-            return self.insert_all(
-                hashes,
-                || ends.get(),
-                true,
-                |item, ends: &[Until; BLOCK], nth| {
-                    self.add_until(self.layout(), item, ends[nth], IfPresent::Add).map(&mut *answer)
-                },
-            );
+            let add = |_: &Self, item, ends: &[Until; BLOCK], nth: usize| {
+                self.add_until(self.layout(), item, ends[nth], IfPresent::Add).map(&mut *answer)
+            };
+            return self.insert_all(hashes, || ends.get(), true, add);
         }
-        self.insert_all(
-            hashes,
-            || ends.get(),
-            true,
-            |item, ends: &[Until; BLOCK], nth| {
-                self.add_until(self.layout(), item, ends[nth], if_present).map(&mut *answer)
-            },
-        )
+        let add = |_: &Self, item, ends: &[Until; BLOCK], nth: usize| {
+            self.add_until(self.layout(), item, ends[nth], if_present).map(&mut *answer)
+        };
+        self.insert_all(hashes, || ends.get(), true, add)
     }
 
     pub(super) fn remove_all_until(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answers: &mut dyn FnMut(&[bool])) {
-        let remove = |item, hash, ends: &[u64; BLOCK], nth: usize| {
+        let remove = |_: &Self, item, hash, ends: &[u64; BLOCK], nth: usize| {
             self.remove_until(self.layout(), item, hash, ends[nth], false)
         };
         self.remove_all(hashes, || ends.get(), remove, answers);
     }
 
     pub(super) fn remove_all_first(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        self.remove_all(hashes, || (), |item, _, &(), _| self.remove_first(item, false), answers);
+        self.remove_all(hashes, || (), |_, item, _, &(), _| self.remove_first(item, false), answers);
     }
 }

@@ -14,7 +14,7 @@ use crate::table::lookup::Contains;
 use crate::table::maplet::ValuesOfKey;
 use crate::table::table::{Table, memory_for};
 use crate::word::geometry::{Geometry, Item};
-use crate::word::layout::{Borrowed, Layout, Shape};
+use crate::word::layout::{Borrowed, Layout, OfShape, Shape};
 use crate::word::values::Values;
 
 /// A table with a layout whose shape is known when the code is compiled, or, with 0 slots, is not.
@@ -31,7 +31,12 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> Shaped<L, G, SLO
     /// The table's layout.
     #[inline(always)]
     fn layout(&self) -> Borrowed<'_, L, SLOTS, BITS> {
-        Borrowed(&self.table.layout)
+        Self::layout_of(&self.table)
+    }
+
+    #[inline(always)]
+    fn layout_of(table: &Table<L, G>) -> Borrowed<'_, L, SLOTS, BITS> {
+        Borrowed(&table.layout)
     }
 
     /// The item of a key with this hash.
@@ -39,15 +44,25 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> Shaped<L, G, SLO
     fn item(&self, hash: u64) -> Item {
         self.table.buckets.item(self.layout(), hash)
     }
+
+    #[inline(always)]
+    fn insert_of_batch(table: &Table<L, G>, item: Item, (): &(), _: usize) -> Result<(), InsertError> {
+        if table.add(Self::layout_of(table), item) { Ok(()) } else { table.insert_item_slow(item) }
+    }
+
+    #[inline(always)]
+    fn remove_of_batch(table: &Table<L, G>, item: Item, hash: u64, (): &(), _: usize) -> bool {
+        table.remove_item(Self::layout_of(table), item, hash, false)
+    }
 }
 
-impl<L: Layout + 'static, G: Geometry, const SLOTS: u32, const BITS: u32> HasTable for Shaped<L, G, SLOTS, BITS> {
+impl<L: OfShape, G: Geometry, const SLOTS: u32, const BITS: u32> HasTable for Shaped<L, G, SLOTS, BITS> {
     fn table(&self) -> &(dyn AnyTable + 'static) {
         &self.table
     }
 }
 
-impl<L: Layout, G: Geometry> AnyTable for Table<L, G> {
+impl<L: OfShape, G: Geometry> AnyTable for Table<L, G> {
     fn facts(&self) -> Facts {
         let (shape, buckets) = (self.layout.shape(), self.buckets.count());
         let memory_usage = size_of_val(self) + memory_for(buckets) + self.clock().map_or(0, size_of_val);
@@ -107,7 +122,7 @@ impl<L: Layout, G: Geometry> AnyTable for Table<L, G> {
     }
 }
 
-impl<L: Layout + 'static, G: Geometry, const SLOTS: u32, const BITS: u32> FilterTable for Shaped<L, G, SLOTS, BITS> {
+impl<L: OfShape, G: Geometry, const SLOTS: u32, const BITS: u32> FilterTable for Shaped<L, G, SLOTS, BITS> {
     fn contains(&self, hash: u64) -> bool {
         self.table.contains(self.layout(), hash)
     }
@@ -129,24 +144,15 @@ impl<L: Layout + 'static, G: Geometry, const SLOTS: u32, const BITS: u32> Filter
     }
 
     fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
-        let (table, layout) = (&self.table, self.layout());
-        table.insert_all(
-            hashes,
-            || (),
-            false,
-            |item, &(), _| {
-                if table.add(layout, item) { Ok(()) } else { table.insert_item_slow(item) }
-            },
-        )
+        self.table.insert_all(hashes, || (), false, Self::insert_of_batch)
     }
 
     fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        let remove = |item, hash, &(): &(), _| self.table.remove_item(self.layout(), item, hash, false);
-        self.table.remove_all(hashes, || (), remove, answers);
+        self.table.remove_all(hashes, || (), Self::remove_of_batch, answers);
     }
 }
 
-impl<L: Layout + 'static, G: Geometry, const SLOTS: u32, const BITS: u32> MapletTable for Shaped<L, G, SLOTS, BITS> {
+impl<L: OfShape, G: Geometry, const SLOTS: u32, const BITS: u32> MapletTable for Shaped<L, G, SLOTS, BITS> {
     fn contains(&self, hash: u64) -> bool {
         self.table.contains(self.layout(), hash)
     }
@@ -188,7 +194,7 @@ impl<L: Layout + 'static, G: Geometry, const SLOTS: u32, const BITS: u32> Maplet
     }
 }
 
-impl<L: Layout + 'static, G: Geometry, const SLOTS: u32, const BITS: u32> ExpiringTable for Shaped<L, G, SLOTS, BITS> {
+impl<L: OfShape, G: Geometry, const SLOTS: u32, const BITS: u32> ExpiringTable for Shaped<L, G, SLOTS, BITS> {
     fn clock(&self) -> &Clock {
         self.table.own_clock()
     }
