@@ -120,28 +120,29 @@ pub(crate) fn find_path<L: Layout, G: Geometry>(
 }
 
 /// The same from these two buckets of any table.
-pub(crate) fn search(graph: &impl Graph, from: [usize; 2], carry_out: &mut dyn FnMut(Hop) -> bool) -> Outcome {
-    let run = &|nodes: &mut [Node]| Search::new(nodes, graph.len()).run(graph, from);
-    try_within::<FIRST_BUDGET>(run, carry_out)
-        .or_else(|| try_within::<SECOND_BUDGET>(run, carry_out))
-        .or_else(|| try_within::<BUDGET>(run, carry_out))
+pub(crate) fn search<G: Graph>(graph: &G, from: [usize; 2], carry_out: &mut dyn FnMut(Hop) -> bool) -> Outcome {
+    try_within::<FIRST_BUDGET, G>(graph, from, carry_out)
+        .or_else(|| try_within::<SECOND_BUDGET, G>(graph, from, carry_out))
+        .or_else(|| try_within::<BUDGET, G>(graph, from, carry_out))
         .expect("the last try has an outcome")
 }
 
-/// The outcome of `run` with a budget of `N` buckets, or `None` if a larger budget may lead further.
+/// The outcome of a search with a budget of `N` buckets, or `None` if a larger budget may lead further.
 #[inline(never)]
-fn try_within<const N: usize>(
-    run: &dyn Fn(&mut [Node]) -> Reached,
+fn try_within<const N: usize, G: Graph>(
+    graph: &G,
+    from: [usize; 2],
     carry_out: &mut dyn FnMut(Hop) -> bool,
 ) -> Option<Outcome> {
+    // The array is here, and not in `Search`: moving it would take up the stack twice.
     let mut nodes = [Node::NONE; N];
-    let Reached { leaf, len, trace } = run(&mut nodes);
-    if let Some(leaf) = leaf {
-        hand_on(&nodes, leaf, carry_out);
+    let mut search = Search::new(&mut nodes, graph.len());
+    if let Some(leaf) = search.run(graph, from) {
+        search.hand_on(leaf, carry_out);
         return Some(Outcome::Planned);
     }
     // If the search reached fewer buckets than the budget, these are all that can be reached.
-    (len < N || N == BUDGET).then_some(Outcome::Nothing { trace })
+    (search.len < N || N == BUDGET).then_some(Outcome::Nothing { trace: search.trace })
 }
 
 /// A bucket to look at, and the entry that moves into it from its parent's bucket if the path leads through it.
@@ -160,20 +161,11 @@ impl Node {
     const NONE: Self = Self { bucket: 0, entry: Entry(0), parent: 0 };
 }
 
-/// What a search has reached.
-struct Reached {
-    /// The node of the nearest bucket with room.
-    leaf: Option<usize>,
-    /// How many buckets joined the queue.
-    len: usize,
-    trace: u64,
-}
-
 /// The queue of one search, which is also the tree of its paths. It is on the stack, because no operation
 /// allocates.
-struct Search<'a> {
+struct Search<'a, const N: usize> {
     /// As many as the budget. The first `len` are in the queue.
-    nodes: &'a mut [Node],
+    nodes: &'a mut [Node; N],
     len: usize,
     /// The table has at most `BUDGET` buckets. A larger one is so much larger than the budget that a search hardly ever
     /// meets a bucket twice. (A plan that does is still safe.)
@@ -183,29 +175,33 @@ struct Search<'a> {
     trace: u64,
 }
 
-impl<'a> Search<'a> {
-    fn new(nodes: &'a mut [Node], buckets: usize) -> Self {
+impl<'a, const N: usize> Search<'a, N> {
+    fn new(nodes: &'a mut [Node; N], buckets: usize) -> Self {
         Self { nodes, len: 0, is_small: buckets <= BUDGET, seen: [0; BUDGET / 64], trace: 0 }
     }
 
+    /// Returns the node of the nearest bucket with room.
+    ///
     /// What a search costs is waiting for memory: whether a bucket has room is as good as random, so the processor does not
     /// get far ahead of the comparison. So buckets are prefetched when they join the queue, and looked at some places later.
-    fn run(mut self, graph: &impl Graph, from: [usize; 2]) -> Reached {
+    fn run(&mut self, graph: &impl Graph, from: [usize; 2]) -> Option<usize> {
         for bucket in from {
             self.join(graph, bucket, Entry(0), ROOT);
         }
         let (mut expanded, mut looked) = (0, 0);
         loop {
-            while expanded < looked && self.len < self.nodes.len() && self.len - looked < AHEAD {
+            while expanded < looked && self.len < N && self.len - looked < AHEAD {
                 let from = self.nodes[expanded].bucket as usize;
                 // `for_each`, of which more is inlined than of a loop.
                 let hops = graph.hops(from, graph.load(from));
                 hops.for_each(|(entry, bucket)| self.join(graph, bucket, entry, expanded as u16));
                 expanded += 1;
             }
-            let is_over = looked == self.len;
-            if is_over || self.look(graph, self.nodes[looked].bucket as usize) {
-                return Reached { leaf: (!is_over).then_some(looked), len: self.len, trace: self.trace };
+            if looked == self.len {
+                return None;
+            }
+            if self.look(graph, self.nodes[looked].bucket as usize) {
+                return Some(looked);
             }
             looked += 1;
         }
@@ -234,17 +230,16 @@ impl<'a> Search<'a> {
         self.trace = (self.trace.rotate_left(5) ^ bucket.0).wrapping_mul(0x2545_f491_4f6c_dd1d);
         graph.has_room(number, bucket)
     }
-}
 
-/// Gives the hops of the path to this node to `carry_out`.
-fn hand_on(nodes: &[Node], leaf: usize, carry_out: &mut dyn FnMut(Hop) -> bool) {
-    let mut to = nodes[leaf];
-    while to.parent != ROOT {
-        let from = nodes[usize::from(to.parent)];
-        if !carry_out(Hop { entry: to.entry, from: from.bucket as usize, to: to.bucket as usize }) {
-            return;
+    fn hand_on(&self, leaf: usize, carry_out: &mut dyn FnMut(Hop) -> bool) {
+        let mut to = self.nodes[leaf];
+        while to.parent != ROOT {
+            let from = self.nodes[usize::from(to.parent)];
+            if !carry_out(Hop { entry: to.entry, from: from.bucket as usize, to: to.bucket as usize }) {
+                return;
+            }
+            to = from;
         }
-        to = from;
     }
 }
 

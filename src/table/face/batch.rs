@@ -98,27 +98,7 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
         let mut window = Window::new(hashes);
         let mut inserted = 0;
         while let Some((block, beside, coming)) = self.next_block(&mut window, &beside) {
-            // Asked once for the block: a save that begins later overlaps the inserts.
-            if !L::HAS_PAYLOAD && self.is_being_saved() {
-                self.insert_block_slow(block, &mut inserted)
-                    .map_err(|error| InsertBatchError::new(inserted, error.into()))?;
-                continue;
-            }
-            let (mut added, mut refused) = (0, None);
-            for nth in 0..block.len.min(BLOCK) {
-                self.prefetch(coming.get(nth));
-                if let Err(mut error) = insert(self, block.prepared.get(nth), beside, nth) {
-                    if let Some(len) = error.len_when_full().filter(|_| !counts) {
-                        *len += added;
-                    }
-                    refused = Some(error);
-                    break;
-                }
-                added += 1;
-            }
-            if !counts {
-                self.common.counters.add_len(added as i64);
-            }
+            let (added, refused) = self.insert_block(block, beside, coming, counts, &mut insert);
             inserted += added;
             if let Some(error) = refused {
                 return Err(InsertBatchError::new(inserted, error));
@@ -127,15 +107,49 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
         Ok(inserted)
     }
 
-    /// The inserts of a block of a filter that is being saved. Adds to `inserted` how many were made.
+    /// The inserts of a block. Returns how many were made, and why no more. (Not inlined: the loop needs all registers.)
+    #[inline(never)]
+    fn insert_block<B, E: Refusal>(
+        &self,
+        block: Block<'_>,
+        beside: &B,
+        coming: &Items<BLOCK>,
+        counts: bool,
+        insert: &mut impl FnMut(&Self, Item, &B, usize) -> Result<(), E>,
+    ) -> (usize, Option<E>) {
+        // Asked once for the block: a save that begins later overlaps the inserts.
+        if !L::HAS_PAYLOAD && self.is_being_saved() {
+            let (added, refused) = self.insert_block_slow(block);
+            return (added, refused.map(E::from));
+        }
+        let (mut added, mut refused) = (0, None);
+        for nth in 0..block.len.min(BLOCK) {
+            self.prefetch(coming.get(nth));
+            if let Err(mut error) = insert(self, block.prepared.get(nth), beside, nth) {
+                if let Some(len) = error.len_when_full().filter(|_| !counts) {
+                    *len += added;
+                }
+                refused = Some(error);
+                break;
+            }
+            added += 1;
+        }
+        if !counts {
+            self.common.counters.add_len(added as i64);
+        }
+        (added, refused)
+    }
+
+    /// The same of a filter that is being saved.
     #[cold]
     #[inline(never)]
-    fn insert_block_slow(&self, block: Block<'_>, inserted: &mut usize) -> Result<(), InsertError> {
-        block.hashes[..block.len].iter().try_for_each(|&hash| {
-            self.insert_slow(hash)?;
-            *inserted += 1;
-            Ok(())
-        })
+    fn insert_block_slow(&self, block: Block<'_>) -> (usize, Option<InsertError>) {
+        for (nth, &hash) in block.hashes[..block.len].iter().enumerate() {
+            if let Err(error) = self.insert_slow(hash) {
+                return (nth, Some(error));
+            }
+        }
+        (block.len, None)
     }
 
     /// Calls `remove` for all, in order, which counts nothing by itself: with the hash, what goes with its block, and its
