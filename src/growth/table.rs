@@ -68,7 +68,7 @@ pub(crate) struct GrowingTable {
     /// A bucket's word changes only while its gate is held. The low bits of its number choose the gate, and those are the
     /// same for the two buckets that it becomes.
     pub(super) gates: Box<[Mutex<()>]>,
-    /// In a box, like all that is atomic: see `table/table.rs`. (A single lookup takes a tenth less time for it.)
+    /// In a box, like what is atomic in `table/table.rs`. (A single lookup takes a tenth less time for it.)
     shared: Box<[Shared; 1]>,
 }
 
