@@ -307,6 +307,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
+    fn clear_old(&self, guard: &Guard<'_>, Hop { entry, from, .. }: Hop) -> bool {
+        self.take_entry(guard, from, self.load(from), entry, TakeFaults::RELOCATE)
+    }
+
     fn fill_new(&self, guard: &Guard<'_>, Hop { entry, to, .. }: Hop) -> bool {
         self.bump_to_add(guard, Fault::RelocateAddsWithoutBump);
         let filled = self.put(to, entry);
@@ -314,9 +318,5 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             self.set_aside(to, Fault::RelocateSetsNoTargetAside);
         }
         filled
-    }
-
-    fn clear_old(&self, guard: &Guard<'_>, Hop { entry, from, .. }: Hop) -> bool {
-        self.take_entry(guard, from, self.load(from), entry, TakeFaults::RELOCATE)
     }
 }

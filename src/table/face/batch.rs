@@ -84,7 +84,7 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Calls `insert` for all, in order, until one is refused: with what goes with its block, and its place there. (Where
+    /// Calls `insert` for all, in order, until one is refused: with the hash, what goes with its block, and its place there. (Where
     /// that is a function and no closure, it is certain to be inlined.) `counts` says whether `insert` counts what it adds; if not, a block is counted at once. In a filter, `insert` is
     /// not called while a save is running.
     #[inline(always)]
@@ -93,7 +93,7 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
         hashes: Hashes<'_>,
         beside: impl Fn() -> B,
         counts: bool,
-        mut insert: impl FnMut(&Self, Item, &B, usize) -> Result<(), E>,
+        mut insert: impl FnMut(&Self, Item, u64, &B, usize) -> Result<(), E>,
     ) -> Result<usize, InsertBatchError<E>> {
         let mut window = Window::new(hashes);
         let mut inserted = 0;
@@ -115,7 +115,7 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
         beside: &B,
         coming: &Items<BLOCK>,
         counts: bool,
-        insert: &mut impl FnMut(&Self, Item, &B, usize) -> Result<(), E>,
+        insert: &mut impl FnMut(&Self, Item, u64, &B, usize) -> Result<(), E>,
     ) -> (usize, Option<E>) {
         // Asked once for the block: a save that begins later overlaps the inserts.
         if !L::HAS_PAYLOAD && self.is_being_saved() {
@@ -125,7 +125,7 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
         let (mut added, mut refused) = (0, None);
         for nth in 0..block.len.min(BLOCK) {
             self.prefetch(coming.get(nth));
-            if let Err(mut error) = insert(self, block.prepared.get(nth), beside, nth) {
+            if let Err(mut error) = insert(self, block.prepared.get(nth), block.hashes[nth], beside, nth) {
                 if let Some(len) = error.len_when_full().filter(|_| !counts) {
                     *len += added;
                 }
@@ -188,7 +188,7 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
     }
 
     #[inline(always)]
-    fn insert_nth_value(&self, item: Item, values: &[u16; BLOCK], nth: usize) -> Result<(), InsertError> {
+    fn insert_nth_value(&self, item: Item, _: u64, values: &[u16; BLOCK], nth: usize) -> Result<(), InsertError> {
         self.insert_value_uncounted(item.with(self.layout(), values[nth]))
     }
 
@@ -204,7 +204,8 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
     /// Adds entries that live as long as can be.
     pub(super) fn insert_all_live(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
         let until = Until::After(self.own_clock().longest());
-        let insert = |_: &Self, item, &(): &(), _| self.add_until(self.layout(), item, until, IfPresent::Add).map(drop);
+        let insert =
+            |_: &Self, item, _, &(): &(), _| self.add_until(self.layout(), item, until, IfPresent::Add).map(drop);
         self.insert_all(hashes, || (), true, insert)
     }
 
@@ -218,12 +219,12 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
         // Compiled once more for plain inserts: without the question what is there, they are a good part shorter.
         if if_present == IfPresent::Add {
-            let add = |_: &Self, item, ends: &[Until; BLOCK], nth: usize| {
+            let add = |_: &Self, item, _, ends: &[Until; BLOCK], nth: usize| {
                 self.add_until(self.layout(), item, ends[nth], IfPresent::Add).map(&mut *answer)
             };
             return self.insert_all(hashes, || ends.get(), true, add);
         }
-        let add = |_: &Self, item, ends: &[Until; BLOCK], nth: usize| {
+        let add = |_: &Self, item, _, ends: &[Until; BLOCK], nth: usize| {
             self.add_until(self.layout(), item, ends[nth], if_present).map(&mut *answer)
         };
         self.insert_all(hashes, || ends.get(), true, add)

@@ -46,8 +46,8 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> Shaped<L, G, SLO
     }
 
     #[inline(always)]
-    fn insert_of_batch(table: &Table<L, G>, item: Item, (): &(), _: usize) -> Result<(), InsertError> {
-        if table.add(Self::layout_of(table), item) { Ok(()) } else { table.insert_item_slow(item) }
+    fn insert_of_batch(table: &Table<L, G>, item: Item, hash: u64, (): &(), _: usize) -> Result<(), InsertError> {
+        if table.add(Self::layout_of(table), item) { Ok(()) } else { table.insert_uncounted_slow(hash) }
     }
 
     #[inline(always)]

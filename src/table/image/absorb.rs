@@ -51,12 +51,11 @@ impl Rest {
     const NO_ITEM: Item = Item { entry: Entry(0), first: 0, second: 0, sum: 0 };
 }
 
-/// Reads an image, a chunk at a time. `each` takes in a chunk, which begins at this bucket. It counts the copies that
-/// it has added, even if it stops.
-pub(crate) fn read(
-    image: &TableImage<'_>,
-    each: &mut dyn FnMut(usize, &[u64], &mut u64) -> Result<(), Stopped>,
-) -> Absorbed {
+/// Takes in a chunk, which begins at this bucket. It counts the copies that it has added, even if it stops.
+type Each<'a> = dyn FnMut(usize, &[u64], &mut u64) -> Result<(), Stopped> + 'a;
+
+/// Reads an image, a chunk at a time, until `each` stops.
+pub(crate) fn read(image: &TableImage<'_>, each: &mut Each<'_>) -> Absorbed {
     let (mut start, mut copies, mut refused) = (0, 0, None);
     let result = image.read(&mut |words| {
         if let Err(error) = each(start, words, &mut copies) {
