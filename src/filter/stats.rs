@@ -2,7 +2,7 @@
 
 use crate::sync::{Ordering, Tally};
 use crate::table::expiring::clock::Clock;
-use crate::table::face::traits::AnyTable;
+use crate::table::face::any_table::AnyTable;
 use crate::word::tick::Tick;
 
 /// The figures of a filter, as they were when [`stats`](crate::ConcurrentCuckooFilter::stats) was called.
@@ -135,15 +135,14 @@ impl Stats {
     pub(crate) fn of(table: &dyn AnyTable, memory_usage: usize) -> Self {
         let (counters, slots) = (table.counters(), table.slots());
         let counts = counters.counts();
-        let load_factor = counts.len as f64 / slots as f64;
         Self {
             len: counts.len,
             capacity: table.capacity(),
             slots,
-            load_factor,
+            load_factor: counts.len as f64 / slots as f64,
             memory_usage,
-            false_positive_rate: table.false_positive_rate(load_factor),
-            max_false_positive_rate: table.max_rate(),
+            false_positive_rate: table.rate_with(counts.len),
+            max_false_positive_rate: table.rate_with(table.capacity()),
             relocations: counts.relocations,
             longest_path: counts.longest_path,
             inserts_refused: counts.inserts_refused,

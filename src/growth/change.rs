@@ -16,7 +16,7 @@
 
 use crate::error::insert::{GrowableInsertError, InsertBatchError};
 use crate::growth::table::GrowingTable;
-use crate::plan::batch::{BLOCK, Hashes, each_ahead};
+use crate::plan::batch::{BLOCK, Hashes, Window};
 use crate::plan::path::Outcome;
 use crate::sync::fault::{self, Fault};
 use crate::word::bucket::Bucket;
@@ -193,38 +193,34 @@ impl GrowingTable {
 
     /// `insert` for many, in their order.
     pub(crate) fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<GrowableInsertError>> {
-        let (mut inserted, mut failed) = (0, None);
-        each_ahead(
-            hashes,
-            |hashes| self.prefetch(hashes),
-            |hashes, ()| {
-                for &hash in hashes {
-                    if let Err(error) = self.insert(hash) {
-                        failed = Some(error);
-                        return false;
-                    }
-                    inserted += 1;
-                }
-                true
-            },
-        );
-        failed.map_or(Ok(inserted), |error| Err(InsertBatchError::new(inserted, error)))
+        let mut window = Window::<()>::new(hashes);
+        let mut inserted = 0;
+        loop {
+            while let Some(coming) = window.coming() {
+                self.prefetch(&coming.hashes[..coming.len]);
+            }
+            let Some((block, ())) = window.next() else { return Ok(inserted) };
+            for &hash in &block.hashes[..block.len] {
+                self.insert(hash).map_err(|error| InsertBatchError::new(inserted, error))?;
+                inserted += 1;
+            }
+        }
     }
 
     /// `remove` for many, in their order.
     pub(crate) fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        each_ahead(
-            hashes,
-            |hashes| self.prefetch(hashes),
-            |hashes, ()| {
-                let mut removed = [false; BLOCK];
-                for (&hash, removed) in hashes.iter().zip(&mut removed) {
-                    *removed = self.remove(hash);
-                }
-                answers(&removed[..hashes.len()]);
-                true
-            },
-        );
+        let mut window = Window::<()>::new(hashes);
+        loop {
+            while let Some(coming) = window.coming() {
+                self.prefetch(&coming.hashes[..coming.len]);
+            }
+            let Some((block, ())) = window.next() else { return };
+            let mut removed = [false; BLOCK];
+            for (&hash, removed) in block.hashes[..block.len].iter().zip(&mut removed) {
+                *removed = self.remove(hash);
+            }
+            answers(&removed[..block.len]);
+        }
     }
 
     /// Removes every copy that is there when it begins. The size stays.

@@ -21,14 +21,13 @@ use crate::snapshot::source::Source;
 use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
 use crate::table::counters::Counters;
-use crate::table::expiring::clock::Reading;
+use crate::table::face::any_table::{AnyTable, Facts, HasTable, TableImage};
 #[cfg(feature = "snapshot")]
 use crate::table::face::filter_plan::FilterPlan;
-use crate::table::face::traits::{AnyTable, Facts, OneTable};
-use crate::table::image::absorb::{Absorbed, Image, Merge, read};
-#[cfg(feature = "snapshot")]
-use crate::table::image::images::TableImage;
-use crate::table::image::save::{SaveNumber, SetAside};
+use crate::table::image::absorb::read;
+use crate::table::image::merge::{Absorbed, Merge};
+use crate::table::image::read::each_chunk;
+use crate::table::image::save::{SaveNumber, Saving, SetAside};
 use crate::word::bucket::Bucket;
 use crate::word::classes::{GROUP, State};
 use crate::word::digest;
@@ -83,8 +82,8 @@ impl GrowingTable {
     }
 }
 
-impl OneTable for GrowingTable {
-    fn table(&self) -> &dyn AnyTable {
+impl HasTable for GrowingTable {
+    fn table(&self) -> &(dyn AnyTable + 'static) {
         self
     }
 }
@@ -108,20 +107,12 @@ impl AnyTable for GrowingTable {
         self.slots()
     }
 
-    fn false_positive_rate(&self, load: f64) -> f64 {
-        self.plan.rate(load * self.slots() as f64)
-    }
-
-    fn max_rate(&self) -> f64 {
-        self.plan.rate(self.capacity() as f64)
+    fn rate_with(&self, copies: usize) -> f64 {
+        self.plan.rate(copies as f64)
     }
 
     fn counters(&self) -> &Counters {
         self.counters()
-    }
-
-    fn contains(&self, hash: u64) -> bool {
-        self.contains(hash)
     }
 
     fn prefetch(&self, hashes: &[u64]) {
@@ -134,6 +125,10 @@ impl AnyTable for GrowingTable {
 
     fn clear(&self) {
         self.clear();
+    }
+
+    fn saving(&self) -> &Saving {
+        self.saving()
     }
 
     fn begin_save(&self) -> Result<SaveNumber, OutOfMemory> {
@@ -157,22 +152,13 @@ impl AnyTable for GrowingTable {
         [0, 0, 0, classes.base_bits().into(), classes.side_bits().into()]
     }
 
-    fn reading(&self, _: SaveNumber) -> Option<Reading> {
-        None
-    }
-
-    fn layout_at(&self, save: SaveNumber) -> (Shape, usize) {
-        let buckets = self.saving().buckets(save);
-        (self.plan.shape(State::of_buckets(buckets)), buckets)
-    }
-
-    fn end_save(&self, save: SaveNumber) {
-        self.saving().end(save);
+    fn shape_of(&self, buckets: usize) -> Shape {
+        self.plan.shape(State::of_buckets(buckets))
     }
 
     fn digest(&self, save: SaveNumber) -> Result<u64, OutOfMemory> {
-        let ((_, buckets), mut start, mut sum) = (self.layout_at(save), 0, 0u64);
-        self.read_image(save, &mut |words| {
+        let (buckets, mut start, mut sum) = (self.saving().buckets(save), 0, 0u64);
+        each_chunk(buckets, |start, words| self.read_chunk(save, start, words), &mut |words| {
             let each = &mut |hash| {
                 sum = sum.wrapping_add(digest::of_copy(hash as u32, hash >> 32, 0));
                 Ok(())
@@ -185,9 +171,9 @@ impl AnyTable for GrowingTable {
         Ok(sum)
     }
 
-    fn absorb(&self, image: &dyn Image, merge: Merge) -> Absorbed {
-        let buckets = image.buckets();
-        read(image, |start, words, copies| {
+    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+        let buckets = image.layout().1;
+        read(image, &mut |start, words, copies| {
             Ok(self.each_hash(buckets, start, words, &mut |hash| {
                 let added = match merge {
                     Merge::Sum => self.insert(hash).map(|()| true)?,

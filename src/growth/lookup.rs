@@ -4,10 +4,10 @@ use core::hint::select_unpredictable;
 
 use crate::growth::table::{GrowingTable, load};
 use crate::machine::arch::{VectorUnit, Vectorized, prefetch_line};
-use crate::plan::batch::{self, BLOCK, Block, Hashes, Steps};
+use crate::plan::batch::{BLOCK, Block, Coming, Hashes, Window};
 use crate::sync::fault::{self, Fault};
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::classes::{Class, Place, State, both, stripe_number};
+use crate::word::classes::{Class, Place, Rows, State, both, stripe_number};
 use crate::word::layout::{Borrowed, Layout, Plain, SemiSorted};
 use crate::word::layouts::Layouts;
 
@@ -35,17 +35,20 @@ macro_rules! layout {
 
 /// `$body` with `$layout` as the layout of all buckets; or `$two` with those of buckets that are not split and of buckets
 /// that are; or `$any` for two that follow each other only if an encoding was asked for.
-macro_rules! by_kind {
-    ($table:ident, $kind:expr, $layout:ident => $body:expr, $whole:ident $split:ident => $two:expr, $any:expr) => {
-        by_kind!($table, $kind, $layout => $body, $whole $split => $two, $any;
-            [0x00 0] [0x22 2] [0x44 4] [0x55 5] [0x66 6] [0x77 7] [0x88 8] [0x99 9] [0xaa 10] [0xbb 11] [0xcc 12];
-            [0x02 2 0] [0x24 4 2] [0x45 5 4] [0x57 7 5] [0x78 8 7] [0x89 9 8] [0x9a 10 9] [0xab 11 10] [0xbc 12 11])
+macro_rules! by_rows {
+    ($table:ident, $rows:expr, $layout:ident => $body:expr, $whole:ident $split:ident => $two:expr, $any:expr) => {
+        by_rows!($table, $rows, $layout => $body, $whole $split => $two, $any;
+            [0] [2] [4] [5] [6] [7] [8] [9] [10] [11] [12];
+            [2 0] [4 2] [5 4] [7 5] [8 7] [9 8] [10 9] [11 10] [12 11])
     };
-    ($table:ident, $kind:expr, $layout:ident => $body:expr, $whole:ident $split:ident => $two:expr, $any:expr;
-        $([$one_kind:literal $row:tt])*; $([$two_kind:literal $of_whole:tt $of_split:tt])*) => {
-        match $kind {
-            $($one_kind => { let $layout = layout!($table, $row); $body })*
-            $($two_kind => { let ($whole, $split) = (layout!($table, $of_whole), layout!($table, $of_split)); $two })*
+    ($table:ident, $rows:expr, $layout:ident => $body:expr, $whole:ident $split:ident => $two:expr, $any:expr;
+        $([$row:tt])*; $([$of_whole:tt $of_split:tt])*) => {
+        match $rows {
+            $(rows if rows == Rows::new($row, $row) => { let $layout = layout!($table, $row); $body })*
+            $(rows if rows == Rows::new($of_whole, $of_split) => {
+                let ($whole, $split) = (layout!($table, $of_whole), layout!($table, $of_split));
+                $two
+            })*
             _ => $any,
         }
     };
@@ -56,7 +59,7 @@ impl GrowingTable {
     #[inline(always)]
     pub(crate) fn contains(&self, hash: u64) -> bool {
         let begin = (self.epoch(), self.state());
-        by_kind!(self, begin.1.own(), layout => self.contains_by(layout, begin, hash),
+        by_rows!(self, begin.1.rows(), layout => self.contains_by(layout, begin, hash),
             whole split => self.contains_by_two(whole, split, begin, hash), self.contains_by_any(begin, hash))
     }
 
@@ -221,14 +224,21 @@ struct Lookups<'a> {
 impl Vectorized for Lookups<'_> {
     #[inline(always)]
     fn run(self) {
-        batch::for_each_block(self.hashes, &mut LookUp { table: self.table, answers: self.answers });
+        let table = self.table;
+        let mut window = Window::new(self.hashes);
+        loop {
+            while let Some(Coming { hashes, prepared: places, is_first, .. }) = window.coming() {
+                table.find_places(hashes, places);
+                if is_first {
+                    (0..BLOCK).for_each(|nth| table.prefetch_nth(places, nth));
+                }
+            }
+            let Some((block, coming)) = window.next() else { return };
+            let mut answers = [false; BLOCK];
+            table.look_up_block(block, coming, &mut answers);
+            (self.answers)(&answers[..block.len]);
+        }
     }
-}
-
-/// The steps of a batch of lookups.
-struct LookUp<'a> {
-    table: &'a GrowingTable,
-    answers: &'a mut dyn FnMut(&[bool]),
 }
 
 /// The classes of a block, and their places in a state.
@@ -251,30 +261,6 @@ impl Places {
     #[inline(always)]
     fn is_split(&self, side: usize, nth: usize) -> bool {
         self.state.depth(self.numbers[side][nth] as usize) != self.state.level()
-    }
-}
-
-impl Steps for LookUp<'_> {
-    type Prepared = Places;
-
-    #[inline(always)]
-    fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, places: &mut Places) {
-        self.table.find_places(hashes, places);
-    }
-
-    #[inline(always)]
-    fn prefetch_block(&self, places: &Places) {
-        for nth in 0..BLOCK {
-            self.table.prefetch_nth(places, nth);
-        }
-    }
-
-    #[inline(always)]
-    fn act(&mut self, block: Block<'_, Places>, coming: &Places) -> bool {
-        let mut answers = [false; BLOCK];
-        self.table.look_up_block(block, coming, &mut answers);
-        (self.answers)(&answers[..block.len]);
-        true
     }
 }
 
@@ -313,7 +299,7 @@ impl GrowingTable {
             return self.look_up_each(block, coming, answers);
         }
         let len = block.len;
-        let are_still = by_kind!(self, state.own(), layout => self.look_up_by(layout, places, len, coming, answers),
+        let are_still = by_rows!(self, state.rows(), layout => self.look_up_by(layout, places, len, coming, answers),
             whole split => self.look_up_by_two(whole, split, places, len, coming, answers),
             self.look_up_by_any(places, len, coming, answers));
         if are_still != 0 || !(self.is_still(epoch) || fault::injected(Fault::LookupWithoutEpoch)) {
@@ -451,9 +437,9 @@ mod tests {
         }
         let table = GrowingTable::new(Plan::of(Classes::new(8, 32), 1 << 8, None)).expect("some kilobytes");
         for (level, is_split) in (8..32).flat_map(|level| [(level, false), (level, true)]) {
-            let kind = table.layouts.kind(level, is_split);
-            let [of_whole, of_split] = [kind & 15, kind >> 4].map(|row| SHAPES[usize::from(row)]);
-            by_kind!(table, kind,
+            let rows = table.layouts.rows(level, is_split);
+            let [of_whole, of_split] = [rows.whole(), rows.split()].map(|row| SHAPES[usize::from(row)]);
+            by_rows!(table, rows,
                 layout => { assert_eq!(of_whole, of_split); check(layout, of_whole); },
                 whole split => { check(whole, of_whole); check(split, of_split); },
                 panic!("none for {of_whole:?} and {of_split:?}"));

@@ -66,7 +66,7 @@ pub(crate) struct GrowingTable {
     pub(super) stripes: Box<[Stripe]>,
     /// Those of the first buckets. A bucket's word changes only while its gate is held.
     gates: Box<[Mutex<()>]>,
-    /// In a box, like all that is atomic: see `table/table.rs`. (A single lookup takes a tenth less time for it.)
+    /// In a box, like what is atomic in `table/table.rs`. (A single lookup takes a tenth less time for it.)
     shared: Box<[Shared; 1]>,
 }
 
@@ -134,7 +134,7 @@ impl GrowingTable {
         for bits in first_bits..last {
             words.lengthen(plan.pages, bits).then_some(())?;
         }
-        let state = state.with_own(layouts.kind(state.level(), state.split() > 0));
+        let state = state.with_rows(layouts.rows(state.level(), state.split() > 0));
         let mut counters = Some(Counters::new(Self::counted_by(&plan))?);
         let shared = || Shared {
             size: Size {
@@ -276,7 +276,7 @@ impl GrowingTable {
     /// Changes the state. The caller has the lock for that.
     pub(super) fn change_state(&self, state: State) {
         let is_split = state.split() > 0 || state.is_moving();
-        let state = state.with_own(self.layouts.kind(state.level(), is_split));
+        let state = state.with_rows(self.layouts.rows(state.level(), is_split));
         // Relaxed: a figure.
         self.resizing().capacity.store(self.plan.capacity(state) as u64, Ordering::Relaxed);
         // Release, with `state`.

@@ -195,8 +195,9 @@ impl VectorUnit {
         Self::Common
     }
 
-    /// Does the work with this unit, or with the widest that there is if that is less.
-    #[inline]
+    /// Does the work with this unit, or with the widest that there is if that is less. Not inlined: it has the work three
+    /// times.
+    #[inline(never)]
     pub(crate) fn run(self, work: impl Vectorized) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         {

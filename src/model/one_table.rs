@@ -7,10 +7,10 @@ use crate::machine::memory::Pages;
 use crate::plan::batch::BLOCK;
 use crate::plan::path::Hop;
 use crate::table::expiring::clock::Reading;
+use crate::table::face::any_table::{AnyTable as _, TableImage};
 use crate::table::face::dyn_table::Shaped;
-use crate::table::face::traits::{AnyTable, FilterTable, MapletTable};
-use crate::table::image::absorb::{Absorbed, Image as _, Merge, Stopped};
-use crate::table::image::images::TableImage;
+use crate::table::face::traits::{FilterTable, MapletTable};
+use crate::table::image::merge::{Absorbed, Merge, Stopped};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Buckets, Geometry, Item};
 use crate::word::layout::{Fingerprint, Layout, OfShape, Plain, SemiSorted, Shape, WithPayload};
@@ -205,12 +205,12 @@ impl<L: AnyLayout> Table<L> {
 
     /// [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains)
     pub fn contains(&self, key: Key) -> bool {
-        self.0.contains(key.hash())
+        FilterTable::contains(&self.0, key.hash())
     }
 
     /// [`ConcurrentCuckooFilter::contains_batch`](crate::ConcurrentCuckooFilter::contains_batch)
     pub fn contains_batch<const N: usize>(&self, keys: [Key; N]) -> [bool; N] {
-        answers(|answers| self.0.contains_batch(&mut hashes(keys), answers))
+        answers(|answers| self.0.table.contains_batch(&mut hashes(keys), answers))
     }
 
     /// [`ConcurrentCuckooFilter::count`](crate::ConcurrentCuckooFilter::count)
@@ -269,7 +269,7 @@ impl<L: AnyLayout> Table<L> {
     }
 
     fn merge(&self, other: &Self, merge: Merge) -> Result<u64, InsertError> {
-        let image = TableImage::begin(&other.0).expect("a model has memory");
+        let image = TableImage::begin(&other.0.table).expect("a model has memory");
         let Absorbed { copies, stopped } = self.0.table.absorb(&image, merge);
         match stopped {
             None => Ok(copies),
@@ -285,19 +285,19 @@ impl<L: AnyLayout> Table<L> {
 
     /// The same, and calls `begun` when the moment of the save is past.
     pub fn save_and_tell(&self, begun: impl FnOnce()) -> Image<L> {
-        let image = TableImage::begin(&self.0).expect("a model has memory");
+        let image = TableImage::begin(&self.0.table).expect("a model has memory");
         begun();
         self.image(&image)
     }
 
     /// Begins a save. [`end_save`](Self::end_save) does the rest.
     pub fn begin_save(&self) {
-        core::mem::forget(TableImage::begin(&self.0).expect("a model has memory"));
+        core::mem::forget(TableImage::begin(&self.0.table).expect("a model has memory"));
     }
 
     /// The rest of a save that has begun, on any thread.
     pub fn end_save(&self) -> Image<L> {
-        self.image(&TableImage::forgotten(&self.0))
+        self.image(&TableImage::forgotten(&self.0.table))
     }
 
     fn image(&self, of: &TableImage<'_>) -> Image<L> {
@@ -328,17 +328,17 @@ impl<L: AnyLayout> Table<L> {
 
     /// How many items there are, by a look into every bucket.
     pub fn scan(&self) -> usize {
-        (0..self.0.buckets()).map(|bucket| L::of_model().occupied(self.0.table.load(bucket))).sum()
+        (0..self.0.table.words.len()).map(|bucket| L::of_model().occupied(self.0.table.load(bucket))).sum()
     }
 
     /// The count of looks that were repeated because a version had changed.
     pub fn lookup_retries(&self) -> u64 {
-        self.0.counters().counts().lookup_retries
+        self.0.table.common.counters.counts().lookup_retries
     }
 
     /// How many items there are, according to the counters.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.0.table.common.counters.len()
     }
 }

@@ -10,9 +10,7 @@ use crate::snapshot::format::Saved;
 use crate::snapshot::save::Save;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::source::Source;
-use crate::table::face::traits::AnyTable;
-use crate::table::image::absorb::Image;
-use crate::table::image::images::TableImage;
+use crate::table::face::any_table::{AnyTable as _, HasTable as _, TableImage};
 use crate::table::image::save::SaveNumber;
 use crate::word::classes::Classes;
 use crate::word::layout::Encoding;
@@ -89,7 +87,7 @@ impl Growable {
 
     /// How many buckets there are.
     pub fn buckets(&self) -> usize {
-        AnyTable::buckets(&self.0)
+        self.0.table().buckets()
     }
 
     /// Begins a save. The table can be used no more when it has ended.
@@ -100,7 +98,7 @@ impl Growable {
     /// How many copies of the key's class are in the image of the save that has begun.
     pub fn copies_in_image(&self, key: GrowableKey) -> usize {
         let image = TableImage::forgotten(&self.0);
-        let ((_, buckets), mut start, mut copies) = (self.0.layout_at(SaveNumber::ONLY), 0, 0);
+        let (buckets, mut start, mut copies) = (self.0.saving().buckets(SaveNumber::ONLY), 0, 0);
         let read = image.read(&mut |words| {
             let each = &mut |hash| {
                 copies += usize::from(hash == key.0);
@@ -209,7 +207,7 @@ fn inserted(result: Result<usize, InsertBatchError<GrowableInsertError>>) -> (us
 /// Saves a filter and loads the snapshot. Calls `begun` when the moment of the save is past.
 #[cfg(feature = "snapshot")]
 fn there_and_back<T: Saved>(filter: &T, begun: impl FnOnce()) -> T {
-    let save = filter.begin_save().expect("a model has memory");
+    let save = TableImage::begin(filter.table()).expect("a model has memory");
     begun();
     let mut snapshot = Vec::new();
     Save::new(T::KIND, 0, "".into(), filter.head(&save), save).write_to(&mut snapshot).expect("a model has memory");

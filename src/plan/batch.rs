@@ -18,25 +18,39 @@ pub(crate) const AHEAD: usize = 2;
 /// [`BLOCK`] only at the end.
 pub(crate) type Hashes<'a> = &'a mut dyn FnMut(&mut [u64; BLOCK]) -> usize;
 
-/// The steps of a batch. They are methods because a closure cannot be marked as inlined. A step that is not inlined
-/// is not compiled for the vector unit that does the batch.
-pub(crate) trait Steps {
-    /// What a block of hashes is first turned into.
-    type Prepared: Copy + Default;
+/// The blocks of a batch that are in flight, each with what its hashes were turned into. The caller's loop prepares the
+/// blocks to come, then acts on the next one:
+///
+/// ```text
+/// while let Some(coming) = window.coming() { … }
+/// let Some((block, coming)) = window.next() else { return };
+/// ```
+///
+/// Its steps are no closures: the compiler may not inline a closure, and what it does not inline is not compiled for the
+/// vector unit that does the batch.
+pub(crate) struct Window<'a, P> {
+    source: Hashes<'a>,
+    /// Whether the source may have more hashes.
+    more: bool,
+    /// How many blocks were passed on to be prepared, and how many to be acted on.
+    prepared: usize,
+    acted_on: usize,
+    hashes: [[u64; BLOCK]; RING],
+    lens: [usize; RING],
+    blocks: [P; RING],
+}
 
-    /// Gets a block of `len` hashes some [`AHEAD`] blocks before `act` does. The places beyond `len` repeat the
-    /// first hashes.
-    fn prepare(&self, hashes: &[u64; BLOCK], len: usize, prepared: &mut Self::Prepared);
+/// A power of two, so that a remainder is a mask.
+const RING: usize = (AHEAD + 1).next_power_of_two();
 
-    /// Prefetches all cache lines of a block at once. This is for the first blocks, while there is no other block
-    /// to act on.
-    fn prefetch_block(&self, prepared: &Self::Prepared);
-
-    /// Returns whether to go on. Prefetches the cache lines of `coming` on the way, a few at a time.
-    ///
-    /// A processor has room for some tens of requests. If those of a block came all at once, it would do nothing
-    /// else until the last of them had room.
-    fn act(&mut self, block: Block<'_, Self::Prepared>, coming: &Self::Prepared) -> bool;
+/// A block of hashes that are to be turned into something, some [`AHEAD`] blocks before they are acted on.
+pub(crate) struct Coming<'a, P> {
+    /// The places beyond `len` repeat the first hash.
+    pub(crate) hashes: &'a [u64; BLOCK],
+    pub(crate) len: usize,
+    pub(crate) prepared: &'a mut P,
+    /// Whether to prefetch all its cache lines at once, because there is no other block yet to act on.
+    pub(crate) is_first: bool,
 }
 
 /// A block of hashes, and what they were turned into.
@@ -48,71 +62,57 @@ pub(crate) struct Block<'a, P> {
     pub(crate) len: usize,
 }
 
-/// Takes these steps for all hashes, in order and a block at a time.
-#[inline(always)]
-pub(crate) fn for_each_block<S: Steps>(hashes: Hashes<'_>, steps: &mut S) {
-    // A power of two, so that a remainder is a mask.
-    const RING: usize = (AHEAD + 1).next_power_of_two();
-    let mut blocks = [S::Prepared::default(); RING];
-    let mut lens = [0; RING];
-    let mut all_hashes = [[0; BLOCK]; RING];
-    let (mut prepared, mut acted_on) = (0usize, 0usize);
-    let mut more = true;
-    loop {
-        while more && prepared <= acted_on + AHEAD {
-            let buffer = &mut all_hashes[prepared % RING];
-            let len = hashes(buffer);
-            more = len == BLOCK;
-            if len == 0 {
-                break;
-            }
-            if len < BLOCK {
-                let any = buffer[0];
-                buffer[len..].fill(any);
-            }
-            steps.prepare(buffer, len, &mut blocks[prepared % RING]);
-            if prepared < AHEAD {
-                steps.prefetch_block(&blocks[prepared % RING]);
-            }
-            lens[prepared % RING] = len;
-            prepared += 1;
+impl<'a, P: Copy + Default> Window<'a, P> {
+    // Threads of models have small stacks, and none of the code is optimized there.
+    #[cfg_attr(not(ccf_model), inline(always))]
+    pub(crate) fn new(source: Hashes<'a>) -> Self {
+        Self {
+            source,
+            more: true,
+            prepared: 0,
+            acted_on: 0,
+            hashes: [[0; BLOCK]; RING],
+            lens: [0; RING],
+            blocks: [P::default(); RING],
         }
-        if acted_on == prepared {
-            return;
+    }
+
+    /// The next block to prepare, if one is due before the next one is acted on.
+    #[inline(always)]
+    pub(crate) fn coming(&mut self) -> Option<Coming<'_, P>> {
+        if !self.more || self.prepared > self.acted_on + AHEAD {
+            return None;
+        }
+        let nth = self.prepared % RING;
+        let hashes = &mut self.hashes[nth];
+        let len = (self.source)(hashes);
+        self.more = len == BLOCK;
+        if len == 0 {
+            return None;
+        }
+        if len < BLOCK {
+            let any = hashes[0];
+            hashes[len..].fill(any);
+        }
+        self.lens[nth] = len;
+        let is_first = self.prepared < AHEAD;
+        self.prepared += 1;
+        Some(Coming { hashes, len, prepared: &mut self.blocks[nth], is_first })
+    }
+
+    /// The next block to act on, in order. And what the block was turned into whose cache lines are to be prefetched
+    /// meanwhile, a few at a time: a processor has room for some tens of requests. If those of a block came all at once,
+    /// it would do nothing else until the last of them had room.
+    #[inline(always)]
+    pub(crate) fn next(&mut self) -> Option<(Block<'_, P>, &P)> {
+        if self.acted_on == self.prepared {
+            return None;
         }
         // At the end there is no coming block, and the prefetched lines are near already.
-        let coming = (acted_on + AHEAD).min(prepared - 1);
-        let nth = acted_on % RING;
-        let block = Block { hashes: &all_hashes[nth], prepared: &blocks[nth], len: lens[nth] };
-        if !steps.act(block, &blocks[coming % RING]) {
-            return;
-        }
-        acted_on += 1;
+        let coming = (self.acted_on + AHEAD).min(self.prepared - 1);
+        let nth = self.acted_on % RING;
+        self.acted_on += 1;
+        let block = Block { hashes: &self.hashes[nth], prepared: &self.blocks[nth], len: self.lens[nth] };
+        Some((block, &self.blocks[coming % RING]))
     }
-}
-
-/// Calls `act` with all hashes, in order and a block at a time, until it returns `false`. `ahead` has seen each some
-/// [`AHEAD`] blocks earlier, right after it was taken, and has returned what goes with the block.
-pub(crate) fn each_ahead<P: Copy + Default>(
-    hashes: Hashes<'_>,
-    ahead: impl Fn(&[u64]) -> P,
-    act: impl FnMut(&[u64], P) -> bool,
-) {
-    struct Ahead<A, F>(A, F);
-
-    impl<P: Copy + Default, A: Fn(&[u64]) -> P, F: FnMut(&[u64], P) -> bool> Steps for Ahead<A, F> {
-        type Prepared = P;
-
-        fn prepare(&self, hashes: &[u64; BLOCK], len: usize, prepared: &mut P) {
-            *prepared = (self.0)(&hashes[..len]);
-        }
-
-        fn prefetch_block(&self, _: &P) {}
-
-        fn act(&mut self, block: Block<'_, P>, _: &P) -> bool {
-            (self.1)(&block.hashes[..block.len], *block.prepared)
-        }
-    }
-
-    for_each_block(hashes, &mut Ahead(ahead, act));
 }

@@ -71,11 +71,11 @@
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::snapshot::source::Source;
+use crate::table::face::any_table::{HasTable, TableImage};
 use crate::table::face::filter_plan::FilterPlan;
-use crate::table::image::images::{Imaged, TableImage};
 
 /// What all kinds of snapshots have in common, and how they differ.
-pub(crate) trait Saved: Imaged + Sized {
+pub(crate) trait Saved: HasTable + Sized {
     const KIND: FilterKind;
 
     /// What a snapshot states of such a filter, beside its keys.
@@ -106,7 +106,7 @@ pub(crate) trait Saved: Imaged + Sized {
         source.expect_table(&plan)?;
         source.reserve(plan.memory_usage.saturating_add(memory_of_caller))?;
         let filter = Self::empty(stated, source.limit(), memory_of_caller)?;
-        let len = source.words(&plan, &mut |start, words| filter.fill_from(start, words))?;
+        let len = source.words(&plan, &mut |start, words| filter.table().fill_from(start, words))?;
         check_clock(&plan, now, len)?;
         Ok(filter)
     }

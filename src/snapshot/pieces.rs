@@ -7,7 +7,7 @@ use crate::error::kind::FilterKind;
 use crate::plan::sizing::LoadLimit;
 use crate::snapshot::format::Head;
 use crate::snapshot::parts::{MAGIC, VERSION, encoding_number};
-use crate::table::image::images::TableImage;
+use crate::table::face::any_table::TableImage;
 use crate::table::image::save::CHUNK;
 use crate::word::layout::Shape;
 

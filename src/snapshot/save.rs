@@ -14,7 +14,7 @@ use crate::snapshot::file;
 use crate::snapshot::format::Head;
 use crate::snapshot::parts::MAX_ATTACHMENT;
 use crate::snapshot::pieces::{Header, PIECE, Pieces};
-use crate::table::image::images::TableImage;
+use crate::table::face::any_table::TableImage;
 
 /// A save that has begun: the filter as it was at that moment, ready to be written. Needs the feature `snapshot`.
 ///

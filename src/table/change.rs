@@ -36,7 +36,14 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Ok(())
     }
 
-    /// `insert_slow` for a caller that has the item, without counting the copy.
+    /// The same without counting the copy. (The hash takes one register to keep, an item four.)
+    #[cold]
+    #[inline(never)]
+    pub(super) fn insert_uncounted_slow(&self, hash: u64) -> Result<(), InsertError> {
+        self.insert_item_slow(self.item(hash))
+    }
+
+    /// The same for a caller that has the item.
     #[cold]
     #[inline(never)]
     pub(super) fn insert_item_slow(&self, item: Item) -> Result<(), InsertError> {

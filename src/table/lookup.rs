@@ -217,7 +217,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// Prefetches the buckets of all these items.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn prefetch_block(&self, items: &Items<BLOCK>) {
         for nth in 0..BLOCK {
             self.prefetch(items.get(nth));

@@ -49,7 +49,7 @@ use crate::table::stripe::{Guard, Stripe};
 use crate::table::table::{Table, TakeFaults};
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::{Geometry, Item};
-use crate::word::layout::{Entry, Layout};
+use crate::word::layout::Layout;
 use crate::word::ring::Moment;
 
 /// The number of searches that an insert makes while others change the table. After that, it makes one that no thread
@@ -112,7 +112,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 }
             }
             if effort.is_enough() {
-                return self.until_added_under_all_locks(item, &attempt);
+                let mut answer = None;
+                self.until_added_under_all_locks(item, &mut |guard| {
+                    answer = attempt(guard);
+                    answer.is_some()
+                })?;
+                return Ok(answer.expect("an attempt has succeeded"));
             }
             self.make_room(item, purpose, &mut effort)?;
         }
@@ -158,22 +163,22 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Ok(())
     }
 
-    /// [`until_added`](Self::until_added) while no other thread takes any copy out.
+    /// [`until_added`](Self::until_added) while no other thread takes any copy out. `attempt` says whether it has an answer.
     ///
     /// It holds the locks of all stripes, so other threads can only add copies. Each further turn of the loop is due
     /// to a copy that another thread has added, and the free slots run out. So the loop ends.
     #[cold]
     #[inline(never)]
-    fn until_added_under_all_locks<R>(
+    fn until_added_under_all_locks(
         &self,
         item: Item,
-        attempt: &dyn Fn(&Guard<'_>) -> Option<R>,
-    ) -> Result<R, InsertError> {
+        attempt: &mut dyn FnMut(&Guard<'_>) -> bool,
+    ) -> Result<(), InsertError> {
         self.under_all_locks(Fault::FullWithoutLocks, || {
             let guard = self.stripe(item.sum).held();
             loop {
-                if let Some(answer) = attempt(&guard) {
-                    return Ok(answer);
+                if attempt(&guard) {
+                    return Ok(());
                 }
                 if self.clock().is_some() && (self.drop_dead(item.first, true) || self.drop_dead(item.second, true)) {
                     continue;
@@ -188,7 +193,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 {
                     // What is full stays full (a sweep apart), so there was a moment without room. The last attempt
                     // only finds out whether the item is present, or needs no room any more.
-                    return attempt(&guard).ok_or_else(|| self.refusal(item, self.copies(item)));
+                    return if attempt(&guard) { Ok(()) } else { Err(self.refusal(item, self.copies(item))) };
                 }
             }
         })
@@ -252,48 +257,66 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.relocate_locked(&guard, hop)
     }
 
-    /// Takes the entry out of the bucket if it is dead at the moment. The caller holds the lock of its stripe.
-    fn drops_instead(&self, guard: &Guard<'_>, moment: Option<Moment>, entry: Entry, bucket: usize) -> bool {
+    fn stripe_of(&self, hop: Hop) -> &Stripe {
+        self.stripe(self.buckets.sum(self.layout.fingerprint_of(hop.entry)))
+    }
+
+    /// `relocate` under the lock of the entry's stripe.
+    fn relocate_locked(&self, guard: &Guard<'_>, hop: Hop) -> bool {
+        // Read before the look: otherwise the sweep could come in between, and an entry that it took out would be
+        // taken for one that ends a round of the ring later.
+        let moment = self.moment();
+        if !self.is_still_there(hop) {
+            return false;
+        }
+        if self.drops_instead(guard, moment, hop) {
+            return true;
+        }
+        self.set_hop_aside(hop);
+        if fault::injected(Fault::RelocateClearsFirst) {
+            return self.clear_old(guard, hop) && self.fill_new(guard, hop);
+        }
+        // In between there are two copies. At no moment is there none.
+        let filled = self.fill_new(guard, hop);
+        if filled {
+            self.clear_old(guard, hop);
+        }
+        filled
+    }
+
+    fn is_still_there(&self, Hop { entry, from, .. }: Hop) -> bool {
+        self.layout.holds_entry(self.load(from), entry) || fault::injected(Fault::RelocateWithoutRecheck)
+    }
+
+    /// Takes the entry out instead if it is dead at the moment.
+    fn drops_instead(&self, guard: &Guard<'_>, moment: Option<Moment>, Hop { entry, from, .. }: Hop) -> bool {
         let (Some(clock), Some(moment)) = (self.clock(), moment) else {
             return false;
         };
         if clock.ring.is_live(moment, self.layout.payload_of(entry)) || fault::injected(Fault::RelocateDead) {
             return false;
         }
-        self.take_dead(clock, guard, bucket, entry);
+        self.take_dead(clock, guard, from, entry);
         true
     }
 
-    fn stripe_of(&self, hop: Hop) -> &Stripe {
-        self.stripe(self.buckets.sum(self.layout.fingerprint_of(hop.entry)))
-    }
-
-    /// `relocate` under the lock of the entry's stripe.
-    fn relocate_locked(&self, guard: &Guard<'_>, Hop { entry, from, to }: Hop) -> bool {
-        // Read before the look: otherwise the sweep could come in between, and an entry that it took out would be
-        // taken for one that ends a round of the ring later.
-        let moment = self.moment();
-        if !self.layout.holds_entry(self.load(from), entry) && !fault::injected(Fault::RelocateWithoutRecheck) {
-            return false;
-        }
-        if self.drops_instead(guard, moment, entry, from) {
-            return true;
-        }
+    fn set_hop_aside(&self, Hop { from, to, .. }: Hop) {
         self.set_aside(from, Fault::RelocateSetsNoSourceAside);
         if !fault::injected(Fault::RelocateSetsTargetAsideLate) {
             self.set_aside(to, Fault::RelocateSetsNoTargetAside);
         }
-        if fault::injected(Fault::RelocateClearsFirst) {
-            return self.take_entry(guard, from, self.load(from), entry, TakeFaults::RELOCATE) && self.put(to, entry);
-        }
+    }
+
+    fn clear_old(&self, guard: &Guard<'_>, Hop { entry, from, .. }: Hop) -> bool {
+        self.take_entry(guard, from, self.load(from), entry, TakeFaults::RELOCATE)
+    }
+
+    fn fill_new(&self, guard: &Guard<'_>, Hop { entry, to, .. }: Hop) -> bool {
         self.bump_to_add(guard, Fault::RelocateAddsWithoutBump);
-        // From here to the take there are two copies. At no moment is there none.
-        self.put(to, entry) && {
-            if fault::injected(Fault::RelocateSetsTargetAsideLate) {
-                self.set_aside(to, Fault::RelocateSetsNoTargetAside);
-            }
-            self.take_entry(guard, from, self.load(from), entry, TakeFaults::RELOCATE);
-            true
+        let filled = self.put(to, entry);
+        if fault::injected(Fault::RelocateSetsTargetAsideLate) {
+            self.set_aside(to, Fault::RelocateSetsNoTargetAside);
         }
+        filled
     }
 }

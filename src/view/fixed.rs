@@ -1,9 +1,10 @@
 //! PURE: lookups in the words of a table of a fixed size.
 
-use crate::plan::batch::{BLOCK, Block, Hashes, Steps};
+use crate::machine::arch::{VectorUnit, Vectorized};
+use crate::plan::batch::{BLOCK, Block, Coming, Hashes, Window};
 use crate::plan::pairs::Pairs;
 use crate::table::face::by_layout::{OfLayout, of_layout, of_layout_with_payload};
-use crate::view::words::{Lookups, Words, in_blocks};
+use crate::view::words::{Lookups, Words};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Buckets, Geometry, Items};
 use crate::word::layout::{Borrowed, Fingerprint, Layout, OfShape, Shape};
@@ -130,7 +131,7 @@ impl<L: Layout, const SLOTS: u32, const BITS: u32> Fixed<L, SLOTS, BITS> {
         answers: &mut dyn FnMut(&[Q::Answer]),
     ) {
         let (layout, buckets) = (self.layout, self.buckets);
-        in_blocks(hashes, Ask { layout, buckets, question, words, answers });
+        VectorUnit::widest().run(Ask { layout, buckets, question, words, hashes, answers });
     }
 }
 
@@ -200,56 +201,57 @@ pub(super) fn payload_lookups(shape: Shape, buckets: usize) -> Option<Box<dyn Pa
     of_layout_with_payload(shape, MakeWithPayload(Buckets::new(buckets)))
 }
 
-/// The steps of a batch.
+/// A batch, all of which is compiled for each vector unit.
 struct Ask<'a, L, Q: Question> {
     layout: L,
     buckets: Buckets,
     question: Q,
     words: Words<'a>,
+    hashes: Hashes<'a>,
     answers: &'a mut dyn FnMut(&[Q::Answer]),
 }
 
-impl<L: Layout, Q: Question> Ask<'_, L, Q> {
-    /// Reads the pairs of a block. If `PREFETCH`, prefetches the buckets of `coming`.
+impl<L: Layout, Q: Question> Vectorized for Ask<'_, L, Q> {
     #[inline(always)]
-    fn load<const PREFETCH: bool>(&self, items: &Items<BLOCK>, coming: &Items<BLOCK>, pairs: &mut Pairs) {
-        let (layout, words) = (self.layout, self.words);
-        for nth in 0..BLOCK {
-            if PREFETCH {
-                words.prefetch(coming.firsts[nth] as usize);
-                words.prefetch(coming.seconds[nth] as usize);
+    fn run(self) {
+        let Self { layout, buckets, question, words, hashes, answers } = self;
+        let is_far = words.are_far();
+        let mut window = Window::<Items<BLOCK>>::new(hashes);
+        loop {
+            while let Some(Coming { hashes, prepared: items, is_first, .. }) = window.coming() {
+                buckets.items(layout, hashes, items);
+                if is_first {
+                    items.firsts.iter().chain(&items.seconds).for_each(|&bucket| words.prefetch(bucket as usize));
+                }
             }
-            pairs.set(layout, nth, words.get(items.firsts[nth] as usize), words.get(items.seconds[nth] as usize));
+            let Some((block, coming)) = window.next() else { return };
+            let (mut pairs, mut of_block) = (Pairs::NONE, [Q::ABSENT; BLOCK]);
+            // The places beyond the end of the last block repeat its first hash.
+            if is_far {
+                load::<_, true>(layout, words, block.prepared, coming, &mut pairs);
+            } else {
+                load::<_, false>(layout, words, block.prepared, coming, &mut pairs);
+            }
+            question.answer_all(layout, block, &pairs, &mut of_block);
+            answers(&of_block[..block.len]);
         }
     }
 }
 
-impl<L: Layout, Q: Question> Steps for Ask<'_, L, Q> {
-    type Prepared = Items<BLOCK>;
-
-    #[inline(always)]
-    fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, items: &mut Self::Prepared) {
-        self.buckets.items(self.layout, hashes, items);
-    }
-
-    #[inline(always)]
-    fn prefetch_block(&self, items: &Self::Prepared) {
-        for &bucket in items.firsts.iter().chain(&items.seconds) {
-            self.words.prefetch(bucket as usize);
+/// Reads the pairs of a block. If `PREFETCH`, prefetches the buckets of `coming`.
+#[inline(always)]
+fn load<L: Layout, const PREFETCH: bool>(
+    layout: L,
+    words: Words<'_>,
+    items: &Items<BLOCK>,
+    coming: &Items<BLOCK>,
+    pairs: &mut Pairs,
+) {
+    for nth in 0..BLOCK {
+        if PREFETCH {
+            words.prefetch(coming.firsts[nth] as usize);
+            words.prefetch(coming.seconds[nth] as usize);
         }
-    }
-
-    #[inline(always)]
-    fn act(&mut self, block: Asked<'_>, coming: &Self::Prepared) -> bool {
-        let (mut pairs, mut answers) = (Pairs::NONE, [Q::ABSENT; BLOCK]);
-        // The places beyond the end of the last block repeat its first hash.
-        if self.words.are_far() {
-            self.load::<true>(block.prepared, coming, &mut pairs);
-        } else {
-            self.load::<false>(block.prepared, coming, &mut pairs);
-        }
-        self.question.answer_all(self.layout, block, &pairs, &mut answers);
-        (self.answers)(&answers[..block.len]);
-        true
+        pairs.set(layout, nth, words.get(items.firsts[nth] as usize), words.get(items.seconds[nth] as usize));
     }
 }

@@ -2,8 +2,9 @@
 
 use core::hint::select_unpredictable;
 
-use crate::plan::batch::{BLOCK, Block, Hashes, Steps};
-use crate::view::words::{Lookups, Words, in_blocks};
+use crate::machine::arch::{VectorUnit, Vectorized};
+use crate::plan::batch::{BLOCK, Coming, Hashes, Window};
+use crate::view::words::{Lookups, Words};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::classes::{Classes, Place, State};
 use crate::word::geometry::mixed;
@@ -91,28 +92,29 @@ impl Lookups for Growing {
     }
 
     fn contains_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        let &Self { classes, state, ref layouts } = self;
-        let kind = layouts.kind(state.level(), state.split() > 0);
-        if kind & 15 != kind >> 4 {
-            return in_blocks(hashes, LookUp { classes, state, compare: self.mixed(), words, answers });
+        let (&Self { classes, state, ref layouts }, unit) = (self, VectorUnit::widest());
+        let rows = layouts.rows(state.level(), state.split() > 0);
+        if rows.whole() != rows.split() {
+            return unit.run(LookUp { classes, state, compare: self.mixed(), words, hashes, answers });
         }
         match layouts.at(state.level()).encoded() {
             Encoded::Plain(&layout) => {
-                in_blocks(hashes, LookUp { classes, state, compare: Whole(layout), words, answers });
+                unit.run(LookUp { classes, state, compare: Whole(layout), words, hashes, answers });
             }
             Encoded::SemiSorted(&layout) => {
-                in_blocks(hashes, LookUp { classes, state, compare: Whole(layout), words, answers });
+                unit.run(LookUp { classes, state, compare: Whole(layout), words, hashes, answers });
             }
         }
     }
 }
 
-/// The steps of a batch.
+/// A batch, all of which is compiled for each vector unit.
 struct LookUp<'a, C> {
     classes: Classes,
     state: State,
     compare: C,
     words: Words<'a>,
+    hashes: Hashes<'a>,
     answers: &'a mut dyn FnMut(&[bool]),
 }
 
@@ -124,53 +126,48 @@ struct Places {
     stored: [[u32; BLOCK]; 2],
 }
 
-impl<C: Compare> Steps for LookUp<'_, C> {
-    type Prepared = Places;
-
+impl<C: Compare> Vectorized for LookUp<'_, C> {
     #[inline(always)]
-    fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, places: &mut Places) {
-        let (classes, state) = (self.classes, self.state);
-        for (nth, &hash) in hashes.iter().enumerate() {
-            let class = classes.of(mixed(hash));
-            for side in 0..2 {
-                let Place { number, depth } = state.place(class.sides[side]);
-                places.numbers[side][nth] = number as u32;
-                places.depths[side][nth] = depth;
-                places.stored[side][nth] = classes.stored(class, depth);
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn prefetch_block(&self, places: &Places) {
-        for &number in places.numbers.as_flattened() {
-            self.words.prefetch(number as usize);
-        }
-    }
-
-    #[inline(always)]
-    fn act(&mut self, block: Block<'_, Places>, coming: &Places) -> bool {
-        let (mut buckets, mut folded) = ([[Bucket::default(); BLOCK]; 2], [[0; BLOCK]; 2]);
-        let (compare, words, places) = (self.compare, self.words, block.prepared);
+    fn run(self) {
+        let Self { classes, state, compare, words, hashes, answers } = self;
         let is_far = words.are_far();
-        for nth in 0..BLOCK {
-            for side in 0..2 {
-                if is_far {
-                    words.prefetch(coming.numbers[side][nth] as usize);
+        let mut window = Window::<Places>::new(hashes);
+        loop {
+            while let Some(Coming { hashes, prepared: places, is_first, .. }) = window.coming() {
+                for (nth, &hash) in hashes.iter().enumerate() {
+                    let class = classes.of(mixed(hash));
+                    for side in 0..2 {
+                        let Place { number, depth } = state.place(class.sides[side]);
+                        places.numbers[side][nth] = number as u32;
+                        places.depths[side][nth] = depth;
+                        places.stored[side][nth] = classes.stored(class, depth);
+                    }
                 }
-                let bucket = words.get(places.numbers[side][nth] as usize);
-                (buckets[side][nth], folded[side][nth]) = (bucket, compare.folded(bucket));
+                if is_first {
+                    places.numbers.as_flattened().iter().for_each(|&number| words.prefetch(number as usize));
+                }
             }
+            let Some((block, coming)) = window.next() else { return };
+            let (mut buckets, mut folded) = ([[Bucket::default(); BLOCK]; 2], [[0; BLOCK]; 2]);
+            let places = block.prepared;
+            for nth in 0..BLOCK {
+                for side in 0..2 {
+                    if is_far {
+                        words.prefetch(coming.numbers[side][nth] as usize);
+                    }
+                    let bucket = words.get(places.numbers[side][nth] as usize);
+                    (buckets[side][nth], folded[side][nth]) = (bucket, compare.folded(bucket));
+                }
+            }
+            let mut of_block = [false; BLOCK];
+            for (nth, answer) in of_block.iter_mut().enumerate() {
+                let of = |side: usize| {
+                    let (depth, stored) = (places.depths[side][nth], places.stored[side][nth]);
+                    compare.matches(buckets[side][nth], folded[side][nth], depth, stored)
+                };
+                *answer = of(0) | of(1) != 0;
+            }
+            answers(&of_block[..block.len]);
         }
-        let mut answers = [false; BLOCK];
-        for (nth, answer) in answers.iter_mut().enumerate() {
-            let of = |side: usize| {
-                let (depth, stored) = (places.depths[side][nth], places.stored[side][nth]);
-                compare.matches(buckets[side][nth], folded[side][nth], depth, stored)
-            };
-            *answer = of(0) | of(1) != 0;
-        }
-        (self.answers)(&answers[..block.len]);
-        true
     }
 }

@@ -1,7 +1,7 @@
 //! PURE: the words of a table in the bytes of a snapshot.
 
-use crate::machine::arch::{VectorUnit, Vectorized, prefetch};
-use crate::plan::batch::{self, Hashes, Steps};
+use crate::machine::arch::prefetch;
+use crate::plan::batch::Hashes;
 use crate::word::bucket::Bucket;
 
 /// A table of at most this many buckets is in the L2 cache, if it is used much.
@@ -54,19 +54,4 @@ impl<T: Lookups + ?Sized> Lookups for Box<T> {
     fn contains_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
         (**self).contains_batch(words, hashes, answers);
     }
-}
-
-/// Takes these steps for all hashes, a block at a time. All of them are compiled for each vector unit.
-#[inline(never)]
-pub(super) fn in_blocks<S: Steps>(hashes: Hashes<'_>, steps: S) {
-    struct All<'a, S>(Hashes<'a>, S);
-
-    impl<S: Steps> Vectorized for All<'_, S> {
-        #[inline(always)]
-        fn run(mut self) {
-            batch::for_each_block(self.0, &mut self.1);
-        }
-    }
-
-    VectorUnit::widest().run(All(hashes, steps));
 }

@@ -131,10 +131,31 @@ pub(crate) struct Place {
     pub(crate) depth: u32,
 }
 
+/// The layouts of a table's buckets, as their places among all shapes: of those that are not split, and of those that are.
+/// While none is split, the same one twice. In one byte, by which a lookup finds its code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rows(u8);
+
+impl Rows {
+    pub(crate) const fn new(whole: u8, split: u8) -> Self {
+        Self(whole | split << 4)
+    }
+
+    #[cfg(any(test, feature = "snapshot"))]
+    pub(crate) fn whole(self) -> u8 {
+        self.0 & 15
+    }
+
+    #[cfg(any(test, feature = "snapshot"))]
+    pub(crate) fn split(self) -> u8 {
+        self.0 >> 4
+    }
+}
+
 /// The size of a table, in one word.
 ///
 /// From the low end: 6 bits for the level; one bit that says whether the [`GROUP`] buckets from `split` on are being
-/// split or merged; from bit 8 on, 8 bits of the caller's own, which follow from the level; from bit 16 on, `split`.
+/// split or merged; from bit 8 on, the [`Rows`], which follow from the rest; from bit 16 on, `split`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct State(pub(crate) u64);
 
@@ -142,7 +163,7 @@ pub(crate) struct State(pub(crate) u64);
 pub(crate) const GROUP: usize = if cfg!(ccf_model) { 1 } else { 32 };
 
 const MOVING: u64 = 1 << 6;
-const OWN_AT: u32 = 8;
+const ROWS_AT: u32 = 8;
 const SPLIT_AT: u32 = 16;
 
 impl State {
@@ -157,13 +178,13 @@ impl State {
         Self(self.0 | MOVING)
     }
 
-    pub(crate) fn with_own(self, own: u8) -> Self {
-        Self(self.0 & !(0xff << OWN_AT) | u64::from(own) << OWN_AT)
+    pub(crate) fn with_rows(self, rows: Rows) -> Self {
+        Self(self.0 & !(0xff << ROWS_AT) | u64::from(rows.0) << ROWS_AT)
     }
 
     #[inline(always)]
-    pub(crate) fn own(self) -> u8 {
-        (self.0 >> OWN_AT) as u8
+    pub(crate) fn rows(self) -> Rows {
+        Rows((self.0 >> ROWS_AT) as u8)
     }
 
     #[inline(always)]

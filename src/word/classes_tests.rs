@@ -62,10 +62,11 @@ proptest! {
 
     /// A state is what it was made of.
     #[test]
-    fn a_state_has_its_parts(buckets in 32usize..1 << 32, own: u8) {
-        let buckets = buckets.next_multiple_of(GROUP);
-        let state = State::of_buckets(buckets).with_own(own);
-        prop_assert_eq!((state.buckets(), state.own(), state.is_moving()), (buckets, own, false));
-        prop_assert_eq!((state.moving().buckets(), state.moving().own(), state.moving().is_moving()), (buckets, own, true));
+    fn a_state_has_its_parts(buckets in 32usize..1 << 32, whole in 0..16u8, split in 0..16u8) {
+        let (buckets, rows) = (buckets.next_multiple_of(GROUP), Rows::new(whole, split));
+        prop_assert_eq!((rows.whole(), rows.split()), (whole, split));
+        let state = State::of_buckets(buckets).with_rows(rows);
+        prop_assert_eq!((state.buckets(), state.rows(), state.is_moving()), (buckets, rows, false));
+        prop_assert_eq!((state.moving().buckets(), state.moving().rows(), state.moving().is_moving()), (buckets, rows, true));
     }
 }

@@ -331,6 +331,12 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
 
 /// A layout that is made from a shape.
 pub(crate) trait OfShape: Layout + 'static {
+    /// The layout without payloads.
+    type Inner: OfShape;
+
+    /// That with the same fingerprints.
+    fn inner(self) -> Self::Inner;
+
     /// The layout of this shape, or `None` if there is no memory for its decode table.
     fn try_of(shape: Shape) -> Option<Self>;
 
@@ -388,6 +394,12 @@ impl Layout for Plain {
 }
 
 impl OfShape for Plain {
+    type Inner = Self;
+
+    fn inner(self) -> Self {
+        self
+    }
+
     fn try_of(shape: Shape) -> Option<Self> {
         assert_eq!(shape.encoding, Encoding::Plain, "the caller has chosen the type by it");
         Some(Self { lanes: Lanes::of(shape) })
@@ -409,6 +421,12 @@ impl Layout for SemiSorted {
 }
 
 impl OfShape for SemiSorted {
+    type Inner = Self;
+
+    fn inner(self) -> Self {
+        self
+    }
+
     fn try_of(shape: Shape) -> Option<Self> {
         assert_eq!(shape.encoding, Encoding::SemiSorted, "the caller has chosen the type by it");
         Some(Self { lanes: Lanes::of(shape), unrank: semisort::unrank_table(shape.slots, shape.lane_bits())? })
@@ -463,6 +481,12 @@ impl<L: Layout> Layout for WithPayload<L> {
 }
 
 impl<L: OfShape> OfShape for WithPayload<L> {
+    type Inner = L;
+
+    fn inner(self) -> L {
+        self.layout
+    }
+
     fn try_of(shape: Shape) -> Option<Self> {
         let layout = L::try_of(shape)?;
         let payload_mask = (1 << shape.payload_bits) - 1;

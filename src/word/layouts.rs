@@ -7,9 +7,9 @@ use std::sync::OnceLock;
 
 use crate::machine::arch::at;
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::classes::Classes;
 #[cfg(feature = "snapshot")]
 use crate::word::classes::State;
+use crate::word::classes::{Classes, Rows};
 use crate::word::layout::{
     Borrowed, Encoding, Entry, Lanes, Layout, NEVER_ZERO, OfShape, Plain, SHAPES, SemiSorted, Shape,
 };
@@ -270,10 +270,10 @@ impl Layouts {
         }
     }
 
-    /// The places in [`SHAPES`] of the shape of a table's buckets and, in the upper half, of those that are split.
-    pub(crate) fn kind(&self, level: u32, is_split: bool) -> u8 {
+    /// The places in [`SHAPES`] of the layouts at this level, with split buckets or without.
+    pub(crate) fn rows(&self, level: u32, is_split: bool) -> Rows {
         let row = |depth: u32| self.rows[depth as usize];
-        row(level) | row(level + u32::from(is_split)) << 4
+        Rows::new(row(level), row(level + u32::from(is_split)))
     }
 
     /// How many copies these words hold, in a table of this size from the bucket `start` on; or the place of the first that

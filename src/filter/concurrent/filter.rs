@@ -17,8 +17,9 @@ use crate::filter::shared::operations::{operation_on_a_key, operations_on_keys, 
 use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
+use crate::table::face::any_table::AnyTable;
 use crate::table::face::filter_plan::FilterPlan;
-use crate::table::face::traits::{AnyTable, FilterTable};
+use crate::table::face::traits::FilterTable;
 
 /// A cuckoo filter that many threads share: an approximate, concurrent multiset of keys of type `T`.
 ///

@@ -8,8 +8,8 @@ use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::shared::figures::figures;
 use crate::filter::shared::operations::properties;
 use crate::filter::stats::Stats;
+use crate::table::face::any_table::AnyTable;
 use crate::table::face::filter_plan::FilterPlan;
-use crate::table::face::traits::AnyTable;
 
 properties!(ExpiringCuckooFilter with now);
 

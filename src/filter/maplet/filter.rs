@@ -14,8 +14,9 @@ use crate::filter::shared::operations::{operation_on_a_key, operations_on_keys, 
 use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
+use crate::table::face::any_table::AnyTable;
 use crate::table::face::filter_plan::FilterPlan;
-use crate::table::face::traits::{AnyTable, MapletTable};
+use crate::table::face::traits::MapletTable;
 use crate::word::values::Values;
 
 /// A cuckoo filter that also stores a value of a few bits with each key, and that many threads share. It is an

@@ -12,10 +12,10 @@ use crate::filter::maplet::filter::CuckooMaplet;
 use crate::growth::table::{GrowingTable, Refusal};
 use crate::hasher::probe::probe;
 use crate::machine::memory::Pages;
+use crate::table::face::any_table::{AnyTable, Facts, HasTable, TableImage};
 use crate::table::face::plan::TablePlan;
-use crate::table::face::traits::{AnyTable, ExpiringTable, Facts, FilterTable, MapletTable, OneTable};
-use crate::table::image::absorb::{Absorbed, Merge, Stopped};
-use crate::table::image::images::{Imaged, TableImage};
+use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
+use crate::table::image::merge::{Absorbed, Merge, Stopped};
 use crate::table::table::memory_for;
 use crate::word::tick::Tick;
 
@@ -29,7 +29,7 @@ trait Absorbing: Sized {
 }
 
 /// How each core of one table of a fixed size is created empty, compared and filled.
-trait AbsorbingTable: OneTable + Sized {
+trait AbsorbingTable: HasTable + Sized {
     /// An empty table with this plan; `None` if there is no memory for it.
     fn empty(&self, plan: TablePlan) -> Option<Self>;
 
@@ -67,7 +67,7 @@ impl<C: AbsorbingTable> Absorbing for C {
             return Err(AbsorbError::Layout { ours, theirs });
         }
         self.check(other)?;
-        let image = Imaged::begin_save(other).map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })?;
+        let image = TableImage::begin(other.table()).map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })?;
         self.check_moment(&image)?;
         // How many copies a union adds is not known beforehand.
         if merge == Merge::Sum {
@@ -92,7 +92,7 @@ impl Absorbing for GrowingTable {
                 return Err(AbsorbError::Layout { ours, theirs });
             }
         }
-        let image = Imaged::begin_save(other).map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })?;
+        let image = TableImage::begin(other.table()).map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })?;
         // The copies come in the order of the buckets, so some buckets would be full long before the table is. If there
         // cannot be so much room, an insert says why. A union may add nothing, so it makes room for no more than the other
         // has: a small table becomes as large.
@@ -100,7 +100,7 @@ impl Absorbing for GrowingTable {
             Merge::Sum => other.len(),
             Merge::Union => other.len().saturating_sub(self.len()),
         });
-        result_of(AnyTable::absorb(self, &image, merge))
+        result_of(self.table().absorb(&image, merge))
     }
 }
 

@@ -3,7 +3,7 @@
 use core::cell::Cell;
 
 use crate::error::insert::InsertBatchError;
-use crate::plan::batch::{BLOCK, each_ahead};
+use crate::plan::batch::{BLOCK, Window};
 
 /// The operations on many keys.
 macro_rules! batches {
@@ -96,25 +96,20 @@ pub(in crate::filter) fn add_absent<P: Copy + Default, E>(
     mut add: impl FnMut(u64, P) -> Result<bool, E>,
 ) -> Result<usize, InsertBatchError<E>> {
     let others = Cell::default();
-    let (mut done, mut added, mut refused) = (0, 0, None);
-    let ahead = |hashes: &[u64]| {
-        prefetch(hashes);
-        others.get()
-    };
-    each_ahead(&mut blocks_of_pairs(pairs, &others), ahead, |hashes, others| {
-        for (&hash, other) in hashes.iter().zip(others) {
-            match add(hash, other) {
-                Ok(is_new) => added += usize::from(is_new),
-                Err(error) => {
-                    refused = Some(error);
-                    return false;
-                }
-            }
+    let mut hashes = blocks_of_pairs(pairs, &others);
+    let mut window = Window::<[P; BLOCK]>::new(&mut hashes);
+    let (mut done, mut added) = (0, 0);
+    loop {
+        while let Some(coming) = window.coming() {
+            prefetch(&coming.hashes[..coming.len]);
+            *coming.prepared = others.get();
+        }
+        let Some((block, _)) = window.next() else { return Ok(added) };
+        for (&hash, &other) in block.hashes[..block.len].iter().zip(block.prepared) {
+            added += usize::from(add(hash, other).map_err(|error| InsertBatchError::new(done, error))?);
             done += 1;
         }
-        true
-    });
-    refused.map_or(Ok(added), |error| Err(InsertBatchError::new(done, error)))
+    }
 }
 
 /// Passes on the hashes a block at a time, and what belongs to them.

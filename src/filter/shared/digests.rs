@@ -9,7 +9,7 @@ use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::growable::filter::GrowableCuckooFilter;
 use crate::filter::maplet::filter::CuckooMaplet;
 use crate::hasher::probe::probe;
-use crate::table::image::images::Imaged;
+use crate::table::face::any_table::{HasTable as _, TableImage};
 
 macro_rules! digest {
     ($Filter:ident of $kind:ident: $(#[$own:meta])*) => {
@@ -45,7 +45,7 @@ macro_rules! digest {
             /// # Errors
             /// Fails if the memory for these words cannot be allocated. The changes themselves are done.
             pub fn digest(&self) -> Result<u64, OutOfMemory> {
-                self.core.begin_save()?.digest(FilterKind::$kind, probe(&self.hasher))
+                TableImage::begin(self.core.table())?.digest(FilterKind::$kind, probe(&self.hasher))
             }
         }
     };

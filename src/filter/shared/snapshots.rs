@@ -21,8 +21,7 @@ use crate::snapshot::loader::{FromSnapshot, Loaded, Loader};
 use crate::snapshot::save::Save;
 use crate::snapshot::schema::Schema;
 use crate::snapshot::source::Source;
-use crate::table::face::traits::{AnyTable, OneTable};
-use crate::table::image::images::{HasTable, TableImage};
+use crate::table::face::any_table::{AnyTable, HasTable, TableImage};
 
 macro_rules! snapshots {
     (
@@ -224,7 +223,7 @@ macro_rules! snapshots {
         }
 
         impl<T: ?Sized, S: Send + Sync> HasTable for $Filter<T, S> {
-            fn table(&self) -> &dyn AnyTable {
+            fn table(&self) -> &(dyn AnyTable + 'static) {
                 self.core.table()
             }
         }

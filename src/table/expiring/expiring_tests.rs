@@ -4,8 +4,9 @@
 use crate::machine::memory::Pages;
 use crate::table::expiring::clock::{Advance, Clock, Until, WhenFull};
 use crate::table::expiring::{ContainsLive, IfPresent};
+use crate::table::face::any_table::HasTable as _;
 use crate::table::face::dyn_table::Shaped;
-use crate::table::face::traits::{AnyTable, ExpiringTable};
+use crate::table::face::traits::ExpiringTable;
 use crate::table::table::Table;
 use crate::table::table_tests::assert_all_vector_units_find_the_same;
 use crate::word::geometry::Buckets;
@@ -103,13 +104,13 @@ fn a_pass_goes_on_while_the_clock_does() {
     }
     // Sweeps the first third of the table, and then, one tick later, the next third.
     assert_eq!(table.advance_to(1), Advance::Forward { ticks: 1 });
-    let left = table.len();
+    let left = table.table().len();
     assert!((7500..8500).contains(&left), "{left} are left of 9,000");
     assert_eq!(table.advance_to(2), Advance::Forward { ticks: 1 });
     assert_eq!((table.live_in(0), table.clock().oldest_unswept()), (3000, Some(1)));
     table.advance_to(2);
     assert_eq!(table.clock().oldest_unswept(), Some(2), "those of tick 1 are out");
-    assert_eq!(table.len(), 6000, "and no others");
+    assert_eq!(table.table().len(), 6000, "and no others");
     (0..3).for_each(|_| _ = table.advance_to(2));
-    assert_eq!((table.len(), table.live_in(0)), (3000, 3000));
+    assert_eq!((table.table().len(), table.live_in(0)), (3000, 3000));
 }

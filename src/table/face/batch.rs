@@ -1,14 +1,15 @@
 //! PURE: batches on a table of one layout.
 
-use core::cell::Cell;
-
-use crate::error::insert::{InsertBatchError, InsertError, Refusal};
+use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError, Refusal};
 use crate::machine::arch::{VectorUnit, Vectorized};
-use crate::plan::batch::{self, BLOCK, Hashes, Steps};
+use crate::plan::batch::{BLOCK, Coming, Hashes, Window};
+use crate::table::expiring::IfPresent;
+use crate::table::expiring::clock::Until;
+use crate::table::face::traits::{BlockOfEnds, BlockOfUntil, BlockOfValues};
 use crate::table::lookup::{Block, Lookup};
 use crate::table::table::Table;
 use crate::word::geometry::{Geometry, Item, Items};
-use crate::word::layout::Layout;
+use crate::word::layout::{Layout, OfShape};
 
 /// A batch of lookups, all of which is compiled for each vector unit.
 pub(in crate::table) struct Lookups<'a, L, G: Geometry, K: Lookup> {
@@ -20,80 +21,28 @@ pub(in crate::table) struct Lookups<'a, L, G: Geometry, K: Lookup> {
 impl<L: Layout, G: Geometry, K: Lookup> Vectorized for Lookups<'_, L, G, K> {
     #[inline(always)]
     fn run(self) {
-        batch::for_each_block(self.hashes, &mut LookUp::<_, _, K> { table: self.table, answers: self.answers });
-    }
-}
-
-/// The steps of a batch of lookups.
-struct LookUp<'a, L, G: Geometry, K: Lookup> {
-    table: &'a Table<L, G>,
-    answers: &'a mut dyn FnMut(&[K::Answer]),
-}
-
-impl<L: Layout, G: Geometry, K: Lookup> Steps for LookUp<'_, L, G, K> {
-    type Prepared = Items<BLOCK>;
-
-    #[inline(always)]
-    fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, items: &mut Self::Prepared) {
-        self.table.buckets.items(self.table.layout, hashes, items);
-    }
-
-    #[inline(always)]
-    fn prefetch_block(&self, items: &Self::Prepared) {
-        if self.table.is_far() {
-            self.table.prefetch_block(items);
+        let (table, is_far) = (self.table, self.table.is_far());
+        let mut window = Window::<Items<BLOCK>>::new(self.hashes);
+        loop {
+            while let Some(Coming { hashes, prepared: items, is_first, .. }) = window.coming() {
+                table.buckets.items(table.layout, hashes, items);
+                if is_first && is_far {
+                    table.prefetch_block(items);
+                }
+            }
+            let Some((block, coming)) = window.next() else { return };
+            let mut answers = [K::ABSENT; BLOCK];
+            table.look_up_block::<K>(block, is_far.then_some(coming), &mut answers);
+            (self.answers)(&answers[..block.len]);
         }
-    }
-
-    #[inline(always)]
-    fn act(&mut self, block: Block<'_>, coming: &Self::Prepared) -> bool {
-        let mut answers = [K::ABSENT; BLOCK];
-        self.table.look_up_block::<K>(block, self.table.is_far().then_some(coming), &mut answers);
-        (self.answers)(&answers[..block.len]);
-        true
-    }
-}
-
-/// What goes with the hashes of a batch of changes: nothing, or a value or an end for each.
-pub(super) trait Beside: Copy {
-    type OfBlock: Copy + Default;
-    type OfOne;
-
-    fn of_block(self) -> Self::OfBlock;
-    fn nth(block: &Self::OfBlock, nth: usize) -> Self::OfOne;
-}
-
-impl Beside for () {
-    type OfBlock = ();
-    type OfOne = ();
-
-    fn of_block(self) {}
-
-    #[inline(always)]
-    fn nth((): &(), _: usize) {}
-}
-
-impl<P: Copy> Beside for &Cell<[P; BLOCK]>
-where
-    [P; BLOCK]: Default,
-{
-    type OfBlock = [P; BLOCK];
-    type OfOne = P;
-
-    fn of_block(self) -> [P; BLOCK] {
-        self.get()
-    }
-
-    #[inline(always)]
-    fn nth(block: &[P; BLOCK], nth: usize) -> P {
-        block[nth]
     }
 }
 
 /// The items of a block for a batch of changes. Only that step is compiled for each vector unit: the changes
 /// themselves are made one by one.
-struct Prepare<'a, L, G: Geometry> {
-    table: &'a Table<L, G>,
+struct Prepare<'a, L, G> {
+    layout: L,
+    buckets: G,
     hashes: &'a [u64; BLOCK],
     items: &'a mut Items<BLOCK>,
 }
@@ -101,90 +50,97 @@ struct Prepare<'a, L, G: Geometry> {
 impl<L: Layout, G: Geometry> Vectorized for Prepare<'_, L, G> {
     #[inline(always)]
     fn run(self) {
-        self.table.buckets.items(self.table.layout, self.hashes, self.items);
+        self.buckets.items(self.layout, self.hashes, self.items);
     }
 }
 
-/// The steps of a batch of changes. `act` makes those of a block, and prefetches the buckets of the coming one. It
-/// returns whether to go on.
-struct Change<'a, L, G: Geometry, B, A> {
-    table: &'a Table<L, G>,
-    beside: B,
-    act: A,
-}
-
-impl<L: Layout, G: Geometry, B: Beside, A> Steps for Change<'_, L, G, B, A>
-where
-    A: FnMut(Block<'_>, &B::OfBlock, &Items<BLOCK>) -> bool,
-{
-    type Prepared = (Items<BLOCK>, B::OfBlock);
-
-    fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, (items, beside): &mut Self::Prepared) {
-        VectorUnit::widest().run(Prepare { table: self.table, hashes, items });
-        *beside = self.beside.of_block();
-    }
-
-    fn prefetch_block(&self, (items, _): &Self::Prepared) {
-        self.table.prefetch_block(items);
-    }
-
-    fn act(&mut self, block: batch::Block<'_, Self::Prepared>, (coming, _): &Self::Prepared) -> bool {
-        let (items, beside) = block.prepared;
-        (self.act)(Block { hashes: block.hashes, prepared: items, len: block.len }, beside, coming)
-    }
-}
-
-impl<L: Layout, G: Geometry> Table<L, G> {
+impl<L: OfShape, G: Geometry> Table<L, G> {
     pub(super) fn look_up_all<K: Lookup>(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[K::Answer])) {
         VectorUnit::widest().run(Lookups::<_, _, K> { table: self, hashes, answers });
     }
 
-    /// Calls `insert` for all, in order, until one is refused. `counts` says whether `insert` counts what it adds; if
-    /// not, a block is counted at once. In a filter, `insert` is not called while a save is running.
+    /// The next block of a batch of changes, what goes with its hashes, and the items whose buckets to prefetch meanwhile.
+    /// `beside` returns what goes with the hashes that were taken last.
     #[inline(always)]
-    pub(super) fn insert_all<B: Beside, E: Refusal>(
+    fn next_block<'w, B: Copy + Default>(
         &self,
-        hashes: Hashes<'_>,
-        beside: B,
-        counts: bool,
-        mut insert: impl FnMut(&Self, Item, B::OfOne) -> Result<(), E>,
-    ) -> Result<usize, InsertBatchError<E>> {
-        let mut outcome = (0, None);
-        let (inserted, refused) = (&mut outcome.0, &mut outcome.1);
-        let act = move |block: Block<'_>, beside: &B::OfBlock, coming: &Items<BLOCK>| {
-            // Asked once for the block: a save that begins later overlaps the inserts.
-            if !L::HAS_PAYLOAD && self.is_being_saved() {
-                let (added, error) = self.insert_block_slow(block);
-                *refused = error.map(E::from);
-                *inserted += added;
-                return refused.is_none();
-            }
-            let mut added = 0;
-            for nth in 0..block.len.min(BLOCK) {
-                self.prefetch(coming.get(nth));
-                if let Err(mut error) = insert(self, block.prepared.get(nth), B::nth(beside, nth)) {
-                    if let Some(len) = error.len_when_full().filter(|_| !counts) {
-                        *len += added;
-                    }
-                    *refused = Some(error);
-                    break;
-                }
-                added += 1;
-            }
-            if !counts {
-                self.common.counters.add_len(added as i64);
-            }
-            *inserted += added;
-            refused.is_none()
-        };
-        batch::for_each_block(hashes, &mut Change { table: self, beside, act });
-        match outcome {
-            (inserted, None) => Ok(inserted),
-            (inserted, Some(error)) => Err(InsertBatchError::new(inserted, error)),
+        window: &'w mut Window<'_, (Items<BLOCK>, B)>,
+        beside: &impl Fn() -> B,
+    ) -> Option<(Block<'w>, &'w B, &'w Items<BLOCK>)> {
+        while let Some(Coming { hashes, prepared: (items, of_block), is_first, .. }) = window.coming() {
+            self.prepare(hashes, items, is_first);
+            *of_block = beside();
+        }
+        let (block, (coming, _)) = window.next()?;
+        let (items, beside) = block.prepared;
+        Some((Block { hashes: block.hashes, prepared: items, len: block.len }, beside, coming))
+    }
+
+    #[inline(never)]
+    fn prepare(&self, hashes: &[u64; BLOCK], items: &mut Items<BLOCK>, is_first: bool) {
+        VectorUnit::widest().run(Prepare { layout: self.layout.inner(), buckets: self.buckets, hashes, items });
+        if is_first {
+            self.prefetch_block(items);
         }
     }
 
-    /// The inserts of a block of a filter that is being saved. Returns how many were made, and why no more.
+    /// Calls `insert` for all, in order, until one is refused: with the hash, what goes with its block, and its place there. (Where
+    /// that is a function and no closure, it is certain to be inlined.) `counts` says whether `insert` counts what it adds; if not, a block is counted at once. In a filter, `insert` is
+    /// not called while a save is running.
+    #[inline(always)]
+    pub(super) fn insert_all<B: Copy + Default, E: Refusal>(
+        &self,
+        hashes: Hashes<'_>,
+        beside: impl Fn() -> B,
+        counts: bool,
+        mut insert: impl FnMut(&Self, Item, u64, &B, usize) -> Result<(), E>,
+    ) -> Result<usize, InsertBatchError<E>> {
+        let mut window = Window::new(hashes);
+        let mut inserted = 0;
+        while let Some((block, beside, coming)) = self.next_block(&mut window, &beside) {
+            let (added, refused) = self.insert_block(block, beside, coming, counts, &mut insert);
+            inserted += added;
+            if let Some(error) = refused {
+                return Err(InsertBatchError::new(inserted, error));
+            }
+        }
+        Ok(inserted)
+    }
+
+    /// The inserts of a block. Returns how many were made, and why no more. (Not inlined: the loop needs all registers.)
+    #[inline(never)]
+    fn insert_block<B, E: Refusal>(
+        &self,
+        block: Block<'_>,
+        beside: &B,
+        coming: &Items<BLOCK>,
+        counts: bool,
+        insert: &mut impl FnMut(&Self, Item, u64, &B, usize) -> Result<(), E>,
+    ) -> (usize, Option<E>) {
+        // Asked once for the block: a save that begins later overlaps the inserts.
+        if !L::HAS_PAYLOAD && self.is_being_saved() {
+            let (added, refused) = self.insert_block_slow(block);
+            return (added, refused.map(E::from));
+        }
+        let (mut added, mut refused) = (0, None);
+        for nth in 0..block.len.min(BLOCK) {
+            self.prefetch(coming.get(nth));
+            if let Err(mut error) = insert(self, block.prepared.get(nth), block.hashes[nth], beside, nth) {
+                if let Some(len) = error.len_when_full().filter(|_| !counts) {
+                    *len += added;
+                }
+                refused = Some(error);
+                break;
+            }
+            added += 1;
+        }
+        if !counts {
+            self.common.counters.add_len(added as i64);
+        }
+        (added, refused)
+    }
+
+    /// The same of a filter that is being saved.
     #[cold]
     #[inline(never)]
     fn insert_block_slow(&self, block: Block<'_>) -> (usize, Option<InsertError>) {
@@ -196,21 +152,23 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         (block.len, None)
     }
 
-    /// Calls `remove` for all, in order, which counts nothing by itself.
+    /// Calls `remove` for all, in order, which counts nothing by itself: with the hash, what goes with its block, and its
+    /// place there.
     #[inline(always)]
-    pub(super) fn remove_all<B: Beside>(
+    pub(super) fn remove_all<B: Copy + Default>(
         &self,
         hashes: Hashes<'_>,
-        beside: B,
-        remove: impl Fn(&Self, Item, u64, B::OfOne) -> bool,
+        beside: impl Fn() -> B,
+        remove: impl Fn(&Self, Item, u64, &B, usize) -> bool,
         answers: &mut dyn FnMut(&[bool]),
     ) {
-        let act = move |block: Block<'_>, beside: &B::OfBlock, coming: &Items<BLOCK>| {
+        let mut window = Window::new(hashes);
+        while let Some((block, beside, coming)) = self.next_block(&mut window, &beside) {
             let mut removed = [false; BLOCK];
             let mut count = 0;
             for (nth, removed) in removed.iter_mut().enumerate().take(block.len) {
                 self.prefetch(coming.get(nth));
-                *removed = remove(self, block.prepared.get(nth), block.hashes[nth], B::nth(beside, nth));
+                *removed = remove(self, block.prepared.get(nth), block.hashes[nth], beside, nth);
                 count += i64::from(*removed);
             }
             self.common.counters.add_len(-count);
@@ -218,8 +176,68 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 self.common.counters.removals_not_found(block.len as u64 - count as u64);
             }
             answers(&removed[..block.len]);
-            true
+        }
+    }
+
+    pub(super) fn insert_values(
+        &self,
+        hashes: Hashes<'_>,
+        values: &BlockOfValues,
+    ) -> Result<usize, InsertBatchError<InsertError>> {
+        self.insert_all(hashes, || values.get(), false, Self::insert_nth_value)
+    }
+
+    #[inline(always)]
+    fn insert_nth_value(&self, item: Item, _: u64, values: &[u16; BLOCK], nth: usize) -> Result<(), InsertError> {
+        self.insert_value_uncounted(item.with(self.layout(), values[nth]))
+    }
+
+    pub(super) fn remove_values(&self, hashes: Hashes<'_>, values: &BlockOfValues, answers: &mut dyn FnMut(&[bool])) {
+        self.remove_all(hashes, || values.get(), Self::remove_nth_value, answers);
+    }
+
+    #[inline(always)]
+    fn remove_nth_value(&self, item: Item, hash: u64, values: &[u16; BLOCK], nth: usize) -> bool {
+        self.remove_item(self.layout(), item.with(self.layout(), values[nth]), hash, false)
+    }
+
+    /// Adds entries that live as long as can be.
+    pub(super) fn insert_all_live(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
+        let until = Until::After(self.own_clock().longest());
+        let insert =
+            |_: &Self, item, _, &(): &(), _| self.add_until(self.layout(), item, until, IfPresent::Add).map(drop);
+        self.insert_all(hashes, || (), true, insert)
+    }
+
+    /// `add_until` for all, each with its answer.
+    pub(super) fn add_all_until(
+        &self,
+        hashes: Hashes<'_>,
+        ends: &BlockOfUntil,
+        if_present: IfPresent,
+        answer: &mut dyn FnMut(bool),
+    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
+        // Compiled once more for plain inserts: without the question what is there, they are a good part shorter.
+        if if_present == IfPresent::Add {
+            let add = |_: &Self, item, _, ends: &[Until; BLOCK], nth: usize| {
+                self.add_until(self.layout(), item, ends[nth], IfPresent::Add).map(&mut *answer)
+            };
+            return self.insert_all(hashes, || ends.get(), true, add);
+        }
+        let add = |_: &Self, item, _, ends: &[Until; BLOCK], nth: usize| {
+            self.add_until(self.layout(), item, ends[nth], if_present).map(&mut *answer)
         };
-        batch::for_each_block(hashes, &mut Change { table: self, beside, act });
+        self.insert_all(hashes, || ends.get(), true, add)
+    }
+
+    pub(super) fn remove_all_until(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answers: &mut dyn FnMut(&[bool])) {
+        let remove = |_: &Self, item, hash, ends: &[u64; BLOCK], nth: usize| {
+            self.remove_until(self.layout(), item, hash, ends[nth], false)
+        };
+        self.remove_all(hashes, || ends.get(), remove, answers);
+    }
+
+    pub(super) fn remove_all_first(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+        self.remove_all(hashes, || (), |_, item, _, &(), _| self.remove_first(item, false), answers);
     }
 }

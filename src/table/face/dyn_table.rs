@@ -4,18 +4,17 @@ use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError};
 use crate::error::memory::OutOfMemory;
 use crate::plan::batch::Hashes;
 use crate::table::counters::Counters;
-use crate::table::expiring::clock::{Advance, Clock, Reading, Until};
+use crate::table::expiring::clock::{Advance, Clock, Until};
 use crate::table::expiring::{ContainsLive, IfPresent};
-use crate::table::face::traits::{
-    AnyTable, BlockOfEnds, BlockOfUntil, BlockOfValues, ExpiringTable, Facts, FilterTable, MapletTable,
-};
-use crate::table::image::absorb::{Absorbed, Image, Merge};
-use crate::table::image::save::SaveNumber;
+use crate::table::face::any_table::{AnyTable, Facts, HasTable, TableImage};
+use crate::table::face::traits::{BlockOfEnds, BlockOfUntil, BlockOfValues, ExpiringTable, FilterTable, MapletTable};
+use crate::table::image::merge::{Absorbed, Merge};
+use crate::table::image::save::{SaveNumber, Saving};
 use crate::table::lookup::Contains;
 use crate::table::maplet::ValuesOfKey;
 use crate::table::table::{Table, memory_for};
 use crate::word::geometry::{Geometry, Item};
-use crate::word::layout::{Borrowed, Layout};
+use crate::word::layout::{Borrowed, Layout, OfShape, Shape};
 use crate::word::values::Values;
 
 /// A table with a layout whose shape is known when the code is compiled, or, with 0 slots, is not.
@@ -45,73 +44,89 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> Shaped<L, G, SLO
     fn item(&self, hash: u64) -> Item {
         self.table.buckets.item(self.layout(), hash)
     }
+
+    #[inline(always)]
+    fn insert_of_batch(table: &Table<L, G>, item: Item, hash: u64, (): &(), _: usize) -> Result<(), InsertError> {
+        if table.add(Self::layout_of(table), item) { Ok(()) } else { table.insert_uncounted_slow(hash) }
+    }
+
+    #[inline(always)]
+    fn remove_of_batch(table: &Table<L, G>, item: Item, hash: u64, (): &(), _: usize) -> bool {
+        table.remove_item(Self::layout_of(table), item, hash, false)
+    }
 }
 
-impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> AnyTable for Shaped<L, G, SLOTS, BITS> {
+impl<L: OfShape, G: Geometry, const SLOTS: u32, const BITS: u32> HasTable for Shaped<L, G, SLOTS, BITS> {
+    fn table(&self) -> &(dyn AnyTable + 'static) {
+        &self.table
+    }
+}
+
+impl<L: OfShape, G: Geometry> AnyTable for Table<L, G> {
     fn facts(&self) -> Facts {
-        let (shape, buckets) = (self.table.layout.shape(), self.table.buckets.count());
-        let memory_usage = size_of_val(&self.table) + memory_for(buckets) + self.table.clock().map_or(0, size_of_val);
-        Facts { shape, buckets, limit: self.table.limit, memory_usage }
+        let (shape, buckets) = (self.layout.shape(), self.buckets.count());
+        let memory_usage = size_of_val(self) + memory_for(buckets) + self.clock().map_or(0, size_of_val);
+        Facts { shape, buckets, limit: self.limit, memory_usage }
     }
 
     fn counters(&self) -> &Counters {
-        &self.table.common.counters
-    }
-
-    fn contains(&self, hash: u64) -> bool {
-        self.table.contains(self.layout(), hash)
+        &self.common.counters
     }
 
     fn prefetch(&self, hashes: &[u64]) {
-        for item in hashes.iter().map(|&hash| self.table.item(hash)) {
-            self.table.prefetch(item);
-            self.table.prefetch_stripe(item);
+        for item in hashes.iter().map(|&hash| self.item(hash)) {
+            self.prefetch(item);
+            self.prefetch_stripe(item);
         }
     }
 
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        self.table.look_up_all::<Contains>(hashes, answers);
+        self.look_up_all::<Contains>(hashes, answers);
     }
 
     fn clear(&self) {
-        self.table.clear();
+        self.clear();
+    }
+
+    fn saving(&self) -> &Saving {
+        self.saving()
     }
 
     fn begin_save(&self) -> Result<SaveNumber, OutOfMemory> {
-        self.table.begin_save()
+        self.begin_save()
     }
 
     fn read_chunk(&self, save: SaveNumber, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory> {
-        self.table.read_chunk(save, start, words)
+        self.read_chunk(save, start, words)
+    }
+
+    fn shape_of(&self, _: usize) -> Shape {
+        self.layout.shape()
     }
 
     fn of_classes(&self) -> [u64; 5] {
-        self.table.buckets.of_classes(self.table.layout.shape())
-    }
-
-    fn reading(&self, save: SaveNumber) -> Option<Reading> {
-        self.table.saving().reading(save)
-    }
-
-    fn end_save(&self, save: SaveNumber) {
-        self.table.saving().end(save);
+        self.buckets.of_classes(self.layout.shape())
     }
 
     fn digest(&self, save: SaveNumber) -> Result<u64, OutOfMemory> {
-        self.table.digest(save)
+        self.digest(save)
     }
 
-    fn absorb(&self, image: &dyn Image, merge: Merge) -> Absorbed {
-        self.table.absorb(image, merge)
+    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+        self.absorb(image, merge)
     }
 
     #[cfg(feature = "snapshot")]
     fn fill_from(&self, start: usize, words: &[u64]) {
-        self.table.fill_from(start, words);
+        self.fill_from(start, words);
     }
 }
 
-impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> FilterTable for Shaped<L, G, SLOTS, BITS> {
+impl<L: OfShape, G: Geometry, const SLOTS: u32, const BITS: u32> FilterTable for Shaped<L, G, SLOTS, BITS> {
+    fn contains(&self, hash: u64) -> bool {
+        self.table.contains(self.layout(), hash)
+    }
+
     fn count(&self, hash: u64) -> usize {
         self.table.count(self.layout(), self.item(hash))
     }
@@ -129,18 +144,19 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> FilterTable for 
     }
 
     fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
-        self.table.insert_all(hashes, (), false, |table, item, ()| {
-            if table.add(Self::layout_of(table), item) { Ok(()) } else { table.insert_item_slow(item) }
-        })
+        self.table.insert_all(hashes, || (), false, Self::insert_of_batch)
     }
 
     fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        let remove = |table: &Table<L, G>, item, hash, ()| table.remove_item(Self::layout_of(table), item, hash, false);
-        self.table.remove_all(hashes, (), remove, answers);
+        self.table.remove_all(hashes, || (), Self::remove_of_batch, answers);
     }
 }
 
-impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> MapletTable for Shaped<L, G, SLOTS, BITS> {
+impl<L: OfShape, G: Geometry, const SLOTS: u32, const BITS: u32> MapletTable for Shaped<L, G, SLOTS, BITS> {
+    fn contains(&self, hash: u64) -> bool {
+        self.table.contains(self.layout(), hash)
+    }
+
     fn values(&self, hash: u64) -> Values {
         self.table.values(self.layout(), hash)
     }
@@ -170,20 +186,15 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> MapletTable for 
     }
 
     fn insert_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues) -> Result<usize, InsertBatchError> {
-        self.table.insert_all(hashes, values, false, |table, item, value| {
-            table.insert_value_uncounted(item.with(table.layout(), value))
-        })
+        self.table.insert_values(hashes, values)
     }
 
     fn remove_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues, answers: &mut dyn FnMut(&[bool])) {
-        let remove = |table: &Table<L, G>, item: Item, hash, value| {
-            table.remove_item(table.layout(), item.with(table.layout(), value), hash, false)
-        };
-        self.table.remove_all(hashes, values, remove, answers);
+        self.table.remove_values(hashes, values, answers);
     }
 }
 
-impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> ExpiringTable for Shaped<L, G, SLOTS, BITS> {
+impl<L: OfShape, G: Geometry, const SLOTS: u32, const BITS: u32> ExpiringTable for Shaped<L, G, SLOTS, BITS> {
     fn clock(&self) -> &Clock {
         self.table.own_clock()
     }
@@ -225,10 +236,7 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> ExpiringTable fo
     }
 
     fn insert_live_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        let until = Until::After(self.table.own_clock().longest());
-        self.table.insert_all(hashes, (), true, |table, item, ()| {
-            table.add_until(table.layout(), item, until, IfPresent::Add).map(drop)
-        })
+        self.table.insert_all_live(hashes)
     }
 
     fn add_until_batch(
@@ -238,23 +246,14 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> ExpiringTable fo
         if_present: IfPresent,
         answer: &mut dyn FnMut(bool),
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        // Compiled once more for plain inserts: without the question what is there, they are a good part shorter.
-        if if_present == IfPresent::Add {
-            return self.table.insert_all(hashes, ends, true, |table, item, until| {
-                table.add_until(table.layout(), item, until, IfPresent::Add).map(&mut *answer)
-            });
-        }
-        self.table.insert_all(hashes, ends, true, |table, item, until| {
-            table.add_until(table.layout(), item, until, if_present).map(&mut *answer)
-        })
+        self.table.add_all_until(hashes, ends, if_present, answer)
     }
 
     fn remove_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answers: &mut dyn FnMut(&[bool])) {
-        let remove = |table: &Table<L, G>, item, hash, end| table.remove_until(table.layout(), item, hash, end, false);
-        self.table.remove_all(hashes, ends, remove, answers);
+        self.table.remove_all_until(hashes, ends, answers);
     }
 
     fn remove_first_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        self.table.remove_all(hashes, (), |table, item, _, ()| table.remove_first(item, false), answers);
+        self.table.remove_all_first(hashes, answers);
     }
 }

@@ -8,8 +8,8 @@ use crate::error::kind::FilterKind;
 use crate::machine::memory::Pages;
 use crate::plan::sizing;
 use crate::table::expiring::clock::{Clock, WhenFull};
+use crate::table::face::any_table::Facts;
 use crate::table::face::plan::TablePlan;
-use crate::table::face::traits::Facts;
 use crate::word::classes::Classes;
 use crate::word::layout::Encoding;
 

@@ -1,5 +1,6 @@
 //! PURE: a table of any layout, as filters use it.
 
+pub(crate) mod any_table;
 pub(in crate::table) mod batch;
 pub(crate) mod by_layout;
 pub(crate) mod dyn_table;

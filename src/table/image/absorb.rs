@@ -27,91 +27,17 @@
 
 use std::io;
 
-use crate::error::insert::{ExpiringInsertError, GrowableInsertError, InsertError};
+use crate::error::insert::{ExpiringInsertError, InsertError};
 use crate::sync::Ordering;
 use crate::sync::fault::Fault;
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Clock, Until};
+use crate::table::face::any_table::TableImage;
+use crate::table::image::merge::{Absorbed, Merge, Stopped};
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::{Entry, Layout};
-use crate::word::ring::Moment;
-
-/// Which copies of the other table are added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Merge {
-    /// All of them.
-    Sum,
-    /// Those that are not there.
-    Union,
-}
-
-/// What is taken in: another table as it was at one moment.
-pub(crate) trait Image {
-    /// The moment of the table's clock, and what the caller calls its tick; `None` unless the clock had been set to a
-    /// tick.
-    fn moment_and_tick(&self) -> Option<(Moment, u64)>;
-
-    /// How many buckets the other table had at that moment.
-    fn buckets(&self) -> usize;
-
-    /// Passes the words to `chunk`, in order and a chunk at a time. Returns how many copies are in them.
-    fn read(&self, chunk: &mut dyn FnMut(&[u64]) -> io::Result<()>) -> io::Result<u64>;
-}
-
-/// How an attempt to take in another table ended.
-#[derive(Clone, Debug)]
-pub(crate) struct Absorbed {
-    /// How many copies were added.
-    pub(crate) copies: u64,
-    /// Why not all copies were added; `None` if all were.
-    pub(crate) stopped: Option<Stopped>,
-}
-
-/// Why not all copies were added.
-#[derive(Clone, Debug)]
-pub(crate) enum Stopped {
-    /// The memory was refused in which words of the other table are set aside, or into which this one would have grown.
-    OutOfMemory,
-    /// There was no room for the next copy.
-    NoRoom(InsertError),
-    /// The table has its largest size.
-    MaxCapacity { len: usize, max_capacity: usize },
-    /// The table would go beyond its memory limit.
-    MemoryLimit { len: usize, needed: usize, limit: usize },
-    /// The clock was set back meanwhile, so that the next entry would live too long.
-    ClockSetBack,
-}
-
-impl From<InsertError> for Stopped {
-    fn from(error: InsertError) -> Self {
-        Self::NoRoom(error)
-    }
-}
-
-impl From<GrowableInsertError> for Stopped {
-    fn from(error: GrowableInsertError) -> Self {
-        match error {
-            GrowableInsertError::Full { len, capacity } => Self::NoRoom(InsertError::Full { len, capacity }),
-            GrowableInsertError::TooManyCopies { copies } => Self::NoRoom(InsertError::TooManyCopies { copies }),
-            GrowableInsertError::MaxCapacity { len, max_capacity } => Self::MaxCapacity { len, max_capacity },
-            GrowableInsertError::MemoryLimit { len, needed, limit } => Self::MemoryLimit { len, needed, limit },
-            GrowableInsertError::OutOfMemory { .. } => Self::OutOfMemory,
-        }
-    }
-}
-
-impl From<ExpiringInsertError> for Stopped {
-    fn from(error: ExpiringInsertError) -> Self {
-        match error {
-            ExpiringInsertError::Full { len, capacity } => Self::NoRoom(InsertError::Full { len, capacity }),
-            ExpiringInsertError::TooManyCopies { copies } => Self::NoRoom(InsertError::TooManyCopies { copies }),
-            // Both clocks were read before, and this one was not behind.
-            _ => Self::ClockSetBack,
-        }
-    }
-}
 
 /// Copies that found no room in the bucket that they have in the other table. Their other buckets are being
 /// prefetched.
@@ -125,12 +51,11 @@ impl Rest {
     const NO_ITEM: Item = Item { entry: Entry(0), first: 0, second: 0, sum: 0 };
 }
 
-/// Reads an image, a chunk at a time. `each` takes in a chunk, which begins at this bucket. It counts the copies that
-/// it has added, even if it stops.
-pub(crate) fn read(
-    image: &dyn Image,
-    mut each: impl FnMut(usize, &[u64], &mut u64) -> Result<(), Stopped>,
-) -> Absorbed {
+/// Takes in a chunk, which begins at this bucket. It counts the copies that it has added, even if it stops.
+type Each<'a> = dyn FnMut(usize, &[u64], &mut u64) -> Result<(), Stopped> + 'a;
+
+/// Reads an image, a chunk at a time, until `each` stops.
+pub(crate) fn read(image: &TableImage<'_>, each: &mut Each<'_>) -> Absorbed {
     let (mut start, mut copies, mut refused) = (0, 0, None);
     let result = image.read(&mut |words| {
         if let Err(error) = each(start, words, &mut copies) {
@@ -146,7 +71,7 @@ pub(crate) fn read(
 
 impl<L: Layout, G: Geometry> Table<L, G> {
     /// Takes in a table that is alike.
-    pub(crate) fn absorb(&self, image: &dyn Image, merge: Merge) -> Absorbed {
+    pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
         match (self.clock(), merge) {
             (Some(clock), _) => self.absorb_expiring(clock, image, merge),
             (None, Merge::Union) => self.unite(image),
@@ -156,13 +81,13 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// Takes in a table of a filter.
-    fn absorb_filter(&self, image: &dyn Image) -> Absorbed {
-        read(image, |start, words, copies| Ok(self.absorb_words(start, words, copies)?))
+    fn absorb_filter(&self, image: &TableImage<'_>) -> Absorbed {
+        read(image, &mut |start, words, copies| Ok(self.absorb_words(start, words, copies)?))
     }
 
     /// Takes in a table of a maplet.
-    fn absorb_maplet(&self, image: &dyn Image) -> Absorbed {
-        read(image, |start, words, copies| {
+    fn absorb_maplet(&self, image: &TableImage<'_>) -> Absorbed {
+        read(image, &mut |start, words, copies| {
             self.each_item(start, words, |item| {
                 self.insert_value(item)?;
                 *copies += 1;
@@ -172,8 +97,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// Takes in what this table lacks of a table of a filter or a maplet.
-    fn unite(&self, image: &dyn Image) -> Absorbed {
-        read(image, |start, words, copies| {
+    fn unite(&self, image: &TableImage<'_>) -> Absorbed {
+        read(image, &mut |start, words, copies| {
             // While the items of one word are looked for, the buckets of a later word's are on their way.
             const AHEAD: usize = 4;
             for (nth, &word) in words.iter().enumerate() {
@@ -191,7 +116,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Takes in a table whose entries expire: those that are live by both clocks. The other table has the same
     /// resolution, and its clock is not ahead.
-    fn absorb_expiring(&self, clock: &Clock, image: &dyn Image, merge: Merge) -> Absorbed {
+    fn absorb_expiring(&self, clock: &Clock, image: &TableImage<'_>, merge: Merge) -> Absorbed {
         let if_present = match merge {
             Merge::Sum => IfPresent::Add,
             Merge::Union => IfPresent::Extend,
@@ -199,7 +124,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let Some((moment, tick)) = image.moment_and_tick() else {
             return Absorbed { copies: 0, stopped: None }; // without a tick there are no entries
         };
-        read(image, |start, words, copies| {
+        read(image, &mut |start, words, copies| {
             self.each_item(start, words, |item| {
                 let place = self.layout.payload_of(item.entry);
                 if !clock.ring.is_live(moment, place) {

@@ -3,6 +3,6 @@
 
 pub(crate) mod absorb;
 mod digest;
-pub(crate) mod images;
+pub(crate) mod merge;
 pub(crate) mod read;
 pub(crate) mod save;

@@ -1,0 +1,65 @@
+//! Pure: which copies of another table are added to a table, and how that ended.
+
+use crate::error::insert::{ExpiringInsertError, GrowableInsertError, InsertError};
+
+/// Which copies of the other table are added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Merge {
+    /// All of them.
+    Sum,
+    /// Those that are not there.
+    Union,
+}
+
+/// How an attempt to take in another table ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Absorbed {
+    /// How many copies were added.
+    pub(crate) copies: u64,
+    /// Why not all copies were added; `None` if all were.
+    pub(crate) stopped: Option<Stopped>,
+}
+
+/// Why not all copies were added.
+#[derive(Clone, Debug)]
+pub(crate) enum Stopped {
+    /// The memory was refused in which words of the other table are set aside, or into which this one would have grown.
+    OutOfMemory,
+    /// There was no room for the next copy.
+    NoRoom(InsertError),
+    /// The table has its largest size.
+    MaxCapacity { len: usize, max_capacity: usize },
+    /// The table would go beyond its memory limit.
+    MemoryLimit { len: usize, needed: usize, limit: usize },
+    /// The clock was set back meanwhile, so that the next entry would live too long.
+    ClockSetBack,
+}
+
+impl From<InsertError> for Stopped {
+    fn from(error: InsertError) -> Self {
+        Self::NoRoom(error)
+    }
+}
+
+impl From<GrowableInsertError> for Stopped {
+    fn from(error: GrowableInsertError) -> Self {
+        match error {
+            GrowableInsertError::Full { len, capacity } => Self::NoRoom(InsertError::Full { len, capacity }),
+            GrowableInsertError::TooManyCopies { copies } => Self::NoRoom(InsertError::TooManyCopies { copies }),
+            GrowableInsertError::MaxCapacity { len, max_capacity } => Self::MaxCapacity { len, max_capacity },
+            GrowableInsertError::MemoryLimit { len, needed, limit } => Self::MemoryLimit { len, needed, limit },
+            GrowableInsertError::OutOfMemory { .. } => Self::OutOfMemory,
+        }
+    }
+}
+
+impl From<ExpiringInsertError> for Stopped {
+    fn from(error: ExpiringInsertError) -> Self {
+        match error {
+            ExpiringInsertError::Full { len, capacity } => Self::NoRoom(InsertError::Full { len, capacity }),
+            ExpiringInsertError::TooManyCopies { copies } => Self::NoRoom(InsertError::TooManyCopies { copies }),
+            // Both clocks were read before, and this one was not behind.
+            _ => Self::ClockSetBack,
+        }
+    }
+}
