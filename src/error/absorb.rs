@@ -19,8 +19,7 @@ pub struct TableLayout {
     pub slots_per_bucket: usize,
     /// How many bits a fingerprint has.
     pub fingerprint_bits: u32,
-    /// How many bits a slot has beside the fingerprint: those of a value, or of the end of an entry; 0 in a filter
-    /// without either.
+    /// How many bits a slot has beside the fingerprint: those of a value or an expiry; 0 in a filter without either.
     pub payload_bits: u32,
 }
 
@@ -84,7 +83,7 @@ pub enum AbsorbError {
         /// That of the other.
         theirs: String,
     },
-    /// The tables are laid out differently.
+    /// The layouts differ.
     ///
     /// Build both with the same settings, or make one by `empty_like`.
     #[non_exhaustive]
@@ -182,8 +181,8 @@ pub enum AbsorbError {
         /// How many copies were added.
         absorbed: u64,
     },
-    /// Memory was refused: for the old words of buckets that other threads change meanwhile in the other filter, or for the
-    /// growth of the absorbing one.
+    /// An allocation failed: for the old words of buckets that other threads change meanwhile in the other filter, or
+    /// for the growth of the absorbing one.
     ///
     /// Try with fewer changes to the other filter, or with more memory.
     #[non_exhaustive]
@@ -242,23 +241,23 @@ impl fmt::Display for AbsorbError {
             ),
             Self::TooManyCopies { absorbed, copies } => write!(
                 f,
-                "after {absorbed} copies were added, one was refused: this filter already holds {copies} copies of its \
+                "after {absorbed} copies were added, one failed: this filter already holds {copies} copies of its \
                  key, all that the key's two buckets have room for; {ONCE_EACH}"
             ),
             Self::Full { absorbed, len, capacity } => write!(
                 f,
-                "after {absorbed} copies were added, one was refused: other keys fill its buckets, although this \
+                "after {absorbed} copies were added, one failed: other keys fill its buckets, although this \
                  filter holds {len} copies and is made for {capacity}; {ONCE_EACH}, or build the filters with more \
                  capacity"
             ),
             Self::MaxCapacity { absorbed, len, max_capacity } => write!(
                 f,
-                "after {absorbed} copies were added, one was refused: this filter is full at its largest size; it holds \
+                "after {absorbed} copies were added, one failed: this filter is full at its largest size; it holds \
                  {len} copies and is made for {max_capacity}; build the filters with a larger max_capacity"
             ),
             Self::MemoryLimit { absorbed, len, needed, limit } => write!(
                 f,
-                "after {absorbed} copies were added, one was refused: this filter is full with {len} copies, and with \
+                "after {absorbed} copies were added, one failed: this filter is full with {len} copies, and with \
                  more buckets it would take up {needed} bytes, more than its limit of {limit}; build it with a higher \
                  memory_limit"
             ),
@@ -269,7 +268,7 @@ impl fmt::Display for AbsorbError {
             ),
             Self::OutOfMemory { absorbed } => write!(
                 f,
-                "after {absorbed} copies were added, memory was refused: for growth, or for buckets that other threads \
+                "after {absorbed} copies were added, an allocation failed: for growth, or for buckets that other threads \
                  change meanwhile; build this filter again, and try with fewer changes to the other, or more memory"
             ),
         }
