@@ -54,7 +54,7 @@ pub enum GrowableInsertError {
     },
     /// The filter is full, and growth would exceed its memory limit.
     ///
-    /// Only this insert has failed: other keys may still find room, ever fewer of them.
+    /// Only this insert has failed: some other keys still find room.
     ///
     /// Remove keys, or build a filter with a higher [limit](crate::GrowableBuilder::memory_limit).
     #[non_exhaustive]
@@ -210,7 +210,7 @@ impl InsertError {
     }
 }
 
-/// A refusal of a table, as that of a filter that has further reasons.
+/// The error of a table as that of a filter type with further reasons.
 macro_rules! from_insert_error {
     ($($Error:ident)+) => {$(
         impl From<InsertError> for $Error {
@@ -226,7 +226,7 @@ macro_rules! from_insert_error {
 }
 from_insert_error! { GrowableInsertError ExpiringInsertError MapletInsertError }
 
-/// What a batch has to know of a refusal.
+/// What a batch has to know of the error of an insert.
 pub(crate) trait Refusal: From<InsertError> {
     /// How many keys there were, if there was no room: without those that the batch has not counted yet.
     fn len_when_full(&mut self) -> Option<&mut usize>;
@@ -289,7 +289,7 @@ impl fmt::Display for GrowableInsertError {
             ),
             Self::OutOfMemory { bytes } => write!(
                 f,
-                "the GrowableCuckooFilter is full, and the memory for more buckets, {bytes} bytes, was refused; \
+                "the GrowableCuckooFilter is full, and the {bytes} bytes for more buckets could not be allocated; \
                  remove some keys, or try again when there is more memory"
             ),
             Self::Full { len, capacity } => full(f, FilterKind::Growable, *len, *capacity),
@@ -419,15 +419,15 @@ impl From<ValueTooLarge> for MapletInsertError {
 
 /// Why a batch of inserts ended early, and where. The reason is the error of the operation on one key.
 ///
-/// The keys before the refused one were inserted as they would have been one by one, so those that need none were passed
-/// over. The refused key and those after it were not. To go on, make room and insert the keys from `index` on, or leave this
-/// one out and insert those from `index + 1` on.
+/// The keys before the failed one were inserted as by single calls, so those that need no insert were skipped. The
+/// failed key and those after it were not. To go on, make room and insert the keys from `index` on, or leave this one
+/// out and insert those from `index + 1` on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InsertBatchError<E = InsertError> {
-    /// The index of the refused key in the batch. So many keys came before it.
+    /// The index of the failed key in the batch: the number of keys before it.
     pub index: usize,
-    /// Why it was refused.
+    /// Why it failed.
     pub error: E,
 }
 
@@ -444,7 +444,7 @@ impl<E> InsertBatchError<E> {
 
 impl<E: fmt::Display> fmt::Display for InsertBatchError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a key of the batch was refused, after {} that were taken: {}", self.index, self.error)
+        write!(f, "a key of the batch failed, after {} that succeeded: {}", self.index, self.error)
     }
 }
 
@@ -456,8 +456,8 @@ impl<E: Error + 'static> Error for InsertBatchError<E> {
 }
 
 /// Why a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) could not
-/// [reserve](crate::GrowableCuckooFilter::reserve) room. The filter is as it was before,
-/// unless the memory was refused after a part of the growth.
+/// [reserve](crate::GrowableCuckooFilter::reserve) room. The filter is as it was before, unless an allocation failed
+/// after a part of the growth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReserveError {
@@ -479,7 +479,7 @@ pub enum ReserveError {
         /// The limit, in bytes.
         limit: usize,
     },
-    /// The memory was refused.
+    /// The memory could not be allocated.
     #[non_exhaustive]
     OutOfMemory {
         /// How many bytes were asked for.
@@ -502,7 +502,7 @@ impl fmt::Display for ReserveError {
             ),
             Self::OutOfMemory { bytes } => write!(
                 f,
-                "the memory for more buckets of the GrowableCuckooFilter, {bytes} bytes, was refused; reserve \
+                "the {bytes} bytes for more buckets of the GrowableCuckooFilter could not be allocated; reserve \
                  less, or try again when there is more memory"
             ),
         }
