@@ -227,7 +227,7 @@ impl fmt::Display for LoadError {
         match self {
             Self::Io(error) => write!(
                 f,
-                "the snapshot could not be read: {error}; see to it that it can be, or rebuild the filter from the source \
+                "the snapshot could not be read: {error}; correct that, or rebuild the filter from the source \
                  of truth"
             ),
             Self::Truncated { available, expected } => write!(
@@ -252,9 +252,8 @@ impl fmt::Display for LoadError {
             ),
             Self::WrongKind { kind: 3, .. } | Self::UnknownKind { kind: 3 } => write!(
                 f,
-                "the snapshot is of a RotatingCuckooFilter, a type that is gone; build an ExpiringCuckooFilter in its \
-                 place, and insert the keys of the last periods again (the page `expiry` of the documentation says how \
-                 to move)"
+                "the snapshot is of a RotatingCuckooFilter, a type that was removed; build an ExpiringCuckooFilter in \
+                 its place, and insert the keys of the last periods again"
             ),
             Self::WrongKind { kind, expected } => match FilterKind::of_number(*kind) {
                 Some(saved) => {
@@ -298,13 +297,13 @@ impl fmt::Display for LoadError {
             ),
             Self::UnknownLayout { encoding, slots, fingerprint_bits } => write!(
                 f,
-                "the snapshot states a bucket layout of encoding {encoding}, {slots} slots and {fingerprint_bits} \
+                "the snapshot declares a bucket layout of encoding {encoding}, {slots} slots and {fingerprint_bits} \
                  bits, which this library does not have; rebuild the filter"
             ),
             Self::InvalidBuckets { buckets, largest } => write!(
                 f,
-                "the snapshot states {buckets} buckets; a table has 1, or an even number up to {largest}, or a multiple \
-                 of 32 if the filter grows; rebuild the filter"
+                "the snapshot declares {buckets} buckets; a table has 1, or an even number up to {largest}, or a \
+                 multiple of 32 if the filter grows; rebuild the filter"
             ),
             Self::InvalidSizes { buckets, largest, base_bits, doublings } => write!(
                 f,
@@ -312,34 +311,34 @@ impl fmt::Display for LoadError {
                  fingerprints of {base_bits} bits after {doublings} doublings of one bucket; rebuild the filter"
             ),
             Self::InvalidValueBits { value_bits, most } => {
-                write!(f, "the snapshot states values of {value_bits} bits, not of 1 to {most}; rebuild the maplet")
+                write!(f, "the snapshot declares values of {value_bits} bits, not of 1 to {most}; rebuild the maplet")
             }
             Self::InvalidClock { expiry_bits, longest, nanoseconds, place, lag, ahead } => write!(
                 f,
-                "the snapshot states a clock that no filter has: ends of {expiry_bits} bits, a lifetime of {longest} \
-                 ticks, {nanoseconds} nanoseconds of a tick, the place {place}, a lag of {lag} ticks and {ahead} ticks \
+                "the snapshot declares a clock that no filter has: expiries of {expiry_bits} bits, a lifetime of \
+                 {longest} ticks, {nanoseconds} nanoseconds of a tick, the place {place}, a lag of {lag} ticks and {ahead} ticks \
                  that ended early; rebuild the filter"
             ),
             Self::UnknownFlags { flags } => write!(
                 f,
-                "the snapshot states the flags {flags:#04x}, which this library does not know; load it \
+                "the snapshot declares the flags {flags:#04x}, which this library does not know; load it \
                  with the version of the library that saved it, or rebuild the filter"
             ),
             Self::UnexpectedPosition { position } => {
-                write!(f, "the snapshot states no position, but also the position {position}; rebuild the filter")
+                write!(f, "the snapshot declares no position, but also the position {position}; rebuild the filter")
             }
             Self::EntriesWithoutClock { entries } => write!(
                 f,
-                "the snapshot has {entries} entries, and states that its clock was not set, so that none of them could \
-                 expire; rebuild the filter"
+                "the snapshot has {entries} entries, and declares that its clock was not set, so that none of them \
+                 could expire; rebuild the filter"
             ),
             Self::UnknownEncoding { encoding } => write!(
                 f,
-                "the snapshot states that the encoding {encoding} was asked for, which this library does not have; \
+                "the snapshot declares that the encoding {encoding} was asked for, which this library does not have; \
                  rebuild the filter"
             ),
             Self::AttachmentTooLong { len, most } => {
-                write!(f, "the snapshot states an attachment of {len} bytes; the limit is {most}; rebuild the filter")
+                write!(f, "the snapshot declares an attachment of {len} bytes; the limit is {most}; rebuild the filter")
             }
             Self::MemoryLimit { needed, limit } => write!(
                 f,
@@ -347,7 +346,7 @@ impl fmt::Display for LoadError {
                  snapshot"
             ),
             Self::OutOfMemory { bytes } => {
-                write!(f, "the memory for the filter, {bytes} bytes, was refused; provide more, or load it elsewhere")
+                write!(f, "no memory for the {bytes} bytes of the filter; provide more, or load it elsewhere")
             }
             Self::DamagedBucket { bucket } => write!(
                 f,
@@ -355,7 +354,10 @@ impl fmt::Display for LoadError {
                  rebuild the filter"
             ),
             Self::WrongCount { stated, counted } => {
-                write!(f, "the snapshot states {stated} items and has {counted}; fetch it again, or rebuild the filter")
+                write!(
+                    f,
+                    "the snapshot should have {stated} keys and has {counted}; fetch it again, or rebuild the filter"
+                )
             }
             Self::TrailingBytes { snapshot, available } => write!(
                 f,
