@@ -1,11 +1,11 @@
-//! Memory that was refused while the filter stays as it is.
+//! A failed allocation that leaves the filter as it is.
 
 use core::error::Error;
 use core::fmt;
 use std::io;
 
-/// The memory for a point-in-time view of a filter was refused, so it could not be saved or digested. The filter is as it
-/// was before, and works on.
+/// The memory for a point-in-time view of a filter could not be allocated, so there is no save or digest. The filter is
+/// as it was before, and works on.
 ///
 /// A view needs some memory at its beginning, and 16 to 64 bytes for each bucket that other threads change while it is
 /// read. So try again with fewer changes, or more memory. In a function that returns an [`io::Error`], `?` makes it one of
