@@ -25,8 +25,8 @@ figures! {
     /// It has the longest [lifetime](FilterPlan::lifetime_in_ticks): an entry may expire at up to `now + lifetime_in_ticks`. The
     /// bits of an expiry are the [payload](crate::TableLayout::payload_bits) of its layout.
     plan;
-    /// relocations, refusals, expired entries, sweeps. The rate to expect counts entries that have expired and are not swept
-    /// yet, so the actual rate may be a little lower.
+    /// relocations, failed inserts, expired entries, sweeps. The rate to expect counts entries that have expired and
+    /// are not swept yet, so the actual rate may be a little lower.
     ///
     /// Cost: it adds up at most 64 cache lines. It takes no lock and does not allocate.
     stats with clock;
@@ -35,8 +35,8 @@ figures! {
 impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// Returns how many entries are live.
     ///
-    /// The number is exact while nobody changes the filter. While others do, an entry that is moved to make room
-    /// may be counted twice or not at all.
+    /// The number is exact while no thread changes the filter. Otherwise an entry that is moved to make room may be
+    /// counted twice or not at all.
     ///
     /// Cost: one pass over the whole table. Call it for a page of metrics, not for each request.
     #[must_use]
