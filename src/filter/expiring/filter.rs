@@ -48,7 +48,7 @@ use crate::word::tick::Tick;
 /// assert!(is_new && revoked.contains("token-17"));
 ///
 /// revoked.advance_to(revoked.tick_at(noon + Duration::from_secs(1200))?);
-/// assert!(!revoked.contains("token-17"), "it has expired, so nobody needs to know any more");
+/// assert!(!revoked.contains("token-17"), "it has expired");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -111,9 +111,9 @@ use crate::word::tick::Tick;
 ///
 /// # Which clock
 ///
-/// Use a clock that goes on when the process ends: the time since 1970. Call `advance_to` from a timer, a thousand
-/// times per tick, or before each operation. It costs a few loads where nothing is due. **If it is not called, time
-/// stands still.**
+/// Use a clock that survives the process: the time since 1970. Call `advance_to` from a timer, a thousand times per
+/// tick, or before each operation. It costs a few loads where nothing is due. **If it is not called, time stands
+/// still.**
 ///
 /// - *The clock goes back*, or starts at 0 in each process: nothing comes back to life. Nothing expires either
 ///   until the clock has caught up. `advance_to` then returns [`Advance::Behind`](crate::Advance::Behind), and
@@ -133,10 +133,10 @@ use crate::word::tick::Tick;
 ///   [`clear`](Self::clear) is not one step, and [`len`](Self::len) is exact only when nothing changes.
 /// - Lookups take no lock and wait for no thread. They retry only if another thread has just changed something in the same
 ///   stripe, or the clock has moved; only then do they write, to count the retry.
-/// - Expired entries are free room. An insert that finds the buckets of its key full takes expired entries out
-///   before it searches further. It fails only if everything in its way is live. With
-///   [`WhenFull::EvictOldest`](crate::WhenFull::EvictOldest) it evicts what would expire first, in one step for all
-///   entries of a tick. Lookups during that step may give both answers for these entries alone.
+/// - Expired entries count as free slots. An insert that finds the buckets of its key full takes expired entries out
+///   before it searches further. It fails only if all slots within its reach hold live entries. With
+///   [`WhenFull::EvictOldest`](crate::WhenFull::EvictOldest) it evicts the entries that would expire first, in one step
+///   for all entries of a tick. Lookups during that step may give both answers for these entries alone.
 /// - No operation on a key allocates after construction, except the old words that changes keep while a save, a digest
 ///   or an `absorb` runs, and a thread's first wait for a lock. No code of the caller runs while a lock is held.
 ///
@@ -166,7 +166,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         /// entries: until the tick `now + lifetime_in_ticks`, by the clock at the moment when the entry is added.
         ///
         /// It adds one even if the key has one already: see [`insert_until`](Self::insert_until), which takes an
-        /// expiry. For keys that come again, use [`insert_if_absent`](Self::insert_if_absent) or
+        /// expiry. For repeated keys, use [`insert_if_absent`](Self::insert_if_absent) or
         /// [`insert_or_renew`](Self::insert_or_renew).
         ///
         /// Cost: that of an `insert_until`.
@@ -298,8 +298,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.by_hash().insert_if_absent_until(self.hash_one(key), expiry)
     }
 
-    /// Makes sure that the key is found for the whole [lifetime](crate::FilterPlan::lifetime_in_ticks) from now on:
-    /// [`insert_or_renew_until`](Self::insert_or_renew_until) with that expiry. A key that comes again lives on, in one slot.
+    /// Ensures that the key is found for the whole [lifetime](crate::FilterPlan::lifetime_in_ticks) from now on:
+    /// [`insert_or_renew_until`](Self::insert_or_renew_until) with that expiry. A repeated key stays live, in one slot.
     /// Returns `true` if the key had no live entry: if it is new.
     ///
     /// # Errors
@@ -325,8 +325,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.by_hash().insert_or_renew(self.hash_one(key))
     }
 
-    /// Makes sure that the key is found until then at least, without a second entry where one is enough. Returns `true` if
-    /// the key is new: if it had no live entry, and one was added. [`Expiry`] says what "until then" can be.
+    /// Ensures that the key is found at least until this [`Expiry`], with one entry. Returns `true` if the key is new:
+    /// if it had no live entry, and one was added.
     ///
     /// If the key has live entries, the one with the latest expiry is renewed: it lives until then too, or is left as it is if
     /// it already lives longer. The answer is `false`, as it is if the expiry is not after now; then nothing changes. So where
