@@ -142,7 +142,7 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// - [`BuildError::CapacityTooLarge`] for a table of 2³² buckets or more, or one that would not fit in the
     ///   address space;
     /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (needs the feature `snapshot`);
-    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. (Not all requests can fail; see
+    /// - [`BuildError::OutOfMemory`] if the allocation fails. (Some abort the process; see
     ///   [`Builder::build`](crate::Builder::build).)
     pub fn build(self) -> Result<CuckooMaplet<T, S>, BuildError> {
         let plan = self.table_plan()?;
