@@ -25,7 +25,7 @@ figures! {
     ///
     /// The bits of a value are the [payload](crate::TableLayout::payload_bits) of its layout.
     plan;
-    /// relocations, refusals, retries, contention.
+    /// relocations, failed inserts, retries, contention.
     ///
     /// Cost: it adds up at most 64 cache lines. It takes no lock and does not allocate.
     stats;
