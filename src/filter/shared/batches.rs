@@ -60,7 +60,7 @@ macro_rules! batches {
             /// Fails if one of the inserts fails. The error says which key. Later keys may have been taken from the
             /// iterator, but were not inserted.
             ///
-            /// To go on where a batch failed:
+            /// To continue after a failed batch:
             ///
             /// ```
             #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
