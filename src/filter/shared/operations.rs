@@ -1,5 +1,5 @@
-//! The operations of the filters of keys alone, written once. (Those of maplets and of filters whose entries expire are
-//! in their own files, since most also take a value or an end.)
+//! The operations of the filters of keys alone, written once. (Those of maplets and of expiring filters are in their
+//! own files, since most also take a value or an expiry.)
 //!
 //! Each macro below is an `impl` block that leaves the filter's name open. Documentation that has the same words for
 //! all filters is in this file. Where filters differ in what an operation does or costs, its documentation is in the
@@ -90,7 +90,7 @@ macro_rules! operations_on_keys {
 }
 pub(in crate::filter) use operations_on_keys;
 
-/// What a filter knows of itself, and what the caller reports to it, in the same words for all types.
+/// Facts about a filter, and recorded answers, with the same documentation for all types.
 macro_rules! properties {
     ($Filter:ident made by $made:literal) => {
         /// Facts about the filter as a whole.
