@@ -96,10 +96,10 @@ macro_rules! settings_of_all {
             /// in its TLB. With pages of 2 MiB it need not look them up. In a table of 192 MB, that makes lookups
             /// 5 to 7 % faster, single ones and batches (`cargo bench --bench lookups -- --only=batches`).
             ///
-            /// The system may refuse, and nothing is lost then. Linux grants huge pages if
-            /// `/sys/kernel/mm/transparent_hugepage/enabled` is `madvise` or `always`, and if it has such pages free.
-            /// On other systems the filter does not ask. All of a table is in memory in any case, so huge pages take
-            /// no more memory. But a machine that is short of free huge pages may take longer to build the filter.
+            /// This is best effort. Linux grants huge pages if `/sys/kernel/mm/transparent_hugepage/enabled` is
+            /// `madvise` or `always`, and if it has such pages free. On other systems the filter does not ask. All of a
+            /// table is in memory in any case, so huge pages take no more memory. But a machine that is short of free
+            /// huge pages may take longer to build the filter.
             ///
             /// A filter that is loaded, or made by `empty_like`, is on the usual pages.
             pub fn huge_pages(mut self, wanted: bool) -> Self {
