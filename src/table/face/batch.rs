@@ -54,7 +54,7 @@ impl<L: Layout, G: Geometry, K: Lookup> Steps for LookUp<'_, L, G, K> {
     }
 }
 
-/// What goes with the hashes of a batch of changes: nothing, or a value or an end for each.
+/// The second column of a batch of changes: nothing, or a value or an end for each hash.
 pub(super) trait Beside: Copy {
     type OfBlock: Copy + Default;
     type OfOne;
@@ -105,8 +105,8 @@ impl<L: Layout, G: Geometry> Vectorized for Prepare<'_, L, G> {
     }
 }
 
-/// The steps of a batch of changes. `act` makes those of a block, and prefetches the buckets of the coming one. It
-/// returns whether to go on.
+/// The steps of a batch of changes. `act` makes those of a block, prefetches the buckets of the next one, and returns
+/// whether to continue.
 struct Change<'a, L, G: Geometry, B, A> {
     table: &'a Table<L, G>,
     beside: B,
@@ -139,8 +139,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         VectorUnit::widest().run(Lookups::<_, _, K> { table: self, hashes, answers });
     }
 
-    /// Calls `insert` for all, in order, until one is refused. `counts` says whether `insert` counts what it adds; if
-    /// not, a block is counted at once. In a filter, `insert` is not called while a save is running.
+    /// Calls `insert` for all, in order, until one fails. `counts` says whether `insert` counts what it adds; if not, a
+    /// block is counted at once. In a filter, `insert` is not called while a save is running.
     #[inline(always)]
     pub(super) fn insert_all<B: Beside, E: Refusal>(
         &self,
@@ -152,7 +152,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let mut outcome = (0, None);
         let (inserted, refused) = (&mut outcome.0, &mut outcome.1);
         let act = move |block: Block<'_>, beside: &B::OfBlock, coming: &Items<BLOCK>| {
-            // Asked once for the block: a save that begins later overlaps the inserts.
+            // Read once for the block: a save that begins later overlaps the inserts.
             if !L::HAS_PAYLOAD && self.is_being_saved() {
                 let (added, error) = self.insert_block_slow(block);
                 *refused = error.map(E::from);
