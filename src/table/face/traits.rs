@@ -19,7 +19,7 @@ use crate::table::image::save::SaveNumber;
 use crate::word::layout::Shape;
 use crate::word::values::Values;
 
-/// What does not change in a table's life.
+/// What does not change while a table exists.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     pub(crate) shape: Shape,
@@ -45,7 +45,7 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     /// Reads the words from this bucket on, as they were at the moment of a save of this table: as many as a chunk has, or
     /// as there are. Chunks are read in order, and once. Returns how many copies are in this one.
     fn read_chunk(&self, save: SaveNumber, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory>;
-    /// Passes all of them to `chunk`: see [`each_chunk`].
+    /// Passes all chunks to `chunk`: see [`each_chunk`].
     fn read_image(
         &self,
         save: SaveNumber,
@@ -66,7 +66,7 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     fn end_save(&self, save: SaveNumber);
     /// The sum of the digests of all copies at the moment of a save of this table.
     fn digest(&self, save: SaveNumber) -> Result<u64, OutOfMemory>;
-    /// Adds the copies of a table that is alike: see `table/image/absorb.rs`.
+    /// Adds the copies of a table of the same layout: see `table/image/absorb.rs`.
     fn absorb(&self, image: &dyn Image, merge: Merge) -> Absorbed;
     /// Stores the words of an image from this bucket on, in an empty table that no other thread has yet.
     #[cfg(feature = "snapshot")]
@@ -163,7 +163,7 @@ pub(crate) trait MapletTable: AnyTable {
     fn values_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values]));
     /// `hashes` puts the values that go with a block into `values`.
     fn insert_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues) -> Result<usize, InsertBatchError>;
-    /// Likewise.
+    /// `remove` for pairs, in order. `hashes` puts the values that go with a block into `values`.
     fn remove_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues, answers: &mut dyn FnMut(&[bool]));
 }
 
@@ -173,7 +173,7 @@ pub(crate) trait ExpiringTable: AnyTable {
     fn advance_to(&self, tick: u64) -> Advance;
     fn restart_clock(&self, tick: u64);
     fn contains_live(&self, hash: u64) -> bool;
-    /// Whether the entry was added. If not, it was dead already, or the key has one (which then lives that long, if so
+    /// Whether the entry was added. If not, it was dead already, or the key has one (which is then renewed, if so
     /// asked).
     fn add_until(&self, hash: u64, until: Until, if_present: IfPresent) -> Result<bool, ExpiringInsertError>;
     fn remove_until(&self, hash: u64, expires_at: u64) -> bool;
@@ -184,7 +184,7 @@ pub(crate) trait ExpiringTable: AnyTable {
     /// How many entries will be live in this many ticks.
     fn live_in(&self, ticks: u64) -> usize;
     fn contains_live_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
-    /// Adds entries that live as long as can be.
+    /// Adds entries with the longest lifetime.
     fn insert_live_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<ExpiringInsertError>>;
     /// `add_until` for all, in order, each with its answer. `hashes` puts the ends that go with a block into `ends`.
     fn add_until_batch(
@@ -202,7 +202,7 @@ pub(crate) trait ExpiringTable: AnyTable {
 /// The ends that go with a block of hashes, in the caller's ticks.
 pub(crate) type BlockOfEnds = Cell<[u64; BLOCK]>;
 
-/// The same for entries that are added.
+/// The ends of entries to add that go with a block of hashes.
 pub(crate) type BlockOfUntil = Cell<[Until; BLOCK]>;
 
 /// The values that go with a block of hashes.
