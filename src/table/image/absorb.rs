@@ -72,7 +72,7 @@ pub(crate) struct Absorbed {
 /// Why not all copies were added.
 #[derive(Clone, Debug)]
 pub(crate) enum Stopped {
-    /// The memory was refused in which words of the other table are set aside, or into which this one would have grown.
+    /// An allocation failed: for words of the other table that are set aside, or for the growth of this one.
     OutOfMemory,
     /// There was no room for the next copy.
     NoRoom(InsertError),
@@ -292,9 +292,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Adds each of these copies to either of its buckets, by relocations if need be. Adds to `added` how many
     /// it has added.
     ///
-    /// First come the copies for which there is room. For the others, the buckets that a search looks at next are
-    /// prefetched: a relocation waits for memory more than for anything else. (One could choose, among the copies of
-    /// a full bucket, one whose other bucket has room. That saves a tenth of the relocations and takes longer.)
+    /// First come the copies for which there is room. For the others, the buckets that a search examines next are
+    /// prefetched: a relocation waits for memory more than for anything else. (One could choose, among the copies of a
+    /// full bucket, one whose other bucket has room. That saves a tenth of the relocations and takes longer.)
     fn insert_rest(&self, rest: &mut Rest, added: &mut usize) -> Result<(), InsertError> {
         let mut crowded = 0;
         for nth in 0..core::mem::take(&mut rest.len) {
