@@ -35,11 +35,11 @@ pub(super) trait Lookup {
         answers: &mut [Self::Answer; BLOCK],
     );
 
-    /// The answer for one key whose first attempt was invalidated. `seen` is the answer of that attempt.
+    /// Retries for one key whose first attempt was invalidated. `seen` is the answer of that attempt.
     fn look_again<L: Layout, G: Geometry>(table: &Table<L, G>, seen: Self::Answer, hash: u64) -> Self::Answer;
 }
 
-/// Whether the key is in.
+/// Whether the key is present.
 pub(super) struct Contains;
 
 impl Lookup for Contains {
@@ -95,8 +95,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// One optimistic read. Returns what `undisturbed` answers for the item's two buckets. If the version has changed meanwhile,
-    /// returns what `disturbed` answers.
+    /// One optimistic read: the answer of `undisturbed` for the item's two buckets, or of `disturbed` if the version
+    /// has changed meanwhile.
     ///
     /// The version is compared before the words. That takes few registers, and each verdict has a branch of its own,
     /// which goes the same way nearly always.
