@@ -26,7 +26,7 @@ pub(crate) fn page_size() -> Option<usize> {
 /// the processor remembers where all of them are.
 ///
 /// Linux grants it if `/sys/kernel/mm/transparent_hugepage/enabled` says `madvise` or `always`, and if it has such
-/// pages free. This is a wish: a refusal changes only the speed.
+/// pages free. This is best effort: a failure changes only the speed.
 #[cfg(target_os = "linux")]
 pub(crate) fn ask_for_huge_pages<T>(memory: &mut [T]) {
     #[cfg(not(any(miri, ccf_model)))]
@@ -59,8 +59,8 @@ pub(crate) fn release(list: &[AtomicU64]) -> bool {
 /// [`release`] with pages of this size.
 ///
 /// # Safety
-/// `page` is the size of the system's pages, or a multiple of it. The system refuses a start within a page. But it rounds
-/// a *length* up to whole pages, and the rest of the last one may belong to something else.
+/// `page` is the size of the system's pages, or a multiple of it. The system rejects a start within a page. But it
+/// rounds a *length* up to whole pages, and the rest of the last one may belong to something else.
 #[cfg(all(target_os = "linux", not(any(miri, ccf_model))))]
 unsafe fn release_pages(list: &[AtomicU64], page: usize) -> bool {
     whole_pages(list.as_ptr().addr(), size_of_val(list), page).is_none_or(|pages| {
@@ -72,8 +72,8 @@ unsafe fn release_pages(list: &[AtomicU64], page: usize) -> bool {
     })
 }
 
-/// So many numbers, all of them 0, or `None` if the allocator refuses the memory. For a large list it asks the system for
-/// pages, and the system clears each when it is first touched. So this takes no time, whatever the length.
+/// A list of `len` zeros, or `None` if the allocation fails. For a large list it asks the system for pages, and the
+/// system clears each when it is first touched. So this takes no time, whatever the length.
 #[cfg(not(ccf_model))]
 pub(crate) fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
     use std::alloc::{Layout, alloc_zeroed};
@@ -324,7 +324,7 @@ fn both(word: u64) -> core::arch::x86_64::__m128i {
     unsafe { core::arch::x86_64::_mm_set1_epi64x(word as i64) }
 }
 
-/// The same in integers, for other processors.
+/// The comparison in integers, for other processors.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 impl Comparison {
     #[inline(always)]
