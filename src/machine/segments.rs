@@ -32,10 +32,10 @@ mod imp {
     }
 
     impl Segments {
-        /// What it takes beside the words, in bytes.
+        /// The bytes that it uses beside the words.
         pub(crate) const OWN_MEMORY: usize = MOST * size_of::<AtomicPtr<AtomicU64>>();
 
-        /// A list of `1 << first_bits` zeros, or `None` if the memory is refused.
+        /// A list of `1 << first_bits` zeros, or `None` if the allocation fails.
         pub(crate) fn new(pages: Pages, first_bits: u32) -> Option<Self> {
             let bases = boxed_slice(MOST, || AtomicPtr::new(null_mut()))?.try_into().ok()?;
             let segments = Self { bases, first_bits };
@@ -67,8 +67,8 @@ mod imp {
             (!base.is_null()).then(|| base.wrapping_add(index as usize))
         }
 
-        /// Makes sure that the words with the indices of `1 << bits` up to twice that are there. They are zeros if they
-        /// were not. Returns whether they are: `false` if the memory is refused. Only one thread at a time calls this.
+        /// Allocates the words with the indices from `1 << bits` up to twice that, as zeros, unless they exist. Returns
+        /// whether they are: `false` if the allocation fails. Only one thread at a time calls this.
         pub(crate) fn lengthen(&self, pages: Pages, bits: u32) -> bool {
             let base = &self.bases[bits as usize];
             if base.load(Ordering::Relaxed).is_null() {
@@ -84,7 +84,7 @@ mod imp {
         fn all(&self) -> impl Iterator<Item = (usize, *mut [AtomicU64])> {
             let further = (self.first_bits..u32::BITS).map(|bit| (1 << bit, 1 << bit));
             [(0, 1 << self.first_bits)].into_iter().chain(further).filter_map(|(start, len)| {
-                // Not of a reference, by which only the one word could be used.
+                // Not by a reference, whose provenance is one word.
                 Some((start, core::ptr::slice_from_raw_parts_mut(self.word(start as u32)?, len)))
             })
         }
@@ -94,8 +94,8 @@ mod imp {
         pub(crate) fn release(&self, from: usize) -> bool {
             let mut released = true;
             for (start, words) in self.all() {
-                // SAFETY: a segment has so many words from its first one on, all of them initialized. It is freed when the
-                // list is dropped, and not before.
+                // SAFETY: a segment has that many words from its first one on, all of them initialized. It is freed
+                // when the list is dropped, and not before.
                 let words = unsafe { &*words };
                 if start + words.len() > from {
                     released &= crate::machine::arch::release(&words[from.saturating_sub(start)..]);
@@ -108,8 +108,8 @@ mod imp {
     impl Drop for Segments {
         fn drop(&mut self) {
             for (_, words) in self.all() {
-                // SAFETY: `new` and `lengthen` have made a box of just these words into a pointer, and nobody uses the
-                // list any more. The iterator does not come back to them.
+                // SAFETY: `new` and `lengthen` have made a box of just these words into a pointer, and no thread uses
+                // the list any more. The iterator does not come back to them.
                 drop(unsafe { Box::from_raw(words) });
             }
         }
