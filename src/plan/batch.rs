@@ -1,9 +1,9 @@
 //! Pure: the rolling window of a batch. In it, the buckets of later keys are on their way from memory while those
 //! of earlier keys are used.
 //!
-//! A lookup in a table larger than the cache takes as long as two loads from memory. A processor looks only some
-//! hundreds of instructions ahead, which are three to six lookups. So a batch first computes the buckets of many
-//! keys, and prefetches their cache lines. `cargo bench --bench lookups` measures what that gains.
+//! A lookup in a table larger than the cache takes as long as two loads from memory. A processor examines only some
+//! hundreds of instructions ahead, which are three to six lookups. So a batch first computes the buckets of many keys,
+//! and prefetches their cache lines. `cargo bench --bench lookups` measures what that gains.
 
 /// How many keys are hashed, and then looked up, at a time. Each step is a loop of its own, short enough for many
 /// of its turns to overlap.
@@ -32,7 +32,7 @@ pub(crate) trait Steps {
     /// to act on.
     fn prefetch_block(&self, prepared: &Self::Prepared);
 
-    /// Returns whether to go on. Prefetches the cache lines of `coming` on the way, a few at a time.
+    /// Returns whether to continue. Meanwhile it prefetches the cache lines of `coming`, a few at a time.
     ///
     /// A processor has room for some tens of requests. If those of a block came all at once, it would do nothing
     /// else until the last of them had room.
