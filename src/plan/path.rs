@@ -1,10 +1,10 @@
 //! Pure: the breadth-first search for the shortest path to a bucket with room.
 //!
-//! If both buckets of an item are full, something must move. The paper (section 3.2, algorithm 1) evicts at random
-//! and carries the victim on. MemC3 (section 4.3.1) and Li et al. (*Algorithmic Improvements*, section 4.3.2) first
-//! look for a *cuckoo path* without moving anything, and then move its items from the far end back. Li et al.
-//! search breadth first, so that the path is as short as it can be. The alternate bucket of an item follows from
-//! its fingerprint alone, so the search needs only the buckets.
+//! If both buckets of an item are full, something must move. The paper (section 3.2, algorithm 1) evicts at random and
+//! carries the victim on. MemC3 (section 4.3.1) and Li et al. (*Algorithmic Improvements*, section 4.3.2) first search
+//! for a *cuckoo path* without moving anything, and then move its items from the far end back. Li et al. search breadth
+//! first, so that the path is as short as it can be. The alternate bucket of an item follows from its fingerprint
+//! alone, so the search needs only the buckets.
 //!
 //! The search runs without locks over buckets that other threads change meanwhile. Its result is a plan: the code
 //! that carries it out checks each hop again.
@@ -13,9 +13,9 @@ use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::{Entry, Layout};
 
-/// How many buckets a search looks at before it gives up.
+/// How many buckets a search examines before it gives up.
 ///
-/// The lowest load at which an insert was refused, in 60 tables of 65,536 buckets:
+/// The lowest load at which an insert failed, in 60 tables of 65,536 buckets:
 ///
 /// | budget | b = 2 | 3 | 4 | 5 | 6 | 8 |
 /// |---|---|---|---|---|---|---|
@@ -28,11 +28,12 @@ pub(crate) const BUDGET: usize = 2048;
 /// The budget of the first try. Nearly all searches end within the first two tries.
 ///
 /// A search begins by clearing its scratch space, 12 bytes for each bucket of the budget. For the full budget, that
-/// takes longer than most searches. What a try has looked at is in the cache when the next try begins anew.
+/// takes longer than most searches. The buckets that one try has examined are in the cache when the next try starts
+/// over.
 const FIRST_BUDGET: usize = 32;
 const SECOND_BUDGET: usize = 256;
 
-/// A search computes the alternates of a further bucket if fewer than this many wait to be looked at.
+/// A search computes the alternates of a further bucket if fewer than this many are queued.
 const AHEAD: usize = 4;
 
 /// One hop of a plan: move `entry` from bucket `from` to bucket `to`.
@@ -48,12 +49,12 @@ pub(crate) struct Hop {
 pub(crate) enum Outcome {
     /// The hops of the plan were given to the caller, up to the first that it did not carry out.
     Planned,
-    /// No bucket within the budget has room. `trace` is a digest of all that the search looked at: equal traces saw
-    /// equal buckets.
+    /// No bucket within the budget has room. `trace` is a digest of all buckets that the search examined: with equal
+    /// traces, they were equal.
     Nothing { trace: u64 },
 }
 
-/// What a search asks of a table.
+/// What a search needs of a table.
 pub(crate) trait Graph {
     /// How many buckets there are.
     fn len(&self) -> usize;
@@ -61,7 +62,7 @@ pub(crate) trait Graph {
     /// What a bucket holds.
     fn load(&self, bucket: usize) -> Bucket;
 
-    /// Tells the processor that the bucket is going to be loaded.
+    /// Prefetches the bucket.
     fn prefetch(&self, bucket: usize);
 
     fn has_room(&self, bucket: usize, word: Bucket) -> bool;
@@ -145,7 +146,7 @@ fn try_within<const N: usize, G: Graph>(
     (search.len < N || N == BUDGET).then_some(Outcome::Nothing { trace: search.trace })
 }
 
-/// A bucket to look at, and the entry that moves into it from its parent's bucket if the path leads through it.
+/// A bucket to examine, and the entry that moves into it from its parent's bucket if the path leads through it.
 #[derive(Clone, Copy)]
 struct Node {
     bucket: u32,
