@@ -7,28 +7,28 @@
 //!   buckets have more than `j·b` items with both ends among them. For random items that holds up to a sharp
 //!   threshold of the load (95.9 % for b = 3, 98.0, 98.97 and 99.4 % for b = 4, 5 and 6). In a small table, the
 //!   items may by chance not fit below it. [`MARGIN`] square roots of the number of slots are left free for that.
-//! - **One pair.** In a small table of small buckets, by far the most likely of these failures is that `2b + 1`
-//!   items share one pair of buckets: see [`pair_limit`].
+//! - **One pair.** In a small table of small buckets, the most likely of these failures by a wide margin is that `2b +
+//!   1` items share one pair of buckets: see [`pair_limit`].
 //! - **The search's budget** (`plan/path.rs`). In a large table, from 88 % (b = 2) to 99 % (b = 8) on, it ends some
 //!   search before it finds a path that exists. [`TARGET_LOAD`] stays below that.
 //!
 //! The result: the probability that fewer distinct random keys than the capacity fill the table is below
 //! [`FAILURE`]. That is much too seldom to be seen. So it is computed, or measured where it is not so small, or
 //! extrapolated from such measurements:
-//! - **Up to [`BUDGET`](crate::plan::path::BUDGET) buckets** a search finds every path, so a table refuses an item
-//!   only if the items do not fit. A test bounds the probability of that for every table of up to 128 buckets and
-//!   some larger ones: it is at most 9e-10 (`small_tables_overflow_with_negligible_probability`). The bound takes
-//!   all pairs of buckets to be equally likely. Fingerprints of eight bits favour some pairs, which adds a tenth at
-//!   most. Where the bound is one in a hundred, half as many real tables or more refuse an item:
+//! - **Up to [`BUDGET`](crate::plan::path::BUDGET) buckets** a search finds every path, so an insert fails only if the
+//!   items do not fit. A test bounds the probability of that for every table of up to 128 buckets and some larger ones:
+//!   it is at most 9e-10 (`small_tables_overflow_with_negligible_probability`). The bound takes all pairs of buckets to
+//!   be equally likely. Fingerprints of eight bits favour some pairs, which adds a tenth at most. Where the bound is
+//!   one in a hundred, at least half as many real tables have a failing insert:
 //!   `small_tables_refuse_items_as_often_as_computed`.
-//! - **In larger tables**, filled to the capacity, at most three searches in a million look at more than 512
-//!   buckets, in any layout, and twice as many buckets about square that share. So the budget ends fewer than one
-//!   search in 1e20 (`path::tests::how_far_searches_go`). That is an extrapolation; tables that are a little fuller
-//!   confirm it further. As to the threshold, the capacity lies 14 or more standard deviations below the median of
-//!   the loads at which tables refused an item.
+//! - **In larger tables**, filled to the capacity, at most three searches in a million look at more than 512 buckets,
+//!   in any layout, and twice as many buckets about square that share. So the budget ends fewer than one search in 1e20
+//!   (`path::tests::how_far_searches_go`). That is an extrapolation; tables that are a little fuller confirm it
+//!   further. As to the threshold, the capacity lies 14 or more standard deviations below the median of the loads at
+//!   which inserts failed.
 //!
-//! Of 36 million tables of 4 to 1,048,576 buckets, none refused an item below its capacity. The table shows, for
-//! some of the sizes, the capacity, and then the load at the first refused insert: the lowest, that of one table in
+//! Of 36 million tables of 4 to 1,048,576 buckets, none had an insert that failed below its capacity. The table shows,
+//! for some of the sizes, the capacity, and then the load at the first failed insert: the lowest, that of one table in
 //! a thousand (except for the largest size), and the median, all in percent (`load_at_the_first_refused_insert`):
 //!
 //! | slots × bits | 16 buckets | 128 | 1,024 | 65,536 |
@@ -50,13 +50,13 @@
 use crate::word::geometry::Buckets;
 use crate::word::layout::{Encoding, Shape};
 
-/// The failure probability that the sizing leaves: how likely a table refuses one of as many distinct random keys
-/// as its capacity.
+/// The failure probability that the sizing leaves: how likely an insert fails of one of as many distinct random keys as
+/// its capacity.
 const FAILURE: f64 = 1e-9;
 
 /// The share of the slots of a large table that its capacity may take, for 0 to 8 slots a bucket.
 ///
-/// It is 1 to 5 % below the lowest load at which a table was seen to refuse an insert.
+/// It is 1 to 5 % below the lowest load at which an insert was seen to fail.
 const TARGET_LOAD: [f64; 9] = [0.0, 0.0, 0.83, 0.92, 0.955, 0.97, 0.97, 0.97, 0.97];
 
 /// How many square roots of the number of slots the capacity of a small table leaves free.
