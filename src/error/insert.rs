@@ -436,7 +436,7 @@ impl<E> InsertBatchError<E> {
         Self { index, error }
     }
 
-    /// The same of a filter that has further reasons.
+    /// The error of a batch as that of a filter type with further reasons.
     pub(crate) fn map<F: From<E>>(self) -> InsertBatchError<F> {
         InsertBatchError { index: self.index, error: self.error.into() }
     }
