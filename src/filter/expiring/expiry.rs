@@ -81,7 +81,7 @@ impl From<Duration> for Expiry {
 }
 
 impl Expiry {
-    /// The same in ticks of this length.
+    /// This expiry in ticks of this length.
     #[inline(always)]
     pub(super) fn until(self, resolution: impl FnOnce() -> Option<Duration>) -> Until {
         match self {
