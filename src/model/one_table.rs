@@ -111,7 +111,7 @@ impl Key {
         Self::of::<Smallest>(buckets, first, second, nth)
     }
 
-    /// The same for another layout.
+    /// `new` for another layout.
     pub fn of<L: AnyLayout>(buckets: usize, first: usize, second: usize, nth: usize) -> Self {
         let geometry = Buckets::new(buckets);
         // Multiples of an odd number reach all fingerprints, in their high bits and low.
@@ -283,7 +283,7 @@ impl<L: AnyLayout> Table<L> {
         self.save_and_tell(|| ())
     }
 
-    /// The same, and calls `begun` when the moment of the save is past.
+    /// `save` that calls `begun` when the save has begun.
     pub fn save_and_tell(&self, begun: impl FnOnce()) -> Image<L> {
         let image = TableImage::begin(&self.0).expect("a model has memory");
         begun();
