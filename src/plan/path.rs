@@ -120,7 +120,7 @@ pub(crate) fn find_path<L: Layout, G: Geometry>(
     search(&Uniform { layout, buckets, load, prefetch }, [item.first, item.second], carry_out)
 }
 
-/// The same from these two buckets of any table.
+/// [`find_path`] from these two buckets of any table.
 pub(crate) fn search<G: Graph>(graph: &G, from: [usize; 2], carry_out: &mut dyn FnMut(Hop) -> bool) -> Outcome {
     try_within::<FIRST_BUDGET, G>(graph, from, carry_out)
         .or_else(|| try_within::<SECOND_BUDGET, G>(graph, from, carry_out))
