@@ -104,8 +104,8 @@
 //! | `remove` without an end | as `remove` of the end that it finds. *false*: at any moment under the lock |
 //! | `expires_at` | at its look at the clock |
 //! | `insert_if_absent` | *false*: at its look, by the moment of the clock by which it also judges the end. *true*: as `insert`; under the lock, no other thread has added an entry of the class |
-//! | an insert that is refused for its lifetime | at its look at the clock |
-//! | an insert that is refused for lack of room | at the moment without room that `table/relocate.rs` describes. Dead entries count as room there: the search leaves them out, by one moment of the clock for all buckets, and its result does not count if the clock has gone on. At last the insert checks whether its own entry would still be live. If so, it was live at that moment |
+//! | an insert that fails for its lifetime | at its look at the clock |
+//! | an insert that fails for lack of room | at the moment without room that `table/relocate.rs` describes. Dead entries count as room there: the search leaves them out, by one moment of the clock for all buckets, and its result does not count if the clock has gone on. At last the insert checks whether its own entry would still be live. If so, it was live at that moment |
 //!
 //! *When an entry dies while it is renewed.* `insert_or_renew` has found a live entry that ends at `a`, and by its exchange
 //! that entry ends at `b`. Then it reads the moment. If `now` is before `a`, the entry was live at the exchange, and the
@@ -122,12 +122,12 @@
 //! they do not both miss what the other did.
 //!
 //! # How long anyone waits
-//! Lookups wait for no thread. They look again only where another thread has bumped, as each pass does when it
-//! begins, or has changed the moment, which happens twice for each tick. Inserts wait for a pass only where rule 2
-//! says so. That happens while a call of `advance_to` that has come late finishes a pass. When that call returns,
-//! `swept` lags by so little that entries with the longest lifetime are admitted. A call that leaves ticks out holds the
-//! locks of all stripes while it sets the moment, which takes two stores. The lock of the sweep comes before the locks of
-//! stripes, and a thread that holds one of these never waits for it. So there is no deadlock.
+//! Lookups wait for no thread. They retry only where another thread has bumped, as each pass does when it begins, or
+//! has changed the moment, which happens twice for each tick. Inserts wait for a pass only where rule 2 says so. That
+//! happens while a call of `advance_to` that has come late finishes a pass. When that call returns, `swept` lags by so
+//! little that entries with the longest lifetime are admitted. A call that leaves ticks out holds the locks of all
+//! stripes while it sets the moment, which takes two stores. The lock of the sweep comes before the locks of stripes,
+//! and a thread that holds one of these never waits for it. So there is no deadlock.
 //!
 //! An insert that holds the locks of all stripes (`Table::until_added_under_all_locks`) makes a bounded number of
 //! searches here too. No other thread adds meanwhile, since that takes a lock. The clock goes on by at most as many
@@ -237,7 +237,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.load_pair(item, holds, |_, _| self.contains_live_slow(hash))
     }
 
-    /// The same while the table may hold dead entries.
+    /// `contains_live` while the table may hold dead entries.
     #[inline(never)]
     fn contains_live_beside_dead(&self, clock: &Clock, moment: Moment, hash: u64) -> bool {
         let item = self.item(hash);
@@ -259,7 +259,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         select_unpredictable(place.exists(), !is_live, false)
     }
 
-    /// `contains_live` where the first look was disturbed.
+    /// `contains_live` where the first attempt was invalidated.
     #[cold]
     #[inline(never)]
     fn contains_live_slow(&self, hash: u64) -> bool {
@@ -524,7 +524,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Some((now?, end - moment.now() + ahead))
     }
 
-    /// How many entries will be live in this many ticks of the caller, by a look at every bucket.
+    /// How many entries will be live in this many ticks of the caller, by a scan of all buckets.
     pub(in crate::table) fn live_in(&self, ticks: u64) -> usize {
         let clock = self.own_clock();
         let (moment, ticks) = (clock.moment(), ticks.saturating_sub(clock.ahead()));
