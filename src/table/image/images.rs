@@ -52,7 +52,7 @@ impl<'a> TableImage<'a> {
         Ok(Self { save: table.begin_save()?, held: Held::Borrowed(table) })
     }
 
-    /// The same of a filter that the image keeps alive.
+    /// The image of a filter that the image keeps alive.
     #[cfg(feature = "snapshot")]
     pub(crate) fn begin_shared(filter: Arc<dyn HasTable + 'a>) -> Result<Self, OutOfMemory> {
         Ok(Self { save: filter.table().begin_save()?, held: Held::Shared(filter) })
