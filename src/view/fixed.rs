@@ -10,7 +10,7 @@ use crate::word::layout::{Borrowed, Fingerprint, Layout, OfShape, Shape};
 use crate::word::payloads::{PayloadOps, Payloads};
 use crate::word::values::Values;
 
-/// What is asked about a key, and how its two buckets answer that.
+/// A query about a key, and how its two buckets answer it.
 trait Question: Copy {
     type Answer: Copy;
 
@@ -130,8 +130,8 @@ pub trait PayloadLookups: Lookups {
     );
 }
 
-/// What a table is beside its words. As in `table/face/dyn_table.rs`, single lookups are compiled for each shape, and
-/// batches only for each encoding.
+/// A table without its words. As in `table/face/dyn_table.rs`, single lookups are compiled for each shape, and batches
+/// only for each encoding.
 #[derive(Clone, Copy, Debug)]
 struct Fixed<L, const SLOTS: u32, const BITS: u32> {
     layout: L,
@@ -204,7 +204,7 @@ impl OfLayout for Make {
     }
 }
 
-/// The same with payloads.
+/// A table of this many buckets whose slots have payloads.
 struct MakeWithPayload(Buckets);
 
 impl OfLayout for MakeWithPayload {
@@ -220,7 +220,7 @@ pub(super) fn lookups(shape: Shape, buckets: usize) -> Option<Box<dyn Lookups>> 
     of_layout(shape, Make(Buckets::new(buckets)))
 }
 
-/// The same for slots with payloads.
+/// Lookups in a table of this shape with payloads, or `None` if there is no memory for its decode table.
 pub(super) fn payload_lookups(shape: Shape, buckets: usize) -> Option<Box<dyn PayloadLookups>> {
     of_layout_with_payload(shape, MakeWithPayload(Buckets::new(buckets)))
 }
