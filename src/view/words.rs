@@ -13,13 +13,13 @@ const NEAR: usize = (512 << 10) / size_of::<u64>();
 pub struct Words<'a>(&'a [[u8; size_of::<u64>()]]);
 
 impl<'a> Words<'a> {
-    /// Those that begin at this place of a snapshot. What follows them in the snapshot counts as words too.
+    /// The words that begin at this place of a snapshot. What follows them in the snapshot counts as words too.
     #[inline(always)]
     pub(super) fn from(snapshot: &'a [u8], start: usize) -> Self {
         Self(snapshot.get(start..).unwrap_or_default().as_chunks().0)
     }
 
-    /// The bucket with this number. Empty if there is none: then the bytes are fewer than they were.
+    /// The bucket with this number. Empty if there is none, because the bytes have become fewer.
     #[inline(always)]
     pub(super) fn get(self, bucket: usize) -> Bucket {
         Bucket(self.0.get(bucket).map_or(0, |&bytes| u64::from_le_bytes(bytes)))
