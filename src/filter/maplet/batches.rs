@@ -13,9 +13,9 @@ use crate::word::values::Values;
 
 /// The operations on many keys at a time.
 ///
-/// In a table larger than the cache, they are several times as fast as one call for each key. While the first keys
-/// are looked at, the buckets of the next keys are on their way from memory. Batches of a few hundred keys or more
-/// gain most; any number of keys works. Keys are passed by reference, as [`BatchKey`] describes.
+/// In a table larger than the cache, they are several times as fast as one call for each key. While the first keys are
+/// looked up, the buckets of the next keys are prefetched. Batches of a few hundred keys or more gain most; any number
+/// of keys works. Keys are passed by reference, as [`BatchKey`] describes.
 ///
 /// A batch is not a transaction. Each of its keys is an operation of its own, with all the promises of the
 /// operation on a single key, and takes effect at some moment of the call. None of them allocates, except for what
