@@ -1,4 +1,4 @@
-//! CONCURRENT: images of a table that grows, and what filters ask of it as of any table.
+//! CONCURRENT: images of a growing table, and the operations that filters require of any table.
 
 use crate::error::insert::GrowableInsertError;
 #[cfg(feature = "snapshot")]
@@ -34,8 +34,8 @@ use crate::word::classes::{GROUP, State};
 use crate::word::digest;
 use crate::word::layout::Shape;
 
-/// By how many buckets a table may grow, from when a save has asked for memory until it holds the locks. If it grows by more, the
-/// save begins again. Models have that case always.
+/// By how many buckets a table may grow between the allocation of a save and its locks. If it grows by more, the save
+/// starts over. In models it always does.
 const AHEAD: usize = if cfg!(ccf_model) { 0 } else { 64 * GROUP };
 
 impl GrowingTable {
