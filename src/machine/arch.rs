@@ -22,8 +22,8 @@ pub(crate) fn page_size() -> Option<usize> {
     None
 }
 
-/// Asks the system to back this memory with huge pages (2 MiB on x86-64). A large table needs so few of them that
-/// the processor remembers where all of them are.
+/// Asks the system to back this memory with huge pages (2 MiB on x86-64). A large table needs so few of them that the
+/// TLB holds all.
 ///
 /// Linux grants it if `/sys/kernel/mm/transparent_hugepage/enabled` says `madvise` or `always`, and if it has such
 /// pages free. This is best effort: a failure changes only the speed.
@@ -42,14 +42,14 @@ pub(crate) fn ask_for_huge_pages<T>(memory: &mut [T]) {
     let _ = memory;
 }
 
-/// Gives the whole pages of this list back to the system, where it takes them: on Linux. Returns whether it did. Afterwards
-/// each element in them is 0, or what it was. (A caller may not rely on either. A global allocator can give out memory that
-/// is mapped from a file, and then it is what the file has.)
+/// Returns the whole pages of this list to the system, on Linux. Returns whether it did. Afterwards each element in
+/// them is 0, or what it was. (A caller may not rely on either. A global allocator can give out memory that is mapped
+/// from a file, and then it is what the file has.)
 #[cfg(not(ccf_model))]
 pub(crate) fn release(list: &[AtomicU64]) -> bool {
     #[cfg(all(target_os = "linux", not(miri)))]
     if let Some(page) = page_size() {
-        // SAFETY: this is what the system says.
+        // SAFETY: the system reports this size.
         return unsafe { release_pages(list, page) };
     }
     let _ = list;
@@ -132,8 +132,8 @@ pub(crate) fn at<T>(list: &[T], index: usize) -> &T {
     unsafe { list.get_unchecked(index) }
 }
 
-/// `list[offset / STEP]`, likewise, for offsets that are multiples of `STEP`. If `STEP` is the size of an element,
-/// the offset is the element's place in memory, which saves an instruction.
+/// `list[offset / STEP]` without a comparison, for offsets that are multiples of `STEP`. If `STEP` is the size of an
+/// element, the offset is the element's place in memory, which saves an instruction.
 ///
 /// Only for a table's stripes (`table/table.rs`), by a masked sum: their number is a power of two, and the mask is
 /// their number less one, times `STEP`.
@@ -159,7 +159,7 @@ pub(crate) trait Vectorized {
 /// The vector units that loops are compiled for. Architectures other than x86-64 have one: what each processor has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum VectorUnit {
-    /// What each processor of the target has: SSE2 on x86-64, NEON on AArch64.
+    /// The baseline of the target: SSE2 on x86-64, NEON on AArch64.
     Common,
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     Avx2,
@@ -169,7 +169,7 @@ pub(crate) enum VectorUnit {
 }
 
 impl VectorUnit {
-    /// The widest that this processor has. The standard library asks the processor once, and keeps the answer.
+    /// The widest that this processor has. The standard library detects it once.
     #[inline]
     pub(crate) fn widest() -> Self {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
