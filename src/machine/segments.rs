@@ -1,4 +1,4 @@
-//! A list of words that gets longer while other threads use it, and no word ever moves.
+//! A list of words that grows in place while other threads use it: no word ever moves.
 //!
 //! It consists of segments. The first has a power of two of words, and each further one has as many as all before it. So
 //! the highest bit of an index names the segment. The table of segments has, for each highest bit, where the word with the
@@ -8,7 +8,7 @@ use crate::machine::memory::Pages;
 
 pub(crate) use imp::Segments;
 
-/// What a segment's words are.
+/// A segment's word.
 #[cfg(not(ccf_model))]
 mod imp {
     #![allow(unsafe_code, reason = "a reference to a word of a segment; each block has its SAFETY note")]
@@ -20,13 +20,12 @@ mod imp {
     use crate::machine::memory::{boxed_slice, zeroed_on};
     use crate::sync::AtomicU64;
 
-    /// How many there can be: one for each bit of an index.
+    /// The most segments: one for each bit of an index.
     const MOST: usize = u32::BITS as usize;
 
     #[derive(Debug)]
     pub(crate) struct Segments {
-        /// By the highest bit of an index: the segment's first word less the index of that. Null if there is no such
-        /// segment.
+        /// By the highest bit of an index: where index 0 would be in that segment. Null if there is no such segment.
         bases: Box<[AtomicPtr<AtomicU64>; MOST]>,
         first_bits: u32,
     }
@@ -53,7 +52,7 @@ mod imp {
             self.word(index).map(|word| unsafe { &*word })
         }
 
-        /// A pointer to this word, and by the provenance of its segment to all others of that.
+        /// A pointer to this word, with the provenance of its whole segment.
         #[inline(always)]
         fn word(&self, index: u32) -> Option<*mut AtomicU64> {
             // The index 0 is in the first segment, like 1.
@@ -80,7 +79,7 @@ mod imp {
             true
         }
 
-        /// The segments that are there, each with the index of its first word.
+        /// The segments, each with the index of its first word.
         fn all(&self) -> impl Iterator<Item = (usize, *mut [AtomicU64])> {
             let further = (self.first_bits..u32::BITS).map(|bit| (1 << bit, 1 << bit));
             [(0, 1 << self.first_bits)].into_iter().chain(further).filter_map(|(start, len)| {
@@ -89,8 +88,8 @@ mod imp {
             })
         }
 
-        /// Gives the memory of the words from this index on back to the system, as far as that is possible. They may become
-        /// zeros, or stay as they are. Returns whether it was possible.
+        /// Returns the memory of the words from this index on to the system, as far as possible. They may become zeros,
+        /// or stay as they are. Returns whether it was possible.
         pub(crate) fn release(&self, from: usize) -> bool {
             let mut released = true;
             for (start, words) in self.all() {
