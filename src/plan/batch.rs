@@ -1,5 +1,4 @@
-//! Pure: the rolling window of a batch. In it, the buckets of later keys are on their way from memory while those
-//! of earlier keys are used.
+//! Pure: the rolling window of a batch: the buckets of later keys are prefetched while those of earlier keys are used.
 //!
 //! A lookup in a table larger than the cache takes as long as two loads from memory. A processor examines only some
 //! hundreds of instructions ahead, which are three to six lookups. So a batch first computes the buckets of many keys,
@@ -21,7 +20,7 @@ pub(crate) type Hashes<'a> = &'a mut dyn FnMut(&mut [u64; BLOCK]) -> usize;
 /// The steps of a batch. They are methods because a closure cannot be marked as inlined. A step that is not inlined
 /// is not compiled for the vector unit that does the batch.
 pub(crate) trait Steps {
-    /// What a block of hashes is first turned into.
+    /// What `prepare` makes of a block of hashes.
     type Prepared: Copy + Default;
 
     /// Gets a block of `len` hashes some [`AHEAD`] blocks before `act` does. The places beyond `len` repeat the
@@ -34,12 +33,12 @@ pub(crate) trait Steps {
 
     /// Returns whether to continue. Meanwhile it prefetches the cache lines of `coming`, a few at a time.
     ///
-    /// A processor has room for some tens of requests. If those of a block came all at once, it would do nothing
-    /// else until the last of them had room.
+    /// A processor queues some tens of memory requests. If those of a block came all at once, it would stall until the
+    /// last one is queued.
     fn act(&mut self, block: Block<'_, Self::Prepared>, coming: &Self::Prepared) -> bool;
 }
 
-/// A block of hashes, and what they were turned into.
+/// A block of hashes, and what `prepare` has made of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block<'a, P> {
     pub(crate) hashes: &'a [u64; BLOCK],
@@ -80,7 +79,7 @@ pub(crate) fn for_each_block<S: Steps>(hashes: Hashes<'_>, steps: &mut S) {
         if acted_on == prepared {
             return;
         }
-        // At the end there is no coming block, and the prefetched lines are near already.
+        // After the last block, the prefetched lines are in the cache already.
         let coming = (acted_on + AHEAD).min(prepared - 1);
         let nth = acted_on % RING;
         let block = Block { hashes: &all_hashes[nth], prepared: &blocks[nth], len: lens[nth] };
