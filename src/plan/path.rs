@@ -47,7 +47,7 @@ pub(crate) struct Hop {
 /// The result of a search.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// The hops of the plan were given to the caller, up to the first that it did not carry out.
+    /// The hops of the plan were passed to the caller, up to the first that it did not carry out.
     Planned,
     /// No bucket within the budget has room. `trace` is a digest of all buckets that the search examined: with equal
     /// traces, they were equal.
@@ -107,8 +107,8 @@ impl<L: Layout, G: Geometry, F: Fn(usize) -> Bucket, P: Fn(usize)> Graph for Uni
     }
 }
 
-/// Looks for room near the item's two buckets. If it finds some, it gives the hops that bring it there to
-/// `carry_out`, the one at the far end first, until that returns `false`.
+/// Searches for room near the item's two buckets. If there is some, passes the hops of the path to `carry_out`, from
+/// the free end back, until that returns `false`.
 pub(crate) fn find_path<L: Layout, G: Geometry>(
     layout: L,
     buckets: G,
@@ -158,14 +158,14 @@ struct Node {
 const ROOT: u16 = u16::MAX;
 
 impl Node {
-    /// To be overwritten.
+    /// A value to be overwritten.
     const NONE: Self = Self { bucket: 0, entry: Entry(0), parent: 0 };
 }
 
 /// The queue of one search, which is also the tree of its paths. It is on the stack, because no operation
 /// allocates.
 struct Search<'a, const N: usize> {
-    /// As many as the budget. The first `len` are in the queue.
+    /// The nodes, as many as the budget. The first `len` are in the queue.
     nodes: &'a mut [Node; N],
     len: usize,
     /// The table has at most `BUDGET` buckets. A larger one is so much larger than the budget that a search hardly ever
@@ -183,8 +183,8 @@ impl<'a, const N: usize> Search<'a, N> {
 
     /// Returns the node of the nearest bucket with room.
     ///
-    /// What a search costs is waiting for memory: whether a bucket has room is as good as random, so the processor does not
-    /// get far ahead of the comparison. So buckets are prefetched when they join the queue, and looked at some places later.
+    /// A search mostly waits for memory: whether a bucket has room is unpredictable, so the processor cannot run far
+    /// ahead. So buckets are prefetched when they join the queue, and examined some places later.
     fn run(&mut self, graph: &impl Graph, from: [usize; 2]) -> Option<usize> {
         for bucket in from {
             self.join(graph, bucket, Entry(0), ROOT);
