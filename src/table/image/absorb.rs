@@ -1,18 +1,18 @@
-//! CONCURRENT: a table takes in the copies of another table that is alike: all of them, which makes the sum, or those that
-//! it lacks, which makes the union.
+//! CONCURRENT: merging: a table adds the copies of another table of the same layout: all of them (the sum), or those
+//! that it lacks (the union).
 //!
 //! The place of a copy in the other table determines its class: the fingerprint is in the slot, and the bucket is one
 //! of its pair. So the copy can be added here without its key.
 //!
 //! # Why the sum is exact while both are in use
-//! What is read of the other table is its image at one moment (`table/image/save.rs`). Each copy that was in then is in
-//! the image exactly once, wherever relocations carry it meanwhile.
+//! The other table is read as a point-in-time image (`table/image/save.rs`). Each copy of that moment is in the image
+//! exactly once, wherever it is relocated meanwhile.
 //!
 //! Here, each copy is added as an insert of its key would add it. In a filter, one exchange may add several copies to a
 //! bucket. That is equivalent to the same number of inserts, one right after the other: an insert is one exchange of
-//! one word that takes no copy out (`table/stripe.rs`), and no thread can tell that nothing came in between. If a save
-//! of this table is running, the word is set aside first, as for any insert. Where slots have payloads, each copy is
-//! added by an insert of its own, under the lock of its stripe.
+//! one word that takes no copy out (`table/stripe.rs`), and no thread can observe that nothing came in between. If a
+//! save of this table is running, the word is set aside first, as for any insert. Where slots have payloads, each copy
+//! is added by an insert of its own, under the lock of its stripe.
 //!
 //! # The union
 //! Each copy of the image is added as `insert_if_absent` would add it, under the lock of its class's stripe: unless a copy
@@ -23,7 +23,7 @@
 //! end is the later one. Where each is in at most once, that does not depend on the order of unions, and a second one
 //! changes nothing.
 //!
-//! A table can take in itself, and two tables can take in each other: no lock is held from one step to the next.
+//! A table can absorb itself, and two tables can absorb each other: no lock is held from one step to the next.
 
 use std::io;
 
@@ -41,13 +41,13 @@ use crate::word::ring::Moment;
 /// Which copies of the other table are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Merge {
-    /// All of them.
+    /// All copies.
     Sum,
-    /// Those that are not there.
+    /// The missing ones.
     Union,
 }
 
-/// What is taken in: another table as it was at one moment.
+/// The image of the other table.
 pub(crate) trait Image {
     /// The moment of the table's clock, and what the caller calls its tick; `None` unless the clock had been set to a
     /// tick.
@@ -60,7 +60,7 @@ pub(crate) trait Image {
     fn read(&self, chunk: &mut dyn FnMut(&[u64]) -> io::Result<()>) -> io::Result<u64>;
 }
 
-/// How an attempt to take in another table ended.
+/// The result of a merge.
 #[derive(Clone, Debug)]
 pub(crate) struct Absorbed {
     /// How many copies were added.
@@ -125,8 +125,8 @@ impl Rest {
     const NO_ITEM: Item = Item { entry: Entry(0), first: 0, second: 0, sum: 0 };
 }
 
-/// Reads an image, a chunk at a time. `each` takes in a chunk, which begins at this bucket. It counts the copies that
-/// it has added, even if it stops.
+/// Reads an image, a chunk at a time. `each` merges a chunk, which begins at this bucket. It counts the copies that it
+/// has added, even if it stops.
 pub(crate) fn read(
     image: &dyn Image,
     mut each: impl FnMut(usize, &[u64], &mut u64) -> Result<(), Stopped>,
@@ -145,7 +145,7 @@ pub(crate) fn read(
 }
 
 impl<L: Layout, G: Geometry> Table<L, G> {
-    /// Takes in a table that is alike.
+    /// Merges a table of the same layout.
     pub(crate) fn absorb(&self, image: &dyn Image, merge: Merge) -> Absorbed {
         match (self.clock(), merge) {
             (Some(clock), _) => self.absorb_expiring(clock, image, merge),
@@ -155,12 +155,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Takes in a table of a filter.
+    /// Adds the copies of a filter's table.
     fn absorb_filter(&self, image: &dyn Image) -> Absorbed {
         read(image, |start, words, copies| Ok(self.absorb_words(start, words, copies)?))
     }
 
-    /// Takes in a table of a maplet.
+    /// Adds the copies of a maplet's table.
     fn absorb_maplet(&self, image: &dyn Image) -> Absorbed {
         read(image, |start, words, copies| {
             self.each_item(start, words, |item| {
@@ -171,10 +171,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         })
     }
 
-    /// Takes in what this table lacks of a table of a filter or a maplet.
+    /// Adds what this table lacks of a filter's or a maplet's table.
     fn unite(&self, image: &dyn Image) -> Absorbed {
         read(image, |start, words, copies| {
-            // While the items of one word are looked for, the buckets of a later word's are on their way.
+            // While the items of one word are looked up, the buckets of a later word's are prefetched.
             const AHEAD: usize = 4;
             for (nth, &word) in words.iter().enumerate() {
                 if let Some(&coming) = words.get(nth + AHEAD) {
@@ -189,7 +189,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         })
     }
 
-    /// Takes in a table whose entries expire: those that are live by both clocks. The other table has the same
+    /// Merges a table whose entries expire: the entries that are live by both clocks. The other table has the same
     /// resolution, and its clock is not ahead.
     fn absorb_expiring(&self, clock: &Clock, image: &dyn Image, merge: Merge) -> Absorbed {
         let if_present = match merge {
@@ -293,8 +293,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// it has added.
     ///
     /// First come the copies for which there is room. For the others, the buckets that a search examines next are
-    /// prefetched: a relocation waits for memory more than for anything else. (One could choose, among the copies of a
-    /// full bucket, one whose other bucket has room. That saves a tenth of the relocations and takes longer.)
+    /// prefetched: a relocation mostly waits for memory. (One could choose, among the copies of a full bucket, one
+    /// whose other bucket has room. That saves a tenth of the relocations and takes longer.)
     fn insert_rest(&self, rest: &mut Rest, added: &mut usize) -> Result<(), InsertError> {
         let mut crowded = 0;
         for nth in 0..core::mem::take(&mut rest.len) {
