@@ -33,14 +33,14 @@ pub(crate) trait HasTable: Send + Sync {
     fn table(&self) -> &dyn AnyTable;
 }
 
-/// How an image has its table.
+/// How an image holds its table.
 enum Held<'a> {
     Borrowed(&'a dyn AnyTable),
     #[cfg(feature = "snapshot")]
     Shared(Arc<dyn HasTable + 'a>),
 }
 
-/// A table as it was at a moment that is past: that of a save, which ends when this is dropped.
+/// A table as it was when a save began, which ends when this is dropped.
 pub(crate) struct TableImage<'a> {
     held: Held<'a>,
     save: SaveNumber,
@@ -52,13 +52,13 @@ impl<'a> TableImage<'a> {
         Ok(Self { save: table.begin_save()?, held: Held::Borrowed(table) })
     }
 
-    /// The image of a filter that the image keeps alive.
+    /// The image of a filter that it keeps alive.
     #[cfg(feature = "snapshot")]
     pub(crate) fn begin_shared(filter: Arc<dyn HasTable + 'a>) -> Result<Self, OutOfMemory> {
         Ok(Self { save: filter.table().begin_save()?, held: Held::Shared(filter) })
     }
 
-    /// In a model: that of a save that has begun, and whose image was forgotten.
+    /// In a model: the image of a save whose image was forgotten.
     #[cfg(ccf_model)]
     pub(crate) fn forgotten(table: &'a dyn AnyTable) -> Self {
         Self { save: SaveNumber::ONLY, held: Held::Borrowed(table) }
