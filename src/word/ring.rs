@@ -187,7 +187,7 @@ mod tests {
     }
 
     proptest! {
-        /// The places say the same as the ticks.
+        /// The places agree with the ticks.
         #[test]
         fn places_stand_for_the_ticks_after_swept(bits in 1..=16u32, swept in 0..1u64 << 40, lag in 0..1u64 << 17, end in any::<u64>()) {
             let ring = Ring::new(bits);
