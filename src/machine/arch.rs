@@ -214,7 +214,7 @@ impl VectorUnit {
                 // SAFETY: `widest` has found that the processor has all the features that the function is compiled
                 // for.
                 Self::Avx512 => return unsafe { by_avx512(work) },
-                // SAFETY: likewise.
+                // SAFETY: as for AVX-512.
                 Self::Avx2 => return unsafe { by_avx2(work) },
                 Self::Common => (),
             }

@@ -157,7 +157,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.insert_value_slow(item)
     }
 
-    /// The same where that takes more than one step.
+    /// `insert_value_uncounted` where that takes more than one step.
     #[cold]
     #[inline(never)]
     fn insert_value_slow(&self, item: Item) -> Result<(), InsertError> {
