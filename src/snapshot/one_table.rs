@@ -1,4 +1,4 @@
-//! What the snapshot of a filter of one table states.
+//! What the snapshot of a filter of one table declares.
 
 use std::time::Duration;
 
