@@ -85,7 +85,7 @@ pub(crate) struct Tallies {
     pub(crate) sweeps: Tally,
     pub(crate) steps_back: Tally,
     pub(crate) jumps: Tally,
-    /// Entries that were taken out, or not taken in, because they were ended early.
+    /// Entries that were evicted, or rejected because their tick was.
     pub(crate) forgotten: Tally,
     /// The most ticks by which the clock was ahead.
     pub(crate) most_ahead: Tally,
@@ -332,7 +332,7 @@ impl Clock {
         Ok(if admitted { Admission::At { end } } else { Admission::NotYet })
     }
 
-    /// The error for an entry whose end was given up. The caller holds the lock of a stripe.
+    /// The error for an entry whose tick was evicted. The caller holds the lock of a stripe.
     #[cold]
     pub(in crate::table) fn forgotten(&self, until: Until) -> ExpiringInsertError {
         let Reading { now, ahead, .. } = self.read();
