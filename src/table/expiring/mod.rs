@@ -1,5 +1,5 @@
-//! CONCURRENT: what only a table with a clock does. It adds entries with an end, finds them while they live, and
-//! forgets them.
+//! CONCURRENT: what only a table with a clock does. It adds entries with an end, finds them while they are live, and
+//! evicts them.
 //!
 //! # Entries
 //! The payload of an entry is its *end*: the tick at which it dies, as a place on a ring (`word/ring.rs`). An entry
@@ -20,7 +20,7 @@
 //!    it releases the lock. (In the other order, an item that it has seen may be swept before it reads the moment, and
 //!    the item's place may then mean another end.)
 //! 2. It adds an item only if the item's end is after `now` and at most `swept + 2^e`. If the end is beyond that, but
-//!    the lifetime is not too long, the writer releases the lock, waits for the sweep, and begins anew. (A replaced
+//!    the lifetime is not too long, the writer releases the lock, waits for the sweep, and starts over. (A replaced
 //!    payload is an item that is added.)
 //! 3. A relocation moves live items only. One that finds its item dead takes it out.
 //! 4. **A pass** takes out all that died by its *target*, the `now` at which it begins. It first passes once through
@@ -33,8 +33,8 @@
 //!    *false*. If one has, and its end is live at the moment, the answer is *true*. Otherwise the lookup looks once
 //!    more, at all lanes, and reads the moment again at the end. *False* counts only if the moment is still the same;
 //!    if not, it retries. (At a moment without a lag all places are live. Then it need not read them.)
-//! 7. The clock's `now` goes to the next tick. Where it goes further, that is published under the locks of all stripes. So
-//!    a writer that holds a stripe's lock sees no tick left out.
+//! 7. The clock's `now` goes to the next tick. If it skips ticks, that is published under the locks of all stripes. So
+//!    a writer that holds a stripe's lock sees no tick skipped.
 //!
 //! # Why `swept` is true
 //! *No item with an end up to `swept` is in the table.* Let `T` be the target of a pass. After the pass has drained the
@@ -48,12 +48,12 @@
 //! of its stripe another meaning. A pass reads them right too: what its places mean changes when `swept` does, and
 //! the pass has the lock of the sweep.
 //!
-//! The lag is at most `2^e` ticks, however far `now` leaps ahead. After such a leap, `swept` is taken for later than
-//! it is. That does no harm: nothing is live, nothing is added, and the pass that ends this state takes out whatever
-//! there is.
+//! The lag is at most `2^e` ticks, however far `now` jumps ahead. After such a jump, `swept` counts as later than it
+//! is. That does no harm: nothing is live, nothing is added, and the pass that ends this state takes out whatever there
+//! is.
 //!
-//! The clock's own ticks begin again after 2⁴⁷. The thread that begins them again holds the locks of all stripes,
-//! keeps the place on the ring, and makes the pass that is under way begin anew.
+//! The clock's own ticks wrap after 2⁴⁷. The thread that wraps them holds the locks of all stripes, keeps the place on
+//! the ring, and restarts a running pass.
 //!
 //! # Why no lookup misses an entry that is live throughout
 //! *It has found the fingerprint nowhere.* As in `table/maplet.rs`, and leaving aside takes of the dead, what it has
@@ -76,7 +76,7 @@
 //! 4. What is left are the changes of live items, under the rules of `table/maplet.rs`. So the key had no live item at
 //!    one moment of the attempt; and throughout the attempt the moment was `m`.
 //!
-//! # Why nothing is found that is dead
+//! # Why no dead entry is found
 //! A lookup answers *true* for an item whose place is live at the moment `m` that it read before the words. If the
 //! item was in the table then, its place meant its end (by 2 above), and it was live. If it was added later, then it
 //! was added during the call, and live.
@@ -86,9 +86,9 @@
 //! and now the lookup reads the words. It considers that entry dead.
 //!
 //! *Why takes of the dead bump.* A thread has announced that it adds an entry of the key to the first word. A lookup
-//! reads the version and the first word. The entry is added. The clock goes on; by that, another entry of the key
-//! dies, and is taken out of the second word. The lookup reads the second word. It has found no entry, though there
-//! was one at each moment.
+//! reads the version and the first word. The entry is added. The clock advances, so another entry of the key dies, and
+//! is taken out of the second word. The lookup reads the second word. It has found no entry, though there was one at
+//! each moment.
 //!
 //! # Linearizability
 //! The filter is a multiset of pairs of a class and an end, and a clock.
@@ -120,13 +120,13 @@
 //! looks up a key, and another adds this key and then looks up another key that has died by then, they do not both miss
 //! what the other did.
 //!
-//! # How long anyone waits
+//! # Who waits
 //! Lookups wait for no thread. They retry only where another thread has bumped, as each pass does when it begins, or
 //! has changed the moment, which happens twice for each tick. Inserts wait for a pass only where rule 2 says so. That
 //! happens while a call of `advance_to` that has come late finishes a pass. When that call returns, `swept` lags by so
-//! little that entries with the longest lifetime are admitted. A call that leaves ticks out holds the locks of all
-//! stripes while it sets the moment, which takes two stores. The lock of the sweep comes before the locks of stripes,
-//! and a thread that holds one of these never waits for it. So there is no deadlock.
+//! little that entries with the longest lifetime are admitted. A call that skips ticks holds the locks of all stripes
+//! while it sets the moment, which takes two stores. The lock of the sweep comes before the locks of stripes, and a
+//! thread that holds one of these never waits for it. So there is no deadlock.
 //!
 //! An insert that holds the locks of all stripes (`Table::until_added_under_all_locks`) makes a bounded number of
 //! searches here too. No other thread adds meanwhile, since that takes a lock. The clock advances by at most as many
@@ -161,7 +161,7 @@ use crate::word::layout::{Entry, Layout};
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Moment;
 
-/// What becomes of an entry whose key has a live entry already.
+/// What to do with an entry whose key has a live entry already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfPresent {
     /// It is added.
@@ -174,12 +174,12 @@ pub(crate) enum IfPresent {
 
 /// The result of an attempt to add an entry.
 enum Attempt {
-    /// It is done, and this is the answer: whether the entry was added. If not, it is dead already, or an entry of the key
-    /// is there, and serves instead if it was to be extended.
+    /// Done, with the answer whether the entry was added. If not, it is dead already, or the key has an entry, which
+    /// was renewed if so asked.
     Done(bool),
     /// A pass must come first.
     NotYet,
-    /// Its end was given up. The slow way says what that means.
+    /// Its tick was evicted. `add_until_slow` says what that means.
     Forgotten,
     NoRoom,
 }
@@ -397,8 +397,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Adds an entry of the class by `add`. The caller holds the lock of its stripe. `forgotten` is the answer if the end
-    /// was given up.
+    /// Adds an entry of the class by `add`. The caller holds the lock of its stripe. `forgotten` is the answer if the
+    /// tick was evicted.
     #[inline(always)]
     fn add_until_locked(
         &self,
@@ -435,7 +435,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Ok(Attempt::NoRoom)
     }
 
-    /// The answer to an entry whose end was given up.
+    /// The answer to an entry whose tick was evicted.
     fn refuse_forgotten(
         &self,
         class: Item,
@@ -450,8 +450,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Err(self.own_clock().forgotten(until))
     }
 
-    /// Makes the class's entry that lives longest live until `end` at least, if the class has a live entry at the moment.
-    /// Returns whether that was still live when its end was put off.
+    /// Makes the class's entry that lives longest live until `end` at least, if the class has a live entry at the
+    /// moment. Returns whether that was still live when it was renewed.
     fn extend(&self, guard: &Guard<'_>, clock: &Clock, moment: Moment, class: Item, end: u64) -> Option<bool> {
         let (latest, bucket, old) = self.live_entries(clock, moment, class).max_by_key(|&(end, ..)| end)?;
         if latest >= end {
