@@ -238,7 +238,7 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> ExpiringTable fo
         if_present: IfPresent,
         answer: &mut dyn FnMut(bool),
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        // Compiled once more for plain inserts: without the question what is there, they are a good part shorter.
+        // Compiled separately for plain inserts: without the check for a live entry, they are much shorter.
         if if_present == IfPresent::Add {
             return self.table.insert_all(hashes, ends, true, |table, item, until| {
                 table.add_until(table.layout(), item, until, IfPresent::Add).map(&mut *answer)
