@@ -1,4 +1,4 @@
-//! What all builders ask for: stored once, checked once and, where the words are the same, documented once.
+//! The settings of all builders: stored once, checked once and, where the words are the same, documented once.
 
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
@@ -46,8 +46,8 @@ impl Settings {
         Ok(())
     }
 
-    /// The plan of a table with this capacity and this many payload bits (0 in a filter). If none exists, the error says
-    /// why. Where keys come in until every slot is taken, the rate must hold until then.
+    /// The plan of a table with this capacity and this many payload bits (0 in a filter). If none exists, the error
+    /// says why. If keys are inserted until every slot is taken, the rate must hold until then.
     pub(in crate::filter) fn plan(
         &self,
         capacity: usize,
