@@ -32,7 +32,7 @@ const INSERTS_PER_CHECK: i64 = if cfg!(ccf_model = "loom") {
 };
 
 /// The number of searches that an insert makes at most while others change the table. After that it makes one that no
-/// thread can disturb.
+/// thread can invalidate.
 const SEARCHES: u32 = if cfg!(ccf_model) { 1 } else { 4 };
 
 /// How many groups an insert that finds no room splits.
