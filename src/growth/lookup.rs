@@ -11,7 +11,7 @@ use crate::word::classes::{Class, Place, State, both, stripe_number};
 use crate::word::layout::{Borrowed, Layout, Plain, SemiSorted};
 use crate::word::layouts::Layouts;
 
-/// A table of at most this many buckets is in the L2 cache, if it is used much.
+/// A table of at most this many buckets stays in the L2 cache if it is hot.
 const NEAR: usize = (512 << 10) / size_of::<u64>();
 
 /// The layout of a row, whose numbers are constants.
