@@ -117,8 +117,8 @@ const WHILE_GROWING: f64 = 0.92;
 /// How many square roots of the number of slots a small table leaves free, for 0 to 8 slots in a bucket. A table that finds
 /// no room below its capacity grows a little early, unless it is at its largest size.
 ///
-/// Of 20,000 tables of 32 buckets each, and fewer of up to 2,048, the first that had no room was below its target by 2.88
-/// square roots with two slots in a bucket, by 0.85 with three, and by 0.44 with four.
+/// Among 20,000 tables of 32 buckets each, and fewer of up to 2,048, the first without room was below its target by
+/// 2.88 square roots with two slots in a bucket, by 0.85 with three, and by 0.44 with four.
 const MARGIN: [f64; 9] = [0.0, 0.0, 4.0, 1.6, 1.0, 0.8, 0.7, 0.6, 0.6];
 
 /// The false-positive rate with this many keys in a table of these classes.
