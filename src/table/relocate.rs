@@ -1,6 +1,6 @@
 //! CONCURRENT: how an insert makes room by relocations, and how it verifies that there is none.
 //!
-//! # Why other threads never cause "full"
+//! # Why contention never makes an insert fail
 //! An insert that finds both buckets full searches for a path (`plan/path.rs`) and carries it out hop by hop. Under
 //! the lock, each hop checks again that its fingerprint is still there and that there is room. If a path has gone
 //! stale, the insert searches again. A hop that was carried out does no harm, whatever becomes of the rest.
@@ -32,10 +32,10 @@
 //! (`insert_within_capacity` gives up earlier, without a search. `table/expiring/mod.rs` says what a clock adds.)
 //!
 //! In a larger table, a search that ends because of its budget shows only that there is no room *near*, and other
-//! threads bump versions all the time far from the buckets in question. There a fourth condition is also enough: two
+//! threads keep bumping versions far from the buckets in question. There a fourth condition is also enough: two
 //! searches, with a pass between them, saw exactly the same words. Then the insert need not take all locks, and the
-//! other threads need not wait for it. (In theory, words can be changed and changed back between the two searches. Then a
-//! hole may have been missed each time.)
+//! other threads need not wait for it. (In theory, words can be changed and changed back between the two searches. Then
+//! a hole may have been missed each time.)
 //!
 //! A failed insert has added nothing and taken nothing out, so it changes nothing.
 
@@ -53,7 +53,7 @@ use crate::word::layout::{Entry, Layout};
 use crate::word::ring::Moment;
 
 /// The number of searches that an insert makes while others change the table. After that, it makes one that no thread
-/// can disturb.
+/// can invalidate.
 ///
 /// Without interference, an insert that finds a path needs one search. It needs more if other threads take the room
 /// that it has made.
