@@ -211,7 +211,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         })
     }
 
-    /// How many copies of the item its buckets hold. Without the lock, it may count a copy that is being moved twice.
+    /// How many copies of the item its buckets hold. Without the lock, it may count twice a copy that is being moved.
     #[inline(always)]
     pub(super) fn copies_of_item(&self, layout: impl Layout, item: Item) -> usize {
         let first = self.load(item.first);
