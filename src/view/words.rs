@@ -4,7 +4,7 @@ use crate::machine::arch::{VectorUnit, Vectorized, prefetch};
 use crate::plan::batch::{self, Hashes, Steps};
 use crate::word::bucket::Bucket;
 
-/// A table of at most this many buckets is in the L2 cache, if it is used much.
+/// A table of at most this many buckets stays in the L2 cache if it is hot.
 const NEAR: usize = (512 << 10) / size_of::<u64>();
 
 /// The words of a table, each as its eight bytes. They may begin at any address.
