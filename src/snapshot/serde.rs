@@ -117,7 +117,7 @@ impl Bytes {
 
     fn reserve(&mut self, more: usize) -> io::Result<()> {
         self.0.try_reserve(more).map_err(|_| {
-            let message = "a copy of the filter could not be allocated; write it by `save`, which needs no copy";
+            let message = "no memory for a copy of the filter; write it by `save`, which needs no copy";
             io::Error::new(io::ErrorKind::OutOfMemory, message)
         })
     }
