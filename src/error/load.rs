@@ -356,7 +356,7 @@ impl fmt::Display for LoadError {
             Self::WrongCount { stated, counted } => {
                 write!(
                     f,
-                    "the snapshot should have {stated} keys and has {counted}; fetch it again, or rebuild the filter"
+                    "the snapshot declares {stated} keys and has {counted}; fetch it again, or rebuild the filter"
                 )
             }
             Self::TrailingBytes { snapshot, available } => write!(
