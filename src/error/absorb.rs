@@ -20,8 +20,7 @@ pub struct TableLayout {
     pub slots_per_bucket: usize,
     /// How many bits a fingerprint has.
     pub fingerprint_bits: u32,
-    /// How many bits a slot has beside the fingerprint: those of a value, or of the end of an entry; 0 in a filter
-    /// without either.
+    /// How many bits a slot has beside the fingerprint: those of a value or an expiry; 0 in a filter without either.
     pub payload_bits: u32,
 }
 
@@ -75,7 +74,7 @@ pub enum AbsorbError {
         /// That of the other.
         theirs: String,
     },
-    /// The tables are laid out differently.
+    /// The layouts differ.
     ///
     /// Build both with the same settings, or make one by `empty_like`.
     #[non_exhaustive]
@@ -173,8 +172,8 @@ pub enum AbsorbError {
         /// How many copies were added.
         absorbed: u64,
     },
-    /// Memory was refused: for the old words of buckets that other threads change meanwhile in the other filter, or for the
-    /// growth of the absorbing one.
+    /// An allocation failed: for the old words of buckets that other threads change meanwhile in the other filter, or
+    /// for the growth of the absorbing one.
     ///
     /// Try with fewer changes to the other filter, or with more memory.
     #[non_exhaustive]

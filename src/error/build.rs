@@ -56,7 +56,7 @@ pub enum BuildError {
     MemoryLimitBelowMaxCapacity {
         /// The largest capacity asked for.
         max_capacity: usize,
-        /// How many bytes the filter uses, at the most, until it is that large.
+        /// The most bytes that the filter uses until it is that large.
         needed: usize,
         /// The limit.
         limit: usize,
@@ -85,14 +85,14 @@ pub enum BuildError {
         /// The rate asked for.
         rate: f64,
     },
-    /// No bucket layout has so low a false-positive rate. The error names the lowest rate that can be had.
+    /// No bucket layout has so low a false-positive rate. The error names the lowest possible rate.
     #[non_exhaustive]
     RateTooLow {
         /// The type of the filter.
         filter: FilterKind,
         /// The encoding that was asked for, if any.
         encoding: Option<Encoding>,
-        /// How many bits a value has, or the end of an entry that expires; 0 for a filter without either.
+        /// How many bits a value or an expiry has; 0 for a filter without either.
         value_bits: u32,
         /// The rate asked for.
         rate: f64,
@@ -219,6 +219,6 @@ mod tests {
         };
         assert!(zero.to_string().starts_with("a false-positive rate of 0.0 is too low"), "{zero}");
         assert!(maplet(1).contains("with 1-bit values ") && !maplet(1).contains("fewer"), "one is the least");
-        assert!(expiring.contains("with 4-bit ends ") && expiring.contains("a coarser resolution"));
+        assert!(expiring.contains("with 4-bit expiries ") && expiring.contains("a coarser resolution"));
     }
 }

@@ -55,7 +55,7 @@ pub enum GrowableInsertError {
     },
     /// The filter is full, and growth would exceed its memory limit.
     ///
-    /// Only this insert has failed: other keys may still find room, ever fewer of them.
+    /// Only this insert has failed: some other keys still find room.
     ///
     /// Remove keys, or build a filter with a higher [limit](crate::GrowableBuilder::memory_limit).
     #[non_exhaustive]
@@ -392,7 +392,7 @@ impl<E> InsertBatchError<E> {
 
 impl<E: fmt::Display> fmt::Display for InsertBatchError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a key of the batch was refused, after {} that were taken: {}", self.index, self.error)
+        write!(f, "a key of the batch failed, after {} that succeeded: {}", self.index, self.error)
     }
 }
 
@@ -404,8 +404,8 @@ impl<E: Error + 'static> Error for InsertBatchError<E> {
 }
 
 /// Why a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) could not
-/// [reserve](crate::GrowableCuckooFilter::reserve) room. The filter is as it was before,
-/// unless the memory was refused after a part of the growth.
+/// [reserve](crate::GrowableCuckooFilter::reserve) room. The filter is as it was before, unless an allocation failed
+/// after a part of the growth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReserveError {
@@ -427,7 +427,7 @@ pub enum ReserveError {
         /// The limit, in bytes.
         limit: usize,
     },
-    /// The memory was refused.
+    /// The memory could not be allocated.
     #[non_exhaustive]
     OutOfMemory {
         /// How many bytes were asked for.

@@ -1,4 +1,4 @@
-//! Memory that was refused while the filter stays as it is.
+//! A failed allocation that leaves the filter as it is.
 
 use core::error::Error;
 use std::io;

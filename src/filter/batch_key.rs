@@ -5,9 +5,9 @@ use core::borrow::Borrow;
 /// A key as a batch takes it: a reference to what single operations take a reference to.
 ///
 /// It is implemented for `&Q` if a filter of `T` can be asked for a `Q`: for a filter of `String`, that is `&String`
-/// and `&str`; for a filter of `str`, `&str`. There is nothing to implement. (That `Q` is `Hash` is a bound of its own, as
-/// it is for single operations. So the compiler says if that is missing.) The compiler names the trait only if a batch was
-/// given something else:
+/// and `&str`; for a filter of `str`, `&str`. There is nothing to implement. (`Q: Hash` is a separate bound, so the
+/// compiler reports a missing `Hash` by that name.) The compiler names this trait only if a batch was given something
+/// else:
 ///
 /// ```compile_fail,E0277
 /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
@@ -39,7 +39,7 @@ use core::borrow::Borrow;
 /// let numbers = ConcurrentCuckooFilter::<u64>::with_capacity(1000);
 /// numbers.insert_batch(&vec![1, 2, 3])?;
 ///
-/// // Keys that are made on the way cannot be borrowed from the iterator. Pass on their hashes.
+/// // Keys that the iterator generates cannot be borrowed from it. Pass their hashes.
 /// let made = (0..100).map(|number| format!("{number}-mail.com"));
 /// blocked.by_hash().insert_batch(made.map(|name| blocked.hash_one(name.as_str())))?;
 /// numbers.by_hash().insert_batch((10..20).map(|number| numbers.hash_one(&number)))?;

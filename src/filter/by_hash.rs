@@ -1,9 +1,9 @@
-//! A filter, as callers see it that have the hashes of their keys.
+//! Operations on hashes instead of keys.
 
 /// The hash of a key, for the operations of [`ByHash`]. `filter.hash_one(&key)` returns it.
 ///
-/// A hash that you have computed yourself is wrapped: `Hashed(hash)`. Nothing else becomes a `Hashed`, so that a number which
-/// is a key is never taken for a hash:
+/// Wrap a hash that you have computed yourself: `Hashed(hash)`. Nothing else converts to it, so a key that is a number
+/// cannot be mistaken for a hash:
 ///
 /// ```compile_fail,E0308
 /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
@@ -28,8 +28,8 @@ pub struct Hashed(pub u64);
 
 /// The operations of a filter on hashes instead of keys: `filter.by_hash()`.
 ///
-/// It is for callers that have the hash already: they hash a key once for several filters with the same hasher, or for a
-/// filter and a map. It is also for keys that cannot be borrowed, such as those that an iterator makes on the way.
+/// It is for callers that have the hash already: they hash a key once for several filters with the same hasher, or for
+/// a filter and a map. It is also for keys that cannot be borrowed, such as those that an iterator generates.
 ///
 /// Each operation is the one of the same name on the key that has this hash: what the filter's `hash_one` returns, or what a
 /// hasher computes that is equal to the filter's `hasher`. It has the same promises, cost and errors. The hashes need not

@@ -1,4 +1,4 @@
-//! The statistics as a list, for metrics systems, and what has come since earlier ones.
+//! The statistics as a list, for metrics systems, and the differences to earlier ones.
 
 use crate::filter::stats::{ExpiryStats, Stats};
 
@@ -12,7 +12,7 @@ pub struct Figure {
     pub help: &'static str,
     /// `bytes`, `ticks`, `ratio` (from 0 to 1), or empty for a number of things.
     pub unit: &'static str,
-    /// Of which kind the figure is, and its value.
+    /// The kind of the figure, and its value.
     pub value: FigureValue,
 }
 
@@ -66,10 +66,10 @@ impl Stats {
     /// The observed false-positive rate is `false_positives_recorded / (false_positives_recorded + negatives_recorded)` over
     /// the time that you choose.
     ///
-    /// A counter begins again with 0 in a filter that takes the place of another. If your metrics system takes counts of
-    /// what has come, or does not expect counters to go down, give it the figures of [`since`](Self::since).
+    /// A counter starts at 0 in a filter that replaces another. If your metrics system takes increments, or does not
+    /// expect counters to go down, give it the figures of [`since`](Self::since).
     ///
-    /// As a page for Prometheus, which does expect it, and wants all samples of a name together:
+    /// As a page for Prometheus, which does expect that, and requires all samples of a name together:
     ///
     /// ```
     /// use std::collections::BTreeMap;
@@ -138,16 +138,15 @@ impl Stats {
         gauges.into_iter().chain(self.counters()).chain(of_expiry.into_iter().flatten())
     }
 
-    /// Returns these statistics with counts of what has come since earlier ones of the same filter. All that is no count
-    /// of events is as it is here. [`longest_path`](Self::longest_path) and
-    /// [`evicted_early_by`](ExpiryStats::evicted_early_by) are maxima, and stay too.
+    /// Returns these statistics, with the counts of events since earlier statistics of the same filter. All other
+    /// figures are unchanged. [`longest_path`](Self::longest_path) and
+    /// [`evicted_early_by`](ExpiryStats::evicted_early_by) are maxima, and unchanged too.
     ///
-    /// If the earlier ones are of another filter, the counts are all that there were since this filter was made. So a
-    /// counter that adds up what `since` returns goes on when a filter takes the place of another, and the code that adds
-    /// up need not know of it. (Each filter that is built or loaded is another one.) What happens in a filter after its
-    /// last `stats` shows nowhere: call it once more when you replace the filter.
+    /// If the earlier ones are of another filter, the counts are those since this filter was made. So a counter that
+    /// adds up what `since` returns survives the replacement of a filter. (Each filter that is built or loaded is
+    /// another one.) Events after the last `stats` of a filter are lost: call it once more when you replace the filter.
     ///
-    /// Where the earlier count is greater, because they are in fact the later ones, the result is 0.
+    /// If an earlier count is greater, because it is in fact the later one, the result is 0.
     ///
     /// ```
     /// use std::collections::HashMap;

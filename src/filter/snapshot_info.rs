@@ -1,4 +1,4 @@
-//! What a snapshot is, without loading it.
+//! The metadata of a snapshot, without loading it.
 
 use std::io::Read;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
 use crate::word::tick::Tick;
 
-/// What a snapshot is: of which filter, of which keys, up to which position. Needs the feature `snapshot`.
+/// The metadata of a snapshot: its filter, its keys, its position. Needs the feature `snapshot`.
 ///
 /// [`read`](Self::read) reads the header only. [`verify`](Self::verify) reads all, and checks all that loading checks
 /// except hasher, schema and memory. Both need neither the hasher nor the type of the keys. `cargo run --features
@@ -58,7 +58,7 @@ pub struct SnapshotInfo {
 }
 
 impl SnapshotInfo {
-    /// Reads what a snapshot is. Leaves what follows its header unread, and so unchecked.
+    /// Reads the header of a snapshot. The rest is neither read nor checked.
     ///
     /// Cost: some 50 bytes, the schema and the attachment, in small pieces.
     ///
@@ -68,7 +68,7 @@ impl SnapshotInfo {
         Self::of(Source::new(&mut from, usize::MAX, None), false)
     }
 
-    /// Reads what the snapshot in a file is, and checks the length of the file.
+    /// Reads the header of the snapshot in a file, and checks the length of the file.
     ///
     /// # Errors
     /// A [`LoadPathError`] with the path and the reason, which is as for [`read`](Self::read). A file that is too short is

@@ -8,12 +8,12 @@ use crate::word::tick::Tick;
 /// The figures of a filter, as they were when [`stats`](crate::ConcurrentCuckooFilter::stats) was called.
 ///
 /// The counts of events begin with 0 when the filter is made and never go down. Neither removals nor `clear` change
-/// them. Each is a sum over the threads. It is exact for everything that happens before the call; what overlaps the
-/// call may or may not be counted. The fields are read one after the other, so fields that change meanwhile are not
-/// all of the same moment. With the feature `serde`, the figures can be serialized. [`figures`](Self::figures) lists
-/// them for any metrics system, and [`since`](Self::since) says what has come since earlier ones.
+/// them. Each is a sum over the threads: exact for everything that happens before the call, while what overlaps the
+/// call may or may not be counted. The fields are read one after the other, so together they are no point-in-time view.
+/// With the feature `serde`, the figures can be serialized. [`figures`](Self::figures) lists them for any metrics
+/// system, and [`since`](Self::since) returns the differences to earlier ones.
 ///
-/// `Stats::default()` has zeros only. Its fields can be set, for tests of your own dashboards and alarms.
+/// `Stats::default()` has zeros only. Its fields can be set, for tests of dashboards and alarms.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::ConcurrentCuckooFilter;

@@ -1,18 +1,18 @@
-//! CONCURRENT: what changes a table that grows: inserts, removals and `clear`.
+//! CONCURRENT: changes of a growing table: inserts, removals and `clear`.
 //!
-//! An insert that finds both buckets full searches for a path to a bucket with room (`room.rs`). If there is none, it lets
-//! the table grow, if that has more items than it is made for, and tries again.
+//! An insert that finds both buckets full searches for a path to a bucket with room (`room.rs`). If there is none, it
+//! grows the table, if that holds more items than its capacity, and tries again.
 //!
-//! # Why an insert that fails is right to
-//! In the end the insert holds the lock by which the size changes, and those of all stripes. So the size stays, no copy is
-//! taken out, and no relocation is half done: others can only add. It searches once more. If there is no path, each bucket
-//! that it saw was full and stays full, so this is a moment without room. If there is one, it is carried out, and the copy
-//! is added unless another thread has taken the room. Each further turn is due to a copy that another thread has added,
-//! and free slots run out. So contention alone is never a reason to fail.
+//! # Why a failed insert is right
+//! In the end the insert holds the lock by which the size changes, and those of all stripes. So the size stays, no copy
+//! is taken out, and no relocation is half done: others can only add. It searches once more. If there is no path, each
+//! bucket that it saw was full and stays full, so this is a moment without room. If there is one, it is carried out,
+//! and the copy is added unless another thread has taken the room. Each further turn is due to a copy that another
+//! thread has added, and free slots run out. So contention alone never makes an insert fail.
 //!
-//! An insert that fails has added nothing and taken nothing out. If there is no room for it, the table grows as long as it has
-//! at least [`LEAST_LOAD`] of the items that it is made for. (Keys of one class are counted first: the table does not grow
-//! for them.)
+//! A failed insert has added nothing and taken nothing out. If there is no room for it, the table grows as long as it
+//! holds at least [`LEAST_LOAD`] of its capacity. (Keys of one class are counted first: the table does not grow for
+//! them.)
 
 use crate::error::insert::{GrowableInsertError, InsertBatchError};
 use crate::growth::table::GrowingTable;
@@ -22,8 +22,7 @@ use crate::sync::fault::{self, Fault};
 use crate::word::bucket::Bucket;
 use crate::word::classes::Class;
 
-/// An insert asks whether the table is to grow when its thread's own count is a multiple of this.
-/// (Where loom explores all executions, it need not ask.)
+/// An insert checks whether the table is too full when its thread's own count is a multiple of this. (Not under loom.)
 const INSERTS_PER_CHECK: i64 = if cfg!(ccf_model = "loom") {
     1 << 32
 } else if cfg!(ccf_model) {
@@ -33,13 +32,13 @@ const INSERTS_PER_CHECK: i64 = if cfg!(ccf_model = "loom") {
 };
 
 /// The number of searches that an insert makes at most while others change the table. After that it makes one that no
-/// thread can disturb.
+/// thread can invalidate.
 const SEARCHES: u32 = if cfg!(ccf_model) { 1 } else { 4 };
 
-/// How many groups an insert splits that finds no room.
+/// How many groups an insert that finds no room splits.
 const GROUPS_PER_INSERT: usize = 2;
 
-/// The share of what it is made for that a table must have to grow for an insert that finds no room. (In a small table, a few
+/// The share of its capacity that a table must hold to grow for an insert that finds no room. (In a small table, a few
 /// keys may by chance have the same two buckets. In any other, keys of several copies each may have.) So keys that were
 /// chosen to collide cannot drive the memory beyond a fixed multiple of what the keys need.
 const LEAST_LOAD: f64 = 0.25;
@@ -73,7 +72,7 @@ impl GrowingTable {
         Ok(added)
     }
 
-    /// Counts copies that were added, and lets the table grow if it is too full now.
+    /// Counts copies that were added, and grows the table if it is too full now.
     #[inline(always)]
     fn count_added(&self, count: i64) {
         if self.counters().add_len(count) & (INSERTS_PER_CHECK - 1) < count {
@@ -81,8 +80,8 @@ impl GrowingTable {
         }
     }
 
-    /// Adds a copy, if it is to be `absent` unless there is one, where neither bucket had room. Returns whether it did. Does
-    /// not count it.
+    /// `insert`, or `insert_if_absent` if `absent`, where neither bucket had room. Returns whether it added a copy.
+    /// Does not count it.
     #[cold]
     #[inline(never)]
     pub(super) fn add_slow(&self, class: Class, absent: bool) -> Result<bool, GrowableInsertError> {
@@ -107,7 +106,7 @@ impl GrowingTable {
             if let Some(added) = attempt() {
                 return Ok(added);
             }
-            // Another search would find nothing either.
+            // Another search would find nothing.
             if is_nothing && self.state().buckets() == buckets {
                 break;
             }
@@ -191,7 +190,7 @@ impl GrowingTable {
         self.counters().removal(removed)
     }
 
-    /// `insert` for many, in their order.
+    /// `insert` for each hash, in order.
     pub(crate) fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<GrowableInsertError>> {
         let mut window = Window::<()>::new(hashes);
         let mut inserted = 0;
@@ -207,7 +206,7 @@ impl GrowingTable {
         }
     }
 
-    /// `remove` for many, in their order.
+    /// `remove` for each hash, in order.
     pub(crate) fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
         let mut window = Window::<()>::new(hashes);
         loop {

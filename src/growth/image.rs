@@ -1,4 +1,4 @@
-//! CONCURRENT: images of a table that grows, and what filters ask of it as of any table.
+//! CONCURRENT: images of a growing table, and the operations that filters require of any table.
 
 use crate::error::insert::GrowableInsertError;
 #[cfg(feature = "snapshot")]
@@ -38,8 +38,8 @@ use crate::word::layout::Shape;
 const AHEAD: usize = if cfg!(ccf_model) { 1 } else { 64 * GROUP };
 
 impl GrowingTable {
-    /// Calls `each` with a hash of the class of each copy in an image of so many buckets, of which these are the words from
-    /// `start` on.
+    /// Calls `each` with a hash of the class of each copy in an image of `buckets` buckets, of which these are the
+    /// words from `start` on.
     pub(crate) fn each_hash(
         &self,
         buckets: usize,
@@ -190,7 +190,7 @@ impl AnyTable for GrowingTable {
         let (state, mut copies) = (self.state(), 0);
         for (number, &word) in (start..).zip(words) {
             copies += self.layout(state.depth(number)).occupied(Bucket(word)) as i64;
-            // Relaxed: whoever gets the table later gets its words with it.
+            // Relaxed: a thread that gets the table later gets its words with it.
             self.word(number).store(word, Ordering::Relaxed);
         }
         self.counters().add_len(copies);

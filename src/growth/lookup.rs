@@ -1,4 +1,4 @@
-//! CONCURRENT: lookups in a table that grows, and the reads of operations that hold a stripe's lock.
+//! CONCURRENT: lookups in a growing table, and the reads of operations that hold a stripe's lock.
 
 use core::hint::select_unpredictable;
 
@@ -11,7 +11,7 @@ use crate::word::classes::{Class, Place, Rows, State, both, stripe_number};
 use crate::word::layout::{Borrowed, Layout, Plain, SemiSorted};
 use crate::word::layouts::Layouts;
 
-/// A table of at most this many buckets is in the L2 cache, if it is used much.
+/// A table of at most this many buckets stays in the L2 cache if it is hot.
 const NEAR: usize = (512 << 10) / size_of::<u64>();
 
 /// The layout of a row, whose numbers are constants.
@@ -55,7 +55,7 @@ macro_rules! by_rows {
 }
 
 impl GrowingTable {
-    /// Whether a copy is in. Lock-free.
+    /// Whether there is a copy of the class of this hash. Lock-free.
     #[inline(always)]
     pub(crate) fn contains(&self, hash: u64) -> bool {
         let begin = (self.epoch(), self.state());
@@ -63,13 +63,13 @@ impl GrowingTable {
             whole split => self.contains_by_two(whole, split, begin, hash), self.contains_by_any(begin, hash))
     }
 
-    /// The same where, in this epoch and state, the buckets have this layout.
+    /// `contains` where, in this epoch and state, the buckets have this layout.
     #[inline(never)]
     fn contains_by(&self, layout: impl Layout, begin: (u64, State), hash: u64) -> bool {
         self.attempt(begin, hash, |pair, stored, _, _| layout.either_holds_each(pair, stored))
     }
 
-    /// The same where they have these two.
+    /// `contains` where the buckets have these two layouts.
     #[inline(never)]
     fn contains_by_two(&self, whole: impl Layout, split: impl Layout, begin: (u64, State), hash: u64) -> bool {
         self.attempt(begin, hash, |pair, stored, are_split, _| {
@@ -77,7 +77,7 @@ impl GrowingTable {
         })
     }
 
-    /// The same where they have any two.
+    /// `contains` where the buckets have any two layouts.
     #[inline(never)]
     fn contains_by_any(&self, begin: (u64, State), hash: u64) -> bool {
         self.attempt(begin, hash, |pair, stored, are_split, level| {
@@ -90,8 +90,8 @@ impl GrowingTable {
         })
     }
 
-    /// One attempt, in this epoch and state. `holds` answers by the two buckets, what their slots would store, whether they
-    /// are split, and the level. If the attempt is invalidated, or if a bucket is being moved, others.
+    /// One attempt, in this epoch and state; retries if it is invalidated, or if a bucket is being moved. The arguments
+    /// of `holds` are the two buckets, what their slots would store, whether they are split, and the level.
     #[inline(always)]
     fn attempt(
         &self,
@@ -112,12 +112,12 @@ impl GrowingTable {
         }
     }
 
-    /// The words of a class's two buckets. `None` if they are not of one moment.
+    /// The words of a class's two buckets, by one optimistic read. `None` if it was invalidated.
     #[inline(always)]
     fn load_pair(&self, class: Class, epoch: u64, places: [Place; 2]) -> Option<[Bucket; 2]> {
         let stripe = self.stripe(class);
         let version = stripe.version();
-        // There is no such word only if the table has become smaller and its state has changed.
+        // A word is missing only if the table has shrunk, and so its state has changed.
         let first = self.words.get(places[0].number as u32)?;
         let second = self.words.get(places[1].number as u32)?;
         let pair = [load(first), load(second)];
@@ -153,15 +153,15 @@ impl GrowingTable {
         both([0, 1], |side| self.copies_on(class, side, state))
     }
 
-    /// The same on one side.
+    /// How many copies of the class there are on one side, in this state.
     #[inline(always)]
     fn copies_on(&self, class: Class, side: usize, state: State) -> usize {
         let (bucket, depth) = self.contents(state, class.sides[side]);
         self.layout(depth).count(bucket, self.plan.classes.stored(class, depth))
     }
 
-    /// How many copies of the class there are on each side. The caller holds the class's stripe: nobody takes one out, so
-    /// they are there at one moment.
+    /// How many copies of the class there are on each side. The caller holds the class's stripe, so no copy is taken
+    /// out meanwhile.
     pub(super) fn copies(&self, class: Class) -> [usize; 2] {
         self.in_one_state(|state| self.copies_in(class, state))
     }
@@ -171,7 +171,7 @@ impl GrowingTable {
         self.in_one_state(|state| self.copies_on(class, side, state) > 0)
     }
 
-    /// What is read in a state that is still the same afterwards.
+    /// Retries `read` until the state is the same afterwards.
     #[inline(always)]
     fn in_one_state<R>(&self, read: impl Fn(State) -> R) -> R {
         loop {
@@ -183,14 +183,14 @@ impl GrowingTable {
         }
     }
 
-    /// How many copies are in.
+    /// How many copies of the class of this hash there are.
     pub(crate) fn count(&self, hash: u64) -> usize {
         let class = self.plan.classes.of(hash);
         let _guard = self.stripe(class).lock_unless(Fault::CountWithoutLock, self.counters());
         self.copies(class).iter().sum()
     }
 
-    /// Prefetches the buckets and the stripes of these.
+    /// Prefetches the buckets and the stripes of these hashes.
     pub(crate) fn prefetch(&self, hashes: &[u64]) {
         let state = self.state();
         for class in hashes.iter().map(|&hash| self.plan.classes.of(hash)) {
@@ -208,13 +208,13 @@ impl GrowingTable {
         }
     }
 
-    /// `contains` for many.
+    /// `contains` for each hash.
     pub(crate) fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
         VectorUnit::widest().run(Lookups { table: self, hashes, answers });
     }
 }
 
-/// A batch of lookups, all of which is compiled for each vector unit.
+/// A batch of lookups. It is compiled for each vector unit.
 struct Lookups<'a> {
     table: &'a GrowingTable,
     hashes: Hashes<'a>,
@@ -250,7 +250,7 @@ struct Places {
     stored: [[u32; BLOCK]; 2],
 }
 
-/// To be overwritten.
+/// A value to be overwritten.
 impl Default for Places {
     fn default() -> Self {
         Self { state: State(0), stripes: [0; BLOCK], numbers: [[0; BLOCK]; 2], stored: [[0; BLOCK]; 2] }
@@ -289,8 +289,8 @@ impl GrowingTable {
         }
     }
 
-    /// The lookups of a block: those steps of a single one, for all keys, in the same order. What was found in one state
-    /// is asked for again, key by key, if the state has changed since then.
+    /// The lookups of a block: the steps of a single lookup, for all keys, in the same order. If the state has changed
+    /// meanwhile, each key is looked up again by itself.
     #[cfg_attr(not(ccf_model), inline(always))]
     fn look_up_block(&self, block: Block<'_, Places>, coming: &Places, answers: &mut [bool; BLOCK]) {
         let epoch = self.epoch();
@@ -307,7 +307,7 @@ impl GrowingTable {
         }
     }
 
-    /// One by one.
+    /// The lookups of a block, one by one.
     #[inline(never)]
     fn look_up_each(&self, block: Block<'_, Places>, coming: &Places, answers: &mut [bool; BLOCK]) {
         for (nth, answer) in answers.iter_mut().enumerate().take(block.len) {
@@ -342,7 +342,7 @@ impl GrowingTable {
         changes
     }
 
-    /// The same where the buckets have these two layouts. (It gains nothing by being compiled for each vector unit.)
+    /// `look_up_by` where the buckets have these two layouts. (Vectorizing it gains nothing.)
     #[inline(never)]
     fn look_up_by_two(
         &self,
@@ -363,7 +363,7 @@ impl GrowingTable {
         changes
     }
 
-    /// The same where the buckets have any two layouts.
+    /// `look_up_by` where the buckets have any two layouts.
     #[inline(never)]
     fn look_up_by_any(&self, places: &Places, len: usize, coming: &Places, answers: &mut [bool; BLOCK]) -> u64 {
         let mut words = [[Bucket::default(); BLOCK]; 2];
@@ -414,8 +414,8 @@ impl GrowingTable {
 /// if not.
 #[inline(always)]
 fn either_holds(whole: impl Layout, split: impl Layout, pair: [(Bucket, bool); 2], stored: [u32; 2]) -> bool {
-    // Without a branch on what is as good as random. An empty bucket holds nothing, as long as what is looked for fits in
-    // its slots.
+    // Without a branch on random bits. An empty bucket holds nothing, as long as what is searched for fits in its
+    // slots.
     let of = |of_split| both(pair, |(word, is_split)| word.only_if(is_split == of_split));
     let fitting = both(stored, |stored| stored & split.lanes().fingerprint_mask);
     whole.either_holds_each(of(false), stored) | split.either_holds_each(of(true), fitting)

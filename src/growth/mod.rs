@@ -1,12 +1,12 @@
-//! CONCURRENT: a table that grows and shrinks by some buckets at a time, while everybody uses it.
+//! CONCURRENT: a table that grows and shrinks by some buckets at a time, while other threads use it.
 //!
 //! There is one table, whose words never move. It is extended by a *group* of buckets at a time: each bucket of the group
 //! becomes two, by linear hashing (`word/classes.rs` has the arithmetic). No table is replaced. So no reader announces
 //! what it reads, and nothing waits for readers.
 //!
 //! # The state
-//! The *size* is one word, the *state*: a level, a split pointer, and whether the group at the split pointer is *moving*.
-//! The *epoch* counts the changes of the state. It has 64 bits, so it never comes round.
+//! The *size* is one word, the *state*: a level, a split pointer, and whether the group at the split pointer is
+//! *moving*. The *epoch* counts the changes of the state. It has 64 bits, so it never wraps.
 //!
 //! For a class and a state, each of the class's two sides has a *place*: a bucket's number, and the depth at which its
 //! word is to be read. The *contents* of a side are what its place's word says at that depth; or, if its bucket is moving,
@@ -25,17 +25,18 @@
 //!    make the state *moving*, with the split pointer before the group; store the whole words; make the state idle.
 //!
 //! # Why a split or a merge changes no contents
-//! The array `moving` has the same copies as the words of the group at both changes of the state, each on the same side.
-//! While the state is *moving*, those words are nobody's contents, and no other thread may change them (rule 1). So each
-//! change of the state is one step that leaves the contents of every side of every class as they are. A split is no step
-//! of the protocol of stripes at all: what is proved of a table whose size is fixed holds for the contents.
+//! The array `moving` has the same copies as the words of the group at both changes of the state, each on the same
+//! side. While the state is *moving*, those words are the contents of no side, and no other thread may change them
+//! (rule 1). So each change of the state is one step that leaves the contents of every side of every class as they are.
+//! A split is no step of the protocol of stripes at all: what is proved of a table whose size is fixed holds for the
+//! contents.
 //!
 //! # What a lookup reads
-//! A lookup reads the epoch, the state, the version, the contents of both sides, the version again, and the epoch again.
-//! If the epoch is the same, each word that it has read was the contents of its side when it was read: by rule 3, no word
-//! that the lookup has seen was changed for a later state. (It may have read the state of the change that was just
-//! about to count. Then its places are right all the same.) So it is a lookup in a table of fixed size, and the argument
-//! of `table/stripe.rs` says that *absent* is right if the version is the same too. If either has changed, it retries. It
+//! A lookup reads the epoch, the state, the version, the contents of both sides, the version again, and the epoch
+//! again. If the epoch is the same, each word that it has read was the contents of its side when it was read: by rule
+//! 3, no word that the lookup has seen was changed for a later state. (It may have read a new state before the epoch
+//! counted it. Its places are right all the same.) So it is a lookup in a table of fixed size, and the argument of
+//! `table/stripe.rs` says that *absent* is right if the version is the same too. If either has changed, it retries. It
 //! retries only after a step of a writer: so it is lock-free. It takes no lock and writes nothing.
 //!
 //! *Present* needs the epoch as well: the same bits at another depth may be another class's.
@@ -50,10 +51,11 @@
 //! a split, in the wrong half: the word would still be empty.
 //!
 //! ## Across keys
-//! All accesses to words are `SeqCst`, and so are the step of the epoch and a lookup's second read of it. So they have one
-//! order, as in `table/stripe.rs`. A lookup that has read a word after the epoch's step, in that order, sees the step. What
-//! it reads of `moving` stays the contents until the next step, which it would see too. The lookup's first read of the epoch
-//! and that of the state need not be in that order: if they are late, the second read of the epoch tells.
+//! All accesses to words are `SeqCst`, and so are the step of the epoch and a lookup's second read of it. So they have
+//! one order, as in `table/stripe.rs`. A lookup that has read a word after the epoch's step, in that order, sees the
+//! step. What it reads of `moving` remains the contents until the next step, which it would see too. The lookup's first
+//! read of the epoch and that of the state need not be in that order: if they are late, the second read of the epoch
+//! shows it.
 //!
 //! # Saves
 //! A save begins while it holds all stripes and all gates, those too that a first growth has added meanwhile. So no relocation and no insert is half done, and no group is

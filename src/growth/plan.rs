@@ -1,9 +1,9 @@
-//! Pure: the sizes of a table that grows, and how full it gets at each.
+//! Pure: the sizes of a growing table, and its load at each.
 //!
-//! A slot stores `base + sides - depth` bits (`word/classes.rs`). All bits of a class are in the slot and in the number of
-//! the bucket together. So the rate follows from the number of keys and that of the bits of a class alone: it is the one
-//! asked for at the largest size, and less at every other. Each slot has the bits that the further doublings will take. Of
-//! all ways to hold the most keys, a plan is one whose classes have the fewest bits.
+//! A slot stores `base + sides - depth` bits (`word/classes.rs`). All bits of a class are in the slot and in the number
+//! of the bucket together. So the rate depends only on the number of keys and the bits of a class: it is the one asked
+//! for at the largest size, and less at every other. Each slot reserves a bit for each further doubling. Of all plans
+//! for the most keys, the one whose classes have the fewest bits is chosen.
 //!
 //! A slot has at most 32 bits. So a filter with a low rate and a large maximum begins with more buckets than its first
 //! capacity takes.
@@ -18,20 +18,20 @@ use crate::word::layouts;
 /// The smallest number of buckets.
 const LEAST_BUCKETS: usize = if cfg!(ccf_model) { 2 } else { 32 };
 
-/// How often a filter can double at least, whatever its rate.
+/// The fewest doublings of a filter, whatever its rate.
 const LEAST_DOUBLINGS: u32 = 8;
 
 /// The most bits of a base: a slot has them and one for each doubling.
 const MOST_BASE_BITS: u32 = u32::BITS - LEAST_DOUBLINGS;
 
-/// By default, a filter can grow to so many keys, and to so many times its first capacity.
+/// By default, a filter can grow to this many keys, and to 60 times its first capacity.
 const REACH: usize = 60_000_000;
 const REACH_TIMES: usize = 60;
 
-/// How many buckets a filter may begin with for the sake of this reach, if its first capacity takes fewer: 64 KiB.
+/// The most buckets with which a filter begins to have this reach, if its first capacity takes fewer: 64 KiB.
 const MOST_FOR_REACH: usize = (64 << 10) / size_of::<u64>();
 
-/// What a filter is to be able to do.
+/// The requirements for a filter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     pub(crate) capacity: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Wanted {
     pub(crate) encoding: Option<Encoding>,
 }
 
-/// Why a filter cannot do that.
+/// Why no filter meets them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Impossible {
     RateTooLow { lowest: f64 },
@@ -64,8 +64,8 @@ pub(crate) struct Plan {
     pub(crate) memory_of_caller: usize,
 }
 
-/// How full a table gets whose buckets all have so many slots, 0 to 8, at eight places of the split pointer: from 0 to 7/8
-/// of a doubling. Buckets that are not split get twice as many keys as those that are. So the middle of a doubling is the
+/// The load of a table whose buckets all have 0 to 8 slots, at eight places of the split pointer: from 0 to 7/8 of a
+/// doubling. Buckets that are not split get twice as many keys as those that are. So the middle of a doubling is the
 /// worst place.
 ///
 /// An insert into a table as full as this takes 0.6 relocations on average
@@ -83,7 +83,7 @@ const TARGET: [[f64; 8]; 9] = [
     [0.96, 0.93, 0.915, 0.915, 0.92, 0.93, 0.94, 0.95],
 ];
 
-/// The same where the buckets that are split have one slot more.
+/// [`TARGET`] where split buckets have one slot more.
 const TARGET_OF_TWO: [[f64; 8]; 8] = [
     [0.0; 8],
     [0.0; 8],
@@ -95,13 +95,13 @@ const TARGET_OF_TWO: [[f64; 8]; 8] = [
     [0.955, 0.92, 0.90, 0.905, 0.915, 0.93, 0.945, 0.96],
 ];
 
-/// The share of its [`TARGET`] up to which a table is filled that can grow.
+/// The share of its [`TARGET`] up to which a table that can grow is filled.
 ///
-/// Such a table is always about as full as it gets, so each insert pays for that: with the time that it waits for the memory
-/// of further buckets, and with relocations. From empty to two million keys at the default rate, on one thread. (How many
-/// buckets are full and looked at is simulated; the times are of single runs beside other work.)
+/// Such a table is always near that load, so each insert pays for it: with the time that it waits for the memory of
+/// further buckets, and with relocations. From empty to two million keys at the default rate, on one thread. (The full
+/// and the examined buckets are simulated; the times are of single runs beside other work.)
 ///
-/// | share | bits per key | inserts with both buckets full | buckets that a search looks at, per insert | relocations per insert | time relative to a fixed filter |
+/// | share | bits per key | inserts with both buckets full | buckets examined per insert | relocations per insert | time relative to a fixed filter |
 /// |---|---|---|---|---|---|
 /// | 1.00 | 23.1 | 0.53 | 4.6 | 0.78 | 2.6 to 3.1 |
 /// | 0.96 | 23.7 | 0.46 | 2.7 | 0.59 | 2.7 |
@@ -117,11 +117,11 @@ const WHILE_GROWING: f64 = 0.92;
 /// How many square roots of the number of slots a small table leaves free, for 0 to 8 slots in a bucket. A table that finds
 /// no room below its capacity grows a little early, unless it is at its largest size.
 ///
-/// Of 20,000 tables of 32 buckets each, and fewer of up to 2,048, the first that had no room was below its target by 2.88
-/// square roots with two slots in a bucket, by 0.85 with three, and by 0.44 with four.
+/// Among 20,000 tables of 32 buckets each, and fewer of up to 2,048, the first without room was below its target by
+/// 2.88 square roots with two slots in a bucket, by 0.85 with three, and by 0.44 with four.
 const MARGIN: [f64; 9] = [0.0, 0.0, 4.0, 1.6, 1.0, 0.8, 0.7, 0.6, 0.6];
 
-/// The rate that a lookup of an absent key is answered `true`, with so many keys in a table of these classes.
+/// The false-positive rate with this many keys in a table of these classes.
 pub(crate) fn false_positive_rate(classes: Classes, keys: f64) -> f64 {
     // Two random bases are equal with this probability: their lowest bits are never all 0.
     let lows = f64::from(1 << NEVER_ZERO);
@@ -130,7 +130,7 @@ pub(crate) fn false_positive_rate(classes: Classes, keys: f64) -> f64 {
     -f64::exp_m1(2.0 * keys * f64::ln_1p(-equal / 2f64.powi(classes.side_bits() as i32)))
 }
 
-/// The fewest bits that a class can have, if so many keys are to have this rate.
+/// The fewest bits of a class with which this many keys have this rate.
 fn bits_for(keys: usize, rate: f64) -> u32 {
     (2.0 * keys.max(1) as f64 / -f64::ln_1p(-rate)).log2().max(0.0) as u32
 }
@@ -179,8 +179,8 @@ impl Plan {
         Ok(Self { first: plan.buckets_for(capacity).expect(fits), ..plan })
     }
 
-    /// The plan for so many items whose classes have the fewest bits. Its largest table is as large as the rate allows. `None`
-    /// if no table holds them.
+    /// The plan for `most` items whose classes have the fewest bits. Its largest table is as large as the rate allows.
+    /// `None` if no table holds them.
     fn widest_for(most: usize, rate: f64, encoding: Option<Encoding>) -> Option<Self> {
         let most_sides = sizing::LARGEST.ilog2();
         (bits_for(most, rate)..=MOST_BASE_BITS + most_sides).find_map(|bits| {
@@ -195,7 +195,7 @@ impl Plan {
         })
     }
 
-    /// With the largest table that keeps to the rate with every slot taken. `None` if not even the first does.
+    /// The plan with the largest table that keeps to the rate with every slot taken. `None` if not even the first does.
     fn widest(base_bits: u32, side_bits: u32, rate: f64, encoding: Option<Encoding>) -> Option<Self> {
         // A slot of the first table has at most 32 bits.
         let first = LEAST_BUCKETS.max(1 << (base_bits + side_bits).saturating_sub(u32::BITS));
@@ -216,13 +216,13 @@ impl Plan {
         Some(Self { largest: few * GROUP, ..plan })
     }
 
-    /// With tables of all sizes from the first on.
+    /// The plan with tables of all sizes from the first on.
     pub(crate) fn of(classes: Classes, first: usize, encoding: Option<Encoding>) -> Self {
         let largest = 1 << classes.side_bits();
         Self { classes, first, largest, encoding, pages: Pages::Usual, memory_limit: usize::MAX, memory_of_caller: 0 }
     }
 
-    /// The plan that a snapshot declares, if there is such a one.
+    /// The plan that a snapshot declares, if it is valid.
     #[cfg(feature = "snapshot")]
     pub(crate) fn declared(
         [base_bits, side_bits]: [u32; 2],
@@ -250,12 +250,12 @@ impl Plan {
         [self.first, self.largest].map(|buckets| TableLayout::of(self.shape(State::of_buckets(buckets)), buckets))
     }
 
-    /// The probability that a lookup of an absent key finds one of so many keys.
+    /// The false-positive rate with this many keys.
     pub(crate) fn rate(&self, keys: f64) -> f64 {
         false_positive_rate(self.classes, keys)
     }
 
-    /// How many slots the buckets of a table of this size have that are not split, and those that are.
+    /// The slots of a bucket that is not split, and of one that is, in a table of this size.
     fn slots_of(&self, state: State) -> [usize; 2] {
         let slots = |depth| layouts::shape(self.classes, self.encoding, depth).slots as usize;
         let level = state.level();
@@ -268,13 +268,13 @@ impl Plan {
         whole * ((1 << level) - at) + split * 2 * at
     }
 
-    /// How many items a table of this size is made for.
+    /// The capacity of a table of this size.
     pub(crate) fn capacity(&self, state: State) -> usize {
         let share = if state.buckets() == self.largest { 1.0 } else { WHILE_GROWING };
         self.capacity_of_share(state, share)
     }
 
-    /// The same if it is filled to this share of its [`TARGET`].
+    /// The capacity of a table of this size that is filled to this share of its [`TARGET`].
     fn capacity_of_share(&self, state: State, share: f64) -> usize {
         let ([whole, split], slots) = (self.slots_of(state), self.slots(state) as f64);
         let at = 8.0 * state.split() as f64 / (1u64 << state.level()) as f64;
@@ -285,17 +285,18 @@ impl Plan {
         ((target * slots - MARGIN[whole] * slots.sqrt()) as usize).max(2 * whole)
     }
 
-    /// How many items the filter can be made for.
+    /// The capacity at the largest size.
     pub(crate) fn max_capacity(&self) -> usize {
         self.capacity(State::of_buckets(self.largest))
     }
 
-    /// The smallest number of buckets, at least the first, that is made for so many items. `None` if there is none.
+    /// The smallest number of buckets, at least the first, with a capacity for this many items. `None` if there is
+    /// none.
     pub(crate) fn buckets_for(&self, items: usize) -> Option<usize> {
         self.fewest(items, |buckets| self.capacity(State::of_buckets(buckets)))
     }
 
-    /// The same by the capacity for each number of buckets.
+    /// [`buckets_for`](Self::buckets_for) with this function as the capacity.
     fn fewest(&self, items: usize, capacity: impl Fn(usize) -> usize) -> Option<usize> {
         let (mut few, mut enough) = (self.first / GROUP, self.largest / GROUP);
         if capacity(enough * GROUP) < items {

@@ -1,4 +1,4 @@
-//! CONCURRENT: how a table that grows gets more and fewer buckets. `growth/mod.rs` has the argument.
+//! CONCURRENT: how a growing table gets more and fewer buckets. `growth/mod.rs` has the argument.
 
 use crate::error::insert::{GrowableInsertError, ReserveError};
 use crate::growth::table::{GrowingTable, Refusal, load};
@@ -10,17 +10,17 @@ use crate::word::classes::{Class, GROUP, State, both};
 use crate::word::layout::Entry;
 use crate::word::layouts::Entries;
 
-/// How often a merge makes room for copies that do not fit, while others take that room.
+/// How often a merge makes room for copies that do not fit, while other threads take that room.
 const TRIES: usize = if cfg!(ccf_model) { 1 } else { 8 };
 
-/// How many copies it moves away from one bucket at most each time: those of two buckets, and some that others add.
+/// The most copies that it moves out of one bucket each time: those of two buckets, and some that other threads add.
 const MOVED: usize = if cfg!(ccf_model) { 1 } else { 32 };
 
-/// How many groups an insert splits at most that finds the table too full.
+/// The most groups that an insert that finds the table too full splits.
 const GROUPS_PER_CHECK: usize = if cfg!(ccf_model) { 1 } else { 4 };
 
-/// A table as it will be when a group of buckets is merged, as a search sees it. So what is moved away from one of them does
-/// not go to another one that will have no room for it.
+/// A search's view of the table as it will be after a group of buckets is merged. So a copy that is moved out of one of
+/// them does not go to another that will have no room for it.
 struct Merged<'a> {
     table: &'a GrowingTable,
     smaller: State,
@@ -60,27 +60,27 @@ impl Graph for Merged<'_> {
 }
 
 impl GrowingTable {
-    /// Lets the table grow if it has more items than it is made for. Inserts call it at intervals.
+    /// Grows the table if it holds more items than its capacity. Inserts call it at intervals.
     #[cold]
     #[inline(never)]
     pub(super) fn keep_load(&self) {
         self.grow_if_crowded(0, GROUPS_PER_CHECK);
     }
 
-    /// Splits so many groups at most, until the table is made for what is in and so many more. If another thread is at it,
-    /// leaves it to that.
+    /// Splits at most `groups` groups, until the capacity suffices for `more` items than there are. Does nothing while
+    /// another thread changes the size.
     pub(super) fn grow_if_crowded(&self, more: usize, groups: usize) {
         let is_crowded = || self.len() + more > self.capacity();
         if !is_crowded() {
             return;
         }
         if let Some(_resizing) = crate::sync::try_lock(&self.resizing().lock) {
-            // An insert that finds no room says why the table cannot grow.
+            // An insert that finds no room reports why the table cannot grow.
             let _ = (0..groups).take_while(|_| is_crowded()).try_for_each(|_| self.split_group());
         }
     }
 
-    /// Splits the next group of buckets. The caller has the lock for that.
+    /// Splits the next group of buckets. The caller holds the lock `resizing`.
     pub(crate) fn split_group(&self) -> Result<(), GrowableInsertError> {
         self.recover();
         let state = self.state();
@@ -127,8 +127,7 @@ impl GrowingTable {
         Ok(())
     }
 
-    /// Merges the last group of buckets that was split with those that it became. Returns whether there was room. The caller
-    /// has the lock for that.
+    /// Undoes the last split of a group. Returns whether there was room. The caller holds the lock `resizing`.
     pub(crate) fn merge_group(&self) -> bool {
         self.recover();
         let state = self.state();
@@ -181,8 +180,8 @@ impl GrowingTable {
         entries.map(move |entry| self.plan.classes.of_stored(number, depth, entry.0))
     }
 
-    /// Moves copies away from the two halves of a bucket until the whole one has room for the rest. Returns `false` if
-    /// there was no room elsewhere. The caller has the lock by which the size changes.
+    /// Moves copies out of the two halves of a bucket until the whole one has room for the rest. Returns `false` if
+    /// there was no room elsewhere. The caller holds the lock `resizing`.
     fn make_room(&self, number: usize, smaller: State) -> bool {
         for _ in 0..MOVED {
             if self.merged(number, smaller.level()).is_some() {
@@ -231,7 +230,7 @@ impl GrowingTable {
         }
     }
 
-    /// Makes the table as small as what is in, and this many items, allow.
+    /// Makes the table as small as its items, and a capacity of this many, allow.
     pub(crate) fn shrink_to(&self, capacity: usize) {
         let _request = self.resizing().requests.lock();
         loop {
@@ -246,7 +245,7 @@ impl GrowingTable {
         }
         let _resizing = self.resizing().lock.lock();
         let buckets = self.state().buckets();
-        // A save that is running may yet read what is beyond the end. One that begins later does not.
+        // A running save may still read words beyond the end. One that begins later does not.
         if !self.saving().is_running() && self.words.release(buckets) {
             self.resizing().touched.store(buckets as u64, Ordering::Relaxed);
         }

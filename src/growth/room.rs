@@ -1,6 +1,5 @@
-//! CONCURRENT: how room is made in a table that grows: by a path of relocations. A path is a plan: each hop names a class
-//! and a side, and checks under the stripe and the gates where that is by then. So a split or a merge that comes in between
-//! does no harm.
+//! CONCURRENT: how a growing table makes room: by a path of relocations. A path is a plan: each hop names a class and a
+//! side, and finds its bucket under the stripe and the gates. So a split or a merge in between does no harm.
 
 use core::hint::select_unpredictable;
 
@@ -14,11 +13,11 @@ use crate::word::classes::{Class, GROUP, State, both};
 use crate::word::layout::Entry;
 use crate::word::layouts::AnyLayout;
 
-/// A table in one state, as a search sees it.
+/// A search's view of a table in one state.
 struct View<'a> {
     table: &'a GrowingTable,
     state: State,
-    /// Those of buckets that are not split, and of buckets that are.
+    /// The layouts of buckets that are not split, and of buckets that are.
     layouts: [AnyLayout<'a>; 2],
 }
 

@@ -1,4 +1,5 @@
-//! CONCURRENT: the steps on the buckets of one class of which all changes consist. Each holds one gate, and not for long.
+//! CONCURRENT: the steps on the buckets of one class, of which all changes consist. Each holds one gate for a few
+//! instructions.
 
 use crate::growth::table::GrowingTable;
 use crate::sync::fault::{self, Fault};
@@ -9,8 +10,8 @@ impl GrowingTable {
     /// Adds a copy to the emptier of the class's buckets, if either has room. Does not count it.
     #[inline(always)]
     pub(super) fn add(&self, class: Class) -> bool {
-        // What is read here only determines where to try first. Both words are loaded before either is looked at, so the
-        // loads overlap.
+        // This only determines where to try first. Both words are loaded before either is decoded, so the loads
+        // overlap.
         let state = self.state();
         let [first, second] = both(class.sides, |side| state.place(side));
         let words = [self.load_if_there(first.number), self.load_if_there(second.number)];

@@ -1,8 +1,8 @@
-//! CONCURRENT: the state of a table that grows, and the steps that all operations consist of. `growth/mod.rs` has the
+//! CONCURRENT: the state of a growing table, and the steps of which all operations consist. `growth/mod.rs` has the
 //! protocol and its argument.
 //!
-//! # What an empty filter takes
-//! In bytes, on a 64-bit machine, of a filter of the smallest size:
+//! # Memory of an empty filter
+//! A filter of the smallest size, on a 64-bit machine:
 //!
 //! | bytes | what |
 //! |---|---|
@@ -57,7 +57,7 @@ const MOST_GATES: usize = if cfg!(ccf_model) { 4 } else { 1024 };
 const LEAST_STRIPES: usize = if cfg!(ccf_model) { 2 } else { 32 };
 
 /// A concurrent multiset of classes, in a table that grows and shrinks by some buckets at a time. Keys are passed as
-/// hashes, which [`mixed`](crate::word::geometry::mixed) has made.
+/// [`mixed`](crate::word::geometry::mixed) hashes.
 #[derive(Debug)]
 pub(crate) struct GrowingTable {
     pub(crate) plan: Plan,
@@ -77,12 +77,12 @@ struct Shared {
     resizing: Resizing,
 }
 
-/// (64 bytes are a line of most processors. Of those with longer ones, these are the most common.)
+/// (Most processors have lines of 64 bytes. These are the most common of those with longer ones.)
 #[derive(Debug)]
 #[cfg_attr(any(target_arch = "aarch64", target_arch = "powerpc64"), repr(align(128)))]
 #[cfg_attr(not(any(target_arch = "aarch64", target_arch = "powerpc64")), repr(align(64)))]
 struct Size {
-    /// How often `state` has changed. A change of the state comes first, then this, then what the change is for.
+    /// How often `state` has changed. A change writes the state, then this, then the words.
     epoch: AtomicU64,
     state: AtomicU64,
     /// Made for the first change of the size, before its state is *moving*.
@@ -99,16 +99,16 @@ struct Grown {
     gates: Box<[Mutex<()>]>,
 }
 
-/// What a change of the size, and a save, write.
+/// What changes of the size, and saves, write.
 #[derive(Debug)]
 pub(crate) struct Resizing {
     /// Held by a thread that changes the size, for a group at a time.
     pub(crate) lock: Mutex<()>,
-    /// Held by a call that asks for another size, so that two of them do not undo each other's work.
+    /// Held by a call that requests another size, so that two of them do not undo each other's work.
     pub(super) requests: Mutex<()>,
-    /// How many items a table in this state is made for.
+    /// The capacity of a table in this state.
     capacity: Tally,
-    /// The number of buckets whose memory the system has not got back.
+    /// The number of buckets whose memory was not returned to the system.
     pub(super) touched: Tally,
     saving: Saving,
 }
@@ -172,7 +172,7 @@ impl GrowingTable {
     }
 
     fn stripes_of(plan: &Plan) -> usize {
-        // Not more than a table of fixed size has that is as large as this one can become.
+        // At most as many as in a table of fixed size with the largest number of buckets.
         let least = LEAST_STRIPES.min(plan.largest / BUCKETS_PER_STRIPE).max(1);
         (plan.first / 16).clamp(least, MAX_STRIPES).next_power_of_two().min(MAX_STRIPES)
     }
@@ -181,9 +181,9 @@ impl GrowingTable {
         plan.first.min(MOST_GATES)
     }
 
-    /// The number of buckets by which the counters are sized. A table that begins small has few gates. They are on one or
-    /// two cache lines, which all threads that insert write. So more than two shards for these would gain little, and would
-    /// take 8 KB on a machine with many processors.
+    /// The number of buckets by which the counters are sized. A table that begins small has few gates, on one or two
+    /// cache lines that every insert writes. So more than two shards of counters would gain little, and take 8 KB on a
+    /// machine with many processors.
     fn counted_by(plan: &Plan) -> usize {
         plan.first.saturating_mul(16).min(plan.largest).min(1 << 15)
     }
@@ -194,12 +194,12 @@ impl GrowingTable {
         if needed > limit { Err(Refusal::MemoryLimit { needed, limit }) } else { Ok(()) }
     }
 
-    /// In bytes, of a table of this many buckets, including the caller's own memory.
+    /// The bytes of a table of this many buckets, including the caller's own memory.
     pub(crate) fn memory_at(plan: &Plan, buckets: usize) -> usize {
         Self::memory_of(plan, buckets, buckets > plan.first)
     }
 
-    /// The same of a table that has `moved` buckets, or has not.
+    /// The bytes of a table that has split or merged buckets before (`moved`), or has not.
     fn memory_of(plan: &Plan, buckets: usize, moved: bool) -> usize {
         let own = Self::stripes_of(plan) * size_of::<Stripe>()
             + Self::gates_of(plan) * size_of::<Mutex<()>>()
@@ -251,7 +251,7 @@ impl GrowingTable {
         &self.grown().moving
     }
 
-    /// The size at this moment.
+    /// The present state.
     #[inline(always)]
     pub(super) fn state(&self) -> State {
         // Acquire: a thread that sees a size sees its segments and, if buckets are being moved, their words in `moving`. And it
@@ -259,7 +259,7 @@ impl GrowingTable {
         State(self.size().state.load(Ordering::Acquire))
     }
 
-    /// What an operation without a lock reads before the state.
+    /// The epoch. An operation without a lock reads it before the state.
     #[inline(always)]
     pub(super) fn epoch(&self) -> u64 {
         // Acquire: the state that is read next is not an older one.
@@ -273,7 +273,7 @@ impl GrowingTable {
         self.size().epoch.load(Ordering::SeqCst) == epoch
     }
 
-    /// Changes the state. The caller has the lock for that.
+    /// Changes the state. The caller holds the lock `resizing`.
     pub(super) fn change_state(&self, state: State) {
         let is_split = state.split() > 0 || state.is_moving();
         let state = state.with_rows(self.layouts.rows(state.level(), is_split));
@@ -348,8 +348,7 @@ impl GrowingTable {
         }
     }
 
-    /// Undoes what a thread has begun that died while it moved copies: they are in `moving` all of them. The caller has the
-    /// lock by which the size changes.
+    /// Undoes the split or merge of a thread that died: `moving` has all copies. The caller holds the lock `resizing`.
     pub(super) fn recover(&self) {
         let state = self.state();
         if !state.is_moving() {
@@ -374,7 +373,7 @@ impl GrowingTable {
         })
     }
 
-    /// The word of a bucket that there is.
+    /// The word of a bucket that exists.
     #[inline(always)]
     pub(super) fn word(&self, number: usize) -> &AtomicU64 {
         self.words.get(number as u32).expect("the state says that this bucket is there")
@@ -386,7 +385,8 @@ impl GrowingTable {
         load(self.word(number))
     }
 
-    /// The same in a table that may have become smaller since the caller read its state. A bucket that is not there is full.
+    /// What a bucket holds, in a table that may have shrunk since the caller read its state. A missing bucket counts as
+    /// full.
     #[inline(always)]
     pub(super) fn load_if_there(&self, number: usize) -> Bucket {
         self.words.get(number as u32).map_or(Bucket(u64::MAX), load)
@@ -400,8 +400,8 @@ impl GrowingTable {
         Bucket(self.word(number).swap(bucket.0, Ordering::SeqCst))
     }
 
-    /// What is on one side of a class in this state, and the depth at which it is stored. It was so at the moment of the
-    /// read, if the epoch is the same afterwards.
+    /// The contents of one side of a class in this state, and the depth at which they are stored. Valid if the epoch is
+    /// the same afterwards.
     #[inline(always)]
     pub(super) fn contents(&self, state: State, side: u32) -> (Bucket, u32) {
         if let Some(at) = state.moving_at(side)
@@ -410,7 +410,7 @@ impl GrowingTable {
             return (load(&self.moving()[at]), state.level());
         }
         let Place { number, depth } = state.place(side);
-        // A thread that has slept since it read the state may find that a bucket is not there.
+        // If the table has shrunk since this thread read the state, a bucket may be missing.
         (self.words.get(number as u32).map_or(Bucket::default(), load), depth)
     }
 
@@ -432,7 +432,7 @@ impl GrowingTable {
         }
     }
 
-    /// What a filter of this many buckets is by its settings.
+    /// The plan of a filter of this many buckets.
     pub(crate) fn filter_plan(plan: &Plan, buckets: usize) -> FilterPlan {
         let state = State::of_buckets(buckets);
         let table = TablePlan::new(plan.shape(state), buckets, LoadLimit::NONE, plan.pages);
@@ -455,7 +455,7 @@ impl GrowingTable {
         self.counters().len()
     }
 
-    /// What the filter is by its settings, at its present size.
+    /// The plan of the filter at its present size.
     pub(crate) fn plan(&self) -> FilterPlan {
         Self::filter_plan(&self.plan, self.state().buckets())
     }
@@ -468,7 +468,7 @@ impl GrowingTable {
         self.counters().record_false_positives(count);
     }
 
-    /// How many items the table is made for.
+    /// The capacity at the present size.
     pub(crate) fn capacity(&self) -> usize {
         self.resizing().capacity.load(Ordering::Relaxed) as usize
     }
@@ -481,7 +481,7 @@ impl GrowingTable {
         self.plan.slots(self.state())
     }
 
-    /// In bytes, including the caller's own memory.
+    /// The bytes of the table, including the caller's own memory.
     pub(crate) fn memory_usage(&self) -> usize {
         // Relaxed: a figure.
         let touched = self.resizing().touched.load(Ordering::Relaxed) as usize;
@@ -496,8 +496,8 @@ impl GrowingTable {
 /// From this size on, an allocator gets memory from the system for a segment alone.
 const LARGE_SEGMENT: usize = 128 << 10;
 
-/// How many bytes the words of so many buckets take. The last segment is requested as a whole. If it is large, the system
-/// gives its pages when they are touched, so only those count.
+/// How many bytes the words of this many buckets take. The last segment is allocated as a whole. If it is large, only
+/// the pages that were touched count.
 fn memory_of_words(plan: &Plan, buckets: usize) -> usize {
     let (first, last) = (1usize << plan.first.ilog2(), buckets.next_power_of_two());
     let page = crate::machine::arch::page_size().unwrap_or(4096);

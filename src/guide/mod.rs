@@ -35,13 +35,12 @@ macro_rules! pages {
         /// [beyond_one_process]: crate::guide::beyond_one_process
         /// [beyond_one_process#one-set-on-many-machines]: crate::guide::beyond_one_process#one-set-on-many-machines
         /// [beyond_one_process#publishing-snapshots]: crate::guide::beyond_one_process#publishing-snapshots
-        /// [beyond_one_process#when-to-take-a-server-with-a-filter-in-it]: crate::guide::beyond_one_process#when-to-take-a-server-with-a-filter-in-it
+        /// [beyond_one_process#redis-and-valkey]: crate::guide::beyond_one_process#redis-and-valkey
         /// [choosing_parameters]: crate::guide::choosing_parameters
         /// [consistency]: crate::guide::consistency
         /// [consistency#what-each-operation-costs]: crate::guide::consistency#what-each-operation-costs
         /// [expiry]: crate::guide::expiry
         /// [expiry#clocks]: crate::guide::expiry#clocks
-        /// [expiry#memory-and-rate]: crate::guide::expiry#memory-and-rate
         /// [faq]: crate::guide::faq
         /// [faq#how-do-i-count-beyond-4-to-16-copies]: crate::guide::faq#how-do-i-count-beyond-4-to-16-copies
         /// [glossary]: crate::guide::glossary

@@ -19,8 +19,8 @@ impl DefaultHashBuilder {
     /// A hasher with new random keys.
     #[must_use]
     pub fn new() -> Self {
-        // The standard library's hasher, whose keys come from the system, draws the four keys. SipHash under a
-        // secret key can't be told from random numbers. This spares a dependency that does not compile for
+        // The standard library's hasher, whose keys come from the system, draws the four keys. SipHash under a secret
+        // key is indistinguishable from random numbers. This spares a dependency that does not compile for
         // `wasm32-unknown-unknown`.
         let drawn = std::hash::RandomState::new();
         let key = |number: u64| drawn.hash_one(number);

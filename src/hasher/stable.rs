@@ -11,12 +11,12 @@ use siphasher::sip::SipHasher13;
 /// Use it for [snapshots](crate::ConcurrentCuckooFilter#method.save) that must survive a restart, an upgrade or a
 /// move. It takes 10 to 20 ns for a short key, some 10 more than ahash.
 ///
-/// The key's `Hash` decides which bytes it hashes. For `str`, `String`, `[u8]`, integers and tuples of these, the
-/// bytes are the same on every machine. They have been so for as long as the standard library has existed, although
-/// it does not promise it; [`load`](crate::ConcurrentCuckooFilter::load) notices if they ever change. For slices of
-/// integers larger than a byte, the bytes depend on the machine's byte order. For other types, they depend on
-/// whoever wrote their `Hash`. To depend on none of this, hash bytes of your own by
-/// [`hash_bytes`](Self::hash_bytes), for `by_hash()`.
+/// The key's `Hash` decides which bytes it hashes. For `str`, `String`, `[u8]`, integers and tuples of these, the bytes
+/// are the same on every machine. They have been so for as long as the standard library has existed, although it does
+/// not promise it; [`load`](crate::ConcurrentCuckooFilter::load) notices if they ever change. For slices of integers
+/// larger than a byte, the bytes depend on the machine's byte order. For other types, they depend on the author of
+/// their `Hash`. To depend on none of this, hash bytes of your own by [`hash_bytes`](Self::hash_bytes), for
+/// `by_hash()`.
 ///
 /// The hasher's key should be secret and random if those who choose the filter's keys may want to do harm. SipHash
 /// is made for that: see the page [`security`](crate::guide::security). Everyone who loads a snapshot needs the key

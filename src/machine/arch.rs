@@ -22,11 +22,11 @@ pub(crate) fn page_size() -> Option<usize> {
     None
 }
 
-/// Asks the system to back this memory with huge pages (2 MiB on x86-64). A large table needs so few of them that
-/// the processor remembers where all of them are.
+/// Asks the system to back this memory with huge pages (2 MiB on x86-64). A large table needs so few of them that the
+/// TLB holds all.
 ///
 /// Linux grants it if `/sys/kernel/mm/transparent_hugepage/enabled` says `madvise` or `always`, and if it has such
-/// pages free. This is a wish: a refusal changes only the speed.
+/// pages free. This is best effort: a failure changes only the speed.
 #[cfg(target_os = "linux")]
 pub(crate) fn ask_for_huge_pages<T>(memory: &mut [T]) {
     #[cfg(not(any(miri, ccf_model)))]
@@ -42,14 +42,14 @@ pub(crate) fn ask_for_huge_pages<T>(memory: &mut [T]) {
     let _ = memory;
 }
 
-/// Gives the whole pages of this list back to the system, where it takes them: on Linux. Returns whether it did. Afterwards
-/// each element in them is 0, or what it was. (A caller may not rely on either. A global allocator can give out memory that
-/// is mapped from a file, and then it is what the file has.)
+/// Returns the whole pages of this list to the system, on Linux. Returns whether it did. Afterwards each element in
+/// them is 0, or what it was. (A caller may not rely on either. A global allocator can give out memory that is mapped
+/// from a file, and then it is what the file has.)
 #[cfg(not(ccf_model))]
 pub(crate) fn release(list: &[AtomicU64]) -> bool {
     #[cfg(all(target_os = "linux", not(miri)))]
     if let Some(page) = page_size() {
-        // SAFETY: this is what the system says.
+        // SAFETY: the system reports this size.
         return unsafe { release_pages(list, page) };
     }
     let _ = list;
@@ -59,8 +59,8 @@ pub(crate) fn release(list: &[AtomicU64]) -> bool {
 /// [`release`] with pages of this size.
 ///
 /// # Safety
-/// `page` is the size of the system's pages, or a multiple of it. The system refuses a start within a page. But it rounds
-/// a *length* up to whole pages, and the rest of the last one may belong to something else.
+/// `page` is the size of the system's pages, or a multiple of it. The system rejects a start within a page. But it
+/// rounds a *length* up to whole pages, and the rest of the last one may belong to something else.
 #[cfg(all(target_os = "linux", not(any(miri, ccf_model))))]
 unsafe fn release_pages(list: &[AtomicU64], page: usize) -> bool {
     whole_pages(list.as_ptr().addr(), size_of_val(list), page).is_none_or(|pages| {
@@ -72,8 +72,8 @@ unsafe fn release_pages(list: &[AtomicU64], page: usize) -> bool {
     })
 }
 
-/// So many numbers, all of them 0, or `None` if the allocator refuses the memory. For a large list it asks the system for
-/// pages, and the system clears each when it is first touched. So this takes no time, whatever the length.
+/// A list of `len` zeros, or `None` if the allocation fails. For a large list it asks the system for pages, and the
+/// system clears each when it is first touched. So this takes no time, whatever the length.
 #[cfg(not(ccf_model))]
 pub(crate) fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
     use std::alloc::{Layout, alloc_zeroed};
@@ -132,8 +132,8 @@ pub(crate) fn at<T>(list: &[T], index: usize) -> &T {
     unsafe { list.get_unchecked(index) }
 }
 
-/// `list[offset / STEP]`, likewise, for offsets that are multiples of `STEP`. If `STEP` is the size of an element,
-/// the offset is the element's place in memory, which saves an instruction.
+/// `list[offset / STEP]` without a comparison, for offsets that are multiples of `STEP`. If `STEP` is the size of an
+/// element, the offset is the element's place in memory, which saves an instruction.
 ///
 /// Only for a table's stripes (`table/table.rs`), by a masked sum: their number is a power of two, and the mask is
 /// their number less one, times `STEP`.
@@ -159,7 +159,7 @@ pub(crate) trait Vectorized {
 /// The vector units that loops are compiled for. Architectures other than x86-64 have one: what each processor has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum VectorUnit {
-    /// What each processor of the target has: SSE2 on x86-64, NEON on AArch64.
+    /// The baseline of the target: SSE2 on x86-64, NEON on AArch64.
     Common,
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     Avx2,
@@ -169,7 +169,7 @@ pub(crate) enum VectorUnit {
 }
 
 impl VectorUnit {
-    /// The widest that this processor has. The standard library asks the processor once, and keeps the answer.
+    /// The widest that this processor has. The standard library detects it once.
     #[inline]
     pub(crate) fn widest() -> Self {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -215,7 +215,7 @@ impl VectorUnit {
                 // SAFETY: `widest` has found that the processor has all the features that the function is compiled
                 // for.
                 Self::Avx512 => return unsafe { by_avx512(work) },
-                // SAFETY: likewise.
+                // SAFETY: as for AVX-512.
                 Self::Avx2 => return unsafe { by_avx2(work) },
                 Self::Common => (),
             }
@@ -325,7 +325,7 @@ fn both(word: u64) -> core::arch::x86_64::__m128i {
     unsafe { core::arch::x86_64::_mm_set1_epi64x(word as i64) }
 }
 
-/// The same in integers, for other processors.
+/// The comparison in integers, for other processors.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 impl Comparison {
     #[inline(always)]

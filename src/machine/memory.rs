@@ -1,4 +1,4 @@
-//! Pure: memory that may be refused.
+//! Pure: fallible allocation.
 
 #[cfg(not(ccf_model))]
 use crate::machine::arch::zeroed;
@@ -13,7 +13,7 @@ pub(crate) enum Pages {
     Huge,
 }
 
-/// `len` elements, each from `element()`, or `None` if the allocator refuses the memory.
+/// `len` elements, each from `element()`, or `None` if the allocation fails.
 pub(crate) fn boxed_slice<T>(len: usize, element: impl FnMut() -> T) -> Option<Box<[T]>> {
     boxed_slice_on(Pages::Usual, len, element)
 }
@@ -28,12 +28,12 @@ pub(crate) fn boxed_slice_on<T>(pages: Pages, len: usize, element: impl FnMut() 
         crate::machine::arch::ask_for_huge_pages(elements.spare_capacity_mut());
     }
     elements.resize_with(len, element);
-    // No second allocation, which could not be refused: there is no spare capacity.
+    // No second allocation, which could only abort: there is no spare capacity.
     Some(elements.into_boxed_slice())
 }
 
-/// A list of zeros on this kind of pages, or `None` if the allocator refuses the memory. A large one is cleared page by
-/// page, when a page is first touched. So this takes no time, whatever the length.
+/// A list of zeros on this kind of pages, or `None` if the allocation fails. A large one is cleared page by page, when
+/// a page is first touched. So this takes no time, whatever the length.
 #[cfg(not(ccf_model))]
 pub(crate) fn zeroed_on(pages: Pages, len: usize) -> Option<Box<[AtomicU64]>> {
     #[cfg_attr(not(target_os = "linux"), allow(unused_mut))]

@@ -1,5 +1,5 @@
-//! What the library asks of the processor and of the system: memory that may be refused, and the two files with
-//! `unsafe` (`arch.rs`, `segments.rs`).
+//! What the library asks of the processor and of the system: fallible allocation, and the two files with `unsafe`
+//! (`arch.rs`, `segments.rs`).
 
 pub(crate) mod arch;
 pub(crate) mod memory;

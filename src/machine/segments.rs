@@ -1,4 +1,4 @@
-//! A list of words that gets longer while other threads use it, and no word ever moves.
+//! A list of words that grows in place while other threads use it: no word ever moves.
 //!
 //! It consists of segments. The first has a power of two of words, and each further one has as many as all before it. So
 //! the highest bit of an index names the segment. The table of segments has, for each highest bit, where the word with the
@@ -8,7 +8,7 @@ use crate::machine::memory::Pages;
 
 pub(crate) use imp::Segments;
 
-/// What a segment's words are.
+/// A segment's word.
 #[cfg(not(ccf_model))]
 mod imp {
     #![allow(unsafe_code, reason = "a reference to a word of a segment; each block has its SAFETY note")]
@@ -20,22 +20,21 @@ mod imp {
     use crate::machine::memory::{boxed_slice, zeroed_on};
     use crate::sync::AtomicU64;
 
-    /// How many there can be: one for each bit of an index.
+    /// The most segments: one for each bit of an index.
     const MOST: usize = u32::BITS as usize;
 
     #[derive(Debug)]
     pub(crate) struct Segments {
-        /// By the highest bit of an index: the segment's first word less the index of that. Null if there is no such
-        /// segment.
+        /// By the highest bit of an index: where index 0 would be in that segment. Null if there is no such segment.
         bases: Box<[AtomicPtr<AtomicU64>; MOST]>,
         first_bits: u32,
     }
 
     impl Segments {
-        /// What it takes beside the words, in bytes.
+        /// The bytes that it uses beside the words.
         pub(crate) const OWN_MEMORY: usize = MOST * size_of::<AtomicPtr<AtomicU64>>();
 
-        /// A list of `1 << first_bits` zeros, or `None` if the memory is refused.
+        /// A list of `1 << first_bits` zeros, or `None` if the allocation fails.
         pub(crate) fn new(pages: Pages, first_bits: u32) -> Option<Self> {
             let bases = boxed_slice(MOST, || AtomicPtr::new(null_mut()))?.try_into().ok()?;
             let segments = Self { bases, first_bits };
@@ -53,7 +52,7 @@ mod imp {
             self.word(index).map(|word| unsafe { &*word })
         }
 
-        /// A pointer to this word, and by the provenance of its segment to all others of that.
+        /// A pointer to this word, with the provenance of its whole segment.
         #[inline(always)]
         fn word(&self, index: u32) -> Option<*mut AtomicU64> {
             // The index 0 is in the first segment, like 1.
@@ -67,8 +66,8 @@ mod imp {
             (!base.is_null()).then(|| base.wrapping_add(index as usize))
         }
 
-        /// Makes sure that the words with the indices of `1 << bits` up to twice that are there. They are zeros if they
-        /// were not. Returns whether they are: `false` if the memory is refused. Only one thread at a time calls this.
+        /// Allocates the words with the indices from `1 << bits` up to twice that, as zeros, unless they exist. Returns
+        /// whether they are: `false` if the allocation fails. Only one thread at a time calls this.
         pub(crate) fn lengthen(&self, pages: Pages, bits: u32) -> bool {
             let base = &self.bases[bits as usize];
             if base.load(Ordering::Relaxed).is_null() {
@@ -80,22 +79,22 @@ mod imp {
             true
         }
 
-        /// The segments that are there, each with the index of its first word.
+        /// The segments, each with the index of its first word.
         fn all(&self) -> impl Iterator<Item = (usize, *mut [AtomicU64])> {
             let further = (self.first_bits..u32::BITS).map(|bit| (1 << bit, 1 << bit));
             [(0, 1 << self.first_bits)].into_iter().chain(further).filter_map(|(start, len)| {
-                // Not of a reference, by which only the one word could be used.
+                // Not by a reference, whose provenance is one word.
                 Some((start, core::ptr::slice_from_raw_parts_mut(self.word(start as u32)?, len)))
             })
         }
 
-        /// Gives the memory of the words from this index on back to the system, as far as that is possible. They may become
-        /// zeros, or stay as they are. Returns whether it was possible.
+        /// Returns the memory of the words from this index on to the system, as far as possible. They may become zeros,
+        /// or stay as they are. Returns whether it was possible.
         pub(crate) fn release(&self, from: usize) -> bool {
             let mut released = true;
             for (start, words) in self.all() {
-                // SAFETY: a segment has so many words from its first one on, all of them initialized. It is freed when the
-                // list is dropped, and not before.
+                // SAFETY: a segment has that many words from its first one on, all of them initialized. It is freed
+                // when the list is dropped, and not before.
                 let words = unsafe { &*words };
                 if start + words.len() > from {
                     released &= crate::machine::arch::release(&words[from.saturating_sub(start)..]);
@@ -108,8 +107,8 @@ mod imp {
     impl Drop for Segments {
         fn drop(&mut self) {
             for (_, words) in self.all() {
-                // SAFETY: `new` and `lengthen` have made a box of just these words into a pointer, and nobody uses the
-                // list any more. The iterator does not come back to them.
+                // SAFETY: `new` and `lengthen` have made a box of just these words into a pointer, and no thread uses
+                // the list any more. The iterator does not come back to them.
                 drop(unsafe { Box::from_raw(words) });
             }
         }

@@ -77,8 +77,8 @@ impl<L: AnyLayout> Table<L> {
         self.0.add_until(key.hash(), Until::After(self.clock().longest()), IfPresent::Extend)
     }
 
-    /// Ends early what is in the way of an entry of this key with this end, which was refused. Returns how many ticks
-    /// that were, 0 if there is room, or `None` if the entry is to be refused.
+    /// Ends early what is in the way of an entry of this key with this end, which found no room. Returns by how many
+    /// ticks, 0 if there is room, or `None` if the insert is to fail.
     pub fn forget_for(&self, key: Key, expires_at: u64) -> Option<u64> {
         let table = &self.0.table;
         table.forget(self.clock(), table.item(key.hash()), Until::Tick(expires_at), Purpose::Insert)

@@ -111,7 +111,7 @@ impl Key {
         Self::of::<Smallest>(buckets, first, second, nth)
     }
 
-    /// The same for another layout.
+    /// `new` for another layout.
     pub fn of<L: AnyLayout>(buckets: usize, first: usize, second: usize, nth: usize) -> Self {
         let geometry = Buckets::new(buckets);
         // Multiples of an odd number reach all fingerprints, in their high bits and low.
@@ -283,7 +283,7 @@ impl<L: AnyLayout> Table<L> {
         self.save_and_tell(|| ())
     }
 
-    /// The same, and calls `begun` when the moment of the save is past.
+    /// `save` that calls `begun` when the save has begun.
     pub fn save_and_tell(&self, begun: impl FnOnce()) -> Image<L> {
         let image = TableImage::begin(&self.0.table).expect("a model has memory");
         begun();
@@ -316,7 +316,7 @@ impl<L: AnyLayout> Table<L> {
         self.0.table.relocate(Hop { entry: self.item(key).entry, from: key.first, to: key.second })
     }
 
-    /// Whether the bucket that the key tries first holds a copy: one look, without a lock.
+    /// Whether the key's first bucket holds a copy: one read, without a lock.
     pub fn first_holds(&self, key: Key) -> bool {
         L::of_model().holds_entry(self.0.table.load(key.first), self.item(key).entry)
     }
@@ -326,12 +326,12 @@ impl<L: AnyLayout> Table<L> {
         L::of_model().lanes().slots.into()
     }
 
-    /// How many items there are, by a look into every bucket.
+    /// How many items there are, by a scan of all buckets.
     pub fn scan(&self) -> usize {
         (0..self.0.table.words.len()).map(|bucket| L::of_model().occupied(self.0.table.load(bucket))).sum()
     }
 
-    /// The count of looks that were repeated because a version had changed.
+    /// The count of invalidated attempts of lookups.
     pub fn lookup_retries(&self) -> u64 {
         self.0.table.common.counters.counts().lookup_retries
     }

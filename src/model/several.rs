@@ -50,7 +50,7 @@ impl Growable {
         Self(GrowingTable::new(Plan::of(classes(), 2, Some(Encoding::Plain))).expect("a model has memory"))
     }
 
-    /// An empty table of so many buckets.
+    /// An empty table of `buckets` buckets.
     pub fn of_buckets(buckets: usize) -> Self {
         let table = Self::new();
         (2..buckets).for_each(|_| table.split());

@@ -1,9 +1,8 @@
-//! Pure: the rolling window of a batch. In it, the buckets of later keys are on their way from memory while those
-//! of earlier keys are used.
+//! Pure: the rolling window of a batch: the buckets of later keys are prefetched while those of earlier keys are used.
 //!
-//! A lookup in a table larger than the cache takes as long as two loads from memory. A processor looks only some
-//! hundreds of instructions ahead, which are three to six lookups. So a batch first computes the buckets of many
-//! keys, and prefetches their cache lines. `cargo bench --bench lookups` measures what that gains.
+//! A lookup in a table larger than the cache takes as long as two loads from memory. A processor examines only some
+//! hundreds of instructions ahead, which are three to six lookups. So a batch first computes the buckets of many keys,
+//! and prefetches their cache lines. `cargo bench --bench lookups` measures what that gains.
 
 /// How many keys are hashed, and then looked up, at a time. Each step is a loop of its own, short enough for many
 /// of its turns to overlap.
@@ -53,7 +52,7 @@ pub(crate) struct Coming<'a, P> {
     pub(crate) is_first: bool,
 }
 
-/// A block of hashes, and what they were turned into.
+/// A block of hashes, and what `prepare` has made of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block<'a, P> {
     pub(crate) hashes: &'a [u64; BLOCK],

@@ -18,7 +18,7 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
-    /// To be overwritten.
+    /// A value to be overwritten.
     pub(crate) const NONE: Self =
         Self { firsts: [0; BLOCK], seconds: [0; BLOCK], of_firsts: [0; BLOCK], of_seconds: [0; BLOCK] };
 

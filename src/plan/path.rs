@@ -1,10 +1,10 @@
 //! Pure: the breadth-first search for the shortest path to a bucket with room.
 //!
-//! If both buckets of an item are full, something must move. The paper (section 3.2, algorithm 1) evicts at random
-//! and carries the victim on. MemC3 (section 4.3.1) and Li et al. (*Algorithmic Improvements*, section 4.3.2) first
-//! look for a *cuckoo path* without moving anything, and then move its items from the far end back. Li et al.
-//! search breadth first, so that the path is as short as it can be. The alternate bucket of an item follows from
-//! its fingerprint alone, so the search needs only the buckets.
+//! If both buckets of an item are full, something must move. The paper (section 3.2, algorithm 1) evicts at random and
+//! carries the victim on. MemC3 (section 4.3.1) and Li et al. (*Algorithmic Improvements*, section 4.3.2) first search
+//! for a *cuckoo path* without moving anything, and then move its items from the far end back. Li et al. search breadth
+//! first, so that the path is as short as it can be. The alternate bucket of an item follows from its fingerprint
+//! alone, so the search needs only the buckets.
 //!
 //! The search runs without locks over buckets that other threads change meanwhile. Its result is a plan: the code
 //! that carries it out checks each hop again.
@@ -13,9 +13,9 @@ use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::{Entry, Layout};
 
-/// How many buckets a search looks at before it gives up.
+/// How many buckets a search examines before it gives up.
 ///
-/// The lowest load at which an insert was refused, in 60 tables of 65,536 buckets:
+/// The lowest load at which an insert failed, in 60 tables of 65,536 buckets:
 ///
 /// | budget | b = 2 | 3 | 4 | 5 | 6 | 8 |
 /// |---|---|---|---|---|---|---|
@@ -28,11 +28,12 @@ pub(crate) const BUDGET: usize = 2048;
 /// The budget of the first try. Nearly all searches end within the first two tries.
 ///
 /// A search begins by clearing its scratch space, 12 bytes for each bucket of the budget. For the full budget, that
-/// takes longer than most searches. What a try has looked at is in the cache when the next try begins anew.
+/// takes longer than most searches. The buckets that one try has examined are in the cache when the next try starts
+/// over.
 const FIRST_BUDGET: usize = 32;
 const SECOND_BUDGET: usize = 256;
 
-/// A search computes the alternates of a further bucket if fewer than this many wait to be looked at.
+/// A search computes the alternates of a further bucket if fewer than this many are queued.
 const AHEAD: usize = 4;
 
 /// One hop of a plan: move `entry` from bucket `from` to bucket `to`.
@@ -46,14 +47,14 @@ pub(crate) struct Hop {
 /// The result of a search.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// The hops of the plan were given to the caller, up to the first that it did not carry out.
+    /// The hops of the plan were passed to the caller, up to the first that it did not carry out.
     Planned,
-    /// No bucket within the budget has room. `trace` is a digest of all that the search looked at: equal traces saw
-    /// equal buckets.
+    /// No bucket within the budget has room. `trace` is a digest of all buckets that the search examined: with equal
+    /// traces, they were equal.
     Nothing { trace: u64 },
 }
 
-/// What a search asks of a table.
+/// What a search needs of a table.
 pub(crate) trait Graph {
     /// How many buckets there are.
     fn len(&self) -> usize;
@@ -61,7 +62,7 @@ pub(crate) trait Graph {
     /// What a bucket holds.
     fn load(&self, bucket: usize) -> Bucket;
 
-    /// Tells the processor that the bucket is going to be loaded.
+    /// Prefetches the bucket.
     fn prefetch(&self, bucket: usize);
 
     fn has_room(&self, bucket: usize, word: Bucket) -> bool;
@@ -106,8 +107,8 @@ impl<L: Layout, G: Geometry, F: Fn(usize) -> Bucket, P: Fn(usize)> Graph for Uni
     }
 }
 
-/// Looks for room near the item's two buckets. If it finds some, it gives the hops that bring it there to
-/// `carry_out`, the one at the far end first, until that returns `false`.
+/// Searches for room near the item's two buckets. If there is some, passes the hops of the path to `carry_out`, from
+/// the free end back, until that returns `false`.
 pub(crate) fn find_path<L: Layout, G: Geometry>(
     layout: L,
     buckets: G,
@@ -145,7 +146,7 @@ fn try_within<const N: usize, G: Graph>(
     (search.len < N || N == BUDGET).then_some(Outcome::Nothing { trace: search.trace })
 }
 
-/// A bucket to look at, and the entry that moves into it from its parent's bucket if the path leads through it.
+/// A bucket to examine, and the entry that moves into it from its parent's bucket if the path leads through it.
 #[derive(Clone, Copy)]
 struct Node {
     bucket: u32,
@@ -157,14 +158,14 @@ struct Node {
 const ROOT: u16 = u16::MAX;
 
 impl Node {
-    /// To be overwritten.
+    /// A value to be overwritten.
     const NONE: Self = Self { bucket: 0, entry: Entry(0), parent: 0 };
 }
 
 /// The queue of one search, which is also the tree of its paths. It is on the stack, because no operation
 /// allocates.
 struct Search<'a, const N: usize> {
-    /// As many as the budget. The first `len` are in the queue.
+    /// The nodes, as many as the budget. The first `len` are in the queue.
     nodes: &'a mut [Node; N],
     len: usize,
     /// The table has at most `BUDGET` buckets. A larger one is so much larger than the budget that a search hardly ever
@@ -182,8 +183,8 @@ impl<'a, const N: usize> Search<'a, N> {
 
     /// Returns the node of the nearest bucket with room.
     ///
-    /// What a search costs is waiting for memory: whether a bucket has room is as good as random, so the processor does not
-    /// get far ahead of the comparison. So buckets are prefetched when they join the queue, and looked at some places later.
+    /// A search mostly waits for memory: whether a bucket has room is unpredictable, so the processor cannot run far
+    /// ahead. So buckets are prefetched when they join the queue, and examined some places later.
     fn run(&mut self, graph: &impl Graph, from: [usize; 2]) -> Option<usize> {
         for bucket in from {
             self.join(graph, bucket, Entry(0), ROOT);

@@ -7,28 +7,28 @@
 //!   buckets have more than `j·b` items with both ends among them. For random items that holds up to a sharp
 //!   threshold of the load (95.9 % for b = 3, 98.0, 98.97 and 99.4 % for b = 4, 5 and 6). In a small table, the
 //!   items may by chance not fit below it. [`MARGIN`] square roots of the number of slots are left free for that.
-//! - **One pair.** In a small table of small buckets, by far the most likely of these failures is that `2b + 1`
-//!   items share one pair of buckets: see [`pair_limit`].
+//! - **One pair.** In a small table of small buckets, the most likely of these failures by a wide margin is that `2b +
+//!   1` items share one pair of buckets: see [`pair_limit`].
 //! - **The search's budget** (`plan/path.rs`). In a large table, from 88 % (b = 2) to 99 % (b = 8) on, it ends some
 //!   search before it finds a path that exists. [`TARGET_LOAD`] stays below that.
 //!
 //! The result: the probability that fewer distinct random keys than the capacity fill the table is below
 //! [`FAILURE`]. That is much too seldom to be seen. So it is computed, or measured where it is not so small, or
 //! extrapolated from such measurements:
-//! - **Up to [`BUDGET`](crate::plan::path::BUDGET) buckets** a search finds every path, so a table refuses an item
-//!   only if the items do not fit. A test bounds the probability of that for every table of up to 128 buckets and
-//!   some larger ones: it is at most 9e-10 (`small_tables_overflow_with_negligible_probability`). The bound takes
-//!   all pairs of buckets to be equally likely. Fingerprints of eight bits favour some pairs, which adds a tenth at
-//!   most. Where the bound is one in a hundred, half as many real tables or more refuse an item:
+//! - **Up to [`BUDGET`](crate::plan::path::BUDGET) buckets** a search finds every path, so an insert fails only if the
+//!   items do not fit. A test bounds the probability of that for every table of up to 128 buckets and some larger ones:
+//!   it is at most 9e-10 (`small_tables_overflow_with_negligible_probability`). The bound takes all pairs of buckets to
+//!   be equally likely. Fingerprints of eight bits favour some pairs, which adds a tenth at most. Where the bound is
+//!   one in a hundred, at least half as many real tables have a failing insert:
 //!   `small_tables_refuse_items_as_often_as_computed`.
-//! - **In larger tables**, filled to the capacity, at most three searches in a million look at more than 512
-//!   buckets, in any layout, and twice as many buckets about square that share. So the budget ends fewer than one
-//!   search in 1e20 (`path::tests::how_far_searches_go`). That is an extrapolation; tables that are a little fuller
-//!   confirm it further. As to the threshold, the capacity lies 14 or more standard deviations below the median of
-//!   the loads at which tables refused an item.
+//! - **In larger tables**, filled to the capacity, at most three searches in a million examine more than 512 buckets,
+//!   in any layout, and twice as many buckets about square that share. So the budget ends fewer than one search in 1e20
+//!   (`path::tests::how_far_searches_go`). That is an extrapolation; tables that are a little fuller confirm it
+//!   further. As to the threshold, the capacity lies 14 or more standard deviations below the median of the loads at
+//!   which inserts failed.
 //!
-//! Of 36 million tables of 4 to 1,048,576 buckets, none refused an item below its capacity. The table shows, for
-//! some of the sizes, the capacity, and then the load at the first refused insert: the lowest, that of one table in
+//! Of 36 million tables of 4 to 1,048,576 buckets, none had an insert that failed below its capacity. The table shows,
+//! for some of the sizes, the capacity, and then the load at the first failed insert: the lowest, that of one table in
 //! a thousand (except for the largest size), and the median, all in percent (`load_at_the_first_refused_insert`):
 //!
 //! | slots × bits | 16 buckets | 128 | 1,024 | 65,536 |
@@ -50,30 +50,30 @@
 use crate::word::geometry::Buckets;
 use crate::word::layout::{Encoding, Shape};
 
-/// The failure probability that the sizing leaves: how likely a table refuses one of as many distinct random keys
-/// as its capacity.
+/// The failure probability that the sizing leaves: how likely an insert fails of one of as many distinct random keys as
+/// its capacity.
 const FAILURE: f64 = 1e-9;
 
 /// The share of the slots of a large table that its capacity may take, for 0 to 8 slots a bucket.
 ///
-/// It is 1 to 5 % below the lowest load at which a table was seen to refuse an insert.
+/// It is 1 to 5 % below the lowest load at which an insert was seen to fail.
 const TARGET_LOAD: [f64; 9] = [0.0, 0.0, 0.83, 0.92, 0.955, 0.97, 0.97, 0.97, 0.97];
 
 /// How many square roots of the number of slots the capacity of a small table leaves free.
 const MARGIN: [f64; 9] = [0.0, 0.0, 5.0, 3.5, 2.3, 1.8, 1.5, 1.4, 1.2];
 
-/// The share of its slots that a table's capacity may take for the sake of its rate, in 128ths: 1 to 128.
+/// The share of its slots that a table's capacity may take so that it meets its rate, in 128ths: 1 to 128.
 ///
 /// The rate of a layout is proportional to its load. So a layout whose rate with every slot taken is a little too high
-/// will do if fewer slots are.
+/// meets it with fewer slots taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoadLimit(u8);
 
 impl LoadLimit {
-    /// That of a layout that keeps to the rate with every slot taken.
+    /// The limit of a layout that meets the rate with every slot taken.
     pub(crate) const NONE: Self = Self(128);
 
-    /// The highest with which a layout keeps to the rate. `None` if there is none.
+    /// The highest limit with which a layout meets the rate. `None` if there is none.
     pub(crate) fn of(shape: Shape, rate: f64) -> Option<Self> {
         // The probability that no slot matches falls geometrically with the load. What is rounded is within a step.
         let share = f64::ln_1p(-rate) / f64::ln_1p(-shape.false_positive_rate(1.0));
@@ -86,20 +86,20 @@ impl LoadLimit {
         f64::from(self.0) / f64::from(Self::NONE.0)
     }
 
-    /// In seven bits: 0 means none.
+    /// The limit in seven bits: 0 means none.
     #[cfg(feature = "snapshot")]
     pub(crate) fn number(self) -> u8 {
         self.0 % Self::NONE.0
     }
 
-    /// That of a number of seven bits.
+    /// The limit from seven bits.
     #[cfg(feature = "snapshot")]
     pub(crate) fn of_number(number: u8) -> Self {
         if number == 0 { Self::NONE } else { Self(number % Self::NONE.0) }
     }
 }
 
-/// Until when a table is to keep to its rate.
+/// Up to which load a table is to meet its rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RateHolds {
     UpToCapacity,
@@ -108,9 +108,9 @@ pub(crate) enum RateHolds {
 }
 
 /// The smallest table for `capacity` items that keeps to the rate: its shape, its number of buckets, and its limit. Of
-/// several, the one whose limit is highest, and then the first of [`SHAPES`](crate::word::layout::SHAPES). `Err` has the
-/// largest capacity of all, if that is too small, or `None` if no shape keeps to the rate with every slot taken. (A limit
-/// is there to save memory. A rate below the lowest would take ever more of it.)
+/// several, the one whose limit is highest, and then the first of [`SHAPES`](crate::word::layout::SHAPES). `Err` has
+/// the largest capacity of all, if that is too small, or `None` if no shape keeps to the rate with every slot taken. (A
+/// limit exists to save memory. A rate below the lowest would cost ever more of it.)
 pub(crate) fn smallest_table(
     rate: f64,
     until: RateHolds,
@@ -137,8 +137,8 @@ pub(crate) fn smallest_table(
     smallest.ok_or_else(|| shapes().map(|(shape, limit)| capacity_of(shape, LARGEST, limit)).max())
 }
 
-/// How many items a table of this many buckets, with this limit, is made for. The number of buckets is 1 or even, as
-/// [`buckets_for`] makes it.
+/// How many items a table of this many buckets, with this limit, has a capacity for. The number of buckets is 1 or
+/// even, as [`buckets_for`] makes it.
 pub(crate) fn capacity_of(shape: Shape, buckets: usize, limit: LoadLimit) -> usize {
     let slots = buckets as f64 * f64::from(shape.slots);
     capacity_by_room(shape, buckets).min((limit.share() * slots) as usize)

@@ -1,9 +1,9 @@
 //! Files that are replaced as a whole: at every moment the path has either the old bytes or the new ones.
 //!
-//! A new file is written in the same folder, synced, and renamed over the old one. Then the folder is synced,
-//! because it holds the rename. The new file has a random name that no other save has. So two saves to one path, by
-//! two threads or two processes, never write into one file, nor rename each other's file. A process that dies
-//! leaves its file behind. Later saves to the same path delete it when nobody has written to it for [`ABANDONED`].
+//! A new file is written in the same folder, synced, and renamed over the old one. Then the folder is synced, because
+//! it holds the rename. The new file has a random name that no other save has. So two saves to one path, by two threads
+//! or two processes, never write into one file, nor rename each other's file. A process that dies leaves its file
+//! behind. Later saves to the same path delete it when it has not been written to for [`ABANDONED`].
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -15,14 +15,13 @@ use std::time::Duration;
 use crate::error::load::LoadError;
 use crate::error::load_path::LoadPathError;
 
-/// A partial file counts as abandoned if nobody has written to it for this long. It is longer than a sync takes.
+/// A partial file counts as abandoned if it has not been written to for this long, which is longer than a sync takes.
 const ABANDONED: Duration = Duration::from_secs(600);
 
 /// How many symbolic links are followed; the same as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// Reads a file by `read`, which also gets to know how many bytes it has, unless it is one whose length says nothing, as
-/// a pipe.
+/// Reads a file by `read`, which also gets its length, unless the length has no meaning, as for a pipe.
 pub(crate) fn read<R>(
     path: &Path,
     read: impl FnOnce(&mut dyn Read, Option<u64>) -> Result<R, LoadError>,
@@ -54,7 +53,7 @@ pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Res
     })
 }
 
-/// Adds to an error of saving for which file it was, and what to do. The file is the old one.
+/// Adds the file and the remedy to an error of saving. The file is the old one.
 pub(crate) fn not_saved<R>(path: &Path, result: io::Result<R>) -> io::Result<R> {
     result.map_err(|error| {
         let advice = match error.kind() {

@@ -1,9 +1,9 @@
-//! PURE: the format of a snapshot. `table/image/save.rs` describes how a table's words are read while others change
-//! them.
+//! PURE: the format of a snapshot. `table/image/save.rs` describes how a table's words are read while other threads
+//! change them.
 //!
 //! # The format, version 3
-//! All numbers are little-endian. A *seal* is the CRC-32 (that of zlib and PNG) of everything before it except
-//! other seals, which check themselves.
+//! All numbers are little-endian. A *checksum* (in names: seal) is the CRC-32 of zlib and PNG, of everything before it
+//! except other checksums, which check themselves.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -17,52 +17,53 @@
 //! | 1 | 1 if the caller has given a position, else 0 |
 //! | 8 | the position, or 0 |
 //! | 4 | the length `a` of the attachment, at most 65,536 |
-//! | 4 | a seal |
+//! | 4 | a checksum |
 //! | a | the attachment: bytes of the caller's own |
-//! | 4 | a seal |
+//! | 4 | a checksum |
 //! | | *for kind 4:* |
 //! | 1 | the bits of a value |
-//! | 4 | a seal |
+//! | 4 | a checksum |
 //! | | *for kind 5:* |
 //! | 1 | the bits of an end |
 //! | 4 | the longest lifetime, in ticks |
 //! | 8, 4 | how long a tick is, in seconds and nanoseconds; 0 if that is not known |
-//! | 1 | 1 if a tick is known; if not, 0, the next three are 0, and no slot is taken. And 2 more if the filter forgets what is oldest when it is full |
+//! | 1 | 1 if a tick is known; if not, 0, the next three are 0, and no slot is taken. And 2 more if the filter evicts when it is full |
 //! | 8 | the tick that is now |
-//! | 2 | the place on the ring of the last tick that has ended: that of now, or of the last one that was ended early |
+//! | 2 | the place on the ring of the last tick that has ended: that of now, or of the last one that was evicted |
 //! | 4 | by how many ticks the sweep lags behind |
-//! | 2 | only of a filter that forgets: how many ticks after now were ended early |
-//! | 4 | a seal |
+//! | 2 | only of a filter that evicts: how many ticks after now were evicted |
+//! | 4 | a checksum |
 //! | | *for kind 6:* |
 //! | 1 | the encoding that was asked for: 0 plain, 1 semi-sorted, 255 if none |
 //! | 1 | the bits of a base: of a fingerprint at the largest size |
 //! | 1 | the doublings from one bucket to the largest size |
 //! | 8 | the number of buckets at the first size, which is the smallest |
 //! | 8 | the number of buckets at the largest size |
-//! | 4 | a seal |
+//! | 4 | a checksum |
 //! | | **a section for the table** |
 //! | 1 | the encoding of the buckets: 0 plain, 1 semi-sorted. And twice the limit of the capacity, if it has one: the share of the slots that it may take for the sake of the rate, in 128ths |
 //! | 1 | the slots of a bucket |
 //! | 1 | the bits of a fingerprint, without those of a value |
 //! | 8 | the number `n` of buckets |
-//! | 4 | a seal |
+//! | 4 | a checksum |
 //! | 8·n | the buckets, each a word (`word/bucket.rs`) |
 //! | 8 | how many slots are taken in all buckets. It follows them because it is known only then, while other threads insert |
 //! | | **the end** |
-//! | 4 | a seal |
+//! | 4 | a checksum |
 //!
-//! A growable filter's section states the layout of the buckets that are not split, which follows from the number of
-//! buckets and from what kind 6 states. Each bucket has the layout of its depth (`word/classes.rs`, `word/layouts.rs`).
+//! A growable filter's section declares the layout of the buckets that are not split, which follows from the number of
+//! buckets and from what kind 6 declares. Each bucket has the layout of its depth (`word/classes.rs`,
+//! `word/layouts.rs`).
 //!
 //! # Length and checks
 //! A snapshot of one table has `68 + s + a + 8·n` bytes. A maplet's has five more, that of a filter whose entries
-//! expire has 36 more, or 38 if it forgets, and a growable filter's has 23 more. Numbers that say how much to read or allocate are used only after the seal that
-//! follows them (except the length of the schema, which is 255 at most).
+//! expire has 36 more, or 38 if it evicts, and a growable filter's has 23 more. Numbers that say how much to read or
+//! allocate are used only after the checksum that follows them (except the length of the schema, which is 255 at most).
 //!
 //! Any change of one bit, and of several within 32 in a row, is certain to be found. Other changes pass one time in
-//! four billion. A seal protects from accidents, not from an adversary, who can compute it too. An adversary can
-//! make any valid snapshot. It can't make the library do anything that it must not do, but it decides what the
-//! filter answers.
+//! four billion. A checksum protects from accidents, not from an adversary, who can compute it too. An adversary can
+//! make any valid snapshot. It can't make the library do anything that it must not do, but it decides what the filter
+//! answers.
 //!
 //! The version must be raised whenever the meaning of a word or of a bucket's number changes (`word/bucket.rs`,
 //! `word/geometry.rs`), and not only when the format changes: the test `a_snapshot_has_these_bytes` notices.
@@ -78,25 +79,24 @@ use crate::table::face::filter_plan::FilterPlan;
 pub(crate) trait Saved: HasTable + Sized {
     const KIND: FilterKind;
 
-    /// What a snapshot states of such a filter, beside its keys.
+    /// What a snapshot declares of such a filter, apart from its keys.
     type Stated;
 
-    /// What the snapshot states beside the table, of a save that has begun.
+    /// The head of a save that has begun.
     fn head(&self, image: &TableImage<'_>) -> Head;
 
     /// Reads and checks all that comes between the header and the buckets.
     fn stated(source: &mut Source<'_>) -> Result<Self::Stated, LoadError>;
 
-    /// What a filter is of which this is stated, without the memory of its caller.
+    /// The plan of the declared filter, without the memory of its caller.
     fn plan(stated: &Self::Stated) -> FilterPlan;
 
-    /// The caller's tick that is stated, if there is one.
+    /// The declared tick of the caller, if there is one.
     fn now(_: &Self::Stated) -> Option<u64> {
         None
     }
 
-    /// An empty filter of which this is stated, for a caller that uses `memory_of_caller` bytes. The only error is
-    /// `OutOfMemory`.
+    /// An empty filter as declared, for a caller that uses `memory_of_caller` bytes. The only error is `OutOfMemory`.
     fn empty(stated: Self::Stated, memory_limit: usize, memory_of_caller: usize) -> Result<Self, LoadError>;
 
     /// Reads what follows the header.
@@ -120,7 +120,7 @@ pub(crate) fn check_clock(plan: &FilterPlan, now: Option<u64>, entries: u64) -> 
     Ok(())
 }
 
-/// What a kind of filter states beside its tables.
+/// What a kind of filter declares apart from its table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
     bytes: [u8; Self::MOST],
@@ -139,7 +139,7 @@ impl Head {
         head
     }
 
-    /// Empty if nothing is stated, not even a seal.
+    /// Empty if there is nothing to declare, not even a checksum.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }

@@ -1,4 +1,4 @@
-//! What the snapshot of a filter of one table states.
+//! What the snapshot of a filter of one table declares.
 
 use std::time::Duration;
 
@@ -141,7 +141,7 @@ impl Saved for Box<dyn ExpiringTable> {
     }
 }
 
-/// The error for a table whose memory, and so many bytes beside it, was refused.
+/// The error for a table that could not be allocated, with this many bytes beside it.
 fn out_of_memory(table: TablePlan, beside: usize) -> LoadError {
     LoadError::OutOfMemory { bytes: memory_for(table.buckets) + beside }
 }

@@ -14,13 +14,13 @@ use crate::word::layout::Shape;
 /// The most bytes of a piece. A chunk of words fits, and (in models, whose chunks are small) a header.
 pub(crate) const PIECE: usize = if CHUNK * size_of::<u64>() > 512 { CHUNK * size_of::<u64>() } else { 512 };
 
-/// How many bytes a snapshot has beside its schema, its attachment, its head and its words.
+/// The bytes of a snapshot without its schema, its attachment, its head and its words.
 const FIXED: u64 = 68;
 
-/// The bytes of a seal.
+/// The bytes of a checksum.
 const SEAL: u64 = 4;
 
-/// What the header states.
+/// What the header declares.
 #[derive(Debug)]
 pub(crate) struct Header<'a> {
     pub(crate) kind: FilterKind,
@@ -36,11 +36,11 @@ enum Stage {
     Header,
     /// The attachment from this byte on.
     Attachment(usize),
-    /// The seal of the attachment, what a kind of filter states beside its table, and the table's header.
+    /// The checksum of the attachment, the head, and the table's header.
     Section,
-    /// The words from this bucket on. There are so many copies in those before.
+    /// The words from this bucket on, and the number of copies before them.
     Words(usize, u64),
-    /// So many copies are in all words.
+    /// The number of copies in all words.
     End(u64),
     Nothing,
 }
@@ -58,7 +58,7 @@ pub(crate) struct Pieces<'a> {
     stage: Stage,
 }
 
-/// A piece that is being made.
+/// A piece under construction.
 struct Piece<'a> {
     buffer: &'a mut [u8; PIECE],
     len: usize,

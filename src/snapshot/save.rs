@@ -1,4 +1,4 @@
-//! A save that has begun: its moment is past, and it has yet to be written.
+//! A save that has begun: its point-in-time view is fixed, and has yet to be written.
 
 use core::fmt;
 use core::ops::Range;
@@ -23,14 +23,14 @@ use crate::table::face::any_table::TableImage;
 /// [`begin_save_owned`](crate::ConcurrentCuckooFilter::begin_save_owned) keeps an `Arc` of the filter instead. It is a
 /// `Save<'static>`, which can go to a thread or a task that outlives the caller.
 ///
-/// Write it with [`write_to`](Self::write_to) or [`write_to_path`](Self::write_to_path), on any thread, or have it read
-/// by way of [`into_reader`](Self::into_reader). [`snapshot_len`](Self::snapshot_len) says beforehand how long it is. Or
-/// drop it, and nothing has happened.
+/// Write it with [`write_to`](Self::write_to) or [`write_to_path`](Self::write_to_path), on any thread, or read it with
+/// [`into_reader`](Self::into_reader). [`snapshot_len`](Self::snapshot_len) is its length. Dropping it cancels the
+/// save.
 ///
 /// Don't keep it for longer than needed. While it exists, each insert, removal and relocation takes one more lock.
 /// The first change to a bucket also keeps its old word, in 16 to 64 bytes.
 ///
-/// It takes along two things of the caller's own, which [`Loader::load`](crate::Loader::load) returns: a
+/// It carries two things for the caller, which [`Loader::load`](crate::Loader::load) returns: a
 /// [position](Self::position) and an [attachment](Self::attachment).
 ///
 /// ```
@@ -67,10 +67,9 @@ impl<'a> Save<'a> {
 
     /// Sets the caller's position: for example, how far the filter has come in a log of changes.
     ///
-    /// It is exact if no change is made during `begin_save`: the snapshot then has all changes that were made
-    /// before it and none that were made after it. With one thread that applies the changes, that thread calls
-    /// `begin_save` between two of them. (The loaded filter goes on from there, and no change is applied twice or
-    /// left out.)
+    /// It is exact if no change is made during `begin_save`: the snapshot then has all changes that were made before it
+    /// and none that were made after it. With one thread that applies the changes, that thread calls `begin_save`
+    /// between two of them. (The loaded filter continues from there; no change is applied twice or left out.)
     ///
     /// The exception is `clear`: what a `clear` removes while the snapshot is being written may be missing. A
     /// reader that replays the log from the position comes to the same `clear`, and is exact again.
@@ -147,14 +146,14 @@ impl<'a> Save<'a> {
     /// file's permissions, and its owner if that is allowed. File and folder are synced, so a snapshot that was
     /// written survives a loss of power. If the path is a symbolic link, the file that it leads to is replaced.
     ///
-    /// The new file is called `.NAME.DIGITS.partial`, with 16 random hexadecimal digits, until it replaces `NAME`. (Of a
-    /// name of more than 229 bytes, it has the beginning and a checksum.)
-    /// A process that dies leaves it behind. A later save to the same path deletes it, once nobody has written to
-    /// it for ten minutes. (If a clock jumps ahead, or the machine was suspended, the file of a running save can be
-    /// taken for abandoned. That save then fails, and the old file stays.)
+    /// The new file is called `.NAME.DIGITS.partial`, with 16 random hexadecimal digits, until it replaces `NAME`. (Of
+    /// a name of more than 229 bytes, it has the beginning and a checksum.) A process that dies leaves it behind. A
+    /// later save to the same path deletes it, once it has not been written to for ten minutes. (If a clock jumps
+    /// ahead, or the machine was suspended, the file of a running save can be taken for abandoned. That save then
+    /// fails, and the old file stays.)
     ///
-    /// Of several saves to one path, the last one to be written wins, not the one whose moment is the latest. A
-    /// file that is mounted by itself, as containers do, can't be replaced: the system refuses it.
+    /// Of several saves to one path, the last one to be written wins, not the one whose moment is the latest. A file
+    /// that is mounted by itself, as containers do, can't be replaced.
     ///
     /// # Errors
     /// Each error has the path, the reason and what to do in its message:
@@ -177,8 +176,8 @@ impl<'a> Save<'a> {
     /// The [digest](crate::ConcurrentCuckooFilter::digest) of the filter at the moment of this save, instead of a
     /// snapshot.
     ///
-    /// Use it to go on making changes while the digest is computed: the moment was when the save began. To write
-    /// the snapshot too, begin two saves, one right after the other.
+    /// Use it to make changes while the digest is computed: it is of the moment when the save began. To write the
+    /// snapshot too, begin two saves, one right after the other.
     ///
     /// # Errors
     /// Fails if the memory for old words cannot be allocated.
@@ -214,7 +213,7 @@ impl<'a> Save<'a> {
 
 /// A snapshot that is read: [`Save::into_reader`] makes it. Needs the feature `snapshot`.
 ///
-/// It reads the filter as it was when the save began. Drop it before the end, and nothing has happened.
+/// It reads the filter as it was when the save began. Dropping it cancels the save.
 pub struct SaveReader<'a> {
     pieces: Pieces<'a>,
     buffer: Box<[u8; PIECE]>,

@@ -1,4 +1,4 @@
-//! The schema: the name for what a filter's keys are, as snapshots state it.
+//! The schema: the name for what a filter's keys are, as snapshots declare it.
 
 #[cfg(feature = "snapshot")]
 use core::any::type_name;

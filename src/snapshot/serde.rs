@@ -105,7 +105,7 @@ pub trait StableDefault: BuildHasher + Default {}
 
 impl<H> StableDefault for BuildHasherDefault<H> where BuildHasherDefault<H>: BuildHasher {}
 
-/// A vector for a snapshot. A refused allocation is an error here, not an abort.
+/// A vector for a snapshot. A failed allocation is an error here, not an abort.
 struct Bytes(Vec<u8>);
 
 impl Bytes {
@@ -117,7 +117,7 @@ impl Bytes {
 
     fn reserve(&mut self, more: usize) -> io::Result<()> {
         self.0.try_reserve(more).map_err(|_| {
-            let message = "the memory for a copy of the filter was refused; write it by `save`, which needs no copy";
+            let message = "no memory for a copy of the filter; write it by `save`, which needs no copy";
             io::Error::new(io::ErrorKind::OutOfMemory, message)
         })
     }
@@ -173,7 +173,7 @@ impl<'de, F: FromSnapshot<S>, S> Visitor<'de> for Snapshot<F, S> {
     }
 
     /// For formats that have no bytes, such as JSON. The numbers are read as they come, so a snapshot that can't be
-    /// loaded is refused as soon as that is known. With a memory limit, nothing is held beside the filter. Without
+    /// loaded is rejected as soon as that is known. With a memory limit, nothing is held beside the filter. Without
     /// one, all bytes are read before a table is allocated, so that their number bounds the size of the filter.
     fn visit_seq<A: SeqAccess<'de>>(self, sequence: A) -> Result<F, A::Error> {
         let mut numbers = Numbers { sequence, ended: false, error: None };

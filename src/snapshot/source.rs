@@ -17,7 +17,7 @@ use crate::word::classes::State;
 use crate::word::layout::Shape;
 use crate::word::layouts::Layouts;
 
-/// The bytes of a section beside the table's words: the header with a seal, and the count after the words.
+/// The bytes of a section without the table's words: the header with a checksum, and the count after the words.
 const SECTION: u64 = 23;
 
 /// The fewest bytes of a snapshot: a header without schema and attachment, and a table of one bucket.
@@ -26,17 +26,17 @@ const LEAST: u64 = 41 + SECTION + 8 + END;
 /// The header of a section alone.
 const TABLE_HEADER: u64 = 15;
 
-/// The last seal.
+/// The bytes of the last checksum.
 const END: u64 = 4;
 
-/// What the caller has added to a snapshot.
+/// The caller's metadata in a snapshot.
 #[derive(Debug)]
 pub(crate) struct Label {
     pub(crate) position: Option<u64>,
     pub(crate) attachment: Vec<u8>,
 }
 
-/// What every header begins with. It is as stated, and nothing of it is checked but its seal.
+/// The beginning of every header, as declared: only its checksum has been verified.
 #[derive(Debug)]
 pub(crate) struct AnyHeader {
     pub(crate) kind: u8,
@@ -59,13 +59,12 @@ impl AnyHeader {
 pub struct Source<'a> {
     from: &'a mut dyn Read,
     sum: crc32fast::Hasher,
-    /// How many bytes have been read, and how many there must be at least according to them.
+    /// How many bytes have been read, and the least number of bytes that they declare.
     read: u64,
     expected: u64,
     /// How many bytes there are to read, if known.
     available: Option<u64>,
-    /// Whether the bytes of all tables must be there before anything is allocated for the tables; and those that
-    /// are there.
+    /// Whether all bytes of the table must be there before anything is allocated for it; and those that are there.
     collects: bool,
     collected: VecDeque<u8>,
     /// The settings that the filter must have, if any.
@@ -92,13 +91,13 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The same source, for a filter that must have these settings.
+    /// This source, for a filter that must have these settings.
     pub(crate) fn expecting(self, settings: Option<FilterPlan>) -> Self {
         Self { settings, ..self }
     }
 
-    /// The same source, for bytes that come one by one and of unknown number. It reads them all before anything is
-    /// allocated for the filter, so that no more is allocated than there are bytes.
+    /// This source, for a stream of unknown length. It reads all bytes before anything is allocated for the filter, so
+    /// that no more is allocated than there are bytes.
     #[cfg(feature = "serde")]
     pub(crate) fn collecting(self) -> Self {
         Self { collects: true, ..self }
@@ -138,14 +137,14 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    /// Reads a seal: the checksum that it states, and the checksum that it should state.
+    /// Reads a checksum. Returns the declared and the computed one.
     fn seal(&mut self) -> Result<(u32, u32), LoadError> {
         let mut stated = [0; 4];
         self.read_exact(&mut stated)?;
         Ok((u32::from_le_bytes(stated), self.sum.clone().finalize()))
     }
 
-    /// Reads the seal of a header. What was read before it is then safe to use.
+    /// Verifies the checksum of a header. What was read before it may then be used.
     pub(crate) fn header_seal(&mut self) -> Result<(), LoadError> {
         let (stated, computed) = self.seal()?;
         if stated == computed { Ok(()) } else { Err(LoadError::DamagedHeader { stated, computed }) }
@@ -183,9 +182,9 @@ impl<'a> Source<'a> {
         self.label(&header)
     }
 
-    /// Reads a header, whatever it is of, up to its first seal.
+    /// Reads a header of any kind, up to its first checksum.
     pub(crate) fn any_header(&mut self) -> Result<AnyHeader, LoadError> {
-        // Byte by byte: input that is too short for a snapshot, but begins differently, is not a snapshot.
+        // Byte by byte: input that is too short, and begins differently, is reported as no snapshot.
         for expected in MAGIC {
             if self.take()? != [expected] {
                 return Err(LoadError::NotASnapshot);
@@ -208,7 +207,7 @@ impl<'a> Source<'a> {
         Ok(AnyHeader { kind, probe, schema, schema_len, has_position, position, attached })
     }
 
-    /// Reads what the caller has added, after what the header says about it.
+    /// Reads the caller's metadata: position and attachment.
     pub(crate) fn label(&mut self, header: &AnyHeader) -> Result<Label, LoadError> {
         let &AnyHeader { has_position, position, attached, .. } = header;
         if has_position > 1 {
@@ -229,8 +228,8 @@ impl<'a> Source<'a> {
         Ok(Label { position: (has_position == 1).then_some(position), attachment })
     }
 
-    /// Reads the header of a table that grows, with a possible number of buckets and the shape that follows from it. Returns
-    /// the number.
+    /// Reads the header of a growing table, checks the number of buckets and the shape that follows from it, and
+    /// returns that number.
     pub(crate) fn growing_header(
         &mut self,
         largest: usize,
@@ -272,8 +271,7 @@ impl<'a> Source<'a> {
         Ok(TablePlan::new(shape, buckets, limit, Pages::Usual))
     }
 
-    /// Checks that this is the filter that was expected, and that what has yet to be read can hold its buckets, and
-    /// expects them from here on. All before them has been read.
+    /// Checks that this is the expected filter, and that enough bytes are left for its buckets, which come next.
     pub(crate) fn expect_table(&mut self, plan: &FilterPlan) -> Result<(), LoadError> {
         if let Some(expected) = self.settings.filter(|expected| !plan.has_settings_of(expected)) {
             return Err(LoadError::OtherSettings { snapshot: plan.to_string(), expected: expected.to_string() });
@@ -348,7 +346,7 @@ impl<'a> Source<'a> {
         if stated == counted { Ok(counted) } else { Err(LoadError::WrongCount { stated, counted }) }
     }
 
-    /// Reads the last seal. If the number of bytes is known, nothing may follow it.
+    /// Verifies the last checksum. If the number of bytes is known, nothing may follow it.
     pub(crate) fn end(mut self) -> Result<(), LoadError> {
         let (stated, computed) = self.seal()?;
         if stated != computed {

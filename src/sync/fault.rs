@@ -1,7 +1,7 @@
-//! Seeded bugs: in a model, and only there, each step of the protocol that the proofs rely on can be left out.
+//! Injected faults: in a model, and only there, each step of the protocol that the proofs rely on can be left out.
 //!
-//! A model proves nothing unless it fails when the step it is about is missing. So every such step asks [`injected`]
-//! first. In the real library the answer is the constant `false`, and the question costs nothing.
+//! A model proves nothing unless it fails when the step it is about is missing. So every such step queries [`injected`]
+//! first. In the real library the answer is the constant `false`, and the query costs nothing.
 
 /// A step of the protocol that a model can leave out.
 #[allow(unreachable_pub, reason = "models see it, through `model/mod.rs`")]
@@ -45,23 +45,23 @@ pub enum Fault {
     LookupWithoutClock,
     /// Ticks are ended early without the locks of the stripes.
     ForgetWithoutLocks,
-    /// An insert that was refused ends ticks early although another thread has made room.
+    /// An insert that found no room ends ticks early although another thread has made room.
     ForgetsAgain,
-    /// An insert that was refused ends ticks early although its key has an entry by now.
+    /// An insert that found no room ends ticks early although its key has an entry by now.
     ForgetsThoughPresent,
     /// The caller's name for the current tick changes without the locks of the stripes.
     RestartWithoutLocks,
-    /// A renewal takes the entry that it renews for live, although that may have died meanwhile.
+    /// A renewal treats the entry that it renews as live, although that may have died meanwhile.
     RenewsTheDead,
     /// An entry is added whose end has a place on the ring that is yet to be swept.
     AddsBeforeSwept,
     /// A pass begins without waiting for the writers that are under way.
     SweepWithoutSettling,
-    /// A pass settles without bumps.
+    /// A pass drains the writers without bumps.
     SweepWithoutBump,
     /// A thread that takes dead entries out, to make room, does not bump.
     DropWithoutBump,
-    /// A pass that has not ended is taken for one that has.
+    /// An unfinished pass counts as finished.
     SweptTooSoon,
     /// A pass, or a thread that takes dead entries out, does not set aside for a save the word that it changes.
     SweepSetsNothingAside,
@@ -91,7 +91,7 @@ pub enum Fault {
     FullIgnoresVersions,
     /// Where few buckets can be reached, an insert passes only through the lock of its own item's stripe.
     FullPassesOwnStripe,
-    /// An insert that others have disturbed makes its last search without the stripes' locks.
+    /// An insert whose searches were invalidated makes its last search without the stripes' locks.
     FullWithoutLocks,
     /// A save begins without the stripes' locks.
     SaveWithoutLocks,
@@ -117,7 +117,7 @@ pub enum Fault {
     SplitSetsNothingAside,
     /// The size changes without an announcement that copies are being moved.
     SplitsUnannounced,
-    /// The same for a merge.
+    /// A merge changes the size without an announcement that copies are being moved.
     MergesUnannounced,
     /// A lookup reads the words of a bucket that is being moved.
     LookupIgnoresMoving,

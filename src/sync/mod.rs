@@ -38,14 +38,13 @@ pub(crate) use crate::sync::steps::{AtomicI64, AtomicU64, Mutex, MutexGuard};
 #[cfg(ccf_model = "loom")]
 pub(crate) use crate::sync::loom::{AtomicI64, AtomicU64, Mutex, MutexGuard};
 
-/// Locks if the lock is free. (Under loom it waits for the lock, since a failed try only adds a step of no interest.)
+/// Locks if the lock is free. (Under loom it waits for the lock: a failed try would only add executions.)
 #[inline(always)]
 pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     if cfg!(ccf_model = "loom") { Some(mutex.lock()) } else { mutex.try_lock() }
 }
 
-/// Locks. It calls `wait` first if the lock is not free. (Not in a model, where a try only adds a step of no
-/// interest.)
+/// Locks. It calls `wait` first if the lock is contended. (Not in a model, where a try would only add executions.)
 #[inline(always)]
 pub(crate) fn lock(mutex: &Mutex<()>, wait: impl FnOnce()) -> MutexGuard<'_, ()> {
     #[cfg(not(ccf_model))]

@@ -53,7 +53,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Adds a copy of the item of this hash unless there is one. Returns whether it did.
     #[inline(always)]
     pub(super) fn insert_if_absent(&self, layout: impl Layout, hash: u64) -> Result<bool, InsertError> {
-        // Avoids the lock where a lookup is enough. (Not in the model without the lock, where it would hide the bug.)
+        // Avoids the lock where a lookup is enough. (Not in the model without the lock, where it would hide the fault.)
         if !fault::injected(Fault::InsertIfAbsentWithoutLock) && self.contains(layout, hash) {
             return Ok(false);
         }
@@ -72,7 +72,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// Adds a copy of the item of this hash unless there is one, in one step under the lock. Returns whether it did, or
-    /// `None` if neither bucket has room, or if another thread was faster. No save is running.
+    /// `None` if neither bucket has room, or if another thread has changed the bucket. No save is running.
     #[inline(always)]
     fn add_if_absent(&self, layout: impl Layout, hash: u64) -> Option<bool> {
         let item = self.buckets.item(layout, hash);
@@ -97,14 +97,14 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Adds a copy of the item unless there is one. Returns whether it did. In a table of values, another item of its class
     /// makes no difference.
     pub(super) fn insert_item_if_absent(&self, item: Item) -> Result<bool, InsertError> {
-        // Avoids the lock where a look is enough: a copy that it sees is there.
+        // Avoids the lock if a copy is found.
         if !fault::injected(Fault::InsertIfAbsentWithoutLock) && self.copies_of_item(self.layout(), item) > 0 {
             return Ok(false);
         }
         self.insert_absent_item(item)
     }
 
-    /// `insert_item_if_absent` where a look has found none.
+    /// `insert_item_if_absent` where a first read has found none.
     #[inline(never)]
     fn insert_absent_item(&self, item: Item) -> Result<bool, InsertError> {
         self.until_added(item, Purpose::InsertIfAbsent, Some(Fault::InsertIfAbsentWithoutLock), |guard| {
@@ -147,7 +147,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         hash: u64,
         counts: bool,
     ) -> bool {
-        // Looks at both at once: a branch on which of the two holds the copy would be mispredicted half of the time.
+        // Compares both at once: a branch on which of the two holds the copy would be mispredicted half of the time.
         let (first, second) = (self.load(item.first), self.load(item.second));
         let (in_first, copy) = layout.place(first, second, item.entry);
         if !copy.exists() {

@@ -18,8 +18,8 @@ const MAX_SHARDS: usize = 64;
 /// All accesses are relaxed: these are statistics, which order nothing.
 #[derive(Debug)]
 pub(crate) struct Counters {
-    /// The number of shards in use is a power of two. Between any two of them is one that is not used. So they share
-    /// no cache line, nor a pair of lines that a processor loads together.
+    /// The number of shards in use is a power of two. Between any two of them is an unused one, so they share neither a
+    /// cache line nor a pair of lines that a processor loads together.
     shards: Box<[Shard]>,
     /// The number of the filter whose counts these are. No other filter of this process has it.
     filter: u64,
@@ -53,19 +53,19 @@ struct Shard {
 pub(crate) struct Counts {
     /// How many items there are.
     pub(crate) len: usize,
-    /// Items that an insert moved to their other bucket.
+    /// Relocations.
     pub(crate) relocations: u64,
     /// The most relocations that one path took.
     pub(crate) longest_path: u64,
-    /// Inserts for which there was no room.
+    /// Inserts that failed.
     pub(crate) inserts_refused: u64,
-    /// Removals for which there was nothing.
+    /// Removals that found nothing.
     pub(crate) removals_not_found: u64,
-    /// Looks that were repeated because a version had changed.
+    /// Attempts of lookups that were invalidated.
     pub(crate) lookup_retries: u64,
-    /// Locks of stripes that were not free at once.
+    /// Locks of stripes that were contended.
     pub(crate) lock_waits: u64,
-    /// As recorded by the caller, like the next.
+    /// As recorded by the caller.
     pub(crate) negatives_recorded: u64,
     pub(crate) false_positives_recorded: u64,
 }
@@ -73,7 +73,7 @@ pub(crate) struct Counts {
 /// The number of shards for a table of this many buckets. A small table need not pay for shards, since threads share
 /// its buckets anyway.
 fn shards_for(buckets: usize) -> usize {
-    /// Computed once in a process: this takes system calls, and allocations that abort the process if they fail.
+    /// Computed once per process: this takes system calls, and allocations that abort the process if they fail.
     static THREADS: LazyLock<usize> =
         LazyLock::new(|| available_parallelism().map_or(1, usize::from).next_power_of_two());
 
@@ -132,7 +132,7 @@ impl Counters {
     /// Counts the hops of a path that were carried out.
     pub(crate) fn relocated(&self, hops: u64) {
         self.shard().relocations.fetch_add(hops, Ordering::Relaxed);
-        // The path is hardly ever longer than before. The test saves an exchange.
+        // The path is hardly ever longer than before. The comparison saves an exchange.
         if self.longest_path.load(Ordering::Relaxed) < hops {
             self.longest_path.fetch_max(hops, Ordering::Relaxed);
         }
@@ -150,7 +150,7 @@ impl Counters {
         found
     }
 
-    /// This many removals have found nothing.
+    /// Counts removals that have found nothing.
     pub(crate) fn removals_not_found(&self, count: u64) {
         self.shard().removals_not_found.fetch_add(count, Ordering::Relaxed);
     }
@@ -161,7 +161,7 @@ impl Counters {
         self.shard().lookup_retries.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A lock was not free.
+    /// Counts a contended lock.
     #[cold]
     #[inline(never)]
     pub(crate) fn lock_waited(&self) {

@@ -1,6 +1,6 @@
-//! CONCURRENT: how an insert makes sure that there is no room where it can reach only few buckets, such as two that are
-//! full of copies of this pair. It locks only the stripes of the copies in these buckets. Changes under other stripes
-//! do not disturb it.
+//! CONCURRENT: how an insert that can reach only few buckets verifies that they have no room, such as two that are full
+//! of copies of this pair. It locks only the stripes of the copies in these buckets. Changes under other stripes do not
+//! invalidate it.
 
 use crate::sync::fault::{self, Fault};
 use crate::table::stripe::{MAX_STRIPES, Stripe};
@@ -12,8 +12,8 @@ use crate::word::layout::Layout;
 /// The most buckets that count as few. An item whose two buckets are the same counts that one twice.
 const FEW: usize = 16;
 
-/// The most tries while others disturb them. A try costs less than a pass through all stripes, which comes next
-/// otherwise.
+/// The most tries while other threads invalidate them. A try costs less than a pass through all stripes, the
+/// alternative.
 const TRIES: usize = if cfg!(ccf_model) { 2 } else { 4 };
 
 /// A set of stripes: one bit for each.
@@ -25,7 +25,7 @@ impl StripeSet {
         self.0[number / 64] |= 1 << (number % 64);
     }
 
-    /// Those of a table's stripes that are in the set.
+    /// The stripes of a table that are in the set.
     fn of(self, all: &[Stripe]) -> impl Iterator<Item = &Stripe> {
         let some = all.chunks(64).zip(self.0).filter(|&(_, bits)| bits != 0);
         some.flat_map(|(chunk, bits)| {
@@ -38,11 +38,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// If relocations lead from the item's two buckets to few buckets only, and these were all full at one moment of
     /// this call: how many copies of its class there were at that moment.
     ///
-    /// The argument is that of `relocate.rs`, with two differences. The passes go through the stripes of the
-    /// copies in these buckets only: a full bucket changes only when one of its copies is taken out or replaced. And
-    /// the second look must find the same stripes as the first, because the first pass went through those. The buckets
-    /// stay as they are from the second look until the second pass begins, so the count is right for that moment. If
-    /// others have disturbed a try, its second look and pass are the first ones of the next try.
+    /// The argument is that of `relocate.rs`, with two differences. The passes go through the stripes of the copies in
+    /// these buckets only: a full bucket changes only when one of its copies is taken out or replaced. And the second
+    /// read must find the same stripes as the first, because the first pass went through those. The buckets do not
+    /// change from the second read until the second pass begins, so the count is right for that moment. If a try is
+    /// invalidated, its second read and pass serve as the first ones of the next try.
     pub(super) fn copies_at_dead_end(&self, item: Item) -> Option<usize> {
         let stripes = self.stripes_reached(item)?;
         let mut before = (stripes, self.settle(stripes.of(&self.common.stripes)));

@@ -11,14 +11,14 @@ use crate::word::geometry::{Geometry, Item, Items};
 use crate::word::layout::Layout;
 use crate::word::ring::Moment;
 
-/// A table of at most this many buckets is in the L2 cache, if it is used much. While the L2 cache answers, a
-/// processor works on other lookups.
+/// A table of at most this many buckets stays in the L2 cache if it is hot. While the L2 cache answers, a processor
+/// works on other lookups.
 const NEAR: usize = (512 << 10) / size_of::<u64>();
 
 /// A block of hashes and their items.
 pub(super) type Block<'a> = batch::Block<'a, Items<BLOCK>>;
 
-/// A kind of lookup, as batches do it.
+/// A kind of lookup in a batch.
 pub(super) trait Lookup {
     type Answer: Copy;
 
@@ -35,11 +35,11 @@ pub(super) trait Lookup {
         answers: &mut [Self::Answer; BLOCK],
     );
 
-    /// The answer for one key whose first attempt was invalidated. `seen` is the answer of that attempt.
+    /// Retries for one key whose first attempt was invalidated. `seen` is the answer of that attempt.
     fn look_again<L: Layout, G: Geometry>(table: &Table<L, G>, seen: Self::Answer, hash: u64) -> Self::Answer;
 }
 
-/// Whether the key is in.
+/// Whether the key is present.
 pub(super) struct Contains;
 
 impl Lookup for Contains {
@@ -95,8 +95,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// One optimistic read. Returns what `undisturbed` answers for the item's two buckets. If the version has changed meanwhile,
-    /// returns what `disturbed` answers.
+    /// One optimistic read: the answer of `undisturbed` for the item's two buckets, or of `disturbed` if the version
+    /// has changed meanwhile.
     ///
     /// The version is compared before the words. That takes few registers, and each verdict has a branch of its own,
     /// which goes the same way nearly always.
@@ -210,7 +210,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         prefetch(&self.words, item.second);
     }
 
-    /// Prefetches the item's stripe. While a table is used much, its stripes are in the cache.
+    /// Prefetches the item's stripe. While a table is hot, its stripes are in the cache.
     #[inline(always)]
     pub(super) fn prefetch_stripe(&self, item: Item) {
         prefetch_line(self.stripe(item.sum));

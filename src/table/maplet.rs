@@ -17,8 +17,8 @@
 //! version was `n` both times, the answer is the set of the values of the class in both words. If not, it
 //! retries.
 //!
-//! *The answer is what the key had at one moment.* Number the bumps of the stripe, and give each store the number of
-//! the bump before it.
+//! *The answer is a point-in-time view of the key's values.* Number the bumps of the stripe, and give each store the
+//! number of the bump before it.
 //!
 //! 1. The lookup sees all stores before the one of number `n`. It read `n`. All that comes before that bump, on the
 //!    bumping thread or by the lock, comes with it.
@@ -118,7 +118,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.load_pair(item, found, |_, _| self.values_slow(hash))
     }
 
-    /// `values` where the first look was disturbed: counts that, and looks again until a look is undisturbed.
+    /// `values` where the first attempt was invalidated: counts that, and retries until an attempt is valid.
     #[cold]
     #[inline(never)]
     fn values_slow(&self, hash: u64) -> Values {
@@ -141,7 +141,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Ok(())
     }
 
-    /// The same, without counting the copy.
+    /// `insert_value` without counting the copy.
     #[inline(always)]
     pub(super) fn insert_value_uncounted(&self, item: Item) -> Result<(), InsertError> {
         // As in `remove`.
@@ -157,7 +157,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.insert_value_slow(item)
     }
 
-    /// The same where that takes more than one step.
+    /// `insert_value_uncounted` where that takes more than one step.
     #[cold]
     #[inline(never)]
     fn insert_value_slow(&self, item: Item) -> Result<(), InsertError> {
@@ -174,7 +174,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Adds a copy of the item of this hash and payload, unless there is one of its class. Returns the payloads that it
     /// found, or none if it added the item.
     pub(super) fn insert_value_if_absent(&self, hash: u64, payload: u16) -> Result<Values, InsertError> {
-        // Avoids the lock where a lookup is enough. (Not in the model without the lock, where it would hide the bug.)
+        // Avoids the lock where a lookup is enough. (Not in the model without the lock, where it would hide the fault.)
         if !fault::injected(Fault::InsertIfAbsentWithoutLock) {
             let found = self.values(self.layout(), hash);
             if !found.is_empty() {

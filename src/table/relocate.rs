@@ -1,6 +1,6 @@
-//! CONCURRENT: how an insert makes room by relocations, and how it makes sure that there is no room.
+//! CONCURRENT: how an insert makes room by relocations, and how it verifies that there is none.
 //!
-//! # Why other threads never cause "full"
+//! # Why contention never makes an insert fail
 //! An insert that finds both buckets full searches for a path (`plan/path.rs`) and carries it out hop by hop. Under
 //! the lock, each hop checks again that its fingerprint is still there and that there is room. If a path has gone
 //! stale, the insert searches again. A hop that was carried out does no harm, whatever becomes of the rest.
@@ -12,10 +12,10 @@
 //! there was a moment without any path. Where relocations lead to few buckets only, it is enough to pass through the
 //! locks of those stripes whose copies are in them (`table/dead_end.rs`). This holds in a table of any size.
 //!
-//! Others can disturb each of these searches. So after a few the insert takes the locks of all stripes, in order, and
-//! holds them to the end (`Table::until_added_under_all_locks`). From then on no other thread takes a copy out (rule 2
-//! of `table/stripe.rs`), and no relocation is half done (rule 4 there). Others can only add. The insert searches once
-//! more:
+//! Other threads can invalidate each of these searches. So after a few the insert takes the locks of all stripes, in
+//! order, and holds them to the end (`Table::until_added_under_all_locks`). From then on no other thread takes a copy
+//! out (rule 2 of `table/stripe.rs`), and no relocation is half done (rule 4 there). Others can only add. The insert
+//! searches once more:
 //!
 //! 1. *It finds no path.* Each bucket that it saw was full and stays full. So this is a moment without room, and the
 //!    insert fails.
@@ -32,10 +32,10 @@
 //! (`insert_within_capacity` gives up earlier, without a search. `table/expiring/mod.rs` says what a clock adds.)
 //!
 //! In a larger table, a search that ends because of its budget shows only that there is no room *near*, and other
-//! threads bump versions all the time far from the buckets in question. There a fourth condition is also enough: two
+//! threads keep bumping versions far from the buckets in question. There a fourth condition is also enough: two
 //! searches, with a pass between them, saw exactly the same words. Then the insert need not take all locks, and the
-//! other threads need not wait for it. (In theory, words can be changed and changed back between the two searches. Then a
-//! hole may have been missed each time.)
+//! other threads need not wait for it. (In theory, words can be changed and changed back between the two searches. Then
+//! a hole may have been missed each time.)
 //!
 //! A failed insert has added nothing and taken nothing out, so it changes nothing.
 
@@ -53,14 +53,14 @@ use crate::word::layout::Layout;
 use crate::word::ring::Moment;
 
 /// The number of searches that an insert makes while others change the table. After that, it makes one that no thread
-/// can disturb.
+/// can invalidate.
 ///
-/// Alone, an insert that finds a path needs one search. It needs more where others have taken the room that it has
-/// made.
+/// Without interference, an insert that finds a path needs one search. It needs more if other threads take the room
+/// that it has made.
 const SEARCHES: u32 = if cfg!(ccf_model) { 2 } else { 4 };
 
-/// How many of these searches may find no path. Alone, an insert that fails makes that many, or one if its few buckets or
-/// the count of its copies decide.
+/// How many of these searches may find no path. Without interference, a failed insert makes that many, or one if its
+/// few buckets or the count of its copies decide.
 const SEARCHES_IN_VAIN: u32 = 2;
 
 /// The operation for which room is made.
@@ -77,13 +77,13 @@ pub(super) struct Effort {
     searches: u32,
     /// The number of searches that found no path.
     in_vain: u32,
-    /// For the last of those: its trace, and how many bumps a pass counted after it, with the moment read after that
-    /// pass.
+    /// For the last search without a path: its trace, the bumps that the pass after it counted, and the moment read
+    /// after that pass.
     last: Option<(u64, (u64, Option<Moment>))>,
 }
 
 impl Effort {
-    /// Whether others have disturbed the insert so often that it must now exclude them.
+    /// Whether the searches were invalidated so often that the insert must now exclude other writers.
     pub(super) fn is_enough(&self) -> bool {
         self.searches >= SEARCHES || self.in_vain >= SEARCHES_IN_VAIN
     }
@@ -91,8 +91,8 @@ impl Effort {
 
 impl<L: Layout, G: Geometry> Table<L, G> {
     /// Calls `attempt` until it has an answer, with the guard of the item's stripe if `lock` says so (and with the
-    /// fault that leaves that lock out). Before each further attempt, makes room in one of the item's two buckets.
-    /// Refuses the insert if there is no room.
+    /// fault that leaves that lock out). Before each further attempt, makes room in one of the item's two buckets. The
+    /// insert fails if there is no room.
     #[inline(always)]
     pub(super) fn until_added<R>(
         &self,
@@ -123,8 +123,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Makes room in one of the item's two buckets, if others do not prevent it. Another insert may take that room
-    /// before the caller does.
+    /// Makes room in one of the item's two buckets, if no other thread invalidates the path. Another insert may take
+    /// that room before the caller does.
     #[cold]
     #[inline(never)]
     pub(super) fn make_room(&self, item: Item, purpose: Purpose, effort: &mut Effort) -> Result<(), InsertError> {
@@ -138,7 +138,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 Outcome::Planned => return Ok(()),
                 Outcome::Nothing { trace } => trace,
             };
-            // Not after a search in vain: if others change just these buckets, more tries would hardly do better.
+            // Not after a search without a path: if other threads change just these buckets, more tries would hardly
+            // help.
             let at_dead_end = if effort.in_vain == 0 { self.copies_at_dead_end(item) } else { None };
             let copies = at_dead_end.unwrap_or_else(|| self.count_class(item));
             if copies > 0 && purpose == Purpose::InsertIfAbsent && !fault::injected(Fault::FullThoughPresent) {
@@ -200,7 +201,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// Searches for a path to room for the item, at a moment of the table's clock. `relocate` carries out its hops.
-    /// Lowers `earliest` to the earliest end that the search comes across.
+    /// Lowers `earliest` to the earliest end that the search reads.
     pub(super) fn search(
         &self,
         item: Item,
@@ -236,7 +237,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// The error of an insert that found no room for the item. `copies` is how many copies of its class there are.
-    /// Counts the refusal, except in a table with a clock: there the insert may still succeed, by forgetting.
+    /// Counts the failure, except in a table with a clock: there the insert may still succeed, by eviction.
     fn refusal(&self, item: Item, copies: usize) -> InsertError {
         if self.clock().is_none() {
             self.common.counters.insert_refused();

@@ -3,12 +3,12 @@
 //!
 //! # The state
 //! A table is an array of bucket words. A *class* is a fingerprint together with its *pair*, the two buckets that may
-//! hold it. Keys of one class cannot be told apart, so the table is a multiset of classes. Each class has a stripe: a
-//! lock, and a counter, the *version*. The pair chooses the stripe, by the sum of the two buckets' numbers modulo the
-//! number of buckets (`Item::sum`, which the arithmetic of `word/geometry.rs` computes anyway). A table has one
-//! stripe for sixteen buckets, and at most [`MAX_STRIPES`]. So pairs share stripes, as in MemC3. Sometimes this makes
-//! a reader retry without need. (In a maplet, copies also have values. `table/maplet.rs` says what that
-//! adds. With a clock, dead copies are taken out without a lock. `table/expiring/mod.rs` says why that is right.)
+//! hold it. Keys of one class cannot be distinguished, so the table is a multiset of classes. Each class has a stripe:
+//! a lock, and a counter, the *version*. The pair chooses the stripe, by the sum of the two buckets' numbers modulo the
+//! number of buckets (`Item::sum`, which the arithmetic of `word/geometry.rs` computes anyway). A table has one stripe
+//! for sixteen buckets, and at most [`MAX_STRIPES`]. So pairs share stripes, as in MemC3. Sometimes this makes a reader
+//! retry without need. (In a maplet, copies also have values. `table/maplet.rs` says what that adds. With a clock, dead
+//! copies are taken out without a lock. `table/expiring/mod.rs` says why that is right.)
 //!
 //! # The rules
 //! 1. A word changes by compare-exchange (in `clear`, by exchange). Each change is one step, and no word is ever
@@ -18,12 +18,12 @@
 //!    that adds a copy needs neither.**
 //! 4. A relocation fills the new slot, then bumps, then clears the old slot, all under the lock. So there is a copy
 //!    at every moment.
-//! 5. A thread holds one of these locks at a time, and none while a caller's code runs. Only these hold all of
-//!    them: `clear`, a save for a moment, an insert that others keep disturbing, and, in a table with a clock, a
-//!    call that changes the caller's name for a tick (`table/expiring/sweep.rs`), and an insert that ends ticks early
-//!    (`table/expiring/forget.rs`). They take them in order. So there is no
-//!    deadlock. While a table is being saved, every change except `clear` has an additional step, and there is one
-//!    more lock, which is taken last: see `table/image/save.rs`.
+//! 5. A thread holds one of these locks at a time, and none while a caller's code runs. Only these hold all of them:
+//!    `clear`, a save for a moment, an insert whose searches are invalidated again and again, and, in a table with a
+//!    clock, a call that changes the caller's name for a tick (`table/expiring/sweep.rs`), and an insert that ends
+//!    ticks early (`table/expiring/forget.rs`). They take them in order. So there is no deadlock. While a table is
+//!    being saved, every change except `clear` has an additional step, and there is one more lock, which is taken last:
+//!    see `table/image/save.rs`.
 //!
 //! An insert that finds room is one compare-exchange. It takes no lock (except while a save is running) and changes
 //! no version. In MemC3 (section 4.3.2) the counter is odd while an item moves, and readers wait until it is even
@@ -62,10 +62,10 @@
 //! found, and the retry of an invalidated attempt come after the first attempts for other keys. That makes no
 //! difference to it.
 //!
-//! A lookup retries only after a bump, that is, after a step of some writer. It takes no lock and waits for no
-//! thread. It writes nothing, except that each retry adds one to a count that nothing depends on
-//! (`table/counters.rs`). (What counts here is the steps of writers, not their operations: two inserts can, in
-//! theory, take the same hole from each other again and again.)
+//! A lookup retries only after a bump, that is, after a step of some writer. It takes no lock and waits for no thread.
+//! It writes nothing, except that each retry adds one to a count that nothing depends on (`table/counters.rs`). (This
+//! counts steps of writers, not operations: two inserts can, in theory, take the same hole from each other again and
+//! again.)
 //!
 //! # Linearizability
 //! The operations are linearizable over the multiset of classes. Classes do not interact, except that they share
@@ -110,11 +110,11 @@
 //! | c | `Table::add` and `Table::put`: the store that adds a copy | `Table::load` | what the inserter has done and seen before. A thread may learn from one copy that another must be there, and remove its twin; it passes that on through *a* and *b* |
 //! | d | the lock | the lock | what earlier holders did and saw |
 //!
-//! All changes of a word are read-modify-writes, so each release also reaches a thread that reads a later value of
-//! the word. The second read of the version is relaxed: the acquire reads before it keep it after them, and by pair
-//! *a* it is new enough where that matters. Accesses to words are `SeqCst`, which includes acquire and release, for
-//! the sake of *Across keys*. `ci/orderings` makes each ordering in the source weaker in turn, `SeqCst` also to acquire
-//! and release, and a model in `loom-tests` fails each time.
+//! All changes of a word are read-modify-writes, so each release also reaches a thread that reads a later value of the
+//! word. The second read of the version is relaxed: the acquire reads before it keep it after them, and by pair *a* it
+//! is new enough where that matters. Accesses to words are `SeqCst`, which includes acquire and release, because of
+//! *Across keys*. `ci/orderings` makes each ordering in the source weaker in turn, `SeqCst` also to acquire and
+//! release, and a model in `loom-tests` fails each time.
 
 use crate::sync::fault::{self, Fault};
 use crate::sync::{self, AtomicU64, Mutex, MutexGuard, Ordering};

@@ -1,8 +1,8 @@
 //! CONCURRENT: the bucket words, and the steps on them that all operations consist of. `table/stripe.rs` has the
 //! protocol, its rules and its proof.
 //!
-//! # What a small table takes
-//! In bytes, on a 64-bit machine, of a filter for 100 keys at the default rate:
+//! # Memory of a small table
+//! A filter for 100 keys at the default rate, on a 64-bit machine:
 //!
 //! | bytes | what |
 //! |---|---|
@@ -42,17 +42,17 @@ pub(crate) struct Table<L, G: Geometry = Buckets> {
     pub(crate) common: Common,
     /// The bits of a pair's sum that choose the pair's stripe.
     stripe_mask: usize,
-    /// The limit of its capacity.
+    /// The limit of the table's capacity.
     pub(crate) limit: LoadLimit,
     /// One, in a box: what threads write is not beside the fields that each operation reads. (One atomic is, the longest
     /// path of [`Counters`], which hardly ever changes. In a box too, it would make inserts in a batch up to 2 % shorter
     /// by instructions, but lookups in a batch and single inserts up to 3 % longer.)
     saving: Box<[Saving; 1]>,
-    /// Only in the table of a filter whose entries expire. In a box for the same reason.
+    /// Only in the table of an expiring filter. In a box for the reason of `saving`.
     clock: Option<Box<[Clock; 1]>>,
 }
 
-/// What a table has beside its words.
+/// The parts of a table other than its words.
 #[derive(Debug)]
 pub(crate) struct Common {
     /// Their number is a power of two.
@@ -78,7 +78,7 @@ impl Common {
     }
 }
 
-/// The seeded bugs of the operations that take copies out.
+/// The faults of an operation that takes copies out.
 #[derive(Clone, Copy)]
 pub(super) struct TakeFaults {
     no_bump: Fault,
@@ -165,7 +165,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.buckets.item(self.layout(), hash)
     }
 
-    /// The same with a payload.
+    /// The item of a key with this hash, with this payload.
     #[inline(always)]
     pub(crate) fn item_with(&self, hash: u64, payload: u16) -> Item {
         self.item(hash).with(self.layout(), payload)
@@ -194,8 +194,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// How many copies of the item's class its buckets hold, except dead ones. Without the lock it may count a copy
-    /// twice that is being moved.
+    /// How many copies of the item's class its buckets hold, except dead ones. Without the lock, it may count a copy
+    /// that is being moved twice.
     pub(super) fn copies(&self, item: Item) -> usize {
         let fingerprint = self.layout.fingerprint_of(item.entry);
         let Some(clock) = self.clock() else {
@@ -204,7 +204,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.copies_at(item, clock, clock.moment())
     }
 
-    /// The same at a moment of the table's clock.
+    /// [`copies`](Self::copies) at a moment of the table's clock.
     pub(super) fn copies_at(&self, item: Item, clock: &Clock, moment: Moment) -> usize {
         let fingerprint = self.layout.fingerprint_of(item.entry);
         self.in_buckets_of(item, |bucket| {
@@ -212,8 +212,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         })
     }
 
-    /// How many copies of the item its buckets hold. Without the lock, likewise, it may count a copy twice that is
-    /// being moved.
+    /// How many copies of the item its buckets hold. Without the lock, it may count twice a copy that is being moved.
     #[inline(always)]
     pub(super) fn copies_of_item(&self, layout: impl Layout, item: Item) -> usize {
         let first = self.load(item.first);
@@ -243,11 +242,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// Adds a copy of the item to the emptier of its buckets in one step. It reads each bucket once. Returns `false` if
-    /// neither has room, or if another thread was faster. No save is running.
+    /// neither has room, or if another thread has changed the bucket. No save is running.
     ///
-    /// It takes the emptier bucket, and not the first one with room (Mitzenmacher's "power of two choices"). While the
-    /// table is half empty, that costs a second cache line. It avoids relocations later. In all, inserts from empty to
-    /// 95 % take 8 % less time semi-sorted and 16 % less plain, in the L2 cache.
+    /// It chooses the emptier bucket instead of the first one with room (Mitzenmacher's "power of two choices"). In a
+    /// half-empty table, that costs a second cache line. It avoids relocations later. In all, inserts from empty to 95
+    /// % take 8 % less time semi-sorted and 16 % less plain, in the L2 cache.
     #[inline(always)]
     pub(super) fn add(&self, layout: impl Layout, item: Item) -> bool {
         let (first, second) = (self.load(item.first), self.load(item.second));
@@ -262,8 +261,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.exchange(bucket, seen, changed, Fault::AddOverwrites).is_ok()
     }
 
-    /// `add` in as many steps as it takes: to the emptier bucket or, if that is full by then, to the other. Sets the
-    /// word aside first if a save is running.
+    /// `add` with retries: to the emptier bucket or, if that is full by then, to the other. Sets the word aside first
+    /// if a save is running.
     #[inline(always)]
     pub(super) fn add_slow(&self, item: Item) -> bool {
         let [in_first, in_second] = [item.first, item.second].map(|bucket| self.layout.room(self.load(bucket)));
@@ -332,7 +331,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         bump_and(guard, faults, || self.exchange(bucket, seen, changed, Fault::TakeOverwrites).is_ok())
     }
 
-    /// Changes a bucket in one step. `false` if the bucket has become such that the change is not possible.
+    /// Changes a bucket in one step. `false` if the bucket's new content does not allow the change.
     #[inline(always)]
     pub(super) fn change(
         &self,
@@ -350,7 +349,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         false
     }
 
-    /// Changes a bucket from `seen` to `changed` in one step. If it is no longer as seen, returns what it has become.
+    /// Changes a bucket from `seen` to `changed` in one step. If it has changed meanwhile, returns its present content.
     #[inline(always)]
     pub(super) fn exchange(
         &self,
@@ -406,8 +405,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.common.stripes.iter().for_each(|stripe| work(stripe.lock(&self.common.counters)));
     }
 
-    /// Waits until each relocation and removal of these stripes that is under way has ended. Returns the sum of their
-    /// bumps, each counted while its lock was held.
+    /// Drains the writers of these stripes: waits until each relocation and removal in progress has ended. Returns the
+    /// sum of the stripes' versions, each read under its lock.
     pub(super) fn settle<'a>(&self, stripes: impl IntoIterator<Item = &'a Stripe>) -> u64 {
         stripes.into_iter().fold(0, |bumps: u64, stripe| bumps.wrapping_add(stripe.lock(&self.common.counters).bumps()))
     }

@@ -106,8 +106,8 @@ pub trait PayloadLookups: Lookups {
     );
 }
 
-/// What a table is beside its words. As in `table/face/dyn_table.rs`, single lookups are compiled for each shape, and
-/// batches only for each encoding.
+/// A table without its words. As in `table/face/dyn_table.rs`, single lookups are compiled for each shape, and batches
+/// only for each encoding.
 #[derive(Clone, Copy, Debug)]
 struct Fixed<L, const SLOTS: u32, const BITS: u32> {
     layout: L,

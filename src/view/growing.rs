@@ -1,4 +1,4 @@
-//! PURE: lookups in the words of a table that grows, at the size that it had.
+//! PURE: lookups in the words of a growing table, at the size that it had.
 
 use core::hint::select_unpredictable;
 
@@ -11,7 +11,7 @@ use crate::word::geometry::mixed;
 use crate::word::layout::{Encoding, Layout};
 use crate::word::layouts::{AnyLayout, Encoded, Layouts};
 
-/// What a table is beside its words.
+/// A table without its words.
 #[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
 #[derive(Debug)]
 pub struct Growing {
@@ -76,7 +76,7 @@ impl Compare for Mixed<'_> {
 
     #[inline(always)]
     fn matches(self, bucket: Bucket, _: u32, depth: u32, stored: u32) -> u64 {
-        // Without a branch on what is as good as random.
+        // Without a branch on random bits.
         select_unpredictable(depth != self.level, &self.split, &self.whole).matches(bucket, stored)
     }
 }

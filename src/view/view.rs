@@ -46,9 +46,9 @@ use crate::word::values::Values;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// It reads the words of the table where they are, at any address, and copies none. So it uses some hundred bytes
-/// (and the decode table of up to 256 KiB that all semi-sorted filters share), whatever the size of the snapshot, and is
-/// made at once. It cannot be changed: to change a filter, [load](crate::Loader) it.
+/// It reads the words of the table where they are, at any address, and copies none. So it uses some hundred bytes (and
+/// the decode table of up to 256 KiB that all semi-sorted filters share), whatever the size of the snapshot, and is
+/// constructed at once. It cannot be changed: to change a filter, [load](crate::Loader) it.
 ///
 /// `B` is anything that lends the bytes: `&[u8]`, `&'static [u8; N]`, `Vec<u8>`, `Arc<[u8]>`, or the owned map of a
 /// crate such as `memmap2`. A view is `Send` and `Sync` if `B` and the hasher are, so threads share one as it is, or in an
@@ -56,9 +56,10 @@ use crate::word::values::Values;
 /// [`beyond_one_process`](crate::guide::beyond_one_process) shows how processes share a file that is replaced.
 ///
 /// # Verified or not
-/// [`new`](Self::new) and [`Loader::view`](crate::Loader::view) check the header as loading does: the type of the filter,
-/// its keys, its hasher, its settings, the length, and the checksums of all that. The words they leave alone. Only a
-/// scan of the whole snapshot shows whether it has changed by accident since it was saved: [`verify`](Self::verify).
+/// [`new`](Self::new) and [`Loader::view`](crate::Loader::view) check the header as loading does: the type of the
+/// filter, its keys, its hasher, its settings, the length, and the checksums of all that. They do not check the words.
+/// Only a scan of the whole snapshot shows whether it has changed by accident since it was saved:
+/// [`verify`](Self::verify).
 ///
 /// In bytes that were not verified, a damaged word gives **wrong answers, also "definitely absent" for a key that was
 /// inserted**. It gives no panic, and nothing outside of the bytes is read. Skip `verify` if something else vouches for the
@@ -82,7 +83,7 @@ pub struct View<F: Viewed, B> {
     hasher: F::Hasher,
 }
 
-/// What makes a view, and what it says of itself.
+/// Construction and metadata.
 impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
     /// A view of a snapshot with this hasher, which must be the one with which the snapshot was made. The bytes are the
     /// snapshot and nothing else. [`Loader::view`](crate::Loader::view) also takes a schema other than the name of the key
@@ -125,21 +126,21 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
         SnapshotInfo::verify(self.bytes.as_ref()).map(drop)
     }
 
-    /// Returns what the snapshot is of: the filter's capacity and layout, the schema, the position and the attachment, and
-    /// the tick of an expiring filter's clock.
+    /// Returns the metadata of the snapshot: the filter's capacity and layout, the schema, the position and the
+    /// attachment, and the tick of an expiring filter's clock.
     #[must_use]
     pub fn info(&self) -> &SnapshotInfo {
         &self.info
     }
 
-    /// Returns how many keys the snapshot says that it has, as the filter's `len` counted them. [`verify`](Self::verify)
-    /// counts them.
+    /// Returns how many keys the snapshot declares, as the filter's `len` counted them. [`verify`](Self::verify) counts
+    /// them.
     #[must_use]
     pub fn len(&self) -> usize {
         self.info.len.unwrap_or_default() as usize
     }
 
-    /// Whether the snapshot says that it has no keys.
+    /// Whether the snapshot declares no keys.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -196,8 +197,8 @@ impl<F: Viewed<Clock = ()>, B: AsRef<[u8]>> View<F, B> {
 
     /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same order.
     ///
-    /// Cost: that of single lookups, but the cache lines of many keys come from memory at the same time. In a large table
-    /// that is several times as fast. It allocates nothing but what `found` does.
+    /// Cost: that of single lookups, but the cache lines of many keys are loaded in parallel. In a large table that is
+    /// several times as fast. It allocates nothing but what `found` does.
     pub fn contains_batch<K: BatchKey<F::Key> + Hash>(&self, keys: impl IntoIterator<Item = K>, found: &mut Vec<bool>) {
         self.by_hash().contains_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), found);
     }
@@ -222,7 +223,7 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<CuckooMaplet<T, S>, B> {
     }
 }
 
-/// Lookups in a view of a filter whose entries expire. They take the tick that is now: a view has no clock that goes on.
+/// Lookups in a view of a filter whose entries expire. They take the current tick: a view has no clock.
 impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<ExpiringCuckooFilter<T, S>, B> {
     operation_on_a_key! {
         T:

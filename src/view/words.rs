@@ -4,7 +4,7 @@ use crate::machine::arch::prefetch;
 use crate::plan::batch::Hashes;
 use crate::word::bucket::Bucket;
 
-/// A table of at most this many buckets is in the L2 cache, if it is used much.
+/// A table of at most this many buckets stays in the L2 cache if it is hot.
 const NEAR: usize = (512 << 10) / size_of::<u64>();
 
 /// The words of a table, each as its eight bytes. They may begin at any address.
@@ -13,13 +13,13 @@ const NEAR: usize = (512 << 10) / size_of::<u64>();
 pub struct Words<'a>(&'a [[u8; size_of::<u64>()]]);
 
 impl<'a> Words<'a> {
-    /// Those that begin at this place of a snapshot. What follows them in the snapshot counts as words too.
+    /// The words that begin at this place of a snapshot. What follows them in the snapshot counts as words too.
     #[inline(always)]
     pub(super) fn from(snapshot: &'a [u8], start: usize) -> Self {
         Self(snapshot.get(start..).unwrap_or_default().as_chunks().0)
     }
 
-    /// The bucket with this number. Empty if there is none: then the bytes are fewer than they were.
+    /// The bucket with this number. Empty if there is none, because the bytes have become fewer.
     #[inline(always)]
     pub(super) fn get(self, bucket: usize) -> Bucket {
         Bucket(self.0.get(bucket).map_or(0, |&bytes| u64::from_le_bytes(bytes)))

@@ -1,4 +1,4 @@
-//! Pure: one bucket as a 64-bit word, and the questions and changes that a word allows.
+//! Pure: one bucket as a 64-bit word, and the queries and changes on it.
 //!
 //! A lane of 0 is an empty slot, so an all-zero word is an empty bucket in every layout.
 //!
@@ -30,7 +30,7 @@ use crate::word::semisort;
 pub(crate) struct Bucket(pub(crate) u64);
 
 impl Bucket {
-    /// This one, or an empty one, without a branch.
+    /// This bucket if the condition holds, otherwise an empty one, without a branch.
     #[inline(always)]
     pub(crate) fn only_if(self, condition: bool) -> Self {
         Self(select_unpredictable(condition, self.0, 0))
@@ -51,12 +51,12 @@ pub(crate) struct Pattern {
     highs: u64,
 }
 
-/// The slot that holds what was looked for in an item's two buckets, if there is one.
+/// The slot in an item's two buckets that a search has found, if any.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Place {
-    /// Not 0 if there is one. Then the lowest set bit is the top bit of its lane.
+    /// Not 0 if a slot was found. Then the lowest set bit is the top bit of its lane.
     pub(super) lanes: u64,
-    /// Its bucket, under the same condition, and what the decode table has for that.
+    /// The bucket of that slot, and its entry in the decode table.
     pub(crate) bucket: Bucket,
     pub(super) folded: u32,
 }
@@ -123,8 +123,8 @@ pub(crate) trait BucketOps: Layout {
         Comparison { words, low, lows, folded, fold, list, highs, ones, tops }
     }
 
-    /// The same for a caller that knows their [`folded`](Self::folded) lists. In this form, a loop over many buckets is
-    /// vectorized.
+    /// [`either_holds`](Self::either_holds) for a caller that knows the [`folded`](Self::folded) lists: the matching
+    /// lanes of each bucket. In this form, a loop over many buckets is vectorized.
     #[inline(always)]
     fn lanes_in(self, words: [Bucket; 2], folded: [u32; 2], pattern: Pattern) -> [u64; 2] {
         core::array::from_fn(|nth| {
@@ -132,7 +132,7 @@ pub(crate) trait BucketOps: Layout {
         })
     }
 
-    /// The lanes of one bucket, likewise.
+    /// The lanes of one bucket that match the pattern, for a caller that knows its folded list.
     #[inline(always)]
     fn lanes_equal(self, word: Bucket, folded: u32, pattern: Pattern) -> u64 {
         any_zero_lane(self, self.differences(self.decoded_by(word, folded), pattern))
@@ -170,7 +170,7 @@ pub(crate) trait BucketOps: Layout {
         self.decoded_by(bucket, self.folded(bucket))
     }
 
-    /// The same, for a caller that knows [`folded`](Self::folded).
+    /// [`decoded`](Self::decoded) for a caller that knows [`folded`](Self::folded).
     #[inline(always)]
     fn decoded_by(self, bucket: Bucket, folded: u32) -> Decoded {
         let lanes = self.lanes();
@@ -185,7 +185,7 @@ pub(crate) trait BucketOps: Layout {
         self.without_payloads(of.bucket) ^ pattern.lows | of.list ^ pattern.highs
     }
 
-    /// The same for the entry of the pattern.
+    /// A word with a lane of 0 where a slot has the entry of the pattern, and in no other lane.
     #[inline(always)]
     fn differences_of_entry(self, of: Decoded, pattern: Pattern) -> u64 {
         of.bucket.0 ^ pattern.lows | of.list ^ pattern.highs
@@ -206,7 +206,7 @@ pub(crate) trait BucketOps: Layout {
     /// How many copies of the entry both buckets hold together.
     #[inline]
     fn count_entry_in_both(self, first: Bucket, second: Bucket, entry: Entry) -> usize {
-        // Top bits, and the bits below those.
+        // The matches of one bucket at the top bits of the lanes, those of the other one bit below.
         let lanes = self.matches_of_entry(first, entry) | self.matches_of_entry(second, entry) >> 1;
         lanes.count_ones() as usize
     }
@@ -244,7 +244,7 @@ pub(crate) trait BucketOps: Layout {
         }
     }
 
-    /// Whether there is any, from the measure of it.
+    /// Whether [`room`](Self::room) returned this for a bucket with an empty slot.
     #[inline(always)]
     fn is_room(self, room: u64) -> bool {
         if Self::SEMI_SORTED { room >= self.lanes().bits.into() } else { room != 0 }
@@ -256,7 +256,7 @@ pub(crate) trait BucketOps: Layout {
         self.add_to(bucket, self.room(bucket), entry)
     }
 
-    /// The same, for a caller that knows [`room`](Self::room).
+    /// [`add`](Self::add) for a caller that knows [`room`](Self::room).
     #[inline(always)]
     fn add_to(self, bucket: Bucket, room: u64, entry: Entry) -> Option<Bucket> {
         let lanes = self.lanes();
@@ -306,8 +306,7 @@ pub(crate) trait BucketOps: Layout {
         if Self::SEMI_SORTED { encode(self, lows, list) } else { Bucket(lows) }
     }
 
-    /// The bucket with as many entries of the other one as fit, and how many those are. They are the first ones of
-    /// [`entries`](Self::entries).
+    /// The bucket with the first [`entries`](Self::entries) of the other one, as many as fit, and their number.
     #[inline]
     fn add_all(self, bucket: Bucket, others: Bucket) -> (Bucket, usize) {
         if bucket == Bucket::default() {

@@ -1,4 +1,4 @@
-//! Pure: the classes of a table that grows a bucket at a time, and where their copies are.
+//! Pure: the classes of a growing table, and where their copies are.
 //!
 //! Linear hashing (Litwin, VLDB 1980) under partial-key cuckoo hashing (Fan et al., CoNEXT 2014, section 3.1). A
 //! *class* is a *base*, the bits of the fingerprint that even the largest table stores, and an even number of `K` bits.
@@ -17,7 +17,7 @@ use core::hint::select_unpredictable;
 
 use crate::word::layout::NEVER_ZERO;
 
-/// What two keys have in common that the table cannot tell apart.
+/// The class of a key. The table cannot distinguish keys of one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Class {
     pub(crate) base: u32,
@@ -41,7 +41,7 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    /// With bases and sides of so many bits.
+    /// With bases and sides of these numbers of bits.
     pub(crate) fn new(base_bits: u32, side_bits: u32) -> Self {
         assert!((NEVER_ZERO..=u32::BITS).contains(&base_bits), "slots are never 0");
         assert!((1..=u32::BITS).contains(&side_bits), "a side is a u32");
@@ -91,7 +91,7 @@ impl Classes {
         class.base | ((u64::from(class.sides[0]) >> depth) << self.base_bits) as u32
     }
 
-    /// What slots store of the class at each of these places, which are in this state.
+    /// What slots store of the class at each of these places of this state.
     #[inline(always)]
     pub(crate) fn stored_at(self, class: Class, state: State, places: [Place; 2]) -> [u32; 2] {
         let bits = (u64::from(class.sides[0]) << self.base_bits) >> state.level();
@@ -101,7 +101,7 @@ impl Classes {
         })
     }
 
-    /// The class of what is stored in the bucket with this number, at this depth.
+    /// The class of an entry, from what its slot stores and from the number and depth of its bucket.
     #[inline(always)]
     pub(crate) fn of_stored(self, number: usize, depth: u32, stored: u32) -> Class {
         let base = stored & self.base_mask;
@@ -167,13 +167,13 @@ const ROWS_AT: u32 = 8;
 const SPLIT_AT: u32 = 16;
 
 impl State {
-    /// Of a table of so many buckets, none of which is being split.
+    /// The state of a table of `buckets` buckets, none of which is being split.
     pub(crate) fn of_buckets(buckets: usize) -> Self {
         let level = buckets.ilog2();
         Self(u64::from(level) | (buckets as u64 ^ 1 << level) << SPLIT_AT)
     }
 
-    /// The same, while the buckets from here on are being split or merged.
+    /// This state while the buckets from the split pointer on are being split or merged.
     pub(crate) fn moving(self) -> Self {
         Self(self.0 | MOVING)
     }
@@ -206,17 +206,17 @@ impl State {
         (1 << self.level()) + self.split() as usize
     }
 
-    /// Where the copies are that are on this side, unless they are being moved.
+    /// Where the copies on this side are, unless they are being moved.
     #[inline(always)]
     pub(crate) fn place(self, side: u32) -> Place {
-        // Without a branch on what is as good as random.
+        // Without a branch on random bits.
         let (side, mask) = (u64::from(side), (1 << self.level()) - 1);
         let is_split = side & mask < self.split();
         let number = side & select_unpredictable(is_split, 2 * mask + 1, mask);
         Place { number: number as usize, depth: self.level() + u32::from(is_split) }
     }
 
-    /// If this side's copies are being moved: the place of their bucket in the group.
+    /// The place of this side's bucket in the group, if the group is being moved.
     #[inline(always)]
     pub(crate) fn moving_at(self, side: u32) -> Option<usize> {
         let low = u64::from(side) & ((1 << self.level()) - 1);

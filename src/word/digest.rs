@@ -1,9 +1,9 @@
 //! PURE: a multiset of copies as one number.
 //!
-//! Each copy is hashed: its fingerprint, its pair of buckets (by the lower-numbered one), and what its payload
-//! means. The hashes are added up, so the order makes no difference. The sum is mixed with what the table is. Equal
-//! multisets have equal digests. Others have equal ones by accident, once in 2⁶⁴ comparisons. A digest does not
-//! protect against anyone who chooses the keys.
+//! Each copy is hashed: its fingerprint, its pair of buckets (by the lower-numbered one), and what its payload means.
+//! The hashes are added up, so the order makes no difference. The sum is mixed with the table's parameters. Equal
+//! multisets have equal digests. Others collide once in 2⁶⁴ comparisons. A digest gives no protection against an
+//! adversary who chooses the keys.
 //!
 //! **A digest is the same in all versions with the same format of snapshots** (`snapshot/format.rs`), because nodes
 //! of different versions compare theirs. A change of this arithmetic must raise that version.

@@ -11,20 +11,19 @@ use core::hint::select_unpredictable;
 
 use crate::word::layout::{Encoding, Entry, Fingerprint, Layout, NEVER_ZERO, Shape};
 
-/// What the table knows of a key: its *class*, which is its fingerprint and the two buckets that may hold it. Where
-/// slots have a payload, also that of the copy in question, beside the fingerprint in its entry; it is 0 until it
-/// is set.
+/// What the table knows of a key: its *class*, which is its fingerprint and the two buckets that may hold it. If slots
+/// have payloads, the entry also has that of one copy; it is 0 until it is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
     pub(crate) entry: Entry,
     pub(crate) first: usize,
     pub(crate) second: usize,
-    /// A number that is the same for all items of one pair of buckets: see [`Geometry::sum`].
+    /// The number of the pair of buckets, which chooses the stripe: see [`Geometry::sum`].
     pub(crate) sum: usize,
 }
 
 impl Item {
-    /// The same class with this payload.
+    /// The item with this payload.
     #[inline(always)]
     pub(crate) fn with<L: Layout>(self, layout: L, payload: u16) -> Self {
         Self { entry: layout.entry(layout.fingerprint_of(self.entry), payload), ..self }
@@ -41,7 +40,7 @@ pub(crate) struct Items<const N: usize> {
     pub(crate) sums: [u32; N],
 }
 
-/// To be overwritten.
+/// A value to be overwritten.
 impl<const N: usize> Default for Items<N> {
     fn default() -> Self {
         Self { entries: [0; N], firsts: [0; N], seconds: [0; N], sums: [0; N] }
@@ -111,7 +110,7 @@ pub(crate) trait Geometry: Copy + core::fmt::Debug + Send + Sync + 'static {
         (fingerprint, bucket.min(self.alternate(bucket, fingerprint)))
     }
 
-    /// Numbers that are equal for tables of this geometry, and of layouts of this shape, if these have the same classes.
+    /// Numbers that are equal for two tables if these have the same classes.
     fn of_classes(self, shape: Shape) -> [u64; 5] {
         let Shape { encoding, slots, fingerprint_bits, payload_bits } = shape;
         let encoding = u32::from(encoding == Encoding::SemiSorted);
@@ -191,7 +190,7 @@ impl Geometry for Buckets {
     }
 }
 
-/// The hash for a table that grows: mixed, and with eight lowest bits that are not all 0. So every fingerprint is the low
+/// The hash for a growing table: mixed, and with eight lowest bits that are not all 0. So every fingerprint is the low
 /// bits of it, however many there are.
 #[inline(always)]
 pub(crate) fn mixed(hash: u64) -> u64 {
@@ -211,8 +210,8 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Its top bits are those of a multiple of [`GOLDEN`], so each bucket of a small table is the alternate of about as
 /// many fingerprints as any other. The bits below are those of another multiple. If `s(f)` were a plain multiple of
 /// `f`, `s(f) - s(g)` would depend on `f - g` alone, and two hops would lead to few more buckets than one. With
-/// fingerprints of eight bits, a search would then go in circles: a table of a million buckets refused its first
-/// insert at 98.0 %, now at 99.4 %.
+/// fingerprints of eight bits, a search would then go in circles: the first failed insert into a table of a million
+/// buckets was at a load of 98.0 %, now at 99.4 %.
 #[inline(always)]
 fn spread_half(fingerprint: Fingerprint) -> u32 {
     fingerprint.0.wrapping_mul((GOLDEN >> 32) as u32) ^ fingerprint.0.wrapping_mul(0x3c6f)
@@ -224,7 +223,7 @@ fn scale(x: u64, n: u64) -> u64 {
     ((u128::from(x) * u128::from(n)) >> 64) as u64
 }
 
-/// The same without a product of 128 bits, which vector units don't have.
+/// `x / 2⁶⁴` of `n`, without a product of 128 bits, which vector units don't have.
 #[inline(always)]
 fn scale_by_halves(x: u64, n: u32) -> u32 {
     let (high, low) = ((x >> 32) * u64::from(n), (x & 0xffff_ffff) * u64::from(n));

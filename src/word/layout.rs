@@ -63,7 +63,7 @@ pub(crate) const SHAPES: [Shape; 13] = [
     Shape::plain(2, 32),
 ];
 
-/// Those of them from which slots with a payload are made.
+/// The rows of [`SHAPES`] from which slots with a payload are made.
 ///
 /// A payload takes its bits from the lane, and semi-sorted buckets have a bit or more to spare for each slot. So of
 /// the layouts that take as much memory, they have the lowest rate. Only a payload that leaves too little of a lane
@@ -98,8 +98,7 @@ impl Shape {
         Self { encoding: Encoding::SemiSorted, slots, fingerprint_bits, payload_bits: 0 }
     }
 
-    /// This shape, of a filter, with so many bits of each fingerprint given to a payload. `None` if that leaves too
-    /// few.
+    /// This shape of a filter, with `bits` bits of each fingerprint given to a payload. `None` if that leaves too few.
     pub(crate) fn with_payload(self, bits: u32) -> Option<Self> {
         let left = self.low_bits().checked_sub(bits)?;
         let fingerprint_bits = self.fingerprint_bits - bits;
@@ -108,8 +107,8 @@ impl Shape {
 
     /// The fewest buckets that a table has.
     ///
-    /// With one bucket a lookup would look twice at one word. In a maplet it could then find a value at the first
-    /// look, and its replacement at the second (`table/maplet.rs`).
+    /// With one bucket, a lookup would read one word twice. In a maplet it could then find a value at the first read,
+    /// and its replacement at the second (`table/maplet.rs`).
     pub(crate) fn least_buckets(self) -> usize {
         if self.payload_bits == 0 { 1 } else { 2 }
     }
@@ -139,7 +138,7 @@ impl Shape {
         Self::with(encoding, payload_bits).map(|shape| shape.false_positive_rate(1.0)).fold(1.0, f64::min)
     }
 
-    /// The shapes of `encoding`, or all, with so many payload bits, by memory per slot.
+    /// The shapes of `encoding`, or all, with `payload_bits`, by memory per slot.
     pub(crate) fn with(encoding: Option<Encoding>, payload_bits: u32) -> impl Iterator<Item = Self> {
         Self::of(encoding).filter_map(move |shape| match payload_bits {
             0 => Some(shape),
@@ -285,13 +284,13 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
         Shape { encoding, slots: lanes.slots.into(), fingerprint_bits, payload_bits: self.payload_bits() }
     }
 
-    /// Those of an entry's bits that are in its lane.
+    /// The bits of an entry that are in its lane.
     #[inline(always)]
     fn low(self, bits: u32) -> u32 {
         if Self::SEMI_SORTED { bits & self.lanes().first } else { bits }
     }
 
-    /// Those of an entry's bits that a semi-sorted bucket stores in its rank, at the low end.
+    /// The bits of an entry that a semi-sorted bucket stores in its rank, at the low end.
     #[inline(always)]
     fn high(self, bits: u32) -> u32 {
         if Self::SEMI_SORTED { bits >> self.lanes().bits } else { 0 }
@@ -340,7 +339,7 @@ pub(crate) trait OfShape: Layout + 'static {
     /// The layout of this shape, or `None` if there is no memory for its decode table.
     fn try_of(shape: Shape) -> Option<Self>;
 
-    /// The same for tests and models, which have enough memory.
+    /// [`try_of`](Self::try_of) for tests and models, which have enough memory.
     #[cfg(any(test, ccf_model))]
     fn of(shape: Shape) -> Self {
         Self::try_of(shape).expect("memory for the decode table")
@@ -495,9 +494,9 @@ impl<L: OfShape> OfShape for WithPayload<L> {
     }
 }
 
-/// A table's layout, for the length of an operation. With 0 slots, all its numbers are data. With others, most are
-/// those of a shape that is known when the code is compiled: that of a filter with so many slots, and fingerprints of
-/// so many bits. `table/face/dyn_table.rs` says which operations are compiled for each shape.
+/// A table's layout during an operation. With 0 slots, all its numbers are data. Otherwise most are constants: those of
+/// the filter shape with `SLOTS` slots and fingerprints of `BITS` bits. `table/face/dyn_table.rs` says which operations
+/// are compiled for each shape.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Borrowed<'a, L, const SLOTS: u32 = 0, const FINGERPRINT_BITS: u32 = 0>(pub(crate) &'a L);
 

@@ -1,4 +1,4 @@
-//! Pure: the layouts of the buckets of a table that grows, by depth.
+//! Pure: the layouts of the buckets of a growing table, by depth.
 //!
 //! The deeper a bucket, the fewer bits its slots store (`word/classes.rs`), so the more slots fit. Buckets of two depths
 //! differ by one bit, and most often that makes no difference to the layout.
@@ -23,8 +23,8 @@ const fn is_possible(shape: Shape) -> bool {
 /// The most slots of a bucket.
 pub(crate) const MOST_SLOTS: usize = 8;
 
-/// The shape with the most slots that store so many bits: of `encoding`, if one is asked for and such buckets have as
-/// many bits. Of several, the plain one, which is faster. Its place in [`SHAPES`].
+/// The place in [`SHAPES`] of the shape with the most slots that store this many bits: of `encoding`, if one is asked
+/// for and has such a shape; otherwise the plain one, which is faster, before the semi-sorted one.
 pub(crate) fn row(stored_bits: u32, encoding: Option<Encoding>) -> usize {
     let first = |wanted: Option<Encoding>| {
         SHAPES.iter().position(|shape| {
@@ -44,8 +44,8 @@ pub(crate) fn shape(classes: Classes, encoding: Option<Encoding>, depth: u32) ->
 
 /// The layout of the buckets of one depth.
 ///
-/// What only reads a bucket takes the same steps for all layouts: their numbers are data. The slots of a plain bucket have
-/// high parts of no bits.
+/// Reads of a bucket take the same steps for all layouts: their numbers are data. The slots of a plain bucket have high
+/// parts of 0 bits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AnyLayout<'a> {
     lanes: &'a Lanes,
@@ -55,7 +55,7 @@ pub(crate) struct AnyLayout<'a> {
     encoded: Encoded<'a>,
 }
 
-/// What changes a bucket depends on the encoding.
+/// For changes of a bucket, which depend on the encoding.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Encoded<'a> {
     Plain(&'a Plain),
@@ -226,7 +226,7 @@ const SEMI_SORTED: [u8; SHAPES.len()] = {
 };
 const NOT: u8 = u8::MAX;
 
-/// Each is made with the first table that has it, since its decode table takes memory that may be refused.
+/// Each is made with the first table that has it, since its decode table has to be allocated.
 static OF_SEMI_SORTED: [OnceLock<SemiSorted>; SEMI_SORTED_ROWS.len()] =
     [const { OnceLock::new() }; SEMI_SORTED_ROWS.len()];
 
@@ -243,7 +243,7 @@ static PLAIN: [Plain; SHAPES.len()] = {
 };
 
 impl Layouts {
-    /// Those from this depth on. `None` if there is no memory for a decode table.
+    /// The layouts from this depth on. `None` if there is no memory for a decode table.
     pub(crate) fn new(classes: Classes, encoding: Option<Encoding>, least: u32) -> Option<Self> {
         let mut layouts = Self { rows: [0; 34] };
         for depth in least..=classes.side_bits() {
@@ -260,7 +260,7 @@ impl Layouts {
         Some(layouts)
     }
 
-    /// That of buckets of this depth.
+    /// The layout of buckets of this depth.
     #[inline(always)]
     pub(crate) fn at(&self, depth: u32) -> AnyLayout<'_> {
         let row = usize::from(self.rows[depth as usize]);

@@ -1,4 +1,4 @@
-//! Pure: the questions and changes that concern the payloads in a bucket.
+//! Pure: the queries and changes that concern the payloads in a bucket.
 //!
 //! A payload is in the lane, above the fingerprint's low part, which is never 0. So a lane is 0 only if its slot is
 //! empty, with a payload too. An operation on a *fingerprint* leaves the payloads out of the comparison. An
@@ -104,8 +104,9 @@ pub(crate) trait PayloadOps: BucketOps {
         with_it & !zero_lanes(self, bucket.0)
     }
 
-    /// The same for the payloads of a range, with a fingerprint: that of the pattern. All lanes are compared at once, so a
-    /// loop over many buckets is vectorized. `folded` is as in [`lanes_in`](BucketOps::lanes_in).
+    /// The lanes, by their top bits, whose entries have the fingerprint of the pattern and a payload in the range. All
+    /// lanes are compared at once, so a loop over many buckets is vectorized. `folded` is as in
+    /// [`lanes_in`](BucketOps::lanes_in).
     #[cfg(feature = "snapshot")]
     #[inline(always)]
     fn lanes_with_any(self, bucket: Bucket, folded: u32, pattern: Pattern, range: Payloads) -> u64 {

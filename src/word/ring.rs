@@ -9,7 +9,7 @@
 //! ```text
 //!         swept                 now                        swept + 2^e
 //!   ───────|────────────────────|───────────────────────────|──────────
-//!   none   | dead, to be swept  | live                      | not taken in
+//!   none   | dead, to be swept  | live                      | rejected
 //! ```
 
 #[cfg(feature = "snapshot")]
@@ -71,13 +71,13 @@ impl Ring {
         Self { last: (1 << bits) - 1 }
     }
 
-    /// The ring of ends of so many bits, if there is one.
+    /// The ring of ends of this many bits, if it is valid.
     #[cfg(feature = "snapshot")]
     pub(crate) fn of_bits(bits: u32) -> Option<Self> {
         (1..=MOST_RING_BITS).contains(&bits).then(|| Self::new(bits))
     }
 
-    /// The shortest ring for lifetimes of so many ticks; `None` if none is long enough.
+    /// The shortest ring for lifetimes of this many ticks; `None` if none is long enough.
     ///
     /// At every moment there may be that many different ends of live entries. There may also be entries that end
     /// now and were not swept yet.
@@ -153,7 +153,7 @@ impl Arc {
         Self { ring, first: ring.place(tick.wrapping_sub(len).wrapping_add(1)), len }
     }
 
-    /// The only place, if there is one only.
+    /// The place, if there is exactly one.
     #[inline(always)]
     pub(crate) fn only(self) -> Option<u16> {
         (self.len == 1).then_some(self.first)
@@ -187,7 +187,7 @@ mod tests {
     }
 
     proptest! {
-        /// The places say the same as the ticks.
+        /// The places agree with the ticks.
         #[test]
         fn places_stand_for_the_ticks_after_swept(bits in 1..=16u32, swept in 0..1u64 << 40, lag in 0..1u64 << 17, end in any::<u64>()) {
             let ring = Ring::new(bits);

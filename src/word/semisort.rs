@@ -29,7 +29,7 @@ const MAX_LANE_BITS: u32 = 18;
 /// The most slots of one whose high parts have four bits.
 const MAX_SLOTS_OF_FOUR: u32 = 6;
 
-/// How many bits of a fingerprint are its high part, in a bucket of so many slots.
+/// How many bits of a fingerprint are its high part, in a bucket of `slots` slots.
 pub(crate) const fn high_bits(slots: u32) -> u32 {
     if slots <= MAX_SLOTS_OF_FOUR { 4 } else { 3 }
 }
@@ -75,7 +75,7 @@ const fn pairs<const PAIRS: usize, const VALUES: usize>(bits: u32) -> [[u16; VAL
 static PAIRS_OF_FOUR_BITS: [[u16; 256]; 3] = pairs(4);
 static PAIRS_OF_THREE_BITS: [[u16; 64]; 4] = pairs(3);
 
-/// The rank of a list, in a bucket of so many slots with lanes of so many bits.
+/// The rank of a list, in a bucket of `slots` slots with lanes of `lane_bits` bits.
 #[inline(always)]
 pub(crate) fn rank(list: u64, slots: u32, lane_bits: u32) -> u32 {
     if slots > MAX_SLOTS_OF_FOUR {
@@ -103,7 +103,7 @@ fn rank_by<const VALUES: usize>(table: &[[u16; VALUES]], list: u64, high_bits: u
     rank
 }
 
-/// How many bits hold every rank in a bucket of so many slots.
+/// How many bits hold every rank in a bucket of `slots` slots.
 pub(crate) const fn rank_bits(slots: u32) -> u32 {
     // The largest rank is that of the highest value in all slots.
     let (mut largest, mut j) = (0, 0);
@@ -114,7 +114,7 @@ pub(crate) const fn rank_bits(slots: u32) -> u32 {
     u32::BITS - largest.leading_zeros()
 }
 
-/// The lowest bit of so many lanes of so many bits.
+/// The lowest bit of each of `slots` lanes of `lane_bits` bits.
 pub(crate) const fn ones(slots: u32, lane_bits: u32) -> u64 {
     let (mut ones, mut slot) = (0, 0);
     while slot < slots {
@@ -124,7 +124,7 @@ pub(crate) const fn ones(slots: u32, lane_bits: u32) -> u64 {
     ones
 }
 
-/// The bits of a list, in a bucket of so many slots with lanes of so many bits.
+/// The bits of a list, in a bucket of `slots` slots with lanes of `lane_bits` bits.
 const fn list_mask(slots: u32, lane_bits: u32) -> u64 {
     ones(slots, lane_bits) * ((1 << high_bits(slots)) - 1)
 }
@@ -167,8 +167,8 @@ pub(crate) fn unfold(folded: u32, by: u32, mask: u64) -> u64 {
 /// The table that decodes a rank to its list: entry `r` is the list of rank `r`, folded. It has
 /// `1 << rank_bits(slots)` entries.
 ///
-/// It is computed when the first table with so many slots, and lanes of so many bits, is built, and all filters share it
-/// (4, 16, 64 and 256 KiB for three to six slots; 16 and 32 KiB for seven and eight). `None` if the memory is refused.
+/// It is computed when the first table with such buckets is built, and all filters share it (4, 16, 64 and 256 KiB for
+/// three to six slots; 16 and 32 KiB for seven and eight). `None` if the allocation fails.
 pub(crate) fn unrank_table(slots: u32, lane_bits: u32) -> Option<&'static [u32]> {
     type OfWidths = [OnceLock<Box<[u32]>>; MAX_LANE_BITS as usize + 1];
     static TABLES: [OfWidths; MAX_SLOTS as usize + 1] =

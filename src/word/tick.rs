@@ -1,4 +1,4 @@
-//! Pure: a moment as the callers of a filter with a clock name it.
+//! Pure: a moment by the clock of a filter's caller.
 
 use core::fmt;
 

@@ -61,7 +61,7 @@ fn a_clock_that_no_filter_has_is_refused() {
                     && (*nanoseconds, *place, *lag) == (clock.resolution.1, clock.place, clock.lag.into())
                     && *ahead == clock.ahead.unwrap_or(0),
             names
-                format!("ends of {} bits", clock.expiry_bits),
+                format!("expiries of {} bits", clock.expiry_bits),
                 format!("a lifetime of {} ticks", clock.longest),
                 format!("{} nanoseconds", clock.resolution.1),
                 format!("the place {}", clock.place),
@@ -133,7 +133,7 @@ fn a_table_that_does_not_fit_the_clock_is_refused() {
     // The lowest bit of a fingerprint and of an end in the last lane, which comes after the empty lanes.
     let (of_fingerprint, of_end) = (1 << 40, 1 << 46);
     let mut entry = Forged { count: 1, ..known() };
-    assert_refused!(entry.refusal(), LoadError::WrongCount { stated: 1, counted: 0, .. }, names "states 1 ", "has 0");
+    assert_refused!(entry.refusal(), LoadError::WrongCount { stated: 1, counted: 0, .. }, names "declares 1 ", "has 0");
     entry.words[1] = of_fingerprint | of_end;
     load_expiring(&entry.bytes()).expect("this one is as it should be");
     // An end without a fingerprint.

@@ -105,7 +105,7 @@ fn each_forged_field_is_refused_for_its_reason() {
     assert_refused!(
         forged(&|it| it.count = 1),
         LoadError::WrongCount { stated: 1, counted: 0, .. },
-        names "states 1 ", "has 0"
+        names "declares 1 ", "has 0"
     );
     // A fingerprint above an empty slot; a rank that is not the rank of any list; a nibble without a fingerprint.
     for word in [1, 0xffff << 50, 1 << 50] {
@@ -155,7 +155,7 @@ fn a_forged_snapshot_of_a_maplet_is_refused_for_its_reason() {
         );
     }
     let mut count = Forged { count: 1, ..Forged::of_maplet() };
-    assert_refused!(count.refusal(), LoadError::WrongCount { stated: 1, counted: 0, .. }, names "states 1 ", "has 0");
+    assert_refused!(count.refusal(), LoadError::WrongCount { stated: 1, counted: 0, .. }, names "declares 1 ", "has 0");
     // The lowest bit of a fingerprint and of a value in the last lane, which comes after the empty lanes.
     let (of_fingerprint, of_value) = (1 << 40, 1 << 46);
     count.words[1] = of_fingerprint | of_value;

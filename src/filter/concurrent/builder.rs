@@ -57,8 +57,8 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// `true`. It is 0.001 (0.1 %) if not called.
     ///
     /// **The rate holds up to the [capacity](ConcurrentCuckooFilter::capacity).** The filter takes some more keys, and
-    /// with them the rate rises in proportion. The builder takes the layout with the least memory. Its rate is often lower than the one asked for:
-    /// [`FilterPlan::max_false_positive_rate`] tells it.
+    /// with them the rate rises in proportion. The builder chooses the layout with the least memory. Its rate is often
+    /// lower than the one asked for ([`FilterPlan::max_false_positive_rate`]).
     ///
     /// Bits per key in large filters:
     ///
@@ -82,7 +82,7 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// - [`BuildError::CapacityTooLarge`] for a table of 2³² buckets or more, or one that would not fit in the
     ///   address space.
     /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (feature `snapshot`).
-    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory.
+    /// - [`BuildError::OutOfMemory`] if the allocation fails.
     ///
     /// In stable Rust, not every failed allocation becomes an error. With any of the filters, these abort the process:
     ///

@@ -71,10 +71,9 @@ operations_on_keys! {
     ///
     /// Cost: usually two cache lines read and one of them written by a compare-exchange, without a lock, plus the
     /// thread's own counter. If both buckets of the key are full, the insert also searches for the nearest free slot.
-    /// In the default layout that depends on the load. It happens to one insert in 150 while half to three quarters
-    /// of the slots are taken. Around 90 % it is one in three, and at capacity three in four. The search looks at 3
-    /// to 30 buckets on average and 2,048 at most. One or two relocations follow, rarely more. Each locks one stripe
-    /// for a few instructions.
+    /// In the default layout, that is one insert in 150 at a load of 0.5 to 0.75, one in three around 0.9, and three in
+    /// four at capacity. The search examines 3 to 30 buckets on average and 2,048 at most. One or two relocations
+    /// follow, rarely more. Each locks one stripe for a few instructions.
     ///
     /// # Errors
     /// [`InsertError::Full`] if no free slot is within reach, and [`InsertError::TooManyCopies`] if copies of this key,
@@ -99,8 +98,8 @@ operations_on_keys! {
     /// added. If that would lose something, build the filter with a lower rate.
     ///
     /// A key for which this returns `false` may have no copy of its own, but share that of a look-alike. So
-    /// [`remove`](Self::remove) only keys for which it returned `true`. [The page
-    /// `security`](crate::guide::security#hazards-without-an-adversary) says what is lost even then.
+    /// [`remove`](Self::remove) only keys for which it returned `true`. See
+    /// [`security`](crate::guide::security#hazards-without-an-adversary) for what is lost even then.
     ///
     /// Cost: that of [`contains`](Self::contains) if the key is present. Otherwise that of an
     /// [`insert`](Self::insert) with one stripe locked.
@@ -213,8 +212,8 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     /// call and all others have ended.
     ///
     /// Cost: one pass over the table (some 90 ms for 100 MB), with all stripes locked. Lookups, and inserts that find
-    /// room, go on meanwhile. Removals, [`insert_if_absent`](Self::insert_if_absent) of absent keys,
-    /// [`count`](Self::count) and inserts that have to relocate wait.
+    /// room, continue. Removals, [`insert_if_absent`](Self::insert_if_absent) of absent keys, [`count`](Self::count)
+    /// and inserts that have to relocate wait.
     pub fn clear(&self) {
         self.core.clear();
     }

@@ -86,23 +86,23 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// What the filter does with an insert that finds no room. The default is [`WhenFull::Refuse`]: the insert
     /// fails, and no entry expires before its time.
     ///
-    /// With [`WhenFull::EvictOldest`], **what would expire first is evicted, a whole tick at a time**: all entries of
-    /// the earliest tick in the way of the new entry, and of all ticks before it, expire at once, as if the clock had
-    /// reached that tick. All others keep their expiries, and [`now`](ExpiringCuckooFilter::now) stays.
-    /// [`ExpiryStats::evicted_early_by`](crate::ExpiryStats::evicted_early_by) says by how many ticks entries expired too early,
-    /// [`ExpiryStats::evicted`](crate::ExpiryStats::evicted) how many entries were dropped for it.
+    /// With [`WhenFull::EvictOldest`], **the entries that would expire first are evicted, a whole tick at a time**: all
+    /// entries of the earliest tick within reach of the insert, and of all ticks before it, expire at once, as if the
+    /// clock had reached that tick. All others keep their expiries, and [`now`](ExpiringCuckooFilter::now) stays.
+    /// [`ExpiryStats::evicted_early_by`](crate::ExpiryStats::evicted_early_by) says by how many ticks entries expired
+    /// too early, [`ExpiryStats::evicted`](crate::ExpiryStats::evicted) how many entries were dropped for it.
     ///
     /// Until the clock has reached an evicted tick, an insert that would expire at that tick or earlier fails with
     /// [`ExpiringInsertError::Evicted`](crate::ExpiringInsertError::Evicted), and
     /// [`remove_expiring_at`](ExpiringCuckooFilter::remove_expiring_at) finds none. Entries of the longest lifetime never get this
     /// error. Some inserts fail even so:
     ///
-    /// - with `Full`, if all that is in the way expires at the new entry's tick or later. To evict that tick too would
+    /// - with `Full`, if all entries within reach expire at the new entry's tick or later. To evict that tick too would
     ///   empty the filter. So choose a resolution with which the entries of a few ticks fit: at the latest when the
     ///   clock advances, there is something to evict.
     /// - with `TooManyCopies`, if entries of the key fill its buckets. Use
-    ///   [`insert_if_absent`](ExpiringCuckooFilter::insert_if_absent) or [`insert_or_renew`](ExpiringCuckooFilter::insert_or_renew) for keys
-    ///   that come again.
+    ///   [`insert_if_absent`](ExpiringCuckooFilter::insert_if_absent) or
+    ///   [`insert_or_renew`](ExpiringCuckooFilter::insert_or_renew) for repeated keys.
     /// - with `Full`, if the filter holds less than half of its capacity. Then entries of a few keys fill these
     ///   buckets, and evicting others would not help.
     ///
@@ -166,7 +166,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// - [`BuildError::CapacityTooLarge`] for a table of 2³² buckets or more, or one that would not fit in the
     ///   address space;
     /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (needs the feature `snapshot`);
-    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. (Not all requests can fail; see
+    /// - [`BuildError::OutOfMemory`] if the allocation fails. (Some abort the process; see
     ///   [`Builder::build`](crate::Builder::build).)
     pub fn build(self) -> Result<ExpiringCuckooFilter<T, S>, BuildError> {
         let (plan, clock) = self.table_plan()?;

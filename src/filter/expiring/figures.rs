@@ -35,8 +35,8 @@ figures! {
 impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// Returns how many entries are live.
     ///
-    /// The number is exact while nobody changes the filter. While others do, an entry that is moved to make room
-    /// may be counted twice or not at all.
+    /// The number is exact while no thread changes the filter. Otherwise an entry that is moved to make room may be
+    /// counted twice or not at all.
     ///
     /// Cost: one pass over the whole table. Call it for a page of metrics, not for each request.
     #[must_use]

@@ -48,7 +48,7 @@ use crate::word::tick::Tick;
 /// assert!(is_new && revoked.contains("token-17"));
 ///
 /// revoked.advance_to(revoked.tick_at(noon + Duration::from_secs(1200))?);
-/// assert!(!revoked.contains("token-17"), "it has expired, so nobody needs to know any more");
+/// assert!(!revoked.contains("token-17"), "it has expired");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -108,9 +108,9 @@ use crate::word::tick::Tick;
 ///
 /// # Which clock
 ///
-/// Use a clock that goes on when the process ends: the time since 1970. Call `advance_to` from a timer, a thousand
-/// times per tick, or before each operation. It costs a few loads where nothing is due. **If it is not called, time
-/// stands still.**
+/// Use a clock that survives the process: the time since 1970. Call `advance_to` from a timer, a thousand times per
+/// tick, or before each operation. It costs a few loads where nothing is due. **If it is not called, time stands
+/// still.**
 ///
 /// - *The clock goes back*, or starts at 0 in each process: nothing comes back to life. Nothing expires either
 ///   until the clock has caught up. `advance_to` then returns [`Advance::Behind`](crate::Advance::Behind), and
@@ -253,8 +253,8 @@ operations_on_keys! {
     /// ```
     insert_if_absent_until(expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError>;
 
-    /// Makes sure that the key is found for the whole [lifetime](crate::FilterPlan::lifetime_in_ticks) from now on:
-    /// [`insert_or_renew_until`](Self::insert_or_renew_until) with that expiry. A key that comes again lives on, in one slot.
+    /// Ensures that the key is found for the whole [lifetime](crate::FilterPlan::lifetime_in_ticks) from now on:
+    /// [`insert_or_renew_until`](Self::insert_or_renew_until) with that expiry. A repeated key stays live, in one slot.
     /// Returns `true` if the key had no live entry: if it is new.
     ///
     /// # Errors
@@ -273,8 +273,8 @@ operations_on_keys! {
     /// ```
     insert_or_renew() -> Result<bool, ExpiringInsertError>;
 
-    /// Makes sure that the key is found until then at least, without a second entry where one is enough. Returns `true` if
-    /// the key is new: if it had no live entry, and one was added. [`Expiry`] says what "until then" can be.
+    /// Ensures that the key is found at least until this [`Expiry`], with one entry. Returns `true` if the key is new:
+    /// if it had no live entry, and one was added.
     ///
     /// If the key has live entries, the one with the latest expiry is renewed: it lives until then too, or is left as it is if
     /// it already lives longer. The answer is `false`, as it is if the expiry is not after now; then nothing changes. So where

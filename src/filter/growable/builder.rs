@@ -118,9 +118,9 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// - [`BuildError::CapacityTooLarge`] for more keys than a filter can be made for. The error names the most.
     /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (feature `snapshot`).
     /// - [`BuildError::MemoryLimit`] if the filter goes beyond the limit at its first size.
-    /// - [`BuildError::MemoryLimitBelowMaxCapacity`] if the filter can't grow to the `max_capacity` that was given within
-    ///   the limit. (One that was not given is no promise.)
-    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. (Not all requests can fail; see
+    /// - [`BuildError::MemoryLimitBelowMaxCapacity`] if the filter can't grow to the `max_capacity` that was given
+    ///   within the limit. (The default is no promise.)
+    /// - [`BuildError::OutOfMemory`] if the allocation fails. (Some abort the process; see
     ///   [`Builder::build`](crate::Builder::build).)
     pub fn build(self) -> Result<GrowableCuckooFilter<T, S>, BuildError> {
         let table = GrowingTable::new(self.growth_plan()?).map_err(Refusal::to_build)?;

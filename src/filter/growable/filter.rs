@@ -19,11 +19,10 @@ use crate::snapshot::schema::Schema;
 use crate::table::face::filter_plan::FilterPlan;
 use crate::word::geometry::mixed;
 
-/// A cuckoo filter that many threads share, and that grows and shrinks: an approximate, concurrent multiset of any number
-/// of keys of type `T`.
+/// A concurrent cuckoo filter that grows and shrinks: an approximate multiset of any number of keys of type `T`.
 ///
-/// Its one table is extended and cut by 32 buckets at a time, while readers and writers go on. So its memory follows the
-/// number of keys, and a lookup costs the same at any size and at any moment. [The rate asked
+/// Its table grows and shrinks by 32 buckets at a time, while other threads use it. So its memory follows the number of
+/// keys, and a lookup costs the same at any size and at any moment. [The rate asked
 /// for](crate::GrowableBuilder::false_positive_rate) holds at every size.
 ///
 /// Use it where the number of keys is not known. A [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter) of the right

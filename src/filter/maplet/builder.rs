@@ -55,8 +55,8 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// default is 0.001 (0.1 %).
     ///
     /// It holds up to the [capacity](CuckooMaplet::capacity). The maplet takes some more pairs, and with them the rate
-    /// rises in proportion. Of all bucket layouts that have room for the value bits, the builder takes the one with which
-    /// so many pairs need the least memory. The actual rate is often lower: see
+    /// rises in proportion. Of all bucket layouts that have room for the value bits, the builder chooses the one with
+    /// which this many pairs need the least memory. The actual rate is often lower: see
     /// [`FilterPlan::max_false_positive_rate`].
     ///
     /// The rate of each layout with every slot taken, by the bits that a key takes at capacity
@@ -88,7 +88,7 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// - [`BuildError::CapacityTooLarge`] for a table of 2³² buckets or more, or one that would not fit in the
     ///   address space;
     /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (needs the feature `snapshot`);
-    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. (Not all requests can fail; see
+    /// - [`BuildError::OutOfMemory`] if the allocation fails. (Some abort the process; see
     ///   [`Builder::build`](crate::Builder::build).)
     pub fn build(self) -> Result<CuckooMaplet<T, S>, BuildError> {
         let plan = self.table_plan()?;

@@ -32,9 +32,10 @@ use crate::word::values::Values;
 /// was never inserted. So the store behind the maplet must be able to answer "not here". While keys move between places,
 /// a store also needs an order of writes: see the page [`several_places`](crate::guide::several_places).
 ///
-/// Use it where a key has one value, or a few. All pairs of a key are in its two buckets: 8 with values of 4 bits at the default
-/// rate, and 4 to 12 in other layouts, which is twice [`slots_per_bucket`](crate::TableLayout::slots_per_bucket). Further ones
-/// are refused. If each key has two values, 0.85 of the capacity fits; with four, 0.4.
+/// Use it where a key has one value, or a few. All pairs of a key are in its two buckets: 8 with values of 4 bits at
+/// the default rate, and 4 to 12 in other layouts, which is twice
+/// [`slots_per_bucket`](crate::TableLayout::slots_per_bucket). Further ones fail. If each key has two values, 0.85 of
+/// the capacity fits; with four, 0.4.
 ///
 /// Keys are hashed and not kept, as in a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter). Its notes on
 /// consistency, hashers and hazards hold here too.
@@ -125,8 +126,8 @@ operations_on_keys! {
     /// the key is definitely absent. The call takes effect in one step: the set is what the key had at one moment.
     /// While [`replace`](Self::replace) changes a value, the set has either the old value or the new one.
     ///
-    /// **The set is of one moment.** If a value names a place, such as a segment, the key may have moved before you
-    /// read that place. The page [`several_places`](crate::guide::several_places) shows how a get notices that.
+    /// **The set is a point-in-time view.** If a value names a place, such as a segment, the key may have moved before
+    /// you read that place. The page [`several_places`](crate::guide::several_places) shows how a get notices that.
     ///
     /// The call is lock-free: it takes no lock and waits for no thread. It retries, and counts that for
     /// [`stats`](Self::stats), only if another thread has just changed something in the same stripe.

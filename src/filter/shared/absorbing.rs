@@ -1,4 +1,4 @@
-//! Filters that are merged: one takes in another.
+//! Merging: one filter absorbs another.
 
 use core::hash::BuildHasher;
 
@@ -213,10 +213,10 @@ macro_rules! absorbing {
             ///
             $(#[$own])*
             ///
-            /// Cost: one pass over both tables, in the order of memory. Some copies go on to their alternate
-            /// buckets or need relocations. It takes about as long as inserting the keys in a batch
-            /// (`cargo bench --bench merge`). Meanwhile each change to the other filter takes one more lock. The
-            /// first change to a bucket also keeps the bucket's old word, in 16 to 64 bytes.
+            /// Cost: one pass over both tables, in the order of memory. Some copies go to their alternate buckets or
+            /// need relocations. It takes about as long as inserting the keys in a batch (`cargo bench --bench merge`).
+            /// Meanwhile each change to the other filter takes one more lock. The first change to a bucket also keeps
+            /// the bucket's old word, in 16 to 64 bytes.
             ///
             /// # Errors
             /// - [`AbsorbError`] if hasher, schema or [layout](crate::TableLayout) differ, if both filters together
@@ -224,9 +224,9 @@ macro_rules! absorbing {
             ///   changed then.
             /// - If a copy finds no room on the way, the error says how many copies are in by then. Those stay.
             ///
-            /// The capacity is for distinct keys. If nobody inserts meanwhile, distinct keys practically never
-            /// fail below it. If both filters hold the same keys, many keys have several copies in the sum, and
-            /// [less fits](crate::guide::choosing_parameters#capacity). If you need all or nothing, make a filter with
+            /// The capacity is for distinct keys. If no other thread inserts, distinct keys practically never fail
+            /// below it. If both filters hold the same keys, many keys have several copies in the sum, and [less
+            /// fits](crate::guide::choosing_parameters#capacity). If you need all or nothing, make a filter with
             /// [`empty_like`](Self::empty_like), let it absorb both filters, and use it in their place.
             pub fn absorb(&self, other: &Self) -> Result<u64, AbsorbError> {
                 self.merge(other, Merge::Sum)
@@ -234,10 +234,10 @@ macro_rules! absorbing {
 
             #[doc = concat!("Adds ", $item, " that the other filter holds and this one lacks. Returns how many.")]
             ///
-            /// It is the union, for filters that exchange what they hold. It may be repeated: a second call adds nothing.
-            /// The order makes no difference: filters that hold each key once, by
-            /// [`insert_if_absent`](Self::insert_if_absent) for example, have equal [digests](Self::digest) when each has
-            /// united with all others, directly or by way of a third. Of several copies in the other filter, one is
+            /// It is the union, for filters that exchange what they hold. It may be repeated: a second call adds
+            /// nothing. The order makes no difference: filters that hold each key once, by
+            /// [`insert_if_absent`](Self::insert_if_absent) for example, have equal [digests](Self::digest) when each
+            /// has united with all others, directly or through a third. Of several copies in the other filter, one is
             /// added; those in this one stay. (For the sum, see [`absorb`](Self::absorb).)
             ///
             $(#[$of_union])*
@@ -258,8 +258,8 @@ macro_rules! absorbing {
             /// - [`AbsorbError`] if hasher, schema or [layout](crate::TableLayout) differ, and in the other cases that it
             ///   names. Nothing has changed then.
             /// - If there is no room for one of the copies, the error says how many are in by then. Those stay, and
-            ///   nothing is lost. To go on, make room and call it again. (It cannot know before how much is missing, so it
-            ///   does not check beforehand as `absorb` does.)
+            ///   nothing is lost. To continue, make room and call it again. (How much is missing is not known
+            ///   beforehand, so it is not checked as in `absorb`.)
             pub fn unite(&self, other: &Self) -> Result<u64, AbsorbError> {
                 self.merge(other, Merge::Union)
             }

@@ -12,14 +12,14 @@ macro_rules! batches {
         ///
         $(#[$doc])*
         ///
-        /// A batch of any size works. Batches are at their best from about a hundred keys on. [`BatchKey`] says which
-        /// keys they take: references, as the operations on single keys do.
+        /// A batch of any size works. Batches are at their best from about a hundred keys on. Keys are passed by
+        /// reference, as [`BatchKey`] describes.
         ///
-        /// A batch is not a transaction. Each of its keys is an operation of its own, which takes effect at some
-        /// moment of the call and promises all that the operation on a single key promises. A batch allocates only
-        /// where the operation on a single key does, and for what the answers are appended to. It holds no lock while
-        /// it asks the iterator for a key or passes on an answer. If the iterator or a key's `Hash` panics, the batch
-        /// ends there. The keys that it was done with, all but the last few hundred, have had their effect.
+        /// A batch is not a transaction. Each of its keys is an operation of its own, which takes effect at some moment
+        /// of the call and promises all that the operation on a single key promises. A batch allocates only where the
+        /// operation on a single key does, and for what the answers are appended to. It holds no lock while it asks the
+        /// iterator for a key or passes on an answer. If the iterator or a key's `Hash` panics, the batch ends there.
+        /// All keys that it took before, except the last few hundred, have been processed.
         impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
             /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in
             /// their order.
@@ -88,7 +88,7 @@ pub(crate) fn blocks(mut hashes: impl Iterator<Item = u64>) -> impl FnMut(&mut [
     }
 }
 
-/// Calls `add` for each hash, in their order, with what belongs to it. Prefetches those to come. Returns how many it has
+/// Calls `add` for each hash, in order, with its second column. Prefetches for the next ones. Returns how many were
 /// added.
 pub(in crate::filter) fn add_absent<P: Copy + Default, E>(
     pairs: impl Iterator<Item = (u64, P)>,
@@ -112,7 +112,7 @@ pub(in crate::filter) fn add_absent<P: Copy + Default, E>(
     }
 }
 
-/// Passes on the hashes a block at a time, and what belongs to them.
+/// Passes on the hashes a block at a time, and their second column.
 pub(in crate::filter) fn blocks_of_pairs<P: Copy + Default>(
     mut pairs: impl Iterator<Item = (u64, P)>,
     others: &Cell<[P; BLOCK]>,

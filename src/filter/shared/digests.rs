@@ -26,11 +26,11 @@ macro_rules! digest {
             ///
             $(#[$own])*
             ///
-            /// The digest is of the moment at which the call begins: exactly the digest of a snapshot that begins
-            /// then. So it is exact if nobody changes the filter at that moment, for example if one thread makes
-            /// all changes and calls this between two of them. Later changes of other threads do not count. If an
-            /// insert overlaps the moment, its copy may count or not. What a [`clear`](Self::clear) removes during
-            /// the call may count or not.
+            /// The digest is of the moment at which the call begins: exactly the digest of a snapshot that begins then.
+            /// So it is exact if no thread changes the filter at that moment, for example if one thread makes all
+            /// changes and calls this between two of them. Later changes of other threads do not count. If an insert
+            /// overlaps the moment, its copy may count or not. What a [`clear`](Self::clear) removes during the call
+            /// may count or not.
             ///
             /// With a hasher that is the same everywhere (`StableHashBuilder`, which needs the feature `stable-hash`),
             /// the digest is the same on every machine, and in all versions of this crate that write the same

@@ -39,7 +39,7 @@ macro_rules! operations_on_keys {
 }
 pub(in crate::filter) use operations_on_keys;
 
-/// What a filter knows of itself, and what the caller reports to it, in the same words for all types.
+/// Facts about a filter, and recorded answers, with the same documentation for all types.
 macro_rules! properties {
     ($Filter:ident $(with $extra:ident)?) => {
         /// Facts about the filter as a whole.

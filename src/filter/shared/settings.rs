@@ -1,4 +1,4 @@
-//! What all builders ask for: stored once, checked once and, where the words are the same, documented once.
+//! The settings of all builders: stored once, checked once and, where the words are the same, documented once.
 
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
@@ -46,8 +46,8 @@ impl Settings {
         Ok(())
     }
 
-    /// The plan of a table with this capacity and this many payload bits (0 in a filter). If none exists, the error says
-    /// why. Where keys come in until every slot is taken, the rate must hold until then.
+    /// The plan of a table with this capacity and this many payload bits (0 in a filter). If none exists, the error
+    /// says why. If keys are inserted until every slot is taken, the rate must hold until then.
     pub(in crate::filter) fn plan(
         &self,
         capacity: usize,
@@ -141,10 +141,10 @@ macro_rules! builder {
             /// in its TLB. With pages of 2 MiB it need not look them up. In a table of 192 MB, that makes lookups
             /// 5 to 7 % faster, single ones and batches (`cargo bench --bench lookups -- --only=batches`).
             ///
-            /// The system may refuse, and nothing is lost then. Linux grants huge pages if
-            /// `/sys/kernel/mm/transparent_hugepage/enabled` is `madvise` or `always`, and if it has such pages free.
-            /// On other systems the filter does not ask. All of a table is in memory in any case, so huge pages take
-            /// no more memory. But a machine that is short of free huge pages may take longer to build the filter.
+            /// This is best effort. Linux grants huge pages if `/sys/kernel/mm/transparent_hugepage/enabled` is
+            /// `madvise` or `always`, and if it has such pages free. On other systems the filter does not ask. All of a
+            /// table is in memory in any case, so huge pages take no more memory. But a machine that is short of free
+            /// huge pages may take longer to build the filter.
             ///
             /// A filter that is loaded, or made by `empty_like`, is on the usual pages.
             pub fn huge_pages(mut self, wanted: bool) -> Self {

@@ -38,9 +38,9 @@ macro_rules! snapshots {
         /// process. `StableHashBuilder` (feature `stable-hash`) says for which keys its hashes survive a restart, an upgrade
         /// and another machine. A [`BuildHasherDefault`](core::hash::BuildHasherDefault) is as stable as its hasher.
         ///
-        /// The snapshot contains the hash of a fixed probe. By this hash, [`load`](Self::load) finds out whether the
-        /// hasher is the same. By the schema that the builder was given it finds out whether the keys are. The page
-        /// [`beyond_one_process`](crate::guide::beyond_one_process) says what to do with snapshots.
+        /// The snapshot contains the hash of a fixed probe. By this hash, [`load`](Self::load) detects another hasher;
+        /// by the schema, other keys. The page [`beyond_one_process`](crate::guide::beyond_one_process) says what to do
+        /// with snapshots.
         ///
         /// ```
         /// # #[cfg(feature = "stable-hash")] {
@@ -62,9 +62,9 @@ macro_rules! snapshots {
         /// # Ok::<(), Box<dyn std::error::Error>>(())
         /// ```
         impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
-            /// Writes a snapshot of the filter as it is now, while others go on using it. Needs the feature `snapshot`.
+            /// Writes a snapshot of the filter as it is now, while other threads use it. Needs the feature `snapshot`.
             ///
-            /// The snapshot is of one moment at the beginning of the call: before the first byte is written, and
+            /// The snapshot is a point-in-time view of the beginning of the call: before the first byte is written, and
             /// before anything that waits for a writer. (The call waits before it only for a running
             /// [`clear`](Self::clear).) What other threads do from then on has these effects:
             ///
@@ -114,7 +114,7 @@ macro_rules! snapshots {
                 file::not_saved(path, self.begin_save().map_err(io::Error::from))?.write_to_path(path)
             }
 
-            /// Begins a save. Its moment has passed when this returns, and it can be written at any time, on any
+            /// Begins a save: the point-in-time view is fixed when this returns. It can be written at any time, on any
             /// thread. Needs the feature `snapshot`.
             ///
             /// Use it for what [`save`](Self::save) does not take: a [position](Save::position) in the caller's log
@@ -242,10 +242,10 @@ macro_rules! snapshots {
         ///
         /// `serde` wants all bytes at once, so this takes a second copy of the tables, which `save` does not.
         ///
-        /// The filter is one value of bytes (`serialize_bytes`). These formats take it, and were tried: JSON, MessagePack,
-        /// FlexBuffers and Pickle anywhere; CBOR (`ciborium`), `bincode` and `postcard` wherever these take a field; RON,
-        /// but not in an enum with a `tag`; BSON and TOML as a field of a struct, because they have nothing but documents
-        /// and tables at the top. **YAML (`serde_yaml`) has no bytes**, and refuses it.
+        /// The filter is one value of bytes (`serialize_bytes`). These formats take it, and were tried: JSON,
+        /// MessagePack, FlexBuffers and Pickle anywhere; CBOR (`ciborium`), `bincode` and `postcard` wherever these
+        /// take a field; RON, but not in an enum with a `tag`; BSON and TOML as a field of a struct, because they have
+        /// nothing but documents and tables at the top. **YAML (`serde_yaml`) has no bytes**, and fails.
         #[cfg(feature = "serde")]
         impl<T: ?Sized, S: BuildHasher> serde::Serialize for $Filter<T, S> {
             fn serialize<R: serde::Serializer>(&self, serializer: R) -> Result<R::Ok, R::Error> {

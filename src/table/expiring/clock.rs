@@ -37,7 +37,7 @@ pub enum WhenFull {
     /// The insert fails with [`ExpiringInsertError::Full`], and no entry expires before its time.
     #[default]
     Refuse,
-    /// The entries that would expire first are evicted, a whole tick at a time, and the insert goes on.
+    /// The entries that would expire first are evicted, a whole tick at a time, and the insert continues.
     EvictOldest,
 }
 
@@ -46,8 +46,8 @@ pub enum WhenFull {
 /// It counts ticks of its own, which advance by one with each tick of the caller. The caller's name for a tick is the
 /// sum of the clock's own tick and an offset.
 ///
-/// The clock may run *ahead* of the caller's by some ticks, which were ended early to make room
-/// (`table/expiring/forget.rs`). It waits for the caller's clock before it goes on.
+/// The clock may run *ahead* of the caller's by some ticks, which were evicted (`table/expiring/forget.rs`). It then
+/// waits until the caller's clock has caught up.
 #[derive(Debug)]
 pub(crate) struct Clock {
     pub(in crate::table) ring: Ring,
@@ -64,10 +64,10 @@ pub(crate) struct Clock {
     /// By how many ticks the clock is ahead of the caller's. It changes as the offset does. While it is not 0, the
     /// moment's `now` changes in that way only.
     ahead: AtomicU64,
-    /// The caller's tick that the three above amount to. It is changed after them. So a thread that finds that all
-    /// agree has read three that belong together, without a lock.
+    /// The caller's tick that follows from the three above. It is changed after them. So a thread for which all four
+    /// agree has read a consistent set, without a lock.
     noted: AtomicU64,
-    /// The pass that is under way. Only the holder of this lock changes the four above.
+    /// The running pass. Only the holder of this lock changes the four above.
     sweep: Mutex<Option<Pass>>,
     pub(crate) tallies: Tallies,
 }
@@ -85,13 +85,13 @@ pub(crate) struct Tallies {
     pub(crate) sweeps: Tally,
     pub(crate) steps_back: Tally,
     pub(crate) jumps: Tally,
-    /// Entries that were taken out, or not taken in, because they were ended early.
+    /// Entries that were evicted, or rejected because their tick was.
     pub(crate) forgotten: Tally,
     /// The most ticks by which the clock was ahead.
     pub(crate) most_ahead: Tally,
 }
 
-/// A pass over the table that takes the dead out.
+/// A pass over the table that takes dead entries out.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::table) struct Pass {
     /// The pass takes out what has died by this tick.
@@ -111,7 +111,7 @@ pub(crate) enum Until {
     Tick(u64),
     /// This many ticks from now.
     After(u64),
-    /// This many ticks after this tick of the caller. The end itself may be beyond the last tick there is.
+    /// This many ticks after this tick of the caller. The end may be beyond the largest tick.
     Since { tick: u64, ticks: u64 },
 }
 
@@ -142,7 +142,7 @@ pub(in crate::table) enum Admission {
     NotYet,
 }
 
-/// What is read from a clock in one go.
+/// One consistent reading of a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reading {
     /// The caller's tick, if one is known.
@@ -332,7 +332,7 @@ impl Clock {
         Ok(if admitted { Admission::At { end } } else { Admission::NotYet })
     }
 
-    /// The error for an entry whose end was given up. The caller holds the lock of a stripe.
+    /// The error for an entry whose tick was evicted. The caller holds the lock of a stripe.
     #[cold]
     pub(in crate::table) fn forgotten(&self, until: Until) -> ExpiringInsertError {
         let Reading { now, ahead, .. } = self.read();
@@ -361,8 +361,8 @@ impl Clock {
     }
 }
 
-/// The number of ticks of this length for which to keep an entry, so that it lives for at least its lifetime,
-/// wherever in a tick it is added.
+/// The number of ticks of this length for which to keep an entry, so that it lives for at least its lifetime, even if
+/// it is added at the end of a tick.
 pub(crate) fn ticks_for(lifetime: Duration, resolution: Duration) -> u64 {
     let whole = lifetime.as_nanos().div_ceil(resolution.as_nanos());
     u64::try_from(whole).map_or(u64::MAX, |whole| whole.saturating_add(1))

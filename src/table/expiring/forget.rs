@@ -1,4 +1,4 @@
-//! CONCURRENT: a table that forgets what would end first when an insert finds no room.
+//! CONCURRENT: eviction: when an insert finds no room, the entries that would end first end early.
 //!
 //! # What it does
 //! The clock of a table counts ticks of its own (`table/expiring/clock.rs`). It follows the caller's clock. To end
@@ -12,25 +12,24 @@
 //! the clock's own.
 //!
 //! # How far it runs ahead
-//! An insert was refused, by the reasons of `table/relocate.rs`. It takes the lock of the sweep, so that the moment
-//! stays as it is, and then the locks of all stripes. Now no other thread adds, relocates or takes out an entry. The
-//! insert searches once more.
+//! An insert has found no room, by the argument of `table/relocate.rs`. It takes the lock of the sweep, so that the
+//! moment stays as it is, and then the locks of all stripes. Now no other thread adds, relocates or takes out an entry.
+//! The insert searches once more.
 //!
-//! 1. *There is room.* Another thread has made it, for instance by forgetting. The insert tries again, and no tick
-//!    ends. So of many inserts that are refused at once, only the first forgets.
-//!    The same if the insert needs no room because its key has an entry by now.
+//! 1. *There is room.* Another thread has made it, for instance by eviction. The insert tries again, and no tick ends.
+//!    So of many inserts that fail at once, only the first evicts. The same if the insert needs no room because its key
+//!    has an entry by now.
 //! 2. *There is none.* This is a moment without room. Let `t` be the earliest end in all buckets that the search has
 //!    reached. No tick before `t` would make room here. So the clock runs ahead up to `t`, just as if each
 //!    tick were ended in turn until there is room. The earlier ticks are ended with it: an entry never stays
 //!    when one that ends later goes.
 //!
-//! It does not run ahead in three cases, and the insert is refused:
+//! It does not run ahead in three cases, and the insert fails:
 //!
 //! - `t` is not before the end of the new entry. Then this is the entry that would end first. (If everything ends in
 //!   the last tick that a lifetime allows, to end that tick would empty the table. And no entry could be added until
 //!   the caller's clock goes on.)
-//! - All slots of both buckets hold entries of this class. To forget everybody's entries for one key would be a bad
-//!   trade.
+//! - All slots of both buckets hold entries of this class. To evict all other entries for one key would be a bad trade.
 //! - The table holds less than half of its capacity. Then it is not full: entries of a few keys fill these buckets.
 //!
 //! # Linearizability
@@ -39,8 +38,8 @@
 //! lock of its stripe, so they belong together, and their difference is the caller's tick. (Without the locks, an entry
 //! that is to live for a number of ticks would live too short by the ticks in between.)
 //!
-//! # How long anyone waits
-//! Others that change entries wait for one search, of at most `path::BUDGET` buckets. Lookups wait for nobody. The
+//! # Who waits
+//! Others that change entries wait for one search, of at most `path::BUDGET` buckets. Lookups wait for no thread. The
 //! insert tries again after each tick that it ends. Others may take that room. But each time it is a later tick, and
 //! all are before the new entry's end, so the attempts run out.
 
@@ -57,8 +56,8 @@ use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::Layout;
 
 impl<L: Layout, G: Geometry> Table<L, G> {
-    /// For an entry of this class that was refused: ends early what ends before it and is in its way. Returns how many
-    /// ticks that were, 0 if that is not needed any more, or `None` if the entry is to be refused.
+    /// For an entry of this class that found no room: ends early the entries within its reach that end before it.
+    /// Returns by how many ticks, 0 if that is not needed any more, or `None` if the insert is to fail.
     #[cold]
     #[inline(never)]
     pub(crate) fn forget(&self, clock: &Clock, class: Item, until: Until, purpose: Purpose) -> Option<u64> {

@@ -1,5 +1,5 @@
-//! CONCURRENT: what only a table with a clock does. It adds entries with an end, finds them while they live, and
-//! forgets them.
+//! CONCURRENT: what only a table with a clock does. It adds entries with an end, finds them while they are live, and
+//! evicts them.
 //!
 //! # Entries
 //! The payload of an entry is its *end*: the tick at which it dies, as a place on a ring (`word/ring.rs`). An entry
@@ -16,32 +16,31 @@
 //! # The rules
 //! In these rules, `e` is the number of bits of an end, so the ring has `2^e` places.
 //!
-//! 1. A writer reads the moment under the lock of its stripe, before it looks at any word. It acts by that moment
-//!    before it releases the lock. (In the other order, an item that it has seen may be swept before it reads the
-//!    moment, and the item's place may then mean another end.)
+//! 1. A writer reads the moment under the lock of its stripe, before it reads any word. It acts by that moment before
+//!    it releases the lock. (In the other order, an item that it has seen may be swept before it reads the moment, and
+//!    the item's place may then mean another end.)
 //! 2. It adds an item only if the item's end is after `now` and at most `swept + 2^e`. If the end is beyond that, but
-//!    the lifetime is not too long, the writer releases the lock, waits for the sweep, and begins anew. (A replaced
+//!    the lifetime is not too long, the writer releases the lock, waits for the sweep, and starts over. (A replaced
 //!    payload is an item that is added.)
 //! 3. A relocation moves live items only. One that finds its item dead takes it out.
 //! 4. **A pass** takes out all that died by its *target*, the `now` at which it begins. It first passes once through
-//!    the locks of all stripes ("settles"). Then it looks at each bucket once, and then `swept` becomes its target.
-//!    It holds the lock of the sweep all the time, or leaves the rest to the next thread that takes that lock.
-//! 5. **Each take of a dead item comes after a bump of its stripe at a moment at which it was dead.** A pass bumps
-//!    each stripe as it settles. After that it takes out what it finds, without a lock and without a further bump.
-//!    Any other thread that takes a dead item out, to make room, does it under the lock of its stripe, and bumps
-//!    first.
-//! 6. A lookup reads the moment, and does what a lookup of a maplet does. If no lane has the fingerprint, the answer
-//!    is *false*. If one has, and its end is live at the moment, the answer is *true*. Otherwise the lookup looks
-//!    once more, at all lanes, and reads the moment again at the end. *False* counts only if the moment is still the
-//!    same; if not, it looks again. (At a moment without a lag all places are live. Then it need not read them.)
-//! 7. The clock's `now` goes to the next tick. Where it goes further, that is published under the locks of all stripes. So
-//!    a writer that holds a stripe's lock sees no tick left out.
+//!    the locks of all stripes, which drains the writers. Then it visits each bucket once, and then `swept` becomes its
+//!    target. It holds the lock of the sweep all the time, or leaves the rest to the next thread that takes that lock.
+//! 5. **Each take of a dead item comes after a bump of its stripe at a moment at which it was dead.** A pass bumps each
+//!    stripe as it drains them. After that it takes out what it finds, without a lock and without a further bump. Any
+//!    other thread that takes a dead item out, to make room, does it under the lock of its stripe, and bumps first.
+//! 6. A lookup reads the moment, and does what a lookup of a maplet does. If no lane has the fingerprint, the answer is
+//!    *false*. If one has, and its end is live at the moment, the answer is *true*. Otherwise the lookup looks once
+//!    more, at all lanes, and reads the moment again at the end. *False* counts only if the moment is still the same;
+//!    if not, it retries. (At a moment without a lag all places are live. Then it need not read them.)
+//! 7. The clock's `now` goes to the next tick. If it skips ticks, that is published under the locks of all stripes. So
+//!    a writer that holds a stripe's lock sees no tick skipped.
 //!
 //! # Why `swept` is true
-//! *No item with an end up to `swept` is in the table.* Let `T` be the target of a pass. After the pass has settled,
-//! each writer that takes a stripe's lock reads a moment whose `now` is `T` or later, for the lock passes that on. So
-//! the writer adds nothing that ends by `T` (rule 2), and relocates nothing that does (rule 3). The writers that had
-//! the lock before are done. So from then on no bucket gets an item that ends by `T`, and the pass looks at each
+//! *No item with an end up to `swept` is in the table.* Let `T` be the target of a pass. After the pass has drained the
+//! writers, each writer that takes a stripe's lock reads a moment whose `now` is `T` or later, for the lock passes that
+//! on. So the writer adds nothing that ends by `T` (rule 2), and relocates nothing that does (rule 3). The writers that
+//! had the lock before are done. So from then on no bucket gets an item that ends by `T`, and the pass visits each
 //! bucket after that.
 //!
 //! So all ends in the table are after `swept` and at most `swept + 2^e`, and each place on the ring means exactly one
@@ -49,23 +48,23 @@
 //! of its stripe another meaning. A pass reads them right too: what its places mean changes when `swept` does, and
 //! the pass has the lock of the sweep.
 //!
-//! The lag is at most `2^e` ticks, however far `now` leaps ahead. After such a leap, `swept` is taken for later than
-//! it is. That does no harm: nothing is live, nothing is added, and the pass that ends this state takes out whatever
-//! there is.
+//! The lag is at most `2^e` ticks, however far `now` jumps ahead. After such a jump, `swept` counts as later than it
+//! is. That does no harm: nothing is live, nothing is added, and the pass that ends this state takes out whatever there
+//! is.
 //!
-//! The clock's own ticks begin again after 2⁴⁷. The thread that begins them again holds the locks of all stripes,
-//! keeps the place on the ring, and makes the pass that is under way begin anew.
+//! The clock's own ticks wrap after 2⁴⁷. The thread that wraps them holds the locks of all stripes, keeps the place on
+//! the ring, and restarts a running pass.
 //!
-//! # Why no lookup misses an entry that lives throughout
+//! # Why no lookup misses an entry that is live throughout
 //! *It has found the fingerprint nowhere.* As in `table/maplet.rs`, and leaving aside takes of the dead, what it has
-//! read is what the table held at a moment of the look. Suppose that there was a live item of the key at that moment,
-//! and that a take of the dead hid it from the lookup. That take came before the lookup read the item's word. Before
-//! the take there was a bump (rule 5), at which the item was already dead. The lookup has read the version of that
-//! bump, or a later one, the first time too; otherwise it would have seen the version change. So the item was dead
-//! when the look began, and not live at that moment: a contradiction.
+//! read is what the table held at a moment of the attempt. Suppose that there was a live item of the key at that
+//! moment, and that a take of the dead hid it from the lookup. That take came before the lookup read the item's word.
+//! Before the take there was a bump (rule 5), at which the item was already dead. The lookup has read the version of
+//! that bump, or a later one, the first time too; otherwise it would have seen the version change. So the item was dead
+//! when the attempt began, and not live at that moment: a contradiction.
 //!
-//! *It has found the fingerprint, but no live item.* Take the last look, at the moment `m`, which was the same before
-//! and after it.
+//! *It has found the fingerprint, but no live item.* Take the last attempt, at the moment `m`, which was the same
+//! before and after it.
 //!
 //! 1. *It has seen no change that was made at a later moment.* A thread that makes such a change has read that moment
 //!    first. So a lookup that reads a word with that change in it reads the later moment at the end.
@@ -74,69 +73,69 @@
 //!    end up to `s`, nor, by 1, one after `s + 2^e`.
 //! 3. So it reads places right, and the dead that were taken out were dead at `m`: the threads that took them had
 //!    read a moment no later than `m`.
-//! 4. What is left are the changes of live items, under the rules of `table/maplet.rs`. So the key had no live item
-//!    at one moment of the look; and during all of the look the moment was `m`.
+//! 4. What is left are the changes of live items, under the rules of `table/maplet.rs`. So the key had no live item at
+//!    one moment of the attempt; and throughout the attempt the moment was `m`.
 //!
-//! # Why nothing is found that is dead
+//! # Why no dead entry is found
 //! A lookup answers *true* for an item whose place is live at the moment `m` that it read before the words. If the
 //! item was in the table then, its place meant its end (by 2 above), and it was live. If it was added later, then it
 //! was added during the call, and live.
 //!
-//! *Why the second reading.* A lookup reads a moment at which the place of 14 means 10. It is stopped. The entries
-//! that died at 10 are swept, and the clock goes on. The end of the lookup's own key, which is live, is put off to
-//! 14, and now the lookup reads the words. It takes that entry for dead.
+//! *Why the second reading.* A lookup reads a moment at which the place of 14 means 10. It is stopped. The entries that
+//! died at 10 are swept, and the clock advances. The entry of the lookup's own key, which is live, is renewed until 14,
+//! and now the lookup reads the words. It considers that entry dead.
 //!
 //! *Why takes of the dead bump.* A thread has announced that it adds an entry of the key to the first word. A lookup
-//! reads the version and the first word. The entry is added. The clock goes on; by that, another entry of the key
-//! dies, and is taken out of the second word. The lookup reads the second word. It has found no entry, though there
-//! was one at each moment.
+//! reads the version and the first word. The entry is added. The clock advances, so another entry of the key dies, and
+//! is taken out of the second word. The lookup reads the second word. It has found no entry, though there was one at
+//! each moment.
 //!
 //! # Linearizability
 //! The filter is a multiset of pairs of a class and an end, and a clock.
 //!
 //! | operation | takes effect |
 //! |---|---|
-//! | `advance_to` | when the moment is published. All that dies by it is out at once, whenever a pass gets there. If nothing was due: at its look at the clock |
+//! | `advance_to` | when the moment is published. All that dies by it is out at once, whenever a pass gets there. If nothing was due: when it reads the clock |
 //! | lookups | as in `table/maplet.rs` |
-//! | `insert` | *false*, since the end has passed: at its look at the clock. *true*: at its compare-exchange; or, if the end has passed by then, just before it passed |
-//! | `insert_or_renew` | *true*: as `insert`, or as said below. *false*: at its compare-exchange; or, if there is nothing to put off or the end has passed, at its look at the clock |
+//! | `insert` | *false*, since the end has passed: when it reads the clock. *true*: at its compare-exchange; or, if the end has passed by then, just before it passed |
+//! | `insert_or_renew` | *true*: as `insert`, or as said below. *false*: at its compare-exchange; or, if there is nothing to renew or the end has passed, when it reads the clock |
 //! | `remove` | at its compare-exchange; or, if the end has passed by then, just before it passed: the entry was there, for the lock was held |
 //! | `remove` without an end | as `remove` of the end that it finds. *false*: at any moment under the lock |
-//! | `expires_at` | at its look at the clock |
-//! | `insert_if_absent` | *false*: at its look, by the moment of the clock by which it also judges the end. *true*: as `insert`; under the lock, no other thread has added an entry of the class |
-//! | an insert that is refused for its lifetime | at its look at the clock |
-//! | an insert that is refused for lack of room | at the moment without room that `table/relocate.rs` describes. Dead entries count as room there: the search leaves them out, by one moment of the clock for all buckets, and its result does not count if the clock has gone on. At last the insert checks whether its own entry would still be live. If so, it was live at that moment |
+//! | `expires_at` | when it reads the clock |
+//! | `insert_if_absent` | *false*: when it reads the words, by the moment of the clock by which it also judges the end. *true*: as `insert`; under the lock, no other thread has added an entry of the class |
+//! | an insert that fails for its lifetime | when it reads the clock |
+//! | an insert that fails for lack of room | at the moment without room that `table/relocate.rs` describes. Dead entries count as room there: the search leaves them out, by one moment of the clock for all buckets, and its result does not count if the clock has gone on. At last the insert checks whether its own entry would still be live. If so, it was live at that moment |
 //!
-//! *When an entry dies while it is renewed.* `insert_or_renew` has found a live entry that ends at `a`, and by its exchange
-//! that entry ends at `b`. Then it reads the moment. If `now` is before `a`, the entry was live at the exchange, and the
-//! answer is *false*. If not, `now` was `a` at one moment of the call, and `b` was not over: the clock has passed from one
-//! tick to the next, because it does more than that only under the lock that the call holds (rule 7). The answer is
-//! *true*: the call has added an entry at that moment, or at its exchange if that came later (and if `b` is over by then,
-//! just before). No entry of the class was live then: the one that was renewed had the latest end. If the exchange came
-//! first, no thread can tell the difference: a lookup in between finds the key in either case, and whoever else looks at
-//! the class's ends needs the lock.
+//! *When an entry dies while it is renewed.* `insert_or_renew` has found a live entry that ends at `a`, and by its
+//! exchange that entry ends at `b`. Then it reads the moment. If `now` is before `a`, the entry was live at the
+//! exchange, and the answer is *false*. If not, `now` was `a` at one moment of the call, and `b` was not over: the
+//! clock has passed from one tick to the next, because it does more than that only under the lock that the call holds
+//! (rule 7). The answer is *true*: the call has added an entry at that moment, or at its exchange if that came later
+//! (and if `b` is over by then, just before). No entry of the class was live then: the one that was renewed had the
+//! latest end. If the exchange came first, no thread can observe the difference: a lookup in between finds the key in
+//! either case, and any other thread that reads the class's ends needs the lock.
 //!
-//! As in `table/stripe.rs`, the orders of all keys agree. The accesses to the moment are `SeqCst` like those to
-//! words, except the second reading of a lookup, for which step 1 is enough. So, if one thread advances
-//! the clock and then looks for a key, and another adds this key and then looks for another key that has died by then,
-//! they do not both miss what the other did.
+//! As in `table/stripe.rs`, the orders of all keys agree. The accesses to the moment are `SeqCst` like those to words,
+//! except the second reading of a lookup, for which step 1 is enough. So, if one thread advances the clock and then
+//! looks up a key, and another adds this key and then looks up another key that has died by then, they do not both miss
+//! what the other did.
 //!
-//! # How long anyone waits
-//! Lookups wait for no thread. They look again only where another thread has bumped, as each pass does when it
-//! begins, or has changed the moment, which happens twice for each tick. Inserts wait for a pass only where rule 2
-//! says so. That happens while a call of `advance_to` that has come late finishes a pass. When that call returns,
-//! `swept` lags by so little that entries with the longest lifetime are admitted. A call that leaves ticks out holds the
-//! locks of all stripes while it sets the moment, which takes two stores. The lock of the sweep comes before the locks of
-//! stripes, and a thread that holds one of these never waits for it. So there is no deadlock.
+//! # Who waits
+//! Lookups wait for no thread. They retry only where another thread has bumped, as each pass does when it begins, or
+//! has changed the moment, which happens twice for each tick. Inserts wait for a pass only where rule 2 says so. That
+//! happens while a call of `advance_to` that has come late finishes a pass. When that call returns, `swept` lags by so
+//! little that entries with the longest lifetime are admitted. A call that skips ticks holds the locks of all stripes
+//! while it sets the moment, which takes two stores. The lock of the sweep comes before the locks of stripes, and a
+//! thread that holds one of these never waits for it. So there is no deadlock.
 //!
 //! An insert that holds the locks of all stripes (`Table::until_added_under_all_locks`) makes a bounded number of
-//! searches here too. No other thread adds meanwhile, since that takes a lock. The clock goes on by at most as many
-//! moments as there are calls of `advance_to` until one of them waits for the locks to settle.
+//! searches here too. No other thread adds meanwhile, since that takes a lock. The clock advances by at most as many
+//! moments as there are calls of `advance_to` until one of them waits for the writers to drain.
 //!
 //! # Saves
 //! A save reads the moment when it has the locks of all stripes. All items that are live then are in the image
 //! (`table/image/save.rs`). A pass that began before takes out only what is dead by then. One that begins later has
-//! settled, sees that a save is running, and sets the words aside.
+//! drained the writers, sees that a save is running, and sets the words aside.
 
 pub(crate) mod clock;
 mod forget;
@@ -162,7 +161,7 @@ use crate::word::layout::{Entry, Layout};
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Moment;
 
-/// What becomes of an entry whose key has a live entry already.
+/// What to do with an entry whose key has a live entry already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfPresent {
     /// It is added.
@@ -175,12 +174,12 @@ pub(crate) enum IfPresent {
 
 /// The result of an attempt to add an entry.
 enum Attempt {
-    /// It is done, and this is the answer: whether the entry was added. If not, it is dead already, or an entry of the key
-    /// is there, and serves instead if it was to be extended.
+    /// Done, with the answer whether the entry was added. If not, it is dead already, or the key has an entry, which
+    /// was renewed if so asked.
     Done(bool),
     /// A pass must come first.
     NotYet,
-    /// Its end was given up. The slow way says what that means.
+    /// Its tick was evicted. `add_until_slow` says what that means.
     Forgotten,
     NoRoom,
 }
@@ -237,7 +236,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.load_pair(item, holds, |_, _| self.contains_live_slow(hash))
     }
 
-    /// The same while the table may hold dead entries.
+    /// `contains_live` while the table may hold dead entries.
     #[inline(never)]
     fn contains_live_beside_dead(&self, clock: &Clock, moment: Moment, hash: u64) -> bool {
         let item = self.item(hash);
@@ -259,7 +258,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         select_unpredictable(place.exists(), !is_live, false)
     }
 
-    /// `contains_live` where the first look was disturbed.
+    /// `contains_live` where the first attempt was invalidated.
     #[cold]
     #[inline(never)]
     fn contains_live_slow(&self, hash: u64) -> bool {
@@ -267,8 +266,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.contains_live_exactly(hash)
     }
 
-    /// The same by looks that are never unsure, repeated until the version is unchanged and either a live entry was
-    /// found or the moment is unchanged too.
+    /// `contains_live` by attempts with a definite answer, repeated until the version is unchanged and either a live
+    /// entry was found or the moment is unchanged too.
     #[cold]
     #[inline(never)]
     fn contains_live_exactly(&self, hash: u64) -> bool {
@@ -398,8 +397,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Adds an entry of the class by `add`. The caller holds the lock of its stripe. `forgotten` is the answer if the end
-    /// was given up.
+    /// Adds an entry of the class by `add`. The caller holds the lock of its stripe. `forgotten` is the answer if the
+    /// tick was evicted.
     #[inline(always)]
     fn add_until_locked(
         &self,
@@ -436,7 +435,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Ok(Attempt::NoRoom)
     }
 
-    /// The answer to an entry whose end was given up.
+    /// The answer to an entry whose tick was evicted.
     fn refuse_forgotten(
         &self,
         class: Item,
@@ -451,8 +450,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Err(self.own_clock().forgotten(until))
     }
 
-    /// Makes the class's entry that lives longest live until `end` at least, if the class has a live entry at the moment.
-    /// Returns whether that was still live when its end was put off.
+    /// Makes the class's entry that lives longest live until `end` at least, if the class has a live entry at the
+    /// moment. Returns whether that was still live when it was renewed.
     fn extend(&self, guard: &Guard<'_>, clock: &Clock, moment: Moment, class: Item, end: u64) -> Option<bool> {
         let (latest, bucket, old) = self.live_entries(clock, moment, class).max_by_key(|&(end, ..)| end)?;
         if latest >= end {
@@ -524,7 +523,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Some((now?, end - moment.now() + ahead))
     }
 
-    /// How many entries will be live in this many ticks of the caller, by a look at every bucket.
+    /// How many entries will be live in this many ticks of the caller, by a scan of all buckets.
     pub(in crate::table) fn live_in(&self, ticks: u64) -> usize {
         let clock = self.own_clock();
         let (moment, ticks) = (clock.moment(), ticks.saturating_sub(clock.ahead()));

@@ -45,11 +45,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let ticks = tick - now;
         // The ticks by which the clock is ahead have been ended already.
         let (due, ahead_then) = (ticks.saturating_sub(ahead), ahead.saturating_sub(ticks));
-        // A leap beyond a whole round of the ring leaves no entry live. So it makes no difference how many rounds it
-        // was.
+        // A jump by a whole round of the ring leaves no entry live, however many rounds it was.
         let own_ticks = if due > ring.len() { ring.len() + due % ring.len() } else { due };
         let moment = later(clock, &mut pass, before, own_ticks);
-        // Rule 7. (Otherwise the tick or the offset changes too, which threads with a lock take for constant.)
+        // Rule 7. (Otherwise the tick or the offset changes too, which threads with a lock assume to be constant.)
         if ticks == 1 && own_ticks == 1 && moment.now() == before.now() + 1 {
             clock.publish(moment);
             clock.note(tick);
@@ -99,7 +98,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Sweeps as far as it takes to admit entries with the longest lifetime.
     fn catch_up(&self, clock: &Clock, pass: &mut Option<Pass>) {
         while clock.moment().lag() > clock.spare() {
-            // A pass that is under way may have too early a target. To finish it would not be enough.
+            // The target of a running pass may be too early. To finish it would not be enough.
             if pass.is_some_and(|pass| clock.moment().now() - pass.target > clock.spare()) {
                 *pass = None;
             }
@@ -143,8 +142,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     fn begin_pass(&self, clock: &Clock) -> Pass {
-        // After this, whatever other threads add or relocate is not dead by the pass's target. The bumps make lookups
-        // that have begun look again.
+        // After this, whatever other threads add or relocate is not dead by the pass's target. The bumps invalidate
+        // lookups in progress.
         if !fault::injected(Fault::SweepWithoutSettling) {
             self.under_each_lock(|stripe| {
                 if !fault::injected(Fault::SweepWithoutBump) {
@@ -256,7 +255,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 }
 
-/// The moment this many ticks later. A pass that is under way begins anew if the clock's own ticks do.
+/// The moment this many ticks later. A running pass starts over if the clock's own ticks do.
 pub(super) fn later(clock: &Clock, pass: &mut Option<Pass>, before: Moment, ticks: u64) -> Moment {
     let mut own = before.now() + ticks;
     if own > LAST_TICK {

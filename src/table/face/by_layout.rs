@@ -30,7 +30,7 @@ macro_rules! by_shape {
     };
 }
 
-/// The same for the shapes that can have a payload.
+/// `by_shape` for the shapes that can have a payload.
 macro_rules! by_shape_for_payload {
     ($shape:expr, $Layout:ident, $SLOTS:ident, $BITS:ident => $body:expr) => {
         by_shape!($shape, $Layout, $SLOTS, $BITS => $body;
@@ -38,7 +38,7 @@ macro_rules! by_shape_for_payload {
     };
 }
 
-/// The same where only the encoding matters.
+/// `by_shape` where only the encoding matters.
 macro_rules! by_encoding {
     ($shape:expr, $Layout:ident => $body:expr) => {
         match $shape.encoding {
@@ -79,7 +79,7 @@ pub(crate) fn with_payload(
     })
 }
 
-/// The same for entries that expire by this clock.
+/// An empty table whose entries expire by this clock, or `None` if there is no memory for it.
 pub(crate) fn with_clock(
     pages: Pages,
     shape: Shape,
@@ -110,7 +110,7 @@ pub(crate) fn of_layout<O: OfLayout>(shape: Shape, of: O) -> Option<O::Made> {
         Plain 4 16, SemiSorted 4 17, Plain 3 21, SemiSorted 3 22, Plain 2 32)
 }
 
-/// The same for a shape with a payload.
+/// What is made of the layout of this shape with a payload. `None` if there is no memory for its decode table.
 #[cfg(feature = "snapshot")]
 pub(crate) fn of_layout_with_payload<O: OfLayout>(shape: Shape, of: O) -> Option<O::Made> {
     by_shape_for_payload!(shape, L, SLOTS, BITS =>

@@ -1,4 +1,4 @@
-//! PURE: what a filter is by its settings alone: what a builder would build, and what a snapshot is of.
+//! PURE: what follows from a filter's settings: of a builder, a filter or a snapshot.
 
 use core::fmt;
 use core::time::Duration;
@@ -13,8 +13,8 @@ use crate::table::face::plan::TablePlan;
 use crate::word::classes::Classes;
 use crate::word::layout::Encoding;
 
-/// What a filter is by its settings alone, without its keys. A filter's `plan` returns its own, a builder's `plan` that of what
-/// it would build, and `SnapshotInfo` that of a snapshot.
+/// The memory, capacity, layout and rate that follow from a filter's settings. A filter's `plan` returns its own, a
+/// builder's `plan` that of the filter that it would build, and `SnapshotInfo` that of a snapshot.
 ///
 /// Its `Display` names what `Loader::expect` compares. To see whether a snapshot fits the settings, use that, not `==`:
 /// the plan of a snapshot leaves out a part of the memory.
@@ -68,13 +68,13 @@ pub struct FilterPlan {
 }
 
 impl FilterPlan {
-    /// Of a filter of this table whose value takes this many bytes.
+    /// The plan of a filter of this table, whose value takes `of_value` bytes.
     pub(crate) fn of(filter: FilterKind, table: Facts, of_value: usize) -> Self {
         let Facts { shape, buckets, limit, .. } = table;
         Self::of_table(filter, TablePlan::new(shape, buckets, limit, Pages::Usual), of_value)
     }
 
-    /// Of a filter of one table that is to be built, and whose value takes this many bytes.
+    /// The plan of a filter of one table that is to be built, and whose value takes `of_value` bytes.
     pub(crate) fn of_table(filter: FilterKind, table: TablePlan, of_value: usize) -> Self {
         let TablePlan { shape, buckets, limit, .. } = table;
         let (layout, slots) = (TableLayout::of(shape, buckets), buckets * shape.slots as usize);
@@ -97,7 +97,7 @@ impl FilterPlan {
         }
     }
 
-    /// The same with this clock.
+    /// This plan with this clock.
     pub(crate) fn with_clock(self, clock: &Clock) -> Self {
         Self {
             memory_usage: self.memory_usage.saturating_add(size_of_val(clock)),

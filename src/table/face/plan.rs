@@ -31,12 +31,12 @@ impl TablePlan {
         by_layout::new(self.pages, self.shape, self.buckets, self.limit)
     }
 
-    /// The same with payloads.
+    /// An empty table with payloads as planned, or `None` if there is no memory for it.
     pub(crate) fn table_with_payload(self) -> Option<Box<dyn MapletTable>> {
         by_layout::with_payload(self.pages, self.shape, self.buckets, self.limit)
     }
 
-    /// The same, with entries that expire by this clock.
+    /// An empty table whose entries expire by this clock, or `None` if there is no memory for it.
     pub(crate) fn table_with_clock(self, clock: Clock) -> Option<Box<dyn ExpiringTable>> {
         by_layout::with_clock(self.pages, self.shape, self.buckets, self.limit, clock)
     }

@@ -38,7 +38,7 @@ pub(crate) trait MapletTable: HasTable + Debug {
     fn values_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values]));
     /// `hashes` puts the values that go with a block into `values`.
     fn insert_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues) -> Result<usize, InsertBatchError>;
-    /// Likewise.
+    /// `remove` for pairs, in order. `hashes` puts the values that go with a block into `values`.
     fn remove_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues, answers: &mut dyn FnMut(&[bool]));
 }
 
@@ -48,7 +48,7 @@ pub(crate) trait ExpiringTable: HasTable + Debug {
     fn advance_to(&self, tick: u64) -> Advance;
     fn restart_clock(&self, tick: u64);
     fn contains_live(&self, hash: u64) -> bool;
-    /// Whether the entry was added. If not, it was dead already, or the key has one (which then lives that long, if so
+    /// Whether the entry was added. If not, it was dead already, or the key has one (which is then renewed, if so
     /// asked).
     fn add_until(&self, hash: u64, until: Until, if_present: IfPresent) -> Result<bool, ExpiringInsertError>;
     fn remove_until(&self, hash: u64, expires_at: u64) -> bool;
@@ -59,7 +59,7 @@ pub(crate) trait ExpiringTable: HasTable + Debug {
     /// How many entries will be live in this many ticks.
     fn live_in(&self, ticks: u64) -> usize;
     fn contains_live_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
-    /// Adds entries that live as long as can be.
+    /// Adds entries with the longest lifetime.
     fn insert_live_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<ExpiringInsertError>>;
     /// `add_until` for all, in order, each with its answer. `hashes` puts the ends that go with a block into `ends`.
     fn add_until_batch(
@@ -77,7 +77,7 @@ pub(crate) trait ExpiringTable: HasTable + Debug {
 /// The ends that go with a block of hashes, in the caller's ticks.
 pub(crate) type BlockOfEnds = Cell<[u64; BLOCK]>;
 
-/// The same for entries that are added.
+/// The ends of entries to add that go with a block of hashes.
 pub(crate) type BlockOfUntil = Cell<[Until; BLOCK]>;
 
 /// The values that go with a block of hashes.

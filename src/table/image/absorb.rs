@@ -1,18 +1,18 @@
-//! CONCURRENT: a table takes in the copies of another table that is alike: all of them, which makes the sum, or those that
-//! it lacks, which makes the union.
+//! CONCURRENT: merging: a table adds the copies of another table of the same layout: all of them (the sum), or those
+//! that it lacks (the union).
 //!
 //! The place of a copy in the other table determines its class: the fingerprint is in the slot, and the bucket is one
 //! of its pair. So the copy can be added here without its key.
 //!
 //! # Why the sum is exact while both are in use
-//! What is read of the other table is its image at one moment (`table/image/save.rs`). Each copy that was in then is in
-//! the image exactly once, wherever relocations carry it meanwhile.
+//! The other table is read as a point-in-time image (`table/image/save.rs`). Each copy of that moment is in the image
+//! exactly once, wherever it is relocated meanwhile.
 //!
 //! Here, each copy is added as an insert of its key would add it. In a filter, one exchange may add several copies to a
 //! bucket. That is equivalent to the same number of inserts, one right after the other: an insert is one exchange of
-//! one word that takes no copy out (`table/stripe.rs`), and no thread can tell that nothing came in between. If a save
-//! of this table is running, the word is set aside first, as for any insert. Where slots have payloads, each copy is
-//! added by an insert of its own, under the lock of its stripe.
+//! one word that takes no copy out (`table/stripe.rs`), and no thread can observe that nothing came in between. If a
+//! save of this table is running, the word is set aside first, as for any insert. Where slots have payloads, each copy
+//! is added by an insert of its own, under the lock of its stripe.
 //!
 //! # The union
 //! Each copy of the image is added as `insert_if_absent` would add it, under the lock of its class's stripe: unless a copy
@@ -23,7 +23,7 @@
 //! end is the later one. Where each is in at most once, that does not depend on the order of unions, and a second one
 //! changes nothing.
 //!
-//! A table can take in itself, and two tables can take in each other: no lock is held from one step to the next.
+//! A table can absorb itself, and two tables can absorb each other: no lock is held from one step to the next.
 
 use std::io;
 
@@ -114,7 +114,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         })
     }
 
-    /// Takes in a table whose entries expire: those that are live by both clocks. The other table has the same
+    /// Merges a table whose entries expire: the entries that are live by both clocks. The other table has the same
     /// resolution, and its clock is not ahead.
     fn absorb_expiring(&self, clock: &Clock, image: &TableImage<'_>, merge: Merge) -> Absorbed {
         let if_present = match merge {
@@ -217,9 +217,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Adds each of these copies to either of its buckets, by relocations if need be. Adds to `added` how many
     /// it has added.
     ///
-    /// First come the copies for which there is room. For the others, the buckets that a search looks at next are
-    /// prefetched: a relocation waits for memory more than for anything else. (One could choose, among the copies of
-    /// a full bucket, one whose other bucket has room. That saves a tenth of the relocations and takes longer.)
+    /// First come the copies for which there is room. For the others, the buckets that a search examines next are
+    /// prefetched: a relocation mostly waits for memory. (One could choose, among the copies of a full bucket, one
+    /// whose other bucket has room. That saves a tenth of the relocations and takes longer.)
     fn insert_rest(&self, rest: &mut Rest, added: &mut usize) -> Result<(), InsertError> {
         let mut crowded = 0;
         for nth in 0..core::mem::take(&mut rest.len) {

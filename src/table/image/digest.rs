@@ -16,7 +16,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// live at that moment count.
     ///
     /// # Errors
-    /// Fails if the memory for a word set aside was refused.
+    /// Fails if a word set aside could not be allocated.
     pub(in crate::table) fn digest(&self, save: SaveNumber) -> Result<u64, OutOfMemory> {
         let Some(clock) = self.clock() else {
             return self.sum_of_copies(save, |entry| Some(self.layout.payload_of(entry).into()));

@@ -18,7 +18,7 @@ use crate::word::layout::Layout;
 /// order of the buckets and a chunk at a time. Returns how many copies are in it. No lock is held while `chunk` runs.
 ///
 /// # Errors
-/// Those of `chunk`; of the kind `OutOfMemory` if the memory for a word set aside was refused.
+/// Those of `chunk`; of the kind `OutOfMemory` if a word set aside could not be allocated.
 pub(crate) fn each_chunk(
     buckets: usize,
     read: impl Fn(usize, &mut [u64]) -> Result<u64, OutOfMemory>,
@@ -38,7 +38,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Begins a save: the image will be that of this moment. It waits only for threads that hold a stripe's lock.
     ///
     /// # Errors
-    /// Fails if the memory is refused.
+    /// Fails if the allocation fails.
     pub(crate) fn begin_save(&self) -> Result<SaveNumber, OutOfMemory> {
         let set_aside = SetAside::new(self.words.len())?;
         if fault::injected(Fault::SaveLocksInTurn) {
@@ -54,7 +54,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// once. Returns how many copies are in it.
     ///
     /// # Errors
-    /// Fails if the memory for a word set aside was refused.
+    /// Fails if a word set aside could not be allocated.
     pub(crate) fn read_chunk(&self, save: SaveNumber, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory> {
         if !fault::injected(Fault::SaveReadsAfterPassing) {
             self.read(start, words);
@@ -81,7 +81,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let mut copies = 0;
         for (word, &put) in self.words[start..].iter().zip(words) {
             copies += self.layout.occupied(Bucket(put)) as i64;
-            // Relaxed: whoever gets the table later gets its words with it.
+            // Relaxed: a thread that gets the table later gets its words with it.
             word.store(put, Ordering::Relaxed);
         }
         self.common.counters.add_len(copies);

@@ -3,26 +3,26 @@
 //!
 //! # The problem and the solution
 //! Words are read in the order of the buckets, a chunk at a time. The caller's writer runs in between, which may take
-//! minutes. Meanwhile an item may be relocated from a bucket not yet read to one that has been read: the save would
-//! miss it. One that is relocated the other way would be in the image twice. So *a thread that is about to change a
-//! word sets the old one aside*. While a save is running, a relocation sets the words of both its buckets aside, and a
-//! removal or an insert that of its bucket. They do so unless the word has been set aside already or its chunk has been
-//! read. (Operating systems do this with pages: copy on write.) Where a word was set aside, the image has that one.
-//! Lookups need to know nothing of all this.
+//! minutes. Meanwhile an item may be relocated from an unread bucket to one that has been read: the save would miss it.
+//! One that is relocated the other way would be in the image twice. So *a thread that is about to change a word sets
+//! the old one aside*. While a save is running, a relocation sets the words of both its buckets aside, and a removal or
+//! an insert that of its bucket. They do so unless the word has been set aside already or its chunk has been read.
+//! (This is copy-on-write; the word set aside is the *before-image*.) Where a word was set aside, the image has that
+//! one. Lookups need to know nothing of all this.
 //!
 //! Any number of saves may run at a time. Each has its own words set aside and its own mark, so none waits for another.
 //!
 //! # The rules
 //! 1. A save begins at one moment, at which it holds the locks of *all* stripes. At that moment it joins the list
 //!    [`Saving::saves`] and adds one to [`Saving::running`].
-//! 2. A thread that holds a stripe's lock looks at `running`. If it is not 0, the thread sets a word aside, for each
-//!    save in the list, before the first copy is taken out of it and before a relocation puts a copy into it. It does
-//!    so under the lock of the list, and for a save only if that save has not passed the word's chunk and has no word
-//!    of this bucket yet.
+//! 2. A thread that holds a stripe's lock reads `running`. If it is not 0, the thread sets a word aside, for each save
+//!    in the list, before the first copy is taken out of it and before a relocation puts a copy into it. It does so
+//!    under the lock of the list, and for a save only if that save has not passed the word's chunk and has no word of
+//!    this bucket yet.
 //!
-//!    An insert that finds room holds no lock. It looks at `running` all the same, and sets the word aside before it
-//!    adds to it. It may look too early, and add after the save has begun. But that cannot happen if the insert begins
-//!    after the save has begun, in the sense of happens-before.
+//!    An insert that finds room holds no lock. It reads `running` too, and sets the word aside before it adds to it. It
+//!    may read too early, and add after the save has begun. But that cannot happen if the insert begins after the save
+//!    has begun, in the sense of happens-before.
 //! 3. The saver reads the words of a chunk, without any lock. *Then*, under the lock of the list, it passes the
 //!    chunk: it takes what was set aside of it, and advances the mark. Words set aside replace those that were read.
 //! 4. The lock of the list is a leaf: a thread that holds it takes no other lock, and runs no caller's code. So there
@@ -65,8 +65,8 @@
 //! - **A copy whose insert begins after the save has begun is not in the image.** Suppose that no insert overlaps the
 //!   beginning, for example because one thread makes all changes and begins the save between two of them. Then the
 //!   image is exactly the table as it was at that moment.
-//! - A copy whose insert overlaps the beginning is in at most once: only in the bucket where it was inserted, and
-//!   only if that was in time. A later relocation puts it where the image no longer looks.
+//! - A copy whose insert overlaps the beginning is in at most once: only in the bucket where it was inserted, and only
+//!   if that was in time. A later relocation puts it into a bucket that is no longer read.
 //! - What `clear` takes out during the save may be in or not, since `clear` sets nothing aside. It takes copies out, so
 //!   it can add nothing to the image. What the image lacks because of it was taken out of the table.
 //!
@@ -78,8 +78,8 @@
 //! # What it costs
 //! Without a save, each change costs a relaxed load of a word that stays in the cache. During a save, each change also
 //! takes a lock. A bucket that is changed ahead of a save's mark costs that save 16 to 64 bytes, the first time, until
-//! its chunk is written. So the memory grows with what is changed, not with the table. If that memory is refused, the
-//! save fails and the operation goes on.
+//! its chunk is written. So the memory grows with what is changed, not with the table. If that allocation fails, the
+//! save fails, and the operation continues.
 
 use crate::error::memory::OutOfMemory;
 use crate::machine::memory::boxed_slice;
@@ -114,7 +114,7 @@ pub(crate) struct SetAside {
     passed: usize,
     /// The words of each chunk that were set aside, in the order of the buckets.
     chunks: Box<[Vec<(usize, Bucket)>]>,
-    /// Whether the memory for a word was refused.
+    /// Whether the allocation for a word failed.
     refused: bool,
     /// The reading of the table's clock at the moment of the save, if the table has a clock.
     reading: Option<Reading>,
@@ -127,7 +127,7 @@ impl SetAside {
         Ok(Self { save: 0, buckets, passed: 0, chunks, refused: false, reading: None })
     }
 
-    /// The same for a table that has this many buckets by now. `None` if they are too many.
+    /// This buffer for a table that has this many buckets by now. `None` if they are too many.
     pub(crate) fn of_buckets(self, buckets: usize) -> Option<Self> {
         (buckets.div_ceil(CHUNK) <= self.chunks.len()).then_some(Self { buckets, ..self })
     }
