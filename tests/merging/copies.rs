@@ -46,7 +46,7 @@ fn a_copy_of_a_filter_that_grows_grows_up_to_its_limit() {
     hashes(0, 6000).for_each(|key| filter.insert(&key).unwrap());
     let copy = copy_of!(filter);
     let refused = (6000..).find(|&nth| copy.insert(&scattered(nth)).is_err()).unwrap();
-    assert!(refused > 50_000 && copy.stats().memory_usage <= 1 << 17, "{copy:?}");
+    assert!(refused > 10_000 && copy.stats().memory_usage <= 1 << 17, "{copy:?}");
     assert_eq!(filter.len(), 6000);
 }
 
