@@ -152,7 +152,7 @@ impl Kind for Expiring {
     }
 
     fn add(&self, entry @ (key, end): &(Raw, u64), way: u64) -> Result<bool, ExpiringInsertError> {
-        if way % 2 == 0 {
+        if way.is_multiple_of(2) {
             self.filter.insert_or_renew_until(key, Tick::new(*end))
         } else {
             Table::insert_if_absent(&self.filter, entry)
