@@ -1,17 +1,26 @@
 //! What the library asks of the allocator: no operation asks for memory, and `build` survives each refusal that it
 //! can.
 
+#[path = "support/kinds.rs"]
+mod kinds;
+#[cfg(not(miri))]
+#[path = "support/operations.rs"]
+#[allow(unreachable_pub, reason = "`stack.rs` has it too")]
+mod operations;
 mod support;
 
 use std::alloc::{self, GlobalAlloc, System};
 use std::cell::Cell;
+use std::fmt;
 use std::panic::catch_unwind;
 use std::ptr;
 
 use concurrent_cuckoo_filter::{
-    BuildError, ConcurrentCuckooFilter, CuckooMaplet, GrowableCuckooFilter, GrowableInsertError, ReserveError,
+    AbsorbError, BuildError, ConcurrentCuckooFilter, ExpiringCuckooFilter, GrowableCuckooFilter, GrowableInsertError,
+    ReserveError,
 };
-use support::{LAYOUTS, Layout, MAPLET_LAYOUTS};
+use kinds::{Table, in_each_layout};
+use support::{LAYOUTS, Layout, MAPLET_LAYOUTS, scattered};
 
 /// The system's allocator. It records what each thread asks for, and refuses one request on demand.
 struct Watched;
@@ -102,84 +111,11 @@ fn refuse_all<R>(work: impl FnOnce() -> R) -> R {
 }
 
 #[test]
+#[cfg(not(miri))]
 fn no_operation_allocates() {
-    let filter = ConcurrentCuckooFilter::<u64>::with_capacity(3000);
-    let ((), requests) = watch(|| {
-        // Fills the table completely and goes on, so that paths are searched and inserts refused.
-        let held = (0..).find(|key| filter.insert(key).is_err()).unwrap();
-        for key in 0..held + 100 {
-            assert_eq!(filter.contains(&key) as usize, filter.count(&key).min(1));
-        }
-        (0..held / 2).for_each(|key| assert!(filter.remove(&key)));
-        (0..held / 2).for_each(|key| assert!(filter.insert_if_absent(&key).is_ok()));
-        filter.record_negatives(1);
-        filter.record_false_positives(1);
-        assert!(filter.stats().observed_false_positive_rate() == Some(0.5));
-        (0..30).for_each(|_| _ = filter.insert(&held));
-        assert!(!filter.is_empty() && filter.stats().load_factor > 0.0 && filter.stats().false_positive_rate > 0.0);
-        filter.clear();
-    });
-    assert_eq!(requests.count, 0);
-}
-
-#[test]
-fn no_batch_allocates() {
-    let filter = ConcurrentCuckooFilter::<u64>::with_capacity(3000);
-    let keys: Vec<u64> = (0..5000).collect();
-    let mut answers = Vec::with_capacity(4 * keys.len());
-    let ((), requests) = watch(|| {
-        // Fills the table completely, so that paths are searched and a key is refused.
-        let held = filter.insert_batch(&keys).unwrap_err().index;
-        filter.contains_batch(&keys, &mut answers);
-        filter.remove_batch(&keys[..held], &mut answers);
-        let hashes = || keys.iter().map(|key| filter.hash_one(key));
-        assert!(filter.by_hash().insert_batch(hashes().take(held)).is_ok());
-        filter.by_hash().contains_batch(hashes(), &mut answers);
-        filter.by_hash().remove_batch(hashes().take(held), &mut answers);
-        assert!(filter.is_empty());
-    });
-    assert_eq!(requests.count, 0);
-}
-
-#[test]
-fn no_operation_of_a_maplet_allocates_nor_does_a_batch() {
-    for (value_bits, rate, ..) in MAPLET_LAYOUTS {
-        let builder = CuckooMaplet::<u64>::builder().capacity(3000).value_bits(value_bits);
-        let maplet = builder.false_positive_rate(rate).build().unwrap();
-        let (keys, value): (Vec<u64>, _) = ((0..5000).collect(), |key: u64| (key % 2) as u16);
-        let pairs = || keys.iter().map(|key| (key, value(*key)));
-        let (mut answers, mut values) = (Vec::with_capacity(2 * keys.len()), Vec::with_capacity(keys.len()));
-        let ((), requests) = watch(|| {
-            // Fills the table completely and goes on, so that paths are searched and inserts refused.
-            let held = (0..).find(|&key| maplet.insert(&key, value(key)).is_err()).unwrap();
-            for key in 0..held {
-                let values = maplet.values(&key);
-                assert!(values.contains(value(key)) && values.iter().all(|value| maplet.count(&key, value) > 0));
-                assert!(maplet.contains(&key));
-            }
-            (held..held + 100).for_each(|key| _ = maplet.insert_if_absent(&key, 1));
-            (0..held / 2).for_each(|key| assert_eq!(maplet.replace(&key, value(key), 1 - value(key)), Ok(true)));
-            (0..held / 2).for_each(|key| assert!(maplet.remove(&key, 1 - value(key))));
-            (0..held / 4).for_each(|key| assert!(maplet.insert_if_absent(&key, 1).is_ok()));
-            // More copies than there is room for, and a value that is too large.
-            (0..30).for_each(|_| _ = maplet.insert(&held, 1));
-            let too_large = 1u16.checked_shl(value_bits).unwrap_or(u16::MAX);
-            assert!(value_bits == 16 || maplet.insert(&held, too_large).is_err() && !maplet.remove(&held, too_large));
-            assert!(
-                maplet.stats().inserts_refused > 0
-                    && maplet.stats().load_factor > 0.0
-                    && maplet.stats().false_positive_rate > 0.0
-            );
-            maplet.clear();
-
-            let held = maplet.insert_batch(pairs()).unwrap_err().index;
-            maplet.values_batch(&keys, &mut values);
-            assert!(values.iter().filter(|values| !values.is_empty()).count() >= held);
-            maplet.contains_batch(&keys, &mut answers);
-            maplet.remove_batch(pairs().take(held), &mut answers);
-            assert!(maplet.is_empty());
-        });
-        assert_eq!(requests.count, 0, "{maplet:?}");
+    for (name, may_allocate, prepare) in operations::OPERATIONS {
+        let (_, requests) = watch(prepare());
+        assert!(may_allocate || requests.count == 0, "{name}: {requests:?}");
     }
 }
 
@@ -302,6 +238,29 @@ fn check_that_it_works(filter: &ConcurrentCuckooFilter<u64>) {
     assert!(filter.is_empty());
 }
 
+/// Checks that `build` makes so many requests, for all that it says that it takes, and survives the refusal of each.
+fn survives_each_refusal<F: fmt::Debug>(
+    requests: usize,
+    build: impl Fn() -> Result<F, BuildError>,
+    memory_usage: impl Fn(&F) -> usize,
+) {
+    let (filter, asked) = watch(|| build().unwrap());
+    assert_eq!(memory_usage(&filter), size_of_val(&filter) + asked.bytes, "{filter:?}");
+    assert_eq!(asked.count, requests, "{filter:?}");
+    // Only the last request cannot be refused: for the box around the table.
+    assert!(asked.last < 200, "{filter:?}: a box of {} bytes", asked.last);
+    let needed = asked.bytes - asked.last;
+    for nth in 1..requests {
+        let error = refuse(nth, || build().map(drop)).expect_err("refused");
+        assert!(
+            matches!(error, BuildError::OutOfMemory { bytes, .. } if bytes == needed),
+            "request {nth} of {filter:?}: {error:?} for {needed}"
+        );
+        assert!(error.to_string().contains(&format!("{needed} bytes")), "{error}");
+        build().unwrap();
+    }
+}
+
 #[test]
 fn memory_that_is_refused_is_an_error_that_names_the_size() {
     // Makes the requests that a process makes once for all filters: for the hasher's source of keys, and for the
@@ -311,27 +270,55 @@ fn memory_that_is_refused_is_an_error_that_names_the_size() {
         // The first request for a semi-sorted layout is its decode table, which all filters share.
         let error = refuse(1, || build(layout, 100)).expect_err("refused");
         assert!(matches!(error, BuildError::OutOfMemory { .. }), "{layout:?}: {error:?}");
-
         for &capacity in CAPACITIES {
+            // Words, stripes, shards, what saves need, and the box.
             check_that_it_works(&build(layout, capacity).unwrap());
-            let (filter, requests) = watch(|| build(layout, capacity).unwrap());
-            assert_eq!(filter.stats().memory_usage, size_of_val(&filter) + requests.bytes, "{filter:?}");
-            // Words, stripes, shards, what saves need, and the box around the table. Only the request for the box
-            // cannot be refused.
-            assert_eq!(requests.count, 5, "{filter:?}");
-            assert!(requests.last < 200, "{filter:?}: a box of {} bytes", requests.last);
-            let needed = requests.bytes - requests.last;
-            for nth in 1..requests.count {
-                let error = refuse(nth, || build(layout, capacity)).expect_err("refused");
-                assert!(
-                    matches!(error, BuildError::OutOfMemory { bytes, .. } if bytes == needed),
-                    "request {nth} of {filter:?}: {error:?} for {needed}"
-                );
-                assert!(error.to_string().contains(&format!("{needed} bytes")), "{error}");
-                check_that_it_works(&build(layout, capacity).unwrap());
-            }
+            survives_each_refusal(5, || build(layout, capacity), |filter| filter.stats().memory_usage);
         }
     }
+    for (expiry_bits, rate, ..) in MAPLET_LAYOUTS {
+        for &capacity in CAPACITIES {
+            let builder = ExpiringCuckooFilter::<u64>::builder().capacity(capacity).false_positive_rate(rate);
+            let builder = builder.lifetime_in_ticks((1 << expiry_bits) - 1);
+            drop(builder.clone().build());
+            // And the clock.
+            survives_each_refusal(6, || builder.clone().build(), |filter| filter.stats().memory_usage);
+        }
+    }
+}
+
+/// `empty_like`, `absorb` and `unite`.
+fn survives_refusals<F: Table>(new: impl Fn(usize) -> F, number: impl Fn(u64) -> u64) {
+    let filter = new(3000);
+    (0..3000).for_each(|nth| assert_eq!(filter.insert(&(scattered(nth), number(nth))), Ok(true)));
+    let (empty, requests) = watch(|| filter.another());
+    assert_eq!(requests.bytes + size_of::<F>(), filter.stats().memory_usage, "it has all that the filter has");
+    // Except for the last request: the box around the table cannot be refused.
+    for nth in 1..requests.count {
+        let error = refuse(nth, || filter.try_another().map(drop)).expect_err("refused");
+        assert!(matches!(error, BuildError::OutOfMemory { .. }), "request {nth}: {error}");
+    }
+    // The list of running saves keeps its memory, in either filter.
+    assert_eq!(empty.absorb(&filter), Ok(3000));
+    let copy = filter.another();
+    let before = in_use();
+    let (added, requests) = watch(|| copy.absorb(&filter));
+    assert_eq!(added, Ok(3000));
+    assert_eq!(copy.unite(&filter), Ok(0));
+    copy.clear();
+    assert!(requests.count > 0);
+    for nth in 1..=requests.count {
+        let error = refuse(nth, || copy.absorb(&filter)).expect_err("refused");
+        assert!(matches!(error, AbsorbError::OutOfMemory { absorbed: 0, .. }), "request {nth}: {error}");
+        assert_eq!(refuse(nth, || copy.unite(&filter)), Err(error));
+        assert_eq!(copy.len(), 0);
+    }
+    assert_eq!((in_use() - before, filter.len()), (0, 3000));
+}
+
+#[test]
+fn a_copy_that_is_refused_memory_is_an_error_and_changes_nothing() {
+    in_each_layout!(of_a_fixed_size: survives_refusals);
 }
 
 #[test]
@@ -345,9 +332,6 @@ fn with_capacity_panics_with_the_size_of_what_was_refused() {
         check_that_it_works(&new());
     }
 }
-
-#[path = "allocation/expiring.rs"]
-mod expiring;
 
 #[cfg(all(feature = "snapshot", feature = "stable-hash"))]
 #[path = "allocation/snapshots.rs"]

@@ -1,4 +1,8 @@
-//! What all filters share: the constructors, batches, and what errors and capacities say.
+//! What all filters share: the constructors, what a full filter does, and what errors say.
+
+#[path = "support/kinds.rs"]
+mod kinds;
+mod support;
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, RandomState};
 use std::panic::{self, Location};
@@ -7,8 +11,10 @@ use std::thread;
 
 use concurrent_cuckoo_filter::{
     BuildError, Builder, ConcurrentCuckooFilter, CuckooMaplet, DefaultHashBuilder, Encoding, ExpiringCuckooFilter,
-    GrowableBuilder, GrowableCuckooFilter, GrowableInsertError, Hashed, InsertError, Tick,
+    GrowableBuilder, GrowableCuckooFilter, GrowableInsertError, Hashed, Tick,
 };
+use kinds::{Table, in_each_layout};
+use support::scattered;
 
 /// For logs: the type, and how full it is.
 #[test]
@@ -88,43 +94,6 @@ fn a_builder_can_be_used_twice() {
 }
 
 #[test]
-fn all_filters_have_the_encoding_that_was_asked_for() {
-    // Plain buckets need as much memory for the same rate, or more.
-    let check = |of: &dyn Fn(Encoding, f64) -> f64| {
-        let more = [0.005, 0.004, 1e-4].map(|rate| of(Encoding::Plain, rate) - of(Encoding::SemiSorted, rate));
-        assert!(more.iter().all(|&more| more > -0.1) && more.iter().any(|&more| more > 1.0), "{more:?}");
-    };
-    macro_rules! bits_per_key {
-        ($filter:expr, $rate:expr) => {{
-            let filter = $filter.false_positive_rate($rate).build().unwrap();
-            assert!(filter.plan().max_false_positive_rate <= $rate);
-            filter.stats().memory_usage as f64 * 8.0 / filter.capacity() as f64
-        }};
-    }
-    check(&|encoding, rate| {
-        bits_per_key!(ConcurrentCuckooFilter::<u64>::builder().capacity(100_000).encoding(encoding), rate)
-    });
-    // At its largest size.
-    check(&|encoding, rate| {
-        let builder = GrowableCuckooFilter::<u64>::builder().capacity(100_000).max_capacity(100_000);
-        bits_per_key!(builder.encoding(encoding), rate)
-    });
-}
-
-#[test]
-fn capacity_means_one_thing() {
-    of_each!(|Filter| {
-        for capacity in [0, 1, 7, 100, 12_345] {
-            let filter = Filter::<u64>::with_capacity(capacity);
-            let stats = filter.stats();
-            assert!(filter.capacity() >= capacity);
-            assert_eq!((stats.capacity, stats.slots), (filter.capacity(), filter.plan().slots));
-            assert_eq!(stats.load_factor, filter.stats().load_factor);
-        }
-    });
-}
-
-#[test]
 fn errors_name_the_filter_that_was_used() {
     let message = |error: BuildError| error.to_string();
 
@@ -142,16 +111,83 @@ fn errors_name_the_filter_that_was_used() {
         assert!(!low.contains("Encoding"), "none was asked for: {low}");
     });
 
-    let full = |error: InsertError| (matches!(error, InsertError::Full { .. }), error.to_string());
-    let one = ConcurrentCuckooFilter::<u64>::with_capacity(10);
-    let (is_full, text) = full((0..).find_map(|key| one.insert(&key).err()).unwrap());
-    assert!(is_full && text.contains("the ConcurrentCuckooFilter is full") && text.contains("remove some"), "{text}");
     let growable = GrowableCuckooFilter::<u64>::with_capacity(10);
     let error = (0..).find_map(|_| growable.insert(&7).err()).unwrap();
     assert!(matches!(error, GrowableInsertError::TooManyCopies { .. }), "{error:?}");
     assert!(error.to_string().contains("GrowableCuckooFilter"), "{error}");
-    let error = (0..).find_map(|_| one.insert(&7).err()).unwrap();
-    assert!(error.to_string().contains("ConcurrentCuckooFilter"), "{error}");
+}
+
+fn says_that_it_is_full<F: Table>(new: impl Fn(usize) -> F, number: impl Fn(u64) -> u64) {
+    for capacity in [0, 5, 11, 100, 1000] {
+        let filter = new(capacity);
+        let entry = |nth: u64| (scattered(nth), number(nth));
+        let held = (0..).find(|&nth| filter.insert(&entry(nth)).is_err()).unwrap();
+        assert!(held >= capacity as u64 && held as usize >= filter.capacity(), "refused after {held}: {filter:?}");
+        let error = filter.insert(&entry(held)).unwrap_err().to_string();
+        let said = format!("the {} is full: it holds {held} keys and is made for {};", F::KIND, filter.capacity());
+        assert!(error.starts_with(&said), "{error}");
+        assert_eq!(filter.insert_if_absent(&entry(0)), Ok(false), "that needs no room");
+
+        // Others may still find room.
+        let mut entries: Vec<_> = (0..held).map(entry).collect();
+        let mut refused = 2;
+        for entry in (held..held + 200).map(entry) {
+            match filter.insert(&entry) {
+                Ok(_) => entries.push(entry),
+                Err(_) => refused += 1,
+            }
+            assert_eq!((filter.len(), filter.stats().inserts_refused), (entries.len(), refused));
+        }
+        assert!(entries.iter().all(|(key, _)| filter.contains(key)), "a refused insert has lost a key: {filter:?}");
+        assert!(entries.iter().all(|entry| filter.remove(entry)), "a refused insert has lost a key: {filter:?}");
+        assert_eq!(filter.len(), 0);
+    }
+}
+
+#[test]
+fn a_full_filter_says_so_and_keeps_what_it_has() {
+    in_each_layout!(of_a_fixed_size: says_that_it_is_full);
+}
+
+fn has_room_for_as_many_copies_as_slots<F: Table>(new: impl Fn(usize) -> F, number: impl Fn(u64) -> u64) {
+    for capacity in [0, 10, 100, 20_000] {
+        let (filter, entry) = (new(capacity), (scattered(7), number(7)));
+        let (slots, of_bucket) = filter.slots();
+        let copies = (0..).find(|_| filter.insert(&entry).is_err()).unwrap();
+        // A table of one bucket has one for each key, and all others have two.
+        assert_eq!(copies, slots.min(2 * of_bucket), "{filter:?}");
+        let error = filter.insert(&entry).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("the {} already holds {copies} ", F::KIND)), "{error}");
+        assert!(filter.contains(&entry.0) && filter.insert_if_absent(&entry) == Ok(false));
+        assert_eq!(filter.len(), copies);
+        assert!((0..copies).all(|_| filter.contains(&entry.0) && filter.remove(&entry)));
+        assert!(!filter.contains(&entry.0) && !filter.remove(&entry) && filter.len() == 0);
+    }
+}
+
+#[test]
+fn a_key_has_as_many_copies_as_its_buckets_have_slots() {
+    in_each_layout!(of_a_fixed_size: has_room_for_as_many_copies_as_slots);
+}
+
+/// Filters have lost look-alikes of keys that were removed, or have given a key the value of another.
+fn tells_lookalikes_apart<F: Table>(new: impl Fn(usize) -> F, number: impl Fn(u64) -> u64) {
+    let filter = new(3000);
+    let entries: Vec<_> = (0..filter.capacity().min(3000) as u64).map(|nth| (scattered(nth), number(nth))).collect();
+    entries.iter().for_each(|entry| assert_eq!(filter.insert(entry), Ok(true)));
+    for start in [0, 1] {
+        for (key, number) in entries.iter().skip(start).step_by(2) {
+            assert!(filter.remove(&(*key, *number)), "each key has an entry of its own: {filter:?}");
+        }
+        let left = entries.iter().skip(1).step_by(2).filter(|_| start == 0);
+        assert!(left.clone().all(|(key, _)| filter.contains(key)), "a key is gone that was not removed: {filter:?}");
+        assert_eq!(filter.len(), left.count());
+    }
+}
+
+#[test]
+fn a_removal_takes_no_lookalike_with_it() {
+    in_each_layout!(tells_lookalikes_apart);
 }
 
 #[test]
@@ -177,38 +213,6 @@ fn a_constructor_that_panics_names_the_line_that_called_it() {
     for (named, line) in lines {
         assert_eq!(named, Some((file!().to_owned(), line)));
     }
-}
-
-/// Compares batches with single operations, for sizes around their blocks and around what they prefetch.
-#[test]
-fn batches_answer_as_single_operations_do() {
-    let sizes = || (0..70).chain([95, 96, 97, 511, 512, 513, 1024, 1500, 3000]);
-    let growable = GrowableCuckooFilter::<u64>::builder().capacity(100).false_positive_rate(0.1).build().unwrap();
-    assert_eq!(growable.insert_batch(&(0..5000).collect::<Vec<u64>>()), Ok(()));
-    assert!(growable.len() == 5000);
-    for size in sizes() {
-        // Present and absent keys alternate, in all tables.
-        let keys: Vec<u64> = (0..size).map(|nth: u64| nth.wrapping_mul(7919) % 10_000).collect();
-        let mut grown = vec![true];
-        growable.contains_batch(&keys, &mut grown);
-        assert_eq!(grown.len(), keys.len() + 1, "they are appended");
-        for (nth, key) in keys.iter().enumerate() {
-            assert_eq!(grown[nth + 1], growable.contains(key), "{key}");
-            assert!(*key >= 5000 || grown[nth + 1], "{key}");
-        }
-    }
-    for size in sizes() {
-        let keys: Vec<u64> = (20_000..20_000 + size).collect();
-        let before = growable.len();
-        assert_eq!(growable.insert_batch(&keys), Ok(()));
-        let mut removed = Vec::new();
-        growable.remove_batch(&keys, &mut removed);
-        assert!(removed.len() == keys.len() && removed.into_iter().all(|removed| removed));
-        assert_eq!(growable.len(), before);
-    }
-    let mut removed = Vec::new();
-    growable.remove_batch(&(0..5000).collect::<Vec<u64>>(), &mut removed);
-    assert!(removed.into_iter().all(|removed| removed) && growable.is_empty());
 }
 
 #[test]

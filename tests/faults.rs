@@ -9,9 +9,7 @@ use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
-use concurrent_cuckoo_filter::{
-    BuildError, ConcurrentCuckooFilter, Encoding, FilterKind, GrowableCuckooFilter, InsertError,
-};
+use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter, Encoding, GrowableCuckooFilter, InsertError};
 use support::{Identity, Seeded, seeded};
 
 type Filter<T> = ConcurrentCuckooFilter<T>;
@@ -155,31 +153,6 @@ fn build_with_few_hashes(hashes: u64, capacity: usize, rate: f64) -> ConcurrentC
 /// How many copies of one key there is room for.
 fn room<S>(filter: &ConcurrentCuckooFilter<u64, S>) -> usize {
     filter.plan().slots.min(2 * filter.plan().layout.slots_per_bucket)
-}
-
-#[test]
-fn to_a_constant_hasher_all_keys_are_copies_of_one() {
-    for rate in [0.07, 0.01, 0.001, 1e-4, 1e-5, 1e-9] {
-        for capacity in [1, 10, 100, 20_000] {
-            let filter = build_with_few_hashes(1, capacity, rate);
-            let room = room(&filter) as u64;
-            for key in 0..room {
-                assert_eq!(filter.insert(&key), Ok(()));
-                assert_eq!(filter.insert_if_absent(&key), Ok(false));
-            }
-            for key in room..room + 20 {
-                let refused = filter.insert(&key);
-                assert!(
-                    matches!(refused, Err(InsertError::TooManyCopies { copies, .. }) if copies as u64 == room),
-                    "{refused:?} after {room} copies, {filter:?}"
-                );
-                assert_eq!(filter.insert_if_absent(&key), Ok(false));
-            }
-            assert!((0..room + 20).all(|key| filter.contains(&key) && filter.count(&key) as u64 == room));
-            assert!((0..room).all(|key| filter.contains(&key) && filter.remove(&key)));
-            assert!(filter.is_empty() && !filter.contains(&0) && !filter.remove(&0));
-        }
-    }
 }
 
 #[test]
@@ -334,13 +307,6 @@ fn a_capacity_beyond_one_table_is_an_error_with_a_remedy() {
         let error = build(largest + 1, rate, encoding).unwrap_err();
         assert!(matches!(error, BuildError::CapacityTooLarge { .. }), "{error:?}");
     }
-}
-
-#[test]
-fn a_capacity_that_is_missing_is_an_error_that_says_so() {
-    let error = Filter::<u64>::builder().build().unwrap_err();
-    assert!(matches!(error, BuildError::CapacityMissing { filter: FilterKind::Concurrent, .. }), "{error:?}");
-    assert!(error.to_string().contains(".capacity(keys)"), "{error}");
 }
 
 #[test]

@@ -6,8 +6,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 use concurrent_cuckoo_filter::{
-    BuildError, ConcurrentCuckooFilter, Encoding, GrowableBuilder, GrowableCuckooFilter, GrowableInsertError,
-    ReserveError,
+    BuildError, Encoding, GrowableBuilder, GrowableCuckooFilter, GrowableInsertError, ReserveError,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -299,14 +298,6 @@ fn documented_memory() {
         );
         assert!(range.iter().zip(most).all(|(range, most)| range[1] <= most), "more than is documented");
     }
-    for keys in [100, 1000, 10_000, 1_000_000] {
-        let alone = builder(keys, 0.001).max_capacity(keys).build().unwrap().stats().memory_usage;
-        let small = builder(keys, 0.001).build().unwrap().stats().memory_usage;
-        let fixed = ConcurrentCuckooFilter::<u64>::with_capacity(keys).stats().memory_usage;
-        println!(
-            "{keys} keys: {small} bytes at first, {alone} if that is the most, {fixed} in a table of a fixed size"
-        );
-    }
 }
 
 /// A page of the system's memory, in bytes, or more.
@@ -333,27 +324,6 @@ fn memory_grows_with_the_keys() {
             filter.shrink_to_fit();
             let (now, then) = (filter.stats().memory_usage, grown[keys as usize - 100_000]);
             assert!(!GIVES_BACK || now <= then + PAGE, "{now} with {keys} keys, {then} when it grew: {filter:?}");
-        }
-    }
-}
-
-/// A key of which there are as many copies as there is room for is refused. That changes nothing.
-#[test]
-fn a_copy_that_is_refused_changes_nothing() {
-    for (capacity, rate) in [(4, 0.03), (100, 0.03), (1000, 0.03), (4, 0.001), (100, 0.001), (1000, 1e-6)] {
-        let filter = builder(capacity, rate).build().unwrap();
-        let size = |filter: &Filter| (filter.stats().memory_usage, filter.capacity(), filter.plan().slots);
-        let before = size(&filter);
-        for held in 0.. {
-            if let Err(error) = filter.insert(&key(7)) {
-                assert!(
-                    matches!(error, GrowableInsertError::TooManyCopies { copies, .. } if copies == held),
-                    "{error:?}"
-                );
-                assert!(held >= 4 && filter.insert(&key(7)).is_err());
-                assert_eq!((filter.len(), filter.count(&key(7)), size(&filter)), (held, held, before));
-                break;
-            }
         }
     }
 }
@@ -407,22 +377,15 @@ fn clear_empties_the_filter_at_any_size() {
 }
 
 #[test]
-fn bad_parameters_are_errors_that_name_them() {
+fn nothing_need_be_given_and_the_lowest_rate_may_be() {
     let filter = GrowableCuckooFilter::<u64>::builder().build().expect("no capacity need be given");
     assert!(filter.capacity() >= 1000 && filter.max_capacity() >= 60_000_000);
-    for rate in [1.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert!(matches!(builder(1, rate).build(), Err(BuildError::InvalidRate { .. })), "{rate}");
-    }
-    assert!(matches!(builder(1, 0.0).build(), Err(BuildError::RateTooLow { lowest, .. }) if lowest > 0.0));
     let error = builder(1, 1e-12).build().unwrap_err();
     let BuildError::RateTooLow { rate, lowest, .. } = error else { panic!("{error:?}") };
     assert!(rate == 1e-12 && lowest < 2.5e-7 && error.to_string().contains(&format!("{lowest:?}")), "{error}");
     let filter = builder(1, lowest).build().expect("the lowest rate can be asked for");
     insert_all(&filter, 0..3000);
     assert!(filter.plan().max_false_positive_rate <= lowest);
-    assert!(matches!(builder(usize::MAX, 0.01).build(), Err(BuildError::CapacityTooLarge { .. })));
-    let error = builder(1, 0.01).max_capacity(usize::MAX).build().unwrap_err();
-    assert!(matches!(error, BuildError::CapacityTooLarge { capacity: usize::MAX, .. }), "{error:?}");
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use concurrent_cuckoo_filter::{
-    BuildError, ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringCuckooFilter, FilterPlan, GrowableCuckooFilter,
-    WhenFull,
+    BuildError, ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringCuckooFilter, FilterKind, FilterPlan,
+    GrowableCuckooFilter, WhenFull,
 };
 use support::{LAYOUTS, MAPLET_LAYOUTS};
 
@@ -35,8 +35,10 @@ fn a_plan_has_the_figures_of_the_filter() {
             let builder = ConcurrentCuckooFilter::<str>::builder().capacity(capacity).false_positive_rate(rate);
             let builder = builder.encoding(encoding);
             let plan = builder.plan().unwrap();
-            assert_eq!((plan.layout.slots_per_bucket, plan.layout.fingerprint_bits), (slots, bits));
+            let layout = plan.layout;
+            assert_eq!((layout.slots_per_bucket, layout.fingerprint_bits, layout.encoding), (slots, bits, encoding));
             assert_eq!(plan.bits_per_slot(), 64.0 / slots as f64);
+            assert!(plan.capacity >= capacity && plan.max_false_positive_rate <= rate, "{plan}");
             assert_planned!(plan, builder.build().unwrap());
 
             let builder = GrowableCuckooFilter::<str>::builder().capacity(capacity).false_positive_rate(rate.max(1e-6));
@@ -45,6 +47,7 @@ fn a_plan_has_the_figures_of_the_filter() {
             let filter = builder.build().unwrap();
             assert_planned!(plan, filter);
             assert_eq!(plan.max_capacity, Some(filter.max_capacity()));
+            assert!(plan.capacity >= capacity && plan.max_false_positive_rate <= rate.max(1e-6), "{plan}");
         }
         for (payload_bits, rate, slots, bits) in MAPLET_LAYOUTS {
             let builder = CuckooMaplet::<str>::builder().capacity(capacity).false_positive_rate(rate);
@@ -56,6 +59,7 @@ fn a_plan_has_the_figures_of_the_filter() {
                 (slots, bits, payload_bits)
             );
             assert_planned!(plan, builder.build().unwrap());
+            assert!(plan.capacity >= capacity && plan.max_false_positive_rate <= rate, "{plan}");
 
             let builder = ExpiringCuckooFilter::<str>::builder().capacity(capacity).false_positive_rate(rate);
             let builder = builder.lifetime_in_ticks((1 << payload_bits) - 1).when_full(WhenFull::EvictOldest);
@@ -152,17 +156,22 @@ fn invalid_settings_have_the_error_that_building_has() {
         error
     }
     macro_rules! same {
-        ($builder:expr, $pattern:pat) => {{
+        ($builder:expr, $pattern:pat $(if $guard:expr)? $(, names $($word:expr),+)?) => {{
             let builder = $builder;
             let error = same(builder.plan(), builder.build());
-            assert!(matches!(error, $pattern), "{error:?}");
+            assert!(matches!(error, $pattern $(if $guard)?), "{error:?}");
+            $($(assert!(error.to_string().contains(&$word.to_string()), "{error}");)+)?
         }};
     }
+    use FilterKind::{Concurrent, Expiring, Maplet};
     let one_table = || ConcurrentCuckooFilter::<u64>::builder();
-    same!(one_table(), BuildError::CapacityMissing { .. });
+    same!(one_table(), BuildError::CapacityMissing { filter: Concurrent, .. }, names ".capacity(keys)");
     same!(one_table().capacity(usize::MAX), BuildError::CapacityTooLarge { .. });
     for rate in [1.0, -1.0, f64::NAN, f64::INFINITY] {
         same!(one_table().capacity(10).false_positive_rate(rate), BuildError::InvalidRate { .. });
+        same!(GrowableCuckooFilter::<u64>::builder().false_positive_rate(rate), BuildError::InvalidRate { .. });
+        let expiring = ExpiringCuckooFilter::<u64>::builder().capacity(10).lifetime_in_ticks(3);
+        same!(expiring.false_positive_rate(rate), BuildError::InvalidRate { .. });
     }
     same!(one_table().capacity(10).false_positive_rate(0.0), BuildError::RateTooLow { .. });
     same!(one_table().capacity(10).false_positive_rate(1e-12), BuildError::RateTooLow { .. });
@@ -193,13 +202,50 @@ fn invalid_settings_have_the_error_that_building_has() {
 
     let maplet = || CuckooMaplet::<u64>::builder().capacity(10);
     same!(maplet(), BuildError::ValueBitsMissing);
-    same!(maplet().value_bits(17), BuildError::InvalidValueBits { value_bits: 17, .. });
-    same!(maplet().value_bits(8).false_positive_rate(1e-9), BuildError::RateTooLow { value_bits: 8, .. });
+    let without = CuckooMaplet::<u64>::builder().value_bits(4);
+    same!(without.clone(), BuildError::CapacityMissing { filter: Maplet, .. }, names ".capacity(keys)");
+    same!(without.capacity(usize::MAX), BuildError::CapacityTooLarge { filter: Maplet, .. });
+    for bits in [0, 17, u32::MAX] {
+        same!(
+            maplet().value_bits(bits),
+            BuildError::InvalidValueBits { value_bits, .. } if value_bits == bits,
+            names bits
+        );
+    }
+    same!(
+        maplet().value_bits(16).false_positive_rate(1e-6),
+        BuildError::RateTooLow { value_bits: 16, .. },
+        names "CuckooMaplet with 16-bit values"
+    );
 
+    let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
     let expiring = || ExpiringCuckooFilter::<u64>::builder().capacity(10);
+    let without = ExpiringCuckooFilter::<u64>::builder().lifetime_in_ticks(3);
+    same!(without, BuildError::CapacityMissing { filter: Expiring, .. });
     same!(expiring(), BuildError::LifetimeMissing);
-    same!(expiring().lifetime(Duration::ZERO, Duration::from_secs(1)), BuildError::InvalidLifetime { .. });
-    same!(expiring().lifetime(Duration::from_secs(60), Duration::from_secs(3600)), BuildError::InvalidLifetime { .. });
-    same!(expiring().lifetime_in_ticks(1 << 16), BuildError::InvalidTicks { .. });
-    same!(expiring().lifetime_in_ticks(1 << 14).false_positive_rate(1e-9), BuildError::RateTooLow { .. });
+    for (longest, resolution) in [(Duration::ZERO, minute), (minute, Duration::ZERO)] {
+        let invalid = expiring().lifetime(longest, resolution);
+        same!(invalid, BuildError::InvalidLifetime { .. }, names "both must be more than 0");
+    }
+    same!(
+        expiring().lifetime(minute, hour),
+        BuildError::InvalidLifetime { longest, resolution, .. } if (longest, resolution) == (minute, hour),
+        names "lifetime of 60s is shorter than the resolution of 3600s"
+    );
+    same!(
+        expiring().lifetime(65_535 * minute, minute),
+        BuildError::InvalidTicks { ticks: 65_536, most: 65_535, .. },
+        names "coarser resolution"
+    );
+    same!(
+        expiring().lifetime(Duration::MAX, Duration::from_nanos(1)),
+        BuildError::InvalidTicks { ticks: u64::MAX, .. }
+    );
+    same!(expiring().lifetime_in_ticks(0), BuildError::InvalidTicks { ticks: 0, .. }, names "1 to 65535");
+    same!(expiring().lifetime_in_ticks(1 << 16), BuildError::InvalidTicks { ticks: 65_536, .. });
+    same!(
+        expiring().lifetime_in_ticks(65_535).false_positive_rate(1e-5),
+        BuildError::RateTooLow { filter: Expiring, value_bits: 16, .. },
+        names "coarser resolution"
+    );
 }

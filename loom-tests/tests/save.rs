@@ -1,8 +1,8 @@
 //! A save against writers: an item that is in throughout is in the image exactly once, wherever it is moved
 //! meanwhile.
 //!
-//! loom cannot show that a save passes a chunk only after it has read it: see `table_being_saved`. The scenes of
-//! `tests/stepped/tests/schedules/saves.rs` show it. Here a save passes one bucket at a time (`save::CHUNK`), in
+//! loom cannot show that a save passes a chunk only after it has read it: see `table_being_saved`. The histories of
+//! `tests/stepped/tests/histories/one_table.rs` show it. Here a save passes one bucket at a time (`save::CHUNK`), in
 //! the order `A`, `B`, `C`.
 
 mod common;

@@ -1,9 +1,8 @@
-//! What loads of filters that grow ask of the allocator, and what deserializing without a limit asks of it.
+//! What deserializing without a limit asks of the allocator.
 
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
 use super::*;
-use concurrent_cuckoo_filter::LoadError;
 
 /// A hasher that is the same in every filter.
 type Fixed = BuildHasherDefault<DefaultHasher>;
@@ -26,29 +25,9 @@ macro_rules! saved {
     }};
 }
 
-#[test]
-fn load_of_a_filter_that_grows_allocates_no_more_than_the_limit() {
-    for level in [0, 3, 7] {
-        let filter = growable(0.001, level);
-        let (bytes, needed) = (saved!(filter), filter.stats().memory_usage);
-        let load = |limit| Growable::load(&bytes[..], Fixed::default(), limit);
-        let (loaded, requests) = watch(|| load(needed));
-        assert_eq!(loaded.unwrap().stats().memory_usage, needed);
-        assert_eq!(requests.bytes + size_of::<Growable>(), needed, "{filter:?}");
-        let requests_of_all = requests.count;
-        let (refused, requests) = watch(|| load(needed - 1));
-        assert!(matches!(refused, Err(LoadError::MemoryLimit { .. })), "{refused:?}");
-        assert_eq!(requests.count, 0, "it is refused before anything is allocated");
-        for nth in 1..=requests_of_all {
-            let refused = refuse(nth, || load(needed));
-            assert!(matches!(refused, Err(LoadError::OutOfMemory { .. })), "request {nth}: {refused:?}");
-        }
-    }
-}
-
 #[cfg(feature = "serde")]
 mod deserialized {
-    use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Loader};
+    use concurrent_cuckoo_filter::{CuckooMaplet, ExpiringCuckooFilter, Loader};
     use serde::Deserialize;
     use serde::de::DeserializeSeed;
 

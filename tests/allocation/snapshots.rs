@@ -2,12 +2,11 @@
 
 use std::io;
 
-use super::support::MapletLayout;
+use super::support::scattered;
 use super::*;
-use concurrent_cuckoo_filter::{AbsorbError, LoadError, StableHashBuilder, View};
+use concurrent_cuckoo_filter::{Advance, LoadError, StableHashBuilder, Tick, View};
 
 type Filter = ConcurrentCuckooFilter<u64, StableHashBuilder>;
-type Maplet = CuckooMaplet<u64, StableHashBuilder>;
 
 fn state() -> StableHashBuilder {
     StableHashBuilder::with_key([5; 16])
@@ -18,13 +17,6 @@ fn filter((encoding, rate, ..): Layout, keys: u64) -> Filter {
     let filter = builder.encoding(encoding).hasher(state()).build().unwrap();
     (0..keys).for_each(|key| filter.insert(&key).unwrap());
     filter
-}
-
-fn maplet((value_bits, rate, ..): MapletLayout, keys: u64) -> Maplet {
-    let builder = Maplet::builder_with_hasher(state()).capacity(keys as usize).value_bits(value_bits);
-    let maplet = builder.false_positive_rate(rate).build().unwrap();
-    (0..keys).for_each(|key| maplet.insert(&key, (key % 2) as u16).unwrap());
-    maplet
 }
 
 fn saved(filter: &Filter) -> Vec<u8> {
@@ -75,37 +67,6 @@ fn a_snapshot_is_verified_in_constant_memory() {
     }
 }
 
-/// `empty_like` and `absorb`, of a filter and of a maplet.
-macro_rules! assert_copies_survive_refusals {
-    ($filter:expr) => {{
-        let filter = $filter;
-        let (empty, requests) = watch(|| filter.empty_like().unwrap());
-        assert!(requests.bytes + size_of_val(&filter) >= filter.stats().memory_usage, "it has all that the filter has");
-        // Except for the last request: the box around the table cannot be refused.
-        for nth in 1..requests.count {
-            let error = refuse(nth, || filter.empty_like().map(drop)).expect_err("refused");
-            assert!(matches!(error, BuildError::OutOfMemory { .. }), "request {nth}: {error}");
-        }
-        // The list of running saves keeps its memory, in either filter.
-        assert_eq!(empty.absorb(&filter), Ok(3000));
-        assert_eq!(empty.digest().unwrap(), filter.digest().unwrap());
-        let copy = filter.empty_like().unwrap();
-        let before = in_use();
-        let (added, requests) = watch(|| copy.absorb(&filter));
-        assert_eq!(added, Ok(3000));
-        assert_eq!(copy.unite(&filter), Ok(0));
-        copy.clear();
-        assert!(requests.count > 0);
-        for nth in 1..=requests.count {
-            let error = refuse(nth, || copy.absorb(&filter)).expect_err("refused");
-            assert!(matches!(error, AbsorbError::OutOfMemory { absorbed: 0, .. }), "request {nth}: {error}");
-            assert_eq!(refuse(nth, || copy.unite(&filter)), Err(error));
-            assert!(copy.is_empty());
-        }
-        assert_eq!((in_use() - before, filter.len()), (0, 3000));
-    }};
-}
-
 #[test]
 fn a_view_takes_some_hundred_bytes_and_its_lookups_none() {
     for layout in LAYOUTS {
@@ -121,73 +82,36 @@ fn a_view_takes_some_hundred_bytes_and_its_lookups_none() {
     }
 }
 
-#[test]
-fn a_copy_that_is_refused_memory_is_an_error_and_changes_nothing() {
-    assert_copies_survive_refusals!(filter(LAYOUTS[5], 3000));
-    assert_copies_survive_refusals!(maplet(MAPLET_LAYOUTS[2], 3000));
-}
-
-/// In JSON the length is not known beforehand, and there is no limit. Nothing is allocated before the bytes have
-/// arrived.
-#[cfg(feature = "serde")]
-#[test]
-fn a_header_that_claims_1_gb_allocates_nothing() {
-    use serde::de::DeserializeSeed;
-
-    // Nothing but the header, or a part of what it claims.
-    for (buckets, there, most) in [(1 << 27, 0, 10_000), (1 << 20, 1 << 18, 1 << 21)] {
-        let mut bytes = claiming(buckets);
-        bytes.resize(bytes.len() + there, 0);
-        let json = serde_json::to_string(&bytes).unwrap();
-        let loader = concurrent_cuckoo_filter::Loader::<Filter, _>::new(state(), usize::MAX);
-        let (loaded, requests) = watch(|| loader.deserialize(&mut serde_json::Deserializer::from_str(&json)));
-        let error = loaded.unwrap_err().to_string();
-        assert!(error.contains("cut short") && requests.bytes < most, "{error}, {} bytes", requests.bytes);
+fn allocates_no_more_than_the_limit<F: Table>(new: impl Fn(usize) -> F, number: impl Fn(u64) -> u64) {
+    // So many that one which grows has grown, and so few that it has touched all that it has asked for.
+    for capacity in [0, 1, 100, 3000, 10_000] {
+        let filter = new(capacity);
+        (0..capacity as u64).for_each(|nth| assert_eq!(filter.insert(&(scattered(nth), number(nth))), Ok(true)));
+        let (bytes, memory) = (filter.saved(), filter.stats().memory_usage);
+        let load = |bytes: &[u8], limit| F::load_within(bytes, limit).map(|loaded| loaded.stats().memory_usage);
+        let (loaded, requests) = watch(|| load(&bytes, memory));
+        assert_eq!((requests.bytes + size_of::<F>(), loaded.unwrap()), (memory, memory), "{filter:?}");
+        // Except for the last request: the box around a table cannot be refused.
+        for nth in 1..requests.count {
+            let error = refuse(nth, || load(&bytes, memory)).expect_err("refused");
+            let LoadError::OutOfMemory { bytes, .. } = error else { panic!("request {nth}: {error:?}") };
+            assert!(F::KIND.starts_with("Growable") || bytes == requests.bytes - requests.last, "{error:?}");
+            assert!(error.to_string().contains(&format!("{bytes} bytes")), "{error}");
+        }
+        let (refused, requests) = watch(|| load(&bytes, memory - 1));
+        assert!(matches!(refused, Err(LoadError::MemoryLimit { .. })), "{refused:?}");
+        assert_eq!(requests.count, 0, "it is refused before anything is allocated");
+        // A load that fails later asks for no more.
+        let mut damaged = bytes;
+        *damaged.last_mut().unwrap() ^= 1;
+        let (loaded, requests) = watch(|| load(&damaged, memory));
+        assert!(loaded.is_err() && requests.bytes < memory);
     }
 }
 
 #[test]
 fn load_allocates_no_more_than_the_limit_and_says_so() {
-    for keys in [0, 1, 100, 3000, 100_000] {
-        for layout in LAYOUTS {
-            let filter = filter(layout, keys);
-            assert_allocates_no_more(&saved(&filter), filter.stats().memory_usage, size_of::<Filter>(), |bytes| {
-                Ok(Filter::load(bytes, state(), filter.stats().memory_usage)?.stats().memory_usage)
-            });
-        }
-        for layout in MAPLET_LAYOUTS {
-            let maplet = maplet(layout, keys);
-            let mut bytes = Vec::new();
-            maplet.save(&mut bytes).unwrap();
-            assert_allocates_no_more(&bytes, maplet.stats().memory_usage, size_of::<Maplet>(), |bytes| {
-                Ok(Maplet::load(bytes, state(), maplet.stats().memory_usage)?.stats().memory_usage)
-            });
-        }
-    }
-}
-
-/// Checks that loading these bytes with `load` takes exactly this much memory, and that `itself` bytes of that are
-/// not allocated.
-pub(super) fn assert_allocates_no_more(
-    bytes: &[u8],
-    memory: usize,
-    itself: usize,
-    load: impl Fn(&[u8]) -> Result<usize, LoadError>,
-) {
-    let (loaded, requests) = watch(|| load(bytes));
-    assert_eq!((requests.bytes + itself, loaded.unwrap()), (memory, memory));
-    // Except for the last request: the box around the table cannot be refused.
-    for nth in 1..requests.count {
-        let error = refuse(nth, || load(bytes)).expect_err("refused");
-        let needed = requests.bytes - requests.last;
-        assert!(matches!(error, LoadError::OutOfMemory { bytes, .. } if bytes == needed), "{error:?}");
-        assert!(error.to_string().contains(&format!("{needed} bytes")), "{error}");
-    }
-    // A load that fails later asks for no more.
-    let mut damaged = bytes.to_vec();
-    *damaged.last_mut().unwrap() ^= 1;
-    let (loaded, requests) = watch(|| load(&damaged));
-    assert!(loaded.is_err() && requests.bytes < memory);
+    in_each_layout!(allocates_no_more_than_the_limit);
 }
 
 /// Calls `act` once, in the first write of a bucket's word.
@@ -262,6 +186,20 @@ fn memory_refused_during_a_save_fails_only_the_save() {
     assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
     assert!(error.to_string().contains("a faster writer"), "{error}");
     assert_eq!(Filter::load(&saved(&filter)[..], state(), usize::MAX).unwrap().len(), 99_900);
+}
+
+/// A sweep keeps words for a save. If the memory for them is refused, the save fails, and the sweep goes on.
+#[test]
+fn memory_refused_to_a_sweep_fails_only_the_save() {
+    let filter = ExpiringCuckooFilter::<u64>::builder().capacity(100_000).lifetime_in_ticks(15).build().unwrap();
+    filter.advance_to(Tick::new(7));
+    (0..100_000).for_each(|key| _ = filter.insert_until(&key, Tick::new(8 + key % 2)).unwrap());
+    let act = || assert_eq!(refuse(1, || filter.advance_to(Tick::new(30))), Advance::Forward { ticks: 23 });
+    let error = filter.save(Meanwhile { writes: 0, act }).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
+    assert!(error.to_string().contains("a faster writer"), "{error}");
+    assert_eq!((filter.len(), filter.stats().expiry.unwrap().expired), (0, 100_000));
+    filter.save(io::sink()).unwrap();
 }
 
 /// Serializing makes a copy of the filter, for which there may be no memory.

@@ -3,12 +3,18 @@ use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use concurrent_cuckoo_filter::{AbsorbError, Advance, ExpiringCuckooFilter, ExpiringInsertError, Tick, WhenFull};
+use concurrent_cuckoo_filter::{
+    AbsorbError, Advance, ExpiringCuckooFilter, ExpiringInsertError, ExpiryStats, Tick, WhenFull,
+};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 /// With a hasher without a random key, so that each run has the same false positives: none.
 type Filter = ExpiringCuckooFilter<u64, BuildHasherDefault<DefaultHasher>>;
+
+fn expiry(filter: &Filter) -> ExpiryStats {
+    filter.stats().expiry.expect("entries expire")
+}
 
 /// A filter that forgets, for lifetimes of up to this many ticks, at tick 1000.
 fn forgetful(capacity: usize, longest: u64) -> Filter {
@@ -20,12 +26,9 @@ fn forgetful(capacity: usize, longest: u64) -> Filter {
 
 /// Inserts keys from `first` on with this end until one is refused or something is forgotten. Returns the next key.
 fn fill(filter: &Filter, first: u64, end: u64) -> u64 {
-    let early_by = filter.stats().expiry.unwrap().evicted_early_by;
+    let early_by = expiry(filter).evicted_early_by;
     (first..)
-        .find(|key| {
-            filter.insert_until(key, Tick::new(end)).is_err()
-                || filter.stats().expiry.unwrap().evicted_early_by > early_by
-        })
+        .find(|key| filter.insert_until(key, Tick::new(end)).is_err() || expiry(filter).evicted_early_by > early_by)
         .unwrap()
         + 1
 }
@@ -86,11 +89,10 @@ fn whole_ticks_go_and_the_earliest_first() {
             ends.retain(|_, end| *end > gone);
             assert_eq!((filter.now(), filter.live_len()), (Some(Tick::new(now)), ends.len()));
         }
-        let stats = filter.stats();
-        early_by = early_by.max(stats.expiry.as_ref().unwrap().evicted_early_by);
+        early_by = early_by.max(expiry(&filter).evicted_early_by);
         assert_eq!(
-            stats.expiry.as_ref().unwrap().evicted > 0,
-            stats.expiry.as_ref().unwrap().evicted_early_by > 0,
+            expiry(&filter).evicted > 0,
+            expiry(&filter).evicted_early_by > 0,
             "a table as small as this is swept at once"
         );
     }
@@ -103,9 +105,9 @@ fn what_was_forgotten_does_not_end_again_and_others_keep_their_ends() {
     let later = filter.capacity() as u64 / 2;
     (0..later).for_each(|key| _ = filter.insert_until(&key, Tick::new(1010)).unwrap());
     let next = fill(&filter, later, 1004); // refused: nothing ends before that
-    assert!(filter.stats().expiry.unwrap().evicted_early_by == 0 && filter.stats().inserts_refused == 1);
+    assert!(expiry(&filter).evicted_early_by == 0 && filter.stats().inserts_refused == 1);
     filter.insert(&next).expect("those of tick 1004 go");
-    assert_eq!((filter.now(), filter.stats().expiry.unwrap().evicted_early_by), (Some(Tick::new(1000)), 4));
+    assert_eq!((filter.now(), expiry(&filter).evicted_early_by), (Some(Tick::new(1000)), 4));
     assert!((later..next - 1).all(|key| !filter.contains(&key)), "the whole tick has gone");
     assert_eq!(filter.live_len() as u64, later + 1);
     for now in 1001..=1009 {
@@ -123,16 +125,9 @@ fn what_was_forgotten_does_not_end_again_and_others_keep_their_ends() {
     assert!(filter.contains(&next), "it has its whole life");
     filter.advance_to(Tick::new(1015));
     assert_eq!(filter.live_len(), 0);
-    let stats = filter.stats();
-    assert_eq!(
-        (
-            stats.expiry.as_ref().unwrap().evicted + stats.expiry.as_ref().unwrap().expired,
-            stats.expiry.as_ref().unwrap().evicted_early_by
-        ),
-        (next, 4)
-    );
+    assert_eq!((expiry(&filter).evicted + expiry(&filter).expired, expiry(&filter).evicted_early_by), (next, 4));
     assert!(
-        stats.expiry.as_ref().unwrap().evicted > 0 && stats.expiry.as_ref().unwrap().evicted <= next - 1 - later,
+        expiry(&filter).evicted > 0 && expiry(&filter).evicted <= next - 1 - later,
         "only those of one tick were forgotten"
     );
 }
@@ -170,10 +165,10 @@ fn a_burst_within_the_last_tick_is_refused_until_the_clock_goes_on() {
     let filter = forgetful(1000, 15);
     let refused = (0u64..).find(|key| filter.insert(key).is_err()).unwrap();
     assert!(matches!(filter.insert(&refused), Err(ExpiringInsertError::Full { .. })));
-    assert_eq!((filter.live_len() as u64, filter.stats().expiry.unwrap().evicted_early_by), (refused, 0));
+    assert_eq!((filter.live_len() as u64, expiry(&filter).evicted_early_by), (refused, 0));
     filter.advance_to(Tick::new(1001));
     filter.insert(&refused).expect("what was inserted at the last tick goes");
-    assert_eq!((filter.live_len(), filter.stats().expiry.unwrap().evicted_early_by), (1, 14));
+    assert_eq!((filter.live_len(), expiry(&filter).evicted_early_by), (1, 14));
 }
 
 /// Entries of one key fill its two buckets. All others would have to go for one more of it.
@@ -184,7 +179,7 @@ fn many_entries_of_one_key_make_nobody_else_go() {
     let copies = (0..15).take_while(|nth| filter.insert_until(&0, Tick::new(1001 + nth)).is_ok()).count();
     let error = filter.insert_until(&0, Tick::new(1015)).unwrap_err();
     assert!(matches!(error, ExpiringInsertError::TooManyCopies { .. }), "{error}");
-    assert_eq!((filter.live_len(), filter.stats().expiry.unwrap().evicted_early_by), (900 + copies, 0));
+    assert_eq!((filter.live_len(), expiry(&filter).evicted_early_by), (900 + copies, 0));
 }
 
 /// Many entries of a few keys fill buckets that these keys share. To forget others would not help for long.
@@ -199,7 +194,7 @@ fn a_filter_that_is_half_empty_forgets_nothing() {
         // All that is in the way would end before this one.
         let error = filter.insert_until(&key, Tick::new(1015)).unwrap_err();
         assert!(matches!(error, ExpiringInsertError::Full { .. }), "{error}");
-        assert_eq!((filter.live_len(), filter.stats().expiry.unwrap().evicted_early_by), (filter.len(), 0));
+        assert_eq!((filter.live_len(), expiry(&filter).evicted_early_by), (filter.len(), 0));
         Some(error)
     });
     assert!(refused.is_some(), "such keys share buckets now and then");
@@ -250,10 +245,10 @@ fn filters_that_have_forgotten_can_be_absorbed() {
     let other = forgetting.empty_like().unwrap();
     other.insert_until(&1, Tick::new(1002)).unwrap();
     other.insert_until(&2, Tick::new(1004)).unwrap();
-    let forgotten = forgetting.stats().expiry.unwrap().evicted;
+    let forgotten = expiry(&forgetting).evicted;
     assert_eq!(forgetting.absorb(&other), Ok(1), "what it has given up, it gives up again");
     assert!(forgetting.contains(&2) && !forgetting.contains(&1));
-    assert_eq!(forgetting.stats().expiry.unwrap().evicted, forgotten + 1);
+    assert_eq!(expiry(&forgetting).evicted, forgotten + 1);
     // What is to come is counted by the ends, before anything is added.
     let full = forgetting.empty_like().unwrap();
     (1..full.capacity() as u64).for_each(|key| _ = full.insert_until(&(1 << 40 | key), Tick::new(1014)).unwrap());
@@ -318,7 +313,7 @@ fn what_was_not_forgotten_is_found_whatever_others_do() {
         }
     });
     let now = tick.load(Ordering::SeqCst);
-    assert!(filter.stats().expiry.unwrap().evicted_early_by > 0, "{:?}", filter.stats());
+    assert!(expiry(&filter).evicted_early_by > 0, "{:?}", filter.stats());
     assert_eq!(filter.now(), Some(Tick::new(now)));
     filter.advance_to(Tick::new(now + 7));
     (0..100).for_each(|_| _ = filter.advance_to(Tick::new(now + 7)));

@@ -249,51 +249,6 @@ fn what_has_expired_is_absent_before_it_is_swept() {
     }
 }
 
-#[test]
-fn a_batch_answers_as_single_operations_do() {
-    let (one, batched) = (filter(5000, 15, 0.01), filter(5000, 15, 1e-6));
-    for filter in [&one, &batched] {
-        filter.advance_to(Tick::new(10));
-    }
-    let entries: Vec<(u64, u64)> = (0..4000).map(|key| (key, 9 + key % 16)).collect();
-    for (key, end) in &entries {
-        one.insert_until(key, Tick::new(*end)).expect("there is room");
-    }
-    let mut added = Vec::new();
-    assert_eq!(
-        batched.insert_until_batch(entries.iter().map(|(key, end)| (key, Tick::new(*end))), &mut added),
-        Ok(3500)
-    );
-    assert_eq!(added, entries.iter().map(|&(_, end)| end > 10).collect::<Vec<_>>());
-    assert_eq!((one.len(), batched.len()), (4000 - 500, 4000 - 500), "those that have expired are not kept");
-    for now in 10..26 {
-        batched.advance_to(Tick::new(now));
-        let mut found = Vec::new();
-        batched.contains_batch(entries.iter().map(|(key, _)| key), &mut found);
-        assert_eq!(found, entries.iter().map(|&(_, end)| end > now).collect::<Vec<_>>());
-        let (some, mut removed) = (entries.iter().filter(|(key, _)| key % 100 == now), Vec::new());
-        if now % 2 == 0 {
-            // Each key has one entry, so that is the one.
-            batched.remove_batch(some.clone().map(|(key, _)| key), &mut removed);
-        } else {
-            batched.remove_expiring_at_batch(some.clone().map(|(key, end)| (key, Tick::new(*end))), &mut removed);
-        }
-        assert_eq!(removed, some.clone().map(|&(_, end)| end > now).collect::<Vec<_>>());
-        for (key, end) in some {
-            batched.insert_until(key, Tick::new(*end)).expect("there is room again");
-        }
-    }
-    let mut too_far = entries[..100].to_vec();
-    too_far[70].1 = 1000;
-    too_far.iter_mut().for_each(|(_, end)| *end += 10);
-    let refused = batched
-        .insert_until_batch(too_far.iter().map(|(key, end)| (key, Tick::new(*end))), &mut added)
-        .expect_err("one of them lives too long");
-    assert_eq!((refused.index, added.len()), (70, 4000 + 70));
-    let ExpiringInsertError::LifetimeTooLong { expires_at, now, longest, .. } = refused.error else { panic!() };
-    assert_eq!((expires_at, now, longest), (Tick::new(1010), Tick::new(25), 15));
-}
-
 /// Each form that adds, with an end and without, against the single operations, with keys that repeat.
 #[test]
 fn a_batch_of_each_form_answers_as_the_single_form_does() {

@@ -4,8 +4,8 @@
 //!   operations do;
 //! - `clocks`: clocks that go back, stand still, jump or begin anew, and the sweep;
 //! - `forgetting`: a full filter that forgets what ends first: what goes, what stays, and what it says about it;
-//! - `parameters`: what is built, what is refused, and the messages;
-//! - `rates`: how often an absent key is found, how full a filter gets, and what dead entries cost;
+//! - `parameters`: what is built, which inserts are refused, and the messages;
+//! - `rates`: what dead entries cost;
 //! - `known_bugs_of_peers`: failures of other filters that must not occur here.
 
 mod clocks;

@@ -1,8 +1,6 @@
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{
-    BuildError, ExpiringBuilder, ExpiringCuckooFilter, ExpiringInsertError, Expiry, FilterKind, Tick,
-};
+use concurrent_cuckoo_filter::{ExpiringBuilder, ExpiringCuckooFilter, ExpiringInsertError, Expiry, Tick};
 
 use crate::filter;
 use crate::support::seeded;
@@ -41,40 +39,6 @@ fn the_fewest_bits_that_serve_are_taken() {
             (bits, ticks, None)
         );
     }
-}
-
-#[test]
-fn what_cannot_be_built_says_why() {
-    let error = |builder: ExpiringBuilder<u64>| builder.build().expect_err("invalid");
-    let missing = error(ExpiringCuckooFilter::builder().lifetime_in_ticks(3));
-    assert!(matches!(missing, BuildError::CapacityMissing { filter: FilterKind::Expiring, .. }), "{missing}");
-    let missing = error(builder());
-    assert!(matches!(missing, BuildError::LifetimeMissing), "{missing}");
-    for (longest, resolution) in [(Duration::ZERO, MINUTE), (MINUTE, Duration::ZERO)] {
-        let invalid = error(builder().lifetime(longest, resolution));
-        assert!(invalid.to_string().contains("both must be more than 0"), "{invalid}");
-    }
-    let hour = 60 * MINUTE;
-    let exchanged = error(builder().lifetime(MINUTE, hour));
-    assert!(
-        matches!(exchanged, BuildError::InvalidLifetime { longest: MINUTE, resolution, .. } if resolution == hour)
-            && exchanged.to_string().contains("lifetime of 60s is shorter than the resolution of 3600s"),
-        "{exchanged}"
-    );
-    let too_fine = error(builder().lifetime(65_535 * MINUTE, MINUTE));
-    assert!(matches!(too_fine, BuildError::InvalidTicks { ticks: 65_536, most: 65_535, .. }), "{too_fine}");
-    assert!(too_fine.to_string().contains("coarser resolution"), "{too_fine}");
-    let most = error(builder().lifetime(Duration::MAX, Duration::from_nanos(1)));
-    assert!(matches!(most, BuildError::InvalidTicks { ticks: u64::MAX, .. }), "{most}");
-    let none = error(builder().lifetime_in_ticks(0));
-    assert!(none.to_string().contains("1 to 65535"), "{none}");
-    let too_low = error(builder().lifetime_in_ticks(65_535).false_positive_rate(1e-5));
-    assert!(
-        matches!(too_low, BuildError::RateTooLow { filter: FilterKind::Expiring, value_bits: 16, .. }),
-        "{too_low}"
-    );
-    assert!(too_low.to_string().contains("coarser resolution") && !too_low.to_string().contains("value"), "{too_low}");
-    assert!(matches!(error(builder().lifetime_in_ticks(3).false_positive_rate(1.0)), BuildError::InvalidRate { .. }));
 }
 
 #[test]

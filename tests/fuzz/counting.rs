@@ -28,14 +28,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How many bytes are in use.
-#[allow(dead_code, reason = "`tests/stepped` uses it")]
-pub fn in_use() -> usize {
-    IN_USE.load(Ordering::Relaxed)
-}
-
 /// The result of `work`, and how many more bytes than before were in use at once while it ran.
-#[allow(dead_code, reason = "the fuzz target uses it")]
 pub fn peak_of<R>(work: impl FnOnce() -> R) -> (R, usize) {
     let before = IN_USE.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);

@@ -21,8 +21,8 @@ mod repair;
 use concurrent_cuckoo_filter::SnapshotInfo;
 use counting::peak_of;
 use kinds::{Expiring, Growable, Kind, Maplet, OneTable, Way, kind_of};
-use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
-use repair::{label, prepare, repair, stated_schema};
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+use repair::{label, mutate, prepare, repair, stated_schema};
 
 const LIMIT: usize = 1 << 20;
 
@@ -84,18 +84,7 @@ fn check<F: Kind>(mode: u8, mut bytes: Vec<u8>) {
     assert!(filter.memory_usage() <= limit.unwrap_or(usize::MAX));
 }
 
-// Sometimes the repaired bytes stay, and from then on only seals are corrected. So the fuzzer tests small snapshots
-// that are correct except for one number.
-fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
-    let size = fuzzer_mutate(data, size, max_size);
-    if let Some((mode, bytes)) = data[..size].split_first_mut()
-        && seed.is_multiple_of(4)
-    {
-        repair(bytes, 3, kind_of(*mode));
-        *mode = *mode & !3 | 1;
-    }
-    size
-});
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| mutate(data, size, max_size, seed));
 
 fuzz_target!(init: prepare(), |input: &[u8]| {
     let Some((&mode, bytes)) = input.split_first() else { return };

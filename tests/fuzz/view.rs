@@ -11,8 +11,8 @@ mod repair;
 
 use concurrent_cuckoo_filter::{LoadError, Loader, Tick, View, Viewed};
 use kinds::{Expiring, Fixed, Growable, Kind, Maplet, OneTable, hashes, kind_of};
-use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
-use repair::{prepare, repair, stated_schema};
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+use repair::{mutate, prepare, repair, stated_schema};
 
 /// Checks the answers of a view by themselves, and by those of the filter if there is one.
 type Check<F> = fn(&View<F, &[u8]>, Option<&F>);
@@ -94,17 +94,7 @@ fn of_expiring(view: &View<Expiring, &[u8]>, filter: Option<&Expiring>) {
     }
 }
 
-// As in `load.rs`.
-fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
-    let size = fuzzer_mutate(data, size, max_size);
-    if let Some((mode, bytes)) = data[..size].split_first_mut()
-        && seed.is_multiple_of(4)
-    {
-        repair(bytes, 3, kind_of(*mode));
-        *mode = *mode & !3 | 1;
-    }
-    size
-});
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| mutate(data, size, max_size, seed));
 
 fuzz_target!(init: prepare(), |input: &[u8]| {
     let Some((&mode, bytes)) = input.split_first() else { return };

@@ -1,10 +1,6 @@
-use std::collections::HashMap;
+use concurrent_cuckoo_filter::{MapletInsertError, ValueTooLarge, Values};
 
-use concurrent_cuckoo_filter::{
-    BuildError, CuckooMaplet, FilterKind, InsertBatchError, MapletInsertError, ValueTooLarge, Values,
-};
-
-use crate::{Maplet, maplet};
+use crate::maplet;
 
 fn list(values: Values) -> Vec<u16> {
     values.into_iter().collect()
@@ -74,58 +70,6 @@ fn a_value_with_too_many_bits_is_an_error_and_no_change() {
 }
 
 #[test]
-fn parameters_that_cannot_be_met_are_errors_that_name_them() {
-    let build = |capacity, bits, rate| {
-        let builder = CuckooMaplet::<u64>::builder().capacity(capacity).value_bits(bits);
-        builder.false_positive_rate(rate).build().unwrap_err()
-    };
-    for bits in [0, 17, u32::MAX] {
-        let error = build(10, bits, 0.001);
-        assert!(matches!(error, BuildError::InvalidValueBits { value_bits, .. } if value_bits == bits), "{error}");
-        assert!(error.to_string().contains(&bits.to_string()), "{error}");
-    }
-    let error = CuckooMaplet::<u64>::builder().capacity(10).build().unwrap_err();
-    assert!(matches!(error, BuildError::ValueBitsMissing), "{error}");
-    let error = CuckooMaplet::<u64>::builder().value_bits(4).build().unwrap_err();
-    assert!(matches!(error, BuildError::CapacityMissing { filter: FilterKind::Maplet, .. }), "{error}");
-    assert!(error.to_string().contains(".capacity(keys)"), "{error}");
-    let error = build(10, 16, 1e-6);
-    let BuildError::RateTooLow { value_bits: 16, lowest, .. } = error else { panic!("{error}") };
-    assert!(error.to_string().contains("CuckooMaplet with 16-bit values"), "{error}");
-    assert!(CuckooMaplet::<u64>::builder().capacity(10).value_bits(16).false_positive_rate(lowest).build().is_ok());
-    let error = build(usize::MAX, 4, 0.001);
-    assert!(matches!(error, BuildError::CapacityTooLarge { filter: FilterKind::Maplet, .. }), "{error}");
-}
-
-#[test]
-fn a_full_maplet_says_so_and_keeps_what_it_has() {
-    let maplet = maplet(1000, 4, 0.001);
-    let mut keys = 0u64;
-    let error = loop {
-        match maplet.insert(&keys, (keys % 16) as u16) {
-            Ok(()) => keys += 1,
-            Err(error) => break error,
-        }
-    };
-    assert!(matches!(error, MapletInsertError::Full { .. }), "{error}");
-    assert!(error.to_string().starts_with("the CuckooMaplet is full"), "{error}");
-    assert!(keys as usize >= maplet.capacity());
-    assert!((0..keys).all(|key| maplet.values(&key).contains((key % 16) as u16)));
-    assert_eq!(maplet.len() as u64, keys);
-}
-
-#[test]
-fn a_key_has_at_most_a_value_for_each_slot_of_its_buckets() {
-    let maplet = maplet(1000, 4, 0.001);
-    let most = 2 * maplet.plan().layout.slots_per_bucket;
-    (0..most as u16).for_each(|value| maplet.insert(&1, value).expect("there is a slot"));
-    let error = maplet.insert(&1, 15).unwrap_err();
-    assert!(matches!(error, MapletInsertError::TooManyCopies { copies, .. } if copies == most), "{error}");
-    assert!(error.to_string().contains(&format!("{most} values of this key")), "{error}");
-    assert_eq!(list(maplet.values(&1)), (0..most as u16).collect::<Vec<_>>());
-}
-
-#[test]
 fn the_mask_has_a_bit_for_each_value_of_up_to_six_bits() -> Result<(), MapletInsertError> {
     for bits in 1..=16 {
         let maplet = maplet(100, bits, 0.1);
@@ -135,71 +79,4 @@ fn the_mask_has_a_bit_for_each_value_of_up_to_six_bits() -> Result<(), MapletIns
         assert_eq!(maplet.values(&1).mask(), (bits <= 6).then(|| 1 | 1 << most.min(63)), "{bits}");
     }
     Ok(())
-}
-
-#[test]
-fn batches_answer_as_single_operations_do() {
-    let maplet = maplet(10_000, 6, 0.01);
-    let value = |key: u64| (key * 7 % 64) as u16;
-    let keys: Vec<u64> = (0..9_000).collect();
-    assert_eq!(maplet.insert_batch(keys.iter().map(|key| (key, value(*key)))), Ok(()));
-    let asked: Vec<u64> = (0..20_077).rev().collect();
-    let (mut found, mut contained) = (Vec::new(), Vec::new());
-    maplet.values_batch(&asked, &mut found);
-    maplet.contains_batch(&asked, &mut contained);
-    assert_eq!(found, asked.iter().map(|key| maplet.values(key)).collect::<Vec<_>>());
-    assert_eq!(contained, asked.iter().map(|key| maplet.contains(key)).collect::<Vec<_>>());
-    assert!(keys.iter().all(|key| maplet.values(key).contains(value(*key))));
-
-    // Every third pair has a wrong value, and every fifth a value with too many bits.
-    let pairs: Vec<(u64, u16)> = keys
-        .iter()
-        .map(|&key| (key, if key % 5 == 0 { value(key) + 64 } else { value(key) ^ u16::from(key % 3 == 0) }))
-        .collect();
-    let mut model: HashMap<(u64, u16), bool> = HashMap::new();
-    let twin = self::maplet_like(&maplet, &keys, value);
-    for &(key, value) in &pairs {
-        model.insert((key, value), twin.remove(&key, value));
-    }
-    let mut removed = Vec::new();
-    maplet.remove_batch(pairs.iter().map(|(key, value)| (key, *value)), &mut removed);
-    assert_eq!(removed, pairs.iter().map(|pair| model[pair]).collect::<Vec<_>>());
-    assert_eq!(maplet.len(), twin.len());
-    assert!(keys.iter().all(|key| maplet.values(key) == twin.values(key)));
-    // A removal of a pair that is not in may take out a look-alike, but not with a value of too many bits.
-    assert!(pairs.iter().zip(&removed).all(|((_, value), &removed)| *value < 64 || !removed), "those stay");
-}
-
-/// A maplet with the same hasher and the same pairs.
-fn maplet_like(other: &Maplet, keys: &[u64], value: impl Fn(u64) -> u16) -> Maplet {
-    let builder = Maplet::builder_with_hasher(other.hasher().clone()).capacity(10_000);
-    let maplet = builder.value_bits(6).false_positive_rate(0.01).build().expect("a valid maplet");
-    keys.iter().for_each(|key| maplet.insert(key, value(*key)).expect("there is room"));
-    maplet
-}
-
-#[test]
-fn a_batch_that_is_refused_tells_how_many_pairs_went_in() {
-    let maplet = maplet(1000, 4, 0.001);
-    let keys: Vec<u64> = (0..100).collect();
-    let pairs = keys.iter().map(|key| (key, if *key == 77 { 16 } else { 1 }));
-    let InsertBatchError { index: inserted, error, .. } = maplet.insert_batch(pairs).unwrap_err();
-    assert_eq!(inserted, 77);
-    assert!(matches!(error, MapletInsertError::ValueTooLarge { value: 16, .. }), "{error}");
-    assert_eq!(maplet.len(), 77);
-
-    let many: Vec<u64> = (100..100_000).collect();
-    let InsertBatchError { index: inserted, error, .. } =
-        maplet.insert_batch(many.iter().map(|key| (key, 2))).unwrap_err();
-    assert!(matches!(error, MapletInsertError::Full { .. }), "{error}");
-    assert_eq!(maplet.len(), 77 + inserted);
-    assert!(many[..inserted].iter().all(|key| maplet.values(key).contains(2)));
-}
-
-#[test]
-fn clear_takes_out_all_pairs() {
-    let maplet = maplet(1000, 4, 0.001);
-    (0..500).for_each(|key| maplet.insert(&key, 3).expect("there is room"));
-    maplet.clear();
-    assert!(maplet.is_empty() && (0..500).all(|key| maplet.values(&key).is_empty()));
 }

@@ -1,8 +1,7 @@
 //! The public interface of the maplet.
 //!
-//! - `answers`: what one thread gets, including errors; batches answer as single operations do;
-//! - `rates`: how often a wrong value is found, and how full a maplet gets, in each layout and for each number of
-//!   value bits;
+//! - `answers`: what one thread gets, including errors;
+//! - `rates`: how often a wrong value is found, and that the narrowest fingerprints suffice;
 //! - `known_bugs_of_peers`: failures of other maplets that must not occur here.
 
 mod answers;

@@ -13,6 +13,8 @@ mod copies;
 mod digests;
 mod ends;
 mod in_use;
+#[path = "../support/kinds.rs"]
+mod kinds;
 #[cfg(feature = "stable-hash")]
 mod known_answers;
 mod parts;
@@ -21,21 +23,9 @@ mod sums;
 mod support;
 mod unions;
 
-use std::hash::BuildHasherDefault;
-
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter};
-use support::{Identity, MapletLayout, Raw};
-
-/// All filters of one type have the same hasher, so they can be compared.
-type Hasher = BuildHasherDefault<Identity>;
-type Maplet = CuckooMaplet<Raw, Hasher>;
-type Expiring = ExpiringCuckooFilter<Raw, Hasher>;
-type Growable = GrowableCuckooFilter<Raw, Hasher>;
-
-fn maplet(capacity: usize, (value_bits, rate, ..): MapletLayout) -> Maplet {
-    let builder = CuckooMaplet::<Raw>::builder().capacity(capacity).value_bits(value_bits);
-    builder.false_positive_rate(rate).hasher(Hasher::default()).build().unwrap()
-}
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, ExpiringCuckooFilter, GrowableCuckooFilter};
+use kinds::{Expiring, Growable, Hasher, Maplet, maplet};
+use support::Raw;
 
 fn expiring(capacity: usize, ticks: u64) -> Expiring {
     let builder = ExpiringCuckooFilter::<Raw>::builder().capacity(capacity).lifetime_in_ticks(ticks);

@@ -49,23 +49,6 @@ fn parts_that_are_absorbed_at_once_are_each_in_once() {
 }
 
 #[test]
-fn a_part_has_the_tick_of_the_whole_and_must_not_get_ahead_of_it() {
-    let whole = expiring(100, 14);
-    whole.advance_to(Tick::new(10));
-    let [part, ahead] = [(); 2].map(|()| whole.empty_like().unwrap());
-    part.insert_until(&Raw(1), Tick::new(20)).unwrap();
-    ahead.insert_until(&Raw(2), Tick::new(20)).unwrap();
-    ahead.advance_to(Tick::new(11));
-    assert_eq!(whole.absorb(&part), Ok(1));
-    let error = whole.absorb(&ahead).unwrap_err();
-    assert!(error.to_string().contains("is at tick 10, and the other at tick 11"), "{error}");
-    whole.advance_to(Tick::new(19));
-    assert!(whole.contains(&Raw(1)) && !whole.contains(&Raw(2)));
-    whole.advance_to(Tick::new(20));
-    assert!(!whole.contains(&Raw(1)));
-}
-
-#[test]
 fn an_empty_one_is_like_the_whole() {
     let whole = build(12_345, Encoding::Plain, 0.01);
     whole.insert(&Raw(1)).unwrap();

@@ -1,19 +1,58 @@
 //! Filters and maplets with a hasher of a known key, their snapshots, and how to load them.
 
+use std::fmt::Debug;
+
 use concurrent_cuckoo_filter::{
-    Builder, ConcurrentCuckooFilter, CuckooMaplet, ExpiringBuilder, ExpiringCuckooFilter, LoadError, MapletBuilder,
-    StableHashBuilder, Tick,
+    Builder, ConcurrentCuckooFilter, CuckooMaplet, ExpiringBuilder, ExpiringCuckooFilter, FromSnapshot,
+    GrowableCuckooFilter, LoadError, Loader, MapletBuilder, Save, StableHashBuilder, Tick, Viewed,
 };
 
 use crate::agreed::agreed;
 use crate::support::{LAYOUTS, Layout, MAPLET_LAYOUTS, MapletLayout};
 
 pub(crate) type Filter = ConcurrentCuckooFilter<u64, StableHashBuilder>;
+pub(crate) type Growable = GrowableCuckooFilter<u64, StableHashBuilder>;
 pub(crate) type Maplet = CuckooMaplet<u64, StableHashBuilder>;
 pub(crate) type Expiring = ExpiringCuckooFilter<u64, StableHashBuilder>;
 
 pub(crate) fn state() -> StableHashBuilder {
     StableHashBuilder::with_key(*b"a key for tests.")
+}
+
+/// A filter of any kind.
+pub(crate) trait Kind: Debug + Viewed<Hasher = StableHashBuilder> + FromSnapshot<StableHashBuilder> {
+    fn begin(&self) -> Save<'_>;
+    fn memory_usage(&self) -> usize;
+}
+
+macro_rules! kinds {
+    ($($Filter:ty),+) => {
+        $(impl Kind for $Filter {
+            fn begin(&self) -> Save<'_> {
+                self.begin_save().unwrap()
+            }
+
+            fn memory_usage(&self) -> usize {
+                self.stats().memory_usage
+            }
+        })+
+    };
+}
+kinds!(Filter, Growable, Maplet, Expiring);
+
+pub(crate) fn saved(filter: &impl Kind) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    filter.begin().write_to(&mut bytes).unwrap();
+    bytes
+}
+
+pub(crate) fn load_within<F: Kind>(bytes: &[u8], limit: usize) -> Result<F, LoadError> {
+    let loaded = Loader::<F, _>::new(state(), limit).load(bytes);
+    agreed(bytes, state(), loaded.map(|loaded| loaded.filter))
+}
+
+pub(crate) fn load<F: Kind>(bytes: &[u8]) -> Result<F, LoadError> {
+    load_within(bytes, 1 << 30)
 }
 
 pub(crate) fn build((encoding, rate, ..): Layout, capacity: usize) -> Filter {
@@ -24,16 +63,6 @@ pub(crate) fn build((encoding, rate, ..): Layout, capacity: usize) -> Filter {
 /// `ConcurrentCuckooFilter::builder` with the hasher.
 pub(crate) fn builder() -> Builder<u64, StableHashBuilder> {
     ConcurrentCuckooFilter::<u64>::builder().hasher(state())
-}
-
-pub(crate) fn saved(filter: &Filter) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    filter.save(&mut bytes).unwrap();
-    bytes
-}
-
-pub(crate) fn load(bytes: &[u8]) -> Result<Filter, LoadError> {
-    agreed(bytes, state(), Filter::load(bytes, state(), 1 << 30))
 }
 
 pub(crate) fn build_maplet((value_bits, rate, ..): MapletLayout, capacity: usize) -> Maplet {
@@ -49,16 +78,6 @@ pub(crate) fn value_of(key: u64, value_bits: u32) -> u16 {
     (key.wrapping_mul(0x9e37_79b9) % (1 << value_bits)) as u16
 }
 
-pub(crate) fn saved_maplet(maplet: &Maplet) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    maplet.save(&mut bytes).unwrap();
-    bytes
-}
-
-pub(crate) fn load_maplet(bytes: &[u8]) -> Result<Maplet, LoadError> {
-    agreed(bytes, state(), Maplet::load(bytes, state(), 1 << 30))
-}
-
 /// A filter whose ends have as many bits as the values of the maplet with this layout. So it has that layout. Its
 /// lifetimes are the longest for this number of bits.
 pub(crate) fn build_expiring((expiry_bits, rate, ..): MapletLayout, capacity: usize) -> Expiring {
@@ -68,16 +87,6 @@ pub(crate) fn build_expiring((expiry_bits, rate, ..): MapletLayout, capacity: us
 
 pub(crate) fn expiring_builder() -> ExpiringBuilder<u64, StableHashBuilder> {
     ExpiringCuckooFilter::<u64, _>::builder_with_hasher(state())
-}
-
-pub(crate) fn saved_expiring(filter: &Expiring) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    filter.save(&mut bytes).unwrap();
-    bytes
-}
-
-pub(crate) fn load_expiring(bytes: &[u8]) -> Result<Expiring, LoadError> {
-    agreed(bytes, state(), Expiring::load(bytes, state(), 1 << 30))
 }
 
 /// This many keys, of which no two are of one class, so that no key is found by another's entry. The filter must be
@@ -122,7 +131,7 @@ pub(crate) fn small_expiring() -> impl Iterator<Item = Expiring> {
     })
 }
 
-/// A small snapshot of a filter or a maplet.
+/// A small snapshot of a filter of any kind.
 pub(crate) struct Small {
     /// What it is a snapshot of, for messages.
     pub(crate) of: String,
@@ -135,19 +144,28 @@ pub(crate) struct Small {
     pub(crate) load: fn(&[u8], usize) -> Result<(), LoadError>,
 }
 
-/// The snapshots of [`small_filters`], [`small_maplets`] and [`small_expiring`].
-pub(crate) fn small_snapshots() -> impl Iterator<Item = Small> {
-    macro_rules! small {
-        ($filters:expr, $Filter:ident, $saved:ident, $head:literal) => {
-            $filters.map(|filter| Small {
-                of: format!("{filter:?}"),
-                bytes: $saved(&filter),
-                needed: filter.stats().memory_usage,
-                head: $head,
-                load: |bytes, limit| agreed(bytes, state(), $Filter::load(bytes, state(), limit)).map(drop),
-            })
-        };
+/// A filter that has grown from 32 buckets to some more than 128.
+pub(crate) fn small_growable() -> Growable {
+    let builder = Growable::builder_with_hasher(state()).capacity(10).false_positive_rate(0.03);
+    let filter = builder.build().unwrap();
+    let first = filter.capacity();
+    (0..).take_while(|_| filter.capacity() < 4 * first).for_each(|key| filter.insert(&key).unwrap());
+    filter
+}
+
+fn small<F: Kind>(filter: &F, head: usize) -> Small {
+    Small {
+        of: format!("{filter:?}"),
+        bytes: saved(filter),
+        needed: filter.memory_usage(),
+        head,
+        load: |bytes, limit| load_within::<F>(bytes, limit).map(drop),
     }
-    let filters = small!(small_filters(), Filter, saved, 0).chain(small!(small_maplets(), Maplet, saved_maplet, 5));
-    filters.chain(small!(small_expiring(), Expiring, saved_expiring, 36))
+}
+
+/// The snapshots of [`small_filters`], [`small_maplets`], [`small_expiring`] and [`small_growable`].
+pub(crate) fn small_snapshots() -> impl Iterator<Item = Small> {
+    let filters =
+        small_filters().map(|filter| small(&filter, 0)).chain(small_maplets().map(|maplet| small(&maplet, 5)));
+    filters.chain(small_expiring().map(|filter| small(&filter, 36))).chain([small(&small_growable(), 23)])
 }

@@ -1,8 +1,8 @@
 //! Forged snapshots with correct seals (checksums), and how their refusal is checked.
 
-use concurrent_cuckoo_filter::LoadError;
+use concurrent_cuckoo_filter::{LoadError, SnapshotInfo};
 
-use crate::filters::{build, load, load_expiring, load_maplet, saved};
+use crate::filters::{Expiring, Filter, Maplet, build, load, saved};
 use crate::support::LAYOUTS;
 
 /// Asserts that an error is the expected one, and that its message contains the expected words.
@@ -89,12 +89,26 @@ impl Forged {
         bytes
     }
 
+    /// Why it is not loaded. Without loading, it is refused for the same reason, if that is not one of the caller's.
     pub(crate) fn refusal(&self) -> LoadError {
-        match self.head.len() {
-            0 => load(&self.bytes()).expect_err("it is wrong"),
-            1 => load_maplet(&self.bytes()).expect_err("it is wrong"),
-            _ => load_expiring(&self.bytes()).expect_err("it is wrong"),
-        }
+        let bytes = self.bytes();
+        let refusal = match self.head.len() {
+            0 => load::<Filter>(&bytes).err(),
+            1 => load::<Maplet>(&bytes).err(),
+            _ => load::<Expiring>(&bytes).err(),
+        };
+        let refusal = refusal.expect("it is wrong");
+        let of_caller = matches!(
+            refusal,
+            LoadError::WrongKind { .. }
+                | LoadError::OtherHasher
+                | LoadError::OtherSchema { .. }
+                | LoadError::MemoryLimit { .. }
+        );
+        let verified =
+            SnapshotInfo::verify(&bytes[..]).map_or_else(|error| format!("{error:?}"), |info| format!("{info:?}"));
+        assert!(of_caller || verified == format!("{refusal:?}"), "{verified}, but {refusal:?}");
+        refusal
     }
 }
 

@@ -1,5 +1,4 @@
-//! Snapshots of one table: of a filter, of a maplet, or of a filter whose entries expire. The tests check what the
-//! snapshots hold, saves while other threads work, and bytes that must be refused.
+//! Snapshots: what they hold, saves while other threads work, and bytes that must be refused.
 //!
 //! `cargo test --all-features --test snapshots`
 //!
@@ -7,6 +6,7 @@
 //! - `saving`: a save while other threads work, and writers that fail;
 //! - `refusals`: damaged, foreign and forged bytes, and the memory limit;
 //! - `clocks`, `moving_clocks`, `forged_clocks`: the same for filters whose entries expire;
+//! - `growable`: the same for filters that grow and shrink;
 //! - `moved`: saves that outlive their callers, and that are read instead of written;
 //! - `inspection`: what a snapshot says that it is, without being loaded;
 //! - `schemas`: what a snapshot is of, and the caller's own data in it;
@@ -22,7 +22,10 @@ mod files;
 mod filters;
 mod forged;
 mod forged_clocks;
+mod growable;
 mod inspection;
+#[path = "../support/kinds.rs"]
+mod kinds;
 mod moved;
 mod moving_clocks;
 mod refusals;

@@ -6,7 +6,7 @@ use concurrent_cuckoo_filter::{Loader, Tick};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use crate::filters::{Expiring, distinct_keys, expiring_builder, load_expiring, saved_expiring, state};
+use crate::filters::{Expiring, distinct_keys, expiring_builder, load, saved, state};
 use crate::writers::{Acting, Keeping, Slow};
 
 /// One thread makes all changes, advances the clock, and sometimes begins a save. Other threads write the saves
@@ -86,7 +86,7 @@ fn the_clock_of_a_snapshot_is_that_of_its_moment() {
         let mut bytes = Vec::new();
         filter.save(Keeping { bytes: &mut bytes, writer: Acting { nth, act } }).unwrap();
         assert_eq!((filter.now(), filter.live_len()), (Some(Tick::new(3)), 10_000));
-        let loaded = load_expiring(&bytes).unwrap();
+        let loaded = load::<Expiring>(&bytes).unwrap();
         assert_eq!(loaded.now(), Some(Tick::new(70)), "write {nth}");
         for tick in 70..=86 {
             loaded.advance_to(Tick::new(tick));
@@ -94,7 +94,7 @@ fn the_clock_of_a_snapshot_is_that_of_its_moment() {
             assert!(new.iter().all(|key| !loaded.contains(key)), "write {nth}");
         }
         // Words that were kept for the save do not appear again.
-        let after = load_expiring(&saved_expiring(&filter)).unwrap();
+        let after = load::<Expiring>(&saved(&filter)).unwrap();
         assert_eq!((after.now(), after.live_len()), (Some(Tick::new(3)), 10_000));
     }
 }

@@ -8,7 +8,7 @@ use concurrent_cuckoo_filter::Loader;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use crate::filters::{Filter, build, build_maplet, load, saved, saved_maplet, state, value_of};
+use crate::filters::{Filter, build, build_maplet, load, saved, state, value_of};
 use crate::support::{LAYOUTS, MAPLET_LAYOUTS};
 use crate::writers::{Acting, Keeping, Slow};
 
@@ -24,10 +24,10 @@ fn a_writer_that_fails_or_panics_leaves_the_filter_as_it_was() {
         catch_unwind(AssertUnwindSafe(|| filter.save(Acting { nth, act: || panic!("no disk") }))).unwrap_err();
         // Changes no longer keep words, and words that were kept do not appear again.
         (0..1000).for_each(|key| assert!(filter.remove(&key)));
-        assert_eq!(load(&saved(&filter)).unwrap().len(), 19_000, "write {nth}");
+        assert_eq!(load::<Filter>(&saved(&filter)).unwrap().len(), 19_000, "write {nth}");
         (0..1000).for_each(|key| filter.insert(&key).unwrap());
     }
-    let loaded = load(&saved(&filter)).unwrap();
+    let loaded = load::<Filter>(&saved(&filter)).unwrap();
     assert_eq!((loaded.len(), saved(&filter).len()), (20_000, before.len()));
 }
 
@@ -46,7 +46,7 @@ fn the_writer_may_use_the_filter_and_save_it_too() {
     };
     filter.save(Acting { nth: 3, act: use_it }).unwrap();
     assert!(filter.is_empty());
-    assert_eq!(load(&inner).unwrap().len(), 19_900, "the moment of the inner one is its own");
+    assert_eq!(load::<Filter>(&inner).unwrap().len(), 19_900, "the moment of the inner one is its own");
 }
 
 /// A writer blocks in the very first byte and in each later one. It delays no other save, and does not change the
@@ -67,7 +67,7 @@ fn the_moment_of_a_save_comes_before_its_first_byte() {
             second.write_to(&mut *inner)
         };
         filter.save(Keeping { bytes: outer, writer: Acting { nth, act: meanwhile } }).unwrap();
-        let [outer, inner] = bytes.map(|bytes| load(&bytes).unwrap());
+        let [outer, inner] = bytes.map(|bytes| load::<Filter>(&bytes).unwrap());
         let has = |filter: &Filter, keys: std::ops::Range<u64>| keys.filter(|key| filter.contains(key)).count();
         assert_eq!((outer.len(), has(&outer, 0..100)), (100, 100), "write {nth}");
         assert_eq!((inner.len(), has(&inner, 50..100), has(&inner, 1000..1100)), (150, 50, 100), "write {nth}");
@@ -150,7 +150,7 @@ fn batches_after_a_save_has_begun_leave_no_trace_in_it() {
         let maplet = build_maplet(layout, 2 * EACH as usize);
         let value = |key: &u64| value_of(*key, layout.0);
         assert_eq!(maplet.insert_batch(old.iter().map(|key| (key, value(key)))), Ok(()));
-        let (before, mut after, mut removed) = (saved_maplet(&maplet), Vec::new(), Vec::new());
+        let (before, mut after, mut removed) = (saved(&maplet), Vec::new(), Vec::new());
         let save = maplet.begin_save().unwrap();
         assert_eq!(maplet.insert_batch(new.iter().map(|key| (key, value(key)))), Ok(()));
         maplet.remove_batch(old.iter().map(|key| (key, value(key))), &mut removed);
@@ -169,7 +169,7 @@ fn saves_at_the_same_time_do_not_disturb_each_other() {
             scope.spawn(|| {
                 let mut bytes = Vec::new();
                 filter.save(Slow(&mut bytes)).unwrap();
-                assert_eq!(load(&bytes).unwrap().len(), 20_000);
+                assert_eq!(load::<Filter>(&bytes).unwrap().len(), 20_000);
             });
         }
     });

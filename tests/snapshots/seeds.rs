@@ -5,8 +5,8 @@ use std::time::Duration;
 use concurrent_cuckoo_filter::{Encoding, GrowableCuckooFilter, Tick, WhenFull};
 
 use crate::filters::{
-    build, build_expiring, build_maplet, builder, expiring_builder, saved, saved_expiring, small_expiring,
-    small_maplets, state, value_of,
+    build, build_expiring, build_maplet, builder, expiring_builder, saved, small_expiring, small_maplets, state,
+    value_of,
 };
 use crate::forged::{Forged, ForgedClock};
 use crate::support::{LAYOUTS, MAPLET_LAYOUTS};
@@ -83,7 +83,7 @@ fn writes_seeds() {
     // larger one that is partly filled, with a clock that has begun anew.
     for (layout, larger) in MAPLET_LAYOUTS.into_iter().zip(small_expiring()) {
         let (expiry_bits, _, slots, _) = layout;
-        each(&format!("expiring-{expiry_bits}-{slots}-new"), 4, &saved_expiring(&build_expiring(layout, 0)));
+        each(&format!("expiring-{expiry_bits}-{slots}-new"), 4, &saved(&build_expiring(layout, 0)));
         larger.restart_clock(Tick::new(7));
         let mut bytes = Vec::new();
         larger.begin_save().unwrap().position(7).attachment(*b"x").write_to(&mut bytes).unwrap();
@@ -94,7 +94,7 @@ fn writes_seeds() {
     let filter = filter.build().unwrap();
     filter.advance_to(Tick::new(28_500_000));
     (0..).take_while(|key| filter.insert_until(key, Tick::new(28_500_001 + key % 8)).is_ok()).for_each(drop);
-    let mut bytes = saved_expiring(&filter);
+    let mut bytes = saved(&filter);
     // Changes the place of the tick, and the lag. The repair corrects the seals.
     bytes[70] ^= 2;
     bytes[72] = 5;

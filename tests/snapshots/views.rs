@@ -14,12 +14,10 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use crate::filters::{
-    Expiring, Filter, Maplet, build, build_expiring, build_maplet, expiring_builder, load, load_expiring, load_maplet,
-    saved, saved_expiring, saved_maplet, small_expiring, small_filters, small_maplets, state, value_of,
+    Expiring, Filter, Growable, Maplet, build, build_expiring, build_maplet, expiring_builder, load, saved,
+    small_expiring, small_filters, small_maplets, state, value_of,
 };
 use crate::support::{LAYOUTS, Layout, MAPLET_LAYOUTS, MapletLayout};
-
-type Growable = GrowableCuckooFilter<u64, StableHashBuilder>;
 
 /// The snapshot, at an address that is so many bytes after a multiple of 8.
 fn at_address(snapshot: &[u8], offset: usize) -> (Vec<u8>, std::ops::Range<usize>) {
@@ -72,7 +70,7 @@ fn check_filter(layout: Layout, capacity: usize, share: f64, offset: usize) {
     let snapshot = saved(&filter);
     let all = 2 * keys + 200;
     same_answers!(Filter, &filter, &snapshot, offset, |view| contains_the_same!(view, filter, all));
-    load(&snapshot).unwrap();
+    load::<Filter>(&snapshot).unwrap();
 }
 
 fn check_maplet(layout: MapletLayout, capacity: usize, share: f64, offset: usize) {
@@ -80,7 +78,7 @@ fn check_maplet(layout: MapletLayout, capacity: usize, share: f64, offset: usize
     let pairs = (maplet.capacity() as f64 * share) as u64;
     // Some keys have several values, and some of those are the same. So it may be full before its capacity.
     (0..pairs).try_for_each(|pair| maplet.insert(&(pair / 2), value_of(pair % 3, layout.0))).unwrap_or_default();
-    let snapshot = saved_maplet(&maplet);
+    let snapshot = saved(&maplet);
     let all = pairs + 200;
     same_answers!(Maplet, &maplet, &snapshot, offset, |view| {
         contains_the_same!(view, maplet, all);
@@ -92,12 +90,12 @@ fn check_maplet(layout: MapletLayout, capacity: usize, share: f64, offset: usize
             assert_eq!(batch, values[..len as usize], "{maplet:?}");
         }
     });
-    load_maplet(&snapshot).unwrap();
+    load::<Maplet>(&snapshot).unwrap();
 }
 
 /// Checks a view of an expiring filter at this tick and at many later ones, by a filter that is loaded and advanced.
 fn check_ticks(snapshot: &[u8], all: u64, offset: usize) {
-    let loaded = load_expiring(snapshot).unwrap();
+    let loaded = load::<Expiring>(snapshot).unwrap();
     let (longest, expiry_bits) = (loaded.plan().lifetime_in_ticks.unwrap(), loaded.plan().layout.payload_bits);
     same_answers!(Expiring, &loaded, snapshot, offset, |view| {
         let Some(now) = loaded.now().map(Tick::get) else {
@@ -136,10 +134,10 @@ fn check_expiring(layout: MapletLayout, capacity: usize, share: f64, now: u64, o
         let lifetime = 1 + u64::from(value_of(entry, layout.0)) % longest;
         _ = filter.insert_until(&(entry / 2 * 2), Tick::new(now + lifetime));
     }
-    check_ticks(&saved_expiring(&filter), entries + 200, offset);
+    check_ticks(&saved(&filter), entries + 200, offset);
     // One whose dead entries are not swept yet, if it is large.
     filter.advance_to(Tick::new(now + longest / 2));
-    check_ticks(&saved_expiring(&filter), entries + 200, offset);
+    check_ticks(&saved(&filter), entries + 200, offset);
 }
 
 fn check_growable(builder_of: (f64, Option<Encoding>), first: usize, keys: u64, shrunk: u64, offset: usize) {
@@ -195,7 +193,7 @@ fn a_view_of_a_large_table_prefetches_and_answers_as_the_filter() {
 
 #[test]
 fn a_view_of_a_filter_that_forgets_or_was_never_advanced_answers_as_the_filter() {
-    check_ticks(&saved_expiring(&build_expiring(MAPLET_LAYOUTS[2], 100)), 300, 1);
+    check_ticks(&saved(&build_expiring(MAPLET_LAYOUTS[2], 100)), 300, 1);
     let builder = expiring_builder().capacity(60).lifetime_in_ticks(9).when_full(WhenFull::EvictOldest);
     let filter = builder.build().unwrap();
     for key in 0..400 {
@@ -203,7 +201,7 @@ fn a_view_of_a_filter_that_forgets_or_was_never_advanced_answers_as_the_filter()
         _ = filter.insert_until(&key, Tick::new(key / 40 + 1 + key % 9));
     }
     assert!(filter.stats().expiry.unwrap().evicted > 0, "it runs ahead of the caller's clock");
-    check_ticks(&saved_expiring(&filter), 500, 5);
+    check_ticks(&saved(&filter), 500, 5);
 }
 
 /// Threads, whatever owns the bytes, and the caller's own settings.
@@ -262,14 +260,14 @@ fn words_that_no_filter_writes_only_give_wrong_answers() {
             assert!(view.verify().is_err());
         }
         for maplet in small_maplets() {
-            let bytes = with_random_words(&saved_maplet(&maplet), seed);
+            let bytes = with_random_words(&saved(&maplet), seed);
             let (view, mut found) = (View::<Maplet, _>::new(&bytes, state()).unwrap(), Vec::new());
             view.values_batch(&keys, &mut found);
             assert!(keys.iter().map(|key| view.values(key)).eq(found));
             assert!(keys.iter().all(|key| view.contains(key) != view.values(key).is_empty()));
         }
         for filter in small_expiring() {
-            let bytes = with_random_words(&saved_expiring(&filter), seed);
+            let bytes = with_random_words(&saved(&filter), seed);
             let (view, mut found) = (View::<Expiring, _>::new(&bytes, state()).unwrap(), Vec::new());
             let tick = Tick::new(view.info().now.unwrap().get() + seed);
             view.contains_batch_at(&keys, tick, &mut found);

@@ -3,7 +3,6 @@
 //!
 //! - `rounds`: rounds that follow from a seed, their threads, and the counts of operations;
 //! - `worker`: what a round and its threads do with a filter of any kind;
-//! - `tables`: the operations of the library's filters as one trait;
 //! - `removable`: a `ConcurrentCuckooFilter`, and a `GrowableCuckooFilter`, which in `soak_spikes` grows to a million keys
 //!   and shrinks again, over and over;
 //! - `maplet`: a `CuckooMaplet`, with values that are replaced all the time;
@@ -18,12 +17,13 @@
 //! keys are then the same, but the threads interleave differently.
 
 mod expiring;
+#[path = "../support/kinds.rs"]
+mod kinds;
 mod maplet;
 mod removable;
 mod rounds;
 #[path = "../support/mod.rs"]
 mod support;
-mod tables;
 mod worker;
 
 use rounds::{sample, soak};

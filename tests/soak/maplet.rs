@@ -8,10 +8,10 @@ use concurrent_cuckoo_filter::{CuckooMaplet, MapletInsertError, Values};
 use rand::Rng;
 use rand::rngs::SmallRng;
 
+use crate::kinds::Table;
 use crate::rounds::Count::{Lookups, Replacements};
 use crate::rounds::some_capacity;
 use crate::support::{Identity, MAPLET_LAYOUTS, MapletLayout, Raw};
-use crate::tables::Table;
 use crate::worker::{Kind, Own, Round, Sizes, Ticks, Worker, check_refusal};
 
 type Filter = CuckooMaplet<Raw, BuildHasherDefault<Identity>>;

@@ -10,10 +10,10 @@ use concurrent_cuckoo_filter::{
 use rand::Rng;
 use rand::rngs::SmallRng;
 
+use crate::kinds::Table;
 use crate::rounds::Count::{Merges, Removals};
 use crate::rounds::{THREADS, Tally};
 use crate::support::{self, Identity, LAYOUTS, Layout, Raw, build};
-use crate::tables::Table;
 use crate::worker::{BATCH, Kind, Own, Round, Sizes, Ticks, Work, Worker, check_refusal};
 
 /// Checks how many copies are counted of a key.

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
+use crate::kinds::Table;
 use crate::rounds::Count::{Counts, Digests, Inserts, Lookups, Removals};
 use crate::rounds::{Pauses, THREADS, Tally, key, on_all_threads, pick};
 use crate::support::Raw;
-use crate::tables::Table;
 
 /// The most keys of a batch.
 pub(crate) const BATCH: u64 = 100;
@@ -51,7 +51,7 @@ pub(crate) trait Kind: Sync + Sized {
 
     /// Whether the threads also add look-alikes of the keys that are always in.
     const TWINS: bool = false;
-    /// Whether the threads race to own some keys.
+    /// Whether the threads of a churn race to own some keys.
     const CONTESTS: bool = true;
 
     fn new(seed: u64, random: &mut SmallRng) -> Self;
@@ -106,6 +106,11 @@ pub(crate) trait Kind: Sync + Sized {
     /// The tick that a thread has passed, or is about to pass.
     fn begun(&self) -> u64 {
         0
+    }
+
+    /// Adds an entry if the key has none, in one of the ways that there are.
+    fn add(&self, entry: &(Raw, u64), _way: u64) -> Result<bool, Error<Self>> {
+        self.filter().insert_if_absent(entry)
     }
 
     /// Checks an answer to an insert.
@@ -365,7 +370,7 @@ impl<K: Kind> Round<K> {
             let mut won: Vec<Own> = Vec::new();
             for &key in &contested {
                 let (own, number) = (Own::new(key, Vec::new()), self.kind.lasting());
-                let (added, ticks) = self.timed(|| filter.insert_if_absent(&(key, number)));
+                let (added, ticks) = self.timed(|| self.kind.add(&(key, number), id));
                 if let Some(added) = self.taken(&own, number, ticks, added, tally) {
                     assert!(filter.contains(&key), "a present key was missed");
                     won.extend(added.then(|| Own::new(key, vec![number])));
@@ -492,14 +497,10 @@ impl Drop for Leaves<'_> {
 /// Loads what was saved of the filter, and checks that it is saved as the same bytes.
 #[cfg(feature = "snapshot")]
 fn reloaded<F: Table>(_filter: &F, save: concurrent_cuckoo_filter::Save<'_>) -> F {
-    let written = |save: concurrent_cuckoo_filter::Save<'_>| {
-        let mut bytes = Vec::new();
-        save.write_to(&mut bytes).expect("there is memory");
-        bytes
-    };
-    let bytes = written(save);
+    let mut bytes = Vec::new();
+    save.write_to(&mut bytes).expect("there is memory");
     let loaded = F::loaded(&bytes);
-    assert!(written(loaded.begin_save()) == bytes, "a loaded filter is saved as other bytes");
+    assert!(loaded.saved() == bytes, "a loaded filter is saved as other bytes");
     loaded
 }
 

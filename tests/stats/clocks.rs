@@ -1,6 +1,10 @@
 //! The statistics of a filter whose entries expire.
 
-use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, Tick};
+use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, ExpiryStats, Tick};
+
+fn expiry(filter: &ExpiringCuckooFilter<u64>) -> ExpiryStats {
+    filter.stats().expiry.expect("entries expire")
+}
 
 /// How many entries [`amid_a_sweep`] has for each of its four ends.
 const EACH: u64 = 10_000;
@@ -13,7 +17,7 @@ pub(crate) fn amid_a_sweep() -> ExpiringCuckooFilter<u64> {
     filter.advance_to(Tick::new(0));
     (0..4 * EACH).for_each(|key| _ = filter.insert_until(&key, Tick::new(1 + key % 4)).unwrap());
     (0..3).for_each(|_| _ = filter.advance_to(Tick::new(1)));
-    assert_eq!((filter.len() as u64, filter.stats().expiry.unwrap().oldest_unswept), (3 * EACH, None));
+    assert_eq!((filter.len() as u64, expiry(&filter).oldest_unswept), (3 * EACH, None));
     filter.advance_to(Tick::new(3));
     filter
 }
@@ -23,39 +27,26 @@ fn what_expires_is_counted_when_it_is_taken_out() {
     let filter = amid_a_sweep();
     let stats = filter.stats();
     assert_eq!((stats.capacity, stats.slots), (filter.capacity(), filter.plan().slots));
-    assert_eq!(
-        (stats.expiry.as_ref().unwrap().sweeps, stats.expiry.as_ref().unwrap().oldest_unswept),
-        (1, Some(Tick::new(2)))
-    );
-    assert!((EACH + 1..3 * EACH).contains(&stats.expiry.as_ref().unwrap().expired), "{stats:?}");
-    assert_eq!((stats.len as u64 + stats.expiry.as_ref().unwrap().expired, filter.live_len() as u64), (4 * EACH, EACH));
+    assert_eq!((expiry(&filter).sweeps, expiry(&filter).oldest_unswept), (1, Some(Tick::new(2))));
+    assert!((EACH + 1..3 * EACH).contains(&expiry(&filter).expired), "{stats:?}");
+    assert_eq!((stats.len as u64 + expiry(&filter).expired, filter.live_len() as u64), (4 * EACH, EACH));
 
-    while filter.stats().expiry.unwrap().oldest_unswept.is_some() {
+    while expiry(&filter).oldest_unswept.is_some() {
         assert_eq!(filter.advance_to(Tick::new(3)), Advance::Current);
     }
     let stats = filter.stats();
-    assert_eq!(
-        (stats.len as u64, stats.expiry.as_ref().unwrap().expired, stats.expiry.as_ref().unwrap().sweeps),
-        (EACH, 3 * EACH, 2)
-    );
-    assert_eq!(
-        (
-            stats.expiry.as_ref().unwrap().clock_steps_back,
-            stats.expiry.as_ref().unwrap().clock_jumps,
-            stats.inserts_refused
-        ),
-        (0, 0, 0)
-    );
+    assert_eq!((stats.len as u64, expiry(&filter).expired, expiry(&filter).sweeps), (EACH, 3 * EACH, 2));
+    assert_eq!((expiry(&filter).clock_steps_back, expiry(&filter).clock_jumps, stats.inserts_refused), (0, 0, 0));
     // An entry that was removed or cleared has not expired.
     assert!(filter.remove_expiring_at(&3, Tick::new(4)));
     filter.clear();
-    assert_eq!((filter.stats().len, filter.stats().expiry.unwrap().expired), (0, 3 * EACH));
+    assert_eq!((filter.stats().len, expiry(&filter).expired), (0, 3 * EACH));
 }
 
 #[test]
 fn steps_back_and_jumps_of_the_clock_are_counted() {
     let filter = ExpiringCuckooFilter::<u64>::builder().capacity(100).lifetime_in_ticks(15).build().unwrap();
-    let counts = || (filter.stats().expiry.unwrap().clock_steps_back, filter.stats().expiry.unwrap().clock_jumps);
+    let counts = || (expiry(&filter).clock_steps_back, expiry(&filter).clock_jumps);
     for (tick, expected) in [
         (100, (0, 0)),
         (100, (0, 0)),
@@ -90,7 +81,7 @@ fn dead_entries_that_make_room_are_counted_too() {
         }
         let stats = filter.stats();
         assert_eq!(
-            (stats.len as u64 + stats.expiry.as_ref().unwrap().expired, stats.inserts_refused),
+            (stats.len as u64 + expiry(&filter).expired, stats.inserts_refused),
             (inserted, refused),
             "at {tick}"
         );

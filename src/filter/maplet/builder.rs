@@ -59,9 +59,8 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// which this many pairs need the least memory. The actual rate is often lower: see
     /// [`FilterPlan::max_false_positive_rate`].
     ///
-    /// The rate of each layout with every slot taken, by the bits that a key takes at capacity
-    /// (`cargo test --test maplet measured -- --nocapture`). Somewhat lower rates take the same layout with fewer slots
-    /// taken, if that needs less memory than the next one:
+    /// The rate of each layout with every slot taken, by the bits that a key takes at capacity. Somewhat lower rates take
+    /// the same layout with fewer slots taken, if that needs less memory than the next one:
     ///
     /// | value bits | 11.0 bits per key | 13.2 | 16.8 | 23.2 | 38.6 |
     /// |---|---|---|---|---|---|

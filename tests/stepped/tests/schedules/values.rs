@@ -25,14 +25,16 @@ fn one_after_the_other(table: &Table<SmallestOfValues>) {
     }
 }
 
+/// Looks up the values of the first class, and checks that they are one of these sets.
+fn finds(table: &Table<SmallestOfValues>, sets: &[&[u16]]) {
+    let values: Vec<u16> = table.values(key(0, 0)).iter().collect();
+    assert!(sets.contains(&&values[..]), "a key never had the values {values:?}");
+}
+
 /// One thread adds a value to the bucket that is read first, and then another value to the other bucket.
 fn one_value_after_the_other() -> Scene<SmallestOfValues> {
     Scene::new(2, &others())
-        .role(|table| {
-            let values = table.values(key(0, 0));
-            let sets: [&[u16]; 3] = [&[], &[1], &[1, 2]];
-            assert!(sets.contains(&&values.iter().collect::<Vec<_>>()[..]), "a key never had the values {values:?}");
-        })
+        .role(|table| finds(table, &[&[], &[1], &[1, 2]]))
         .role(one_after_the_other)
         .ends_with([key(0, 1), key(0, 2)].into_iter().chain(others()).map(|key| (key, 1)).collect())
 }
@@ -75,11 +77,7 @@ scene! {
 /// During a lookup, a value is removed, two others are added, and the first one is added again.
 fn a_value_goes_and_comes_back() -> Scene<SmallestOfValues> {
     Scene::new(2, &[key(0, 1), key(1, 0)])
-        .role(|table| {
-            let values: Vec<u16> = table.values(key(0, 0)).iter().collect();
-            let sets: [&[u16]; 5] = [&[1], &[], &[2], &[2, 3], &[1, 2, 3]];
-            assert!(sets.contains(&&values[..]), "a key never had the values {values:?}");
-        })
+        .role(|table| finds(table, &[&[1], &[], &[2], &[2, 3], &[1, 2, 3]]))
         .role(|table| {
             assert!(table.remove(key(0, 1)));
             for key in [key(0, 2), key(0, 3).twin(), key(0, 1)] {
@@ -97,11 +95,7 @@ scene! {
 /// A value in the bucket that is read first is replaced, and then one in the other bucket.
 fn one_replacement_after_the_other() -> Scene<SmallestOfValues> {
     Scene::new(2, &[key(0, 1), key(0, 3).twin()])
-        .role(|table| {
-            let values: Vec<u16> = table.values(key(0, 0)).iter().collect();
-            let sets: [&[u16]; 3] = [&[1, 3], &[0, 3], &[0, 2]];
-            assert!(sets.contains(&&values[..]), "a key never had the values {values:?}");
-        })
+        .role(|table| finds(table, &[&[1, 3], &[0, 3], &[0, 2]]))
         .role(|table| assert!(table.replace(key(0, 1), 0) && table.replace(key(0, 3), 2)))
         .ends_with(vec![(key(0, 0), 1), (key(0, 2), 1)])
 }
@@ -114,11 +108,7 @@ scene! {
 /// A value is replaced in the bucket that is read first, and is then moved to the other.
 fn a_replacement_and_then_a_relocation() -> Scene<SmallestOfValues> {
     Scene::new(2, &[key(0, 1)])
-        .role(|table| {
-            let values: Vec<u16> = table.values(key(0, 0)).iter().collect();
-            let sets: [&[u16]; 2] = [&[1], &[2]];
-            assert!(sets.contains(&&values[..]), "a key never had the values {values:?}");
-        })
+        .role(|table| finds(table, &[&[1], &[2]]))
         .role(|table| assert!(table.replace(key(0, 1), 2) && table.relocate(key(0, 2))))
         .ends_with(vec![(key(0, 2), 1)])
 }
@@ -142,16 +132,7 @@ fn a_value_that_stays_among_others_that_change() -> Scene<SmallestOfValues> {
             }
         })
         .role(move_to_and_fro)
-        .role(|table| {
-            for _ in 0..2 {
-                let values = table.values(key(0, 0));
-                let sets: [&[u16]; 2] = [&[1, 2], &[1, 3]];
-                assert!(
-                    sets.contains(&&values.iter().collect::<Vec<_>>()[..]),
-                    "a key never had the values {values:?}"
-                );
-            }
-        })
+        .role(|table| (0..2).for_each(|_| finds(table, &[&[1, 2], &[1, 3]])))
         .ends_with(vec![(key(0, 1), 1), (key(0, 3), 1)])
 }
 scene! {
