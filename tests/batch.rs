@@ -130,7 +130,7 @@ fn a_batch_goes_on_after_the_key_that_was_refused() {
         assert!(error.source().is_some_and(|source| error.to_string().contains(&source.to_string())), "{error:?}");
         let text = error.to_string();
         assert!(
-            text.contains(&format!("after {} that were taken", before + 6)) && text.contains(&error.error.to_string()),
+            text.contains(&format!("after {} that succeeded", before + 6)) && text.contains(&error.error.to_string()),
             "{text}"
         );
         assert_eq!(filter.len(), before + 6);

@@ -212,23 +212,23 @@ messages! {
         "this filter holds {len} copies and the other {coming}, but this filter is made for {capacity}; build both \
          with more capacity";
     Self::TooManyCopies { absorbed, copies } =>
-        "after {absorbed} copies were added, one was refused: this filter already holds {copies} copies of its key, \
+        "after {absorbed} copies were added, one failed: this filter already holds {copies} copies of its key, \
          all that the key's two buckets have room for; {ONCE_EACH}";
     Self::Full { absorbed, len, capacity } =>
-        "after {absorbed} copies were added, one was refused: other keys fill its buckets, although this filter holds \
+        "after {absorbed} copies were added, one failed: other keys fill its buckets, although this filter holds \
          {len} copies and is made for {capacity}; {ONCE_EACH}, or build the filters with more capacity";
     Self::MaxCapacity { absorbed, len, max_capacity } =>
-        "after {absorbed} copies were added, one was refused: this filter is full at its largest size; it holds {len} \
+        "after {absorbed} copies were added, one failed: this filter is full at its largest size; it holds {len} \
          copies and is made for {max_capacity}; build the filters with a larger max_capacity";
     Self::MemoryLimit { absorbed, len, needed, limit } =>
-        "after {absorbed} copies were added, one was refused: this filter is full with {len} copies, and with more \
+        "after {absorbed} copies were added, one failed: this filter is full with {len} copies, and with more \
          buckets it would take up {needed} bytes, more than its limit of {limit}; build it with a higher memory_limit";
     Self::ClockSetBack { absorbed } =>
         "after {absorbed} copies were added, the clock of this filter was set back; don't call restart_clock \
          meanwhile, and build this filter again";
     Self::OutOfMemory { absorbed } =>
-        "after {absorbed} copies were added, memory was refused: for growth, or for buckets that other threads change \
-         meanwhile; build this filter again, and try with fewer changes to the other, or more memory";
+        "after {absorbed} copies were added, an allocation failed: for growth, or for buckets that other threads \
+         change meanwhile; build this filter again, and try with fewer changes to the other, or more memory";
 }
 
 impl Error for AbsorbError {}

@@ -160,8 +160,8 @@ messages! {
         "the false-positive rate was {rate:?}; it is a share, more than 0 and less than 1 (0.001 is 0.1 %, one in a \
          thousand)";
     Self::RateTooLow { filter: filter @ FilterKind::Expiring, value_bits, rate, lowest, .. } =>
-        "a false-positive rate of {rate:?} is too low: the type {filter} with {value_bits}-bit ends cannot go below \
-         {lowest:?}; choose that rate or a higher one, or a coarser resolution";
+        "a false-positive rate of {rate:?} is too low: the type {filter} with {value_bits}-bit expiries cannot go \
+         below {lowest:?}; choose that rate or a higher one, or a coarser resolution";
     Self::RateTooLow { filter: filter @ FilterKind::Maplet, value_bits, rate, lowest, .. } =>
         "a false-positive rate of {rate:?} is too low: the type {filter} with {value_bits}-bit values cannot go below \
          {lowest:?}; choose that rate or a higher one{}",
@@ -170,10 +170,10 @@ messages! {
         "a false-positive rate of {rate:?} is too low: the type {filter} with Encoding::SemiSorted cannot go below \
          {lowest:?}; choose that rate or a higher one, or don't restrict the encoding: plain buckets reach lower rates";
     Self::RateTooLow { filter, encoding, rate, lowest, .. } =>
-        "a false-positive rate of {rate:?} is too low: the type {filter}{} cannot go below {lowest:?}; choose that rate \
-         or a higher one",
+        "a false-positive rate of {rate:?} is too low: the type {filter}{} cannot go below {lowest:?}; choose that \
+         rate or a higher one",
         if encoding.is_some() { " with Encoding::Plain" } else { "" };
-    Self::OutOfMemory { bytes } => "the memory for the filter, {bytes} bytes, was refused; ask for a smaller capacity";
+    Self::OutOfMemory { bytes } => "the {bytes} bytes of the filter could not be allocated; ask for a smaller capacity";
     Self::MemoryLimit { needed, limit } =>
         "the filter would take up {needed} bytes, more than the memory limit of {limit}; ask for a smaller capacity \
          or raise the limit";

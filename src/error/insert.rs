@@ -248,9 +248,9 @@ refusal! { InsertError ExpiringInsertError }
 fn full(filter: FilterKind, len: usize, capacity: usize) -> String {
     if len < capacity || filter == FilterKind::Growable {
         return format!(
-            "the {filter} has no room for this key: other keys fill its buckets, although it holds only {len} keys and is \
-             made for {capacity}; use insert_if_absent if keys are inserted repeatedly and never removed, or a hasher that \
-             is keyed with a secret"
+            "the {filter} has no room for this key: other keys fill its buckets, although it holds only {len} keys and \
+             is made for {capacity}; use insert_if_absent if keys are inserted repeatedly and never removed, or a \
+             hasher that is keyed with a secret"
         );
     }
     let or = if filter == FilterKind::Concurrent { ", or a GrowableCuckooFilter" } else { "" };
@@ -276,7 +276,7 @@ messages! {
         "the GrowableCuckooFilter is full with {len} keys, and with more buckets it would take up {needed} bytes, \
          more than its limit of {limit}; remove some keys, or build a filter with a higher memory_limit";
     Self::OutOfMemory { bytes } =>
-        "the GrowableCuckooFilter is full, and the memory for more buckets, {bytes} bytes, was refused; remove some \
+        "the GrowableCuckooFilter is full, and the {bytes} bytes for more buckets could not be allocated; remove some \
          keys, or try again when there is more memory";
     Self::Full { len, capacity } => "{}", full(FilterKind::Growable, *len, *capacity);
     Self::TooManyCopies { copies } =>
@@ -321,8 +321,8 @@ impl fmt::Display for Lifetime {
 }
 
 pub(crate) const RESOLUTION_UNKNOWN: &str = "\
-    a time or a duration was given or asked for, but the ExpiringCuckooFilter was built with lifetime_in_ticks and does \
-    not know how long a tick is; use ticks (Tick::new, expires_at), or build the filter with lifetime";
+    a time or a duration was given or asked for, but the ExpiringCuckooFilter was built with lifetime_in_ticks and \
+    does not know how long a tick is; use ticks (Tick::new, expires_at), or build the filter with lifetime";
 
 messages! {
     MapletInsertError:
@@ -444,7 +444,7 @@ messages! {
         "with room for {additional} further keys the GrowableCuckooFilter would take up {needed} bytes, more than its \
          limit of {limit}; reserve less, or build a filter with a higher memory_limit";
     Self::OutOfMemory { bytes } =>
-        "the memory for more buckets of the GrowableCuckooFilter, {bytes} bytes, was refused; reserve less, or try \
+        "the {bytes} bytes for more buckets of the GrowableCuckooFilter could not be allocated; reserve less, or try \
          again when there is more memory";
 }
 
@@ -486,7 +486,7 @@ mod tests {
     fn a_refused_batch_tells_how_far_it_came_and_why() {
         let error = InsertBatchError::new(7, InsertError::full(100, 100));
         let text = error.to_string();
-        assert!(text.contains("after 7 that were taken") && text.contains("is full"), "{text}");
+        assert!(text.contains("after 7 that succeeded") && text.contains("is full"), "{text}");
         assert!(error.source().is_some_and(|source| source.is::<InsertError>()));
     }
 }

@@ -38,7 +38,7 @@ pub enum LoadError {
     /// A header is damaged: its checksum does not match.
     #[non_exhaustive]
     DamagedHeader {
-        /// The checksum that the snapshot states.
+        /// The checksum that the snapshot declares.
         stated: u32,
         /// The checksum of what was read.
         computed: u32,
@@ -163,7 +163,7 @@ pub enum LoadError {
     /// The snapshot states an attachment that is longer than the limit.
     #[non_exhaustive]
     AttachmentTooLong {
-        /// How many bytes the snapshot states.
+        /// How many bytes the snapshot declares.
         len: usize,
         /// The limit.
         most: usize,
@@ -191,7 +191,7 @@ pub enum LoadError {
     /// The buckets hold more or fewer items than the snapshot says.
     #[non_exhaustive]
     WrongCount {
-        /// How many items the snapshot states.
+        /// How many items the snapshot declares.
         stated: u64,
         /// How many items there are.
         counted: u64,
@@ -215,7 +215,7 @@ pub enum LoadError {
     /// The checksum does not match: something in the snapshot has changed.
     #[non_exhaustive]
     WrongChecksum {
-        /// The checksum that the snapshot states.
+        /// The checksum that the snapshot declares.
         stated: u32,
         /// The checksum of what was read.
         computed: u32,
@@ -225,7 +225,7 @@ pub enum LoadError {
 messages! {
     LoadError:
     Self::Io(error) =>
-        "the snapshot could not be read: {error}; see to it that it can be, or rebuild the filter from the source of \
+        "the snapshot could not be read: {error}; correct that, or rebuild the filter from the source of \
          truth";
     Self::Truncated { available, expected } =>
         "the snapshot is cut short: there are {available} bytes of at least {expected}; fetch it again, or rebuild \
@@ -240,8 +240,8 @@ messages! {
         "a header of the snapshot is damaged: its checksum is {computed:#010x}, and should be {stated:#010x}; fetch \
          it again, or rebuild the filter";
     Self::WrongKind { kind: 3, .. } | Self::UnknownKind { kind: 3 } =>
-        "the snapshot is of a RotatingCuckooFilter, a type that is gone; build an ExpiringCuckooFilter in its place, \
-         and insert the keys of the last periods again (the page `expiry` of the documentation says how to move)";
+        "the snapshot is of a RotatingCuckooFilter, a type that was removed; build an ExpiringCuckooFilter in its \
+         place, and insert the keys of the last periods again";
     Self::WrongKind { kind: FilterKind::CHAIN, expected } =>
         "the snapshot is of a GrowableCuckooFilter that was a chain of tables, which this library cannot load, and \
          type {expected} was expected; rebuild the filter from the source of truth";
@@ -267,42 +267,42 @@ messages! {
         "the snapshot was made with another hasher, or one whose output has changed; load it with the same hasher and \
          key (StableHashBuilder is one that is stable), or rebuild the filter";
     Self::UnknownLayout { encoding, slots, fingerprint_bits } =>
-        "the snapshot states a bucket layout of encoding {encoding}, {slots} slots and {fingerprint_bits} bits, which \
-         this library does not have; rebuild the filter";
+        "the snapshot declares a bucket layout of encoding {encoding}, {slots} slots and {fingerprint_bits} bits, \
+         which this library does not have; rebuild the filter";
     Self::InvalidBuckets { buckets, largest } =>
-        "the snapshot states {buckets} buckets; a table has 1, or an even number up to {largest}, or a multiple of 32 \
-         if the filter grows; rebuild the filter";
+        "the snapshot declares {buckets} buckets; a table has 1, or an even number up to {largest}, or a multiple of \
+         32 if the filter grows; rebuild the filter";
     Self::InvalidSizes { buckets, largest, base_bits, doublings } =>
         "the snapshot declares sizes that no filter has: {buckets} buckets at first and {largest} at most, with \
          fingerprints of {base_bits} bits after {doublings} doublings of one bucket; rebuild the filter";
     Self::InvalidValueBits { value_bits, most } =>
-        "the snapshot states values of {value_bits} bits, not of 1 to {most}; rebuild the maplet";
+        "the snapshot declares values of {value_bits} bits, not of 1 to {most}; rebuild the maplet";
     Self::InvalidClock { expiry_bits, longest, nanoseconds, place, lag, ahead } =>
-        "the snapshot states a clock that no filter has: ends of {expiry_bits} bits, a lifetime of {longest} ticks, \
-         {nanoseconds} nanoseconds of a tick, the place {place}, a lag of {lag} ticks and {ahead} ticks that ended \
-         early; rebuild the filter";
+        "the snapshot declares a clock that no filter has: expiries of {expiry_bits} bits, a lifetime of {longest} \
+         ticks, {nanoseconds} nanoseconds of a tick, the place {place}, a lag of {lag} ticks and {ahead} ticks that \
+         ended early; rebuild the filter";
     Self::UnknownFlags { flags } =>
-        "the snapshot states the flags {flags:#04x}, which this library does not know; load it with the version of \
+        "the snapshot declares the flags {flags:#04x}, which this library does not know; load it with the version of \
          the library that saved it, or rebuild the filter";
     Self::UnexpectedPosition { position } =>
-        "the snapshot states no position, but also the position {position}; rebuild the filter";
+        "the snapshot declares no position, but also the position {position}; rebuild the filter";
     Self::EntriesWithoutClock { entries } =>
-        "the snapshot has {entries} entries, and states that its clock was not set, so that none of them could \
+        "the snapshot has {entries} entries, and declares that its clock was not set, so that none of them could \
          expire; rebuild the filter";
     Self::UnknownEncoding { encoding } =>
-        "the snapshot states that the encoding {encoding} was asked for, which this library does not have; rebuild \
+        "the snapshot declares that the encoding {encoding} was asked for, which this library does not have; rebuild \
          the filter";
     Self::AttachmentTooLong { len, most } =>
-        "the snapshot states an attachment of {len} bytes; the limit is {most}; rebuild the filter";
+        "the snapshot declares an attachment of {len} bytes; the limit is {most}; rebuild the filter";
     Self::MemoryLimit { needed, limit } =>
         "the filter would take {needed} bytes, and the limit is {limit}; raise the limit if you trust the snapshot";
     Self::OutOfMemory { bytes } =>
-        "the memory for the filter, {bytes} bytes, was refused; provide more, or load it elsewhere";
+        "the {bytes} bytes of the filter could not be allocated; provide more, or load it elsewhere";
     Self::DamagedBucket { bucket } =>
         "bucket {bucket} of the snapshot is damaged: no filter writes such a bucket; fetch it again, or rebuild the \
          filter";
     Self::WrongCount { stated, counted } =>
-        "the snapshot states {stated} items and has {counted}; fetch it again, or rebuild the filter";
+        "the snapshot declares {stated} keys and has {counted}; fetch it again, or rebuild the filter";
     Self::TrailingBytes { snapshot, available } =>
         "the snapshot ends after {snapshot} bytes, and there are {available}: something comes after it; fetch it \
          again, or rebuild the filter";
