@@ -136,8 +136,8 @@ fn of_the_filter_that_grows_no_operation_allocates_but_growth() {
     assert_eq!((requests.count, filter.capacity()), (0, capacity));
 }
 
-/// The words of a filter that grows are in segments, one for each doubling. Each is asked for when its first bucket is needed,
-/// and that is all that growth asks for.
+/// The words of a filter that grows are in segments, one for each doubling. Each is asked for when its first bucket is
+/// needed, and that is all that growth asks for.
 #[test]
 fn growth_that_is_refused_memory_is_put_off_and_changes_nothing() {
     let filter = GrowableCuckooFilter::<u64>::with_capacity(1000);
@@ -199,7 +199,8 @@ fn a_small_filter_takes_some_hundred_bytes_and_says_so() {
     assert!(bounded.stats().memory_usage <= 1_100, "{bounded:?}");
 }
 
-/// Counted by the allocator: a segment is asked for once, however often the filter grows and shrinks, and freed with the filter.
+/// Counted by the allocator: a segment is asked for once, however often the filter grows and shrinks, and freed with
+/// the filter.
 #[test]
 fn a_filter_that_grows_again_asks_for_nothing() {
     let count = if cfg!(miri) { 3_000 } else { 100_000 };

@@ -1,7 +1,7 @@
 //! What batches gain, and what huge pages gain.
 //!
-//! Inserts are from empty to 75 % of the slots, those of absent keys to 80 %, lookups at 90 %, and removals from there on. Single and batched slices
-//! alternate, so that both meet the same loads. Making the keys is part of what is timed.
+//! Inserts are from empty to 75 % of the slots, those of absent keys to 80 %, lookups at 90 %, and removals from there
+//! on. Single and batched slices alternate, so that both meet the same loads. Making the keys is part of what is timed.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

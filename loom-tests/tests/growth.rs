@@ -105,8 +105,8 @@ model! {
     for [LookupIgnoresMoving, LookupWithoutEpoch]
 }
 
-/// Two readers agree on the order in which two keys come in, although one of them may have read the state before the first key
-/// came in. The buckets of the second key are not those that are split.
+/// Two readers agree on the order in which two keys come in, although one of them may have read the state before the
+/// first key came in. The buckets of the second key are not those that are split.
 fn readers_agree_beside_a_split() -> Model {
     let ([x], y) = (keys(), GrowableKey::new(4, 5, 0));
     let seen: [Arc<[AtomicUsize; 2]>; 2] = core::array::from_fn(|_| Arc::default());
@@ -297,8 +297,8 @@ model! {
     for [SplitSetsNothingAside]
 }
 
-/// A save's moment is before, after or between the splits of two buckets, and never amid one. If a bucket has come in since the
-/// save asked for memory, it begins again, and keeps no gate for which the second split waits.
+/// A save's moment is before, after or between the splits of two buckets, and never amid one. If a bucket has come in
+/// since the save asked for memory, it begins again, and keeps no gate for which the second split waits.
 fn a_save_that_begins_beside_splits() -> Model {
     let [x] = keys();
     let resizer = role(|filter| {

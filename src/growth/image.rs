@@ -33,8 +33,8 @@ use crate::word::classes::{GROUP, State};
 use crate::word::digest;
 use crate::word::layout::Shape;
 
-/// By how many buckets a table may grow, from when a save has asked for memory until it holds the locks. If it grows by more, the
-/// save begins again.
+/// By how many buckets a table may grow, from when a save has asked for memory until it holds the locks. If it grows by
+/// more, the save begins again.
 const AHEAD: usize = if cfg!(ccf_model) { 1 } else { 64 * GROUP };
 
 impl GrowingTable {

@@ -58,10 +58,10 @@
 //! shows it.
 //!
 //! # Saves
-//! A save begins while it holds all stripes and all gates, those too that a first growth has added meanwhile. So no relocation and no insert is half done, and no group is
-//! moving: the image is exactly the table at that moment. Each later change of a word sets the old one aside first
-//! (`table/image/save.rs`), those of splits and merges too. The image has as many words as there were buckets. Words
-//! beyond its end are not in it.
+//! A save begins while it holds all stripes and all gates, those too that a first growth has added meanwhile. So no
+//! relocation and no insert is half done, and no group is moving: the image is exactly the table at that moment. Each
+//! later change of a word sets the old one aside first (`table/image/save.rs`), those of splits and merges too. The
+//! image has as many words as there were buckets. Words beyond its end are not in it.
 //!
 //! # Memory
 //! The array `moving`, and the gates that the first buckets do not have, are made for the first change of the size, before a

@@ -254,8 +254,8 @@ impl GrowingTable {
     /// The present state.
     #[inline(always)]
     pub(super) fn state(&self) -> State {
-        // Acquire: a thread that sees a size sees its segments and, if buckets are being moved, their words in `moving`. And it
-        // sees the epoch of the change before.
+        // Acquire: a thread that sees a size sees its segments and, if buckets are being moved, their words in
+        // `moving`. And it sees the epoch of the change before.
         State(self.size().state.load(Ordering::Acquire))
     }
 

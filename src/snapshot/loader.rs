@@ -75,11 +75,12 @@ impl<F, S> Loader<F, S> {
     /// [`LoadError::OtherSettings`], and nothing is allocated for the filter then. If not called, a snapshot of any
     /// settings is loaded.
     ///
-    /// The plan is that of a builder, or of another filter. What the builder would build is compared, not the numbers that
-    /// it was given. So a snapshot of a filter from the same settings always passes, at whatever size a growable filter was
-    /// saved, and also one from other settings that make the same filter. It compares the layout and the number of buckets (and so capacity, rate, value bits), for
-    /// growable filters those of the smallest and the largest size, for expiring ones also lifetime, resolution and
-    /// [`WhenFull`](crate::WhenFull). The limit of the memory, huge pages and the schema are not in it.
+    /// The plan is that of a builder, or of another filter. What the builder would build is compared, not the numbers
+    /// that it was given. So a snapshot of a filter from the same settings always passes, at whatever size a growable
+    /// filter was saved, and also one from other settings that make the same filter. It compares the layout and the
+    /// number of buckets (and so capacity, rate, value bits), for growable filters those of the smallest and the
+    /// largest size, for expiring ones also lifetime, resolution and [`WhenFull`](crate::WhenFull). The limit of the
+    /// memory, huge pages and the schema are not in it.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError, Loader};

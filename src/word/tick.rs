@@ -4,8 +4,8 @@ use core::fmt;
 
 /// A moment by the clock of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter).
 ///
-/// A time of day becomes one by [`tick_at`](crate::ExpiringCuckooFilter::tick_at). [`new`](Self::new) is for clocks that count
-/// something else, such as blocks.
+/// A time of day becomes one by [`tick_at`](crate::ExpiringCuckooFilter::tick_at). [`new`](Self::new) is for clocks
+/// that count something else, such as blocks.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -35,8 +35,8 @@ use core::fmt;
 pub struct Tick(u64);
 
 impl Tick {
-    /// That many ticks after tick 0 of the clock. What tick 0 is, the caller decides; for [`SystemTime`](std::time::SystemTime)s
-    /// it begins at 1970.
+    /// That many ticks after tick 0 of the clock. What tick 0 is, the caller decides; for
+    /// [`SystemTime`](std::time::SystemTime)s it begins at 1970.
     #[must_use]
     pub const fn new(ticks: u64) -> Self {
         Self(ticks)

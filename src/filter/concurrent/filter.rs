@@ -224,8 +224,8 @@ figures! {
     /// A key that was inserted several times counts as often.
     len;
     ///
-    /// The capacity is not a limit. The filter takes more keys while there is room, up to its [`slots`](FilterPlan::slots), but
-    /// more slowly and without a promise.
+    /// The capacity is not a limit. The filter takes more keys while there is room, up to its
+    /// [`slots`](FilterPlan::slots), but more slowly and without a promise.
     capacity;
     ///
     /// With the default rate, [`memory_usage`](FilterPlan::memory_usage) is 13.2 bits per key for ten million keys or more,

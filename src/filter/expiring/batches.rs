@@ -26,7 +26,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// is new. Returns how many are.
     ///
     /// # Errors
-    /// [`InsertBatchError`] if an insert fails. The error says which key, and the keys before it have their answers in `added`.
+    /// [`InsertBatchError`] if an insert fails. The error says which key, and the keys before it have their answers in
+    /// `added`.
     pub fn insert_or_renew_batch<K: BatchKey<T> + Hash>(
         &self,
         keys: impl IntoIterator<Item = K>,

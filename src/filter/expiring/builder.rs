@@ -94,8 +94,8 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     ///
     /// Until the clock has reached an evicted tick, an insert that would expire at that tick or earlier fails with
     /// [`ExpiringInsertError::Evicted`](crate::ExpiringInsertError::Evicted), and
-    /// [`remove_expiring_at`](ExpiringCuckooFilter::remove_expiring_at) finds none. Entries of the longest lifetime never get this
-    /// error. Some inserts fail even so:
+    /// [`remove_expiring_at`](ExpiringCuckooFilter::remove_expiring_at) finds none. Entries of the longest lifetime
+    /// never get this error. Some inserts fail even so:
     ///
     /// - with `Full`, if all entries within reach expire at the new entry's tick or later. To evict that tick too would
     ///   empty the filter. So choose a resolution with which the entries of a few ticks fit: at the latest when the
@@ -134,9 +134,9 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// The default is 0.001 (0.1 %).
     ///
     /// It holds up to the [capacity](ExpiringCuckooFilter::capacity). The filter takes some more entries, and with them
-    /// the rate rises in proportion. (A filter that evicts when it is full keeps to the rate with every slot taken.) Of all layouts that have room for the
-    /// expiries, the builder takes the one with the least memory. The actual rate is often lower: see
-    /// [`FilterPlan::max_false_positive_rate`].
+    /// the rate rises in proportion. (A filter that evicts when it is full keeps to the rate with every slot taken.) Of
+    /// all layouts that have room for the expiries, the builder takes the one with the least memory. The actual rate is
+    /// often lower: see [`FilterPlan::max_false_positive_rate`].
     ///
     /// The rate of each layout with every slot taken, by the bits per entry at capacity. Somewhat lower rates
     /// use that layout with fewer slots taken, if that needs less memory than the next one:

@@ -84,8 +84,9 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
         self.core.restart_clock(tick.get());
     }
 
-    /// Returns the tick in which this time lies, if tick 0 begins at 1970: for [`advance_to`](Self::advance_to). An entry that
-    /// is to be found until a time needs no tick: [`Expiry::At`](crate::Expiry::At) rounds up, where this rounds down.
+    /// Returns the tick in which this time lies, if tick 0 begins at 1970: for [`advance_to`](Self::advance_to). An
+    /// entry that is to be found until a time needs no tick: [`Expiry::At`](crate::Expiry::At) rounds up, where this
+    /// rounds down.
     ///
     /// # Errors
     /// [`TickError::ResolutionUnknown`] if the filter was built [by ticks](crate::ExpiringBuilder::lifetime_in_ticks),

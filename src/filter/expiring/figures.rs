@@ -22,11 +22,11 @@ figures! {
     /// 12 depending on the layout.
     capacity;
     ///
-    /// It has the longest [lifetime](FilterPlan::lifetime_in_ticks): an entry may expire at up to `now + lifetime_in_ticks`. The
-    /// bits of an expiry are the [payload](crate::TableLayout::payload_bits) of its layout.
+    /// It has the longest [lifetime](FilterPlan::lifetime_in_ticks): an entry may expire at up to `now +
+    /// lifetime_in_ticks`. The bits of an expiry are the [payload](crate::TableLayout::payload_bits) of its layout.
     plan;
-    /// relocations, failed inserts, expired entries, sweeps. The rate to expect counts entries that have expired and are not swept
-    /// yet, so the actual rate may be a little lower.
+    /// relocations, failed inserts, expired entries, sweeps. The rate to expect counts entries that have expired and
+    /// are not swept yet, so the actual rate may be a little lower.
     ///
     /// Cost: it adds up at most 64 cache lines. It takes no lock and does not allocate.
     stats with clock;

@@ -145,8 +145,8 @@ pub struct ExpiringCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
 operations_on_keys! {
     ExpiringCuckooFilter:
 
-    /// Adds an entry for the key, which is found for the whole [lifetime](crate::FilterPlan::lifetime_in_ticks) of the filter's
-    /// entries: until the tick `now + lifetime_in_ticks`, by the clock at the moment when the entry is added.
+    /// Adds an entry for the key, which is found for the whole [lifetime](crate::FilterPlan::lifetime_in_ticks) of the
+    /// filter's entries: until the tick `now + lifetime_in_ticks`, by the clock at the moment when the entry is added.
     ///
     /// It adds one even if the key has one already: see [`insert_until`](Self::insert_until), which takes an
     /// expiry. For keys that come again, use [`insert_if_absent`](Self::insert_if_absent) or
@@ -155,9 +155,10 @@ operations_on_keys! {
     /// Cost: that of an `insert_until`.
     ///
     /// # Errors
-    /// [`ExpiringInsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called; [`ExpiringInsertError::Full`] or
-    /// [`ExpiringInsertError::TooManyCopies`] if there is no room. (With [`WhenFull::EvictOldest`](crate::WhenFull), the
-    /// [builder](crate::ExpiringBuilder::when_full) says when.) After an error nothing has changed.
+    /// [`ExpiringInsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called;
+    /// [`ExpiringInsertError::Full`] or [`ExpiringInsertError::TooManyCopies`] if there is no room. (With
+    /// [`WhenFull::EvictOldest`](crate::WhenFull), the [builder](crate::ExpiringBuilder::when_full) says when.) After
+    /// an error nothing has changed.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -218,8 +219,8 @@ operations_on_keys! {
     insert_until(expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError>;
 
     /// Adds an entry for the key unless the key has a live one:
-    /// [`insert_if_absent_until`](Self::insert_if_absent_until) with the whole [lifetime](crate::FilterPlan::lifetime_in_ticks).
-    /// Returns `true` if the key had no live entry.
+    /// [`insert_if_absent_until`](Self::insert_if_absent_until) with the whole
+    /// [lifetime](crate::FilterPlan::lifetime_in_ticks). Returns `true` if the key had no live entry.
     ///
     /// # Errors
     /// As for [`insert`](Self::insert).
@@ -276,10 +277,11 @@ operations_on_keys! {
     /// Ensures that the key is found at least until this [`Expiry`], with one entry. Returns `true` if the key is new:
     /// if it had no live entry, and one was added.
     ///
-    /// If the key has live entries, the one with the latest expiry is renewed: it lives until then too, or is left as it is if
-    /// it already lives longer. The answer is `false`, as it is if the expiry is not after now; then nothing changes. So where
-    /// an expiry may have passed, `false` does not say that the key was seen before: compare the time first. Use this for
-    /// what is seen again and again: sessions, leases, blocked addresses, and nonces that were rejected.
+    /// If the key has live entries, the one with the latest expiry is renewed: it lives until then too, or is left as
+    /// it is if it already lives longer. The answer is `false`, as it is if the expiry is not after now; then nothing
+    /// changes. So where an expiry may have passed, `false` does not say that the key was seen before: compare the time
+    /// first. Use this for what is seen again and again: sessions, leases, blocked addresses, and nonces that were
+    /// rejected.
     ///
     /// It is one step, under one lock: of many threads that race to add one absent key, exactly one gets `true`. If the
     /// clock moves on during the call, so that the entry expires while it is renewed, the answer is `true`: when that tick
@@ -310,19 +312,21 @@ operations_on_keys! {
     ///
     /// **Remove only what was inserted and has not expired yet**, once for each insert. Otherwise a look-alike may have
     /// an entry, and would then lose it. If you cannot know whether the entry has expired, use
-    /// [`remove_expiring_at`](Self::remove_expiring_at), which does nothing then. (If a look-alike's entry expires sooner, the call
-    /// removes that one, and the look-alike lives as long as your entry. So no live key is missed.)
+    /// [`remove_expiring_at`](Self::remove_expiring_at), which does nothing then. (If a look-alike's entry expires
+    /// sooner, the call removes that one, and the look-alike lives as long as your entry. So no live key is missed.)
     ///
     /// Cost: two cache lines read and one written, with one stripe locked for a few instructions.
     remove() -> bool;
 
     /// Removes one live entry of the key that expires at this tick. Returns `true` if there was one.
     ///
-    /// It is the tick until which it was inserted, or what [`expires_at`](Self::expires_at) has returned. For an entry that was
-    /// added until a time, it is [`tick_at`](Self::tick_at) of that time, plus 1 unless the time is the beginning of a tick.
+    /// It is the tick until which it was inserted, or what [`expires_at`](Self::expires_at) has returned. For an entry
+    /// that was added until a time, it is [`tick_at`](Self::tick_at) of that time, plus 1 unless the time is the
+    /// beginning of a tick.
     ///
     /// **Remove only what was inserted**, with the same expiry, once for each insert. A look-alike may have an entry
-    /// with this expiry, and would then lose it. An entry that has already expired can't be removed, so the answer is `false`.
+    /// with this expiry, and would then lose it. An entry that has already expired can't be removed, so the answer is
+    /// `false`.
     ///
     /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions.
     remove_expiring_at(expires_at: Tick) -> bool;

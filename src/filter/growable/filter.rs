@@ -252,8 +252,8 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
         self.core.capacity()
     }
 
-    /// Returns what the filter is by its settings, at its present size: its layout, slots and memory, its rate at capacity, and
-    /// the largest size. Each change of the size changes it.
+    /// Returns what the filter is by its settings, at its present size: its layout, slots and memory, its rate at
+    /// capacity, and the largest size. Each change of the size changes it.
     ///
     /// The rate rises with the size, but never beyond what the builder was asked for. The memory leaves out the decode tables
     /// of up to 256 KiB each that all semi-sorted filters share. It is never more than [the

@@ -59,7 +59,8 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// values that its key had: none if the pair was added. Returns how many were.
     ///
     /// # Errors
-    /// [`InsertBatchError`] if an insert fails. The error says which pair, and the pairs before it have their answers in `had`.
+    /// [`InsertBatchError`] if an insert fails. The error says which pair, and the pairs before it have their answers
+    /// in `had`.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::CuckooMaplet;

@@ -28,9 +28,10 @@ use crate::word::values::Values;
 /// filter of each place.
 ///
 /// [`values`](Self::values) returns a set. **The value of a key that is in is always in the set.** Values of other keys
-/// appear at the [false-positive rate](crate::Stats::false_positive_rate), for absent keys and for present ones, but none that
-/// was never inserted. So the store behind the maplet must be able to answer "not here". While keys move between places,
-/// a store also needs an order of writes: see the page [`several_places`](crate::guide::several_places).
+/// appear at the [false-positive rate](crate::Stats::false_positive_rate), for absent keys and for present ones, but
+/// none that was never inserted. So the store behind the maplet must be able to answer "not here". While keys move
+/// between places, a store also needs an order of writes: see the page
+/// [`several_places`](crate::guide::several_places).
 ///
 /// Use it where a key has one value, or a few. All pairs of a key are in its two buckets: 8 with values of 4 bits at
 /// the default rate, and 4 to 12 in other layouts, which is twice

@@ -84,9 +84,10 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Calls `insert` for all, in order, until one is refused: with the hash, what goes with its block, and its place there. (Where
-    /// that is a function and no closure, it is certain to be inlined.) `counts` says whether `insert` counts what it adds; if not, a block is counted at once. In a filter, `insert` is
-    /// not called while a save is running.
+    /// Calls `insert` for all, in order, until one is refused: with the hash, what goes with its block, and its place
+    /// there. (Where that is a function and no closure, it is certain to be inlined.) `counts` says whether `insert`
+    /// counts what it adds; if not, a block is counted at once. In a filter, `insert` is not called while a save is
+    /// running.
     #[inline(always)]
     pub(super) fn insert_all<B: Copy + Default, E: Refusal>(
         &self,

@@ -126,7 +126,8 @@ pub(crate) fn memory_usage(shape: Shape, buckets: usize) -> usize {
     memory_for(buckets).saturating_add(own)
 }
 
-/// How many copies words of this shape hold, or the place of the first that no table can hold. `None` if there is no memory for the layout's decode table.
+/// How many copies words of this shape hold, or the place of the first that no table can hold. `None` if there is no
+/// memory for the layout's decode table.
 #[cfg(feature = "snapshot")]
 pub(crate) fn copies_in(shape: Shape, words: &[u64]) -> Option<Result<u64, usize>> {
     Some(by_encoding!(shape, L => match shape.payload_bits {
