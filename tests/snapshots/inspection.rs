@@ -139,7 +139,8 @@ fn neither_the_kind_nor_the_hasher_nor_the_schema_need_be_known() {
         change(&mut forged);
         SnapshotInfo::read(&forged.bytes()[..])
     };
-    for (kind, name) in [(2, "a chain of tables"), (3, "RotatingCuckooFilter, a type that is gone"), (99, "number 99")]
+    for (kind, name) in
+        [(2, "a chain of tables"), (3, "RotatingCuckooFilter, a type that was removed"), (99, "number 99")]
     {
         let refusal = info(&|it| it.kind = kind).unwrap_err();
         assert_refused!(refusal, LoadError::UnknownKind { kind: named, .. } if *named == kind, names name);
