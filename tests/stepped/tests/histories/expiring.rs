@@ -156,7 +156,7 @@ histories_of!(WithClock<SmallestOfValues>, WithClock<UsualOfValues>);
 
 without! {
     random_schedules, in at most 40_000 worlds:
-    AddsBeforeSwept, RenewsTheDead from 271, DropWithoutLock from 2_211, RestartWithoutLocks, SweepSetsNothingAside from 8,
+    AddsBeforeSwept, RenewsTheDead from 2_304, DropWithoutLock from 3_538, RestartWithoutLocks, SweepSetsNothingAside from 8,
     SweepWithoutSettling, SweptTooSoon, ForgetsAgain, ForgetWithoutLocks from 10
 }
 
