@@ -84,7 +84,7 @@ fn check<F: Kind>(mode: u8, mut bytes: Vec<u8>) {
     assert!(filter.memory_usage() <= limit.unwrap_or(usize::MAX));
 }
 
-fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| mutate(data, size, max_size, seed));
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| { mutate(data, size, max_size, seed) });
 
 fuzz_target!(init: prepare(), |input: &[u8]| {
     let Some((&mode, bytes)) = input.split_first() else { return };

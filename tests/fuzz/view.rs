@@ -94,7 +94,7 @@ fn of_expiring(view: &View<Expiring, &[u8]>, filter: Option<&Expiring>) {
     }
 }
 
-fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| mutate(data, size, max_size, seed));
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| { mutate(data, size, max_size, seed) });
 
 fuzz_target!(init: prepare(), |input: &[u8]| {
     let Some((&mode, bytes)) = input.split_first() else { return };
