@@ -192,34 +192,35 @@ impl GrowingTable {
 
     /// `insert` for each hash, in order.
     pub(crate) fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<GrowableInsertError>> {
-        let mut window = Window::<()>::new(hashes);
-        let mut inserted = 0;
-        loop {
-            while let Some(coming) = window.coming() {
-                self.prefetch(&coming.hashes[..coming.len]);
-            }
-            let Some((block, ())) = window.next() else { return Ok(inserted) };
-            for &hash in &block.hashes[..block.len] {
+        let (mut window, mut inserted) = (Window::new(hashes), 0);
+        while let Some(hashes) = self.next_block(&mut window) {
+            for &hash in hashes {
                 self.insert(hash).map_err(|error| InsertBatchError::new(inserted, error))?;
                 inserted += 1;
             }
         }
+        Ok(inserted)
     }
 
     /// `remove` for each hash, in order.
     pub(crate) fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        let mut window = Window::<()>::new(hashes);
-        loop {
-            while let Some(coming) = window.coming() {
-                self.prefetch(&coming.hashes[..coming.len]);
-            }
-            let Some((block, ())) = window.next() else { return };
+        let mut window = Window::new(hashes);
+        while let Some(hashes) = self.next_block(&mut window) {
             let mut removed = [false; BLOCK];
-            for (&hash, removed) in block.hashes[..block.len].iter().zip(&mut removed) {
+            for (&hash, removed) in hashes.iter().zip(&mut removed) {
                 *removed = self.remove(hash);
             }
-            answers(&removed[..block.len]);
+            answers(&removed[..hashes.len()]);
         }
+    }
+
+    /// The hashes of the next block of a batch of changes. Prefetches what those to come will need.
+    fn next_block<'w>(&self, window: &'w mut Window<'_, ()>) -> Option<&'w [u64]> {
+        while let Some(coming) = window.coming() {
+            self.prefetch(&coming.hashes[..coming.len]);
+        }
+        let (block, ()) = window.next()?;
+        Some(&block.hashes[..block.len])
     }
 
     /// Removes every copy that is there when it begins. The size stays.

@@ -181,9 +181,8 @@ impl GrowingTable {
         plan.first.min(MOST_GATES)
     }
 
-    /// The number of buckets by which the counters are sized. A table that begins small has few gates, on one or two
-    /// cache lines that every insert writes. So more than two shards of counters would gain little, and take 8 KB on a
-    /// machine with many processors.
+    /// The number of buckets by which the counters are sized. A table that begins small has few shards,
+    /// because as many as there are processors would take 8 KB on a machine with many.
     fn counted_by(plan: &Plan) -> usize {
         plan.first.saturating_mul(16).min(plan.largest).min(1 << 15)
     }
@@ -225,8 +224,8 @@ impl GrowingTable {
         size_of::<Grown>() + (MOST_GATES - Self::gates_of(plan)) * size_of::<Mutex<()>>()
     }
 
-    /// Makes sure that there is that. Returns whether there is. The caller has the lock by which the size changes, or has
-    /// the table alone.
+    /// Allocates that unless it is there. Returns whether it is. The caller holds the lock by which the size changes, or
+    /// has the table alone.
     pub(super) fn prepare_to_grow(&self) -> bool {
         let grown = &self.size().grown;
         if grown.get().is_some() {
@@ -330,10 +329,11 @@ impl GrowingTable {
         }
         loop {
             let before = self.state();
-            let gate = self.gate(before.place(side).number);
+            let number = before.place(side).number;
+            let gate = self.gate(number);
             let state = if fault::injected(Fault::EntersFormerPlace) { before } else { self.state() };
             let place = state.place(side);
-            if place.number != before.place(side).number {
+            if place.number != number {
                 continue;
             }
             if state.moving_at(side).is_none() {

@@ -135,7 +135,7 @@ pub enum Fault {
     LocksHalfTheGates,
     /// A save of a table that grows begins without the gates.
     SaveWithoutGates,
-    /// The same without those that have come in since it counted them.
+    /// A save of a table that grows begins without the gates that have come in since it counted them.
     SaveMissesNewGates,
 }
 
