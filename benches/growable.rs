@@ -6,13 +6,14 @@
 //! |---|---|
 //! | `lookups` | lookups, single and batched, at four sizes, beside a fixed filter of as many bytes |
 //! | `inserts` | inserts of `N` keys into a filter that grows, beside a fixed one of the final size |
+//! | `threads` | inserts by several threads into such a filter, into one that begins with its final size, and a fixed one |
 //! | `longest` | the longest of these inserts. Ask for this part alone: see below |
 //! | `sizes` | the memory and the false-positive rate at every size, up to `N` keys |
 //! | `doubling` | how many entries a second `reserve` moves to a larger table, and `shrink_to_fit` to a smaller one |
 //! | `spike` | a thousand keys, a million, and a thousand again, then `shrink_to_fit` |
 //!
-//! `N` is 50 million, or 2 million with `--quick`. All work is that of one thread, and is timed by its processor time.
-//! Two sides of a comparison run by turns, and each ratio compares two runs of one round.
+//! `N` is 50 million, or 2 million with `--quick`. Except for `threads`, all work is that of one thread, and is timed by
+//! its processor time. Two sides of a comparison run by turns, and each ratio compares two runs of one round.
 //!
 //! The allocator of glibc takes a new segment from memory that it has to clear if the process has freed a larger one before,
 //! up to 32 MB. The insert that needs it then takes 0.2 ms longer for each megabyte. So `longest` needs a process of its
@@ -21,15 +22,19 @@
 mod support;
 
 use std::hint::black_box;
+use std::io;
 use std::time::{Duration, Instant};
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
+use support::by_threads::{ByThreads, thread_counts};
 use support::clock::{by_turns, own_time};
+use support::filled::on_threads;
 use support::keys::{ABSENT, drawn, key};
 use support::options::Options;
 use support::ours::{BATCH, Fixed, Growable, Ours, default_5x14, fill, growable};
 use support::report::{Spread, median};
+use support::subject::Set;
 
 /// How many keys are timed at a time.
 const SLICE: u64 = 20 * BATCH as u64;
@@ -157,6 +162,37 @@ fn inserts(keys: u64, rounds: usize) -> Vec<Vec<String>> {
     let [of_fixed, of_growable] = [of_fixed, of_growable].map(|times| format!("{:.1}", median(times)));
     let head = ["", "fixed filter", "growable", "growable over fixed"].map(String::from).to_vec();
     vec![head, vec!["insert".to_owned(), of_fixed, of_growable, ratio]]
+}
+
+/// An empty filter for so many keys.
+type Build = fn(usize) -> Box<dyn Set>;
+
+/// Inserts by several threads, in millions a second by the wall clock.
+fn threads(keys: u64, rounds: usize, options: &Options) -> io::Result<()> {
+    let threads = thread_counts();
+    let speed = |filter: &dyn Set, threads: u64| {
+        let numbers = |thread| (thread..keys).step_by(threads as usize);
+        let (time, _) = on_threads(threads, |thread| {
+            numbers(thread).for_each(|number| assert!(filter.insert(key(number)), "there is room"));
+        });
+        keys as f64 / time.as_secs_f64() / 1e6
+    };
+    let kinds: [(&str, Build); 3] = [
+        ("growable, from a thousand keys", |_| Box::new(of_a_thousand())),
+        ("growable, from its final size", |keys| Box::new(Growable::of_keys(keys))),
+        ("fixed filter", |keys| Box::new(Fixed::of_keys(keys))),
+    ];
+    let mut rows = kinds.map(|(name, _)| (name.to_owned(), vec![Vec::new(); threads.len()])).to_vec();
+    for _ in 0..rounds {
+        for ((_, build), (_, speeds)) in kinds.iter().zip(&mut rows) {
+            for (&threads, speeds) in threads.iter().zip(speeds) {
+                speeds.push(speed(&*build(keys as usize), threads));
+            }
+        }
+    }
+    let about = format!("{keys} keys into an empty filter");
+    let inserts = ByThreads { title: "Inserts".into(), about, unit: "inserts", threads: &threads, rows, array: None };
+    inserts.show(options, "target/growable", "threads")
 }
 
 /// The longest inserts, in microseconds of processor time. The work of each insert is the same in each run, so of what it
@@ -293,8 +329,8 @@ fn spike(most: u64, length: Duration) -> Vec<Vec<String>> {
     rows
 }
 
-fn main() {
-    let Some(options) = Options::parse() else { return };
+fn main() -> io::Result<()> {
+    let Some(options) = Options::parse() else { return Ok(()) };
     let (length, keys, rounds) = options.pick((1, 20_000, 1), (300, 2_000_000, 3), (3000, 50_000_000, 5));
     // Of sides that run by turns.
     let (length, keys) = (Duration::from_millis(length), options.keys(keys));
@@ -303,6 +339,9 @@ fn main() {
         options.part("lookups", || (format!("{name}: nanoseconds a lookup"), lookups(bytes, length)));
     }
     options.part("inserts", || (format!("{keys} inserts: nanoseconds each"), inserts(keys, rounds)));
+    if options.wants("threads") {
+        threads(keys, rounds, &options)?;
+    }
     options.part("longest", || {
         let title = format!("The longest of {keys} inserts, each the least of {rounds} runs: microseconds");
         (title, longest(keys, rounds))
@@ -317,4 +356,5 @@ fn main() {
     }
     let most = if options.test { 20_000 } else { 1_000_000 };
     options.part("spike", || (format!("1,000 keys, {most}, and 1,000 again"), spike(most, length)));
+    Ok(())
 }

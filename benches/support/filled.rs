@@ -330,7 +330,7 @@ fn mix<S: Set, const BLOCK: u64>(
 
 /// Runs `work` on this many threads at once. Returns the time from the first start to the last end, and the
 /// results.
-fn on_threads<R: Send>(threads: u64, work: impl Fn(u64) -> R + Sync) -> (Duration, Vec<R>) {
+pub(crate) fn on_threads<R: Send>(threads: u64, work: impl Fn(u64) -> R + Sync) -> (Duration, Vec<R>) {
     let ready = AtomicUsize::new(0);
     let run = |thread| {
         // The threads spin, so that waking up delays none of their starts.
