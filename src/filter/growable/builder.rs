@@ -7,8 +7,8 @@ use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::filter::growable::filter::GrowableCuckooFilter;
 use crate::filter::shared::settings::{Settings, builder, constructors, setting_of_encoding};
-use crate::growth::plan::{Impossible, Plan, Wanted};
-use crate::growth::table::{GrowingTable, Refusal};
+use crate::growth::plan::{Plan, Wanted};
+use crate::growth::table::GrowingTable;
 use crate::hasher::default::{DefaultHashBuilder, Is};
 use crate::table::face::filter_plan::FilterPlan;
 use crate::word::layout::Encoding;
@@ -123,7 +123,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// - [`BuildError::OutOfMemory`] if the allocation fails. (Some abort the process; see
     ///   [`Builder::build`](crate::Builder::build).)
     pub fn build(self) -> Result<GrowableCuckooFilter<T, S>, BuildError> {
-        let table = GrowingTable::new(self.growth_plan()?).map_err(Refusal::to_build)?;
+        let table = GrowingTable::new(self.growth_plan()?)?;
         Ok(GrowableCuckooFilter::from_parts(table, self.hasher, self.settings.schema))
     }
 
@@ -131,21 +131,19 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
         let Own { max_capacity, memory_limit } = self.own;
         let memory_limit = memory_limit.unwrap_or(usize::MAX);
         self.settings.check()?;
-        let Settings { filter, rate, encoding, pages, .. } = self.settings;
+        let Settings { rate, encoding, pages, .. } = self.settings;
         let most = max_capacity.unwrap_or(usize::MAX);
         let capacity = self.settings.capacity.unwrap_or(FIRST_CAPACITY.min(most));
         if most < capacity {
             return Err(BuildError::MaxCapacityBelowCapacity { capacity, max_capacity: most });
         }
-        let plan = Plan::new(Wanted { capacity, max_capacity, rate, encoding }).map_err(|why| match why {
-            Impossible::RateTooLow { lowest } => self.settings.rate_too_low(lowest, 0),
-            Impossible::CapacityTooLarge { capacity, largest } => {
-                BuildError::CapacityTooLarge { filter, capacity, largest }
-            }
-        })?;
+        let plan = Plan::new(Wanted { capacity, max_capacity, rate, encoding })?;
         let memory_of_caller = size_of::<GrowableCuckooFilter<T, S>>();
         let plan = Plan { pages, memory_limit, memory_of_caller, ..plan };
-        GrowingTable::check_limit(&plan, plan.first).map_err(Refusal::to_build)?;
+        let needed = GrowingTable::memory_at(&plan, plan.first);
+        if needed > memory_limit {
+            return Err(BuildError::MemoryLimit { needed, limit: memory_limit });
+        }
         if let Some(max_capacity) = max_capacity {
             let buckets = plan.buckets_for(max_capacity).expect("the plan is made for so many");
             let needed = GrowingTable::memory_at(&plan, buckets);

@@ -12,14 +12,14 @@ macro_rules! batches {
         ///
         $(#[$doc])*
         ///
-        /// A batch of any size works. Batches are at their best from about a hundred keys on. Keys are passed by
-        /// reference, as [`BatchKey`] describes.
+        /// Batches of any size work, and are at their best from about a hundred keys on. Keys are passed by reference, as
+        /// [`BatchKey`] describes.
         ///
         /// A batch is not a transaction. Each of its keys is an operation of its own, which takes effect at some moment
-        /// of the call and promises all that the operation on a single key promises. A batch allocates only where the
-        /// operation on a single key does, and for what the answers are appended to. It holds no lock while it asks the
-        /// iterator for a key or passes on an answer. If the iterator or a key's `Hash` panics, the batch ends there.
-        /// All keys that it took before, except the last few hundred, have been processed.
+        /// of the call, with all that a single one promises. A batch allocates only where a single one does, and for what
+        /// the answers are appended to. It holds no lock while it asks the iterator for a key or passes on an answer. If
+        /// the iterator or a key's `Hash` panics, the batch ends there. All keys that it took before, except the last few
+        /// hundred, have been processed.
         impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
             /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in
             /// their order.

@@ -56,7 +56,7 @@ macro_rules! properties {
             ///
             /// Cost: one addition to the thread's own counter. No other thread waits for it.
             pub fn record_false_positives(&self, count: u64) {
-                self.core.record_false_positives(count);
+                self.core.counters().record_false_positives(count);
             }
 
             /// Records that `count` lookups were answered `false`. The filter does not count them by itself, because
@@ -65,7 +65,7 @@ macro_rules! properties {
             /// Cost: one addition to the thread's own counter. If that is too much for each lookup, add up the
             /// answers and record the sum at intervals. [`Stats`] has an example.
             pub fn record_negatives(&self, count: u64) {
-                self.core.record_negatives(count);
+                self.core.counters().record_negatives(count);
             }
 
             /// Returns the hasher, for example to hash keys with it before they come to the filter.
