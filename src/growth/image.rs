@@ -12,7 +12,7 @@ use crate::growth::table::{GATES, GrowingTable};
 use crate::plan::batch::Hashes;
 use crate::plan::sizing::LoadLimit;
 #[cfg(feature = "snapshot")]
-use crate::snapshot::format::{Head, Saved};
+use crate::snapshot::format::{Declared, Head, Saved};
 #[cfg(feature = "snapshot")]
 use crate::snapshot::parts::{wanted_number, wanted_of_number};
 #[cfg(feature = "snapshot")]
@@ -22,8 +22,6 @@ use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
 use crate::table::counters::Counters;
 use crate::table::face::any_table::{AnyTable, Facts, HasTable, TableImage};
-#[cfg(feature = "snapshot")]
-use crate::table::face::filter_plan::FilterPlan;
 use crate::table::image::absorb::read;
 use crate::table::image::merge::{Absorbed, Merge};
 use crate::table::image::read::each_chunk;
@@ -210,7 +208,7 @@ impl Saved for GrowingTable {
         Head::of(&head)
     }
 
-    fn stated(source: &mut Source<'_>) -> Result<(Plan, usize), LoadError> {
+    fn stated(source: &mut Source<'_>) -> Result<Declared<(Plan, usize)>, LoadError> {
         let [encoding, base_bits, doublings] = source.take()?;
         let [first, largest] = [source.take()?, source.take()?].map(u64::from_le_bytes);
         source.header_seal()?;
@@ -221,11 +219,7 @@ impl Saved for GrowingTable {
             |buckets: &u64| (first..=plan.largest as u64).contains(buckets) && buckets.is_multiple_of(GROUP as u64);
         let buckets =
             source.growing_header(plan.largest, is_possible, |buckets| plan.shape(State::of_buckets(buckets)))?;
-        Ok((plan, buckets))
-    }
-
-    fn plan((plan, buckets): &(Plan, usize)) -> FilterPlan {
-        Self::filter_plan(plan, *buckets)
+        Ok(Declared { plan: Self::filter_plan(&plan, buckets), now: None, own: (plan, buckets) })
     }
 
     fn empty((plan, buckets): (Plan, usize), memory_limit: usize, memory_of_caller: usize) -> Result<Self, LoadError> {
