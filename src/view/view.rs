@@ -11,7 +11,7 @@ use crate::filter::by_hash::{ByHash, Hashed, by_hash};
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::maplet::filter::CuckooMaplet;
 use crate::filter::shared::batches::blocks;
-use crate::filter::shared::operations::operation_on_a_key;
+use crate::filter::shared::operations::{batch_on_keys, operation_on_a_key};
 use crate::filter::snapshot_info::SnapshotInfo;
 use crate::growth::plan::false_positive_rate;
 use crate::hasher::probe::probe;
@@ -198,12 +198,13 @@ impl<F: Viewed<Clock = ()>, B: AsRef<[u8]>> View<F, B> {
         contains() -> bool
     }
 
-    /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same order.
-    ///
-    /// Cost: that of single lookups, but the cache lines of many keys are loaded in parallel. In a large table that is
-    /// several times as fast. It allocates nothing but what `found` does.
-    pub fn contains_batch<K: BatchKey<F::Key> + Hash>(&self, keys: impl IntoIterator<Item = K>, found: &mut Vec<bool>) {
-        self.by_hash().contains_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), found);
+    batch_on_keys! {
+        F::Key:
+        /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same order.
+        ///
+        /// Cost: that of single lookups, but the cache lines of many keys are loaded in parallel. In a large table that is
+        /// several times as fast. It allocates nothing but what `found` does.
+        contains_batch(keys, found: &mut Vec<bool>)
     }
 }
 
@@ -220,9 +221,10 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<CuckooMaplet<T, S>, B> {
         values() -> Values
     }
 
-    /// [`values`](Self::values) for many keys: appends the values of each to `found`, in the order of the keys.
-    pub fn values_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, found: &mut Vec<Values>) {
-        self.by_hash().values_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), found);
+    batch_on_keys! {
+        T:
+        /// [`values`](Self::values) for many keys: appends the values of each to `found`, in the order of the keys.
+        values_batch(keys, found: &mut Vec<Values>)
     }
 }
 
@@ -239,15 +241,11 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<ExpiringCuckooFilter<T, S>,
         contains_at(tick: Tick) -> bool
     }
 
-    /// [`contains_at`](Self::contains_at) for many keys: appends the answers to `found`, one for each key and in the same
-    /// order.
-    pub fn contains_batch_at<K: BatchKey<T> + Hash>(
-        &self,
-        keys: impl IntoIterator<Item = K>,
-        tick: Tick,
-        found: &mut Vec<bool>,
-    ) {
-        self.by_hash().contains_batch_at(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), tick, found);
+    batch_on_keys! {
+        T:
+        /// [`contains_at`](Self::contains_at) for many keys: appends the answers to `found`, one for each key and in the same
+        /// order.
+        contains_batch_at(keys, tick: Tick, found: &mut Vec<bool>)
     }
 }
 

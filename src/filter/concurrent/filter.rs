@@ -13,7 +13,9 @@ use crate::filter::by_hash::{ByHash, Hashed, by_hash};
 use crate::filter::shared::batches::{add_absent, batches, blocks};
 use crate::filter::shared::figures::figures;
 use crate::filter::shared::hashes::operations_on_hashes;
-use crate::filter::shared::operations::{operation_on_a_key, operations_on_keys, properties};
+use crate::filter::shared::operations::{
+    batch_on_keys, batches_on_keys, operation_on_a_key, operations_on_keys, properties,
+};
 use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;

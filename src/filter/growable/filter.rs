@@ -11,7 +11,9 @@ use crate::filter::batch_key::BatchKey;
 use crate::filter::by_hash::{ByHash, Hashed, by_hash};
 use crate::filter::shared::batches::{add_absent, batches, blocks};
 use crate::filter::shared::hashes::operations_on_hashes;
-use crate::filter::shared::operations::{operation_on_a_key, operations_on_keys, properties};
+use crate::filter::shared::operations::{
+    batch_on_keys, batches_on_keys, operation_on_a_key, operations_on_keys, properties,
+};
 use crate::filter::stats::Stats;
 use crate::growth::table::GrowingTable;
 use crate::hasher::default::DefaultHashBuilder;
