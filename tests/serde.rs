@@ -60,7 +60,11 @@ fn what_load_refuses_is_refused() {
     damaged[1000] ^= 1;
     assert!(deserialize(&damaged).is_err());
     assert!(reason(&bytes[..bytes.len() - 1]).contains("cut short"));
-    assert!(reason(&[&bytes[..], b"more"].concat()).contains("more bytes follow"));
+    let more = [&bytes[..], b"more"].concat();
+    assert!(reason(&more).contains("something comes after it"));
+    let (loader, json) = (Loader::<Filter, _>::new(Fixed::default(), 1 << 20), serde_json::to_string(&more).unwrap());
+    let error = loader.deserialize(&mut serde_json::Deserializer::from_str(&json)).unwrap_err();
+    assert!(error.to_string().contains("more bytes follow"), "{error}");
     assert!(reason(b"no snapshot").contains("this is no snapshot"));
     assert!(serde_json::from_str::<Filter>("5").unwrap_err().to_string().contains("a snapshot of a filter"));
     type Sip = BuildHasherDefault<std::hash::DefaultHasher>;

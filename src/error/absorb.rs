@@ -53,17 +53,14 @@ impl fmt::Display for TableLayout {
     }
 }
 
-/// Why one filter could not absorb another, or unite with it.
+/// Why one filter could not absorb another, or unite with it. The message of each error (its `Display`) says what to do.
 ///
 /// Nothing has changed, except if the error says how many copies were added before. Those stay. To get rid of them,
-/// build the filter again. (After `unite` that is not needed: it may be called again.) The message of each error (its
-/// `Display`) says what to do.
+/// build the filter again. (After `unite` that is not needed: it may be called again.)
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum AbsorbError {
     /// The hashers differ, so the fingerprints of one filter mean nothing to the other.
-    ///
-    /// Build both with one hasher: `builder().hasher(hasher.clone())`, or make one by `empty_like`.
     Hasher,
     /// The schemas differ: the keys of one filter are not those of the other. Needs the feature `snapshot`.
     #[cfg(feature = "snapshot")]
@@ -75,8 +72,6 @@ pub enum AbsorbError {
         theirs: String,
     },
     /// The layouts differ.
-    ///
-    /// Build both with the same settings, or make one by `empty_like`.
     #[non_exhaustive]
     Layout {
         /// That of the absorbing filter.
@@ -103,8 +98,6 @@ pub enum AbsorbError {
     },
     /// The clock of the absorbing [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is behind that of the
     /// other. Entries of the other may then expire later than the absorbing filter can express.
-    ///
-    /// Call [`advance_to`](crate::ExpiringCuckooFilter::advance_to) first.
     #[non_exhaustive]
     ClockBehind {
         /// The tick of the absorbing filter, if its clock is set.
@@ -122,10 +115,8 @@ pub enum AbsorbError {
         /// The capacity of the absorbing filter.
         capacity: usize,
     },
-    /// There was no room for a copy.
-    ///
-    /// Below the capacity this happens only if many keys have several copies in both filters together, or if other
-    /// threads insert meanwhile. If `absorb` has added keys once more that were there, call `unite` instead.
+    /// There was no room for a copy. Below the capacity this happens only if many keys have several copies in both filters
+    /// together, or if other threads insert meanwhile.
     #[non_exhaustive]
     Full {
         /// How many copies were added.
@@ -174,8 +165,6 @@ pub enum AbsorbError {
     },
     /// An allocation failed: for the old words of buckets that other threads change meanwhile in the other filter, or
     /// for the growth of the absorbing one.
-    ///
-    /// Try with fewer changes to the other filter, or with more memory.
     #[non_exhaustive]
     OutOfMemory {
         /// How many copies were added.

@@ -33,8 +33,7 @@ pub enum BuildError {
     },
     /// No number of value bits was given for a [`CuckooMaplet`](crate::CuckooMaplet).
     ValueBitsMissing,
-    /// The number of value bits of a [`CuckooMaplet`](crate::CuckooMaplet) is not between 1 and
-    /// 16, both included.
+    /// The number of value bits of a [`CuckooMaplet`](crate::CuckooMaplet) is not from 1 to 16.
     #[non_exhaustive]
     InvalidValueBits {
         /// The number asked for.
@@ -51,7 +50,7 @@ pub enum BuildError {
         max_capacity: usize,
     },
     /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) can't grow to the largest capacity that was asked for within
-    /// its memory limit.
+    /// its memory limit. (The default of that capacity is no promise.)
     #[non_exhaustive]
     MemoryLimitBelowMaxCapacity {
         /// The largest capacity asked for.
@@ -73,8 +72,7 @@ pub enum BuildError {
     /// The longest lifetime of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is 0 ticks, or too many.
     #[non_exhaustive]
     InvalidTicks {
-        /// The longest lifetime in ticks. After `lifetime`, this is the lifetime divided by the resolution, rounded
-        /// up, plus 1.
+        /// The longest lifetime in ticks: after `lifetime`, the lifetime divided by the resolution, rounded up, plus 1.
         ticks: u64,
         /// The largest possible number.
         most: u64,

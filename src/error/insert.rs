@@ -17,10 +17,9 @@ use crate::word::tick::Tick;
 pub enum InsertError {
     /// No free slot can be reached from the key's two buckets within the 2,048 buckets that an insert searches.
     ///
-    /// The filter is full: remove keys, build a larger one, or a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter).
-    /// Below its [`capacity`](crate::ConcurrentCuckooFilter::capacity) this practically does not happen to distinct keys
-    /// (see there for the probability). It does happen if many copies of some keys fill their buckets, which are other
-    /// keys' buckets too, or if the hasher is broken.
+    /// Below the [`capacity`](crate::ConcurrentCuckooFilter::capacity) this practically does not happen to distinct keys. It
+    /// does happen if many copies of some keys fill their buckets, which are other keys' buckets too, or if the hasher is
+    /// broken.
     #[non_exhaustive]
     Full {
         /// How many keys the filter held.
@@ -28,10 +27,8 @@ pub enum InsertError {
         /// Its capacity.
         capacity: usize,
     },
-    /// The filter already holds as many copies of this key as the key's two buckets have slots.
-    ///
-    /// No other bucket may hold them. Use [`insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent) if
-    /// one copy is enough.
+    /// The filter already holds as many copies of this key as the key's two buckets have slots. No other bucket may hold
+    /// them.
     #[non_exhaustive]
     TooManyCopies {
         /// How many copies there are.
@@ -43,9 +40,7 @@ pub enum InsertError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GrowableInsertError {
-    /// The filter is full at its largest size.
-    ///
-    /// Remove keys, or build a filter with a larger [`max_capacity`](crate::GrowableBuilder::max_capacity).
+    /// The filter is full at its [largest size](crate::GrowableBuilder::max_capacity).
     #[non_exhaustive]
     MaxCapacity {
         /// How many keys the filter held.
@@ -53,11 +48,8 @@ pub enum GrowableInsertError {
         /// How many keys the filter can be made for.
         max_capacity: usize,
     },
-    /// The filter is full, and growth would exceed its memory limit.
-    ///
-    /// Only this insert has failed: some other keys still find room.
-    ///
-    /// Remove keys, or build a filter with a higher [limit](crate::GrowableBuilder::memory_limit).
+    /// The filter is full, and growth would exceed its [memory limit](crate::GrowableBuilder::memory_limit). Some other
+    /// keys still find room.
     #[non_exhaustive]
     MemoryLimit {
         /// How many keys the filter held.
@@ -67,9 +59,8 @@ pub enum GrowableInsertError {
         /// The limit, in bytes.
         limit: usize,
     },
-    /// The filter is full, and the memory for more buckets could not be allocated.
-    ///
-    /// Each later insert that finds no room requests this memory again.
+    /// The filter is full, and the memory for more buckets could not be allocated. Each later insert that finds no room
+    /// requests it again.
     #[non_exhaustive]
     OutOfMemory {
         /// How many bytes were requested: room for as many buckets as there are at the last power of two.
@@ -85,10 +76,7 @@ pub enum GrowableInsertError {
         /// Its capacity.
         capacity: usize,
     },
-    /// The filter already holds as many copies of this key as the key's two buckets have slots. They have fewer slots
-    /// while the filter is small.
-    ///
-    /// Use [`insert_if_absent`](crate::GrowableCuckooFilter::insert_if_absent) if one copy is enough.
+    /// The filter already holds as many copies of this key as the key's two buckets have slots: fewer while it is small.
     #[non_exhaustive]
     TooManyCopies {
         /// How many copies there are.
@@ -101,10 +89,7 @@ pub enum GrowableInsertError {
 #[non_exhaustive]
 pub enum ExpiringInsertError {
     /// The filter is full of live entries: no free slot can be reached from the key's two buckets within the 2,048 buckets
-    /// that an insert searches.
-    ///
-    /// Remove entries, or build a larger filter. A filter that [evicts](crate::ExpiringBuilder::when_full) makes room where
-    /// it can.
+    /// that an insert searches. (A filter that [evicts](crate::ExpiringBuilder::when_full) makes room where it can.)
     #[non_exhaustive]
     Full {
         /// How many keys the filter held.
@@ -113,23 +98,14 @@ pub enum ExpiringInsertError {
         capacity: usize,
     },
     /// The filter already holds as many live entries of this key as the key's two buckets have slots.
-    ///
-    /// Use [`insert_or_renew`](crate::ExpiringCuckooFilter::insert_or_renew) or
-    /// [`insert_if_absent`](crate::ExpiringCuckooFilter::insert_if_absent) if one is enough.
     #[non_exhaustive]
     TooManyCopies {
         /// How many copies there are.
         copies: usize,
     },
-    /// The clock of the filter is not set, so no expiry means anything to it.
-    ///
-    /// Call [`advance_to`](crate::ExpiringCuckooFilter::advance_to) first.
+    /// The clock of the filter is not set: [`advance_to`](crate::ExpiringCuckooFilter::advance_to) was never called.
     ClockNotSet,
-    /// The entry would live longer than the entries of this filter can.
-    ///
-    /// Build the filter for a longer [`lifetime`](crate::ExpiringBuilder::lifetime), or with a coarser resolution.
-    /// If the clock of the filter is behind the caller's, call
-    /// [`advance_to`](crate::ExpiringCuckooFilter::advance_to) first.
+    /// The entry would live longer than the entries of this filter can, or the clock of the filter is behind the caller's.
     #[non_exhaustive]
     LifetimeTooLong {
         /// The tick at which the entry should expire.
@@ -141,10 +117,8 @@ pub enum ExpiringInsertError {
         /// How long a tick is, if the filter knows it.
         resolution: Option<Duration>,
     },
-    /// The filter has [evicted](crate::WhenFull::EvictOldest) the tick
-    /// at which the entry should expire, to make room for entries that live longer.
-    ///
-    /// Build a larger filter, or give the entry a longer life.
+    /// The filter has [evicted](crate::WhenFull::EvictOldest) the tick at which the entry should expire, to make room for
+    /// entries that live longer.
     #[non_exhaustive]
     Evicted {
         /// The tick at which the entry should expire.
@@ -154,9 +128,6 @@ pub enum ExpiringInsertError {
     },
     /// A time or a time to live was given, but the filter was built [by
     /// ticks](crate::ExpiringBuilder::lifetime_in_ticks), so it does not know how long a tick is.
-    ///
-    /// Use a [`Tick`], or build the filter with a
-    /// [`lifetime`](crate::ExpiringBuilder::lifetime).
     ResolutionUnknown,
 }
 
@@ -166,8 +137,6 @@ pub enum ExpiringInsertError {
 pub enum MapletInsertError {
     /// The maplet is full: no free slot can be reached from the key's two buckets within the 2,048 buckets that an insert
     /// searches.
-    ///
-    /// Remove values, or build a larger maplet.
     #[non_exhaustive]
     Full {
         /// How many keys the filter held.
@@ -181,10 +150,7 @@ pub enum MapletInsertError {
         /// How many copies there are.
         copies: usize,
     },
-    /// The value has more bits than the values of this [`CuckooMaplet`](crate::CuckooMaplet).
-    ///
-    /// Build the maplet with more [value bits](crate::MapletBuilder::value_bits), or number what the values stand
-    /// for from 0.
+    /// The value has more bits than the [values](crate::MapletBuilder::value_bits) of this maplet.
     #[non_exhaustive]
     ValueTooLarge {
         /// The value.
@@ -196,15 +162,7 @@ pub enum MapletInsertError {
 
 impl InsertError {
     /// [`Full`](Self::Full), for tests of your own: the error of a filter with `len` keys. `From` makes it one of another
-    /// type.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{ExpiringInsertError, InsertError};
-    ///
-    /// let error = InsertError::full(1000, 1000);
-    /// assert!(matches!(error, InsertError::Full { len: 1000, .. }), "{error}");
-    /// assert!(matches!(error.into(), ExpiringInsertError::Full { len: 1000, .. }));
-    /// ```
+    /// type, such as [`ExpiringInsertError::Full`].
     #[must_use]
     pub const fn full(len: usize, capacity: usize) -> Self {
         Self::Full { len, capacity }
@@ -338,8 +296,7 @@ impl Error for GrowableInsertError {}
 impl Error for ExpiringInsertError {}
 impl Error for MapletInsertError {}
 
-/// The error for a value that has more bits than the values of a
-/// [`CuckooMaplet`](crate::CuckooMaplet). Nothing has changed.
+/// The error for a value that has more bits than the values of a [`CuckooMaplet`](crate::CuckooMaplet). Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ValueTooLarge {

@@ -5,13 +5,12 @@ use core::error::Error;
 use crate::error::kind::FilterKind;
 use crate::error::message::messages;
 
-/// Why a snapshot could not be loaded. Needs the feature `snapshot`.
+/// Why a snapshot could not be loaded: there is no filter, and no part of one. Needs the feature `snapshot`.
 ///
-/// Nothing was loaded: there is no filter, and no part of one. Whatever the reason, rebuild the filter from the
-/// source of truth, or keep the one that is in use. Never use an empty filter in its place, because its "definitely
-/// absent" would be wrong (see the page [`beyond_one_process`](crate::guide::beyond_one_process)). The message of
-/// each error (its `Display`) names the reason and what to do. [`LoadPathError`](crate::LoadPathError) also names the
-/// file.
+/// Whatever the reason, rebuild the filter from the source of truth, or keep the one that is in use. [Never use an empty
+/// filter in its place](crate::guide::beyond_one_process#when-a-snapshot-cannot-be-loaded), because its "definitely
+/// absent" would be wrong. The message of each error (its `Display`) names the reason and what to do.
+/// [`LoadPathError`](crate::LoadPathError) also names the file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -59,9 +58,6 @@ pub enum LoadError {
         kind: u8,
     },
     /// The snapshot is of other keys, or of keys in another form: it has another [schema](crate::Builder::schema).
-    ///
-    /// Its fingerprints mean nothing to the filter that was to be loaded, which would answer "definitely absent" to
-    /// all keys.
     #[non_exhaustive]
     OtherSchema {
         /// The schema of the snapshot.
@@ -78,7 +74,7 @@ pub enum LoadError {
         expected: String,
     },
     /// The snapshot was made with another hasher, or with a hasher whose output has changed with its version, the
-    /// processor or the process. The fingerprints of the snapshot mean nothing to this hasher.
+    /// processor or the process.
     OtherHasher,
     /// No bucket layout has these numbers.
     #[non_exhaustive]

@@ -9,8 +9,8 @@ use crate::error::message::messages;
 /// was before, and works on.
 ///
 /// A view needs some memory at its beginning, and 16 to 64 bytes for each bucket that other threads change while it is
-/// read. So try again with fewer changes, or more memory. In a function that returns an [`io::Error`], `?` makes it one of
-/// the kind [`OutOfMemory`](io::ErrorKind::OutOfMemory).
+/// read. In a function that returns an [`io::Error`], `?` makes it one of the kind
+/// [`OutOfMemory`](io::ErrorKind::OutOfMemory).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OutOfMemory {}

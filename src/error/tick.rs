@@ -12,8 +12,6 @@ use crate::error::message::messages;
 #[non_exhaustive]
 pub enum TickError {
     /// The filter was built [by ticks](crate::ExpiringBuilder::lifetime_in_ticks), so it does not know how long a tick is.
-    ///
-    /// Use ticks, or build the filter with a [`lifetime`](crate::ExpiringBuilder::lifetime).
     ResolutionUnknown,
     /// The time is before 1970, when tick 0 begins. So the system's clock is probably not set.
     #[non_exhaustive]

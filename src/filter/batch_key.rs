@@ -5,9 +5,8 @@ use core::borrow::Borrow;
 /// A key as a batch takes it: a reference to what single operations take a reference to.
 ///
 /// It is implemented for `&Q` if a filter of `T` can be asked for a `Q`: for a filter of `String`, that is `&String`
-/// and `&str`; for a filter of `str`, `&str`. There is nothing to implement. (`Q: Hash` is a separate bound, so the
-/// compiler reports a missing `Hash` by that name.) The compiler names this trait only if a batch was given something
-/// else:
+/// and `&str`; for a filter of `str`, `&str`. There is nothing to implement. The compiler names this trait only if a batch
+/// was given something else:
 ///
 /// ```compile_fail,E0277
 /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;

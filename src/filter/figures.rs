@@ -69,66 +69,44 @@ impl Stats {
     /// A counter starts at 0 in a filter that replaces another. If your metrics system takes increments, or does not
     /// expect counters to go down, give it the figures of [`since`](Self::since).
     ///
-    /// As a page for Prometheus, which does expect that, and requires all samples of a name together:
+    /// As a page for Prometheus, which does expect that. (It requires all samples of a name together: with several filters,
+    /// collect those of each name first.)
     ///
     /// ```
-    /// use std::collections::BTreeMap;
     /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, FigureValue, Stats};
     ///
-    /// fn page(filters: &[(&str, Stats)]) -> String {
-    ///     let mut samples: BTreeMap<&str, String> = BTreeMap::new();
-    ///     for (filter, stats) in filters {
-    ///         for figure in stats.figures() {
-    ///             let (kind, value) = match figure.value {
-    ///                 FigureValue::Counter(count) => ("counter", count.to_string()),
-    ///                 FigureValue::Gauge(value) => ("gauge", value.to_string()),
-    ///             };
-    ///             let (name, help) = (figure.name, figure.help);
-    ///             let head = || format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
-    ///             *samples.entry(name).or_insert_with(head) += &format!("{name}{{filter=\"{filter}\"}} {value}\n");
-    ///         }
-    ///     }
-    ///     samples.into_values().collect()
+    /// fn page(filter: &str, stats: &Stats) -> String {
+    ///     let figure = |figure: concurrent_cuckoo_filter::Figure| {
+    ///         let (kind, value) = match figure.value {
+    ///             FigureValue::Counter(count) => ("counter", count.to_string()),
+    ///             FigureValue::Gauge(value) => ("gauge", value.to_string()),
+    ///         };
+    ///         let (name, help) = (figure.name, figure.help);
+    ///         format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name}{{filter=\"{filter}\"}} {value}\n")
+    ///     };
+    ///     stats.figures().map(figure).collect()
     /// }
     ///
     /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
     /// filter.insert("a")?;
-    /// let page = page(&[("shard-7", filter.stats()), ("shard-8", filter.stats())]);
-    /// assert!(page.contains(
-    ///     "\n# TYPE cuckoo_filter_len gauge\ncuckoo_filter_len{filter=\"shard-7\"} 1\ncuckoo_filter_len{filter=\"shard-8\"} 1\n"
-    /// ));
+    /// let page = page("shard-7", &filter.stats());
+    /// assert!(page.contains("\n# TYPE cuckoo_filter_capacity gauge\ncuckoo_filter_capacity{filter=\"shard-7\"} 1"));
     /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
     /// ```
     pub fn figures(&self) -> impl Iterator<Item = Figure> + use<> {
+        let expected = "Expected share of true answers among lookups of absent keys, at the present load.";
+        let max = "Expected share of true answers among lookups of absent keys, with as many keys as the capacity.";
+        let path = "Most relocations that one insert made in a row.";
+        let gauge = Figure::gauge;
         let gauges = [
-            Figure::gauge("cuckoo_filter_len", "", self.len as f64, "Keys in the filter."),
-            Figure::gauge("cuckoo_filter_capacity", "", self.capacity as f64, "Keys that the filter is made for."),
-            Figure::gauge("cuckoo_filter_slots", "", self.slots as f64, "Slots for fingerprints."),
-            Figure::gauge("cuckoo_filter_load_factor", "ratio", self.load_factor, "Share of the slots that is taken."),
-            Figure::gauge(
-                "cuckoo_filter_memory_bytes",
-                "bytes",
-                self.memory_usage as f64,
-                "Memory that the filter takes up.",
-            ),
-            Figure::gauge(
-                "cuckoo_filter_false_positive_rate_expected",
-                "ratio",
-                self.false_positive_rate,
-                "Expected share of true answers among lookups of absent keys, at the present load.",
-            ),
-            Figure::gauge(
-                "cuckoo_filter_false_positive_rate_max",
-                "ratio",
-                self.max_false_positive_rate,
-                "Expected share of true answers among lookups of absent keys, with as many keys as the capacity.",
-            ),
-            Figure::gauge(
-                "cuckoo_filter_longest_path",
-                "",
-                self.longest_path as f64,
-                "Most relocations that one insert made in a row.",
-            ),
+            gauge("cuckoo_filter_len", "", self.len as f64, "Keys in the filter."),
+            gauge("cuckoo_filter_capacity", "", self.capacity as f64, "Keys that the filter is made for."),
+            gauge("cuckoo_filter_slots", "", self.slots as f64, "Slots for fingerprints."),
+            gauge("cuckoo_filter_load_factor", "ratio", self.load_factor, "Share of the slots that is taken."),
+            gauge("cuckoo_filter_memory_bytes", "bytes", self.memory_usage as f64, "Memory that the filter takes up."),
+            gauge("cuckoo_filter_false_positive_rate_expected", "ratio", self.false_positive_rate, expected),
+            gauge("cuckoo_filter_false_positive_rate_max", "ratio", self.max_false_positive_rate, max),
+            gauge("cuckoo_filter_longest_path", "", self.longest_path as f64, path),
         ];
         let of_expiry = self.expiry.as_ref().map(|expiry| {
             let early_by = expiry.evicted_early_by as f64;
@@ -149,28 +127,21 @@ impl Stats {
     /// If an earlier count is greater, because it is in fact the later one, the result is 0.
     ///
     /// ```
-    /// use std::collections::HashMap;
-    /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, FigureValue, Stats};
+    /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Stats};
     ///
-    /// let mut last = Stats::default();
-    /// let mut counters = HashMap::new(); // those of a metrics system
-    /// let mut record = |filter: &ConcurrentCuckooFilter<u64>| {
-    ///     let stats = filter.stats();
-    ///     for figure in stats.since(&last).figures() {
-    ///         if let FigureValue::Counter(count) = figure.value {
-    ///             *counters.entry(figure.name).or_default() += count;
-    ///         }
-    ///     }
+    /// let (mut last, mut negatives) = (Stats::default(), 0); // a counter of a metrics system
+    /// let mut record = |stats: Stats| {
+    ///     negatives += stats.since(&last).negatives_recorded;
     ///     last = stats;
-    ///     counters["cuckoo_filter_negatives_recorded_total"]
+    ///     negatives
     /// };
-    /// let filter = ConcurrentCuckooFilter::with_capacity(1000);
+    /// let filter = ConcurrentCuckooFilter::<u64>::with_capacity(1000);
     /// filter.record_negatives(5);
-    /// assert_eq!((record(&filter), record(&filter)), (5, 5));
+    /// assert_eq!((record(filter.stats()), record(filter.stats())), (5, 5));
     ///
-    /// let filter = ConcurrentCuckooFilter::with_capacity(2000); // takes the place of the other
+    /// let filter = ConcurrentCuckooFilter::<u64>::with_capacity(2000); // takes the place of the other
     /// filter.record_negatives(1);
-    /// assert_eq!(record(&filter), 6);
+    /// assert_eq!(record(filter.stats()), 6);
     /// ```
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {

@@ -8,7 +8,7 @@ use crate::error::load::LoadError;
 use crate::error::load_path::LoadPathError;
 use crate::growth::table::GrowingTable;
 use crate::snapshot::file;
-use crate::snapshot::format::{Saved, check_clock};
+use crate::snapshot::format::{Declared, Saved, check_clock};
 use crate::snapshot::parts::VERSION;
 use crate::snapshot::source::{Label, Source};
 use crate::table::face::filter_plan::FilterPlan;
@@ -80,9 +80,8 @@ impl SnapshotInfo {
     /// Reads a whole snapshot, and checks its checksums, its buckets and the number of its keys. What passes can be
     /// loaded with the right hasher and schema, if there is the memory.
     ///
-    /// It reads exactly the snapshot and leaves what follows, as loading from a reader does. In a buffer that must hold
-    /// nothing else, compare [`bytes`](Self::bytes) with its length. [`verify_from_path`](Self::verify_from_path) does
-    /// that for a file.
+    /// It reads exactly the snapshot and leaves what follows. In a buffer that must hold nothing else, compare
+    /// [`bytes`](Self::bytes) with its length. [`verify_from_path`](Self::verify_from_path) does that for a file.
     ///
     /// Cost: one pass in pieces of 8 KiB, and some 20 KiB of memory (beside the attachment, and the decode table that
     /// filters share).
@@ -116,15 +115,14 @@ impl SnapshotInfo {
         source.expect_table(&plan)?;
         source.nothing_follows()?;
         let bytes = source.bytes();
-        let len = if verify { Some(verified(source, &plan, now)?) } else { None };
+        let len = verify.then(|| verified(source, &plan, now)).transpose()?;
         Ok(Self { version: VERSION, plan, schema, position, attachment, now: now.map(Tick::new), bytes, len })
     }
 }
 
 /// The plan of a filter with this core, and its tick.
 fn stated<C: Saved>(source: &mut Source<'_>) -> Result<(FilterPlan, Option<u64>), LoadError> {
-    let stated = C::stated(source)?;
-    Ok((C::plan(&stated), C::now(&stated)))
+    C::stated(source).map(|Declared { plan, now, .. }| (plan, now))
 }
 
 /// How many keys there are, in a snapshot whose words have yet to be read.

@@ -26,9 +26,6 @@ use crate::word::tick::Tick;
 /// let stats = filter.stats();
 /// assert_eq!((stats.len, stats.inserts_refused), (1, 0));
 /// assert_eq!(stats.observed_false_positive_rate(), Some(1.0 / 991.0));
-///
-/// let mut full = concurrent_cuckoo_filter::Stats::default();
-/// (full.len, full.capacity, full.inserts_refused) = (1000, 1000, 7);
 /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -93,10 +90,8 @@ pub struct Stats {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ExpiryStats {
-    /// How often `advance_to` got a tick below the greatest one before.
-    /// If many threads call `advance_to`, it is usual that this grows now and then. A thread whose clock is always a
-    /// little behind adds one with each call. If the number grows while [`Advance`](crate::Advance) never says
-    /// `Forward`, the clock is behind, and nothing expires.
+    /// How often `advance_to` got a tick below the greatest one before. If many threads call it, this grows now and then. If
+    /// it grows while [`Advance`](crate::Advance) never says `Forward`, the clock is behind, and nothing expires.
     pub clock_steps_back: u64,
     /// How often `advance_to` got a tick so far ahead that every entry expired at once. A long pause looks like this, and
     /// so does a clock that is wrong.

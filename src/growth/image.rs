@@ -8,11 +8,11 @@ use crate::error::load::LoadError;
 use crate::error::memory::OutOfMemory;
 #[cfg(feature = "snapshot")]
 use crate::growth::plan::Plan;
-use crate::growth::table::GrowingTable;
+use crate::growth::table::{GATES, GrowingTable};
 use crate::plan::batch::Hashes;
 use crate::plan::sizing::LoadLimit;
 #[cfg(feature = "snapshot")]
-use crate::snapshot::format::{Head, Saved};
+use crate::snapshot::format::{Declared, Head, Saved};
 #[cfg(feature = "snapshot")]
 use crate::snapshot::parts::{wanted_number, wanted_of_number};
 #[cfg(feature = "snapshot")]
@@ -22,8 +22,6 @@ use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
 use crate::table::counters::Counters;
 use crate::table::face::any_table::{AnyTable, Facts, HasTable, TableImage};
-#[cfg(feature = "snapshot")]
-use crate::table::face::filter_plan::FilterPlan;
 use crate::table::image::absorb::read;
 use crate::table::image::merge::{Absorbed, Merge};
 use crate::table::image::read::each_chunk;
@@ -58,18 +56,13 @@ impl GrowingTable {
     /// Begins a save, at this moment. All gates are held too: so no insert is half done, and no bucket is being moved.
     fn begin(&self) -> Result<SaveNumber, OutOfMemory> {
         loop {
-            let (gates, set_aside) = (self.gates(), SetAside::new(self.state().buckets() + AHEAD)?);
+            let set_aside = SetAside::new(self.state().buckets() + AHEAD)?;
             // The gates are given back before the lock of the size is taken, behind which a split may wait for them.
-            let mut held = Vec::new();
-            held.try_reserve_exact(gates).map_err(|_| OutOfMemory::new())?;
-            let begun = self.under_all_locks(Fault::SaveWithoutLocks, move || {
-                if !fault::injected(Fault::SaveWithoutGates) {
-                    held.extend((0..gates).map(|number| self.gate(number)));
-                    // A table that has grown for the first time meanwhile has more of them.
-                    let is_all = self.gates() == gates || fault::injected(Fault::SaveMissesNewGates);
-                    if self.state().is_moving() || !is_all {
-                        return None;
-                    }
+            let begun = self.under_all_locks(Fault::SaveWithoutLocks, || {
+                let with_gates = !fault::injected(Fault::SaveWithoutGates);
+                let _gates = with_gates.then(|| core::array::from_fn::<_, GATES, _>(|number| self.gate(number)));
+                if with_gates && self.state().is_moving() {
+                    return None;
                 }
                 Some(self.saving().begin(set_aside.of_buckets(self.state().buckets())?))
             });
@@ -104,7 +97,7 @@ impl AnyTable for GrowingTable {
     }
 
     fn slots(&self) -> usize {
-        self.slots()
+        self.plan.slots(self.state())
     }
 
     fn rate_with(&self, copies: usize) -> f64 {
@@ -215,7 +208,7 @@ impl Saved for GrowingTable {
         Head::of(&head)
     }
 
-    fn stated(source: &mut Source<'_>) -> Result<(Plan, usize), LoadError> {
+    fn stated(source: &mut Source<'_>) -> Result<Declared<(Plan, usize)>, LoadError> {
         let [encoding, base_bits, doublings] = source.take()?;
         let [first, largest] = [source.take()?, source.take()?].map(u64::from_le_bytes);
         source.header_seal()?;
@@ -226,11 +219,7 @@ impl Saved for GrowingTable {
             |buckets: &u64| (first..=plan.largest as u64).contains(buckets) && buckets.is_multiple_of(GROUP as u64);
         let buckets =
             source.growing_header(plan.largest, is_possible, |buckets| plan.shape(State::of_buckets(buckets)))?;
-        Ok((plan, buckets))
-    }
-
-    fn plan((plan, buckets): &(Plan, usize)) -> FilterPlan {
-        Self::filter_plan(plan, *buckets)
+        Ok(Declared { plan: Self::filter_plan(&plan, buckets), now: None, own: (plan, buckets) })
     }
 
     fn empty((plan, buckets): (Plan, usize), memory_limit: usize, memory_of_caller: usize) -> Result<Self, LoadError> {

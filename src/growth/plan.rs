@@ -8,7 +8,11 @@
 //! A slot has at most 32 bits. So a filter with a low rate and a large maximum begins with more buckets than its first
 //! capacity takes.
 
+use core::ops::Range;
+
 use crate::error::absorb::TableLayout;
+use crate::error::build::BuildError;
+use crate::error::kind::FilterKind;
 use crate::machine::memory::Pages;
 use crate::plan::sizing;
 use crate::word::classes::{Classes, GROUP, State};
@@ -38,13 +42,6 @@ pub(crate) struct Wanted {
     pub(crate) max_capacity: Option<usize>,
     pub(crate) rate: f64,
     pub(crate) encoding: Option<Encoding>,
-}
-
-/// Why no filter meets them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Impossible {
-    RateTooLow { lowest: f64 },
-    CapacityTooLarge { capacity: usize, largest: usize },
 }
 
 /// What is decided about a table.
@@ -151,11 +148,11 @@ pub(crate) fn lowest_rate(encoding: Option<Encoding>) -> f64 {
 }
 
 impl Plan {
-    pub(crate) fn new(wanted: Wanted) -> Result<Self, Impossible> {
+    pub(crate) fn new(wanted: Wanted) -> Result<Self, BuildError> {
         let Wanted { capacity, max_capacity, rate, encoding } = wanted;
-        let lowest = lowest_rate(encoding);
+        let (filter, lowest) = (FilterKind::Growable, lowest_rate(encoding));
         if rate < lowest {
-            return Err(Impossible::RateTooLow { lowest });
+            return Err(BuildError::RateTooLow { filter, encoding, value_bits: 0, rate, lowest });
         }
         let asked = max_capacity.unwrap_or(0).max(capacity);
         let most = if max_capacity.is_some() { asked } else { reach(capacity, rate).max(asked) };
@@ -167,7 +164,7 @@ impl Plan {
                 let widest = widest.max_by_key(Self::max_capacity).expect("the rate is at least the lowest");
                 let largest = widest.max_capacity();
                 if asked > largest {
-                    return Err(Impossible::CapacityTooLarge { capacity: asked, largest });
+                    return Err(BuildError::CapacityTooLarge { filter, capacity: asked, largest });
                 }
                 widest
             }
@@ -201,19 +198,9 @@ impl Plan {
         let first = LEAST_BUCKETS.max(1 << (base_bits + side_bits).saturating_sub(u32::BITS));
         let plan = Self::of(Classes::new(base_bits, side_bits), first, encoding);
         let keeps = |groups: usize| plan.rate(plan.slots(State::of_buckets(groups * GROUP)) as f64) <= rate;
-        let (mut few, mut too_many) = (first / GROUP, plan.largest / GROUP + 1);
-        if !keeps(few) {
-            return None;
-        }
-        while few + 1 < too_many {
-            let middle = few + (too_many - few) / 2;
-            if keeps(middle) {
-                few = middle;
-            } else {
-                too_many = middle;
-            }
-        }
-        Some(Self { largest: few * GROUP, ..plan })
+        let few = first / GROUP;
+        let too_many = first_where(few..plan.largest / GROUP + 1, |groups| !keeps(groups));
+        (too_many > few).then_some(Self { largest: (too_many - 1) * GROUP, ..plan })
     }
 
     /// The plan with tables of all sizes from the first on.
@@ -298,20 +285,23 @@ impl Plan {
 
     /// [`buckets_for`](Self::buckets_for) with this function as the capacity.
     fn fewest(&self, items: usize, capacity: impl Fn(usize) -> usize) -> Option<usize> {
-        let (mut few, mut enough) = (self.first / GROUP, self.largest / GROUP);
-        if capacity(enough * GROUP) < items {
-            return None;
-        }
-        while few < enough {
-            let middle = few + (enough - few) / 2;
-            if capacity(middle * GROUP) >= items {
-                enough = middle;
-            } else {
-                few = middle + 1;
-            }
-        }
-        Some(enough * GROUP)
+        let all = self.first / GROUP..self.largest / GROUP + 1;
+        let buckets = first_where(all, |groups| capacity(groups * GROUP) >= items) * GROUP;
+        (buckets <= self.largest).then_some(buckets)
     }
+}
+
+/// The first number for which `is` is true, as it is for all after that; the end of the range if there is none.
+fn first_where(Range { start: mut least, end: mut most }: Range<usize>, is: impl Fn(usize) -> bool) -> usize {
+    while least < most {
+        let middle = least + (most - least) / 2;
+        if is(middle) {
+            most = middle;
+        } else {
+            least = middle + 1;
+        }
+    }
+    least
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ fn the_largest_capacity_of_all_is_kept_and_one_more_is_an_error() {
     for encoding in ENCODINGS {
         for rate in rates(encoding).step_by(10) {
             let plan_of = |capacity, max| Plan::new(Wanted { capacity, max_capacity: Some(max), rate, encoding });
-            let Err(Impossible::CapacityTooLarge { capacity: usize::MAX, largest }) = plan_of(1, usize::MAX) else {
+            let Err(BuildError::CapacityTooLarge { capacity: usize::MAX, largest, .. }) = plan_of(1, usize::MAX) else {
                 panic!("no table is so large")
             };
             for capacity in [1, 1000, largest / 300, largest / 3, largest / 2 + 1, largest] {
@@ -93,7 +93,7 @@ fn the_largest_capacity_of_all_is_kept_and_one_more_is_an_error() {
             }
             for (capacity, max) in [(1, largest + 1), (largest + 1, 0)] {
                 let failed = plan_of(capacity, max);
-                let Err(Impossible::CapacityTooLarge { capacity, .. }) = failed else { panic!("{failed:?}") };
+                let Err(BuildError::CapacityTooLarge { capacity, .. }) = failed else { panic!("{failed:?}") };
                 assert_eq!(capacity, largest + 1);
             }
         }
@@ -105,7 +105,7 @@ fn a_rate_below_the_lowest_is_an_error_that_names_it() {
     for encoding in ENCODINGS {
         let lowest = lowest_rate(encoding);
         let failed = Plan::new(Wanted { capacity: 1, max_capacity: None, rate: lowest * 0.99, encoding });
-        let Err(Impossible::RateTooLow { lowest: named }) = failed else { panic!("{failed:?}") };
+        let Err(BuildError::RateTooLow { lowest: named, .. }) = failed else { panic!("{failed:?}") };
         assert_eq!(named, lowest);
         plan(1, Some(1), lowest, encoding);
     }

@@ -1,7 +1,7 @@
 //! CONCURRENT: how a growing table gets more and fewer buckets. `growth/mod.rs` has the argument.
 
 use crate::error::insert::{GrowableInsertError, ReserveError};
-use crate::growth::table::{GrowingTable, Refusal, load};
+use crate::growth::table::{GrowingTable, load};
 use crate::plan::path::{self, Graph, Hop, Outcome};
 use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
@@ -88,14 +88,9 @@ impl GrowingTable {
         if buckets == self.plan.largest {
             return Err(GrowableInsertError::MaxCapacity { len: self.len(), max_capacity: self.max_capacity() });
         }
-        match Self::check_limit(&self.plan, buckets + GROUP) {
-            Err(Refusal::MemoryLimit { needed, limit }) => {
-                return Err(GrowableInsertError::MemoryLimit { len: self.len(), needed, limit });
-            }
-            Err(Refusal::OutOfMemory { .. }) | Ok(()) => {}
-        }
-        if !self.prepare_to_grow() {
-            return Err(GrowableInsertError::OutOfMemory { bytes: Self::memory_to_grow(&self.plan) });
+        let (needed, limit) = (Self::memory_at(&self.plan, buckets + GROUP), self.plan.memory_limit);
+        if needed > limit {
+            return Err(GrowableInsertError::MemoryLimit { len: self.len(), needed, limit });
         }
         if !self.words.lengthen(self.plan.pages, level) {
             return Err(GrowableInsertError::OutOfMemory { bytes: size_of::<u64>() << level });
@@ -214,7 +209,8 @@ impl GrowingTable {
         let wanted = self.len().saturating_add(additional);
         let too_large = || ReserveError::CapacityTooLarge { additional, largest: self.plan.max_capacity() };
         let buckets = self.plan.buckets_for(wanted).ok_or_else(too_large)?;
-        if let Err(Refusal::MemoryLimit { needed, limit }) = Self::check_limit(&self.plan, buckets) {
+        let (needed, limit) = (Self::memory_at(&self.plan, buckets), self.plan.memory_limit);
+        if needed > limit {
             return Err(ReserveError::MemoryLimit { additional, needed, limit });
         }
         loop {

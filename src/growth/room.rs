@@ -97,21 +97,15 @@ impl GrowingTable {
         if !self.is_on(class, side) && !fault::injected(Fault::RelocateWithoutRecheck) {
             return false;
         }
+        let take = || self.take_on(guard, class, side, Fault::RelocateWithoutBump, Fault::RelocateSetsNoSourceAside);
         if fault::injected(Fault::RelocateClearsFirst) {
-            return self.take_for_relocation(guard, class, side) && self.add_on(class, 1 - side);
+            return take() && self.add_on(class, 1 - side);
         }
         // From here to the take there are two copies. At no moment is there none.
-        self.add_for_relocation(class, 1 - side) && {
-            self.take_for_relocation(guard, class, side);
-            true
+        let is_added = self.add_on(class, 1 - side);
+        if is_added {
+            take();
         }
-    }
-
-    fn add_for_relocation(&self, class: Class, side: usize) -> bool {
-        self.add_on(class, side)
-    }
-
-    fn take_for_relocation(&self, guard: &Guard<'_>, class: Class, side: usize) -> bool {
-        self.take_on(guard, class, side, Fault::RelocateWithoutBump, Fault::RelocateSetsNoSourceAside)
+        is_added
     }
 }

@@ -10,12 +10,9 @@
 //! | 256 | the words of 32 buckets |
 //! | 256 | the table of segments |
 //! | 512 | 32 stripes |
-//! | 32 | a gate for each bucket |
-//! | 128 | the size, and what changes with it: two cache lines |
+//! | 1,024 | the gates |
+//! | 384 | the size, what changes with it, and the words that are being moved |
 //! | 64 | the counters: one shard |
-//! | 1,264 | from the first growth on: the words that are being moved, and all further gates |
-
-use std::sync::OnceLock;
 
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
@@ -34,24 +31,8 @@ use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, GROUP, Place, State, stripe_number};
 use crate::word::layouts::{AnyLayout, Layouts};
 
-/// Why a table could not be built.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Refusal {
-    MemoryLimit { needed: usize, limit: usize },
-    OutOfMemory { bytes: usize },
-}
-
-impl Refusal {
-    pub(crate) fn to_build(self) -> BuildError {
-        match self {
-            Self::MemoryLimit { needed, limit } => BuildError::MemoryLimit { needed, limit },
-            Self::OutOfMemory { bytes } => BuildError::OutOfMemory { bytes },
-        }
-    }
-}
-
-/// The low bits of its number choose a bucket's gate.
-const MOST_GATES: usize = if cfg!(ccf_model) { 4 } else { 1024 };
+/// The low bits of its number choose a bucket's gate. A split holds 64 gates, so there are many even in a small table.
+pub(super) const GATES: usize = if cfg!(ccf_model) { 4 } else { 1024 };
 
 /// The fewest stripes. A class keeps its stripe for the table's whole life, so a table that begins small has few.
 const LEAST_STRIPES: usize = if cfg!(ccf_model) { 2 } else { 32 };
@@ -64,8 +45,8 @@ pub(crate) struct GrowingTable {
     pub(super) layouts: Layouts,
     pub(super) words: Segments,
     pub(super) stripes: Box<[Stripe]>,
-    /// Those of the first buckets. A bucket's word changes only while its gate is held.
-    gates: Box<[Mutex<()>]>,
+    /// A bucket's word changes only while its gate is held.
+    gates: Box<[Mutex<()>; GATES]>,
     /// In a box, like what is atomic in `table/table.rs`. (A single lookup takes a tenth less time for it.)
     shared: Box<[Shared; 1]>,
 }
@@ -75,6 +56,8 @@ pub(crate) struct GrowingTable {
 struct Shared {
     size: Size,
     resizing: Resizing,
+    /// The whole words of the buckets that are being split or merged.
+    moving: [AtomicU64; GROUP],
 }
 
 /// (Most processors have lines of 64 bytes. These are the most common of those with longer ones.)
@@ -85,18 +68,7 @@ struct Size {
     /// How often `state` has changed. A change writes the state, then this, then the words.
     epoch: AtomicU64,
     state: AtomicU64,
-    /// Made for the first change of the size, before its state is *moving*.
-    grown: OnceLock<Box<[Grown; 1]>>,
     counters: Counters,
-}
-
-/// What a table needs as soon as it grows.
-#[derive(Debug)]
-struct Grown {
-    /// The whole words of the buckets that are being split or merged.
-    moving: [AtomicU64; GROUP],
-    /// The gates that the first buckets do not have.
-    gates: Box<[Mutex<()>]>,
 }
 
 /// What changes of the size, and saves, write.
@@ -115,15 +87,17 @@ pub(crate) struct Resizing {
 
 impl GrowingTable {
     /// An empty table of the plan's first size.
-    pub(crate) fn new(plan: Plan) -> Result<Self, Refusal> {
+    pub(crate) fn new(plan: Plan) -> Result<Self, BuildError> {
         Self::of_buckets(plan, plan.first)
     }
 
     /// An empty table of this many buckets.
-    pub(crate) fn of_buckets(plan: Plan, buckets: usize) -> Result<Self, Refusal> {
-        Self::check_limit(&plan, buckets)?;
-        let bytes = Self::memory_at(&plan, buckets) - plan.memory_of_caller;
-        Self::try_new(plan, buckets).ok_or(Refusal::OutOfMemory { bytes })
+    pub(crate) fn of_buckets(plan: Plan, buckets: usize) -> Result<Self, BuildError> {
+        let (needed, limit) = (Self::memory_at(&plan, buckets), plan.memory_limit);
+        if needed > limit {
+            return Err(BuildError::MemoryLimit { needed, limit });
+        }
+        Self::try_new(plan, buckets).ok_or(BuildError::OutOfMemory { bytes: needed - plan.memory_of_caller })
     }
 
     fn try_new(plan: Plan, buckets: usize) -> Option<Self> {
@@ -140,7 +114,6 @@ impl GrowingTable {
             size: Size {
                 epoch: AtomicU64::new(0),
                 state: AtomicU64::new(state.0),
-                grown: OnceLock::new(),
                 counters: counters.take().expect("one is made"),
             },
             resizing: Resizing {
@@ -150,18 +123,16 @@ impl GrowingTable {
                 touched: Tally::new(buckets as u64),
                 saving: Saving::new(),
             },
+            moving: core::array::from_fn(|_| AtomicU64::new(0)),
         };
         let table = Self {
             layouts,
             words,
             stripes: boxed_slice(Self::stripes_of(&plan), Stripe::new)?,
-            gates: boxed_slice(Self::gates_of(&plan), || Mutex::new(()))?,
+            gates: boxed_slice(GATES, || Mutex::new(()))?.try_into().ok()?,
             shared: boxed_slice(1, shared)?.try_into().ok()?,
             plan,
         };
-        if buckets > plan.first {
-            table.prepare_to_grow().then_some(())?;
-        }
         if cfg!(ccf_model = "loom") {
             // loom assumes that a `SeqCst` load may always read the initial value of an atomic. It treats the value of a
             // `SeqCst` exchange correctly.
@@ -177,35 +148,19 @@ impl GrowingTable {
         (plan.first / 16).clamp(least, MAX_STRIPES).next_power_of_two().min(MAX_STRIPES)
     }
 
-    fn gates_of(plan: &Plan) -> usize {
-        plan.first.min(MOST_GATES)
-    }
-
     /// The number of buckets by which the counters are sized. A table that begins small has few shards,
     /// because as many as there are processors would take 8 KB on a machine with many.
     fn counted_by(plan: &Plan) -> usize {
         plan.first.saturating_mul(16).min(plan.largest).min(1 << 15)
     }
 
-    /// Whether a table of this many buckets is within the limit.
-    pub(crate) fn check_limit(plan: &Plan, buckets: usize) -> Result<(), Refusal> {
-        let (needed, limit) = (Self::memory_at(plan, buckets), plan.memory_limit);
-        if needed > limit { Err(Refusal::MemoryLimit { needed, limit }) } else { Ok(()) }
-    }
-
     /// The bytes of a table of this many buckets, including the caller's own memory.
     pub(crate) fn memory_at(plan: &Plan, buckets: usize) -> usize {
-        Self::memory_of(plan, buckets, buckets > plan.first)
-    }
-
-    /// The bytes of a table that has split or merged buckets before (`moved`), or has not.
-    fn memory_of(plan: &Plan, buckets: usize, moved: bool) -> usize {
         let own = Self::stripes_of(plan) * size_of::<Stripe>()
-            + Self::gates_of(plan) * size_of::<Mutex<()>>()
+            + GATES * size_of::<Mutex<()>>()
             + Counters::memory_for(Self::counted_by(plan))
             + size_of::<Shared>()
-            + Segments::OWN_MEMORY
-            + if moved { Self::memory_to_grow(plan) } else { 0 };
+            + Segments::OWN_MEMORY;
         plan.memory_of_caller.saturating_add(own).saturating_add(memory_of_words(plan, buckets))
     }
 
@@ -219,35 +174,10 @@ impl GrowingTable {
         &self.size().counters
     }
 
-    /// In bytes, of what a table needs as soon as it grows.
-    pub(super) fn memory_to_grow(plan: &Plan) -> usize {
-        size_of::<Grown>() + (MOST_GATES - Self::gates_of(plan)) * size_of::<Mutex<()>>()
-    }
-
-    /// Allocates that unless it is there. Returns whether it is. The caller holds the lock by which the size changes, or
-    /// has the table alone.
-    pub(super) fn prepare_to_grow(&self) -> bool {
-        let grown = &self.size().grown;
-        if grown.get().is_some() {
-            return true;
-        }
-        let Some(gates) = boxed_slice(MOST_GATES - self.gates.len(), || Mutex::new(())) else { return false };
-        let mut new = Some(Grown { moving: core::array::from_fn(|_| AtomicU64::new(0)), gates });
-        let boxed = boxed_slice(1, || new.take().expect("one is made")).and_then(|boxed| boxed.try_into().ok());
-        boxed.is_some_and(|boxed| grown.set(boxed).is_ok())
-    }
-
-    /// A thread that has read a state that is *moving*, or of more buckets than at first, sees that it is there.
-    #[inline(always)]
-    fn grown(&self) -> &Grown {
-        let [grown] = &**self.size().grown.get().expect("made before the first change of the size");
-        grown
-    }
-
     /// The whole words of the buckets that are being split or merged.
     #[inline(always)]
     pub(super) fn moving(&self) -> &[AtomicU64; GROUP] {
-        &self.grown().moving
+        &self.shared[0].moving
     }
 
     /// The present state.
@@ -308,17 +238,7 @@ impl GrowingTable {
     /// Locks the gate of a bucket that there is or was.
     #[inline(always)]
     pub(super) fn gate(&self, number: usize) -> MutexGuard<'_, ()> {
-        let nth = number & (MOST_GATES - 1);
-        let gate = match self.gates.get(nth) {
-            Some(gate) => gate,
-            None => &self.grown().gates[nth - self.gates.len()],
-        };
-        sync::lock(gate, || self.counters().lock_waited())
-    }
-
-    /// How many gates there are.
-    pub(super) fn gates(&self) -> usize {
-        if self.size().grown.get().is_some() { MOST_GATES } else { self.gates.len() }
+        sync::lock(&self.gates[number & (GATES - 1)], || self.counters().lock_waited())
     }
 
     /// The gate of this side, and where its copies are while that is held.
@@ -366,7 +286,7 @@ impl GrowingTable {
     /// The gates of the group of buckets from here on, and of those that they become at this level, in order.
     pub(super) fn gates_of_group(&self, first: usize, level: u32) -> [Option<MutexGuard<'_, ()>>; 2 * GROUP] {
         // From this level on, a bucket and what it becomes have the same gate.
-        let is_whole_only = 1 << level >= MOST_GATES || fault::injected(Fault::LocksHalfTheGates);
+        let is_whole_only = 1 << level >= GATES || fault::injected(Fault::LocksHalfTheGates);
         core::array::from_fn(|nth| match nth.checked_sub(GROUP) {
             None => Some(self.gate(first + nth)),
             Some(nth) => (!is_whole_only).then(|| self.gate(first + nth + (1 << level))),
@@ -460,14 +380,6 @@ impl GrowingTable {
         Self::filter_plan(&self.plan, self.state().buckets())
     }
 
-    pub(crate) fn record_negatives(&self, count: u64) {
-        self.counters().record_negatives(count);
-    }
-
-    pub(crate) fn record_false_positives(&self, count: u64) {
-        self.counters().record_false_positives(count);
-    }
-
     /// The capacity at the present size.
     pub(crate) fn capacity(&self) -> usize {
         self.resizing().capacity.load(Ordering::Relaxed) as usize
@@ -477,15 +389,11 @@ impl GrowingTable {
         self.plan.max_capacity()
     }
 
-    pub(crate) fn slots(&self) -> usize {
-        self.plan.slots(self.state())
-    }
-
     /// The bytes of the table, including the caller's own memory.
     pub(crate) fn memory_usage(&self) -> usize {
         // Relaxed: a figure.
         let touched = self.resizing().touched.load(Ordering::Relaxed) as usize;
-        Self::memory_of(&self.plan, touched, self.size().grown.get().is_some())
+        Self::memory_at(&self.plan, touched)
     }
 
     pub(crate) fn resizing(&self) -> &Resizing {

@@ -87,7 +87,7 @@ impl Growable {
 
     /// How many buckets there are.
     pub fn buckets(&self) -> usize {
-        self.0.table().buckets()
+        self.0.table().facts().buckets
     }
 
     /// Begins a save. The table can be used no more when it has ended.

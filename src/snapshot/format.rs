@@ -79,37 +79,39 @@ use crate::table::face::filter_plan::FilterPlan;
 pub(crate) trait Saved: HasTable + Sized {
     const KIND: FilterKind;
 
-    /// What a snapshot declares of such a filter, apart from its keys.
+    /// What builds the empty table of such a filter.
     type Stated;
 
     /// The head of a save that has begun.
     fn head(&self, image: &TableImage<'_>) -> Head;
 
     /// Reads and checks all that comes between the header and the buckets.
-    fn stated(source: &mut Source<'_>) -> Result<Self::Stated, LoadError>;
-
-    /// The plan of the declared filter, without the memory of its caller.
-    fn plan(stated: &Self::Stated) -> FilterPlan;
-
-    /// The declared tick of the caller, if there is one.
-    fn now(_: &Self::Stated) -> Option<u64> {
-        None
-    }
+    fn stated(source: &mut Source<'_>) -> Result<Declared<Self::Stated>, LoadError>;
 
     /// An empty filter as declared, for a caller that uses `memory_of_caller` bytes. The only error is `OutOfMemory`.
     fn empty(stated: Self::Stated, memory_limit: usize, memory_of_caller: usize) -> Result<Self, LoadError>;
 
     /// Reads what follows the header.
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
-        let stated = Self::stated(source)?;
-        let (plan, now) = (Self::plan(&stated), Self::now(&stated));
+        let Declared { plan, now, own } = Self::stated(source)?;
         source.expect_table(&plan)?;
         source.reserve(plan.memory_usage.saturating_add(memory_of_caller))?;
-        let filter = Self::empty(stated, source.limit(), memory_of_caller)?;
+        let filter = Self::empty(own, source.limit(), memory_of_caller)?;
         let len = source.words(&plan, &mut |start, words| filter.table().fill_from(start, words))?;
         check_clock(&plan, now, len)?;
         Ok(filter)
     }
+}
+
+/// What a snapshot declares of a filter, apart from its keys.
+#[allow(unreachable_pub, missing_debug_implementations, reason = "a public trait that nobody can name has it")]
+pub struct Declared<T> {
+    /// Without the memory of the filter's caller.
+    pub(crate) plan: FilterPlan,
+    /// The tick of the filter's clock, if it was set.
+    pub(crate) now: Option<u64>,
+    /// What only this kind of filter has.
+    pub(crate) own: T,
 }
 
 /// A filter whose entries expire takes none before its first tick.

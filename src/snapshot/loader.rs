@@ -20,8 +20,8 @@ use crate::table::face::filter_plan::FilterPlan;
 /// [`DeserializeSeed`](serde::de::DeserializeSeed), so that a filter can be deserialized with a given hasher. The
 /// page [`beyond_one_process`](crate::guide::beyond_one_process) says what to do with snapshots.
 ///
-/// The loaded filter has the settings of the saved one: its capacity, rate and layout, and for a filter with a clock
-/// its lifetime and resolution. If your configuration may have changed, [expect](Self::expect) what it says now.
+/// The loaded filter has the settings of the saved one. If your configuration may have changed, [expect](Self::expect) what
+/// it says now.
 ///
 /// ```
 /// # #[cfg(feature = "stable-hash")] {
@@ -64,23 +64,21 @@ impl<F, S> Loader<F, S> {
         Self { hasher, memory_limit, schema: Schema::default(), plan: None, filter: PhantomData }
     }
 
-    /// The schema that the snapshot must have, as [`Builder::schema`](crate::Builder::schema) has set it. The
-    /// loaded filter has the same schema. The default is the name of the key type.
+    /// Sets the schema that the snapshot must have, as [`Builder::schema`](crate::Builder::schema) has set it. The
+    /// loaded filter has the same schema. It is the name of the key type if not called.
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = Schema::named(schema.into());
         self
     }
 
-    /// What the snapshot must be of: a filter with these settings. Other settings are
+    /// Sets the plan that the snapshot's filter must have: that of a builder, or of another filter. Other settings are
     /// [`LoadError::OtherSettings`], and nothing is allocated for the filter then. If not called, a snapshot of any
     /// settings is loaded.
     ///
-    /// The plan is that of a builder, or of another filter. What the builder would build is compared, not the numbers
-    /// that it was given. So a snapshot of a filter from the same settings always passes, at whatever size a growable
-    /// filter was saved, and also one from other settings that make the same filter. It compares the layout and the
-    /// number of buckets (and so capacity, rate, value bits), for growable filters those of the smallest and the
-    /// largest size, for expiring ones also lifetime, resolution and [`WhenFull`](crate::WhenFull). The limit of the
-    /// memory, huge pages and the schema are not in it.
+    /// What the builder would build is compared, not the numbers that it was given: the layout and the number of buckets
+    /// (and so capacity, rate, value bits), for growable filters those of the smallest and the largest size, for expiring
+    /// ones also lifetime, resolution and [`WhenFull`](crate::WhenFull). The limit of the memory, huge pages and the schema
+    /// are not in it.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError, Loader};
@@ -103,6 +101,11 @@ impl<F, S> Loader<F, S> {
 }
 
 impl<F, S> Loader<F, S> {
+    #[cfg(feature = "serde")]
+    pub(crate) fn has_limit(&self) -> bool {
+        self.memory_limit < usize::MAX
+    }
+
     /// The hasher, the schema, and what the snapshot must be of.
     pub(crate) fn into_parts(self) -> (S, Schema, Option<FilterPlan>) {
         (self.hasher, self.schema, self.plan)
@@ -132,14 +135,6 @@ impl<F: FromSnapshot<S>, S> Loader<F, S> {
     /// is [`LoadError::Io`]; a file with more bytes is [`LoadError::TrailingBytes`].
     pub fn load_from_path(self, path: impl AsRef<Path>) -> Result<Loaded<F>, LoadPathError> {
         file::read(path.as_ref(), |from, available| self.read_of(from, available))
-    }
-
-    /// Reads a snapshot from a sequence of numbers of unknown length.
-    #[cfg(feature = "serde")]
-    pub(crate) fn read_sequence(self, from: &mut dyn Read) -> Result<Loaded<F>, LoadError> {
-        let source = Source::new(from, self.memory_limit, None).expecting(self.plan);
-        let source = if self.memory_limit == usize::MAX { source.collecting() } else { source };
-        F::from_snapshot(source, self.hasher, self.schema)
     }
 
     pub(crate) fn read_of(self, from: &mut dyn Read, available: Option<u64>) -> Result<Loaded<F>, LoadError> {
@@ -184,16 +179,8 @@ impl<F> Loaded<F> {
     }
 }
 
-/// A filter with the hasher `S` that can be loaded. All filters of this crate are. There is nothing to implement:
-/// it serves as a bound. Needs the feature `snapshot`.
-///
-/// ```
-/// use concurrent_cuckoo_filter::{FromSnapshot, LoadError, Loader};
-///
-/// fn load_any<F: FromSnapshot<S>, S>(bytes: &[u8], hasher: S) -> Result<F, LoadError> {
-///     Ok(Loader::<F, S>::new(hasher, 64 << 20).load(bytes)?.filter)
-/// }
-/// ```
+/// A filter with the hasher `S` that can be loaded. All filters of this crate are. There is nothing to implement: it serves
+/// as a bound, for functions that take a [`Loader<F, S>`](Loader). Needs the feature `snapshot`.
 pub trait FromSnapshot<S>: Sized {
     /// Reads a snapshot.
     #[doc(hidden)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
-use crate::snapshot::format::{Head, Saved};
+use crate::snapshot::format::{Declared, Head, Saved};
 use crate::snapshot::source::Source;
 use crate::table::expiring::clock::{Clock, Reading, WhenFull};
 use crate::table::face::any_table::TableImage;
@@ -24,12 +24,8 @@ impl Saved for Box<dyn FilterTable> {
         Head::NONE
     }
 
-    fn stated(source: &mut Source<'_>) -> Result<TablePlan, LoadError> {
-        source.table_header(0)
-    }
-
-    fn plan(&table: &TablePlan) -> FilterPlan {
-        FilterPlan::of_table(Self::KIND, table, 0)
+    fn stated(source: &mut Source<'_>) -> Result<Declared<TablePlan>, LoadError> {
+        Ok(declared(Self::KIND, source.table_header(0)?))
     }
 
     fn empty(table: TablePlan, _: usize, _: usize) -> Result<Self, LoadError> {
@@ -46,18 +42,14 @@ impl Saved for Box<dyn MapletTable> {
         Head::of(&[self.shape().payload_bits as u8])
     }
 
-    fn stated(source: &mut Source<'_>) -> Result<TablePlan, LoadError> {
+    fn stated(source: &mut Source<'_>) -> Result<Declared<TablePlan>, LoadError> {
         let [value_bits] = source.take()?;
         source.header_seal()?;
         let most = MOST_PAYLOAD_BITS as u8;
         if !(1..=most).contains(&value_bits) {
             return Err(LoadError::InvalidValueBits { value_bits, most });
         }
-        source.table_header(value_bits.into())
-    }
-
-    fn plan(&table: &TablePlan) -> FilterPlan {
-        FilterPlan::of_table(Self::KIND, table, 0)
+        Ok(declared(Self::KIND, source.table_header(value_bits.into())?))
     }
 
     fn empty(table: TablePlan, _: usize, _: usize) -> Result<Self, LoadError> {
@@ -93,7 +85,7 @@ impl Saved for Box<dyn ExpiringTable> {
         Head::of(&head)
     }
 
-    fn stated(source: &mut Source<'_>) -> Result<(TablePlan, Clock), LoadError> {
+    fn stated(source: &mut Source<'_>) -> Result<Declared<(TablePlan, Clock)>, LoadError> {
         let [expiry_bits] = source.take()?;
         let longest = u32::from_le_bytes(source.take()?).into();
         let (seconds, nanoseconds) = (u64::from_le_bytes(source.take()?), u32::from_le_bytes(source.take()?));
@@ -124,21 +116,19 @@ impl Saved for Box<dyn ExpiringTable> {
         let when_full = if forgets { WhenFull::EvictOldest } else { WhenFull::Refuse };
         let clock = Clock::new(ring, longest, resolution, when_full);
         let clock = if is_known { clock.at(now, ahead, place, lag) } else { clock };
-        Ok((source.table_header(expiry_bits.into())?, clock))
-    }
-
-    fn plan((table, clock): &(TablePlan, Clock)) -> FilterPlan {
-        FilterPlan::of_table(Self::KIND, *table, 0).with_clock(clock)
-    }
-
-    fn now((_, clock): &(TablePlan, Clock)) -> Option<u64> {
-        clock.now()
+        let table = source.table_header(expiry_bits.into())?;
+        let plan = FilterPlan::of_table(Self::KIND, table, 0).with_clock(&clock);
+        Ok(Declared { plan, now: clock.now(), own: (table, clock) })
     }
 
     fn empty((table, clock): (TablePlan, Clock), _: usize, _: usize) -> Result<Self, LoadError> {
         let of_clock = size_of_val(&clock);
         table.table_with_clock(clock).ok_or_else(|| out_of_memory(table, of_clock))
     }
+}
+
+fn declared(kind: FilterKind, table: TablePlan) -> Declared<TablePlan> {
+    Declared { plan: FilterPlan::of_table(kind, table, 0), now: None, own: table }
 }
 
 /// The error for a table that could not be allocated, with this many bytes beside it.

@@ -24,28 +24,26 @@ use crate::table::face::any_table::TableImage;
 /// `Save<'static>`, which can go to a thread or a task that outlives the caller.
 ///
 /// Write it with [`write_to`](Self::write_to) or [`write_to_path`](Self::write_to_path), on any thread, or read it with
-/// [`into_reader`](Self::into_reader). [`snapshot_len`](Self::snapshot_len) is its length. Dropping it cancels the
-/// save.
-///
-/// Don't keep it for longer than needed. While it exists, each insert, removal and relocation takes one more lock.
-/// The first change to a bucket also keeps its old word, in 16 to 64 bytes.
-///
-/// It carries two things for the caller, which [`Loader::load`](crate::Loader::load) returns: a
-/// [position](Self::position) and an [attachment](Self::attachment).
+/// [`into_reader`](Self::into_reader). Dropping it cancels the save. [`Loader::load`](crate::Loader::load) returns the
+/// caller's [position](Self::position) and [attachment](Self::attachment).
 ///
 /// ```
 /// # #[cfg(feature = "stable-hash")] {
+/// use std::sync::Arc;
 /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Loader, StableHashBuilder};
 ///
 /// let hasher = StableHashBuilder::with_key(*b"sixteen secrets!");
-/// let revoked = ConcurrentCuckooFilter::<str, _>::with_capacity_and_hasher(1000, hasher.clone());
+/// let revoked = Arc::new(ConcurrentCuckooFilter::<str, _>::with_capacity_and_hasher(1000, hasher.clone()));
 /// revoked.insert("token-17")?; // change 1 of a log
 ///
-/// let save = revoked.begin_save()?.position(1); // between two changes of the log
+/// let save = revoked.begin_save_owned()?.position(1); // between two changes of the log
+/// let written = std::thread::spawn(move || {
+///     let mut snapshot = Vec::new();
+///     save.write_to(&mut snapshot).map(|()| snapshot)
+/// });
 /// revoked.remove("token-17"); // change 2
-/// let mut snapshot = Vec::new();
-/// save.write_to(&mut snapshot)?;
 ///
+/// let snapshot = written.join().expect("it does not panic")?;
 /// let loaded = Loader::<ConcurrentCuckooFilter<str, _>, _>::new(hasher, 1 << 20).load(&snapshot[..])?;
 /// assert_eq!(loaded.position, Some(1)); // go on with change 2
 /// assert!(loaded.filter.contains("token-17"));
@@ -53,6 +51,27 @@ use crate::table::face::any_table::TableImage;
 /// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// # What is in the snapshot
+///
+/// - **Each key that is in the filter at the moment when the save begins**, as often as it is in the filter, however it is
+///   relocated, and also if it is removed afterwards.
+/// - **No key whose insert begins after that moment.** A key whose insert overlaps it may be in the snapshot or not.
+/// - Keys that a `clear` removes before the snapshot is written may be in it or not.
+///
+/// So if one thread makes all changes, and saves between two of them, the snapshot is exactly what the filter was then,
+/// unless it clears the filter meanwhile.
+///
+/// The snapshot holds fingerprints. It holds neither keys nor the hasher's key. The format is documented in
+/// `src/snapshot/format.rs`.
+///
+/// # Cost
+///
+/// One pass over the table, without a copy of it. Lookups go on. Operations that lock a stripe wait at the beginning for as
+/// long as it takes to lock all of them (some microseconds). Then each change takes one more lock, for some 100 ns, or more
+/// with several saves. The first change to a bucket that has yet to be written also keeps the bucket's old word
+/// (copy-on-write), in 16 to 64 bytes. So a slow writer costs memory in proportion to what is changed meanwhile, but holds up
+/// no other thread. Any number of saves can run at a time.
 #[must_use = "nothing is done until `write_to`, `write_to_path`, `into_reader` or `digest` is called"]
 pub struct Save<'a> {
     header: Header<'a>,
@@ -67,12 +86,9 @@ impl<'a> Save<'a> {
 
     /// Sets the caller's position: for example, how far the filter has come in a log of changes.
     ///
-    /// It is exact if no change is made during `begin_save`: the snapshot then has all changes that were made before it
-    /// and none that were made after it. With one thread that applies the changes, that thread calls `begin_save`
-    /// between two of them. (The loaded filter continues from there; no change is applied twice or left out.)
-    ///
-    /// The exception is `clear`: what a `clear` removes while the snapshot is being written may be missing. A
-    /// reader that replays the log from the position comes to the same `clear`, and is exact again.
+    /// If one thread applies the changes, and calls `begin_save` between two of them, the loaded filter continues from
+    /// there: no change is applied twice or left out. (What a `clear` removes while the snapshot is being written may be
+    /// missing. A reader that replays the log from the position comes to the same `clear`, and is exact again.)
     pub fn position(mut self, position: u64) -> Self {
         self.header.position = Some(position);
         self
@@ -104,21 +120,6 @@ impl<'a> Save<'a> {
     /// - [`InvalidInput`](io::ErrorKind::InvalidInput) if the attachment is too long;
     /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory for the buffer cannot be allocated. A read returns it
     ///   too, if that for old words could not be. What was read before that is no snapshot.
-    ///
-    /// ```
-    /// use std::io::Read;
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder};
-    ///
-    /// let hasher = DefaultHashBuilder::new();
-    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(1000, hasher.clone());
-    /// filter.insert("token-17")?;
-    /// let mut reader = filter.begin_save()?.into_reader()?;
-    /// filter.remove("token-17");
-    /// let mut snapshot = Vec::new();
-    /// reader.read_to_end(&mut snapshot)?;
-    /// assert!(ConcurrentCuckooFilter::<str>::load(&snapshot[..], hasher, 1 << 20)?.contains("token-17"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn into_reader(self) -> io::Result<SaveReader<'a>> {
         self.check()?;
         let buffer = boxed_slice(PIECE, || 0).and_then(|buffer| buffer.try_into().ok()).ok_or_else(OutOfMemory::new)?;
@@ -176,8 +177,7 @@ impl<'a> Save<'a> {
     /// The [digest](crate::ConcurrentCuckooFilter::digest) of the filter at the moment of this save, instead of a
     /// snapshot.
     ///
-    /// Use it to make changes while the digest is computed: it is of the moment when the save began. To write the
-    /// snapshot too, begin two saves, one right after the other.
+    /// To write the snapshot too, begin two saves, one right after the other.
     ///
     /// # Errors
     /// Fails if the memory for old words cannot be allocated.

@@ -8,6 +8,7 @@ use std::io;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serializer};
 
+use crate::error::load::LoadError;
 use crate::error::memory::OutOfMemory;
 use crate::snapshot::loader::{FromSnapshot, Loader};
 use crate::snapshot::save::Save;
@@ -50,39 +51,6 @@ use crate::snapshot::save::Save;
 /// assert!(service.revoked.contains("token-17"));
 /// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// A hasher of your own that is always the same:
-///
-/// ```
-/// # #[cfg(feature = "stable-hash")] {
-/// use std::hash::BuildHasher;
-/// use concurrent_cuckoo_filter::{GrowableCuckooFilter, StableDefault, StableHasher, StableHashBuilder};
-///
-/// #[derive(Clone)]
-/// struct OfThisService(StableHashBuilder);
-///
-/// impl Default for OfThisService {
-///     fn default() -> Self {
-///         Self(StableHashBuilder::with_key(*b"not a secret one"))
-///     }
-/// }
-///
-/// impl BuildHasher for OfThisService {
-///     type Hasher = StableHasher;
-///
-///     fn build_hasher(&self) -> StableHasher {
-///         self.0.build_hasher()
-///     }
-/// }
-///
-/// impl StableDefault for OfThisService {}
-///
-/// #[derive(serde::Serialize, serde::Deserialize)]
-/// struct Service {
-///     seen: Vec<GrowableCuckooFilter<str, OfThisService>>,
-/// }
-/// # }
 /// ```
 ///
 /// If a filter can be deserialized in neither way, the compiler says what is missing:
@@ -172,12 +140,21 @@ impl<'de, F: FromSnapshot<S>, S> Visitor<'de> for Snapshot<F, S> {
         self.0.read_of(&mut bytes, Some(len as u64)).map(|loaded| loaded.filter).map_err(E::custom)
     }
 
-    /// For formats that have no bytes, such as JSON. The numbers are read as they come, so a snapshot that can't be
-    /// loaded is rejected as soon as that is known. With a memory limit, nothing is held beside the filter. Without
-    /// one, all bytes are read before a table is allocated, so that their number bounds the size of the filter.
+    /// For formats that have no bytes, such as JSON. With a memory limit, the numbers are read as they come, and nothing
+    /// is held beside the filter. Without one, all are read before, so that they bound the size of the filter.
     fn visit_seq<A: SeqAccess<'de>>(self, sequence: A) -> Result<F, A::Error> {
         let mut numbers = Numbers { sequence, ended: false, error: None };
-        match self.0.read_sequence(&mut numbers) {
+        if !self.0.has_limit() {
+            let mut bytes = Bytes(Vec::new());
+            return match io::copy(&mut numbers, &mut bytes) {
+                Ok(_) => self.visit_bytes(&bytes.0),
+                Err(_) => {
+                    let no_memory = || A::Error::custom(LoadError::OutOfMemory { bytes: bytes.0.len() });
+                    Err(numbers.error.unwrap_or_else(no_memory))
+                }
+            };
+        }
+        match self.0.read_of(&mut numbers, None) {
             Ok(loaded) => match numbers.next()? {
                 None => Ok(loaded.filter),
                 Some(_) => Err(A::Error::custom("more bytes follow the snapshot; give the bytes of one snapshot only")),

@@ -1,6 +1,5 @@
 //! PURE: reading a snapshot, in the format of `snapshot/format.rs`, and checking it on the way.
 
-use std::collections::VecDeque;
 use std::io::{ErrorKind, Read};
 
 use crate::error::kind::FilterKind;
@@ -64,9 +63,6 @@ pub struct Source<'a> {
     expected: u64,
     /// How many bytes there are to read, if known.
     available: Option<u64>,
-    /// Whether all bytes of the table must be there before anything is allocated for it; and those that are there.
-    collects: bool,
-    collected: VecDeque<u8>,
     /// The settings that the filter must have, if any.
     settings: Option<FilterPlan>,
     /// How many bytes the filter may use, and how many it uses so far.
@@ -83,8 +79,6 @@ impl<'a> Source<'a> {
             read: 0,
             expected: LEAST,
             available,
-            collects: false,
-            collected: VecDeque::new(),
             settings: None,
             limit,
             needed: 0,
@@ -94,13 +88,6 @@ impl<'a> Source<'a> {
     /// This source, for a filter that must have these settings.
     pub(crate) fn expecting(self, settings: Option<FilterPlan>) -> Self {
         Self { settings, ..self }
-    }
-
-    /// This source, for a stream of unknown length. It reads all bytes before anything is allocated for the filter, so
-    /// that no more is allocated than there are bytes.
-    #[cfg(feature = "serde")]
-    pub(crate) fn collecting(self) -> Self {
-        Self { collects: true, ..self }
     }
 
     pub(crate) fn take<const N: usize>(&mut self) -> Result<[u8; N], LoadError> {
@@ -115,14 +102,8 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    fn read_exact(&mut self, bytes: &mut [u8]) -> Result<(), LoadError> {
-        let expected = self.expected.max(self.read + bytes.len() as u64);
-        let collected = self.collected.len().min(bytes.len());
-        let (first, mut rest) = bytes.split_at_mut(collected);
-        for (byte, collected) in first.iter_mut().zip(self.collected.drain(..collected)) {
-            *byte = collected;
-        }
-        self.read += collected as u64;
+    fn read_exact(&mut self, mut rest: &mut [u8]) -> Result<(), LoadError> {
+        let expected = self.expected.max(self.read + rest.len() as u64);
         while !rest.is_empty() {
             match self.from.read(rest) {
                 Ok(0) => return Err(LoadError::Truncated { available: self.read, expected }),
@@ -282,7 +263,6 @@ impl<'a> Source<'a> {
             Some(available) if available < self.expected => {
                 Err(LoadError::Truncated { available, expected: self.expected })
             }
-            None if self.collects => self.collect(),
             _ => Ok(()),
         }
     }
@@ -295,22 +275,6 @@ impl<'a> Source<'a> {
     /// How many bytes have been read.
     pub(crate) fn position(&self) -> u64 {
         self.read
-    }
-
-    /// Reads everything that is expected.
-    fn collect(&mut self) -> Result<(), LoadError> {
-        let mut chunk = [0; 4096];
-        let (read, mut left) = (self.read, self.expected - self.read);
-        let mut collected = std::mem::take(&mut self.collected);
-        while left > 0 {
-            let chunk = &mut chunk[..left.min(4096) as usize];
-            self.read_exact(chunk)?;
-            collected.try_reserve(chunk.len()).map_err(|_| LoadError::OutOfMemory { bytes: chunk.len() })?;
-            collected.extend(&*chunk);
-            left -= chunk.len() as u64;
-        }
-        (self.collected, self.read) = (collected, read);
-        Ok(())
     }
 
     /// Reads what follows the header of a section, and passes the words to `put`, in order and a chunk at a time. Returns

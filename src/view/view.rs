@@ -11,16 +11,17 @@ use crate::filter::by_hash::{ByHash, Hashed, by_hash};
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::maplet::filter::CuckooMaplet;
 use crate::filter::shared::batches::blocks;
-use crate::filter::shared::operations::operation_on_a_key;
+use crate::filter::shared::operations::{batch_on_keys, operation_on_a_key};
 use crate::filter::snapshot_info::SnapshotInfo;
 use crate::growth::plan::false_positive_rate;
 use crate::hasher::probe::probe;
+use crate::plan::batch::Window;
 use crate::plan::sizing;
-use crate::snapshot::format::check_clock;
+use crate::snapshot::format::{Declared, check_clock};
 use crate::snapshot::loader::Loader;
 use crate::snapshot::parts::VERSION;
 use crate::snapshot::source::{Label, Source};
-use crate::view::viewed::{Declared, Viewed};
+use crate::view::viewed::Viewed;
 use crate::view::words::{Lookups, Words};
 use crate::word::tick::Tick;
 use crate::word::values::Values;
@@ -51,9 +52,9 @@ use crate::word::values::Values;
 /// constructed at once. It cannot be changed: to change a filter, [load](crate::Loader) it.
 ///
 /// `B` is anything that lends the bytes: `&[u8]`, `&'static [u8; N]`, `Vec<u8>`, `Arc<[u8]>`, or the owned map of a
-/// crate such as `memmap2`. A view is `Send` and `Sync` if `B` and the hasher are, so threads share one as it is, or in an
-/// [`Arc`](std::sync::Arc). Nothing is locked, counted or written. The page
-/// [`beyond_one_process`](crate::guide::beyond_one_process) shows how processes share a file that is replaced.
+/// crate such as `memmap2`. A view is `Send` and `Sync` if `B` and the hasher are. Nothing is locked, counted or written.
+/// The page [`beyond_one_process`](crate::guide::beyond_one_process#without-loading) shows how processes share a file that is
+/// replaced.
 ///
 /// # Verified or not
 /// [`new`](Self::new) and [`Loader::view`](crate::Loader::view) check the header as loading does: the type of the
@@ -78,7 +79,7 @@ pub struct View<F: Viewed, B> {
     /// Where the words begin.
     start: usize,
     info: SnapshotInfo,
-    table: F::Table,
+    table: Box<F::Table>,
     clock: F::Clock,
     hasher: F::Hasher,
 }
@@ -96,20 +97,6 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
     /// Those of loading: each failure has its own [`LoadError`]. There is no memory limit. What loading finds only in the
     /// words is found by [`verify`](Self::verify): `DamagedBucket`, `WrongCount` and `WrongChecksum`. **A snapshot that
     /// could not be viewed is not an empty filter.**
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError, View};
-    /// type Filter = ConcurrentCuckooFilter<str>;
-    /// let hasher = DefaultHashBuilder::new();
-    /// let filter = Filter::with_capacity_and_hasher(1000, hasher.clone());
-    /// let mut snapshot = Vec::new();
-    /// filter.save(&mut snapshot)?;
-    /// assert!(View::<Filter, _>::new(&snapshot, hasher.clone())?.is_empty());
-    ///
-    /// let error = View::<Filter, _>::new(&snapshot[..500], hasher).unwrap_err();
-    /// assert!(matches!(error, LoadError::Truncated { available: 500, .. }), "{error}");
-    /// # Ok::<(), LoadError>(())
-    /// ```
     pub fn new(bytes: B, hasher: F::Hasher) -> Result<Self, LoadError> {
         Loader::new(hasher, 0).view(bytes)
     }
@@ -180,6 +167,22 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
     fn words(&self) -> Words<'_> {
         Words::from(self.bytes.as_ref(), self.start)
     }
+
+    /// Calls `each` with the table and each hash, in order. Prefetches for later hashes meanwhile.
+    fn for_each(&self, hashes: impl IntoIterator<Item = Hashed>, mut each: impl FnMut(&F::Table, Words<'_>, u64)) {
+        let (table, words) = (&*self.table, self.words());
+        let mut blocks = blocks(hashes.into_iter().map(|hash| hash.0));
+        let mut window = Window::<()>::new(&mut blocks);
+        loop {
+            while let Some(coming) = window.coming() {
+                if words.are_far() {
+                    coming.hashes[..coming.len].iter().for_each(|&hash| table.prefetch(words, hash));
+                }
+            }
+            let Some((block, ())) = window.next() else { return };
+            block.hashes[..block.len].iter().for_each(|&hash| each(table, words, hash));
+        }
+    }
 }
 
 /// Lookups in a view of any filter without a clock. They answer what the filter itself answered at the moment of the
@@ -195,12 +198,13 @@ impl<F: Viewed<Clock = ()>, B: AsRef<[u8]>> View<F, B> {
         contains() -> bool
     }
 
-    /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same order.
-    ///
-    /// Cost: that of single lookups, but the cache lines of many keys are loaded in parallel. In a large table that is
-    /// several times as fast. It allocates nothing but what `found` does.
-    pub fn contains_batch<K: BatchKey<F::Key> + Hash>(&self, keys: impl IntoIterator<Item = K>, found: &mut Vec<bool>) {
-        self.by_hash().contains_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), found);
+    batch_on_keys! {
+        F::Key:
+        /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same order.
+        ///
+        /// Cost: that of single lookups, but the cache lines of many keys are loaded in parallel. In a large table that is
+        /// several times as fast. It allocates nothing but what `found` does.
+        contains_batch(keys, found: &mut Vec<bool>)
     }
 }
 
@@ -217,9 +221,10 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<CuckooMaplet<T, S>, B> {
         values() -> Values
     }
 
-    /// [`values`](Self::values) for many keys: appends the values of each to `found`, in the order of the keys.
-    pub fn values_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, found: &mut Vec<Values>) {
-        self.by_hash().values_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), found);
+    batch_on_keys! {
+        T:
+        /// [`values`](Self::values) for many keys: appends the values of each to `found`, in the order of the keys.
+        values_batch(keys, found: &mut Vec<Values>)
     }
 }
 
@@ -232,37 +237,15 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<ExpiringCuckooFilter<T, S>,
         /// then are gone.
         ///
         /// Cost: the key's hash, and two cache lines of the table.
-        ///
-        /// ```
-        /// use concurrent_cuckoo_filter::{DefaultHashBuilder, ExpiringCuckooFilter, Tick, View};
-        ///
-        /// type Blocked = ExpiringCuckooFilter<str>;
-        ///
-        /// let hasher = DefaultHashBuilder::new();
-        /// let blocked = Blocked::builder_with_hasher(hasher.clone()).capacity(100).lifetime_in_ticks(15).build()?;
-        /// blocked.advance_to(Tick::new(1000));
-        /// blocked.insert_until("198.51.100.7", Tick::new(1010))?;
-        /// let mut snapshot = Vec::new();
-        /// blocked.save(&mut snapshot)?;
-        ///
-        /// let view = View::<Blocked, _>::new(snapshot, hasher)?;
-        /// assert!(view.contains_at("198.51.100.7", Tick::new(1009)));
-        /// assert!(!view.contains_at("198.51.100.7", Tick::new(1010)));
-        /// # Ok::<(), Box<dyn std::error::Error>>(())
-        /// ```
         #[must_use]
         contains_at(tick: Tick) -> bool
     }
 
-    /// [`contains_at`](Self::contains_at) for many keys: appends the answers to `found`, one for each key and in the same
-    /// order.
-    pub fn contains_batch_at<K: BatchKey<T> + Hash>(
-        &self,
-        keys: impl IntoIterator<Item = K>,
-        tick: Tick,
-        found: &mut Vec<bool>,
-    ) {
-        self.by_hash().contains_batch_at(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), tick, found);
+    batch_on_keys! {
+        T:
+        /// [`contains_at`](Self::contains_at) for many keys: appends the answers to `found`, one for each key and in the same
+        /// order.
+        contains_batch_at(keys, tick: Tick, found: &mut Vec<bool>)
     }
 }
 
@@ -277,8 +260,7 @@ impl<F: Viewed<Clock = ()>, B: AsRef<[u8]>> ByHash<'_, View<F, B>> {
 
     /// [`View::contains_batch`]
     pub fn contains_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<bool>) {
-        let mut answers = |answers: &[bool]| found.extend_from_slice(answers);
-        self.0.table.contains_batch(self.0.words(), &mut blocks(hashes.into_iter().map(|hash| hash.0)), &mut answers);
+        self.0.for_each(hashes, |table, words, hash| found.push(table.contains(words, hash)));
     }
 }
 
@@ -293,8 +275,7 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> ByHash<'_, View<CuckooMaplet<T, 
 
     /// [`View::values_batch`]
     pub fn values_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<Values>) {
-        let mut answers = |answers: &[Values]| found.extend_from_slice(answers);
-        self.0.table.values_batch(self.0.words(), &mut blocks(hashes.into_iter().map(|hash| hash.0)), &mut answers);
+        self.0.for_each(hashes, |table, words, hash| found.push(table.values(words, hash)));
     }
 }
 
@@ -309,16 +290,10 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> ByHash<'_, View<ExpiringCuckooFi
 
     /// [`View::contains_batch_at`]
     pub fn contains_batch_at(self, hashes: impl IntoIterator<Item = Hashed>, tick: Tick, found: &mut Vec<bool>) {
-        let Some(live) = self.0.clock.live_at(tick.get()) else {
-            return found.extend(hashes.into_iter().map(|_| false));
-        };
-        let mut answers = |answers: &[bool]| found.extend_from_slice(answers);
-        self.0.table.contains_any_batch(
-            self.0.words(),
-            &mut blocks(hashes.into_iter().map(|hash| hash.0)),
-            live,
-            &mut answers,
-        );
+        let live = self.0.clock.live_at(tick.get());
+        self.0.for_each(hashes, |table, words, hash| {
+            found.push(live.is_some_and(|live| table.contains_any(words, hash, live)));
+        });
     }
 }
 
@@ -352,7 +327,7 @@ impl<F, S> Loader<F, S> {
         let mut source = Source::new(&mut unread, usize::MAX, available).expecting(expected);
         let schema = schema.name::<F::Key>();
         let Label { position, attachment } = source.header(F::KIND, &schema, probe(&hasher))?;
-        let Declared { plan, now, clock } = F::declared(&mut source)?;
+        let Declared { plan, now, own: clock } = F::declared(&mut source)?;
         source.expect_table(&plan)?;
         source.nothing_follows()?;
         // All of it is there.
@@ -360,7 +335,8 @@ impl<F, S> Loader<F, S> {
         let start = start as usize;
         let len = Words::from(snapshot, start).get(plan.layout.buckets).0;
         check_clock(&plan, now, len)?;
-        let table = F::table(&plan).ok_or(LoadError::OutOfMemory { bytes: size_of::<F::Table>() })?;
+        // For the decode table, of as many bytes at most.
+        let table = F::table(&plan).ok_or(LoadError::OutOfMemory { bytes: 256 << 10 })?;
         let schema = schema.into_owned();
         let info = SnapshotInfo {
             version: VERSION,

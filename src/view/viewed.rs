@@ -9,7 +9,7 @@ use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::growable::filter::GrowableCuckooFilter;
 use crate::filter::maplet::filter::CuckooMaplet;
 use crate::growth::table::GrowingTable;
-use crate::snapshot::format::Saved;
+use crate::snapshot::format::{Declared, Saved};
 use crate::snapshot::source::Source;
 use crate::table::expiring::clock::{Clock, Reading};
 use crate::table::face::filter_plan::FilterPlan;
@@ -30,7 +30,7 @@ pub trait Viewed {
     /// `()` for filters whose entries do not expire.
     type Clock;
     #[doc(hidden)]
-    type Table: Lookups;
+    type Table: Lookups + ?Sized;
     #[doc(hidden)]
     const KIND: FilterKind;
 
@@ -40,23 +40,7 @@ pub trait Viewed {
 
     /// Lookups in the table of such a filter. `None` if there is no memory for a decode table.
     #[doc(hidden)]
-    fn table(plan: &FilterPlan) -> Option<Self::Table>;
-}
-
-/// What a snapshot declares beside its keys and its words.
-#[allow(unreachable_pub, missing_debug_implementations, reason = "a public trait that nobody can name has it")]
-pub struct Declared<C> {
-    pub(super) plan: FilterPlan,
-    pub(super) now: Option<u64>,
-    pub(super) clock: C,
-}
-
-fn declared<S: Saved, C>(
-    source: &mut Source<'_>,
-    clock: impl FnOnce(&S::Stated) -> C,
-) -> Result<Declared<C>, LoadError> {
-    let stated = S::stated(source)?;
-    Ok(Declared { plan: S::plan(&stated), now: S::now(&stated), clock: clock(&stated) })
+    fn table(plan: &FilterPlan) -> Option<Box<Self::Table>>;
 }
 
 macro_rules! viewed {
@@ -70,10 +54,11 @@ macro_rules! viewed {
             const KIND: FilterKind = <$Core as Saved>::KIND;
 
             fn declared(source: &mut Source<'_>) -> Result<Declared<$Clock>, LoadError> {
-                declared::<$Core, $Clock>(source, $clock)
+                let Declared { plan, now, own } = <$Core as Saved>::stated(source)?;
+                Ok(Declared { plan, now, own: ($clock)(own) })
             }
 
-            fn table($plan: &FilterPlan) -> Option<$Table> {
+            fn table($plan: &FilterPlan) -> Option<Box<$Table>> {
                 $table
             }
         }
@@ -81,22 +66,22 @@ macro_rules! viewed {
 }
 
 viewed! {
-    ConcurrentCuckooFilter of Box<dyn FilterTable>, Box<dyn Lookups>, (), |_| (),
+    ConcurrentCuckooFilter of Box<dyn FilterTable>, dyn Lookups, (), |_| (),
     plan => lookups(plan.layout.shape(), plan.layout.buckets)
 }
 
 viewed! {
-    CuckooMaplet of Box<dyn MapletTable>, Box<dyn PayloadLookups>, (), |_| (),
+    CuckooMaplet of Box<dyn MapletTable>, dyn PayloadLookups, (), |_| (),
     plan => payload_lookups(plan.layout.shape(), plan.layout.buckets)
 }
 
 viewed! {
     GrowableCuckooFilter of GrowingTable, Growing, (), |_| (),
-    plan => plan.classes.and_then(|(classes, encoding)| Growing::new(classes, encoding, plan.layout.buckets))
+    plan => plan.classes.and_then(|(classes, encoding)| Growing::new(classes, encoding, plan.layout.buckets)).map(Box::new)
 }
 
 viewed! {
-    ExpiringCuckooFilter of Box<dyn ExpiringTable>, Box<dyn PayloadLookups>, ViewClock, |(_, clock)| ViewClock::of(clock),
+    ExpiringCuckooFilter of Box<dyn ExpiringTable>, dyn PayloadLookups, ViewClock, |(_, clock)| ViewClock::of(&clock),
     plan => payload_lookups(plan.layout.shape(), plan.layout.buckets)
 }
 

@@ -18,7 +18,8 @@ constructors! {
     /// Makes an empty filter with room for `capacity` keys, at a false-positive rate of at most 0.1 %.
 }
 
-/// Builds a [`ConcurrentCuckooFilter`]. [`ConcurrentCuckooFilter::builder`] makes one.
+/// Builds a [`ConcurrentCuckooFilter`]. [`ConcurrentCuckooFilter::builder`] makes one. The page
+/// [`choosing_parameters`](crate::guide::choosing_parameters) helps with the settings.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
@@ -43,11 +44,8 @@ builder!(Builder of ConcurrentCuckooFilter as Concurrent, with "");
 setting_of_encoding!(Builder);
 
 impl<T: ?Sized, S> Builder<T, S> {
-    /// Sets how many keys the filter must be able to hold. This is required. 0 builds the smallest filter: one bucket,
-    /// which takes five keys at the default rate.
-    ///
-    /// Any number works and is not rounded to a power of two. [`ConcurrentCuckooFilter::capacity`] says what the
-    /// number promises.
+    /// Sets how many keys the filter must be able to hold: [`ConcurrentCuckooFilter::capacity`] says what that promises.
+    /// Required. Any number works, without rounding to powers of two; 0 builds the smallest filter, one bucket.
     pub fn capacity(mut self, keys: usize) -> Self {
         self.settings.capacity = Some(keys);
         self
@@ -60,13 +58,11 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// with them the rate rises in proportion. The builder chooses the layout with the least memory. Its rate is often
     /// lower than the one asked for ([`FilterPlan::max_false_positive_rate`]).
     ///
-    /// Bits per key in large filters:
+    /// Bits per key in large filters ([more](crate::guide::choosing_parameters#layouts)):
     ///
     /// | rate | 10 % | 1 % | 0.1 % | 0.05 % | 0.01 % | 10⁻⁵ | 2 · 10⁻⁶ | 10⁻⁶ | 10⁻⁹ |
     /// |---|---|---|---|---|---|---|---|---|---|
     /// | bits | 8.25 | 11.0 | 13.2 | 15.7 | 16.8 | 23.2 | 23.2 | 30.6 | 38.6 |
-    ///
-    /// The page [`choosing_parameters`](crate::guide::choosing_parameters#layouts) has more, with the layouts.
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.settings.rate = rate;
         self
@@ -75,22 +71,14 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// Builds the filter. This is the only step that allocates.
     ///
     /// # Errors
-    /// - [`BuildError::CapacityMissing`] if [`capacity`](Self::capacity) was not called.
-    /// - [`BuildError::InvalidRate`] for a rate that is negative, or 1 or more, or not a number.
-    /// - [`BuildError::RateTooLow`] for a rate that no layout can meet, or none of the encoding that was asked for. The
-    ///   error names the lowest rate.
-    /// - [`BuildError::CapacityTooLarge`] for a table of 2³² buckets or more, or one that would not fit in the
-    ///   address space.
-    /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (feature `snapshot`).
-    /// - [`BuildError::OutOfMemory`] if the allocation fails.
+    /// A [`BuildError`] if the capacity is missing, if a setting is invalid or cannot be met, or if the allocation fails. It
+    /// names what was asked for and the limit.
     ///
     /// In stable Rust, not every failed allocation becomes an error. With any of the filters, these abort the process:
     ///
-    /// - the box around the table, of up to 192 bytes, if the filter is not a
-    ///   [`GrowableCuckooFilter`](crate::GrowableCuckooFilter). So has a snapshot that is loaded.
-    /// - with the first filter of the process: what the standard library needs to count the processors.
-    /// - when a thread waits for a lock: the table of `parking_lot` with the threads that wait. It takes 1 KiB when a thread
-    ///   waits for the first time, and is made again, twice as large, as the number of these threads doubles.
+    /// - the box around a table of up to 192 bytes, except in a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter);
+    /// - with the first filter of the process: what the standard library needs to count the processors;
+    /// - when a thread waits for a lock: the table of `parking_lot` with the threads that wait, from 1 KiB on;
     /// - strings: the paths of files, and the schema that is returned from a snapshot.
     pub fn build(self) -> Result<ConcurrentCuckooFilter<T, S>, BuildError> {
         let plan = self.settings.plan(self.settings.checked()?, 0, RateHolds::UpToCapacity)?;

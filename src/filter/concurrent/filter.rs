@@ -13,7 +13,9 @@ use crate::filter::by_hash::{ByHash, Hashed, by_hash};
 use crate::filter::shared::batches::{add_absent, batches, blocks};
 use crate::filter::shared::figures::figures;
 use crate::filter::shared::hashes::operations_on_hashes;
-use crate::filter::shared::operations::{operation_on_a_key, operations_on_keys, properties};
+use crate::filter::shared::operations::{
+    batch_on_keys, batches_on_keys, operation_on_a_key, operations_on_keys, properties,
+};
 use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
@@ -42,16 +44,7 @@ use crate::table::face::traits::FilterTable;
 /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
 /// ```
 ///
-/// # Before production
-///
-/// - Remove only what was inserted, and as often; after [`insert_if_absent`](Self::insert_if_absent), only keys for which
-///   it returned `true` ([`security`](crate::guide::security#hazards-without-an-adversary)).
-/// - The filter does not grow, and it does not list its keys. Build it for the most keys at one time
-///   ([`choosing_parameters`](crate::guide::choosing_parameters)).
-/// - It needs no `Mutex` around it. Async tasks can call it directly, except for `clear`, `digest`, `absorb` and
-///   saves of large filters ([`threads_and_async`](crate::guide::threads_and_async)).
-/// - The hashes of the default hasher differ from filter to filter. Snapshots for another process need another hasher
-///   ([`beyond_one_process`](crate::guide::beyond_one_process)).
+/// It needs no `Mutex` around it. Before production, read the [hazards](crate#hazards).
 pub struct ConcurrentCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
     pub(in crate::filter) core: Box<dyn FilterTable>,
     pub(in crate::filter) hasher: S,
@@ -66,8 +59,8 @@ operations_on_keys! {
 
     /// Adds one copy of the key, even if the key is present already.
     ///
-    /// The filter is a multiset, as in the paper: a key that was inserted twice must be removed twice. To add a key
-    /// only once, use [`insert_if_absent`](Self::insert_if_absent).
+    /// The filter is a multiset, as in the paper: a key that was inserted twice has the [`count`](Self::count) 2 and must be
+    /// removed twice. To add a key only once, use [`insert_if_absent`](Self::insert_if_absent).
     ///
     /// Cost: usually two cache lines read and one of them written by a compare-exchange, without a lock, plus the
     /// thread's own counter. If both buckets of the key are full, the insert also searches for the nearest free slot.
@@ -80,15 +73,6 @@ operations_on_keys! {
     /// or of look-alikes, fill its two buckets. Nothing has changed then. Contention is never the reason.
     /// Such a failure takes some 36 to 170 µs in a full table: the search goes to its limit twice, and the insert goes
     /// through all stripes after each search. If other threads disturb that, it locks all stripes and searches again.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
-    /// let filter = ConcurrentCuckooFilter::<u32>::with_capacity(3);
-    /// filter.insert(&7)?;
-    /// filter.insert(&7)?;
-    /// assert_eq!(filter.count(&7), 2);
-    /// # Ok::<(), InsertError>(())
-    /// ```
     insert() -> Result<(), InsertError>;
 
     /// Adds the key if it is absent, and returns `true` if it added the key.
@@ -120,21 +104,11 @@ operations_on_keys! {
     /// present. The share of absent keys that get `true` is the [false-positive rate](crate::Stats::false_positive_rate).
     ///
     /// A key that is present throughout the call is found, whatever other threads do. The call is lock-free: it takes
-    /// no lock and waits for no other thread. If another thread has just moved or removed
-    /// something, the call retries. Only then does it write: it adds one to a counter for [`stats`](Self::stats).
+    /// no lock and waits for no other thread. If another thread has just moved or removed something, the call retries. Only
+    /// then does it write: it adds one to a counter for [`stats`](Self::stats).
     ///
     /// Cost: two cache lines of the table, and one of the stripes, which stay in the cache.
     ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
-    /// let blocked = ConcurrentCuckooFilter::<String>::with_capacity(1000);
-    /// blocked.insert("mailinator.com")?; // a `&str` does for a filter of `String`
-    /// assert!(blocked.contains("mailinator.com"));
-    /// if !blocked.contains("example.com") {
-    ///     println!("definitely not blocked");
-    /// }
-    /// # Ok::<(), InsertError>(())
-    /// ```
     #[must_use]
     contains() -> bool;
 
@@ -146,15 +120,6 @@ operations_on_keys! {
     ///
     /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions, plus the
     /// thread's own counter.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
-    /// let sessions = ConcurrentCuckooFilter::<u64>::with_capacity(1000);
-    /// sessions.insert(&17)?;
-    /// assert!(sessions.remove(&17));
-    /// assert!(!sessions.remove(&17), "there was one copy");
-    /// # Ok::<(), InsertError>(())
-    /// ```
     remove() -> bool;
 
     /// Returns how many copies of the key are in the filter. That is the exact number of copies that were inserted

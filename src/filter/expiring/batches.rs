@@ -9,6 +9,7 @@ use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::expiring::expiry::Expiry;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::shared::batches::{batches, blocks, blocks_of_pairs};
+use crate::filter::shared::operations::{batch_on_keys, batches_on_keys};
 use crate::plan::batch::BLOCK;
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::Until;
@@ -22,83 +23,52 @@ batches! {
 
 /// The operations on many keys at a time that renew entries, or take an expiry with each key.
 impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
-    /// [`insert_or_renew`](Self::insert_or_renew) for many keys, in their order: appends to `added`, for each key, whether it
-    /// is new. Returns how many are.
-    ///
-    /// # Errors
-    /// [`InsertBatchError`] if an insert fails. The error says which key, and the keys before it have their answers in
-    /// `added`.
-    pub fn insert_or_renew_batch<K: BatchKey<T> + Hash>(
-        &self,
-        keys: impl IntoIterator<Item = K>,
-        added: &mut Vec<bool>,
-    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        self.by_hash().insert_or_renew_batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))), added)
-    }
+    batches_on_keys! {
+        T:
+        /// [`insert_or_renew`](Self::insert_or_renew) for many keys, in their order: appends to `added`, for each key, whether it
+        /// is new. Returns how many are.
+        ///
+        /// # Errors
+        /// [`InsertBatchError`] if an insert fails. The error says which key, and the keys before it have their answers in
+        /// `added`.
+        insert_or_renew_batch(keys, added: &mut Vec<bool>) -> Result<usize, InsertBatchError<ExpiringInsertError>>;
 
-    /// [`insert_until`](Self::insert_until) for many pairs of a key and its [`Expiry`] (or a tick, a time, or a time to
-    /// live), in their order: appends to `added`, for each pair, whether it was added. Returns how many were.
-    ///
-    /// # Errors
-    /// [`InsertBatchError`] if an insert fails. The error says which pair, and the pairs before it have their answers in
-    /// `added`. Pairs after it may have been taken from the iterator, but none of them went in.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
-    /// revoked.advance_to(Tick::new(100));
-    /// let mut added = Vec::new();
-    /// revoked.insert_until_batch([("token-1", Tick::new(105)), ("token-2", Tick::new(90))], &mut added)?;
-    /// assert_eq!(added, [true, false]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn insert_until_batch<K: BatchKey<T> + Hash, E: Into<Expiry>>(
-        &self,
-        entries: impl IntoIterator<Item = (K, E)>,
-        added: &mut Vec<bool>,
-    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        let hashed = entries.into_iter().map(|(key, expiry)| (Hashed(self.hasher.hash_one(key)), expiry));
-        self.by_hash().insert_until_batch(hashed, added)
-    }
+        /// [`insert_until`](Self::insert_until) for many pairs of a key and its [`Expiry`] (or a tick, a time, or a time to
+        /// live), in their order: appends to `added`, for each pair, whether it was added. Returns how many were.
+        ///
+        /// # Errors
+        /// [`InsertBatchError`] if an insert fails. The error says which pair, and the pairs before it have their answers in
+        /// `added`. Pairs after it may have been taken from the iterator, but none of them went in.
+        ///
+        /// ```
+        /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
+        /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
+        /// revoked.advance_to(Tick::new(100));
+        /// let mut added = Vec::new();
+        /// revoked.insert_until_batch([("token-1", Tick::new(105)), ("token-2", Tick::new(90))], &mut added)?;
+        /// assert_eq!(added, [true, false]);
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        insert_until_batch<E: Into<Expiry>>(pairs of E, added: &mut Vec<bool>) -> Result<usize, InsertBatchError<ExpiringInsertError>>;
 
-    /// [`insert_if_absent_until`](Self::insert_if_absent_until) for many pairs, as
-    /// [`insert_until_batch`](Self::insert_until_batch) takes them.
-    ///
-    /// # Errors
-    /// As for `insert_until_batch`.
-    pub fn insert_if_absent_until_batch<K: BatchKey<T> + Hash, E: Into<Expiry>>(
-        &self,
-        entries: impl IntoIterator<Item = (K, E)>,
-        added: &mut Vec<bool>,
-    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        let hashed = entries.into_iter().map(|(key, expiry)| (Hashed(self.hasher.hash_one(key)), expiry));
-        self.by_hash().insert_if_absent_until_batch(hashed, added)
-    }
+        /// [`insert_if_absent_until`](Self::insert_if_absent_until) for many pairs, as
+        /// [`insert_until_batch`](Self::insert_until_batch) takes them.
+        ///
+        /// # Errors
+        /// As for `insert_until_batch`.
+        insert_if_absent_until_batch<E: Into<Expiry>>(pairs of E, added: &mut Vec<bool>) -> Result<usize, InsertBatchError<ExpiringInsertError>>;
 
-    /// [`insert_or_renew_until`](Self::insert_or_renew_until) for many pairs, as
-    /// [`insert_until_batch`](Self::insert_until_batch) takes them: appends to `added`, for each pair, whether its key is
-    /// new. Returns how many are.
-    ///
-    /// # Errors
-    /// As for `insert_until_batch`.
-    pub fn insert_or_renew_until_batch<K: BatchKey<T> + Hash, E: Into<Expiry>>(
-        &self,
-        entries: impl IntoIterator<Item = (K, E)>,
-        added: &mut Vec<bool>,
-    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        let hashed = entries.into_iter().map(|(key, expiry)| (Hashed(self.hasher.hash_one(key)), expiry));
-        self.by_hash().insert_or_renew_until_batch(hashed, added)
-    }
+        /// [`insert_or_renew_until`](Self::insert_or_renew_until) for many pairs, as
+        /// [`insert_until_batch`](Self::insert_until_batch) takes them: appends to `added`, for each pair, whether its key is
+        /// new. Returns how many are.
+        ///
+        /// # Errors
+        /// As for `insert_until_batch`.
+        insert_or_renew_until_batch<E: Into<Expiry>>(pairs of E, added: &mut Vec<bool>) -> Result<usize, InsertBatchError<ExpiringInsertError>>;
 
-    /// [`remove_expiring_at`](Self::remove_expiring_at) for many pairs, in their order: appends to `removed`, for each pair,
-    /// whether there was one.
-    pub fn remove_expiring_at_batch<K: BatchKey<T> + Hash>(
-        &self,
-        entries: impl IntoIterator<Item = (K, Tick)>,
-        removed: &mut Vec<bool>,
-    ) {
-        let hashed = entries.into_iter().map(|(key, expires_at)| (Hashed(self.hasher.hash_one(key)), expires_at));
-        self.by_hash().remove_expiring_at_batch(hashed, removed);
+        /// [`remove_expiring_at`](Self::remove_expiring_at) for many pairs, in their order: appends to `removed`, for each pair,
+        /// whether there was one.
+        remove_expiring_at_batch(pairs of Tick, removed: &mut Vec<bool>);
     }
 }
 

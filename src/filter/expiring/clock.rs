@@ -35,11 +35,9 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// assert_eq!(filter.advance_to(Tick::new(28_500_000)), Advance::Origin);
     /// filter.insert_until("a", Tick::new(28_500_002))?;
-    /// assert_eq!(filter.advance_to(Tick::new(28_500_001)), Advance::Forward { ticks: 1 });
-    /// assert_eq!(filter.advance_to(Tick::new(28_500_000)), Advance::Behind { by: 1 }); // a clock that goes back
-    /// assert!(filter.contains("a"));
-    /// assert_eq!(filter.advance_to(Tick::new(28_500_003)), Advance::Forward { ticks: 2 });
+    /// assert_eq!(filter.advance_to(Tick::new(28_500_003)), Advance::Forward { ticks: 3 });
     /// assert!(!filter.contains("a"));
+    /// assert_eq!(filter.advance_to(Tick::new(28_500_000)), Advance::Behind { by: 3 }); // a clock that goes back
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
@@ -67,19 +65,6 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// number, which [`remove_expiring_at`](Self::remove_expiring_at) must be given.
     ///
     /// Cost: it locks all stripes, after waiting for a running sweep.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// filter.advance_to(Tick::new(28_500_000));
-    /// filter.insert_until("a", Tick::new(28_500_002))?;
-    /// filter.restart_clock(Tick::new(0));
-    /// filter.advance_to(Tick::new(1));
-    /// assert!(filter.contains("a"));
-    /// filter.advance_to(Tick::new(2));
-    /// assert!(!filter.contains("a"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn restart_clock(&self, tick: Tick) {
         self.core.restart_clock(tick.get());
     }

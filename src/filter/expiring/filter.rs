@@ -21,23 +21,18 @@ use crate::word::tick::Tick;
 /// negative caches.
 ///
 /// A server often has to remember something only until a certain time: a revoked token until it would have expired
-/// anyway, a nonce for as long as requests are accepted, "not in the database" for a few minutes. This filter keeps
-/// each entry until it expires, then reuses its slot. Many threads share it as they share a
-/// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter): lookups are lock-free.
-///
-/// It also answers "was this seen within the last hour?": an [`insert`](Self::insert) gets the lifetime of
-/// the filter. When the filter is full, inserts fail or, if you so choose, it [evicts what would expire
-/// first](crate::ExpiringBuilder::when_full). The page [`expiry`](crate::guide::expiry) says more.
+/// anyway, a nonce for as long as requests are accepted. This filter keeps each entry until it expires, then reuses its
+/// slot. Many threads share it as they share a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter), whose notes on
+/// keys, hashers and hazards hold here too. The page [`consistency`](crate::guide::consistency#the-other-types) says what
+/// concurrent callers may observe, and [`expiry`](crate::guide::expiry) how to use it.
 ///
 /// ```
-/// use std::sync::Arc;
 /// use std::time::{Duration, UNIX_EPOCH};
 /// use concurrent_cuckoo_filter::ExpiringCuckooFilter;
 ///
 /// // Tokens live for at most an hour, so a revocation need not be kept longer. One tick is 5 minutes.
 /// let (longest, tick) = (Duration::from_secs(3600), Duration::from_secs(300));
 /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100_000).lifetime(longest, tick).build()?;
-/// let revoked = Arc::new(revoked);
 ///
 /// // From a timer, or before each request. (In a program: `SystemTime::now()`.)
 /// let noon = UNIX_EPOCH + Duration::from_secs(1_699_963_200);
@@ -58,11 +53,12 @@ use crate::word::tick::Tick;
 /// [`advance_to`](Self::advance_to) sets the tick that is *now*. An entry *expires at* a tick: it is live while
 /// that tick is after now.
 ///
-/// - **A live entry is always found** until it expires: there are no false negatives. (Only a filter that
-///   [evicts](crate::ExpiringBuilder::when_full) may drop entries before.)
+/// - **A live entry is always found**: there are no false negatives. (Only a filter that
+///   [evicts](crate::ExpiringBuilder::when_full) may drop entries before they expire.)
 /// - **An expired entry is never found**, from the moment that `advance_to` has taken effect, whether its slot has
 ///   been swept or not. (Its key is then an absent key like any other, so a lookup may still find it as a false
 ///   positive.)
+/// - **Expired entries are free room.** An insert takes those in its way out before it searches further.
 ///
 /// # A nonce window
 ///
@@ -94,23 +90,22 @@ use crate::word::tick::Tick;
 ///     Ok(nonces.insert_or_renew_until(nonce, Expiry::After(WINDOW))?)
 /// }
 ///
-/// fn main() -> Result<(), Box<dyn std::error::Error>> {
-///     // One new nonce in 43,000 may be taken for a replay: its client tries again with another.
-///     let builder = ExpiringCuckooFilter::<str>::builder().capacity(100_000).false_positive_rate(2.3e-5);
-///     let nonces = builder.lifetime(WINDOW, TICK).build()?;
-///     let (made, second) = (SystemTime::now(), Duration::from_secs(1));
-///     assert!(is_fresh(&nonces, "nonce-1", made, made + second)?);
-///     assert!(!is_fresh(&nonces, "nonce-1", made, made + WINDOW)?, "a replay");
-///     assert!(!is_fresh(&nonces, "nonce-1", made, made + 2 * WINDOW)?, "too old");
-///     Ok(())
-/// }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // One new nonce in 43,000 may be taken for a replay: its client tries again with another.
+/// let builder = ExpiringCuckooFilter::<str>::builder().capacity(100_000).false_positive_rate(2.3e-5);
+/// let nonces = builder.lifetime(WINDOW, TICK).build()?;
+/// let (made, second) = (SystemTime::now(), Duration::from_secs(1));
+/// assert!(is_fresh(&nonces, "nonce-1", made, made + second)?);
+/// assert!(!is_fresh(&nonces, "nonce-1", made, made + WINDOW)?, "a replay");
+/// assert!(!is_fresh(&nonces, "nonce-1", made, made + 2 * WINDOW)?, "too old");
+/// # Ok(())
+/// # }
 /// ```
 ///
 /// # Which clock
 ///
 /// Use a clock that survives the process: the time since 1970. Call `advance_to` from a timer, a thousand times per
-/// tick, or before each operation. It costs a few loads where nothing is due. **If it is not called, time stands
-/// still.**
+/// tick, or before each operation. **If it is not called, time stands still.**
 ///
 /// - *The clock goes back*, or starts at 0 in each process: nothing comes back to life. Nothing expires either
 ///   until the clock has caught up. `advance_to` then returns [`Advance::Behind`](crate::Advance::Behind), and
@@ -122,18 +117,6 @@ use crate::word::tick::Tick;
 ///   [`Advance::Forward`](crate::Advance::Forward) says by how much the clock moved, and
 ///   [`ExpiryStats::clock_jumps`](crate::ExpiryStats::clock_jumps) counts it. That comes too late: [check the
 ///   time](crate::guide::expiry#clocks) before. If it was a mistake, load the last snapshot or rebuild the filter.
-///
-/// # What concurrent callers may observe
-///
-/// The page [`consistency`](crate::guide::consistency) says it for all types. In short:
-///
-/// - All operations on keys, and `advance_to`, are linearizable: each takes effect at one moment between its call
-///   and its return. When the clock moves forward, everything that expires does so in one step.
-///   [`clear`](Self::clear) is not one step, and [`len`](Self::len) is exact only when nothing changes.
-/// - Expired entries are free room. An insert that finds the buckets of its key full takes expired entries out
-///   before it searches further. It fails only if everything in its way is live. With
-///   [`WhenFull::EvictOldest`](crate::WhenFull::EvictOldest) it evicts what would expire first, in one step for all
-///   entries of a tick. Lookups during that step may give both answers for these entries alone.
 pub struct ExpiringCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
     pub(in crate::filter) core: Box<dyn ExpiringTable>,
     pub(in crate::filter) hasher: S,
@@ -146,13 +129,10 @@ operations_on_keys! {
     ExpiringCuckooFilter:
 
     /// Adds an entry for the key, which is found for the whole [lifetime](crate::FilterPlan::lifetime_in_ticks) of the
-    /// filter's entries: until the tick `now + lifetime_in_ticks`, by the clock at the moment when the entry is added.
+    /// filter's entries: [`insert_until`](Self::insert_until) the tick `now + lifetime_in_ticks`, at its cost.
     ///
-    /// It adds one even if the key has one already: see [`insert_until`](Self::insert_until), which takes an
-    /// expiry. For keys that come again, use [`insert_if_absent`](Self::insert_if_absent) or
-    /// [`insert_or_renew`](Self::insert_or_renew).
-    ///
-    /// Cost: that of an `insert_until`.
+    /// It adds one even if the key has one already. For keys that come again, use
+    /// [`insert_if_absent`](Self::insert_if_absent) or [`insert_or_renew`](Self::insert_or_renew).
     ///
     /// # Errors
     /// [`ExpiringInsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called;
@@ -176,14 +156,12 @@ operations_on_keys! {
     insert() -> Result<(), ExpiringInsertError>;
 
     /// Adds an entry for the key, which is found until then: until a time, for a time to live, or until a tick, as [`Expiry`]
-    /// says.
+    /// says. Returns whether it was added: `false` if it has already expired by the clock of the filter, which may be [ahead
+    /// of yours](Self::advance_to).
     ///
     /// It adds one even if the key already has an entry: the filter is a multiset of pairs of a key and an expiry.
     /// Each pair is removed, or expires, on its own. To make one entry live longer, use
     /// [`insert_or_renew_until`](Self::insert_or_renew_until).
-    ///
-    /// Returns whether it was added: `false` if the entry has already expired by the clock of the filter. Check the answer
-    /// where an entry must be kept: the filter's clock may be [ahead of yours](Self::advance_to).
     ///
     /// Cost: usually two cache lines read and one of them written, with one stripe locked for a few instructions.
     /// Where both buckets of the key are full, it costs as much as a
@@ -210,68 +188,37 @@ operations_on_keys! {
     /// assert!(!blocked.insert_until("198.51.100.9", Tick::new(1000))?, "that is over");
     /// let error = blocked.insert_until("198.51.100.8", Tick::new(1016)).unwrap_err();
     /// assert!(matches!(error, ExpiringInsertError::LifetimeTooLong { longest: 15, .. }), "{error}");
-    /// blocked.advance_to(Tick::new(1009));
-    /// assert!(blocked.contains("198.51.100.7"));
-    /// blocked.advance_to(Tick::new(1010));
-    /// assert!(!blocked.contains("198.51.100.7"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     insert_until(expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError>;
 
-    /// Adds an entry for the key unless the key has a live one:
     /// [`insert_if_absent_until`](Self::insert_if_absent_until) with the whole
-    /// [lifetime](crate::FilterPlan::lifetime_in_ticks). Returns `true` if the key had no live entry.
+    /// [lifetime](crate::FilterPlan::lifetime_in_ticks): adds an entry for the key unless the key has a live one. Returns
+    /// `true` if it had none.
     ///
     /// # Errors
     /// As for [`insert`](Self::insert).
     insert_if_absent() -> Result<bool, ExpiringInsertError>;
 
-    /// Adds an entry for the key, with this [`Expiry`], unless the key has a live one. Returns `true` if it was added:
-    /// `false` if the key has a live entry, or if the new one would have expired already.
+    /// Adds an entry for the key, with this [`Expiry`], unless the key has a live one, which then stays as it is. Returns
+    /// `true` if one was added: `false` also if the new one would have expired already.
     ///
-    /// It is one step: of many threads that race to add one absent key, exactly one gets `true`. An entry that is
-    /// there stays as it is and keeps its expiry.
-    ///
-    /// The filter mistakes a share of the absent keys, the [false-positive rate](crate::Stats::false_positive_rate), for
-    /// others, and does not add them. If that would lose something, build it with a lower rate. And remove only entries
-    /// for which this returned `true`. [The page `security`](crate::guide::security#hazards-without-an-adversary) says
-    /// what is lost even then.
+    /// It is one step: of many threads that race to add one absent key, exactly one gets `true`. As in
+    /// [`ConcurrentCuckooFilter::insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent), a key that is mistaken
+    /// for another is not added. So remove only entries for which this returned `true`.
     ///
     /// Cost: that of an [`insert_until`](Self::insert_until).
     ///
     /// # Errors
     /// As for [`insert_until`](Self::insert_until).
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// nonces.advance_to(Tick::new(1000));
-    /// assert!(nonces.insert_if_absent_until("nonce-1", Tick::new(1010))?);
-    /// assert!(!nonces.insert_if_absent_until("nonce-1", Tick::new(1015))?, "a replay");
-    /// nonces.advance_to(Tick::new(1010));
-    /// assert!(nonces.insert_if_absent_until("nonce-1", Tick::new(1020))?, "it has expired, as its first request is too old by now");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     insert_if_absent_until(expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError>;
 
-    /// Ensures that the key is found for the whole [lifetime](crate::FilterPlan::lifetime_in_ticks) from now on:
-    /// [`insert_or_renew_until`](Self::insert_or_renew_until) with that expiry. A repeated key stays live, in one slot.
-    /// Returns `true` if the key had no live entry: if it is new.
+    /// [`insert_or_renew_until`](Self::insert_or_renew_until) with the whole
+    /// [lifetime](crate::FilterPlan::lifetime_in_ticks) from now on. A repeated key stays live, in one slot. Returns `true`
+    /// if the key had no live entry: if it is new.
     ///
     /// # Errors
     /// As for [`insert`](Self::insert).
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    /// let sessions = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// for now in 1000..1100 {
-    ///     sessions.advance_to(Tick::new(now));
-    ///     let is_new = sessions.insert_or_renew("session-17")?;
-    ///     assert_eq!(is_new, now == 1000, "seen once more");
-    /// }
-    /// assert_eq!(sessions.len(), 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     insert_or_renew() -> Result<bool, ExpiringInsertError>;
 
     /// Ensures that the key is found at least until this [`Expiry`], with one entry. Returns `true` if the key is new:
@@ -283,9 +230,9 @@ operations_on_keys! {
     /// first. Use this for what is seen again and again: sessions, leases, blocked addresses, and nonces that were
     /// rejected.
     ///
-    /// It is one step, under one lock: of many threads that race to add one absent key, exactly one gets `true`. If the
-    /// clock moves on during the call, so that the entry expires while it is renewed, the answer is `true`: when that tick
-    /// began, the key was absent.
+    /// It is one step: of many threads that race to add one absent key, exactly one gets `true`. If the clock moves on
+    /// during the call, so that the entry expires while it is renewed, the answer is `true`: when that tick began, the key
+    /// was absent.
     ///
     /// **Don't [`remove`](Self::remove) from a filter in which entries are renewed in this way.** A look-alike of
     /// this key shares the one entry with it, so removing either key removes both.
@@ -297,12 +244,11 @@ operations_on_keys! {
     /// As for [`insert_until`](Self::insert_until).
     insert_or_renew_until(expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError>;
 
-    /// Whether the key has a live entry: `false` is certain; `true` is wrong for a share of the absent keys, the
+    /// Returns whether the key has a live entry: `false` is certain; `true` is wrong for a share of the absent keys, the
     /// [false-positive rate](crate::Stats::false_positive_rate).
     ///
-    /// An entry that is live throughout the call is found, whatever other threads do. The call is lock-free: it
-    /// takes no lock and waits for no thread. It retries, and counts that, only if another thread has just changed
-    /// something in the same stripe, or the clock has moved.
+    /// An entry that is live throughout the call is found, whatever other threads do. The call is lock-free. It retries,
+    /// and counts that, only if another thread has just changed something in the same stripe, or the clock has moved.
     ///
     /// Cost: two cache lines of the table, one of the stripes and one of the clock. The last two stay in the cache.
     #[must_use]
@@ -318,20 +264,18 @@ operations_on_keys! {
     /// Cost: two cache lines read and one written, with one stripe locked for a few instructions.
     remove() -> bool;
 
-    /// Removes one live entry of the key that expires at this tick. Returns `true` if there was one.
+    /// Removes one live entry of the key that expires at this tick. Returns `true` if there was one: `false` also if it has
+    /// already expired.
     ///
     /// It is the tick until which it was inserted, or what [`expires_at`](Self::expires_at) has returned. For an entry
     /// that was added until a time, it is [`tick_at`](Self::tick_at) of that time, plus 1 unless the time is the
-    /// beginning of a tick.
+    /// beginning of a tick. **Remove only what was inserted**, with the same expiry, once for each insert: otherwise a
+    /// look-alike may lose an entry with this expiry.
     ///
-    /// **Remove only what was inserted**, with the same expiry, once for each insert. A look-alike may have an entry
-    /// with this expiry, and would then lose it. An entry that has already expired can't be removed, so the answer is
-    /// `false`.
-    ///
-    /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions.
+    /// Cost: that of a [`remove`](Self::remove).
     remove_expiring_at(expires_at: Tick) -> bool;
 
-    /// The tick at which the last live entry of the key expires; `None` if the key is definitely absent.
+    /// Returns the tick at which the last live entry of the key expires; `None` if the key is definitely absent.
     ///
     /// It is never before the end of an entry of the key. It may be later: a look-alike's entry counts too. And a share
     /// of the absent keys, the [false-positive rate](crate::Stats::false_positive_rate), has an answer.
@@ -340,32 +284,17 @@ operations_on_keys! {
     #[must_use]
     expires_at() -> Option<Tick>;
 
-    /// How long the key is still found, at most; `None` if it is definitely absent.
+    /// Returns how long the key is still found, at most; `None` if it is definitely absent.
     ///
     /// It is the time from the *beginning* of the present tick to [`expires_at`](Self::expires_at), in whole
     /// resolutions. So it is never too short, and up to one resolution too long, because the filter does not know how
-    /// much of the present tick is over.
+    /// much of the present tick is over. It suits an HTTP `Retry-After`.
     ///
     /// Cost: that of `expires_at`.
     ///
     /// # Errors
     /// [`TickError::ResolutionUnknown`] if the filter was built [by
     /// ticks](crate::ExpiringBuilder::lifetime_in_ticks).
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-    /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
-    /// let blocked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
-    /// blocked.advance_to(Tick::new(28_500_000));
-    /// blocked.insert_until("198.51.100.7", Tick::new(28_500_005))?;
-    /// assert_eq!(blocked.remaining("198.51.100.7")?, Some(5 * minute)); // for example, for `Retry-After`
-    /// blocked.advance_to(Tick::new(28_500_004));
-    /// assert_eq!(blocked.remaining("198.51.100.7")?, Some(minute));
-    /// blocked.advance_to(Tick::new(28_500_005));
-    /// assert_eq!(blocked.remaining("198.51.100.7")?, None);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     remaining() -> Result<Option<Duration>, TickError>;
 }
 

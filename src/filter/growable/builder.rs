@@ -7,8 +7,8 @@ use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::filter::growable::filter::GrowableCuckooFilter;
 use crate::filter::shared::settings::{Settings, builder, constructors, setting_of_encoding};
-use crate::growth::plan::{Impossible, Plan, Wanted};
-use crate::growth::table::{GrowingTable, Refusal};
+use crate::growth::plan::{Plan, Wanted};
+use crate::growth::table::GrowingTable;
 use crate::hasher::default::{DefaultHashBuilder, Is};
 use crate::table::face::filter_plan::FilterPlan;
 use crate::word::layout::Encoding;
@@ -29,7 +29,8 @@ impl<T: ?Sized, S: Default> Default for GrowableCuckooFilter<T, S> {
     }
 }
 
-/// Builds a [`GrowableCuckooFilter`]. [`GrowableCuckooFilter::builder`] makes one.
+/// Builds a [`GrowableCuckooFilter`]. [`GrowableCuckooFilter::builder`] makes one. The page
+/// [`growth`](crate::guide::growth) has the memory at each size.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::GrowableCuckooFilter;
@@ -70,8 +71,7 @@ setting_of_encoding!(GrowableBuilder);
 
 impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// Sets how many keys the filter can hold before it grows for the first time. If not called, it is 1,000, or
-    /// [`max_capacity`](Self::max_capacity) if that is less. 0 builds the smallest filter, which takes at least 13 keys
-    /// before it grows.
+    /// [`max_capacity`](Self::max_capacity) if that is less. 0 builds the smallest filter.
     pub fn capacity(mut self, keys: usize) -> Self {
         self.settings.capacity = Some(keys);
         self
@@ -81,9 +81,9 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// million, and 60 times [`capacity`](Self::capacity). (Below a rate of 4·10⁻⁶ it can be less:
     /// [`GrowableCuckooFilter::max_capacity`] tells.)
     ///
-    /// The filter has the layout that is best for the rate at this size, so name it if you know it: a filter far below
-    /// its largest size uses more bits per key. The page [`growth`](crate::guide::growth#sizes) has the figures. For a low
-    /// rate and a large number, the filter begins larger than `capacity` requires.
+    /// The filter has the layout that is best for the rate at this size, so name it if you know it: a filter [far below its
+    /// largest size](crate::guide::growth#memory) uses more bits per key. For a low rate and a large number, the filter
+    /// begins larger than `capacity` requires.
     pub fn max_capacity(mut self, keys: usize) -> Self {
         self.own.max_capacity = Some(keys);
         self
@@ -111,19 +111,11 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// Builds the filter, at its first size.
     ///
     /// # Errors
-    /// - [`BuildError::InvalidRate`] for a rate that is negative, or 1 or more, or not a number.
-    /// - [`BuildError::RateTooLow`] for a rate that leaves no room for eight doublings. The error names the lowest rate.
-    /// - [`BuildError::MaxCapacityBelowCapacity`] for a [`max_capacity`](Self::max_capacity) below the
-    ///   [`capacity`](Self::capacity).
-    /// - [`BuildError::CapacityTooLarge`] for more keys than a filter can be made for. The error names the most.
-    /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (feature `snapshot`).
-    /// - [`BuildError::MemoryLimit`] if the filter goes beyond the limit at its first size.
-    /// - [`BuildError::MemoryLimitBelowMaxCapacity`] if the filter can't grow to the `max_capacity` that was given
-    ///   within the limit. (The default is no promise.)
-    /// - [`BuildError::OutOfMemory`] if the allocation fails. (Some abort the process; see
-    ///   [`Builder::build`](crate::Builder::build).)
+    /// A [`BuildError`] if a setting is invalid or cannot be met, if the filter goes beyond the memory limit at its first
+    /// size or before it has the `max_capacity` that was given, or if the allocation fails. (Some failed allocations [abort
+    /// the process](crate::Builder::build).)
     pub fn build(self) -> Result<GrowableCuckooFilter<T, S>, BuildError> {
-        let table = GrowingTable::new(self.growth_plan()?).map_err(Refusal::to_build)?;
+        let table = GrowingTable::new(self.growth_plan()?)?;
         Ok(GrowableCuckooFilter::from_parts(table, self.hasher, self.settings.schema))
     }
 
@@ -131,21 +123,19 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
         let Own { max_capacity, memory_limit } = self.own;
         let memory_limit = memory_limit.unwrap_or(usize::MAX);
         self.settings.check()?;
-        let Settings { filter, rate, encoding, pages, .. } = self.settings;
+        let Settings { rate, encoding, pages, .. } = self.settings;
         let most = max_capacity.unwrap_or(usize::MAX);
         let capacity = self.settings.capacity.unwrap_or(FIRST_CAPACITY.min(most));
         if most < capacity {
             return Err(BuildError::MaxCapacityBelowCapacity { capacity, max_capacity: most });
         }
-        let plan = Plan::new(Wanted { capacity, max_capacity, rate, encoding }).map_err(|why| match why {
-            Impossible::RateTooLow { lowest } => self.settings.rate_too_low(lowest, 0),
-            Impossible::CapacityTooLarge { capacity, largest } => {
-                BuildError::CapacityTooLarge { filter, capacity, largest }
-            }
-        })?;
+        let plan = Plan::new(Wanted { capacity, max_capacity, rate, encoding })?;
         let memory_of_caller = size_of::<GrowableCuckooFilter<T, S>>();
         let plan = Plan { pages, memory_limit, memory_of_caller, ..plan };
-        GrowingTable::check_limit(&plan, plan.first).map_err(Refusal::to_build)?;
+        let needed = GrowingTable::memory_at(&plan, plan.first);
+        if needed > memory_limit {
+            return Err(BuildError::MemoryLimit { needed, limit: memory_limit });
+        }
         if let Some(max_capacity) = max_capacity {
             let buckets = plan.buckets_for(max_capacity).expect("the plan is made for so many");
             let needed = GrowingTable::memory_at(&plan, buckets);

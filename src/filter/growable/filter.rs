@@ -11,7 +11,9 @@ use crate::filter::batch_key::BatchKey;
 use crate::filter::by_hash::{ByHash, Hashed, by_hash};
 use crate::filter::shared::batches::{add_absent, batches, blocks};
 use crate::filter::shared::hashes::operations_on_hashes;
-use crate::filter::shared::operations::{operation_on_a_key, operations_on_keys, properties};
+use crate::filter::shared::operations::{
+    batch_on_keys, batches_on_keys, operation_on_a_key, operations_on_keys, properties,
+};
 use crate::filter::stats::Stats;
 use crate::growth::table::GrowingTable;
 use crate::hasher::default::DefaultHashBuilder;
@@ -29,12 +31,10 @@ use crate::word::geometry::mixed;
 /// capacity is smaller. The page [`growth`](crate::guide::growth) explains sizes and memory.
 ///
 /// ```
-/// use std::sync::Arc;
 /// use concurrent_cuckoo_filter::GrowableCuckooFilter;
 ///
-/// let seen = Arc::new(GrowableCuckooFilter::<u64>::with_capacity(100));
-/// let writer = Arc::clone(&seen);
-/// std::thread::spawn(move || (0..10_000).try_for_each(|key| writer.insert(&key))).join().unwrap()?;
+/// let seen = GrowableCuckooFilter::<u64>::with_capacity(100);
+/// (0..10_000).try_for_each(|key| seen.insert(&key))?;
 /// assert!(seen.capacity() >= 10_000);
 /// assert!((0..10_000).all(|key| seen.contains(&key)));
 /// assert!(seen.remove(&17));
@@ -58,13 +58,12 @@ use crate::word::geometry::mixed;
 ///
 /// # Hazards
 ///
-/// The page [`security`](crate::guide::security) lists the hazards of all filters. Two more apply here:
+/// Those of [all filters](crate#hazards), and two more:
 ///
 /// - **A small filter holds fewer copies of a key**: four while its buckets have two slots, ten at the largest size (at the
 ///   default rate). Further ones fail. The filter does not grow for them.
-/// - **Anyone who knows the hasher's key, and may insert, can choose keys that fill few pairs of buckets.** Inserts of other
-///   keys fail there. The filter grows for them only while it is at least a quarter full. Where others decide how many keys
-///   there are, set a [memory limit](crate::GrowableBuilder::memory_limit).
+/// - Where others decide how many keys there are, set a [memory limit](crate::GrowableBuilder::memory_limit). [A known
+///   hasher key](crate::guide::security#a-known-hasher-key) makes the filter grow only while it is a quarter full.
 pub struct GrowableCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
     pub(in crate::filter) core: GrowingTable,
     pub(in crate::filter) hasher: S,
@@ -103,13 +102,9 @@ operations_on_keys! {
 
     /// Adds the key if it is absent, and returns `true` if it added the key.
     ///
-    /// If many threads race to add one absent key, exactly one gets `true`, also while the filter grows. A share of
-    /// the absent keys, the [false-positive rate](crate::Stats::false_positive_rate), is mistaken for another key, and is not
-    /// added. If that would lose something, build the filter with a lower rate.
-    ///
-    /// A key for which this returns `false` may have no copy of its own, but share that of a look-alike. So
-    /// [`remove`](Self::remove) only keys for which it returned `true`. [The page
-    /// `security`](crate::guide::security#hazards-without-an-adversary) says what is lost even then.
+    /// If many threads race to add one absent key, exactly one gets `true`, also while the filter grows. As in
+    /// [`ConcurrentCuckooFilter::insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent), a key that is mistaken
+    /// for another is not added. So [`remove`](Self::remove) only keys for which this returned `true`.
     ///
     /// Cost: that of [`contains`](Self::contains) if the key is present. Otherwise also that of an
     /// [`insert`](Self::insert), with one stripe locked.
@@ -172,11 +167,8 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     ///
     /// If there is room already, the call does nothing. Other threads can use the filter meanwhile. Call this before a
     /// bulk load, or at intervals: `filter.reserve(100_000)` in a thread of its own keeps room for 100,000 keys ahead of
-    /// the inserts.
-    ///
-    /// `additional` is counted from [`len`](Self::len) at the moment of the call, so what others insert meanwhile counts.
-    /// Distinct keys then go in without growth. An exception is as improbable as in a
-    /// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter::capacity): below one in a billion.
+    /// the inserts. `additional` is counted from [`len`](Self::len) at the moment of the call, so what others insert
+    /// meanwhile counts.
     ///
     /// Cost: each bucket is split that has to be, in order, with the locks of 32 at a time.
     ///
@@ -211,17 +203,6 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     ///
     /// Cost: each merge reads and writes 64 buckets, under their locks. Where a bucket would overflow, keys are relocated
     /// first.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
-    /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
-    /// (0..10_000).try_for_each(|key| filter.insert(&key))?;
-    /// (100..10_000).for_each(|key| assert!(filter.remove(&key)));
-    /// let before = filter.plan().memory_usage;
-    /// filter.shrink_to(200);
-    /// assert!(filter.plan().memory_usage < before / 4 && (0..100).all(|key| filter.contains(&key)));
-    /// # Ok::<(), concurrent_cuckoo_filter::GrowableInsertError>(())
-    /// ```
     pub fn shrink_to(&self, capacity: usize) {
         self.core.shrink_to(capacity);
     }
@@ -255,8 +236,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// Returns what the filter is by its settings, at its present size: its layout, slots and memory, its rate at
     /// capacity, and the largest size. Each change of the size changes it.
     ///
-    /// The rate rises with the size, but never beyond what the builder was asked for. The memory leaves out the decode tables
-    /// of up to 256 KiB each that all semi-sorted filters share. It is never more than [the
+    /// The rate rises with the size, but never beyond what the builder was asked for. The memory is never more than [the
     /// limit](crate::GrowableBuilder::memory_limit), if one was set. Of a list of buckets of more than 128 KiB it counts the
     /// pages that were used: from the system, the filter requests as many as there are buckets already. The page
     /// [`growth`](crate::guide::growth#memory) has the bits per key.

@@ -33,17 +33,14 @@ struct Own {
 builder!(MapletBuilder of CuckooMaplet as Maplet, with ".value_bits(4)");
 
 impl<T: ?Sized, S> MapletBuilder<T, S> {
-    /// How many (key, value) pairs the maplet must be able to hold. Required.
-    ///
-    /// Any number works, without rounding to powers of two. [`CuckooMaplet::capacity`] says what it
-    /// promises. A key with three values counts as three pairs. 0 builds the smallest maplet: two buckets, which
-    /// take eight pairs with 4-bit values at the default rate.
+    /// Sets how many pairs of a key and a value the maplet must be able to hold: [`CuckooMaplet::capacity`] says what that
+    /// promises. Required. Any number works, without rounding to powers of two; 0 builds the smallest maplet, two buckets.
     pub fn capacity(mut self, pairs: usize) -> Self {
         self.settings.capacity = Some(pairs);
         self
     }
 
-    /// How many bits a value has, from 1 to 16. Required. Values are below `2^bits`.
+    /// Sets how many bits a value has, from 1 to 16. Required. Values are below `2^bits`.
     ///
     /// Each bit doubles the false-positive rate of a layout, or takes a larger layout.
     pub fn value_bits(mut self, bits: u32) -> Self {
@@ -51,12 +48,11 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
         self
     }
 
-    /// The largest acceptable false-positive rate: the share of lookups of absent keys that may find a value. The
-    /// default is 0.001 (0.1 %).
+    /// Sets the largest acceptable false-positive rate: the share of lookups of absent keys that may find a value. It is
+    /// 0.001 (0.1 %) if not called.
     ///
     /// It holds up to the [capacity](CuckooMaplet::capacity). The maplet takes some more pairs, and with them the rate
-    /// rises in proportion. Of all bucket layouts that have room for the value bits, the builder chooses the one with
-    /// which this many pairs need the least memory. The actual rate is often lower: see
+    /// rises in proportion. The builder chooses the layout with the least memory. The actual rate is often lower: see
     /// [`FilterPlan::max_false_positive_rate`].
     ///
     /// The rate of each layout with every slot taken, by the bits that a key takes at capacity. Somewhat lower rates take
@@ -79,16 +75,8 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// Builds the maplet. This is the only step that allocates.
     ///
     /// # Errors
-    /// - [`BuildError::CapacityMissing`] and [`BuildError::ValueBitsMissing`] if [`capacity`](Self::capacity) or
-    ///   [`value_bits`](Self::value_bits) was not called;
-    /// - [`BuildError::InvalidValueBits`] for values of 0 bits or more than 16;
-    /// - [`BuildError::InvalidRate`] for a rate that is negative, or 1 or more, or not a number;
-    /// - [`BuildError::RateTooLow`] for a rate that no layout can meet with that many value bits;
-    /// - [`BuildError::CapacityTooLarge`] for a table of 2³² buckets or more, or one that would not fit in the
-    ///   address space;
-    /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (needs the feature `snapshot`);
-    /// - [`BuildError::OutOfMemory`] if the allocation fails. (Some abort the process; see
-    ///   [`Builder::build`](crate::Builder::build).)
+    /// A [`BuildError`] if the capacity or the number of value bits is missing, if a setting is invalid or cannot be met, or
+    /// if the allocation fails. (Some failed allocations [abort the process](crate::Builder::build).)
     pub fn build(self) -> Result<CuckooMaplet<T, S>, BuildError> {
         let plan = self.table_plan()?;
         let table = plan.table_with_payload();

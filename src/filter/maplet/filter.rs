@@ -42,23 +42,18 @@ use crate::word::values::Values;
 /// consistency, hashers and hazards hold here too.
 ///
 /// ```
-/// use std::sync::Arc;
 /// use concurrent_cuckoo_filter::CuckooMaplet;
 ///
 /// let segments = CuckooMaplet::<str>::builder().capacity(100_000).value_bits(4).build()?;
-/// let segments = Arc::new(segments);
 /// segments.insert("apple", 3)?; // segment 3 has it
-///
-/// let compaction = Arc::clone(&segments);
-/// let moved = std::thread::spawn(move || compaction.replace("apple", 3, 7)).join().unwrap()?;
-/// assert!(moved);
+/// assert!(segments.values("apple").contains(3));
+/// assert!(segments.replace("apple", 3, 7)?); // after a compaction, 7 has it
 /// assert!(segments.values("apple").contains(7));
+/// assert!(segments.insert("pear", 16).is_err(), "values of 4 bits are at most 15");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// No maplet grows. Build it for the most that it will hold, or rebuild it. (A
-/// [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) takes the bits of a bucket's number from long fingerprints. Values
-/// leave too few bits for that.)
+/// No maplet grows. Build it for the most that it will hold, or rebuild it.
 pub struct CuckooMaplet<T: ?Sized, S = DefaultHashBuilder> {
     pub(in crate::filter) core: Box<dyn MapletTable>,
     pub(in crate::filter) hasher: S,
@@ -83,16 +78,6 @@ operations_on_keys! {
     /// # Errors
     /// [`MapletInsertError::ValueTooLarge`] if the value has too many bits; [`MapletInsertError::Full`] or
     /// [`MapletInsertError::TooManyCopies`] if there is no room. After an error nothing has changed.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{CuckooMaplet, MapletInsertError};
-    /// let shards = CuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
-    /// shards.insert(&17, 5)?;
-    /// assert!(shards.values(&17).contains(5));
-    /// let error = shards.insert(&17, 8).unwrap_err();
-    /// assert!(matches!(error, MapletInsertError::ValueTooLarge { value: 8, value_bits: 3, .. }), "{error}");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     insert(value: u16) -> Result<(), MapletInsertError>;
 
     /// Adds the value unless the key has a value already. Returns the values that the key had: an empty set means
@@ -102,9 +87,8 @@ operations_on_keys! {
     /// set. The others get the value that it added.
     ///
     /// The maplet mistakes a key for another at the [false-positive rate](crate::Stats::false_positive_rate), and then adds
-    /// nothing. [`remove`](Self::remove) and [`replace`](Self::replace) of this key then change the value of the other
-    /// one. So call them only if this returned an empty set, or accept that. [The page
-    /// `security`](crate::guide::security#hazards-without-an-adversary) says more.
+    /// nothing. So [`remove`](Self::remove) and [`replace`](Self::replace) only keys for which this returned an empty set,
+    /// or accept that they [change another key's value](crate::guide::security#hazards-without-an-adversary).
     ///
     /// Cost: that of [`values`](Self::values) if the key has a value; otherwise that of an [`insert`](Self::insert)
     /// with one stripe locked.
@@ -121,7 +105,7 @@ operations_on_keys! {
     /// ```
     insert_if_absent(value: u16) -> Result<Values, MapletInsertError>;
 
-    /// The values of the key: a set of at most 12, on the stack.
+    /// Returns the values of the key: a set of at most 12, on the stack.
     ///
     /// A value that the key has throughout the call is in the set, whatever other threads do. If the set is empty,
     /// the key is definitely absent. The call takes effect in one step: the set is what the key had at one moment.
@@ -134,21 +118,11 @@ operations_on_keys! {
     /// [`stats`](Self::stats), only if another thread has just changed something in the same stripe.
     ///
     /// Cost: two cache lines of the table, and one of the stripes, which stay in the cache.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::CuckooMaplet;
-    /// # let read = |_segment: u16, _key: &str| None::<String>;
-    /// let segments = CuckooMaplet::<str>::builder().capacity(100).value_bits(4).build()?;
-    /// segments.insert("apple", 3)?;
-    /// // This reads segment 3, and rarely another one without need.
-    /// let found = segments.values("apple").into_iter().find_map(|segment| read(segment, "apple"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     #[doc(alias = "get")]
     values() -> Values;
 
-    /// Whether the key is in, with any value: `false` is certain; `true` is wrong for a share of the absent keys,
+    /// Returns whether the key is in, with any value: `false` is certain; `true` is wrong for a share of the absent keys,
     /// the [false-positive rate](crate::Stats::false_positive_rate).
     ///
     /// It behaves like [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains), at its cost, but
@@ -178,7 +152,7 @@ operations_on_keys! {
     /// [`ValueTooLarge`] if `new` has too many bits. Nothing has changed then.
     replace(old: u16, new: u16) -> Result<bool, ValueTooLarge>;
 
-    /// How many copies of the value the key has. It is the exact number of copies that were inserted and neither
+    /// Returns how many copies of the value the key has. It is the exact number of copies that were inserted and neither
     /// removed nor replaced, plus those of look-alikes. It is 0 for a value with too many bits.
     ///
     /// Cost: two cache lines, with one stripe locked.

@@ -2,17 +2,18 @@
 
 use core::hash::BuildHasher;
 
-use crate::error::absorb::{AbsorbError, TableLayout};
+use crate::error::absorb::AbsorbError;
 use crate::error::build::BuildError;
 use crate::error::insert::InsertError;
 use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::growable::filter::GrowableCuckooFilter;
 use crate::filter::maplet::filter::CuckooMaplet;
-use crate::growth::table::{GrowingTable, Refusal};
+use crate::growth::table::GrowingTable;
 use crate::hasher::probe::probe;
 use crate::machine::memory::Pages;
 use crate::table::face::any_table::{AnyTable, Facts, HasTable, TableImage};
+use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::plan::TablePlan;
 use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
 use crate::table::image::merge::{Absorbed, Merge, Stopped};
@@ -20,91 +21,51 @@ use crate::table::table::memory_for;
 use crate::word::tick::Tick;
 
 /// A core that another one of its kind can be added to.
-trait Absorbing: Sized {
+trait Absorbing: HasTable + Sized {
     /// An empty core with the same settings.
     fn another(&self) -> Result<Self, BuildError>;
 
-    /// Adds the copies that the other one holds: all, or those that are not there. Returns how many.
-    fn absorb(&self, other: &Self, merge: Merge) -> Result<u64, AbsorbError>;
+    /// Checks what must hold at the moment of the other core's image, and makes room where that is possible.
+    fn prepare(&self, other: &Self, image: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError>;
 }
 
-/// How each core of one table of a fixed size is created empty, compared and filled.
-trait AbsorbingTable: HasTable + Sized {
-    /// An empty table with this plan; `None` if there is no memory for it.
-    fn empty(&self, plan: TablePlan) -> Option<Self>;
-
-    /// Checks what must match besides layout and hasher.
-    fn check(&self, _other: &Self) -> Result<(), AbsorbError> {
-        Ok(())
-    }
-
-    /// Checks what must hold at the moment of the image.
-    fn check_moment(&self, _image: &TableImage<'_>) -> Result<(), AbsorbError> {
-        Ok(())
-    }
-
-    /// How many copies take up room.
-    fn taken(&self) -> usize {
-        self.table().len()
-    }
-
-    /// How many copies of the other would take up room here.
-    fn coming(&self, other: &Self) -> usize {
-        other.table().len()
-    }
+/// An empty core with the settings of this table, which does not grow.
+fn empty_like<C>(table: &dyn AnyTable, make: impl FnOnce(TablePlan) -> Option<C>) -> Result<C, BuildError> {
+    let Facts { shape, buckets, limit, .. } = table.facts();
+    let core = make(TablePlan::new(shape, buckets, limit, Pages::Usual));
+    core.ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(buckets) })
 }
 
-impl<C: AbsorbingTable> Absorbing for C {
-    fn another(&self) -> Result<Self, BuildError> {
-        let Facts { shape, buckets, limit, .. } = self.table().facts();
-        let plan = TablePlan::new(shape, buckets, limit, Pages::Usual);
-        self.empty(plan).ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(buckets) })
+/// Checks the room for `coming` more copies in a table that has `len`. How many a union adds is not known beforehand.
+fn check_room(table: &dyn AnyTable, len: usize, coming: usize, merge: Merge) -> Result<(), AbsorbError> {
+    let capacity = table.capacity();
+    if merge == Merge::Sum && coming > 0 && len.saturating_add(coming) > capacity {
+        return Err(AbsorbError::TooMany { len, coming, capacity });
     }
+    Ok(())
+}
 
-    fn absorb(&self, other: &Self, merge: Merge) -> Result<u64, AbsorbError> {
-        let (ours, theirs) = (layout_of(self.table()), layout_of(other.table()));
+/// Checks what must be the same in both filters, beside hasher and schema.
+fn check_settings(ours: &FilterPlan, theirs: &FilterPlan) -> Result<(), AbsorbError> {
+    for (ours, theirs) in [(ours.first, theirs.first), (ours.largest, theirs.largest)] {
         if ours != theirs {
             return Err(AbsorbError::Layout { ours, theirs });
         }
-        self.check(other)?;
-        let image = TableImage::begin(other.table()).map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })?;
-        self.check_moment(&image)?;
-        // How many copies a union adds is not known beforehand.
-        if merge == Merge::Sum {
-            let (len, coming, capacity) = (self.taken(), self.coming(other), self.table().capacity());
-            if coming > 0 && len.saturating_add(coming) > capacity {
-                return Err(AbsorbError::TooMany { len, coming, capacity });
-            }
-        }
-        result_of(self.table().absorb(&image, merge))
+    }
+    if let (Some(ours), Some(theirs)) = (ours.resolution, theirs.resolution)
+        && ours != theirs
+    {
+        return Err(AbsorbError::Resolution { ours, theirs });
+    }
+    match (ours.lifetime_in_ticks, theirs.lifetime_in_ticks) {
+        (Some(ours), Some(theirs)) if ours < theirs => Err(AbsorbError::Lifetime { ours, theirs }),
+        _ => Ok(()),
     }
 }
 
-impl Absorbing for GrowingTable {
-    fn another(&self) -> Result<Self, BuildError> {
-        GrowingTable::new(self.plan).map_err(Refusal::to_build)
-    }
-
-    fn absorb(&self, other: &Self, merge: Merge) -> Result<u64, AbsorbError> {
-        // Those of the first size and of the largest determine all.
-        for (ours, theirs) in self.plan.first_and_last().into_iter().zip(other.plan.first_and_last()) {
-            if ours != theirs {
-                return Err(AbsorbError::Layout { ours, theirs });
-            }
-        }
-        let image = TableImage::begin(other.table()).map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })?;
-        // The copies come in the order of the buckets, so some buckets would be full long before the table is. If there
-        // cannot be so much room, an insert says why. A union may add nothing, so it makes room for no more than the other
-        // has: a small table becomes as large.
-        let _ = self.reserve(match merge {
-            Merge::Sum => other.len(),
-            Merge::Union => other.len().saturating_sub(self.len()),
-        });
-        result_of(self.table().absorb(&image, merge))
-    }
-}
-
-fn result_of(Absorbed { copies: absorbed, stopped }: Absorbed) -> Result<u64, AbsorbError> {
+/// Adds the copies of the image, and tells how many.
+fn absorb(table: &dyn AnyTable, image: &TableImage<'_>, merge: Merge) -> Result<u64, AbsorbError> {
+    let Absorbed { copies: absorbed, stopped } = table.absorb(image, merge);
     match stopped {
         None => Ok(absorbed),
         Some(Stopped::OutOfMemory) => Err(AbsorbError::OutOfMemory { absorbed }),
@@ -124,59 +85,62 @@ fn result_of(Absorbed { copies: absorbed, stopped }: Absorbed) -> Result<u64, Ab
     }
 }
 
-fn layout_of(table: &dyn AnyTable) -> TableLayout {
-    TableLayout::of(table.shape(), table.buckets())
-}
+impl Absorbing for Box<dyn FilterTable> {
+    fn another(&self) -> Result<Self, BuildError> {
+        empty_like(self.table(), TablePlan::table)
+    }
 
-impl AbsorbingTable for Box<dyn FilterTable> {
-    fn empty(&self, plan: TablePlan) -> Option<Self> {
-        plan.table()
+    fn prepare(&self, other: &Self, _: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError> {
+        check_room(self.table(), self.len(), other.len(), merge)
     }
 }
 
-impl AbsorbingTable for Box<dyn MapletTable> {
-    fn empty(&self, plan: TablePlan) -> Option<Self> {
-        plan.table_with_payload()
+impl Absorbing for Box<dyn MapletTable> {
+    fn another(&self) -> Result<Self, BuildError> {
+        empty_like(self.table(), TablePlan::table_with_payload)
+    }
+
+    fn prepare(&self, other: &Self, _: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError> {
+        check_room(self.table(), self.len(), other.len(), merge)
     }
 }
 
-impl AbsorbingTable for Box<dyn ExpiringTable> {
-    fn empty(&self, plan: TablePlan) -> Option<Self> {
-        plan.table_with_clock(self.clock().another())
+impl Absorbing for Box<dyn ExpiringTable> {
+    fn another(&self) -> Result<Self, BuildError> {
+        empty_like(self.table(), |plan| plan.table_with_clock(self.clock().another()))
     }
 
-    fn check(&self, other: &Self) -> Result<(), AbsorbError> {
-        let (clock, of_other) = (self.clock(), other.clock());
-        if let (Some(ours), Some(theirs)) = (clock.resolution(), of_other.resolution())
-            && ours != theirs
+    fn prepare(&self, other: &Self, image: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError> {
+        // The other clock is read first: this one can only have advanced meanwhile.
+        let (theirs, ours) = (image.reading().and_then(|reading| reading.now), self.clock().now());
+        if let Some(theirs) = theirs
+            && ours.is_none_or(|ours| ours < theirs)
         {
-            return Err(AbsorbError::Resolution { ours, theirs });
+            return Err(AbsorbError::ClockBehind { ours: ours.map(Tick::new), theirs: Tick::new(theirs) });
         }
-        let (ours, theirs) = (clock.longest(), of_other.longest());
-        if ours < theirs {
-            return Err(AbsorbError::Lifetime { ours, theirs });
+        if merge == Merge::Union {
+            return Ok(());
         }
-        Ok(())
-    }
-
-    /// The other clock is read first: this one can only have advanced meanwhile.
-    fn check_moment(&self, image: &TableImage<'_>) -> Result<(), AbsorbError> {
-        match (image.reading().and_then(|reading| reading.now), self.clock().now()) {
-            (Some(theirs), ours) if ours.is_none_or(|ours| ours < theirs) => {
-                Err(AbsorbError::ClockBehind { ours: ours.map(Tick::new), theirs: Tick::new(theirs) })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn taken(&self) -> usize {
-        self.live_in(0)
-    }
-
-    /// Those that are live by both clocks.
-    fn coming(&self, other: &Self) -> usize {
+        // Those that are live by both clocks.
         let ahead = self.clock().now().zip(other.clock().now()).map_or(0, |(ours, theirs)| ours.saturating_sub(theirs));
-        other.live_in(ahead)
+        check_room(self.table(), self.live_in(0), other.live_in(ahead), merge)
+    }
+}
+
+impl Absorbing for GrowingTable {
+    fn another(&self) -> Result<Self, BuildError> {
+        GrowingTable::new(self.plan)
+    }
+
+    fn prepare(&self, other: &Self, _: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError> {
+        // The copies come in the order of the buckets, so some buckets would be full long before the table is. If there
+        // cannot be so much room, an insert says why. A union may add nothing, so it makes room for no more than the other
+        // has: a small table becomes as large.
+        let _ = self.reserve(match merge {
+            Merge::Sum => other.len(),
+            Merge::Union => other.len().saturating_sub(self.len()),
+        });
+        Ok(())
     }
 }
 
@@ -208,15 +172,13 @@ macro_rules! absorbing {
             /// can be removed three times. The other filter stays as it is.
             ///
             /// Both filters may be in use meanwhile. The call adds what the other filter holds when the call
-            /// begins, as for [`digest`](Self::digest). If an insert into the other filter overlaps that moment,
-            /// its copy may be added or not. Each copy is added like an insert, at some moment of the call.
+            /// begins, as for [`digest`](Self::digest). Each copy is added like an insert, at some moment of the call.
             ///
             $(#[$own])*
             ///
-            /// Cost: one pass over both tables, in the order of memory. Some copies go to their alternate buckets or
-            /// need relocations. It takes about as long as inserting the keys in a batch (`cargo bench --bench merge`).
-            /// Meanwhile each change to the other filter takes one more lock. The first change to a bucket also keeps
-            /// the bucket's old word, in 16 to 64 bytes.
+            /// Cost: one pass over both tables, in the order of memory. It takes about as long as inserting the keys in a
+            /// batch (`cargo bench --bench merge`). Meanwhile changes to the other filter [cost
+            /// more](crate::guide::consistency#what-each-operation-costs).
             ///
             /// # Errors
             /// - [`AbsorbError`] if hasher, schema or [layout](crate::TableLayout) differ, if both filters together
@@ -224,8 +186,8 @@ macro_rules! absorbing {
             ///   changed then.
             /// - If a copy finds no room on the way, the error says how many copies are in by then. Those stay.
             ///
-            /// The capacity is for distinct keys. If no other thread inserts, distinct keys practically never fail
-            /// below it. If both filters hold the same keys, many keys have several copies in the sum, and [less
+            /// If no other thread inserts, distinct keys practically never fail below the capacity. If both filters hold
+            /// the same keys, many keys have several copies in the sum, and [less
             /// fits](crate::guide::choosing_parameters#capacity). If you need all or nothing, make a filter with
             /// [`empty_like`](Self::empty_like), let it absorb both filters, and use it in their place.
             pub fn absorb(&self, other: &Self) -> Result<u64, AbsorbError> {
@@ -238,7 +200,7 @@ macro_rules! absorbing {
             /// nothing. The order makes no difference: filters that hold each key once, by
             /// [`insert_if_absent`](Self::insert_if_absent) for example, have equal [digests](Self::digest) when each
             /// has united with all others, directly or through a third. Of several copies in the other filter, one is
-            /// added; those in this one stay. (For the sum, see [`absorb`](Self::absorb).)
+            /// added; those in this one stay.
             ///
             $(#[$of_union])*
             ///
@@ -246,13 +208,12 @@ macro_rules! absorbing {
             /// but shares an entry with that key: [what removals then
             /// lose](crate::guide::security#hazards-without-an-adversary).
             ///
-            /// Both filters may be in use meanwhile. The call takes what the other filter holds when the call begins, as
-            /// `absorb` does. It adds each like an `insert_if_absent`, at some moment of the call. So what another thread
-            /// removes here meanwhile may come in again, if the other filter had it.
+            /// Both filters may be in use meanwhile, as in an [`absorb`](Self::absorb). Each key is added like an
+            /// `insert_if_absent`, at some moment of the call. So what another thread removes here meanwhile may come in
+            /// again, if the other filter had it.
             ///
-            /// Cost: one pass over the other table, with a lookup in this one for each copy. What is
-            /// missing is inserted, with one stripe locked. Meanwhile changes to the other filter cost what they cost
-            /// during an `absorb`.
+            /// Cost: one pass over the other table, with a lookup in this one for each copy. What is missing is inserted,
+            /// with one stripe locked.
             ///
             /// # Errors
             /// - [`AbsorbError`] if hasher, schema or [layout](crate::TableLayout) differ, and in the other cases that it
@@ -275,7 +236,11 @@ macro_rules! absorbing {
                         return Err(AbsorbError::Schema { ours: ours.into_owned(), theirs: theirs.into_owned() });
                     }
                 }
-                Absorbing::absorb(&self.core, &other.core, merge)
+                check_settings(&self.plan(), &other.plan())?;
+                let image =
+                    TableImage::begin(other.core.table()).map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })?;
+                self.core.prepare(&other.core, &image, merge)?;
+                absorb(self.core.table(), &image, merge)
             }
 
             /// An empty filter with the same layout, hasher and schema. This filter can [absorb](Self::absorb) it

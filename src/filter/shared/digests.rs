@@ -26,24 +26,21 @@ macro_rules! digest {
             ///
             $(#[$own])*
             ///
-            /// The digest is of the moment at which the call begins: exactly the digest of a snapshot that begins then.
-            /// So it is exact if no thread changes the filter at that moment, for example if one thread makes all
-            /// changes and calls this between two of them. Later changes of other threads do not count. If an insert
-            /// overlaps the moment, its copy may count or not. What a [`clear`](Self::clear) removes during the call
-            /// may count or not.
+            /// The digest is of the moment at which the call begins. So it is exact if no thread changes the filter at that
+            /// moment, for example if one thread makes all changes and calls this between two of them. If an insert overlaps
+            /// the moment, its copy may count or not, and so may what a [`clear`](Self::clear) removes during the call.
             ///
             /// With a hasher that is the same everywhere (`StableHashBuilder`, which needs the feature `stable-hash`),
             /// the digest is the same on every machine, and in all versions of this crate that write the same
             /// version of the snapshot format. It is no signature: anyone who may choose keys can make two filters
             /// with one digest.
             ///
-            /// Cost: one pass over the table, without a lock (192 MB take 0.3 to 0.5 s:
-            /// `cargo bench --bench merge`). At the beginning all stripes are locked for some microseconds.
-            /// Meanwhile each change takes one more lock. The first change to a bucket also keeps the bucket's old
-            /// word, in 16 to 64 bytes.
+            /// Cost: one pass over the table, without a lock (192 MB take 0.3 to 0.5 s: `cargo bench --bench merge`).
+            /// Meanwhile changes [cost more](crate::guide::consistency#what-each-operation-costs).
             ///
             /// # Errors
-            /// Fails if the memory for these words cannot be allocated. The changes themselves are done.
+            /// Fails if the memory for the old words of buckets that change meanwhile cannot be allocated. The changes
+            /// themselves are done.
             pub fn digest(&self) -> Result<u64, OutOfMemory> {
                 TableImage::begin(self.core.table())?.digest(FilterKind::$kind, probe(&self.hasher))
             }

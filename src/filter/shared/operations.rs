@@ -17,6 +17,44 @@ macro_rules! operation_on_a_key {
 }
 pub(crate) use operation_on_a_key;
 
+/// One operation on many keys, or on many pairs of a key and something else: its documentation and its signature. It is the
+/// operation of the same name on the keys' hashes.
+macro_rules! batch_on_keys {
+    ($Key:ty: $(#[$doc:meta])* $batch:ident(keys $(, $argument:ident: $Type:ty)*) $(-> $Answer:ty)?) => {
+        $(#[$doc])*
+        pub fn $batch<K: BatchKey<$Key> + Hash>(
+            &self,
+            keys: impl IntoIterator<Item = K>
+            $(, $argument: $Type)*
+        ) $(-> $Answer)? {
+            self.by_hash().$batch(keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key))) $(, $argument)*)
+        }
+    };
+    (
+        $Key:ty: $(#[$doc:meta])*
+        $batch:ident $(<$Other:ident: $Bound:path>)? (pairs of $With:ty $(, $argument:ident: $Type:ty)*) $(-> $Answer:ty)?
+    ) => {
+        $(#[$doc])*
+        pub fn $batch<K: BatchKey<$Key> + Hash $(, $Other: $Bound)?>(
+            &self,
+            pairs: impl IntoIterator<Item = (K, $With)>
+            $(, $argument: $Type)*
+        ) $(-> $Answer)? {
+            let hashed = pairs.into_iter().map(|(key, with)| (Hashed(self.hasher.hash_one(key)), with));
+            self.by_hash().$batch(hashed $(, $argument)*)
+        }
+    };
+}
+pub(crate) use batch_on_keys;
+
+/// The operations on many keys.
+macro_rules! batches_on_keys {
+    ($Key:ty: $($(#[$doc:meta])* $batch:ident $(<$O:ident: $Bound:path>)? ($($form:tt)*) $(-> $Answer:ty)?;)+) => {
+        $(batch_on_keys! { $Key: $(#[$doc])* $batch $(<$O: $Bound>)? ($($form)*) $(-> $Answer)? })+
+    };
+}
+pub(in crate::filter) use batches_on_keys;
+
 /// The operations on keys of a filter.
 macro_rules! operations_on_keys {
     ($Filter:ident: $($(#[$doc:meta])* $operation:ident($($argument:ident: $Type:ty),*) -> $Answer:ty;)+) => {
@@ -56,7 +94,7 @@ macro_rules! properties {
             ///
             /// Cost: one addition to the thread's own counter. No other thread waits for it.
             pub fn record_false_positives(&self, count: u64) {
-                self.core.record_false_positives(count);
+                self.core.counters().record_false_positives(count);
             }
 
             /// Records that `count` lookups were answered `false`. The filter does not count them by itself, because
@@ -65,7 +103,7 @@ macro_rules! properties {
             /// Cost: one addition to the thread's own counter. If that is too much for each lookup, add up the
             /// answers and record the sum at intervals. [`Stats`] has an example.
             pub fn record_negatives(&self, count: u64) {
-                self.core.record_negatives(count);
+                self.core.counters().record_negatives(count);
             }
 
             /// Returns the hasher, for example to hash keys with it before they come to the filter.

@@ -19,9 +19,8 @@ macro_rules! prefetch {
             /// 100 to 200 ns the cache has what the lookup reads. For many keys at a time, a batch such as
             /// `contains_batch` does this by itself.
             ///
-            /// It is only a hint. It says nothing of the key, and changes no answer: the lookup finds what is in the filter
-            /// at the time of the lookup. In a table that fits in the cache it gains nothing. On processors other than
-            /// x86-64 and AArch64 it does nothing.
+            /// It is only a hint. It changes no answer: the lookup finds what is in the filter at the time of the lookup. In
+            /// a table that fits in the cache it gains nothing. On processors other than x86-64 and AArch64 it does nothing.
             ///
             /// Cost: a few instructions that ask for the lines of the key's two buckets and of its stripe. It takes no lock
             /// and writes nothing.

@@ -54,17 +54,15 @@ impl Settings {
         payload_bits: u32,
         until: RateHolds,
     ) -> Result<TablePlan, BuildError> {
-        let too_low = || self.rate_too_low(Shape::lowest_rate(self.encoding, payload_bits), payload_bits);
-        match sizing::smallest_table(self.rate, until, self.encoding, payload_bits, capacity) {
-            Ok((shape, buckets, limit)) => Ok(TablePlan::new(shape, buckets, limit, self.pages)),
-            Err(None) => Err(too_low()),
-            Err(Some(largest)) => Err(BuildError::CapacityTooLarge { filter: self.filter, capacity, largest }),
-        }
-    }
-
-    pub(in crate::filter) fn rate_too_low(&self, lowest: f64, value_bits: u32) -> BuildError {
         let &Self { filter, encoding, rate, .. } = self;
-        BuildError::RateTooLow { filter, encoding, value_bits, rate, lowest }
+        match sizing::smallest_table(rate, until, encoding, payload_bits, capacity) {
+            Ok((shape, buckets, limit)) => Ok(TablePlan::new(shape, buckets, limit, self.pages)),
+            Err(None) => {
+                let lowest = Shape::lowest_rate(encoding, payload_bits);
+                Err(BuildError::RateTooLow { filter, encoding, value_bits: payload_bits, rate, lowest })
+            }
+            Err(Some(largest)) => Err(BuildError::CapacityTooLarge { filter, capacity, largest }),
+        }
     }
 }
 
@@ -91,10 +89,8 @@ macro_rules! builder {
     ($Builder:ident of $Filter:ident as $Kind:ident, with $own:literal $(#[$plan:meta])*) => {
         /// Construction with the default hasher, which is keyed at random for each filter and each builder.
         ///
-        /// A type that names another hasher, such as
-        #[doc = concat!("`type F = ", stringify!($Filter), "<str, StableHashBuilder>`,")]
-        /// has the functions that end in `_with_hasher` instead. (Rust does not infer a hasher that is not named, so
-        /// these functions cannot make any.)
+        /// A type that names another hasher has the functions that end in `_with_hasher` instead. (Rust does not infer a
+        /// hasher that is not named, so these functions cannot make any.)
         impl<T: ?Sized, S> $Filter<T, S> {
             /// Returns a builder with the default hasher. A clone of the builder has the same hasher, and so do all
             /// filters that are built from either.
@@ -111,7 +107,8 @@ macro_rules! builder {
             /// Returns a builder with this hasher.
             ///
             /// Any hasher works, even one as weak as the identity, because the filter mixes the hashes once more. But
-            /// without a secret key in the hasher, anyone who chooses the keys can choose them so that they collide.
+            /// without a secret key in the hasher, [anyone who chooses the
+            /// keys](crate::guide::security#a-known-hasher-key) can choose them so that they collide.
             ///
             /// ```
             /// use std::hash::RandomState;
@@ -119,7 +116,8 @@ macro_rules! builder {
             ///
             #[doc = concat!("type Filter = ", stringify!($Filter), "<str, RandomState>; // one name for every use")]
             #[doc = concat!("let builder = Filter::builder_with_hasher(RandomState::new()).capacity(1000)", $own, ";")]
-            /// let filter: Filter = builder.build()?;
+            /// let (plan, filter): (_, Filter) = (builder.plan()?, builder.build()?);
+            /// assert_eq!(plan.capacity, filter.capacity());
             /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
             /// ```
             pub fn builder_with_hasher(hasher: S) -> $Builder<T, S> {
@@ -137,16 +135,14 @@ macro_rules! builder {
         impl<T: ?Sized, S> $Builder<T, S> {
             /// Sets whether to ask the system for huge pages for each table of 4 MiB or more. It is off if not called.
             ///
-            /// In a large table, each lookup touches two pages whose address translations the processor no longer has
-            /// in its TLB. With pages of 2 MiB it need not look them up. In a table of 192 MB, that makes lookups
-            /// 5 to 7 % faster, single ones and batches (`cargo bench --bench lookups -- --only=batches`).
+            /// With pages of 2 MiB, a lookup in a large table finds the address translations of its two pages in the TLB. In
+            /// a table of 192 MB, that makes lookups 5 to 7 % faster, single ones and batches (`cargo bench --bench lookups
+            /// -- --only=batches`).
             ///
             /// This is best effort. Linux grants huge pages if `/sys/kernel/mm/transparent_hugepage/enabled` is
-            /// `madvise` or `always`, and if it has such pages free. On other systems the filter does not ask. All of a
-            /// table is in memory in any case, so huge pages take no more memory. But a machine that is short of free
-            /// huge pages may take longer to build the filter.
-            ///
-            /// A filter that is loaded, or made by `empty_like`, is on the usual pages.
+            /// `madvise` or `always`, and if it has such pages free. On other systems the filter does not ask. Huge pages
+            /// take no more memory, but a machine that is short of free ones may take longer to build the filter. A filter
+            /// that is loaded, or made by `empty_like`, is on the usual pages.
             pub fn huge_pages(mut self, wanted: bool) -> Self {
                 use crate::machine::memory::Pages;
 
@@ -158,15 +154,12 @@ macro_rules! builder {
             /// snapshot contains it, and `load` compares it. It is the name of the key type if not called.
             ///
             /// **Another schema is an error.** Without this check, a filter of other keys would answer "definitely
-            /// absent" to everything. Give a name of your own, with a version in it, if the key's meaning can change
-            /// while its type keeps its name. Examples are a struct that gains a field, your own encoding in bytes,
-            /// and another normalization of text.
+            /// absent" to everything.
             ///
-            /// The default is [`core::any::type_name`] of the key type. It changes if the type is renamed or moved to
-            /// another module. It differs between `String` and `str`, though they hash alike. And the compiler does
-            /// not promise to keep it from version to version. In all these cases `load` fails and says so. For
-            /// snapshots that are kept, give a name of your own. (If the name of the type is longer, the default is
-            /// its beginning and a checksum.)
+            /// The default is [`core::any::type_name`] of the key type (of a longer name, its beginning and a checksum). It
+            /// changes if the type is renamed or moved to another module, it differs between `String` and `str`, though they
+            /// hash alike, and the compiler does not promise to keep it. So for snapshots that are kept, give a name of your
+            /// own, with a version in it for the day when the key's meaning changes while its type keeps its name.
             ///
             /// Needs the feature `snapshot`.
             #[cfg(feature = "snapshot")]
@@ -193,14 +186,6 @@ macro_rules! builder {
             ///
             /// # Errors
             /// Those of [`build`](Self::build), except `OutOfMemory`.
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Builder), ";")]
-            #[doc = concat!("let builder = ", stringify!($Builder), "::<str>::default().capacity(1_000_000)", $own, ";")]
-            /// let (plan, filter) = (builder.plan()?, builder.build()?);
-            /// assert_eq!((plan.capacity, plan.memory_usage), (filter.capacity(), filter.stats().memory_usage));
-            /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-            /// ```
             pub fn plan(&self) -> Result<FilterPlan, BuildError> {
                 self.filter_plan()
             }

@@ -36,11 +36,9 @@ macro_rules! snapshots {
         /// A snapshot is useful only with the same hasher, and **not every hasher is stable**:
         /// [`DefaultHashBuilder`](crate::DefaultHashBuilder) and [`std::hash::RandomState`] have random keys in each
         /// process. `StableHashBuilder` (feature `stable-hash`) says for which keys its hashes survive a restart, an upgrade
-        /// and another machine. A [`BuildHasherDefault`](core::hash::BuildHasherDefault) is as stable as its hasher.
-        ///
-        /// The snapshot contains the hash of a fixed probe. By this hash, [`load`](Self::load) detects another hasher;
-        /// by the schema, other keys. The page [`beyond_one_process`](crate::guide::beyond_one_process) says what to do
-        /// with snapshots.
+        /// and another machine. By the hash of a fixed probe in the snapshot, [`load`](Self::load) detects another hasher; by
+        /// the schema, other keys. The page [`beyond_one_process`](crate::guide::beyond_one_process) says what to do with
+        /// snapshots.
         ///
         /// ```
         /// # #[cfg(feature = "stable-hash")] {
@@ -55,50 +53,21 @@ macro_rules! snapshots {
         #[doc = concat!("# let path = folder.join(\"", stringify!($Filter), "\");")]
         /// revoked.save_to_path(&path)?;
         ///
-        /// let loaded = Revoked::load_from_path(&path, hasher, 1 << 20)?;
-        /// assert!(loaded.contains("token-17"));
-        /// assert_eq!(loaded.len(), 1);
+        /// let loaded = Revoked::load_from_path(&path, hasher.clone(), 1 << 20)?;
+        /// assert!(loaded.contains("token-17") && loaded.len() == 1);
+        /// let error = Revoked::load(&b"an empty file is no empty filter"[..], hasher, 1 << 20).unwrap_err();
+        /// eprintln!("rebuild the filter: {error}");
         /// # }
         /// # Ok::<(), Box<dyn std::error::Error>>(())
         /// ```
         impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
-            /// Writes a snapshot of the filter as it is now, while other threads use it. Needs the feature `snapshot`.
-            ///
-            /// The snapshot is a point-in-time view of the beginning of the call: before the first byte is written, and
-            /// before anything that waits for a writer. (The call waits before it only for a running
-            /// [`clear`](Self::clear).) What other threads do from then on has these effects:
-            ///
-            /// - **Each key that is in the filter at that moment is in the snapshot**, as often as it is in the
-            ///   filter, however it is relocated, and also if it is removed afterwards.
-            /// - **A key whose insert begins after that moment is not in the snapshot.** A key whose insert overlaps
-            ///   the moment may be in the snapshot or not.
-            /// - Keys that [`clear`](Self::clear) removes meanwhile may be in the snapshot or not.
-            ///
-            /// So if one thread makes all changes, and saves between two of them, the snapshot is exactly what the
-            /// filter was then. The exception is a `clear` that comes before the snapshot is written.
-            /// [`begin_save`](Self::begin_save) separates the moment from the writing, and adds a position in the
-            /// caller's log to the snapshot.
+            /// Writes a snapshot of the filter as it is when the call begins, while other threads use it: [`Save`] says
+            /// exactly what is in it, and what that costs. Needs the feature `snapshot`.
             ///
             $(#[$save])*
             ///
-            /// The snapshot holds fingerprints. It holds neither keys nor the hasher's key. The format is documented
-            /// in `src/snapshot/format.rs`.
-            ///
-            /// Cost: one pass over the table, without a copy of it. The snapshot is written in pieces of 8 KiB, so a
-            /// file needs no buffer, and `to` is flushed at the end. Lookups go on. Operations that lock a
-            /// stripe wait at the beginning for as long as it takes to lock all of them (some microseconds). Then
-            /// each change takes one more lock, for some 100 ns, or more with several saves. The first
-            /// change to a bucket that has yet to be written also keeps the bucket's old word (copy-on-write). That allocates
-            /// 16 to 64 bytes, until the bucket has been written. So a slow writer costs memory in
-            /// proportion to what is changed meanwhile, but holds up no other thread. Any number of saves can run at
-            /// a time, and none waits for another's writer.
-            ///
             /// # Errors
-            /// - Those of `to`;
-            /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory for old words could not be allocated. (The
-            ///   changes themselves are done.)
-            ///
-            /// What has been written then is not a snapshot, and the filter is as it was.
+            /// Those of [`begin_save`](Self::begin_save) and [`Save::write_to`].
             pub fn save(&self, to: impl io::Write) -> io::Result<()> {
                 self.begin_save()?.write_to(to)
             }
@@ -115,15 +84,13 @@ macro_rules! snapshots {
             }
 
             /// Begins a save: the point-in-time view is fixed when this returns. It can be written at any time, on any
-            /// thread. Needs the feature `snapshot`.
-            ///
-            /// Use it for what [`save`](Self::save) does not take: a [position](Save::position) in the caller's log
-            /// and an [attachment](Save::attachment).
+            /// thread, with a [position](Save::position) in the caller's log and an [attachment](Save::attachment). Needs
+            /// the feature `snapshot`.
             ///
             /// The save borrows the filter. If a thread or a task that may outlive the caller is to write it, call
             /// [`begin_save_owned`](Self::begin_save_owned).
             ///
-            /// Cost: it locks all stripes of the table for some microseconds, after a running `clear`. It
+            /// Cost: it locks all stripes of the table for some microseconds, after a running [`clear`](Self::clear). It
             /// allocates 24 bytes for each 8 KiB of the table.
             ///
             /// # Errors
@@ -133,37 +100,13 @@ macro_rules! snapshots {
             }
 
             /// [`begin_save`](Self::begin_save) of a filter in an [`Arc`], which the save keeps alive. So it can go to a
-            /// thread or a task that outlives the caller. Needs the feature `snapshot`.
-            ///
-            /// The moment of the save is in this call, on this thread: between two changes of the log, for example.
+            /// thread or a task that outlives the caller. The moment of the save is in this call, on this thread. Needs the
+            /// feature `snapshot`.
             ///
             /// Cost: that of `begin_save`, and a copy of the schema's name.
             ///
             /// # Errors
             /// Those of `begin_save`.
-            ///
-            /// ```
-            /// # #[cfg(feature = "stable-hash")] {
-            /// use std::sync::Arc;
-            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", Loader, StableHashBuilder};")]
-            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableHashBuilder>;")]
-            /// # let hasher = StableHashBuilder::with_key(*b"sixteen secrets!");
-            #[doc = $insert]
-            /// let revoked = Arc::new(revoked);
-            /// let save = revoked.begin_save_owned()?.position(17); // the moment is now
-            /// let written = std::thread::spawn(move || {
-            ///     let mut snapshot = Vec::with_capacity(save.snapshot_len() as usize);
-            ///     save.write_to(&mut snapshot)?;
-            ///     std::io::Result::Ok(snapshot)
-            /// });
-            ///
-            /// drop(revoked); // the save has it
-            /// let snapshot = written.join().expect("it does not panic")?;
-            /// let loaded = Loader::<Revoked, _>::new(hasher, 1 << 20).load(&snapshot[..])?;
-            /// assert!(loaded.position == Some(17) && loaded.filter.contains("token-17"));
-            /// # }
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
             pub fn begin_save_owned<'a>(self: &Arc<Self>) -> Result<Save<'a>, OutOfMemory>
             where
                 T: 'a,
@@ -188,22 +131,6 @@ macro_rules! snapshots {
             /// # Errors
             /// Each failure has its own [`LoadError`]. **A filter that could not be loaded is not an empty one**:
             /// rebuild it from the source of truth.
-            ///
-            /// ```
-            /// # #[cfg(feature = "stable-hash")] {
-            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", StableHashBuilder};")]
-            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableHashBuilder>;")]
-            /// # let hasher = StableHashBuilder::with_key(*b"sixteen secrets!");
-            #[doc = $insert]
-            /// let mut snapshot = Vec::new();
-            /// revoked.save(&mut snapshot)?;
-            /// assert!(Revoked::load(&snapshot[..], hasher.clone(), 1 << 20)?.contains("token-17"));
-            ///
-            /// let error = Revoked::load(&snapshot[..50], hasher, 1 << 20).unwrap_err();
-            /// eprintln!("rebuild the filter: {error}");
-            /// # }
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
             pub fn load(from: impl io::Read, hasher: S, memory_limit: usize) -> Result<Self, LoadError> {
                 Ok(Loader::<Self, S>::new(hasher, memory_limit).load(from)?.filter)
             }

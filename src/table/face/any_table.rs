@@ -81,18 +81,6 @@ impl<'a> dyn AnyTable + 'a {
         self.counters().len()
     }
 
-    pub(crate) fn record_negatives(&self, count: u64) {
-        self.counters().record_negatives(count);
-    }
-
-    pub(crate) fn record_false_positives(&self, count: u64) {
-        self.counters().record_false_positives(count);
-    }
-
-    pub(crate) fn buckets(&self) -> usize {
-        self.facts().buckets
-    }
-
     pub(crate) fn shape(&self) -> Shape {
         self.facts().shape
     }
