@@ -4,6 +4,8 @@
 use crate::plan::batch::BLOCK;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::layout::{Fingerprint, Layout};
+#[cfg(feature = "snapshot")]
+use crate::word::payloads::Payloads;
 use crate::word::payloads::{OnlyPlace, PayloadOps};
 use crate::word::values::Values;
 
@@ -51,6 +53,24 @@ impl Pairs {
         for (nth, answer) in answers.iter_mut().enumerate() {
             let [in_first, in_second] = self.lanes(layout, nth, fingerprints[nth]);
             *answer = in_first | in_second != 0;
+        }
+    }
+
+    /// Whether either bucket of each item holds its fingerprint with one of these payloads.
+    #[cfg(feature = "snapshot")]
+    #[inline(always)]
+    pub(crate) fn find_with(
+        &self,
+        layout: impl Layout,
+        fingerprints: &[u32; BLOCK],
+        payloads: Payloads,
+        answers: &mut [bool; BLOCK],
+    ) {
+        for (nth, answer) in answers.iter_mut().enumerate() {
+            let [first, second] = self.buckets(nth);
+            let pattern = layout.pattern(fingerprints[nth]);
+            let with = |bucket, folded| layout.lanes_with_any(bucket, folded, pattern, payloads);
+            *answer = with(first, self.of_firsts[nth]) | with(second, self.of_seconds[nth]) != 0;
         }
     }
 

@@ -1,23 +1,113 @@
 //! PURE: lookups in the words of a table of a fixed size.
 
+use crate::machine::arch::{VectorUnit, Vectorized};
+use crate::plan::batch::{BLOCK, Block, Coming, Hashes, Window};
+use crate::plan::pairs::Pairs;
 use crate::table::face::by_layout::{OfLayout, of_layout, of_layout_with_payload};
 use crate::view::words::{Lookups, Words};
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::geometry::{Buckets, Geometry};
+use crate::word::geometry::{Buckets, Geometry, Items};
 use crate::word::layout::{Borrowed, Fingerprint, Layout, OfShape, Shape};
 use crate::word::payloads::{PayloadOps, Payloads};
 use crate::word::values::Values;
+
+/// A block of keys: their buckets and fingerprints.
+type Asked<'a> = Block<'a, Items<BLOCK>>;
+
+/// What is asked about a key, and how its two buckets answer that.
+trait Question: Copy {
+    type Answer: Copy;
+
+    const ABSENT: Self::Answer;
+
+    fn answer(self, layout: impl Layout, pair: [Bucket; 2], fingerprint: Fingerprint) -> Self::Answer;
+
+    /// The answers for a block.
+    fn answer_all(self, layout: impl Layout, asked: Asked<'_>, pairs: &Pairs, answers: &mut [Self::Answer; BLOCK]);
+}
+
+#[derive(Clone, Copy)]
+struct Contains;
+
+impl Question for Contains {
+    type Answer = bool;
+
+    const ABSENT: bool = false;
+
+    #[inline(always)]
+    fn answer(self, layout: impl Layout, [first, second]: [Bucket; 2], fingerprint: Fingerprint) -> bool {
+        layout.either_holds(first, second, fingerprint)
+    }
+
+    #[inline(always)]
+    fn answer_all(self, layout: impl Layout, asked: Asked<'_>, pairs: &Pairs, answers: &mut [bool; BLOCK]) {
+        pairs.find(layout, &asked.prepared.entries, answers);
+    }
+}
+
+#[derive(Clone, Copy)]
+struct ValuesOfKey;
+
+impl Question for ValuesOfKey {
+    type Answer = Values;
+
+    const ABSENT: Values = Values::EMPTY;
+
+    #[inline(always)]
+    fn answer(self, layout: impl Layout, [first, second]: [Bucket; 2], fingerprint: Fingerprint) -> Values {
+        let found = layout.only_place([first, second], layout.lanes_in_either(first, second, fingerprint));
+        if found.several != 0 { layout.values(first, second, fingerprint) } else { layout.value_at(found.place) }
+    }
+
+    #[inline(always)]
+    fn answer_all(self, layout: impl Layout, asked: Asked<'_>, pairs: &Pairs, answers: &mut [Values; BLOCK]) {
+        pairs.values(layout, &asked.prepared.entries, asked.len, answers);
+    }
+}
+
+/// Whether the key has an entry with one of these payloads.
+#[derive(Clone, Copy)]
+struct ContainsAny(Payloads);
+
+impl Question for ContainsAny {
+    type Answer = bool;
+
+    const ABSENT: bool = false;
+
+    #[inline(always)]
+    fn answer(self, layout: impl Layout, [first, second]: [Bucket; 2], fingerprint: Fingerprint) -> bool {
+        let pattern = layout.pattern(fingerprint.0);
+        let with = |bucket| layout.lanes_with_any(bucket, layout.folded(bucket), pattern, self.0);
+        with(first) | with(second) != 0
+    }
+
+    #[inline(always)]
+    fn answer_all(self, layout: impl Layout, asked: Asked<'_>, pairs: &Pairs, answers: &mut [bool; BLOCK]) {
+        pairs.find_with(layout, &asked.prepared.entries, self.0, answers);
+    }
+}
 
 /// A table whose slots have payloads.
 #[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
 pub trait PayloadLookups: Lookups {
     fn values(&self, words: Words<'_>, hash: u64) -> Values;
 
-    /// Whether the key has an entry with one of these payloads.
+    fn values_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values]));
+
+    /// Whether the key has one of these payloads.
     fn contains_any(&self, words: Words<'_>, hash: u64, payloads: Payloads) -> bool;
+
+    fn contains_any_batch(
+        &self,
+        words: Words<'_>,
+        hashes: Hashes<'_>,
+        payloads: Payloads,
+        answers: &mut dyn FnMut(&[bool]),
+    );
 }
 
-/// A table without its words. As in `table/face/dyn_table.rs`, lookups are compiled for each shape.
+/// A table without its words. As in `table/face/dyn_table.rs`, single lookups are compiled for each shape, and batches
+/// only for each encoding.
 #[derive(Clone, Copy, Debug)]
 struct Fixed<L, const SLOTS: u32, const BITS: u32> {
     layout: L,
@@ -25,40 +115,57 @@ struct Fixed<L, const SLOTS: u32, const BITS: u32> {
 }
 
 impl<L: Layout, const SLOTS: u32, const BITS: u32> Fixed<L, SLOTS, BITS> {
-    /// The layout, the key's two buckets and its fingerprint.
     #[inline(always)]
-    fn find(&self, words: Words<'_>, hash: u64) -> (Borrowed<'_, L, SLOTS, BITS>, [Bucket; 2], Fingerprint) {
-        let layout = Borrowed(&self.layout);
+    fn ask<Q: Question>(&self, question: Q, words: Words<'_>, hash: u64) -> Q::Answer {
+        let layout = Borrowed::<_, SLOTS, BITS>(&self.layout);
         let item = self.buckets.item(layout, hash);
-        (layout, [words.get(item.first), words.get(item.second)], layout.fingerprint_of(item.entry))
+        let pair = [words.get(item.first), words.get(item.second)];
+        question.answer(layout, pair, layout.fingerprint_of(item.entry))
+    }
+
+    fn ask_all<Q: Question>(
+        &self,
+        question: Q,
+        words: Words<'_>,
+        hashes: Hashes<'_>,
+        answers: &mut dyn FnMut(&[Q::Answer]),
+    ) {
+        let (layout, buckets) = (self.layout, self.buckets);
+        VectorUnit::widest().run(Ask { layout, buckets, question, words, hashes, answers });
     }
 }
 
 impl<L: Layout, const SLOTS: u32, const BITS: u32> Lookups for Fixed<L, SLOTS, BITS> {
-    fn prefetch(&self, words: Words<'_>, hash: u64) {
-        let item = self.buckets.item(Borrowed::<_, SLOTS, BITS>(&self.layout), hash);
-        words.prefetch(item.first);
-        words.prefetch(item.second);
+    fn contains(&self, words: Words<'_>, hash: u64) -> bool {
+        self.ask(Contains, words, hash)
     }
 
-    fn contains(&self, words: Words<'_>, hash: u64) -> bool {
-        let (layout, [first, second], fingerprint) = self.find(words, hash);
-        layout.either_holds(first, second, fingerprint)
+    fn contains_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+        self.ask_all(Contains, words, hashes, answers);
     }
 }
 
 impl<L: Layout, const SLOTS: u32, const BITS: u32> PayloadLookups for Fixed<L, SLOTS, BITS> {
     fn values(&self, words: Words<'_>, hash: u64) -> Values {
-        let (layout, [first, second], fingerprint) = self.find(words, hash);
-        let found = layout.only_place([first, second], layout.lanes_in_either(first, second, fingerprint));
-        if found.several != 0 { layout.values(first, second, fingerprint) } else { layout.value_at(found.place) }
+        self.ask(ValuesOfKey, words, hash)
+    }
+
+    fn values_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values])) {
+        self.ask_all(ValuesOfKey, words, hashes, answers);
     }
 
     fn contains_any(&self, words: Words<'_>, hash: u64, payloads: Payloads) -> bool {
-        let (layout, [first, second], fingerprint) = self.find(words, hash);
-        let pattern = layout.pattern(fingerprint.0);
-        let with = |bucket| layout.lanes_with_any(bucket, layout.folded(bucket), pattern, payloads);
-        with(first) | with(second) != 0
+        self.ask(ContainsAny(payloads), words, hash)
+    }
+
+    fn contains_any_batch(
+        &self,
+        words: Words<'_>,
+        hashes: Hashes<'_>,
+        payloads: Payloads,
+        answers: &mut dyn FnMut(&[bool]),
+    ) {
+        self.ask_all(ContainsAny(payloads), words, hashes, answers);
     }
 }
 
@@ -92,4 +199,59 @@ pub(super) fn lookups(shape: Shape, buckets: usize) -> Option<Box<dyn Lookups>> 
 /// Lookups in a table of this shape whose slots have payloads, or `None` if there is no memory for its decode table.
 pub(super) fn payload_lookups(shape: Shape, buckets: usize) -> Option<Box<dyn PayloadLookups>> {
     of_layout_with_payload(shape, MakeWithPayload(Buckets::new(buckets)))
+}
+
+/// A batch, all of which is compiled for each vector unit.
+struct Ask<'a, L, Q: Question> {
+    layout: L,
+    buckets: Buckets,
+    question: Q,
+    words: Words<'a>,
+    hashes: Hashes<'a>,
+    answers: &'a mut dyn FnMut(&[Q::Answer]),
+}
+
+impl<L: Layout, Q: Question> Vectorized for Ask<'_, L, Q> {
+    #[inline(always)]
+    fn run(self) {
+        let Self { layout, buckets, question, words, hashes, answers } = self;
+        let is_far = words.are_far();
+        let mut window = Window::<Items<BLOCK>>::new(hashes);
+        loop {
+            while let Some(Coming { hashes, prepared: items, is_first, .. }) = window.coming() {
+                buckets.items(layout, hashes, items);
+                if is_first {
+                    items.firsts.iter().chain(&items.seconds).for_each(|&bucket| words.prefetch(bucket as usize));
+                }
+            }
+            let Some((block, coming)) = window.next() else { return };
+            let (mut pairs, mut of_block) = (Pairs::NONE, [Q::ABSENT; BLOCK]);
+            // The places beyond the end of the last block repeat its first hash.
+            if is_far {
+                load::<_, true>(layout, words, block.prepared, coming, &mut pairs);
+            } else {
+                load::<_, false>(layout, words, block.prepared, coming, &mut pairs);
+            }
+            question.answer_all(layout, block, &pairs, &mut of_block);
+            answers(&of_block[..block.len]);
+        }
+    }
+}
+
+/// Reads the pairs of a block. If `PREFETCH`, prefetches the buckets of `coming`.
+#[inline(always)]
+fn load<L: Layout, const PREFETCH: bool>(
+    layout: L,
+    words: Words<'_>,
+    items: &Items<BLOCK>,
+    coming: &Items<BLOCK>,
+    pairs: &mut Pairs,
+) {
+    for nth in 0..BLOCK {
+        if PREFETCH {
+            words.prefetch(coming.firsts[nth] as usize);
+            words.prefetch(coming.seconds[nth] as usize);
+        }
+        pairs.set(layout, nth, words.get(items.firsts[nth] as usize), words.get(items.seconds[nth] as usize));
+    }
 }

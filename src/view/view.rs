@@ -15,7 +15,6 @@ use crate::filter::shared::operations::{batch_on_keys, operation_on_a_key};
 use crate::filter::snapshot_info::SnapshotInfo;
 use crate::growth::plan::false_positive_rate;
 use crate::hasher::probe::probe;
-use crate::plan::batch::Window;
 use crate::plan::sizing;
 use crate::snapshot::format::{Declared, check_clock};
 use crate::snapshot::loader::Loader;
@@ -167,22 +166,6 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
     fn words(&self) -> Words<'_> {
         Words::from(self.bytes.as_ref(), self.start)
     }
-
-    /// Calls `each` with the table and each hash, in order. Prefetches for later hashes meanwhile.
-    fn for_each(&self, hashes: impl IntoIterator<Item = Hashed>, mut each: impl FnMut(&F::Table, Words<'_>, u64)) {
-        let (table, words) = (&*self.table, self.words());
-        let mut blocks = blocks(hashes.into_iter().map(|hash| hash.0));
-        let mut window = Window::<()>::new(&mut blocks);
-        loop {
-            while let Some(coming) = window.coming() {
-                if words.are_far() {
-                    coming.hashes[..coming.len].iter().for_each(|&hash| table.prefetch(words, hash));
-                }
-            }
-            let Some((block, ())) = window.next() else { return };
-            block.hashes[..block.len].iter().for_each(|&hash| each(table, words, hash));
-        }
-    }
 }
 
 /// Lookups in a view of any filter without a clock. They answer what the filter itself answered at the moment of the
@@ -260,7 +243,8 @@ impl<F: Viewed<Clock = ()>, B: AsRef<[u8]>> ByHash<'_, View<F, B>> {
 
     /// [`View::contains_batch`]
     pub fn contains_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<bool>) {
-        self.0.for_each(hashes, |table, words, hash| found.push(table.contains(words, hash)));
+        let mut answers = |answers: &[bool]| found.extend_from_slice(answers);
+        self.0.table.contains_batch(self.0.words(), &mut blocks(hashes.into_iter().map(|hash| hash.0)), &mut answers);
     }
 }
 
@@ -275,7 +259,8 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> ByHash<'_, View<CuckooMaplet<T, 
 
     /// [`View::values_batch`]
     pub fn values_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<Values>) {
-        self.0.for_each(hashes, |table, words, hash| found.push(table.values(words, hash)));
+        let mut answers = |answers: &[Values]| found.extend_from_slice(answers);
+        self.0.table.values_batch(self.0.words(), &mut blocks(hashes.into_iter().map(|hash| hash.0)), &mut answers);
     }
 }
 
@@ -290,10 +275,12 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> ByHash<'_, View<ExpiringCuckooFi
 
     /// [`View::contains_batch_at`]
     pub fn contains_batch_at(self, hashes: impl IntoIterator<Item = Hashed>, tick: Tick, found: &mut Vec<bool>) {
-        let live = self.0.clock.live_at(tick.get());
-        self.0.for_each(hashes, |table, words, hash| {
-            found.push(live.is_some_and(|live| table.contains_any(words, hash, live)));
-        });
+        let Some(live) = self.0.clock.live_at(tick.get()) else {
+            return found.extend(hashes.into_iter().map(|_| false));
+        };
+        let (words, mut answers) = (self.0.words(), |answers: &[bool]| found.extend_from_slice(answers));
+        let mut hashes = blocks(hashes.into_iter().map(|hash| hash.0));
+        self.0.table.contains_any_batch(words, &mut hashes, live, &mut answers);
     }
 }
 

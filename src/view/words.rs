@@ -1,6 +1,7 @@
 //! PURE: the words of a table in the bytes of a snapshot.
 
 use crate::machine::arch::prefetch;
+use crate::plan::batch::Hashes;
 use crate::word::bucket::Bucket;
 
 /// A table of at most this many buckets stays in the L2 cache if it is hot.
@@ -39,8 +40,7 @@ impl<'a> Words<'a> {
 /// Lookups in the words of a table.
 #[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
 pub trait Lookups: core::fmt::Debug + Send + Sync {
-    /// Prefetches the two buckets of this hash.
-    fn prefetch(&self, words: Words<'_>, hash: u64);
-
     fn contains(&self, words: Words<'_>, hash: u64) -> bool;
+
+    fn contains_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
 }

@@ -141,12 +141,12 @@ impl Rows {
         Self(whole | split << 4)
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, feature = "snapshot"))]
     pub(crate) fn whole(self) -> u8 {
         self.0 & 15
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, feature = "snapshot"))]
     pub(crate) fn split(self) -> u8 {
         self.0 >> 4
     }

@@ -91,6 +91,11 @@ impl<'a> AnyLayout<'a> {
         Self { lanes, unrank: layout.unrank(), rank_at: lanes.rank_at.into(), encoded: Encoded::SemiSorted(layout) }
     }
 
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn encoded(self) -> Encoded<'a> {
+        self.encoded
+    }
+
     #[inline(always)]
     pub(crate) fn slots(self) -> usize {
         self.lanes.slots.into()
