@@ -8,7 +8,7 @@ use crate::error::load::LoadError;
 use crate::error::memory::OutOfMemory;
 #[cfg(feature = "snapshot")]
 use crate::growth::plan::Plan;
-use crate::growth::table::{GATES, GrowingTable};
+use crate::growth::table::GrowingTable;
 use crate::plan::batch::Hashes;
 use crate::plan::sizing::LoadLimit;
 #[cfg(feature = "snapshot")]
@@ -60,7 +60,7 @@ impl GrowingTable {
             // The gates are given back before the lock of the size is taken, behind which a split may wait for them.
             let begun = self.under_all_locks(Fault::SaveWithoutLocks, || {
                 let with_gates = !fault::injected(Fault::SaveWithoutGates);
-                let _gates = with_gates.then(|| core::array::from_fn::<_, GATES, _>(|number| self.gate(number)));
+                let _gates = with_gates.then(|| self.all_gates());
                 if with_gates && self.state().is_moving() {
                     return None;
                 }
