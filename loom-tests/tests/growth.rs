@@ -317,7 +317,8 @@ model! {
     for [SaveWithoutGates]
 }
 
-/// A key that is not in when a save has begun is not in its image. It is added to a bucket that has come in.
+/// A key that is not in when a save has begun is not in its image. It is added to a bucket that has come in, and whose gate
+/// has come in too.
 fn insert_beside_a_save_that_begins() -> Model {
     let [x] = keys();
     let adder = role(move |filter| {
@@ -334,7 +335,7 @@ fn insert_beside_a_save_that_begins() -> Model {
 model! {
     insert_beside_a_save_that_begins, at least 20, preemptions 3,
     fails with "an item is in the image too few or too many times"
-    for [SaveWithoutGates]
+    for [SaveWithoutGates, SaveMissesNewGates]
 }
 
 /// Each thread inserts a key and then looks for the other's, and a bucket is split meanwhile. At least one finds the

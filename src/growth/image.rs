@@ -56,13 +56,18 @@ impl GrowingTable {
     /// Begins a save, at this moment. All gates are held too: so no insert is half done, and no bucket is being moved.
     fn begin(&self) -> Result<SaveNumber, OutOfMemory> {
         loop {
-            let set_aside = SetAside::new(self.state().buckets() + AHEAD)?;
+            let (gates, set_aside) = (self.gates(), SetAside::new(self.state().buckets() + AHEAD)?);
             // The gates are given back before the lock of the size is taken, behind which a split may wait for them.
-            let begun = self.under_all_locks(Fault::SaveWithoutLocks, || {
-                let with_gates = !fault::injected(Fault::SaveWithoutGates);
-                let _gates = with_gates.then(|| self.all_gates());
-                if with_gates && self.state().is_moving() {
-                    return None;
+            let mut held = Vec::new();
+            held.try_reserve_exact(gates).map_err(|_| OutOfMemory::new())?;
+            let begun = self.under_all_locks(Fault::SaveWithoutLocks, move || {
+                if !fault::injected(Fault::SaveWithoutGates) {
+                    held.extend((0..gates).map(|number| self.gate(number)));
+                    // A table that has grown for the first time meanwhile has more of them.
+                    let is_all = self.gates() == gates || fault::injected(Fault::SaveMissesNewGates);
+                    if self.state().is_moving() || !is_all {
+                        return None;
+                    }
                 }
                 Some(self.saving().begin(set_aside.of_buckets(self.state().buckets())?))
             });

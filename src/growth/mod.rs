@@ -58,12 +58,15 @@
 //! shows it.
 //!
 //! # Saves
-//! A save begins while it holds all stripes and all gates. So no relocation and no insert is half done, and no group is
-//! moving: the image is exactly the table at that moment. Each later change of a word sets the old one aside first
-//! (`table/image/save.rs`), those of splits and merges too. The image has as many words as there were buckets. Words
-//! beyond its end are not in it.
+//! A save begins while it holds all stripes and all gates, those too that a first growth has added meanwhile. So no
+//! relocation and no insert is half done, and no group is moving: the image is exactly the table at that moment. Each
+//! later change of a word sets the old one aside first (`table/image/save.rs`), those of splits and merges too. The
+//! image has as many words as there were buckets. Words beyond its end are not in it.
 //!
 //! # Memory
+//! The array `moving`, and the gates that the first buckets do not have, are made for the first change of the size, before a
+//! state is *moving*, and stay: so a thread that has read such a state sees them.
+//!
 //! A word is never freed before the table is (`machine/segments.rs`). When the table has become smaller, the system may
 //! take the pages beyond its end back. A thread that is late may read zeros there, or an old word. The epoch has changed,
 //! so it retries. A split stores both words of a bucket, whatever they were.

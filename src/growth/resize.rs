@@ -92,6 +92,9 @@ impl GrowingTable {
         if needed > limit {
             return Err(GrowableInsertError::MemoryLimit { len: self.len(), needed, limit });
         }
+        if !self.prepare_to_grow() {
+            return Err(GrowableInsertError::OutOfMemory { bytes: Self::memory_to_grow(&self.plan) });
+        }
         if !self.words.lengthen(self.plan.pages, level) {
             return Err(GrowableInsertError::OutOfMemory { bytes: size_of::<u64>() << level });
         }

@@ -10,9 +10,12 @@
 //! | 256 | the words of 32 buckets |
 //! | 256 | the table of segments |
 //! | 512 | 32 stripes |
-//! | 1,024 | the gates; 32 if it is never to have more buckets |
-//! | 384 | the size, what changes with it, and the words that are being moved |
+//! | 32 | a gate for each bucket |
+//! | 128 | the size, and what changes with it: two cache lines |
 //! | 64 | the counters: one shard |
+//! | 1,264 | from the first growth on: the words that are being moved, and all further gates |
+
+use std::sync::OnceLock;
 
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
@@ -31,8 +34,7 @@ use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, GROUP, Place, State, stripe_number};
 use crate::word::layouts::{AnyLayout, Layouts};
 
-/// The most gates. The low bits of its number choose a bucket's gate. A split holds 64, so there are as many from the
-/// beginning as the largest table has.
+/// The low bits of its number choose a bucket's gate.
 const MOST_GATES: usize = if cfg!(ccf_model) { 4 } else { 1024 };
 
 /// The fewest stripes. A class keeps its stripe for the table's whole life, so a table that begins small has few.
@@ -46,7 +48,7 @@ pub(crate) struct GrowingTable {
     pub(super) layouts: Layouts,
     pub(super) words: Segments,
     pub(super) stripes: Box<[Stripe]>,
-    /// A bucket's word changes only while its gate is held.
+    /// Those of the first buckets. A bucket's word changes only while its gate is held.
     gates: Box<[Mutex<()>]>,
     /// In a box, like what is atomic in `table/table.rs`. (A single lookup takes a tenth less time for it.)
     shared: Box<[Shared; 1]>,
@@ -57,8 +59,6 @@ pub(crate) struct GrowingTable {
 struct Shared {
     size: Size,
     resizing: Resizing,
-    /// The whole words of the buckets that are being split or merged.
-    moving: [AtomicU64; GROUP],
 }
 
 /// (Most processors have lines of 64 bytes. These are the most common of those with longer ones.)
@@ -69,7 +69,18 @@ struct Size {
     /// How often `state` has changed. A change writes the state, then this, then the words.
     epoch: AtomicU64,
     state: AtomicU64,
+    /// Made for the first change of the size, before its state is *moving*.
+    grown: OnceLock<Box<[Grown; 1]>>,
     counters: Counters,
+}
+
+/// What a table needs as soon as it grows.
+#[derive(Debug)]
+struct Grown {
+    /// The whole words of the buckets that are being split or merged.
+    moving: [AtomicU64; GROUP],
+    /// The gates that the first buckets do not have.
+    gates: Box<[Mutex<()>]>,
 }
 
 /// What changes of the size, and saves, write.
@@ -115,6 +126,7 @@ impl GrowingTable {
             size: Size {
                 epoch: AtomicU64::new(0),
                 state: AtomicU64::new(state.0),
+                grown: OnceLock::new(),
                 counters: counters.take().expect("one is made"),
             },
             resizing: Resizing {
@@ -124,7 +136,6 @@ impl GrowingTable {
                 touched: Tally::new(buckets as u64),
                 saving: Saving::new(),
             },
-            moving: core::array::from_fn(|_| AtomicU64::new(0)),
         };
         let table = Self {
             layouts,
@@ -134,6 +145,9 @@ impl GrowingTable {
             shared: boxed_slice(1, shared)?.try_into().ok()?,
             plan,
         };
+        if buckets > plan.first {
+            table.prepare_to_grow().then_some(())?;
+        }
         if cfg!(ccf_model = "loom") {
             // loom assumes that a `SeqCst` load may always read the initial value of an atomic. It treats the value of a
             // `SeqCst` exchange correctly.
@@ -150,7 +164,7 @@ impl GrowingTable {
     }
 
     fn gates_of(plan: &Plan) -> usize {
-        plan.largest.next_power_of_two().min(MOST_GATES)
+        plan.first.min(MOST_GATES)
     }
 
     /// The number of buckets by which the counters are sized. A table that begins small has few shards,
@@ -161,11 +175,17 @@ impl GrowingTable {
 
     /// The bytes of a table of this many buckets, including the caller's own memory.
     pub(crate) fn memory_at(plan: &Plan, buckets: usize) -> usize {
+        Self::memory_of(plan, buckets, buckets > plan.first)
+    }
+
+    /// The bytes of a table that has split or merged buckets before (`moved`), or has not.
+    fn memory_of(plan: &Plan, buckets: usize, moved: bool) -> usize {
         let own = Self::stripes_of(plan) * size_of::<Stripe>()
             + Self::gates_of(plan) * size_of::<Mutex<()>>()
             + Counters::memory_for(Self::counted_by(plan))
             + size_of::<Shared>()
-            + Segments::OWN_MEMORY;
+            + Segments::OWN_MEMORY
+            + if moved { Self::memory_to_grow(plan) } else { 0 };
         plan.memory_of_caller.saturating_add(own).saturating_add(memory_of_words(plan, buckets))
     }
 
@@ -179,10 +199,35 @@ impl GrowingTable {
         &self.size().counters
     }
 
+    /// In bytes, of what a table needs as soon as it grows.
+    pub(super) fn memory_to_grow(plan: &Plan) -> usize {
+        size_of::<Grown>() + (MOST_GATES - Self::gates_of(plan)) * size_of::<Mutex<()>>()
+    }
+
+    /// Allocates that unless it is there. Returns whether it is. The caller holds the lock by which the size changes, or
+    /// has the table alone.
+    pub(super) fn prepare_to_grow(&self) -> bool {
+        let grown = &self.size().grown;
+        if grown.get().is_some() {
+            return true;
+        }
+        let Some(gates) = boxed_slice(MOST_GATES - self.gates.len(), || Mutex::new(())) else { return false };
+        let mut new = Some(Grown { moving: core::array::from_fn(|_| AtomicU64::new(0)), gates });
+        let boxed = boxed_slice(1, || new.take().expect("one is made")).and_then(|boxed| boxed.try_into().ok());
+        boxed.is_some_and(|boxed| grown.set(boxed).is_ok())
+    }
+
+    /// A thread that has read a state that is *moving*, or of more buckets than at first, sees that it is there.
+    #[inline(always)]
+    fn grown(&self) -> &Grown {
+        let [grown] = &**self.size().grown.get().expect("made before the first change of the size");
+        grown
+    }
+
     /// The whole words of the buckets that are being split or merged.
     #[inline(always)]
     pub(super) fn moving(&self) -> &[AtomicU64; GROUP] {
-        &self.shared[0].moving
+        &self.grown().moving
     }
 
     /// The present state.
@@ -243,12 +288,17 @@ impl GrowingTable {
     /// Locks the gate of a bucket that there is or was.
     #[inline(always)]
     pub(super) fn gate(&self, number: usize) -> MutexGuard<'_, ()> {
-        sync::lock(&self.gates[number & (self.gates.len() - 1)], || self.counters().lock_waited())
+        let nth = number & (MOST_GATES - 1);
+        let gate = match self.gates.get(nth) {
+            Some(gate) => gate,
+            None => &self.grown().gates[nth - self.gates.len()],
+        };
+        sync::lock(gate, || self.counters().lock_waited())
     }
 
-    /// Locks all gates, in order.
-    pub(super) fn all_gates(&self) -> [Option<MutexGuard<'_, ()>>; MOST_GATES] {
-        core::array::from_fn(|number| (number < self.gates.len()).then(|| self.gate(number)))
+    /// How many gates there are.
+    pub(super) fn gates(&self) -> usize {
+        if self.size().grown.get().is_some() { MOST_GATES } else { self.gates.len() }
     }
 
     /// The gate of this side, and where its copies are while that is held.
@@ -296,7 +346,7 @@ impl GrowingTable {
     /// The gates of the group of buckets from here on, and of those that they become at this level, in order.
     pub(super) fn gates_of_group(&self, first: usize, level: u32) -> [Option<MutexGuard<'_, ()>>; 2 * GROUP] {
         // From this level on, a bucket and what it becomes have the same gate.
-        let is_whole_only = 1 << level >= self.gates.len() || fault::injected(Fault::LocksHalfTheGates);
+        let is_whole_only = 1 << level >= MOST_GATES || fault::injected(Fault::LocksHalfTheGates);
         core::array::from_fn(|nth| match nth.checked_sub(GROUP) {
             None => Some(self.gate(first + nth)),
             Some(nth) => (!is_whole_only).then(|| self.gate(first + nth + (1 << level))),
@@ -403,7 +453,7 @@ impl GrowingTable {
     pub(crate) fn memory_usage(&self) -> usize {
         // Relaxed: a figure.
         let touched = self.resizing().touched.load(Ordering::Relaxed) as usize;
-        Self::memory_at(&self.plan, touched)
+        Self::memory_of(&self.plan, touched, self.size().grown.get().is_some())
     }
 
     pub(crate) fn resizing(&self) -> &Resizing {

@@ -135,6 +135,8 @@ pub enum Fault {
     LocksHalfTheGates,
     /// A save of a table that grows begins without the gates.
     SaveWithoutGates,
+    /// A save of a table that grows begins without the gates that have come in since it counted them.
+    SaveMissesNewGates,
 }
 
 /// Whether `fault` is switched on in this model.
