@@ -1,4 +1,3 @@
-//! [adopters]: crate::guide::adopters
 //! [beyond_one_process]: crate::guide::beyond_one_process
 //! [choosing_parameters]: crate::guide::choosing_parameters
 //! [consistency]: crate::guide::consistency
@@ -30,7 +29,6 @@ macro_rules! pages {
         /// [`Stats`]: crate::Stats
         /// [`WhenFull`]: crate::WhenFull
         /// [`absorb`]: crate::ConcurrentCuckooFilter::absorb
-        /// [adopters]: crate::guide::adopters
         /// [`advance_to`]: crate::ExpiringCuckooFilter::advance_to
         /// [beyond_one_process]: crate::guide::beyond_one_process
         /// [beyond_one_process#one-set-on-many-machines]: crate::guide::beyond_one_process#one-set-on-many-machines
@@ -70,7 +68,6 @@ macro_rules! pages {
 pages! {
     choosing_parameters
     migrating
-    adopters
     growth
     expiry
     in_front_of_a_database
