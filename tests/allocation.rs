@@ -1,6 +1,9 @@
 //! What the library asks of the allocator: no operation asks for memory, and `build` survives each refusal that it
 //! can.
 
+#[cfg(all(feature = "serde", feature = "stable-hash"))]
+#[path = "support/forged.rs"]
+mod forged;
 #[path = "support/kinds.rs"]
 mod kinds;
 #[cfg(not(miri))]
@@ -12,7 +15,6 @@ mod support;
 use std::alloc::{self, GlobalAlloc, System};
 use std::cell::Cell;
 use std::fmt;
-use std::panic::catch_unwind;
 use std::ptr;
 
 use concurrent_cuckoo_filter::{
@@ -117,23 +119,6 @@ fn no_operation_allocates() {
         let (_, requests) = watch(prepare());
         assert!(may_allocate || requests.count == 0, "{name}: {requests:?}");
     }
-}
-
-#[test]
-fn of_the_filter_that_grows_no_operation_allocates_but_growth() {
-    let filter = GrowableCuckooFilter::<u64>::builder().capacity(3000).memory_limit(60_000).build().unwrap();
-    // Until the limit leaves no room for more buckets.
-    let mut held = (0..).find(|key| filter.insert(key).is_err()).expect("the limit is reached");
-    let capacity = filter.capacity();
-    let ((), requests) = watch(|| {
-        assert!((0..held).all(|key| filter.contains(&key) && filter.count(&key) > 0));
-        assert!((0..held / 2).all(|key| filter.remove(&key)));
-        assert!((0..held / 4).all(|key| filter.insert_if_absent(&key).is_ok()));
-        held = (held..).find(|key| filter.insert(key).is_err()).expect("the limit is reached");
-        assert!(!filter.is_empty() && filter.stats().false_positive_rate > 0.0);
-        filter.clear();
-    });
-    assert_eq!((requests.count, filter.capacity()), (0, capacity));
 }
 
 /// The words of a filter that grows are in segments, one for each doubling. Each is asked for when its first bucket is
@@ -322,22 +307,10 @@ fn a_copy_that_is_refused_memory_is_an_error_and_changes_nothing() {
     in_each_layout!(of_a_fixed_size: survives_refusals);
 }
 
-#[test]
-fn with_capacity_panics_with_the_size_of_what_was_refused() {
-    let new = || ConcurrentCuckooFilter::<u64>::with_capacity(3000);
-    drop(new());
-    for nth in 1..=3 {
-        let panic = catch_unwind(|| refuse(nth, new)).expect_err("refused");
-        let reason = panic.downcast_ref::<String>().expect("a message");
-        assert!(reason.contains("bytes"), "{reason}");
-        check_that_it_works(&new());
-    }
-}
-
 #[cfg(all(feature = "snapshot", feature = "stable-hash"))]
 #[path = "allocation/snapshots.rs"]
 mod snapshots;
 
-#[cfg(feature = "snapshot")]
-#[path = "allocation/several.rs"]
-mod several;
+#[cfg(all(feature = "serde", feature = "stable-hash"))]
+#[path = "allocation/deserialized.rs"]
+mod deserialized;

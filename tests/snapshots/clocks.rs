@@ -2,51 +2,21 @@
 
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{Advance, ExpiringInsertError, Expiry, Loader, SnapshotInfo, Tick, WhenFull};
+use concurrent_cuckoo_filter::{Advance, ExpiringInsertError, Expiry, SnapshotInfo, Tick, WhenFull};
 
-use crate::filters::{Expiring, build_expiring, distinct_keys, expiring_builder, load, saved, state, value_of};
-use crate::support::MAPLET_LAYOUTS;
+use crate::filters::{Expiring, distinct_keys, expiring_builder, load, saved};
 
 const NOW: u64 = 28_500_000;
 
 #[test]
-fn a_loaded_filter_forgets_each_key_at_its_tick_in_every_layout() {
-    for layout in MAPLET_LAYOUTS {
-        let filter = build_expiring(layout, 3000);
-        let (keys, longest) = (filter.capacity() as u64, filter.plan().lifetime_in_ticks.unwrap());
-        let end = |key| NOW + 1 + u64::from(value_of(key, layout.0)) % longest;
-        filter.advance_to(Tick::new(NOW));
-        (0..keys).for_each(|key| _ = filter.insert_until(&key, Tick::new(end(key))).unwrap());
-        let loaded = load::<Expiring>(&saved(&filter)).unwrap();
-        let steps = (0..longest - 1).step_by(1.max(longest as usize / 40)).chain([longest - 1, longest]);
-        for now in steps.map(|step| NOW + step) {
-            filter.advance_to(Tick::new(now));
-            loaded.advance_to(Tick::new(now));
-            for key in 0..keys {
-                let found = loaded.contains(&key);
-                assert_eq!(found, filter.contains(&key), "{key} at {now} of {filter:?}");
-                assert!(found || end(key) <= now, "{key} at {now} of {filter:?}");
-            }
-            assert_eq!(loaded.live_len(), filter.live_len());
-        }
-        assert_eq!(loaded.live_len(), 0);
-    }
-}
-
-#[test]
-fn resolution_position_attachment_and_schema_come_back() {
+fn the_resolution_comes_back() {
     let (hour, tick) = (Duration::from_secs(3600), Duration::new(299, 999_999_999));
     for (longest, resolution) in [(hour, tick), (hour, Duration::from_nanos(1 << 40)), (Duration::MAX, Duration::MAX)] {
-        let builder = expiring_builder().capacity(10).lifetime(longest, resolution);
-        let filter = builder.schema("hash of the token").build().unwrap();
+        let filter = expiring_builder().capacity(10).lifetime(longest, resolution).build().unwrap();
         filter.advance_to(Tick::new(7));
-        let mut bytes = Vec::new();
-        filter.begin_save().unwrap().position(17).attachment("eu-west").write_to(&mut bytes).unwrap();
+        let bytes = saved(&filter);
         assert_eq!(SnapshotInfo::read(&bytes[..]).unwrap().now, Some(Tick::new(7)));
-        let loader = Loader::<Expiring, _>::new(state(), 1 << 20).schema("hash of the token");
-        let loaded = loader.load(&bytes[..]).unwrap();
-        assert_eq!((loaded.position, &*loaded.attachment), (Some(17), &b"eu-west"[..]));
-        let loaded = loaded.filter;
+        let loaded = load::<Expiring>(&bytes).unwrap();
         assert_eq!((loaded.plan().resolution, loaded.plan()), (Some(resolution), filter.plan()));
         let lifetime = Duration::from_secs(600);
         assert_eq!(loaded.insert_until(&1, Expiry::After(lifetime)), Ok(true));

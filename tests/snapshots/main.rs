@@ -28,6 +28,8 @@ mod inspection;
 mod kinds;
 mod moved;
 mod moving_clocks;
+#[path = "../support/forged.rs"]
+mod parts;
 mod refusals;
 mod round_trip;
 mod saving;
