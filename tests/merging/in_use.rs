@@ -155,3 +155,23 @@ fn clocks_go_on_meanwhile() {
         }
     }
 }
+
+/// Several threads add parts to one filter at the same time.
+#[test]
+fn parts_that_are_absorbed_at_once_are_each_in_once() {
+    let whole = maplet(4000, MAPLET_LAYOUTS[2]);
+    whole.insert(&Raw(1), 15).unwrap();
+    let parts = [(); 4].map(|()| whole.empty_like().unwrap());
+    for (nth, part) in parts.iter().enumerate() {
+        part.insert(&Raw(1), nth as u16).unwrap();
+        hashes(1000 * nth, 800).for_each(|key| part.insert(&key, nth as u16).unwrap());
+    }
+    thread::scope(|scope| {
+        parts.iter().for_each(|part| _ = scope.spawn(|| assert_eq!(whole.absorb(part), Ok(801))));
+    });
+    assert_eq!(whole.values(&Raw(1)).iter().collect::<Vec<_>>(), [0, 1, 2, 3, 15]);
+    for nth in 0..4 {
+        assert!(hashes(1000 * nth, 800).all(|key| whole.remove(&key, nth as u16)));
+    }
+    assert_eq!(whole.len(), 5);
+}

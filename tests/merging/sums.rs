@@ -1,7 +1,7 @@
 use concurrent_cuckoo_filter::{AbsorbError, ConcurrentCuckooFilter, Encoding};
 
 use crate::kinds::{Table, in_each_layout};
-use crate::support::{Filter, LAYOUTS, MAPLET_LAYOUTS, Raw, build, hashes, scattered};
+use crate::support::{Filter, MAPLET_LAYOUTS, Raw, build, hashes, scattered};
 use crate::{Growable, Hasher, filter, growable, kinds, maplet, support};
 
 fn digest(filter: &Filter) -> u64 {
@@ -152,24 +152,6 @@ fn the_advice_for_a_filter_that_is_absorbed_again_and_again_can_be_followed() {
     assert!(!text.contains("insert_if_absent") && !text.contains("hasher"), "{text}");
     let again = sum.empty_like().unwrap();
     assert_eq!((again.unite(&other), again.unite(&other)), (Ok(other.len() as u64), Ok(0)));
-}
-
-/// Two filters that hold the same keys. Two copies of each key fit up to the capacity in the usual layout, and up
-/// to half of it if buckets have two slots.
-#[test]
-fn the_same_keys_in_both_fit_as_far_as_is_said() {
-    for (encoding, rate, slots, _) in LAYOUTS {
-        let [sum, other] = [(); 2].map(|()| build(4000, encoding, rate));
-        let each = if slots == 2 { sum.capacity() / 4 } else { sum.capacity() * 9 / 20 };
-        hashes(0, each).for_each(|key| {
-            sum.insert(&key).unwrap();
-            other.insert(&key).unwrap();
-        });
-        assert_eq!(sum.absorb(&other), Ok(each as u64), "{encoding:?} {rate}");
-        assert!(hashes(0, each).all(|key| sum.count(&key) >= 2));
-        hashes(0, each).chain(hashes(0, each)).for_each(|key| assert!(sum.remove(&key)));
-        assert!(sum.is_empty());
-    }
 }
 
 /// The sum holds exactly what the refusal says, including copies that were added in the same step as the refused
