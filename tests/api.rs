@@ -81,14 +81,6 @@ fn any_capacity_is_met_without_rounding_to_powers_of_two() {
     }
 }
 
-#[test]
-fn the_rate_asked_for_is_met() {
-    for rate in [0.5, 0.06, 0.03, 0.01, 0.003, 0.001, 1e-4, 1e-5, 2e-6, 1e-7, 1e-9] {
-        let filter = Filter::<u64>::builder().capacity(1000).false_positive_rate(rate).build().unwrap();
-        assert!(filter.plan().max_false_positive_rate <= rate, "{rate}: {filter:?}");
-    }
-}
-
 /// The table of rates in the page on choosing parameters. A row that differs is printed as it should be.
 #[test]
 fn the_documented_rates_lead_to_the_documented_layouts() {
