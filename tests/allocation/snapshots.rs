@@ -4,7 +4,7 @@ use std::io;
 
 use super::support::scattered;
 use super::*;
-use concurrent_cuckoo_filter::{Advance, LoadError, StableHashBuilder, Tick, View};
+use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, LoadError, StableHashBuilder, Tick, View};
 
 type Filter = ConcurrentCuckooFilter<u64, StableHashBuilder>;
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use concurrent_cuckoo_filter::{Advance, ExpiringInsertError, Expiry, SnapshotInfo, Tick, WhenFull};
 
 use crate::filters::{Expiring, distinct_keys, expiring_builder, load, saved};
+use crate::writers::{Acting, Keeping};
 
 const NOW: u64 = 28_500_000;
 
@@ -166,4 +167,37 @@ fn a_filter_that_has_forgotten_goes_on_forgetting_when_it_is_loaded() {
     let held = (held + 1..).find(|key| loaded.insert_until(key, Tick::new(NOW + 9)).is_err()).unwrap();
     loaded.insert_until(&held, Tick::new(NOW + 10)).expect("it still forgets");
     assert_eq!((loaded.live_len(), loaded.stats().expiry.unwrap().evicted_early_by), (1, 5));
+}
+
+/// All entries that are live when a save begins die before the first byte of the table is written. Then other
+/// entries take their places on the ring, or the clock begins anew.
+#[test]
+fn the_clock_of_a_snapshot_is_that_of_its_moment() {
+    for nth in [0, 1, 4] {
+        let filter = expiring_builder().capacity(20_000).lifetime_in_ticks(15).build().unwrap();
+        filter.advance_to(Tick::new(70));
+        let keys = distinct_keys(&filter, 20_000);
+        let (old, new) = keys.split_at(10_000);
+        let end = |nth: usize| 71 + nth as u64 % 15;
+        (0..).zip(old).for_each(|(nth, key)| _ = filter.insert_until(key, Tick::new(end(nth))).unwrap());
+        let act = || {
+            filter.advance_to(Tick::new(500));
+            filter.restart_clock(Tick::new(3));
+            (0..).zip(new).for_each(|(nth, key)| _ = filter.insert_until(key, Tick::new(4 + nth % 15)).unwrap());
+            Ok(())
+        };
+        let mut bytes = Vec::new();
+        filter.save(Keeping { bytes: &mut bytes, writer: Acting { nth, act } }).unwrap();
+        assert_eq!((filter.now(), filter.live_len()), (Some(Tick::new(3)), 10_000));
+        let loaded = load::<Expiring>(&bytes).unwrap();
+        assert_eq!(loaded.now(), Some(Tick::new(70)), "write {nth}");
+        for tick in 70..=86 {
+            loaded.advance_to(Tick::new(tick));
+            assert!((0..).zip(old).all(|(nth, key)| loaded.contains(key) == (end(nth) > tick)), "write {nth}, {tick}");
+            assert!(new.iter().all(|key| !loaded.contains(key)), "write {nth}");
+        }
+        // Words that were kept for the save do not appear again.
+        let after = load::<Expiring>(&saved(&filter)).unwrap();
+        assert_eq!((after.now(), after.live_len()), (Some(Tick::new(3)), 10_000));
+    }
 }

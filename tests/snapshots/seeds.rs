@@ -14,14 +14,13 @@ use crate::support::{LAYOUTS, MAPLET_LAYOUTS};
 fn writes_seeds() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fuzz/seeds");
     std::fs::create_dir_all(folder).unwrap();
-    // Each is written once with the least repair and once with the most, in all ways, with both schemas.
-    let mut ways = (0..10).cycle();
+    // By turns with the least repair and with the most, for either schema, and in each way.
+    let mut turns = 0u8..;
     let mut write = |name: &str, kind: u8, snapshot: &[u8]| {
-        for repaired in [1, 3] {
-            let way = ways.next().unwrap();
-            let mode = repaired | way % 2 << 2 | (kind + 5 * (way / 2)) << 3;
-            std::fs::write(format!("{folder}/{name}-{repaired}"), [&[mode][..], snapshot].concat()).unwrap();
-        }
+        let turn = turns.next().unwrap();
+        let (repaired, of_type, way) = (1 + 2 * (turn % 2), turn / 2 % 2, turn / 4 % 5);
+        let mode = repaired | of_type << 2 | (kind + 5 * way) << 3;
+        std::fs::write(format!("{folder}/{name}"), [&[mode][..], snapshot].concat()).unwrap();
     };
 
     // For every layout: a full table of the smallest size, and one that is partly filled.
