@@ -106,19 +106,11 @@ fn an_empty_one_is_like_the_whole() {
     let whole = build(12_345, Encoding::Plain, 0.01);
     whole.insert(&Raw(1)).unwrap();
     let empty = whole.empty_like().unwrap();
-    assert!(empty.is_empty());
-    assert_eq!((empty.plan().slots, empty.capacity()), (whole.plan().slots, whole.capacity()));
-    assert_eq!(empty.stats().memory_usage, whole.stats().memory_usage);
-    assert!(whole.remove(&Raw(1)));
-    assert_eq!(empty.digest().unwrap(), whole.digest().unwrap());
+    assert_eq!((empty.len(), empty.plan()), (0, whole.plan()));
 
     let whole = expiring(100, 14);
     assert_eq!(whole.empty_like().unwrap().now(), None);
     whole.advance_to(Tick::new(1 << 50));
     let empty = whole.empty_like().unwrap();
-    assert_eq!(empty.now(), Some(Tick::new(1 << 50)));
-    assert_eq!(
-        (empty.plan().lifetime_in_ticks.unwrap(), empty.plan().resolution),
-        (whole.plan().lifetime_in_ticks.unwrap(), whole.plan().resolution)
-    );
+    assert_eq!((empty.now(), empty.plan()), (Some(Tick::new(1 << 50)), whole.plan()));
 }
