@@ -1,6 +1,9 @@
 //! What the library asks of the allocator: no operation asks for memory, and `build` survives each refusal that it
 //! can.
 
+#[cfg(all(feature = "serde", feature = "stable-hash"))]
+#[path = "support/forged.rs"]
+mod forged;
 #[path = "support/kinds.rs"]
 mod kinds;
 #[cfg(not(miri))]
@@ -11,16 +14,13 @@ mod support;
 
 use std::alloc::{self, GlobalAlloc, System};
 use std::cell::Cell;
-use std::fmt;
-use std::panic::catch_unwind;
 use std::ptr;
 
 use concurrent_cuckoo_filter::{
-    AbsorbError, BuildError, ConcurrentCuckooFilter, ExpiringCuckooFilter, GrowableCuckooFilter, GrowableInsertError,
-    ReserveError,
+    AbsorbError, BuildError, ConcurrentCuckooFilter, GrowableCuckooFilter, GrowableInsertError, ReserveError,
 };
 use kinds::{Table, in_each_layout};
-use support::{LAYOUTS, Layout, MAPLET_LAYOUTS, scattered};
+use support::{LAYOUTS, Layout, scattered};
 
 /// The system's allocator. It records what each thread asks for, and refuses one request on demand.
 struct Watched;
@@ -117,23 +117,6 @@ fn no_operation_allocates() {
         let (_, requests) = watch(prepare());
         assert!(may_allocate || requests.count == 0, "{name}: {requests:?}");
     }
-}
-
-#[test]
-fn of_the_filter_that_grows_no_operation_allocates_but_growth() {
-    let filter = GrowableCuckooFilter::<u64>::builder().capacity(3000).memory_limit(60_000).build().unwrap();
-    // Until the limit leaves no room for more buckets.
-    let mut held = (0..).find(|key| filter.insert(key).is_err()).expect("the limit is reached");
-    let capacity = filter.capacity();
-    let ((), requests) = watch(|| {
-        assert!((0..held).all(|key| filter.contains(&key) && filter.count(&key) > 0));
-        assert!((0..held / 2).all(|key| filter.remove(&key)));
-        assert!((0..held / 4).all(|key| filter.insert_if_absent(&key).is_ok()));
-        held = (held..).find(|key| filter.insert(key).is_err()).expect("the limit is reached");
-        assert!(!filter.is_empty() && filter.stats().false_positive_rate > 0.0);
-        filter.clear();
-    });
-    assert_eq!((requests.count, filter.capacity()), (0, capacity));
 }
 
 /// The words of a filter that grows are in segments, one for each doubling. Each is asked for when its first bucket is
@@ -239,29 +222,7 @@ fn check_that_it_works(filter: &ConcurrentCuckooFilter<u64>) {
     assert!(filter.is_empty());
 }
 
-/// Checks that `build` makes so many requests, for all that it says that it takes, and survives the refusal of each.
-fn survives_each_refusal<F: fmt::Debug>(
-    requests: usize,
-    build: impl Fn() -> Result<F, BuildError>,
-    memory_usage: impl Fn(&F) -> usize,
-) {
-    let (filter, asked) = watch(|| build().unwrap());
-    assert_eq!(memory_usage(&filter), size_of_val(&filter) + asked.bytes, "{filter:?}");
-    assert_eq!(asked.count, requests, "{filter:?}");
-    // Only the last request cannot be refused: for the box around the table.
-    assert!(asked.last < 200, "{filter:?}: a box of {} bytes", asked.last);
-    let needed = asked.bytes - asked.last;
-    for nth in 1..requests {
-        let error = refuse(nth, || build().map(drop)).expect_err("refused");
-        assert!(
-            matches!(error, BuildError::OutOfMemory { bytes, .. } if bytes == needed),
-            "request {nth} of {filter:?}: {error:?} for {needed}"
-        );
-        assert!(error.to_string().contains(&format!("{needed} bytes")), "{error}");
-        build().unwrap();
-    }
-}
-
+/// As documented, all requests can be refused but the last: for the box around the table.
 #[test]
 fn memory_that_is_refused_is_an_error_that_names_the_size() {
     // Makes the requests that a process makes once for all filters: for the hasher's source of keys, and for the
@@ -272,18 +233,17 @@ fn memory_that_is_refused_is_an_error_that_names_the_size() {
         let error = refuse(1, || build(layout, 100)).expect_err("refused");
         assert!(matches!(error, BuildError::OutOfMemory { .. }), "{layout:?}: {error:?}");
         for &capacity in CAPACITIES {
-            // Words, stripes, shards, what saves need, and the box.
             check_that_it_works(&build(layout, capacity).unwrap());
-            survives_each_refusal(5, || build(layout, capacity), |filter| filter.stats().memory_usage);
-        }
-    }
-    for (expiry_bits, rate, ..) in MAPLET_LAYOUTS {
-        for &capacity in CAPACITIES {
-            let builder = ExpiringCuckooFilter::<u64>::builder().capacity(capacity).false_positive_rate(rate);
-            let builder = builder.lifetime_in_ticks((1 << expiry_bits) - 1);
-            drop(builder.clone().build());
-            // And the clock.
-            survives_each_refusal(6, || builder.clone().build(), |filter| filter.stats().memory_usage);
+            let (filter, asked) = watch(|| build(layout, capacity).unwrap());
+            assert_eq!(filter.stats().memory_usage, size_of_val(&filter) + asked.bytes, "{filter:?}");
+            // Words, stripes, shards, what saves need, and the box.
+            assert!(asked.count == 5 && asked.last < 200, "{filter:?}: {asked:?}");
+            let needed = asked.bytes - asked.last;
+            for nth in 1..asked.count {
+                let error = refuse(nth, || build(layout, capacity).map(drop)).expect_err("refused");
+                let names = matches!(error, BuildError::OutOfMemory { bytes, .. } if bytes == needed);
+                assert!(names && error.to_string().contains(&format!("{needed} bytes")), "request {nth}: {error}");
+            }
         }
     }
 }
@@ -322,22 +282,10 @@ fn a_copy_that_is_refused_memory_is_an_error_and_changes_nothing() {
     in_each_layout!(of_a_fixed_size: survives_refusals);
 }
 
-#[test]
-fn with_capacity_panics_with_the_size_of_what_was_refused() {
-    let new = || ConcurrentCuckooFilter::<u64>::with_capacity(3000);
-    drop(new());
-    for nth in 1..=3 {
-        let panic = catch_unwind(|| refuse(nth, new)).expect_err("refused");
-        let reason = panic.downcast_ref::<String>().expect("a message");
-        assert!(reason.contains("bytes"), "{reason}");
-        check_that_it_works(&new());
-    }
-}
-
 #[cfg(all(feature = "snapshot", feature = "stable-hash"))]
 #[path = "allocation/snapshots.rs"]
 mod snapshots;
 
-#[cfg(feature = "snapshot")]
-#[path = "allocation/several.rs"]
-mod several;
+#[cfg(all(feature = "serde", feature = "stable-hash"))]
+#[path = "allocation/deserialized.rs"]
+mod deserialized;

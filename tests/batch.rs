@@ -10,7 +10,7 @@ use std::error::Error;
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, Hashed, InsertError};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, InsertError};
 use kinds::{Table, in_each_layout};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -302,25 +302,11 @@ fn the_operations_by_hash_are_those_by_key() {
     let copies = (0..).find(|_| filter.by_hash().insert(a).is_err()).unwrap();
     assert_eq!(filter.by_hash().insert(a), filter.insert("a"));
     assert_eq!(filter.by_hash().insert_batch([a]).map_err(|error| error.error), filter.insert("a"));
+    let (mut found, mut removed) = (Vec::new(), Vec::new());
+    filter.by_hash().contains_batch([a, b], &mut found);
+    filter.by_hash().remove_batch([b, b], &mut removed);
+    assert_eq!((found, removed), (vec![true, false], vec![false; 2]));
     assert_eq!(filter.by_hash().count(a), copies);
-}
-
-#[test]
-fn batches_of_hashes_are_those_of_keys() {
-    for size in sizes() {
-        let [keyed, hashed] = [0, 1].map(|_| build(size as u64, Encoding::SemiSorted, 0.003));
-        let keys: Vec<Raw> = hashes(0, size).collect();
-        let asked: Vec<Raw> = hashes(size / 2, size).collect();
-        assert_eq!(keyed.insert_batch(&keys), hashed.by_hash().insert_batch(keys.iter().map(|key| Hashed(key.0))));
-        let mut answers = [vec![], vec![]];
-        let [by_key, by_hash] = &mut answers;
-        keyed.contains_batch(&asked, by_key);
-        hashed.by_hash().contains_batch(asked.iter().map(|key| Hashed(key.0)), by_hash);
-        keyed.remove_batch(&asked, by_key);
-        hashed.by_hash().remove_batch(asked.iter().map(|key| Hashed(key.0)), by_hash);
-        assert_eq!((by_key.len(), &by_key), (2 * size, &by_hash));
-        assert_eq!(keyed.len(), hashed.len());
-    }
 }
 
 /// Keys in the forms that callers have. (Most of this test is that it compiles.)

@@ -1,16 +1,14 @@
-//! Failures around a filter: keys and hashers that panic or are broken, threads that die, requests that cannot be
-//! met. Nothing is poisoned, nothing is lost, and each error says what is wrong. (`allocation.rs` tests refused
-//! memory.)
+//! Failures around a filter: keys that panic, hashers that are broken, threads that unwind, requests that cannot be met.
+//! Nothing is poisoned, nothing is lost, and each error says what is wrong. (`allocation.rs` tests refused memory, and
+//! `stepped` threads that die in the midst of an operation.)
 
 mod support;
 
-use std::cell::Cell;
-use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::thread;
 
 use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter, Encoding, GrowableCuckooFilter, InsertError};
-use support::{Identity, Seeded, seeded};
+use support::{Raw, Seeded, seeded};
 
 type Filter<T> = ConcurrentCuckooFilter<T>;
 
@@ -31,143 +29,40 @@ impl Hash for Key {
     }
 }
 
-/// Each operation that takes a key.
-fn operations<'a, K: Hash, S: BuildHasher>(
-    filter: &'a ConcurrentCuckooFilter<K, S>,
-    key: &'a K,
-) -> [Box<dyn Fn() + 'a>; 5] {
-    [
-        Box::new(|| _ = filter.insert(key)),
-        Box::new(|| _ = filter.insert_if_absent(key)),
-        Box::new(|| _ = filter.contains(key)),
-        Box::new(|| _ = filter.remove(key)),
-        Box::new(|| _ = filter.count(key)),
-    ]
-}
-
 #[test]
 fn a_hash_that_panics_leaves_the_filter_as_it_was() {
     let filter = Filter::<Key>::with_capacity(100);
     (0..100).for_each(|key| filter.insert(&Key::Sound(key)).unwrap());
-    for operation in operations(&filter, &Key::Panics) {
-        assert!(catch_unwind(AssertUnwindSafe(operation)).is_err());
+    let operations: [&dyn Fn(&Key); 5] = [
+        &|key| _ = filter.insert(key),
+        &|key| _ = filter.insert_if_absent(key),
+        &|key| _ = filter.contains(key),
+        &|key| _ = filter.remove(key),
+        &|key| _ = filter.count(key),
+    ];
+    for operation in operations {
+        assert!(catch_unwind(AssertUnwindSafe(|| operation(&Key::Panics))).is_err());
         assert_eq!(filter.len(), 100);
     }
     assert!((0..100).all(|key| filter.contains(&Key::Sound(key)) && filter.remove(&Key::Sound(key))));
     assert!(filter.is_empty());
 }
 
-/// A step of hashing a key.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
-    BuildHasher,
-    Write,
-    Finish,
-}
-
-/// A hasher that panics in a given step.
-#[derive(Default)]
-struct Panicking {
-    panics_in: Cell<Option<Step>>,
-}
-
-struct PanickingHasher {
-    inner: DefaultHasher,
-    panics_in: Option<Step>,
-}
-
-impl BuildHasher for Panicking {
-    type Hasher = PanickingHasher;
-
-    fn build_hasher(&self) -> PanickingHasher {
-        let panics_in = self.panics_in.get();
-        assert!(panics_in != Some(Step::BuildHasher), "no hasher");
-        PanickingHasher { inner: DefaultHasher::new(), panics_in }
-    }
-}
-
-impl Hasher for PanickingHasher {
-    fn finish(&self) -> u64 {
-        assert!(self.panics_in != Some(Step::Finish), "no end");
-        self.inner.finish()
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        assert!(self.panics_in != Some(Step::Write), "no beginning");
-        self.inner.write(bytes);
-    }
-}
-
+/// As with a hasher of few different hashes.
 #[test]
-fn a_hasher_that_panics_leaves_the_filter_as_it_was() {
-    let filter = ConcurrentCuckooFilter::<u64, _>::with_capacity_and_hasher(100, Panicking::default());
-    (0..100).for_each(|key| filter.insert(&key).unwrap());
-    for step in [Step::BuildHasher, Step::Write, Step::Finish] {
-        for operation in operations(&filter, &7) {
-            filter.hasher().panics_in.set(Some(step));
-            assert!(catch_unwind(AssertUnwindSafe(operation)).is_err());
-            filter.hasher().panics_in.set(None);
-            assert_eq!(filter.len(), 100);
-        }
-    }
-    assert!((0..100).all(|key| filter.contains(&key) && filter.remove(&key)));
-    assert!(filter.is_empty());
-}
-
-/// A hasher with few different hashes.
-#[derive(Clone, Copy)]
-struct Few(u64);
-
-struct FewHasher {
-    inner: Identity,
-    hashes: u64,
-}
-
-impl BuildHasher for Few {
-    type Hasher = FewHasher;
-
-    fn build_hasher(&self) -> FewHasher {
-        FewHasher { inner: Identity::default(), hashes: self.0 }
-    }
-}
-
-impl Hasher for FewHasher {
-    fn finish(&self) -> u64 {
-        self.inner.finish() % self.hashes
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.inner.write(bytes);
-    }
-
-    fn write_u64(&mut self, key: u64) {
-        self.inner.write_u64(key);
-    }
-}
-
-fn build_with_few_hashes(hashes: u64, capacity: usize, rate: f64) -> ConcurrentCuckooFilter<u64, Few> {
-    let builder = ConcurrentCuckooFilter::<u64>::builder().capacity(capacity).false_positive_rate(rate);
-    builder.hasher(Few(hashes)).build().unwrap()
-}
-
-/// How many copies of one key there is room for.
-fn room<S>(filter: &ConcurrentCuckooFilter<u64, S>) -> usize {
-    filter.plan().slots.min(2 * filter.plan().layout.slots_per_bucket)
-}
-
-#[test]
-fn a_hasher_with_few_hashes_loses_nothing() {
+fn keys_of_a_few_hashes_are_not_lost() {
     let (mut full, mut too_many_copies) = (0, 0);
     for (hashes, capacity) in [(2, 1), (3, 4), (8, 4), (8, 10), (64, 10), (8, 100), (64, 100), (64, 10_000)] {
         // Fingerprints have 32 bits, so different hashes are different keys.
-        let filter = build_with_few_hashes(hashes, capacity, 1e-9);
-        let mut held = vec![0; hashes as usize];
-        for key in 0..10 * hashes {
-            let copies = &mut held[(key % hashes) as usize];
-            match filter.insert(&key) {
+        let filter = support::build(capacity, Encoding::Plain, 1e-9);
+        let room = filter.plan().slots.min(2 * filter.plan().layout.slots_per_bucket);
+        let mut held = vec![0; hashes];
+        for nth in 0..10 * hashes {
+            let copies = &mut held[nth % hashes];
+            match filter.insert(&Raw((nth % hashes) as u64)) {
                 Ok(()) => *copies += 1,
                 Err(InsertError::TooManyCopies { copies: reported, .. }) => {
-                    assert_eq!((reported, *copies), (room(&filter), room(&filter)));
+                    assert_eq!((reported, *copies), (room, room));
                     too_many_copies += 1;
                 }
                 Err(InsertError::Full { len, .. }) => {
@@ -178,53 +73,13 @@ fn a_hasher_with_few_hashes_loses_nothing() {
             }
         }
         assert_eq!(filter.len(), held.iter().sum::<usize>());
-        for (key, &copies) in (0..).zip(&held) {
-            assert_eq!(filter.count(&key), copies);
-            assert!((0..copies).all(|_| filter.remove(&key)) && !filter.contains(&key));
+        for (hash, &copies) in (0..).map(Raw).zip(&held) {
+            assert_eq!(filter.count(&hash), copies);
+            assert!((0..copies).all(|_| filter.remove(&hash)) && !filter.contains(&hash));
         }
         assert!(filter.is_empty());
     }
     assert!(full > 0 && too_many_copies > 0, "{full} refused as full, {too_many_copies} as copies");
-}
-
-/// Threads die in the middle of each operation, while others work on a filter that is so full that they must
-/// relocate.
-#[test]
-fn a_thread_that_dies_loses_nothing_and_blocks_nobody() {
-    for round in 0..if cfg!(miri) { 1 } else { 20 } {
-        let filter = Filter::<Key>::builder().capacity(4000).false_positive_rate(1e-9).build().unwrap();
-        let key = |thread: u64, key: u64| Key::Sound(round << 48 | thread << 32 | key);
-        thread::scope(|scope| {
-            let (filter, key) = (&filter, &key);
-            let dying: Vec<_> = (0..5)
-                .map(|thread| {
-                    scope.spawn(move || {
-                        (0..600).for_each(|i| filter.insert(&key(thread, i)).unwrap());
-                        operations(filter, &Key::Panics)[thread as usize]();
-                    })
-                })
-                .collect();
-            for thread in 5..7 {
-                scope.spawn(move || {
-                    for i in 0..5000 {
-                        filter.insert(&key(thread, i)).unwrap();
-                        assert!(filter.contains(&key(thread, i)) && filter.count(&key(thread, i)) > 0);
-                        // All of its last 450 keys are in.
-                        assert!(i < 450 || filter.remove(&key(thread, i - 450)));
-                    }
-                });
-            }
-            assert!(dying.into_iter().all(|thread| thread.join().is_err()), "the thread should have died");
-        });
-        assert_eq!(filter.len(), 5 * 600 + 2 * 450);
-        for (thread, keys) in (0..5).map(|dead| (dead, 0..600)).chain([(5, 4550..5000), (6, 4550..5000)]) {
-            assert!(keys.clone().all(|i| filter.contains(&key(thread, i))), "a key of thread {thread} was lost");
-            assert!(keys.clone().all(|i| filter.remove(&key(thread, i))), "a key of thread {thread} was lost");
-        }
-        assert!(filter.is_empty());
-        // This takes every lock.
-        filter.clear();
-    }
 }
 
 /// As a guard does that records which requests are in progress.

@@ -1,15 +1,20 @@
 //! The feature `serde`: `cargo test --all-features --test serde`.
 #![cfg(all(feature = "serde", feature = "stable-hash"))]
 
+#[path = "support/kinds.rs"]
+mod kinds;
+mod support;
+
 use std::hash::{BuildHasher, BuildHasherDefault};
-use std::time::Duration;
 
 use concurrent_cuckoo_filter::{
-    Advance, ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, Loader, StableDefault,
-    StableHashBuilder, StableHasher, Tick,
+    ConcurrentCuckooFilter, CuckooMaplet, FromSnapshot, GrowableCuckooFilter, Loader, StableDefault, StableHashBuilder,
+    StableHasher,
 };
-use serde::Deserialize;
+use kinds::{Hasher, Table, in_each_layout};
 use serde::de::{DeserializeSeed, Deserializer, IntoDeserializer, SeqAccess, Visitor, value};
+use serde::{Deserialize, Serialize};
+use support::scattered;
 
 /// A hasher whose default is always the same.
 #[derive(Clone)]
@@ -39,11 +44,6 @@ fn filter() -> Filter {
     filter
 }
 
-fn assert_same(loaded: &Filter, filter: &Filter) {
-    assert_eq!(format!("{loaded:?}"), format!("{filter:?}"));
-    assert!((0..3000).all(|key| loaded.count(&key) == filter.count(&key)));
-}
-
 fn snapshot(filter: &Filter) -> Vec<u8> {
     let mut bytes = Vec::new();
     filter.save(&mut bytes).unwrap();
@@ -67,6 +67,8 @@ fn what_load_refuses_is_refused() {
     assert!(error.to_string().contains("more bytes follow"), "{error}");
     assert!(reason(b"no snapshot").contains("this is no snapshot"));
     assert!(serde_json::from_str::<Filter>("5").unwrap_err().to_string().contains("a snapshot of a filter"));
+    let other = serde_json::from_str::<CuckooMaplet<u64, Fixed>>(&serde_json::to_string(&bytes).unwrap());
+    assert!(other.unwrap_err().to_string().contains("of type ConcurrentCuckooFilter, and type CuckooMaplet"));
     type Sip = BuildHasherDefault<std::hash::DefaultHasher>;
     assert!(serde_json::from_str::<Filter<Sip>>(&serde_json::to_string(&bytes).unwrap()).is_err());
 }
@@ -93,8 +95,8 @@ fn a_format_that_has_only_buffers_of_bytes_is_read() {
         }
     }
 
-    let filter = filter();
-    assert_same(&Filter::deserialize(Buffers(snapshot(&filter))).unwrap(), &filter);
+    let bytes = snapshot(&filter());
+    assert!(snapshot(&Filter::deserialize(Buffers(bytes.clone())).unwrap()) == bytes);
 }
 
 /// The rest is not JSON, and the error does not say so, because the rest is not read.
@@ -142,8 +144,6 @@ fn a_sequence_that_has_ended_is_not_asked_again() {
 
 #[test]
 fn a_derived_struct_holds_a_filter() {
-    use serde::{Deserialize, Deserializer, Serialize};
-
     #[derive(Serialize, Deserialize)]
     struct Service {
         name: String,
@@ -168,79 +168,34 @@ fn a_derived_struct_holds_a_filter() {
     }
 }
 
-/// Checks that a filter is serialized as its snapshot, and that each way to deserialize it leads to the same, within a
-/// limit, and not as a filter of another type. Returns what was deserialized.
-macro_rules! serialized {
-    ($Type:ty, $filter:expr, not $Other:ty) => {{
-        let (filter, mut snapshot) = (&$filter, Vec::new());
-        filter.save(&mut snapshot).unwrap();
-        let (bytes, json) = (postcard::to_stdvec(filter).unwrap(), serde_json::to_string(filter).unwrap());
-        assert!(bytes.ends_with(&snapshot) && bytes.len() <= snapshot.len() + 4);
-        assert_eq!(json, serde_json::to_string(&snapshot).unwrap());
-        let loader = |limit| Loader::<$Type, _>::new(Fixed::default(), limit);
-        let of_json = |limit| loader(limit).deserialize(&mut serde_json::Deserializer::from_str(&json));
-        let of_bytes = |limit| loader(limit).deserialize(&mut postcard::Deserializer::from_bytes(&bytes));
-        let needed = filter.stats().memory_usage;
-        let all = [
-            postcard::from_bytes::<$Type>(&bytes).unwrap(),
-            serde_json::from_str(&json).unwrap(),
-            of_bytes(needed).unwrap(),
-            of_json(needed).unwrap(),
-        ];
-        for loaded in &all {
-            assert_eq!(format!("{loaded:?}"), format!("{filter:?}"));
-        }
-        assert!(of_bytes(needed - 1).is_err());
-        assert!(of_json(needed - 1).unwrap_err().to_string().contains(&format!("the limit is {}", needed - 1)));
-        let other = serde_json::from_str::<$Other>(&json).unwrap_err().to_string();
-        let [name, expected] = [stringify!($Type), stringify!($Other)].map(|name| name.split('<').next().unwrap());
-        assert!(other.contains(&format!("of type {name}, and type {expected}")), "{other}");
-        assert!(postcard::from_bytes::<$Other>(&bytes).is_err());
-        all
-    }};
+/// Each way to deserialize it leads to the same, within a limit.
+fn is_serialized<F>(new: impl Fn(usize) -> F, number: impl Fn(u64) -> u64)
+where
+    F: Table + FromSnapshot<Hasher> + Serialize + for<'de> Deserialize<'de>,
+{
+    let filter = new(1000);
+    (0..1000).for_each(|nth| assert_eq!(filter.insert(&(scattered(nth), number(nth))), Ok(true)));
+    let snapshot = filter.saved();
+    let (bytes, json) = (postcard::to_stdvec(&filter).unwrap(), serde_json::to_string(&filter).unwrap());
+    assert!(bytes.ends_with(&snapshot) && bytes.len() <= snapshot.len() + 4);
+    assert_eq!(json, serde_json::to_string(&snapshot).unwrap());
+    let loader = |limit| Loader::<F, _>::new(Hasher::default(), limit);
+    let of_json = |limit| loader(limit).deserialize(&mut serde_json::Deserializer::from_str(&json));
+    let of_bytes = |limit| loader(limit).deserialize(&mut postcard::Deserializer::from_bytes(&bytes));
+    let needed = F::loaded(&snapshot).stats().memory_usage;
+    for loaded in [
+        postcard::from_bytes::<F>(&bytes).unwrap(),
+        serde_json::from_str(&json).unwrap(),
+        of_bytes(needed).unwrap(),
+        of_json(needed).unwrap(),
+    ] {
+        assert!(loaded.saved() == snapshot, "{filter:?}");
+    }
+    assert!(of_bytes(needed - 1).is_err());
+    assert!(of_json(needed - 1).unwrap_err().to_string().contains(&format!("the limit is {}", needed - 1)));
 }
 
 #[test]
 fn a_filter_is_serialized_as_its_snapshot() {
-    let filter = filter();
-    for loaded in serialized!(ConcurrentCuckooFilter<u64, Fixed>, filter, not GrowableCuckooFilter<u64, Fixed>) {
-        assert_same(&loaded, &filter);
-    }
-}
-
-#[test]
-fn filters_that_grow_are_serialized_too() {
-    let growable = GrowableCuckooFilter::<u64, _>::with_capacity_and_hasher(10, Fixed::default());
-    (0..1000).for_each(|key| growable.insert(&key).unwrap());
-    for loaded in serialized!(GrowableCuckooFilter<u64, Fixed>, growable, not CuckooMaplet<u64, Fixed>) {
-        assert!((0..1000).all(|key| loaded.contains(&key)));
-    }
-}
-
-#[test]
-fn maplets_are_serialized_too() {
-    let builder = CuckooMaplet::<u64, _>::builder_with_hasher(Fixed::default()).capacity(1000);
-    let maplet = builder.value_bits(12).false_positive_rate(0.01).build().unwrap();
-    (0..1000).for_each(|key| maplet.insert(&key, 4 * key as u16 + 3).unwrap());
-    for loaded in serialized!(CuckooMaplet<u64, Fixed>, maplet, not ConcurrentCuckooFilter<u64, Fixed>) {
-        assert!((0..2000).all(|key| loaded.values(&key) == maplet.values(&key)));
-        assert!((0..1000).all(|key| loaded.values(&key).contains(4 * key as u16 + 3)));
-    }
-}
-
-#[test]
-fn filters_whose_entries_expire_are_serialized_too() {
-    let builder = ExpiringCuckooFilter::<u64, _>::builder_with_hasher(Fixed::default()).capacity(1000);
-    let filter = builder.lifetime(Duration::from_secs(3600), Duration::from_secs(300)).build().unwrap();
-    filter.advance_to(Tick::new(100));
-    (0..1000).for_each(|key| _ = filter.insert_until(&key, Tick::new(101 + key % 13)).unwrap());
-    let all = serialized!(ExpiringCuckooFilter<u64, Fixed>, filter, not ConcurrentCuckooFilter<u64, Fixed>);
-    for tick in [99, 100, 107, 112, 113] {
-        filter.advance_to(Tick::new(tick));
-        for loaded in &all {
-            assert_eq!(loaded.advance_to(Tick::new(tick)) == Advance::Behind { by: 1 }, tick == 99);
-            assert!((0..2000).all(|key| loaded.contains(&key) == filter.contains(&key)), "at {tick}");
-            assert!((0..1000).all(|key| 101 + key % 13 <= tick || loaded.contains(&key)), "at {tick}");
-        }
-    }
+    in_each_layout!(is_serialized);
 }

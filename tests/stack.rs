@@ -1,9 +1,5 @@
 //! The stack that operations need. Each runs on a thread with a small stack, in a process of its own, because an
-//! overflow ends the process.
-//!
-//! This command prints what each operation needs, found by bisection:
-//! `cargo test --all-features --test stack -- --ignored --nocapture what_each_operation_needs`. A build without
-//! optimizations (`CARGO_PROFILE_TEST_OPT_LEVEL=0`) needs the most.
+//! overflow ends the process. (A build without optimizations, `CARGO_PROFILE_TEST_OPT_LEVEL=0`, needs the most.)
 
 #![cfg(not(miri))]
 
@@ -64,18 +60,4 @@ fn every_operation_runs_on_a_small_stack() {
     }
     let too_much = OPERATIONS.len();
     assert!(runs_within(too_much, 4 * ENOUGH) && !runs_within(too_much, ENOUGH), "an overflow is not noticed");
-}
-
-#[test]
-#[ignore = "a measurement: run it with --nocapture"]
-fn what_each_operation_needs() {
-    for (number, (name, ..)) in OPERATIONS.iter().enumerate() {
-        let (mut too_few, mut enough) = (0, 256);
-        assert!(runs_within(number, enough << 10), "{name} fails");
-        while enough - too_few > 4 {
-            let middle = (too_few + enough) / 2;
-            *(if runs_within(number, middle << 10) { &mut enough } else { &mut too_few }) = middle;
-        }
-        println!("{name:42} {enough:4} KiB");
-    }
 }

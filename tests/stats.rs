@@ -1,5 +1,7 @@
 //! A filter's counts match what has happened.
 
+#[path = "support/kinds.rs"]
+mod kinds;
 mod support;
 
 use std::sync::atomic::{AtomicBool, Ordering};

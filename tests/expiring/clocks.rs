@@ -3,21 +3,6 @@ use concurrent_cuckoo_filter::{Advance, Tick};
 use crate::filter;
 
 #[test]
-fn a_clock_that_goes_back_brings_nothing_back_to_life() {
-    let filter = filter(100, 15, 1e-6);
-    assert_eq!(filter.advance_to(Tick::new(1000)), Advance::Origin);
-    filter.insert_until(&1, Tick::new(1005)).expect("there is room");
-    filter.insert_until(&2, Tick::new(1010)).expect("there is room");
-    filter.advance_to(Tick::new(1005));
-    for (tick, by) in [(1004, 1), (990, 15), (0, 1005)] {
-        assert_eq!(filter.advance_to(Tick::new(tick)), Advance::Behind { by });
-        assert_eq!((filter.contains(&1), filter.contains(&2), filter.now()), (false, true, Some(Tick::new(1005))));
-    }
-    assert_eq!(filter.stats().expiry.unwrap().clock_steps_back, 3, "there is a sign of it");
-    assert_eq!(filter.advance_to(Tick::new(1005)), Advance::Current);
-}
-
-#[test]
 fn a_clock_that_stands_still_is_named_by_what_it_refuses() {
     let filter = filter(100, 15, 1e-6);
     filter.advance_to(Tick::new(1000));
@@ -48,36 +33,6 @@ fn a_jump_has_everything_expire_at_once_and_for_good() {
         filter.advance_to(Tick::new(now + 14));
         assert!(filter.contains(&1));
     }
-}
-
-#[test]
-fn a_new_clock_leaves_the_rest_of_each_lifetime() {
-    for start in [0, 3, 1000, 1 << 63, u64::MAX - 100] {
-        let filter = filter(100, 15, 1e-6);
-        filter.advance_to(Tick::new(28_500_000));
-        (1..=15).for_each(|left| _ = filter.insert_until(&left, Tick::new(28_500_000 + left)).expect("there is room"));
-        filter.advance_to(Tick::new(28_500_002));
-        filter.restart_clock(Tick::new(start));
-        assert_eq!(filter.now(), Some(Tick::new(start)));
-        for passed in 0..15 {
-            filter.advance_to(Tick::new(start + passed));
-            for left in 1..=15 {
-                assert_eq!(filter.contains(&left), left > 2 + passed, "{left} ticks, {passed} after {start}");
-            }
-            // Ends are ticks of the new clock.
-            if passed == 5 {
-                assert!(
-                    !filter.remove_expiring_at(&10, Tick::new(28_500_010))
-                        && filter.remove_expiring_at(&10, Tick::new(start + 8))
-                );
-                filter.insert_until(&10, Tick::new(start + 8)).expect("there is room");
-            }
-        }
-        assert_eq!(filter.live_len(), 0);
-    }
-    let fresh = filter(100, 15, 1e-6);
-    fresh.restart_clock(Tick::new(7));
-    assert_eq!((fresh.now(), fresh.advance_to(Tick::new(7))), (Some(Tick::new(7)), Advance::Current));
 }
 
 #[test]

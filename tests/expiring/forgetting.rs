@@ -263,8 +263,7 @@ fn filters_that_have_forgotten_can_be_absorbed() {
     });
 }
 
-/// Threads insert far more than fits. Each entry is found until it is among those that ended early: while a thread's
-/// entries of a tick are all found, nobody forgets that tick.
+/// Threads insert far more than fits. Each entry is found until its tick has ended early, the earliest first.
 #[test]
 fn what_was_not_forgotten_is_found_whatever_others_do() {
     const THREADS: u64 = 4;
@@ -286,22 +285,15 @@ fn what_was_not_forgotten_is_found_whatever_others_do() {
                         Err(error) => assert!(matches!(error, ExpiringInsertError::LifetimeTooLong { .. }), "{error}"),
                     }
                     if nth % 64 == 0 {
-                        // If one is found, so is each that ends later.
+                        // What ends last is forgotten last, whatever others do between two lookups.
                         own.sort_by_key(|&(_, end)| std::cmp::Reverse(end));
-                        let found: Vec<bool> = own.iter().rev().map(|(key, _)| filter.contains(key)).collect();
-                        let first = found.iter().position(|&found| found).map(|first| own[own.len() - 1 - first].1);
-                        for (&(key, end), found) in own.iter().rev().zip(found) {
-                            // Looked up after that one, so it may have ended meanwhile; then that one has too.
-                            let (_, earliest) = (key, first);
-                            if earliest.is_some_and(|earliest| end > earliest) && !found {
-                                let still = own.iter().find(|&&(_, end)| Some(end) == earliest).expect("it was found");
-                                assert!(
-                                    !filter.contains(&still.0),
-                                    "{key} ends at {end}, after {still:?}, and was missed"
-                                );
-                            }
-                        }
-                        own.retain(|(key, _)| filter.contains(key));
+                        let mut gone = None;
+                        own.retain(|&(key, end)| {
+                            let found = filter.contains(&key);
+                            assert!(gone.is_none() || !found, "{key} until {end} is found, and not {gone:?}");
+                            gone = gone.or((!found).then_some((key, end)));
+                            found
+                        });
                     }
                     if id == 0 && nth % 500 == 499 {
                         let now = tick.load(Ordering::SeqCst) + 1;

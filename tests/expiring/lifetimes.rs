@@ -206,30 +206,6 @@ proptest! {
     }
 }
 
-/// Entries of a few classes come and go in a table, so buckets are full of dead and live ones.
-#[test]
-fn in_a_full_table_too() {
-    let filter = filter(0, 15, 1e-7);
-    let mut model: HashMap<u64, u64> = HashMap::new();
-    let mut refused = 0;
-    for now in 0..2000u64 {
-        filter.advance_to(Tick::new(now));
-        model.retain(|_, &mut end| end > now);
-        for n in 0..4 {
-            let (key, end) = (now * 4 + n, now + 1 + (now * 7 + n * 5) % 15);
-            match filter.insert_until(&key, Tick::new(end)) {
-                Ok(kept) => assert_eq!((kept, model.insert(key, end)), (true, None)),
-                Err(_) => refused += 1,
-            }
-        }
-        for (key, &end) in &model {
-            assert!(filter.contains(key), "{key} lives until {end}, and it is {now}");
-        }
-        assert_eq!(filter.live_len(), model.len());
-    }
-    assert!(refused > 0 && filter.stats().expiry.unwrap().expired > 0);
-}
-
 /// A large table is swept little by little. Until then it has dead entries, which no lookup finds.
 #[test]
 fn what_has_expired_is_absent_before_it_is_swept() {
@@ -249,7 +225,7 @@ fn what_has_expired_is_absent_before_it_is_swept() {
     }
 }
 
-/// Each form that adds, with an end and without, against the single operations, with keys that repeat.
+/// The forms that `tests/batch.rs` does not have, with keys that repeat.
 #[test]
 fn a_batch_of_each_form_answers_as_the_single_form_does() {
     type Single = fn(&Filter, u64, u64) -> bool;
@@ -260,15 +236,7 @@ fn a_batch_of_each_form_answers_as_the_single_form_does() {
     fn keys(entries: &[(u64, u64)]) -> impl Iterator<Item = &u64> {
         entries.iter().map(|(key, _)| key)
     }
-    let forms: [(Single, Batch); 5] = [
-        (
-            |filter, key, end| filter.insert_until(&key, Tick::new(end)).unwrap(),
-            |filter, entries, added| filter.insert_until_batch(pairs(entries), added).unwrap(),
-        ),
-        (
-            |filter, key, end| filter.insert_if_absent_until(&key, Tick::new(end)).unwrap(),
-            |filter, entries, added| filter.insert_if_absent_until_batch(pairs(entries), added).unwrap(),
-        ),
+    let forms: [(Single, Batch); 3] = [
         (
             |filter, key, end| filter.insert_or_renew_until(&key, Tick::new(end)).unwrap(),
             |filter, entries, added| filter.insert_or_renew_until_batch(pairs(entries), added).unwrap(),

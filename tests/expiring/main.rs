@@ -4,16 +4,12 @@
 //!   operations do;
 //! - `clocks`: clocks that go back, stand still, jump or begin anew, and the sweep;
 //! - `forgetting`: a full filter that forgets what ends first: what goes, what stays, and what it says about it;
-//! - `parameters`: what is built, which inserts are refused, and the messages;
-//! - `rates`: what dead entries cost;
-//! - `known_bugs_of_peers`: failures of other filters that must not occur here.
+//! - `parameters`: what is built, which inserts are refused, and the messages.
 
 mod clocks;
 mod forgetting;
-mod known_bugs_of_peers;
 mod lifetimes;
 mod parameters;
-mod rates;
 #[path = "../support/mod.rs"]
 mod support;
 

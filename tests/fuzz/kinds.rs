@@ -228,16 +228,9 @@ fn use_maplet(maplet: &Maplet) {
     }
     assert_eq!(maplet.len(), len);
 
-    let pairs = || hashes(40).map(|hash| (hash, hash.0 as u16 & most));
-    let (inserted, mut removed) =
-        (maplet.by_hash().insert_batch(pairs()).map_or_else(|error| error.index, |()| 40), Vec::new());
     let mut found: Vec<Values> = Vec::new();
     maplet.by_hash().values_batch(hashes(40), &mut found);
     assert!(found.iter().copied().eq(hashes(40).map(|hash| maplet.by_hash().values(hash))));
-    assert!(pairs().zip(&found).take(inserted).all(|((_, value), values)| values.contains(value)));
-    maplet.by_hash().remove_batch(pairs().take(inserted), &mut removed);
-    assert!(removed.len() == inserted && removed.iter().all(|&removed| removed));
-    assert_eq!(maplet.len(), len);
 }
 
 fn use_expiring(filter: &Expiring) {
@@ -290,12 +283,6 @@ fn use_expiring(filter: &Expiring) {
             matches!(too_long, Err(ExpiringInsertError::LifetimeTooLong { now, .. }) if now.get() == 1000),
             "{too_long:?}"
         );
-        let ticks = [end, now + longest].map(|end| (hash, Tick::new(end)));
-        let mut removed = Vec::new();
-        let inserted = filter.by_hash().insert_until_batch(ticks, &mut Vec::new());
-        let inserted = inserted.map_or_else(|error| error.index, |_| ticks.len());
-        filter.by_hash().remove_expiring_at_batch(ticks.into_iter().take(inserted), &mut removed);
-        assert!(removed.len() == inserted && removed.iter().all(|&removed| removed));
     }
     as_before();
 

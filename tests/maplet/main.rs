@@ -1,11 +1,9 @@
 //! The public interface of the maplet.
 //!
 //! - `answers`: what one thread gets, including errors;
-//! - `rates`: how often a wrong value is found, and that the narrowest fingerprints suffice;
-//! - `known_bugs_of_peers`: failures of other maplets that must not occur here.
+//! - `rates`: how often a wrong value is found, and that the narrowest fingerprints suffice.
 
 mod answers;
-mod known_bugs_of_peers;
 mod rates;
 #[path = "../support/mod.rs"]
 mod support;

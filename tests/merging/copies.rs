@@ -4,10 +4,10 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use concurrent_cuckoo_filter::{Encoding, ExpiringCuckooFilter, GrowableCuckooFilter, Tick, WhenFull};
+use concurrent_cuckoo_filter::{Encoding, GrowableCuckooFilter, Tick};
 
 use crate::kinds::{Growable, Hasher, Table, in_each_layout};
-use crate::support::{MAPLET_LAYOUTS, Raw, build, hashes, scattered};
+use crate::support::{Raw, build, hashes, scattered};
 use crate::{expiring, kinds, support};
 
 macro_rules! copy_of {
@@ -48,58 +48,6 @@ fn a_copy_of_a_filter_that_grows_grows_up_to_its_limit() {
     let refused = (6000..).find(|&nth| copy.insert(&scattered(nth)).is_err()).unwrap();
     assert!(refused > 10_000 && copy.stats().memory_usage <= 1 << 17, "{copy:?}");
     assert_eq!(filter.len(), 6000);
-}
-
-/// Each entry is found in the copy as long as in the filter, also where the filter has ended ticks early.
-#[test]
-fn a_copy_of_entries_that_expire_keeps_their_ends() {
-    const KEYS: usize = 2000;
-    for when_full in [WhenFull::Refuse, WhenFull::EvictOldest] {
-        for (expiry_bits, rate, ..) in MAPLET_LAYOUTS {
-            let longest = (1 << expiry_bits) - 1;
-            let builder = ExpiringCuckooFilter::<Raw>::builder().capacity(KEYS).false_positive_rate(rate);
-            let builder = builder.lifetime_in_ticks(longest).when_full(when_full);
-            let filter = builder.hasher(Hasher::default()).build().unwrap();
-            for (nth, tick) in (1000..1000 + 3 * longest.min(8)).enumerate() {
-                filter.advance_to(Tick::new(tick));
-                for key in hashes(nth * KEYS, KEYS / 12) {
-                    if filter.live_len() < filter.capacity() || when_full == WhenFull::EvictOldest {
-                        let _ = filter.insert_until(&key, Tick::new(tick + 1 + key.0 % longest));
-                    }
-                }
-                if filter.live_len() > filter.capacity() {
-                    continue; // more than a copy takes
-                }
-                let copy = copy_of!(filter);
-                assert_eq!((copy.now(), copy.live_len()), (Some(Tick::new(tick)), filter.live_len()));
-                assert_eq!(copy.digest(), filter.digest());
-            }
-            while filter.live_len() > filter.capacity() {
-                filter.advance_to(Tick::new(filter.now().unwrap().get() + 1));
-            }
-            let copy = copy_of!(filter);
-            for _ in 0..longest.min(40) {
-                let tick = Tick::new(filter.now().unwrap().get() + 1);
-                assert_eq!(copy.advance_to(tick), filter.advance_to(tick));
-                assert_eq!(copy.live_len(), filter.live_len());
-                assert_eq!(copy.digest(), filter.digest(), "at {tick}");
-            }
-        }
-    }
-}
-
-/// What has expired and was not swept yet is not copied.
-#[test]
-fn a_copy_has_nothing_that_has_expired() {
-    let filter = expiring(100_000, 14);
-    filter.advance_to(Tick::new(0));
-    hashes(0, 90_000).for_each(|key| assert_eq!(filter.insert_until(&key, Tick::new(1)), Ok(true)));
-    filter.advance_to(Tick::new(1));
-    assert!(
-        filter.stats().expiry.unwrap().oldest_unswept.is_some() && !filter.is_empty(),
-        "a call sweeps a part of the table"
-    );
-    assert!(copy_of!(filter).is_empty());
 }
 
 /// Other threads insert keys in order, and insert and remove others. The copy has each stable key, each key that was in
@@ -151,4 +99,18 @@ fn a_copy_is_of_one_moment_whatever_others_do() {
         let builder = GrowableCuckooFilter::<Raw>::builder().capacity(100).false_positive_rate(1e-6);
         copies_in_use!(builder.hasher(Hasher::default()).build().unwrap());
     }
+}
+
+#[test]
+fn an_empty_one_is_like_the_whole() {
+    let whole = build(12_345, Encoding::Plain, 0.01);
+    whole.insert(&Raw(1)).unwrap();
+    let empty = whole.empty_like().unwrap();
+    assert_eq!((empty.len(), empty.plan()), (0, whole.plan()));
+
+    let whole = expiring(100, 14);
+    assert_eq!(whole.empty_like().unwrap().now(), None);
+    whole.advance_to(Tick::new(1 << 50));
+    let empty = whole.empty_like().unwrap();
+    assert_eq!((empty.now(), empty.plan()), (Some(Tick::new(1 << 50)), whole.plan()));
 }

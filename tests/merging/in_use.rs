@@ -98,29 +98,6 @@ fn a_sum_beside_changes_to_both_is_exact() {
     }
 }
 
-/// Two filters absorb each other, while threads save the filters that are being filled.
-#[test]
-fn filters_that_take_in_each_other_do_not_wait_for_each_other() {
-    for _ in 0..ROUNDS {
-        let [one, other] = [(); 2].map(|()| maplet(4000, MAPLET_LAYOUTS[2]));
-        hashes(0, 700).for_each(|key| one.insert(&key, 1).unwrap());
-        hashes(5000, 700).for_each(|key| other.insert(&key, 2).unwrap());
-        let (one, other) = (&one, &other);
-        let (a, b) = thread::scope(|scope| {
-            let a = scope.spawn(|| one.absorb(other).unwrap());
-            let b = scope.spawn(|| other.absorb(one).unwrap());
-            (0..5).for_each(|_| {
-                one.digest().unwrap();
-            });
-            (a.join().unwrap(), b.join().unwrap())
-        });
-        assert_eq!((one.len() as u64, other.len() as u64), (700 + a, 700 + b));
-        assert!(a >= 700 && b >= 700 && a.min(b) <= 1400);
-        assert!(hashes(0, 700).all(|key| other.values(&key).contains(1)));
-        assert!(hashes(5000, 700).all(|key| one.values(&key).contains(2)));
-    }
-}
-
 /// Entries die in both filters during an `absorb`. Each lives here as long as it would have there.
 #[test]
 fn clocks_go_on_meanwhile() {
@@ -154,4 +131,24 @@ fn clocks_go_on_meanwhile() {
             assert_eq!(sum.live_len(), keys.iter().filter(|key| end(key) > now).count());
         }
     }
+}
+
+/// Several threads add parts to one filter at the same time.
+#[test]
+fn parts_that_are_absorbed_at_once_are_each_in_once() {
+    let whole = maplet(4000, MAPLET_LAYOUTS[2]);
+    whole.insert(&Raw(1), 15).unwrap();
+    let parts = [(); 4].map(|()| whole.empty_like().unwrap());
+    for (nth, part) in parts.iter().enumerate() {
+        part.insert(&Raw(1), nth as u16).unwrap();
+        hashes(1000 * nth, 800).for_each(|key| part.insert(&key, nth as u16).unwrap());
+    }
+    thread::scope(|scope| {
+        parts.iter().for_each(|part| _ = scope.spawn(|| assert_eq!(whole.absorb(part), Ok(801))));
+    });
+    assert_eq!(whole.values(&Raw(1)).iter().collect::<Vec<_>>(), [0, 1, 2, 3, 15]);
+    for nth in 0..4 {
+        assert!(hashes(1000 * nth, 800).all(|key| whole.remove(&key, nth as u16)));
+    }
+    assert_eq!(whole.len(), 5);
 }

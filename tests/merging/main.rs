@@ -5,7 +5,6 @@
 //! - `sums`: one filter absorbs another: exact counts, in every layout, and errors that change nothing;
 //! - `ends`: the same for entries that expire;
 //! - `unions`: one filter unites with another: the laws of a union, for each type; what it says when it fails;
-//! - `parts`: filters that are filled in parts, on a pool of threads;
 //! - `copies`: `empty_like` and `absorb` make a copy of a filter in use;
 //! - `in_use`: all of this while other threads change the filters.
 
@@ -17,7 +16,6 @@ mod in_use;
 mod kinds;
 #[cfg(feature = "stable-hash")]
 mod known_answers;
-mod parts;
 mod sums;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,8 +1,8 @@
 use concurrent_cuckoo_filter::{AbsorbError, ConcurrentCuckooFilter, Encoding};
 
 use crate::kinds::{Table, in_each_layout};
-use crate::support::{Filter, LAYOUTS, MAPLET_LAYOUTS, Raw, build, hashes, scattered};
-use crate::{Growable, Hasher, filter, growable, kinds, maplet, support};
+use crate::support::{Filter, MAPLET_LAYOUTS, Raw, build, hashes, scattered};
+use crate::{Growable, Hasher, filter, kinds, maplet, support};
 
 fn digest(filter: &Filter) -> u64 {
     filter.digest().unwrap()
@@ -154,24 +154,6 @@ fn the_advice_for_a_filter_that_is_absorbed_again_and_again_can_be_followed() {
     assert_eq!((again.unite(&other), again.unite(&other)), (Ok(other.len() as u64), Ok(0)));
 }
 
-/// Two filters that hold the same keys. Two copies of each key fit up to the capacity in the usual layout, and up
-/// to half of it if buckets have two slots.
-#[test]
-fn the_same_keys_in_both_fit_as_far_as_is_said() {
-    for (encoding, rate, slots, _) in LAYOUTS {
-        let [sum, other] = [(); 2].map(|()| build(4000, encoding, rate));
-        let each = if slots == 2 { sum.capacity() / 4 } else { sum.capacity() * 9 / 20 };
-        hashes(0, each).for_each(|key| {
-            sum.insert(&key).unwrap();
-            other.insert(&key).unwrap();
-        });
-        assert_eq!(sum.absorb(&other), Ok(each as u64), "{encoding:?} {rate}");
-        assert!(hashes(0, each).all(|key| sum.count(&key) >= 2));
-        hashes(0, each).chain(hashes(0, each)).for_each(|key| assert!(sum.remove(&key)));
-        assert!(sum.is_empty());
-    }
-}
-
 /// The sum holds exactly what the refusal says, including copies that were added in the same step as the refused
 /// one.
 #[test]
@@ -186,30 +168,6 @@ fn a_full_sum_says_how_much_is_in_it() {
         panic!("two copies of each key fill the buckets of some");
     };
     assert_eq!((sum.len() as u64, len as u64), (before + absorbed, before + absorbed));
-}
-
-/// Whatever the sizes of the two are, and whichever absorbs the other.
-#[test]
-fn growable_filters_of_any_sizes_are_put_together() {
-    let sizes = [(0, 20_000), (300, 40), (3_000, 3_000), (20_000, 0)];
-    for (ours, theirs) in sizes {
-        let [sum, other, expected] = [(); 3].map(|()| growable(100));
-        hashes(0, ours).chain(hashes(0, ours.min(1))).for_each(|key| sum.insert(&key).unwrap());
-        hashes(ours / 2, theirs).for_each(|key| other.insert(&key).unwrap());
-        let all = || hashes(0, ours).chain(hashes(0, ours.min(1))).chain(hashes(ours / 2, theirs));
-        all().for_each(|key| expected.insert(&key).unwrap());
-        let before = other.digest().unwrap();
-        assert_eq!(sum.absorb(&other), Ok(theirs as u64));
-        assert_eq!((sum.len(), sum.digest().unwrap()), (expected.len(), expected.digest().unwrap()));
-        assert!(all().all(|key| sum.contains(&key)));
-        assert_eq!(other.digest().unwrap(), before, "it is as it was");
-        hashes(ours / 2, theirs).for_each(|key| assert!(sum.remove(&key)));
-        sum.shrink_to_fit();
-        let small = sum.empty_like().unwrap();
-        assert!(small.is_empty() && small.capacity() <= sum.capacity());
-        assert_eq!(small.absorb(&sum), Ok(sum.len() as u64));
-        assert_eq!(small.digest().unwrap(), sum.digest().unwrap());
-    }
 }
 
 /// The copies of a large table come in its order. So the first ones go to few buckets of a small table, which does not grow

@@ -2,51 +2,22 @@
 
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{Advance, ExpiringInsertError, Expiry, Loader, SnapshotInfo, Tick, WhenFull};
+use concurrent_cuckoo_filter::{Advance, ExpiringInsertError, Expiry, SnapshotInfo, Tick, WhenFull};
 
-use crate::filters::{Expiring, build_expiring, distinct_keys, expiring_builder, load, saved, state, value_of};
-use crate::support::MAPLET_LAYOUTS;
+use crate::filters::{Expiring, distinct_keys, expiring_builder, load, saved};
+use crate::writers::{Acting, Keeping};
 
 const NOW: u64 = 28_500_000;
 
 #[test]
-fn a_loaded_filter_forgets_each_key_at_its_tick_in_every_layout() {
-    for layout in MAPLET_LAYOUTS {
-        let filter = build_expiring(layout, 3000);
-        let (keys, longest) = (filter.capacity() as u64, filter.plan().lifetime_in_ticks.unwrap());
-        let end = |key| NOW + 1 + u64::from(value_of(key, layout.0)) % longest;
-        filter.advance_to(Tick::new(NOW));
-        (0..keys).for_each(|key| _ = filter.insert_until(&key, Tick::new(end(key))).unwrap());
-        let loaded = load::<Expiring>(&saved(&filter)).unwrap();
-        let steps = (0..longest - 1).step_by(1.max(longest as usize / 40)).chain([longest - 1, longest]);
-        for now in steps.map(|step| NOW + step) {
-            filter.advance_to(Tick::new(now));
-            loaded.advance_to(Tick::new(now));
-            for key in 0..keys {
-                let found = loaded.contains(&key);
-                assert_eq!(found, filter.contains(&key), "{key} at {now} of {filter:?}");
-                assert!(found || end(key) <= now, "{key} at {now} of {filter:?}");
-            }
-            assert_eq!(loaded.live_len(), filter.live_len());
-        }
-        assert_eq!(loaded.live_len(), 0);
-    }
-}
-
-#[test]
-fn resolution_position_attachment_and_schema_come_back() {
+fn the_resolution_comes_back() {
     let (hour, tick) = (Duration::from_secs(3600), Duration::new(299, 999_999_999));
     for (longest, resolution) in [(hour, tick), (hour, Duration::from_nanos(1 << 40)), (Duration::MAX, Duration::MAX)] {
-        let builder = expiring_builder().capacity(10).lifetime(longest, resolution);
-        let filter = builder.schema("hash of the token").build().unwrap();
+        let filter = expiring_builder().capacity(10).lifetime(longest, resolution).build().unwrap();
         filter.advance_to(Tick::new(7));
-        let mut bytes = Vec::new();
-        filter.begin_save().unwrap().position(17).attachment("eu-west").write_to(&mut bytes).unwrap();
+        let bytes = saved(&filter);
         assert_eq!(SnapshotInfo::read(&bytes[..]).unwrap().now, Some(Tick::new(7)));
-        let loader = Loader::<Expiring, _>::new(state(), 1 << 20).schema("hash of the token");
-        let loaded = loader.load(&bytes[..]).unwrap();
-        assert_eq!((loaded.position, &*loaded.attachment), (Some(17), &b"eu-west"[..]));
-        let loaded = loaded.filter;
+        let loaded = load::<Expiring>(&bytes).unwrap();
         assert_eq!((loaded.plan().resolution, loaded.plan()), (Some(resolution), filter.plan()));
         let lifetime = Duration::from_secs(600);
         assert_eq!(loaded.insert_until(&1, Expiry::After(lifetime)), Ok(true));
@@ -196,4 +167,37 @@ fn a_filter_that_has_forgotten_goes_on_forgetting_when_it_is_loaded() {
     let held = (held + 1..).find(|key| loaded.insert_until(key, Tick::new(NOW + 9)).is_err()).unwrap();
     loaded.insert_until(&held, Tick::new(NOW + 10)).expect("it still forgets");
     assert_eq!((loaded.live_len(), loaded.stats().expiry.unwrap().evicted_early_by), (1, 5));
+}
+
+/// All entries that are live when a save begins die before the first byte of the table is written. Then other
+/// entries take their places on the ring, or the clock begins anew.
+#[test]
+fn the_clock_of_a_snapshot_is_that_of_its_moment() {
+    for nth in [0, 1, 4] {
+        let filter = expiring_builder().capacity(20_000).lifetime_in_ticks(15).build().unwrap();
+        filter.advance_to(Tick::new(70));
+        let keys = distinct_keys(&filter, 20_000);
+        let (old, new) = keys.split_at(10_000);
+        let end = |nth: usize| 71 + nth as u64 % 15;
+        (0..).zip(old).for_each(|(nth, key)| _ = filter.insert_until(key, Tick::new(end(nth))).unwrap());
+        let act = || {
+            filter.advance_to(Tick::new(500));
+            filter.restart_clock(Tick::new(3));
+            (0..).zip(new).for_each(|(nth, key)| _ = filter.insert_until(key, Tick::new(4 + nth % 15)).unwrap());
+            Ok(())
+        };
+        let mut bytes = Vec::new();
+        filter.save(Keeping { bytes: &mut bytes, writer: Acting { nth, act } }).unwrap();
+        assert_eq!((filter.now(), filter.live_len()), (Some(Tick::new(3)), 10_000));
+        let loaded = load::<Expiring>(&bytes).unwrap();
+        assert_eq!(loaded.now(), Some(Tick::new(70)), "write {nth}");
+        for tick in 70..=86 {
+            loaded.advance_to(Tick::new(tick));
+            assert!((0..).zip(old).all(|(nth, key)| loaded.contains(key) == (end(nth) > tick)), "write {nth}, {tick}");
+            assert!(new.iter().all(|key| !loaded.contains(key)), "write {nth}");
+        }
+        // Words that were kept for the save do not appear again.
+        let after = load::<Expiring>(&saved(&filter)).unwrap();
+        assert_eq!((after.now(), after.live_len()), (Some(Tick::new(3)), 10_000));
+    }
 }

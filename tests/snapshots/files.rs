@@ -50,6 +50,16 @@ fn load(path: &Path) -> Filter {
     Filter::load_from_path(path, state(), 1 << 20).unwrap()
 }
 
+/// The variable with the folder in which the child process of a test saves.
+const CHILD: &str = "CCF_TEST_SAVES_INTO";
+
+/// A process that runs one of the ignored tests here.
+fn child(program: PathBuf, test: &str, folder: &Path) -> Command {
+    let mut child = Command::new(program);
+    child.args(["--exact", &format!("files::{test}"), "--ignored"]).env(CHILD, folder).stdout(Stdio::null());
+    child
+}
+
 #[test]
 fn a_file_is_written_and_replaced_and_nothing_else_is_left() {
     let folder = Folder::new("replaced");
@@ -268,15 +278,8 @@ fn who_could_not_read_the_old_file_cannot_read_the_new_one() {
     assert!(copied.unwrap().success());
     fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o777)).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o664)).unwrap();
-    let child = Command::new(copy)
-        .args(["--exact", "files::saves_once", "--ignored"])
-        .env(CHILD, &folder.0)
-        .current_dir("/")
-        .stdout(Stdio::null())
-        .uid(NOBODY)
-        .gid(NOBODY)
-        .status();
-    assert!(child.unwrap().success());
+    let mut child = child(copy, "saves_once", &folder.0);
+    assert!(child.current_dir("/").uid(NOBODY).gid(NOBODY).status().unwrap().success());
     let saved = fs::metadata(&path).unwrap();
     assert_eq!((load(&path).len(), saved.uid(), saved.gid(), saved.mode() & 0o777), (20, NOBODY, NOBODY, 0o604));
 }
@@ -284,13 +287,8 @@ fn who_could_not_read_the_old_file_cannot_read_the_new_one() {
 #[test]
 fn a_file_name_alone_is_in_the_current_folder() {
     let folder = Folder::new("current");
-    let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "files::saves_once", "--ignored"])
-        .env(CHILD, "")
-        .current_dir(&folder.0)
-        .stdout(Stdio::null())
-        .status();
-    assert!(child.unwrap().success());
+    let mut child = child(std::env::current_exe().unwrap(), "saves_once", Path::new(""));
+    assert!(child.current_dir(&folder.0).status().unwrap().success());
     assert_eq!((load(&folder.0.join("revoked.ccf")).len(), folder.names()), (20, vec!["revoked.ccf".to_owned()]));
 }
 
@@ -316,9 +314,6 @@ fn many_threads_may_save_to_one_path() {
     assert_eq!(folder.names(), ["revoked.ccf"]);
 }
 
-/// The variable with the folder in which the child process of a test saves.
-const CHILD: &str = "CCF_TEST_SAVES_INTO";
-
 /// Another process saves again and again, and is killed at some moment. At each such moment there is a complete
 /// snapshot.
 #[test]
@@ -328,12 +323,7 @@ fn a_process_that_is_killed_loses_nothing() {
     filter(1).save_to_path(&path).unwrap();
     let mut left_behind = 0;
     for round in 0..25u64 {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "files::saves_for_ever", "--ignored", "--nocapture"])
-            .env(CHILD, &folder.0)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child = child(std::env::current_exe().unwrap(), "saves_for_ever", &folder.0).spawn().unwrap();
         // Waits until the child has saved for the first time, which the number of keys shows, and then a little longer.
         while load(&path).len() <= 1 && child.try_wait().unwrap().is_none() {
             thread::sleep(Duration::from_millis(1));

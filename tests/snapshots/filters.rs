@@ -8,7 +8,8 @@ use concurrent_cuckoo_filter::{
 };
 
 use crate::agreed::agreed;
-use crate::support::{LAYOUTS, Layout, MAPLET_LAYOUTS, MapletLayout};
+use crate::kinds::Table;
+use crate::support::{Layout, MapletLayout, scattered};
 
 pub(crate) type Filter = ConcurrentCuckooFilter<u64, StableHashBuilder>;
 pub(crate) type Growable = GrowableCuckooFilter<u64, StableHashBuilder>;
@@ -22,7 +23,6 @@ pub(crate) fn state() -> StableHashBuilder {
 /// A filter of any kind.
 pub(crate) trait Kind: Debug + Viewed<Hasher = StableHashBuilder> + FromSnapshot<StableHashBuilder> {
     fn begin(&self) -> Save<'_>;
-    fn memory_usage(&self) -> usize;
 }
 
 macro_rules! kinds {
@@ -30,10 +30,6 @@ macro_rules! kinds {
         $(impl Kind for $Filter {
             fn begin(&self) -> Save<'_> {
                 self.begin_save().unwrap()
-            }
-
-            fn memory_usage(&self) -> usize {
-                self.stats().memory_usage
             }
         })+
     };
@@ -99,49 +95,14 @@ pub(crate) fn distinct_keys(filter: &Expiring, count: usize) -> Vec<u64> {
     keys
 }
 
-/// A filter of every layout, with a few keys in it.
-pub(crate) fn small_filters() -> impl Iterator<Item = Filter> {
-    LAYOUTS.into_iter().map(|layout| {
-        let filter = build(layout, 20);
-        (0..15).for_each(|key| filter.insert(&key).unwrap());
-        filter
-    })
-}
-
-/// A maplet of every layout, with a few keys in each. One key has two values.
-pub(crate) fn small_maplets() -> impl Iterator<Item = Maplet> {
-    MAPLET_LAYOUTS.into_iter().map(|layout| {
-        let maplet = build_maplet(layout, 20);
-        (0..15).for_each(|key| maplet.insert(&key, value_of(key, layout.0)).unwrap());
-        maplet.insert(&1, value_of(2, layout.0)).unwrap();
-        maplet
-    })
-}
-
-/// A filter of every layout whose entries expire, with a few entries in each. One key has two.
-pub(crate) fn small_expiring() -> impl Iterator<Item = Expiring> {
-    MAPLET_LAYOUTS.into_iter().map(|layout| {
-        let filter = build_expiring(layout, 20);
-        filter.advance_to(Tick::new(28_500_000));
-        (0..15).for_each(|key| {
-            _ = filter.insert_until(&key, Tick::new(28_500_001 + u64::from(value_of(key, layout.0) / 2))).unwrap()
-        });
-        filter.insert_until(&1, Tick::new(28_500_001)).unwrap();
-        filter
-    })
-}
-
-/// A small snapshot of a filter of any kind.
-pub(crate) struct Small {
-    /// What it is a snapshot of, for messages.
-    pub(crate) of: String,
-    pub(crate) bytes: Vec<u8>,
-    /// How much memory the loaded filter takes.
-    pub(crate) needed: usize,
-    /// How many bytes come before its table besides the header, with their seal.
-    pub(crate) head: usize,
-    /// Loads it, or similar bytes, with a memory limit.
-    pub(crate) load: fn(&[u8], usize) -> Result<(), LoadError>,
+/// A filter with a few entries. One key has two. One that grows has grown.
+pub(crate) fn small<F: Table>(new: impl Fn(usize) -> F, number: impl Fn(u64) -> u64) -> F {
+    let filter = new(20);
+    let keys = if F::NAME.starts_with("Growable") { 200 } else { 15 };
+    for (nth, number) in (0..keys).map(|nth| (nth, number(nth))).chain([(1, number(2))]) {
+        assert_eq!(filter.insert(&(scattered(nth), number)), Ok(true));
+    }
+    filter
 }
 
 /// A filter that has grown from 32 buckets to some more than 128.
@@ -151,21 +112,4 @@ pub(crate) fn small_growable() -> Growable {
     let first = filter.capacity();
     (0..).take_while(|_| filter.capacity() < 4 * first).for_each(|key| filter.insert(&key).unwrap());
     filter
-}
-
-fn small<F: Kind>(filter: &F, head: usize) -> Small {
-    Small {
-        of: format!("{filter:?}"),
-        bytes: saved(filter),
-        needed: filter.memory_usage(),
-        head,
-        load: |bytes, limit| load_within::<F>(bytes, limit).map(drop),
-    }
-}
-
-/// The snapshots of [`small_filters`], [`small_maplets`], [`small_expiring`] and [`small_growable`].
-pub(crate) fn small_snapshots() -> impl Iterator<Item = Small> {
-    let filters =
-        small_filters().map(|filter| small(&filter, 0)).chain(small_maplets().map(|maplet| small(&maplet, 5)));
-    filters.chain(small_expiring().map(|filter| small(&filter, 36))).chain([small(&small_growable(), 23)])
 }

@@ -5,7 +5,7 @@
 //! - `round_trip`: a saved filter can be loaded again, in the documented format;
 //! - `saving`: a save while other threads work, and writers that fail;
 //! - `refusals`: damaged, foreign and forged bytes, and the memory limit;
-//! - `clocks`, `moving_clocks`, `forged_clocks`: the same for filters whose entries expire;
+//! - `clocks`, `forged_clocks`: the same for filters whose entries expire;
 //! - `growable`: the same for filters that grow and shrink;
 //! - `moved`: saves that outlive their callers, and that are read instead of written;
 //! - `inspection`: what a snapshot says that it is, without being loaded;
@@ -27,7 +27,8 @@ mod inspection;
 #[path = "../support/kinds.rs"]
 mod kinds;
 mod moved;
-mod moving_clocks;
+#[path = "../support/forged.rs"]
+mod parts;
 mod refusals;
 mod round_trip;
 mod saving;

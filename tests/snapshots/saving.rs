@@ -8,9 +8,11 @@ use concurrent_cuckoo_filter::Loader;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use crate::filters::{Filter, build, build_maplet, load, saved, state, value_of};
-use crate::support::{LAYOUTS, MAPLET_LAYOUTS};
+use crate::filters::{Filter, build, load, saved, state};
+use crate::kinds::{Table, in_each_layout};
+use crate::support::{LAYOUTS, scattered};
 use crate::writers::{Acting, Keeping, Slow};
+use crate::{kinds, support};
 
 #[test]
 fn a_writer_that_fails_or_panics_leaves_the_filter_as_it_was() {
@@ -29,24 +31,6 @@ fn a_writer_that_fails_or_panics_leaves_the_filter_as_it_was() {
     }
     let loaded = load::<Filter>(&saved(&filter)).unwrap();
     assert_eq!((loaded.len(), saved(&filter).len()), (20_000, before.len()));
-}
-
-#[test]
-fn the_writer_may_use_the_filter_and_save_it_too() {
-    let filter = build(LAYOUTS[5], 20_000);
-    (0..20_000).for_each(|key| filter.insert(&key).unwrap());
-    let mut inner = Vec::new();
-    let use_it = || {
-        (0..100).for_each(|key| assert!(filter.remove(&key)));
-        filter.save(&mut inner)?;
-        assert!((100..20_000).all(|key| filter.contains(&key) && filter.remove(&key)));
-        (0..20_000).for_each(|key| filter.insert(&key).unwrap());
-        filter.clear();
-        Ok(())
-    };
-    filter.save(Acting { nth: 3, act: use_it }).unwrap();
-    assert!(filter.is_empty());
-    assert_eq!(load::<Filter>(&inner).unwrap().len(), 19_900, "the moment of the inner one is its own");
 }
 
 /// A writer blocks in the very first byte and in each later one. It delays no other save, and does not change the
@@ -130,47 +114,23 @@ fn a_snapshot_is_exactly_what_the_filter_was_at_its_position() {
     }
 }
 
+fn are_left_out<F: Table>(new: impl Fn(usize) -> F, number: impl Fn(u64) -> u64) {
+    const EACH: u64 = 2_500;
+    let filter = new(2 * EACH as usize);
+    let [old, new] =
+        [0, EACH].map(|first| -> Vec<_> { (first..first + EACH).map(|nth| (scattered(nth), number(nth))).collect() });
+    assert_eq!(filter.insert_all(&old), Ok(()));
+    let (before, mut after) = (filter.saved(), Vec::new());
+    let save = filter.begin_save();
+    assert_eq!(filter.insert_all(&new), Ok(()));
+    let removed = filter.remove_all(&old);
+    save.write_to(&mut after).unwrap();
+    assert!(before == after && removed.iter().all(|&removed| removed), "{filter:?}");
+    assert!(new.iter().all(|(key, _)| filter.contains(key)), "{filter:?}");
+}
+
 /// Nothing that a batch adds, moves or takes out after a save has begun changes a byte of the snapshot.
 #[test]
 fn batches_after_a_save_has_begun_leave_no_trace_in_it() {
-    const EACH: u64 = 2_500;
-    let (old, new): (Vec<u64>, Vec<u64>) = ((0..EACH).collect(), (EACH..2 * EACH).collect());
-    for layout in LAYOUTS {
-        let filter = build(layout, 2 * EACH as usize);
-        assert_eq!(filter.insert_batch(&old), Ok(()));
-        let (before, mut after, mut removed) = (saved(&filter), Vec::new(), Vec::new());
-        let save = filter.begin_save().unwrap();
-        assert_eq!(filter.insert_batch(&new), Ok(()));
-        filter.remove_batch(&old, &mut removed);
-        save.write_to(&mut after).unwrap();
-        assert!(before == after && removed.iter().all(|&removed| removed), "{filter:?}");
-        assert!(new.iter().all(|key| filter.contains(key)), "{filter:?}");
-    }
-    for layout in MAPLET_LAYOUTS {
-        let maplet = build_maplet(layout, 2 * EACH as usize);
-        let value = |key: &u64| value_of(*key, layout.0);
-        assert_eq!(maplet.insert_batch(old.iter().map(|key| (key, value(key)))), Ok(()));
-        let (before, mut after, mut removed) = (saved(&maplet), Vec::new(), Vec::new());
-        let save = maplet.begin_save().unwrap();
-        assert_eq!(maplet.insert_batch(new.iter().map(|key| (key, value(key)))), Ok(()));
-        maplet.remove_batch(old.iter().map(|key| (key, value(key))), &mut removed);
-        save.write_to(&mut after).unwrap();
-        assert!(before == after && removed.iter().all(|&removed| removed), "{maplet:?}");
-        assert!(new.iter().all(|key| maplet.values(key).contains(value(key))), "{maplet:?}");
-    }
-}
-
-#[test]
-fn saves_at_the_same_time_do_not_disturb_each_other() {
-    let filter = build(LAYOUTS[5], 20_000);
-    (0..20_000).for_each(|key| filter.insert(&key).unwrap());
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                let mut bytes = Vec::new();
-                filter.save(Slow(&mut bytes)).unwrap();
-                assert_eq!(load::<Filter>(&bytes).unwrap().len(), 20_000);
-            });
-        }
-    });
+    in_each_layout!(are_left_out);
 }

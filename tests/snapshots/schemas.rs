@@ -5,10 +5,10 @@ use std::hash::Hash;
 use std::io;
 
 use concurrent_cuckoo_filter::{
-    BuildError, ConcurrentCuckooFilter, GrowableCuckooFilter, LoadError, Loader, SnapshotInfo, StableHashBuilder,
+    BuildError, ConcurrentCuckooFilter, LoadError, Loader, SnapshotInfo, StableHashBuilder,
 };
 
-use crate::filters::{Filter, Maplet, builder, maplet_builder, saved, state};
+use crate::filters::{Expiring, Filter, Growable, Maplet, builder, expiring_builder, maplet_builder, saved, state};
 
 /// Asserts that a snapshot of a filter of `T` loads as one of `T`, and that loading it as one of `U` fails with an
 /// error that names both.
@@ -120,28 +120,29 @@ fn position_and_attachment_come_back() {
     assert!(error.to_string().contains("65537 bytes") && error.to_string().contains("65536"), "{error}");
 }
 
-#[test]
-fn maplets_have_them_too() {
-    let maplet = maplet_builder().capacity(10).value_bits(4).schema("segment of key").build().unwrap();
-    maplet.insert(&1, 5).unwrap();
-    let mut bytes = Vec::new();
-    maplet.begin_save().unwrap().position(17).attachment("eu-west").write_to(&mut bytes).unwrap();
-    let loader = || Loader::<Maplet, _>::new(state(), 1 << 20);
-    let loaded = loader().schema("segment of key").load(&bytes[..]).unwrap();
-    assert_eq!((loaded.position, &*loaded.attachment), (Some(17), &b"eu-west"[..]));
-    assert_eq!(SnapshotInfo::read(&bytes[..]).unwrap().schema, "segment of key");
-    assert!(loaded.filter.values(&1).contains(5));
-    let error = loader().load(&bytes[..]).unwrap_err();
-    assert!(matches!(&error, LoadError::OtherSchema { schema, .. } if schema == "segment of key"), "{error:?}");
+/// Loading, viewing and inspecting a snapshot tell what its owner has added.
+macro_rules! assert_labelled {
+    ($Filter:ty, $builder:expr) => {{
+        let filter = $builder.schema("user, version 2").build().unwrap();
+        let mut bytes = Vec::new();
+        filter.begin_save().unwrap().position(17).attachment("eu-west").write_to(&mut bytes).unwrap();
+        let loader = || Loader::<$Filter, _>::new(state(), 1 << 20);
+        let loaded = loader().schema("user, version 2").load(&bytes[..]).unwrap();
+        assert_eq!((loaded.position, &*loaded.attachment), (Some(17), &b"eu-west"[..]));
+        let view = loader().schema("user, version 2").view(&bytes[..]).unwrap();
+        for info in [&SnapshotInfo::read(&bytes[..]).unwrap(), view.info()] {
+            assert_eq!((&*info.schema, info.position, &*info.attachment), ("user, version 2", Some(17), &b"eu-west"[..]));
+            assert_eq!(info.bytes, bytes.len() as u64);
+        }
+        let error = loader().load(&bytes[..]).unwrap_err();
+        assert!(matches!(&error, LoadError::OtherSchema { schema, .. } if schema == "user, version 2"), "{error:?}");
+    }};
 }
 
 #[test]
-fn a_filter_of_several_tables_has_one_too() {
-    let growable = GrowableCuckooFilter::<u64>::builder().hasher(state()).capacity(10).schema("grown").build().unwrap();
-    let mut bytes = Vec::new();
-    growable.begin_save().unwrap().position(1).attachment("b").write_to(&mut bytes).unwrap();
-    type Growable = GrowableCuckooFilter<u64, StableHashBuilder>;
-    let loaded = Loader::<Growable, _>::new(state(), 1 << 20).schema("grown").load(&bytes[..]).unwrap();
-    assert_eq!((loaded.position, &*loaded.attachment), (Some(1), &b"b"[..]));
-    assert!(matches!(Growable::load(&bytes[..], state(), 1 << 20), Err(LoadError::OtherSchema { .. })));
+fn each_type_has_them() {
+    assert_labelled!(Filter, builder().capacity(10));
+    assert_labelled!(Maplet, maplet_builder().capacity(10).value_bits(4));
+    assert_labelled!(Expiring, expiring_builder().capacity(10).lifetime_in_ticks(14));
+    assert_labelled!(Growable, Growable::builder_with_hasher(state()).capacity(10));
 }

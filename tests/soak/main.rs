@@ -1,12 +1,10 @@
 //! Soaks: in each round, threads do random operations on a filter of another layout, size and load. Every operation
 //! is checked, and at the end every entry in the filter.
 //!
-//! - `rounds`: rounds that follow from a seed, their threads, and the counts of operations;
+//! - `rounds`: rounds that follow from a seed, one after the other;
 //! - `worker`: what a round and its threads do with a filter of any kind;
-//! - `removable`: a `ConcurrentCuckooFilter`, and a `GrowableCuckooFilter`, which in `soak_spikes` grows to a million keys
-//!   and shrinks again, over and over;
-//! - `maplet`: a `CuckooMaplet`, with values that are replaced all the time;
-//! - `expiring`: an `ExpiringCuckooFilter`, with a clock that advances while all threads work.
+//! - `filters`: what is particular in filters of keys that stay until they are removed;
+//! - `expiring`: the same of an `ExpiringCuckooFilter`, with a clock that advances while all threads work.
 //!
 //! To run one soak:
 //!
@@ -17,10 +15,9 @@
 //! keys are then the same, but the threads interleave differently.
 
 mod expiring;
+mod filters;
 #[path = "../support/kinds.rs"]
 mod kinds;
-mod maplet;
-mod removable;
 mod rounds;
 #[path = "../support/mod.rs"]
 mod support;
@@ -37,24 +34,19 @@ macro_rules! soaks {
                 soak::<$Kind>();
             }
         )*
+
+        /// A few short rounds of each soak, which have each kind of work.
+        #[test]
+        #[cfg_attr(miri, ignore = "too long")]
+        fn a_sample_of_each_soak() {
+            $(sample::<$Kind>(8);)*
+        }
     };
 }
 
 soaks! {
-    fn soak_one_table() of removable::OneTable;
-    fn soak_growable() of removable::Growable<false>;
-    fn soak_spikes() of removable::Growable<true>;
+    fn soak_one_table() of filters::OneTable;
+    fn soak_growable() of filters::Growable;
     fn soak_expiring() of expiring::Expiring;
-    fn soak_maplet() of maplet::Maplet;
-}
-
-/// A few short rounds of each soak, which have each kind of work.
-#[test]
-#[cfg_attr(miri, ignore = "too long")]
-fn a_sample_of_each_soak() {
-    sample::<removable::OneTable>(8);
-    sample::<removable::Growable<false>>(8);
-    sample::<removable::Growable<true>>(1);
-    sample::<expiring::Expiring>(8);
-    sample::<maplet::Maplet>(8);
+    fn soak_maplet() of filters::Maplet;
 }

@@ -1,85 +1,52 @@
 //! The count of removals that found nothing.
 
-use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter, Tick,
-};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter, Tick};
 
-use crate::support::{build, hashes};
+use crate::kinds::{Table, in_each_layout};
+use crate::support::{build, hashes, scattered};
+use crate::{kinds, support};
 
-/// Of each type and each form, and of no other call.
-#[test]
-fn each_removal_that_finds_nothing_counts_once_whichever_it_is() {
-    macro_rules! check {
-        ($filter:expr, $insert:expr, $($remove:expr),+; $batch:expr) => {{
-            let filter = $filter;
-            let mut not_found = 0;
-            $(
-                $insert(&filter, 7);
-                assert!($remove(&filter, 7));
-                for absent in [7, 7, 1_000] {
-                    assert!(!$remove(&filter, absent));
-                    not_found += 1;
-                    assert_eq!(filter.stats().removals_not_found, not_found);
-                }
-            )+
-            // More than two blocks, of which some have what they remove.
-            (0..35).for_each(|key| $insert(&filter, key));
-            let mut removed = Vec::new();
-            $batch(&filter, &mut removed);
-            assert_eq!(removed.iter().filter(|&&removed| removed).count(), 35);
-            not_found += removed.len() as u64 - 35;
-            assert_eq!(filter.stats().removals_not_found, not_found);
-            let answers = (filter.contains(&1), filter.clear(), filter.is_empty());
-            assert_eq!((answers, filter.stats().removals_not_found), ((false, (), true), not_found));
-        }};
+fn counts_what_was_not_found<F: Table>(new: impl Fn(usize) -> F, number: impl Fn(u64) -> u64) {
+    let (filter, mut not_found) = (new(3000), 0);
+    let entries: Vec<_> = (0..100).map(|nth| (scattered(nth), number(nth))).collect();
+    assert_eq!(filter.insert(&entries[7]), Ok(true));
+    assert!(filter.remove(&entries[7]));
+    // Also one with a number that no entry can have.
+    for absent in [entries[7], entries[7], (entries[8].0, filter.invalid().unwrap_or(0))] {
+        assert!(!filter.remove(&absent));
+        not_found += 1;
+        assert_eq!(filter.stats().removals_not_found, not_found, "{filter:?}");
     }
-    let keys: Vec<u64> = (0..100).collect();
-    check!(
-        ConcurrentCuckooFilter::<u64>::with_capacity(1000),
-        |filter: &ConcurrentCuckooFilter<u64>, key| filter.insert(&key).unwrap(),
-        |filter: &ConcurrentCuckooFilter<u64>, key| filter.remove(&key),
-        |filter: &ConcurrentCuckooFilter<u64>, key| filter.by_hash().remove(filter.hash_one(&key));
-        |filter: &ConcurrentCuckooFilter<u64>, removed: &mut Vec<bool>| filter.remove_batch(&keys, removed)
-    );
-    check!(
-        GrowableCuckooFilter::<u64>::with_capacity(1000),
-        |filter: &GrowableCuckooFilter<u64>, key| filter.insert(&key).unwrap(),
-        |filter: &GrowableCuckooFilter<u64>, key| filter.remove(&key);
-        |filter: &GrowableCuckooFilter<u64>, removed: &mut Vec<bool>| filter.remove_batch(&keys, removed)
-    );
-    // A value with too many bits cannot have been inserted.
-    let value = |key: u64| if key == 1_000 { 1_000 } else { 5 };
-    check!(
-        CuckooMaplet::<u64>::builder().capacity(1000).value_bits(4).build().unwrap(),
-        |maplet: &CuckooMaplet<u64>, key| maplet.insert(&key, 5).unwrap(),
-        |maplet: &CuckooMaplet<u64>, key| maplet.remove(&key, value(key));
-        |maplet: &CuckooMaplet<u64>, removed: &mut Vec<bool>| {
-            maplet.remove_batch(keys.iter().chain([&1_000]).map(|key| (key, value(*key))), removed)
-        }
-    );
-    let expiring = || {
-        let builder = ExpiringCuckooFilter::<u64>::builder().capacity(1000).lifetime_in_ticks(14);
-        let filter = builder.build().unwrap();
-        filter.advance_to(Tick::new(10));
-        filter
-    };
-    let insert = |filter: &ExpiringCuckooFilter<u64>, key| _ = filter.insert_until(&key, Tick::new(20)).unwrap();
-    check!(
-        expiring(),
-        insert,
-        |filter: &ExpiringCuckooFilter<u64>, key| filter.remove(&key),
-        |filter: &ExpiringCuckooFilter<u64>, key| filter.remove_expiring_at(&key, Tick::new(20));
-        |filter: &ExpiringCuckooFilter<u64>, removed: &mut Vec<bool>| {
-            filter.remove_batch(&keys, removed);
-            // An end that no entry can have.
-            filter.remove_expiring_at_batch(keys.iter().map(|key| (key, Tick::new(1_000))), removed);
-        }
-    );
-    let filter = expiring();
-    insert(&filter, 7);
+    // More than two blocks, of which some have what they remove.
+    assert_eq!(filter.insert_all(&entries[..35]), Ok(()));
+    assert_eq!(filter.remove_all(&entries).iter().filter(|&&removed| removed).count(), 35, "{filter:?}");
+    let answers = (filter.contains(&entries[1].0), filter.clear());
+    assert_eq!((answers, filter.stats().removals_not_found), ((false, ()), not_found + 65), "{filter:?}");
+}
+
+/// Of each type, and of no other call.
+#[test]
+fn each_removal_that_finds_nothing_counts_once() {
+    in_each_layout!(counts_what_was_not_found);
+}
+
+/// By hash, and of entries that expire the removals without an end.
+#[test]
+fn so_does_each_other_form() {
+    let filter = ConcurrentCuckooFilter::<u64>::with_capacity(1000);
+    assert!(!filter.by_hash().remove(filter.hash_one(&7)));
+    assert_eq!(filter.stats().removals_not_found, 1);
+    let filter = ExpiringCuckooFilter::<u64>::builder().capacity(1000).lifetime_in_ticks(14).build().unwrap();
+    filter.advance_to(Tick::new(10));
+    filter.insert_until(&7, Tick::new(20)).unwrap();
+    assert!(filter.remove(&7) && !filter.remove(&7));
+    let mut removed = Vec::new();
+    filter.remove_batch(&[7, 8], &mut removed);
+    assert_eq!((filter.stats().removals_not_found, removed), (3, vec![false; 2]));
+    filter.insert_until(&7, Tick::new(20)).unwrap();
     filter.advance_to(Tick::new(20));
     assert!(!filter.remove(&7) && !filter.remove_expiring_at(&7, Tick::new(20)));
-    assert_eq!(filter.stats().removals_not_found, 2, "it had expired");
+    assert_eq!(filter.stats().removals_not_found, 5, "it had expired");
 }
 
 /// A program that removes what it has not inserted loses keys, and this count is what it can see of it.

@@ -6,6 +6,7 @@
 use std::error::Error;
 use std::fmt;
 use std::hash::BuildHasherDefault;
+use std::sync::Arc;
 
 use concurrent_cuckoo_filter::{
     AbsorbError, BuildError, ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, ExpiringInsertError,
@@ -23,7 +24,7 @@ pub type Expiring = ExpiringCuckooFilter<Raw, Hasher>;
 pub trait Table: fmt::Debug + Sync + Sized {
     type Error: Error + PartialEq;
     /// Its name.
-    const KIND: &str;
+    const NAME: &str;
 
     /// Returns whether the entry was kept.
     fn insert(&self, entry: &(Raw, u64)) -> Result<bool, Self::Error>;
@@ -58,6 +59,10 @@ pub trait Table: fmt::Debug + Sync + Sized {
     #[cfg(feature = "snapshot")]
     fn begin_save(&self) -> concurrent_cuckoo_filter::Save<'_>;
     #[cfg(feature = "snapshot")]
+    fn begin_save_owned(self: &Arc<Self>) -> concurrent_cuckoo_filter::Save<'static>
+    where
+        Self: 'static;
+    #[cfg(feature = "snapshot")]
     fn saved(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.begin_save().write_to(&mut bytes).expect("there is memory");
@@ -81,7 +86,7 @@ macro_rules! table {
         $(
             impl Table for $Filter<Raw, Hasher> {
                 type Error = $Error;
-                const KIND: &str = stringify!($Filter);
+                const NAME: &str = stringify!($Filter);
 
                 fn insert(&self, ($key, $number): &(Raw, u64)) -> Result<bool, $Error> {
                     let ($filter, _) = (self, $number);
@@ -177,6 +182,11 @@ macro_rules! table {
                 #[cfg(feature = "snapshot")]
                 fn begin_save(&self) -> concurrent_cuckoo_filter::Save<'_> {
                     $Filter::begin_save(self).expect("there is memory")
+                }
+
+                #[cfg(feature = "snapshot")]
+                fn begin_save_owned(self: &Arc<Self>) -> concurrent_cuckoo_filter::Save<'static> {
+                    $Filter::begin_save_owned(self).expect("there is memory")
                 }
 
                 #[cfg(feature = "snapshot")]

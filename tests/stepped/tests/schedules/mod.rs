@@ -3,15 +3,15 @@
 //! hold.
 //!
 //! - `paths`: relocations over several hops, while other threads look and change;
-//! - `saves_of_several`: a filter that grows and shrinks in place, and saves of it;
-//! - `values`: values that come and go while they are looked up;
+//! - `growth`: a relocation beside a split;
+//! - `values`: values that are moved and replaced while they are looked up;
 //! - `scene`: what a scene is, and how it runs.
 //!
 //! As with loom's models, each scene has its controls: with a step of the protocol left out, it must fail with the
 //! violation that it is about. `CCF_SCHEDULES=100 cargo test --release -p stepped-tests schedules::` runs 100 times
 //! as many schedules.
 
+mod growth;
 mod paths;
-mod saves_of_several;
 mod scene;
 mod values;
