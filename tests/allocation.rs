@@ -185,18 +185,18 @@ fn a_small_filter_takes_some_hundred_bytes_and_says_so() {
     let before = in_use();
     let growable = GrowableCuckooFilter::<u64>::with_capacity(0);
     assert_eq!(growable.stats().memory_usage - size_of_val(&growable), (in_use() - before) as usize);
-    assert!(growable.stats().memory_usage <= 1_500, "{growable:?}");
+    assert!(growable.stats().memory_usage <= 2_700, "{growable:?}");
     // Also when it has grown, as long as it has no large segments.
     let capacity = growable.capacity();
     (0..5_000).for_each(|key| growable.insert(&key).unwrap());
     assert_eq!(growable.stats().memory_usage - size_of_val(&growable), (in_use() - before) as usize);
     assert!(growable.capacity() > 100 * capacity, "{growable:?}");
 
-    // One that stays small needs no more than that.
+    // One that stays small needs less.
     let before = in_use();
     let bounded = GrowableCuckooFilter::<u64>::builder().capacity(0).max_capacity(100).build().unwrap();
     assert_eq!(bounded.stats().memory_usage - size_of_val(&bounded), (in_use() - before) as usize);
-    assert!(bounded.stats().memory_usage <= 1_100, "{bounded:?}");
+    assert!(bounded.stats().memory_usage <= 1_500, "{bounded:?}");
 }
 
 /// Counted by the allocator: a segment is asked for once, however often the filter grows and shrinks, and freed with

@@ -8,7 +8,7 @@ use crate::error::load::LoadError;
 use crate::error::memory::OutOfMemory;
 #[cfg(feature = "snapshot")]
 use crate::growth::plan::Plan;
-use crate::growth::table::{GATES, GrowingTable};
+use crate::growth::table::{GrowingTable, MOST_GATES};
 use crate::plan::batch::Hashes;
 use crate::plan::sizing::LoadLimit;
 #[cfg(feature = "snapshot")]
@@ -59,10 +59,12 @@ impl GrowingTable {
             let set_aside = SetAside::new(self.state().buckets() + AHEAD)?;
             // The gates are given back before the lock of the size is taken, behind which a split may wait for them.
             let begun = self.under_all_locks(Fault::SaveWithoutLocks, || {
-                let with_gates = !fault::injected(Fault::SaveWithoutGates);
-                let _gates = with_gates.then(|| core::array::from_fn::<_, GATES, _>(|number| self.gate(number)));
-                if with_gates && self.state().is_moving() {
-                    return None;
+                let mut gates = [const { None }; MOST_GATES];
+                if !fault::injected(Fault::SaveWithoutGates) {
+                    (0..self.gates.len()).for_each(|number| gates[number] = Some(self.gate(number)));
+                    if self.state().is_moving() {
+                        return None;
+                    }
                 }
                 Some(self.saving().begin(set_aside.of_buckets(self.state().buckets())?))
             });

@@ -31,8 +31,9 @@ use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, GROUP, Place, State, stripe_number};
 use crate::word::layouts::{AnyLayout, Layouts};
 
-/// The low bits of its number choose a bucket's gate. A split holds 64 gates, so there are many even in a small table.
-pub(super) const GATES: usize = if cfg!(ccf_model) { 4 } else { 1024 };
+/// The most gates: the low bits of its number choose a bucket's gate. A split holds 64 of them, so a table has many even
+/// while it is small, unless it stays small.
+pub(super) const MOST_GATES: usize = if cfg!(ccf_model) { 4 } else { 1024 };
 
 /// The fewest stripes. A class keeps its stripe for the table's whole life, so a table that begins small has few.
 const LEAST_STRIPES: usize = if cfg!(ccf_model) { 2 } else { 32 };
@@ -46,7 +47,7 @@ pub(crate) struct GrowingTable {
     pub(super) words: Segments,
     pub(super) stripes: Box<[Stripe]>,
     /// A bucket's word changes only while its gate is held.
-    gates: Box<[Mutex<()>; GATES]>,
+    pub(super) gates: Box<[Mutex<()>]>,
     /// In a box, like what is atomic in `table/table.rs`. (A single lookup takes a tenth less time for it.)
     shared: Box<[Shared; 1]>,
 }
@@ -129,7 +130,7 @@ impl GrowingTable {
             layouts,
             words,
             stripes: boxed_slice(Self::stripes_of(&plan), Stripe::new)?,
-            gates: boxed_slice(GATES, || Mutex::new(()))?.try_into().ok()?,
+            gates: boxed_slice(Self::gates_of(&plan), || Mutex::new(()))?,
             shared: boxed_slice(1, shared)?.try_into().ok()?,
             plan,
         };
@@ -148,6 +149,10 @@ impl GrowingTable {
         (plan.first / 16).clamp(least, MAX_STRIPES).next_power_of_two().min(MAX_STRIPES)
     }
 
+    fn gates_of(plan: &Plan) -> usize {
+        plan.largest.next_power_of_two().min(MOST_GATES)
+    }
+
     /// The number of buckets by which the counters are sized. A table that begins small has few shards,
     /// because as many as there are processors would take 8 KB on a machine with many.
     fn counted_by(plan: &Plan) -> usize {
@@ -157,7 +162,7 @@ impl GrowingTable {
     /// The bytes of a table of this many buckets, including the caller's own memory.
     pub(crate) fn memory_at(plan: &Plan, buckets: usize) -> usize {
         let own = Self::stripes_of(plan) * size_of::<Stripe>()
-            + GATES * size_of::<Mutex<()>>()
+            + Self::gates_of(plan) * size_of::<Mutex<()>>()
             + Counters::memory_for(Self::counted_by(plan))
             + size_of::<Shared>()
             + Segments::OWN_MEMORY;
@@ -238,7 +243,7 @@ impl GrowingTable {
     /// Locks the gate of a bucket that there is or was.
     #[inline(always)]
     pub(super) fn gate(&self, number: usize) -> MutexGuard<'_, ()> {
-        sync::lock(&self.gates[number & (GATES - 1)], || self.counters().lock_waited())
+        sync::lock(&self.gates[number & (self.gates.len() - 1)], || self.counters().lock_waited())
     }
 
     /// The gate of this side, and where its copies are while that is held.
@@ -286,7 +291,7 @@ impl GrowingTable {
     /// The gates of the group of buckets from here on, and of those that they become at this level, in order.
     pub(super) fn gates_of_group(&self, first: usize, level: u32) -> [Option<MutexGuard<'_, ()>>; 2 * GROUP] {
         // From this level on, a bucket and what it becomes have the same gate.
-        let is_whole_only = 1 << level >= GATES || fault::injected(Fault::LocksHalfTheGates);
+        let is_whole_only = 1 << level >= self.gates.len() || fault::injected(Fault::LocksHalfTheGates);
         core::array::from_fn(|nth| match nth.checked_sub(GROUP) {
             None => Some(self.gate(first + nth)),
             Some(nth) => (!is_whole_only).then(|| self.gate(first + nth + (1 << level))),
