@@ -1,9 +1,7 @@
 //! Operations on hashes instead of keys.
 
-/// The hash of a key, for the operations of [`ByHash`]. `filter.hash_one(&key)` returns it.
-///
-/// Wrap a hash that you have computed yourself: `Hashed(hash)`. Nothing else converts to it, so a key that is a number
-/// cannot be mistaken for a hash:
+/// The hash of a key, for the operations of [`ByHash`]: what `filter.hash_one(&key)` returns, or `Hashed(hash)` of a hash from
+/// a hasher equal to the filter's. Nothing else converts to it, so a key that is a number cannot be mistaken for a hash:
 ///
 /// ```compile_fail,E0308
 /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
@@ -31,10 +29,9 @@ pub struct Hashed(pub u64);
 /// It is for callers that have the hash already: they hash a key once for several filters with the same hasher, or for
 /// a filter and a map. It is also for keys that cannot be borrowed, such as those that an iterator generates.
 ///
-/// Each operation is the one of the same name on the key that has this hash: what the filter's `hash_one` returns, or what a
-/// hasher computes that is equal to the filter's `hasher`. It has the same promises, cost and errors. The hashes need not
-/// have 64 good bits, but keys of equal hashes are one key to the filter. Hashes are of the type [`Hashed`]. If a filter gets
-/// only hashes of your own, let its key type be an empty enum: then no operation on keys can be called by mistake.
+/// Each operation is the one of the same name on the key that has this [hash](Hashed), with its promises, cost and errors.
+/// The hashes need not have 64 good bits, but keys of equal hashes are one key to the filter. If a filter gets only hashes of
+/// your own, let its key type be an empty enum: then no operation on keys can be called by mistake.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder};

@@ -65,10 +65,9 @@ use crate::word::values::Values;
 /// inserted**. It gives no panic, and nothing outside of the bytes is read. Skip `verify` if something else vouches for the
 /// bytes: a signature, a file system with checksums, or the process that has verified the file before.
 ///
-/// **The bytes must stay as they are** while there is a view. If they change, its answers are wrong, as with damage. A
-/// mapped file that another process shortens is worse: the system kills the process that reads it (`SIGBUS`). So
-/// replace a file by another one, as [`save_to_path`](crate::ConcurrentCuckooFilter::save_to_path) does, and never write
-/// into it.
+/// **The bytes must stay as they are** while there is a view. If a mapped file becomes shorter, the system kills the process
+/// that reads it (`SIGBUS`). So replace a file by another one, as
+/// [`save_to_path`](crate::ConcurrentCuckooFilter::save_to_path) does, and never write into it.
 ///
 /// Cost of a lookup: two cache lines of the table, as in the filter. Where the table does not begin at a multiple of 8
 /// bytes, one word in eight lies on two lines. (In a mapped file of a `ConcurrentCuckooFilter` it does if the lengths of the
@@ -133,7 +132,7 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
     }
 
     /// Returns the expected false-positive rate with as many keys: the share of lookups of absent keys that find something,
-    /// from 0 to 1. It is what the filter's own function returned, to the last bits.
+    /// from 0 to 1.
     #[must_use]
     pub fn false_positive_rate(&self) -> f64 {
         let (plan, keys) = (&self.info.plan, self.len() as f64);

@@ -18,38 +18,26 @@ constructors! {
     /// Makes an empty filter with room for `capacity` keys, at a false-positive rate of at most 0.1 %.
 }
 
-/// Builds a [`ConcurrentCuckooFilter`]. [`ConcurrentCuckooFilter::builder`] makes one. The page
-/// [`choosing_parameters`](crate::guide::choosing_parameters) helps with the settings.
-///
-/// ```
-/// use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
-///
-/// let filter = ConcurrentCuckooFilter::<str>::builder()
-///     .capacity(50_000)
-///     .false_positive_rate(1e-4)
-///     .build()?;
-/// assert!(filter.capacity() >= 50_000);
-/// assert!(filter.plan().max_false_positive_rate <= 1e-4);
-/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-/// ```
-#[must_use = "a builder does nothing until `build` is called"]
-pub struct Builder<T: ?Sized, S = DefaultHashBuilder> {
-    settings: Settings,
-    own: (),
-    hasher: S,
-    key: PhantomData<fn(&T)>,
-}
+builder! {
+    /// Builds a [`ConcurrentCuckooFilter`]. [`ConcurrentCuckooFilter::builder`] makes one. The page
+    /// [`choosing_parameters`](crate::guide::choosing_parameters) helps with the settings.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    ///
+    /// let filter = ConcurrentCuckooFilter::<str>::builder()
+    ///     .capacity(50_000)
+    ///     .false_positive_rate(1e-4)
+    ///     .build()?;
+    /// assert!(filter.capacity() >= 50_000);
+    /// assert!(filter.plan().max_false_positive_rate <= 1e-4);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    Builder of ConcurrentCuckooFilter as Concurrent with (), "";
 
-builder!(Builder of ConcurrentCuckooFilter as Concurrent, with "");
-setting_of_encoding!(Builder);
-
-impl<T: ?Sized, S> Builder<T, S> {
     /// Sets how many keys the filter must be able to hold: [`ConcurrentCuckooFilter::capacity`] says what that promises.
     /// Required. Any number works, without rounding to powers of two; 0 builds the smallest filter, one bucket.
-    pub fn capacity(mut self, keys: usize) -> Self {
-        self.settings.capacity = Some(keys);
-        self
-    }
+    capacity(keys);
 
     /// Sets the largest acceptable false-positive rate: the share of lookups of absent keys that may be answered
     /// `true`. It is 0.001 (0.1 %) if not called.
@@ -63,11 +51,13 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// | rate | 10 % | 1 % | 0.1 % | 0.05 % | 0.01 % | 10⁻⁵ | 2 · 10⁻⁶ | 10⁻⁶ | 10⁻⁹ |
     /// |---|---|---|---|---|---|---|---|---|---|
     /// | bits | 8.25 | 11.0 | 13.2 | 15.7 | 16.8 | 23.2 | 23.2 | 30.6 | 38.6 |
-    pub fn false_positive_rate(mut self, rate: f64) -> Self {
-        self.settings.rate = rate;
-        self
-    }
+    false_positive_rate;
 
+    plan;
+}
+setting_of_encoding!(Builder);
+
+impl<T: ?Sized, S> Builder<T, S> {
     /// Builds the filter. This is the only step that allocates.
     ///
     /// # Errors

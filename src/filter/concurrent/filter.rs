@@ -12,7 +12,7 @@ use crate::filter::batch_key::BatchKey;
 use crate::filter::by_hash::{ByHash, Hashed, by_hash};
 use crate::filter::shared::batches::{add_absent, batches, blocks};
 use crate::filter::shared::figures::figures;
-use crate::filter::shared::hashes::operations_on_hashes;
+use crate::filter::shared::hashes::batches_on_hashes;
 use crate::filter::shared::operations::{
     batch_on_keys, batches_on_keys, operation_on_a_key, operations_on_keys, properties,
 };
@@ -73,7 +73,7 @@ operations_on_keys! {
     /// or of look-alikes, fill its two buckets. Nothing has changed then. Contention is never the reason.
     /// Such a failure takes some 36 to 170 µs in a full table: the search goes to its limit twice, and the insert goes
     /// through all stripes after each search. If other threads disturb that, it locks all stripes and searches again.
-    insert() -> Result<(), InsertError>;
+    insert() -> Result<(), InsertError> = |filter, hash| filter.core.insert(hash);
 
     /// Adds the key if it is absent, and returns `true` if it added the key.
     ///
@@ -98,7 +98,7 @@ operations_on_keys! {
     /// assert!(!seen.insert_if_absent("request-1")?, "a replay");
     /// # Ok::<(), InsertError>(())
     /// ```
-    insert_if_absent() -> Result<bool, InsertError>;
+    insert_if_absent() -> Result<bool, InsertError> = |filter, hash| filter.core.insert_if_absent(hash);
 
     /// Returns whether the key is in the filter: `false` if it is definitely absent, `true` if it is probably
     /// present. The share of absent keys that get `true` is the [false-positive rate](crate::Stats::false_positive_rate).
@@ -110,7 +110,7 @@ operations_on_keys! {
     /// Cost: two cache lines of the table, and one of the stripes, which stay in the cache.
     ///
     #[must_use]
-    contains() -> bool;
+    contains() -> bool = |filter, hash| filter.core.contains(hash);
 
     /// Removes one copy of the key, and returns `true` if there was one.
     ///
@@ -120,7 +120,7 @@ operations_on_keys! {
     ///
     /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions, plus the
     /// thread's own counter.
-    remove() -> bool;
+    remove() -> bool = |filter, hash| filter.core.remove(hash);
 
     /// Returns how many copies of the key are in the filter. That is the exact number of copies that were inserted
     /// and not removed, plus the copies of any other keys that the filter cannot distinguish from this one.
@@ -128,7 +128,7 @@ operations_on_keys! {
     /// Cost: two cache lines, with one stripe locked. Where [`contains`](Self::contains) is enough, it is faster and
     /// waits for no other thread.
     #[must_use]
-    count() -> usize;
+    count() -> usize = |filter, hash| filter.core.count(hash);
 }
 
 batches! {
@@ -155,19 +155,13 @@ batches! {
     /// ```
 }
 
-operations_on_hashes!(ConcurrentCuckooFilter, InsertError);
+batches_on_hashes!(ConcurrentCuckooFilter, InsertError, core::convert::identity);
 
 properties!(ConcurrentCuckooFilter);
 
 impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     pub(in crate::filter) fn from_parts(core: Box<dyn FilterTable>, hasher: S, schema: Schema) -> Self {
         Self { core, hasher, schema, key: PhantomData }
-    }
-
-    /// The table takes hashes as they are.
-    #[inline(always)]
-    fn prepared(hash: Hashed) -> u64 {
-        hash.0
     }
 
     /// Removes all keys that are in the filter when the call begins.

@@ -21,55 +21,58 @@ batches! {
     /// on the first keys, the buckets of the next ones are on their way from memory.
 }
 
-/// The operations on many keys at a time that renew entries, or take an expiry with each key.
-impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
-    batches_on_keys! {
-        T:
-        /// [`insert_or_renew`](Self::insert_or_renew) for many keys, in their order: appends to `added`, for each key, whether it
-        /// is new. Returns how many are.
-        ///
-        /// # Errors
-        /// [`InsertBatchError`] if an insert fails. The error says which key, and the keys before it have their answers in
-        /// `added`.
-        insert_or_renew_batch(keys, added: &mut Vec<bool>) -> Result<usize, InsertBatchError<ExpiringInsertError>>;
+batches_on_keys! {
+    /// The operations on many keys at a time that renew entries, or take an expiry with each key.
+    ExpiringCuckooFilter:
 
-        /// [`insert_until`](Self::insert_until) for many pairs of a key and its [`Expiry`] (or a tick, a time, or a time to
-        /// live), in their order: appends to `added`, for each pair, whether it was added. Returns how many were.
-        ///
-        /// # Errors
-        /// [`InsertBatchError`] if an insert fails. The error says which pair, and the pairs before it have their answers in
-        /// `added`. Pairs after it may have been taken from the iterator, but none of them went in.
-        ///
-        /// ```
-        /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
-        /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
-        /// revoked.advance_to(Tick::new(100));
-        /// let mut added = Vec::new();
-        /// revoked.insert_until_batch([("token-1", Tick::new(105)), ("token-2", Tick::new(90))], &mut added)?;
-        /// assert_eq!(added, [true, false]);
-        /// # Ok::<(), Box<dyn std::error::Error>>(())
-        /// ```
-        insert_until_batch<E: Into<Expiry>>(pairs of E, added: &mut Vec<bool>) -> Result<usize, InsertBatchError<ExpiringInsertError>>;
+    /// [`insert_or_renew`](Self::insert_or_renew) for many keys, in their order: appends to `added`, for each key, whether it
+    /// is new. Returns how many are.
+    ///
+    /// # Errors
+    /// [`InsertBatchError`] if an insert fails. The error says which key, and the keys before it have their answers in
+    /// `added`.
+    insert_or_renew_batch(keys, added: &mut Vec<bool>)
+        -> Result<usize, InsertBatchError<ExpiringInsertError>>;
 
-        /// [`insert_if_absent_until`](Self::insert_if_absent_until) for many pairs, as
-        /// [`insert_until_batch`](Self::insert_until_batch) takes them.
-        ///
-        /// # Errors
-        /// As for `insert_until_batch`.
-        insert_if_absent_until_batch<E: Into<Expiry>>(pairs of E, added: &mut Vec<bool>) -> Result<usize, InsertBatchError<ExpiringInsertError>>;
+    /// [`insert_until`](Self::insert_until) for many pairs of a key and its [`Expiry`] (or a tick, a time, or a time to
+    /// live), in their order: appends to `added`, for each pair, whether it was added. Returns how many were.
+    ///
+    /// # Errors
+    /// [`InsertBatchError`] if an insert fails. The error says which pair, and the pairs before it have their answers in
+    /// `added`. Pairs after it may have been taken from the iterator, but none of them went in.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
+    /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
+    /// revoked.advance_to(Tick::new(100));
+    /// let mut added = Vec::new();
+    /// revoked.insert_until_batch([("token-1", Tick::new(105)), ("token-2", Tick::new(90))], &mut added)?;
+    /// assert_eq!(added, [true, false]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    insert_until_batch<E: Into<Expiry>>(pairs of E, added: &mut Vec<bool>)
+        -> Result<usize, InsertBatchError<ExpiringInsertError>>;
 
-        /// [`insert_or_renew_until`](Self::insert_or_renew_until) for many pairs, as
-        /// [`insert_until_batch`](Self::insert_until_batch) takes them: appends to `added`, for each pair, whether its key is
-        /// new. Returns how many are.
-        ///
-        /// # Errors
-        /// As for `insert_until_batch`.
-        insert_or_renew_until_batch<E: Into<Expiry>>(pairs of E, added: &mut Vec<bool>) -> Result<usize, InsertBatchError<ExpiringInsertError>>;
+    /// [`insert_if_absent_until`](Self::insert_if_absent_until) for many pairs, as
+    /// [`insert_until_batch`](Self::insert_until_batch) takes them.
+    ///
+    /// # Errors
+    /// As for `insert_until_batch`.
+    insert_if_absent_until_batch<E: Into<Expiry>>(pairs of E, added: &mut Vec<bool>)
+        -> Result<usize, InsertBatchError<ExpiringInsertError>>;
 
-        /// [`remove_expiring_at`](Self::remove_expiring_at) for many pairs, in their order: appends to `removed`, for each pair,
-        /// whether there was one.
-        remove_expiring_at_batch(pairs of Tick, removed: &mut Vec<bool>);
-    }
+    /// [`insert_or_renew_until`](Self::insert_or_renew_until) for many pairs, as
+    /// [`insert_until_batch`](Self::insert_until_batch) takes them: appends to `added`, for each pair, whether its key is
+    /// new. Returns how many are.
+    ///
+    /// # Errors
+    /// As for `insert_until_batch`.
+    insert_or_renew_until_batch<E: Into<Expiry>>(pairs of E, added: &mut Vec<bool>)
+        -> Result<usize, InsertBatchError<ExpiringInsertError>>;
+
+    /// [`remove_expiring_at`](Self::remove_expiring_at) for many pairs, in their order: appends to `removed`, for each pair,
+    /// whether there was one.
+    remove_expiring_at_batch(pairs of Tick, removed: &mut Vec<bool>);
 }
 
 #[allow(clippy::missing_errors_doc, reason = "they are those of the operation on a key")]

@@ -16,16 +16,6 @@ use crate::table::face::plan::TablePlan;
 use crate::table::table::memory_for;
 use crate::word::ring::{MOST_RING_BITS, Ring};
 
-/// Builds an [`ExpiringCuckooFilter`]. [`ExpiringCuckooFilter::builder`] makes one. The page
-/// [`choosing_parameters`](crate::guide::choosing_parameters) helps with the settings.
-#[must_use = "a builder does nothing until `build` is called"]
-pub struct ExpiringBuilder<T: ?Sized, S = DefaultHashBuilder> {
-    settings: Settings,
-    own: Own,
-    hasher: S,
-    key: PhantomData<fn(&T)>,
-}
-
 /// The settings that only this builder has.
 #[derive(Clone, Debug, Default)]
 struct Own {
@@ -39,20 +29,44 @@ enum Lifetime {
     InTicks(u64),
 }
 
-builder!(ExpiringBuilder of ExpiringCuckooFilter as Expiring, with ".lifetime_in_ticks(15)");
+builder! {
+    /// Builds an [`ExpiringCuckooFilter`]. [`ExpiringCuckooFilter::builder`] makes one. The page
+    /// [`choosing_parameters`](crate::guide::choosing_parameters) helps with the settings.
+    ExpiringBuilder of ExpiringCuckooFilter as Expiring with Own, ".lifetime_in_ticks(15)";
 
-impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// Sets how many entries the filter must be able to hold at a time, including those that have just expired:
     /// [`ExpiringCuckooFilter::capacity`] says what that promises. Required. Any number works, without rounding to powers of
     /// two; 0 builds the smallest filter, two buckets.
     ///
     /// If entries arrive evenly and live equally long, ask for as many as arrive in
     /// [`lifetime_in_ticks`](FilterPlan::lifetime_in_ticks) `+ 2` ticks.
-    pub fn capacity(mut self, entries: usize) -> Self {
-        self.settings.capacity = Some(entries);
-        self
-    }
+    capacity(entries);
 
+    /// Sets the largest acceptable false-positive rate: the share of lookups of absent keys that may be answered `true`. It
+    /// is 0.001 (0.1 %) if not called.
+    ///
+    /// It holds up to the [capacity](ExpiringCuckooFilter::capacity). The filter takes some more entries, and with them
+    /// the rate rises in proportion. (A filter that evicts when it is full keeps to the rate with every slot taken.) The
+    /// builder chooses the layout with the least memory. The actual rate is often lower: see
+    /// [`FilterPlan::max_false_positive_rate`].
+    ///
+    /// The rate of each layout with every slot taken, by the bits per entry at capacity. Somewhat lower rates
+    /// use that layout with fewer slots taken, if that needs less memory than the next one:
+    ///
+    /// | longest lifetime | bits per expiry | 11.0 bits per entry | 13.2 | 16.8 | 23.2 | 38.6 |
+    /// |---|---|---|---|---|---|---|
+    /// | 2 resolutions | 2 | 1.2 % | 0.25 % | 0.024 % | 0.0006 % | 3.8e-9 |
+    /// | 14 | 4 | 5.1 % | 1.0 % | 0.098 % | 0.0023 % | 1.5e-8 |
+    /// | 62 | 6 | – | 4.3 % | 0.39 % | 0.0092 % | 6e-8 |
+    /// | 254 | 8 | – | – | 1.7 % | 0.037 % | 2.4e-7 |
+    /// | 4,094 | 12 | – | – | – | 0.6 % | 3.8e-6 |
+    /// | 65,534 | 16 | – | – | – | – | 0.0061 % |
+    false_positive_rate;
+
+    plan;
+}
+
+impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// Sets the longest lifetime of an entry, which an [`insert`](ExpiringCuckooFilter::insert) gets, and the resolution of
     /// expiries, which is not longer. Either this or [`lifetime_in_ticks`](Self::lifetime_in_ticks) is required; of both,
     /// the later call counts.
@@ -120,30 +134,6 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// ```
     pub fn when_full(mut self, when_full: WhenFull) -> Self {
         self.own.when_full = when_full;
-        self
-    }
-
-    /// Sets the largest acceptable false-positive rate: the share of lookups of absent keys that may be answered `true`. It
-    /// is 0.001 (0.1 %) if not called.
-    ///
-    /// It holds up to the [capacity](ExpiringCuckooFilter::capacity). The filter takes some more entries, and with them
-    /// the rate rises in proportion. (A filter that evicts when it is full keeps to the rate with every slot taken.) The
-    /// builder chooses the layout with the least memory. The actual rate is often lower: see
-    /// [`FilterPlan::max_false_positive_rate`].
-    ///
-    /// The rate of each layout with every slot taken, by the bits per entry at capacity. Somewhat lower rates
-    /// use that layout with fewer slots taken, if that needs less memory than the next one:
-    ///
-    /// | longest lifetime | bits per expiry | 11.0 bits per entry | 13.2 | 16.8 | 23.2 | 38.6 |
-    /// |---|---|---|---|---|---|---|
-    /// | 2 resolutions | 2 | 1.2 % | 0.25 % | 0.024 % | 0.0006 % | 3.8e-9 |
-    /// | 14 | 4 | 5.1 % | 1.0 % | 0.098 % | 0.0023 % | 1.5e-8 |
-    /// | 62 | 6 | – | 4.3 % | 0.39 % | 0.0092 % | 6e-8 |
-    /// | 254 | 8 | – | – | 1.7 % | 0.037 % | 2.4e-7 |
-    /// | 4,094 | 12 | – | – | – | 0.6 % | 3.8e-6 |
-    /// | 65,534 | 16 | – | – | – | – | 0.0061 % |
-    pub fn false_positive_rate(mut self, rate: f64) -> Self {
-        self.settings.rate = rate;
         self
     }
 

@@ -44,10 +44,8 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
         self.core.live_in(0)
     }
 
-    /// Removes all entries that are in the filter when the call begins. The clock goes on.
-    ///
-    /// Other threads do not see it as one step.
-    /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes that, and the cost.
+    /// Removes all entries that are in the filter when the call begins, as
+    /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes. The clock goes on.
     pub fn clear(&self) {
         self.core.clear();
     }

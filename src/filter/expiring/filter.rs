@@ -153,7 +153,9 @@ operations_on_keys! {
     /// assert!(!seen.contains("203.0.113.7"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    insert() -> Result<(), ExpiringInsertError>;
+    insert() -> Result<(), ExpiringInsertError> = |filter, hash| {
+        filter.add(hash, filter.whole_lifetime(), IfPresent::Add).map(drop)
+    };
 
     /// Adds an entry for the key, which is found until then: until a time, for a time to live, or until a tick, as [`Expiry`]
     /// says. Returns whether it was added: `false` if it has already expired by the clock of the filter, which may be [ahead
@@ -190,7 +192,9 @@ operations_on_keys! {
     /// assert!(matches!(error, ExpiringInsertError::LifetimeTooLong { longest: 15, .. }), "{error}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    insert_until(expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError>;
+    insert_until(expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> = |filter, hash| {
+        filter.add(hash, filter.until(expiry), IfPresent::Add)
+    };
 
     /// [`insert_if_absent_until`](Self::insert_if_absent_until) with the whole
     /// [lifetime](crate::FilterPlan::lifetime_in_ticks): adds an entry for the key unless the key has a live one. Returns
@@ -198,7 +202,9 @@ operations_on_keys! {
     ///
     /// # Errors
     /// As for [`insert`](Self::insert).
-    insert_if_absent() -> Result<bool, ExpiringInsertError>;
+    insert_if_absent() -> Result<bool, ExpiringInsertError> = |filter, hash| {
+        filter.add(hash, filter.whole_lifetime(), IfPresent::Refuse)
+    };
 
     /// Adds an entry for the key, with this [`Expiry`], unless the key has a live one, which then stays as it is. Returns
     /// `true` if one was added: `false` also if the new one would have expired already.
@@ -211,7 +217,9 @@ operations_on_keys! {
     ///
     /// # Errors
     /// As for [`insert_until`](Self::insert_until).
-    insert_if_absent_until(expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError>;
+    insert_if_absent_until(expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> = |filter, hash| {
+        filter.add(hash, filter.until(expiry), IfPresent::Refuse)
+    };
 
     /// [`insert_or_renew_until`](Self::insert_or_renew_until) with the whole
     /// [lifetime](crate::FilterPlan::lifetime_in_ticks) from now on. A repeated key stays live, in one slot. Returns `true`
@@ -219,7 +227,9 @@ operations_on_keys! {
     ///
     /// # Errors
     /// As for [`insert`](Self::insert).
-    insert_or_renew() -> Result<bool, ExpiringInsertError>;
+    insert_or_renew() -> Result<bool, ExpiringInsertError> = |filter, hash| {
+        filter.add(hash, filter.whole_lifetime(), IfPresent::Extend)
+    };
 
     /// Ensures that the key is found at least until this [`Expiry`], with one entry. Returns `true` if the key is new:
     /// if it had no live entry, and one was added.
@@ -242,7 +252,9 @@ operations_on_keys! {
     ///
     /// # Errors
     /// As for [`insert_until`](Self::insert_until).
-    insert_or_renew_until(expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError>;
+    insert_or_renew_until(expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> = |filter, hash| {
+        filter.add(hash, filter.until(expiry), IfPresent::Extend)
+    };
 
     /// Returns whether the key has a live entry: `false` is certain; `true` is wrong for a share of the absent keys, the
     /// [false-positive rate](crate::Stats::false_positive_rate).
@@ -252,7 +264,7 @@ operations_on_keys! {
     ///
     /// Cost: two cache lines of the table, one of the stripes and one of the clock. The last two stay in the cache.
     #[must_use]
-    contains() -> bool;
+    contains() -> bool = |filter, hash| filter.core.contains_live(hash);
 
     /// Removes one live entry of the key: of several, the one that expires first. Returns `true` if there was one.
     ///
@@ -262,7 +274,7 @@ operations_on_keys! {
     /// sooner, the call removes that one, and the look-alike lives as long as your entry. So no live key is missed.)
     ///
     /// Cost: two cache lines read and one written, with one stripe locked for a few instructions.
-    remove() -> bool;
+    remove() -> bool = |filter, hash| filter.core.remove_first(hash);
 
     /// Removes one live entry of the key that expires at this tick. Returns `true` if there was one: `false` also if it has
     /// already expired.
@@ -273,7 +285,7 @@ operations_on_keys! {
     /// look-alike may lose an entry with this expiry.
     ///
     /// Cost: that of a [`remove`](Self::remove).
-    remove_expiring_at(expires_at: Tick) -> bool;
+    remove_expiring_at(expires_at: Tick) -> bool = |filter, hash| filter.core.remove_until(hash, expires_at.get());
 
     /// Returns the tick at which the last live entry of the key expires; `None` if the key is definitely absent.
     ///
@@ -282,7 +294,10 @@ operations_on_keys! {
     ///
     /// Cost: two cache lines, with one stripe locked.
     #[must_use]
-    expires_at() -> Option<Tick>;
+    expires_at() -> Option<Tick> = |filter, hash| {
+        // An end beyond the largest tick is one that the clock does not reach.
+        filter.core.last_end(hash).map(|(now, ticks)| Tick::new(now.saturating_add(ticks)))
+    };
 
     /// Returns how long the key is still found, at most; `None` if it is definitely absent.
     ///
@@ -295,85 +310,13 @@ operations_on_keys! {
     /// # Errors
     /// [`TickError::ResolutionUnknown`] if the filter was built [by
     /// ticks](crate::ExpiringBuilder::lifetime_in_ticks).
-    remaining() -> Result<Option<Duration>, TickError>;
-}
-
-#[allow(clippy::missing_errors_doc, reason = "they are those of the operation on a key")]
-impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
-    /// [`insert`](ExpiringCuckooFilter::insert) by hash, with its errors.
-    #[inline]
-    pub fn insert(self, hash: Hashed) -> Result<(), ExpiringInsertError> {
-        self.0.add(hash, self.0.whole_lifetime(), IfPresent::Add).map(drop)
-    }
-
-    /// [`insert_until`](ExpiringCuckooFilter::insert_until) by hash, with its errors.
-    #[inline]
-    pub fn insert_until(self, hash: Hashed, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
-        self.0.add(hash, self.0.until(expiry), IfPresent::Add)
-    }
-
-    /// [`insert_if_absent`](ExpiringCuckooFilter::insert_if_absent) by hash, with its errors.
-    #[inline]
-    pub fn insert_if_absent(self, hash: Hashed) -> Result<bool, ExpiringInsertError> {
-        self.0.add(hash, self.0.whole_lifetime(), IfPresent::Refuse)
-    }
-
-    /// [`insert_if_absent_until`](ExpiringCuckooFilter::insert_if_absent_until) by hash, with its errors.
-    #[inline]
-    pub fn insert_if_absent_until(self, hash: Hashed, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
-        self.0.add(hash, self.0.until(expiry), IfPresent::Refuse)
-    }
-
-    /// [`insert_or_renew`](ExpiringCuckooFilter::insert_or_renew) by hash, with its errors.
-    #[inline]
-    pub fn insert_or_renew(self, hash: Hashed) -> Result<bool, ExpiringInsertError> {
-        self.0.add(hash, self.0.whole_lifetime(), IfPresent::Extend)
-    }
-
-    /// [`insert_or_renew_until`](ExpiringCuckooFilter::insert_or_renew_until) by hash, with its errors.
-    #[inline]
-    pub fn insert_or_renew_until(self, hash: Hashed, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
-        self.0.add(hash, self.0.until(expiry), IfPresent::Extend)
-    }
-
-    /// [`contains`](ExpiringCuckooFilter::contains) by hash.
-    #[inline]
-    #[must_use]
-    pub fn contains(self, hash: Hashed) -> bool {
-        self.0.core.contains_live(hash.0)
-    }
-
-    /// [`remove`](ExpiringCuckooFilter::remove) by hash.
-    #[inline]
-    pub fn remove(self, hash: Hashed) -> bool {
-        self.0.core.remove_first(hash.0)
-    }
-
-    /// [`remove_expiring_at`](ExpiringCuckooFilter::remove_expiring_at) by hash.
-    #[inline]
-    pub fn remove_expiring_at(self, hash: Hashed, expires_at: Tick) -> bool {
-        self.0.core.remove_until(hash.0, expires_at.get())
-    }
-
-    /// [`expires_at`](ExpiringCuckooFilter::expires_at) by hash.
-    #[inline]
-    #[must_use]
-    pub fn expires_at(self, hash: Hashed) -> Option<Tick> {
-        // An end beyond the largest tick is one that the clock does not reach.
-        self.0.core.last_end(hash.0).map(|(now, ticks)| Tick::new(now.saturating_add(ticks)))
-    }
-
-    /// [`remaining`](ExpiringCuckooFilter::remaining) by hash, with its errors.
-    #[inline]
-    pub fn remaining(self, hash: Hashed) -> Result<Option<Duration>, TickError> {
-        let resolution = self.0.core.clock().resolution().ok_or(TickError::ResolutionUnknown)?;
-        Ok(self.0.core.last_end(hash.0).map(|(_, ticks)| resolution.saturating_mul(ticks as u32)))
-    }
+    remaining() -> Result<Option<Duration>, TickError> = |filter, hash| {
+        let resolution = filter.core.clock().resolution().ok_or(TickError::ResolutionUnknown)?;
+        Ok(filter.core.last_end(hash).map(|(_, ticks)| resolution.saturating_mul(ticks as u32)))
+    };
 }
 
 impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
-    by_hash! {}
-
     #[inline(always)]
     pub(super) fn until(&self, expiry: impl Into<Expiry>) -> Until {
         expiry.into().until(|| self.core.clock().resolution())
@@ -384,8 +327,8 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     }
 
     #[inline]
-    fn add(&self, hash: Hashed, until: Until, if_present: IfPresent) -> Result<bool, ExpiringInsertError> {
-        self.core.add_until(hash.0, until, if_present)
+    fn add(&self, hash: u64, until: Until, if_present: IfPresent) -> Result<bool, ExpiringInsertError> {
+        self.core.add_until(hash, until, if_present)
     }
 
     pub(in crate::filter) fn from_parts(core: Box<dyn ExpiringTable>, hasher: S, schema: Schema) -> Self {

@@ -29,29 +29,6 @@ impl<T: ?Sized, S: Default> Default for GrowableCuckooFilter<T, S> {
     }
 }
 
-/// Builds a [`GrowableCuckooFilter`]. [`GrowableCuckooFilter::builder`] makes one. The page
-/// [`growth`](crate::guide::growth) has the memory at each size.
-///
-/// ```
-/// use concurrent_cuckoo_filter::GrowableCuckooFilter;
-///
-/// let filter = GrowableCuckooFilter::<str>::builder()
-///     .capacity(10_000)
-///     .false_positive_rate(1e-4)
-///     .memory_limit(1 << 20)
-///     .build()?;
-/// assert!(filter.plan().memory_usage <= 1 << 20);
-/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-/// ```
-#[must_use = "a builder does nothing until `build` is called"]
-pub struct GrowableBuilder<T: ?Sized, S = DefaultHashBuilder> {
-    /// The capacity is that at first. It may be missing.
-    settings: Settings,
-    own: Own,
-    hasher: S,
-    key: PhantomData<fn(&T)>,
-}
-
 /// The settings that only this builder has.
 #[derive(Clone, Debug, Default)]
 struct Own {
@@ -60,23 +37,42 @@ struct Own {
 }
 
 builder! {
-    GrowableBuilder of GrowableCuckooFilter as Growable, with ""
+    /// Builds a [`GrowableCuckooFilter`]. [`GrowableCuckooFilter::builder`] makes one. The page
+    /// [`growth`](crate::guide::growth) has the memory at each size.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::GrowableCuckooFilter;
+    ///
+    /// let filter = GrowableCuckooFilter::<str>::builder()
+    ///     .capacity(10_000)
+    ///     .false_positive_rate(1e-4)
+    ///     .memory_limit(1 << 20)
+    ///     .build()?;
+    /// assert!(filter.plan().memory_usage <= 1 << 20);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    GrowableBuilder of GrowableCuckooFilter as Growable with Own, "";
+
+    /// Sets how many keys the filter can hold before it grows for the first time. If not called, it is 1,000, or
+    /// [`max_capacity`](Self::max_capacity) if that is less. 0 builds the smallest filter.
+    capacity(keys);
+
+    /// Sets the largest acceptable false-positive rate of the whole filter, however much it grows: the share of
+    /// lookups of absent keys that may be answered `true`. It is 0.001 (0.1 %) if not called.
+    ///
+    /// The rate comes near this only at the [largest size](Self::max_capacity). Before that it is lower.
+    false_positive_rate;
+
     ///
     /// A [`memory_limit`](Self::memory_limit) is checked as `build` checks it. Otherwise it changes nothing here: the plan's
     /// `max_capacity` and `max_memory_usage` are those of the largest size, whether or not the limit ends the growth before.
     /// To learn whether `n` keys fit, plan for `max_capacity(n)`: if they do not,
     /// [`MemoryLimitBelowMaxCapacity`](BuildError::MemoryLimitBelowMaxCapacity) says how many bytes they need.
+    plan;
 }
 setting_of_encoding!(GrowableBuilder);
 
 impl<T: ?Sized, S> GrowableBuilder<T, S> {
-    /// Sets how many keys the filter can hold before it grows for the first time. If not called, it is 1,000, or
-    /// [`max_capacity`](Self::max_capacity) if that is less. 0 builds the smallest filter.
-    pub fn capacity(mut self, keys: usize) -> Self {
-        self.settings.capacity = Some(keys);
-        self
-    }
-
     /// Sets how many keys the filter must be able to hold at its largest size. If not called, that is at least 60
     /// million, and 60 times [`capacity`](Self::capacity). (Below a rate of 4·10⁻⁶ it can be less:
     /// [`GrowableCuckooFilter::max_capacity`] tells.)
@@ -86,15 +82,6 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// begins larger than `capacity` requires.
     pub fn max_capacity(mut self, keys: usize) -> Self {
         self.own.max_capacity = Some(keys);
-        self
-    }
-
-    /// Sets the largest acceptable false-positive rate of the whole filter, however much it grows: the share of
-    /// lookups of absent keys that may be answered `true`. It is 0.001 (0.1 %) if not called.
-    ///
-    /// The rate comes near this only at the [largest size](Self::max_capacity). Before that it is lower.
-    pub fn false_positive_rate(mut self, rate: f64) -> Self {
-        self.settings.rate = rate;
         self
     }
 

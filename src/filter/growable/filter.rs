@@ -10,7 +10,7 @@ use crate::error::insert::{GrowableInsertError, InsertBatchError, ReserveError};
 use crate::filter::batch_key::BatchKey;
 use crate::filter::by_hash::{ByHash, Hashed, by_hash};
 use crate::filter::shared::batches::{add_absent, batches, blocks};
-use crate::filter::shared::hashes::operations_on_hashes;
+use crate::filter::shared::hashes::batches_on_hashes;
 use crate::filter::shared::operations::{
     batch_on_keys, batches_on_keys, operation_on_a_key, operations_on_keys, properties,
 };
@@ -85,20 +85,9 @@ operations_on_keys! {
     /// [split buckets](Self#growth-and-shrinking).
     ///
     /// # Errors
-    /// Fails if there is no room and the filter cannot grow. Nothing has changed then, and a later attempt may
-    /// succeed.
-    /// - [`GrowableInsertError::MemoryLimit`] if more buckets would go beyond the limit.
-    /// - [`GrowableInsertError::MaxCapacity`] if the filter has its [largest size](crate::GrowableBuilder::max_capacity).
-    /// - [`GrowableInsertError::OutOfMemory`] if the memory for more buckets could not be allocated. (Not all requests can fail; see
-    ///   [`Builder::build`](crate::Builder::build).)
-    /// - [`GrowableInsertError::TooManyCopies`] if copies of this key, or of look-alikes, fill its two
-    ///   buckets.
-    /// - [`GrowableInsertError::Full`] if other keys fill its buckets although the filter has fewer keys than its
-    ///   [capacity](Self::capacity). This does not happen to distinct keys, unless the hasher is broken or an adversary
-    ///   has its key.
-    ///
-    /// Before it fails, the filter fills the table beyond its capacity, as far as possible.
-    insert() -> Result<(), GrowableInsertError>;
+    /// A [`GrowableInsertError`] if there is no room and the filter cannot grow, after it has filled the table beyond its
+    /// capacity, as far as possible. Nothing has changed then, and a later attempt may succeed.
+    insert() -> Result<(), GrowableInsertError> = |filter, hash| filter.core.insert(mixed(hash));
 
     /// Adds the key if it is absent, and returns `true` if it added the key.
     ///
@@ -111,7 +100,7 @@ operations_on_keys! {
     ///
     /// # Errors
     /// Fails as [`insert`](Self::insert) does, if the key is absent and there is no room. Nothing has changed then.
-    insert_if_absent() -> Result<bool, GrowableInsertError>;
+    insert_if_absent() -> Result<bool, GrowableInsertError> = |filter, hash| filter.core.insert_if_absent(mixed(hash));
 
     /// Returns whether the key is in the filter: `false` if it is definitely absent, `true` if it is probably
     /// present. The share of absent keys that get `true` is the [false-positive rate](crate::Stats::false_positive_rate).
@@ -122,16 +111,15 @@ operations_on_keys! {
     /// Cost: two cache lines of the table, also while it grows, one of the stripes and one with the size, which both stay in
     /// the cache.
     #[must_use]
-    contains() -> bool;
+    contains() -> bool = |filter, hash| filter.core.contains(mixed(hash));
 
     /// Removes one copy of the key, and returns `true` if there was one.
     ///
-    /// **Remove only keys that were inserted**, once for each insert. A key that was never inserted can be mistaken
-    /// for one that was, as in [`contains`](Self::contains). Removing it makes the other key disappear. As long as
-    /// only present keys are removed, no other key is lost, at whatever sizes they were inserted.
+    /// **Remove only keys that were inserted**, once for each insert, at whatever size. A key that was never inserted can be
+    /// mistaken for one that was, as in [`contains`](Self::contains). Removing it makes the other key disappear.
     ///
     /// Cost: the cache lines of a lookup, with one stripe and one bucket locked.
-    remove() -> bool;
+    remove() -> bool = |filter, hash| filter.core.remove(mixed(hash));
 
     /// Returns how many copies of the key are in the filter. That is the exact number of copies that were inserted
     /// and not removed, plus the copies of any other keys that the filter cannot distinguish from this one.
@@ -139,7 +127,7 @@ operations_on_keys! {
     /// Cost: the cache lines of a lookup, with one stripe locked. Where [`contains`](Self::contains) is enough, it is
     /// faster and waits for no other thread.
     #[must_use]
-    count() -> usize;
+    count() -> usize = |filter, hash| filter.core.count(mixed(hash));
 }
 
 batches! {
@@ -148,19 +136,13 @@ batches! {
     /// lookups`): while the filter works on the first keys, the buckets of the next ones are on their way from memory.
 }
 
-operations_on_hashes!(GrowableCuckooFilter, GrowableInsertError);
+batches_on_hashes!(GrowableCuckooFilter, GrowableInsertError, mixed);
 
 properties!(GrowableCuckooFilter);
 
 impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     pub(in crate::filter) fn from_parts(core: GrowingTable, hasher: S, schema: Schema) -> Self {
         Self { core, hasher, schema, key: PhantomData }
-    }
-
-    /// The core takes hashes that are mixed.
-    #[inline(always)]
-    fn prepared(hash: Hashed) -> u64 {
-        mixed(hash.0)
     }
 
     /// Makes room for `additional` more keys now, on this thread, so that no insert has to split buckets for them later.
@@ -173,10 +155,9 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// Cost: each bucket is split that has to be, in order, with the locks of 32 at a time.
     ///
     /// # Errors
-    /// - [`ReserveError::CapacityTooLarge`] if there would be more keys than [`max_capacity`](Self::max_capacity);
-    /// - [`ReserveError::MemoryLimit`] if the filter would go beyond the [memory
-    ///   limit](crate::GrowableBuilder::memory_limit);
-    /// - [`ReserveError::OutOfMemory`] if the allocation fails. The filter may have grown by a part then.
+    /// A [`ReserveError`] if there would be more keys than [`max_capacity`](Self::max_capacity), if the filter would go beyond
+    /// the [memory limit](crate::GrowableBuilder::memory_limit), or if the allocation fails. The filter may have grown by a
+    /// part then.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
@@ -218,10 +199,8 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
         self.core.max_capacity()
     }
 
-    /// Returns how many keys are in the filter. A key that was inserted several times counts as often.
-    ///
-    /// The number is exact while no other thread changes the filter. While others do, each change that overlaps the
-    /// call may or may not be counted. Cost: it adds up at most 64 counters.
+    /// Returns how many keys are in the filter. A key that was inserted several times counts as often. The number is exact
+    /// while no other thread changes the filter. Cost: it adds up at most 64 counters.
     #[must_use]
     pub fn len(&self) -> usize {
         self.core.len()
@@ -256,11 +235,9 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
         Stats::of(&self.core, self.core.memory_usage())
     }
 
-    /// Removes all keys that are in the filter when the call begins. The table keeps its size; to free its memory, call
-    /// [`shrink_to_fit`](Self::shrink_to_fit) afterwards.
-    ///
-    /// Other threads do not see it as one step.
-    /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes that, and the cost.
+    /// Removes all keys that are in the filter when the call begins, as
+    /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes. The table keeps its size; to free
+    /// its memory, call [`shrink_to_fit`](Self::shrink_to_fit) afterwards.
     pub fn clear(&self) {
         self.core.clear();
     }

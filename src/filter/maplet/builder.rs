@@ -14,39 +14,20 @@ use crate::table::face::plan::TablePlan;
 use crate::table::table::memory_for;
 use crate::word::layout::MOST_PAYLOAD_BITS;
 
-/// Builds a [`CuckooMaplet`]. [`CuckooMaplet::builder`] makes one. The page
-/// [`choosing_parameters`](crate::guide::choosing_parameters) helps with the settings.
-#[must_use = "a builder does nothing until `build` is called"]
-pub struct MapletBuilder<T: ?Sized, S = DefaultHashBuilder> {
-    settings: Settings,
-    own: Own,
-    hasher: S,
-    key: PhantomData<fn(&T)>,
-}
-
 /// The settings that only this builder has.
 #[derive(Clone, Debug, Default)]
 struct Own {
     value_bits: Option<u32>,
 }
 
-builder!(MapletBuilder of CuckooMaplet as Maplet, with ".value_bits(4)");
+builder! {
+    /// Builds a [`CuckooMaplet`]. [`CuckooMaplet::builder`] makes one. The page
+    /// [`choosing_parameters`](crate::guide::choosing_parameters) helps with the settings.
+    MapletBuilder of CuckooMaplet as Maplet with Own, ".value_bits(4)";
 
-impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// Sets how many pairs of a key and a value the maplet must be able to hold: [`CuckooMaplet::capacity`] says what that
     /// promises. Required. Any number works, without rounding to powers of two; 0 builds the smallest maplet, two buckets.
-    pub fn capacity(mut self, pairs: usize) -> Self {
-        self.settings.capacity = Some(pairs);
-        self
-    }
-
-    /// Sets how many bits a value has, from 1 to 16. Required. Values are below `2^bits`.
-    ///
-    /// Each bit doubles the false-positive rate of a layout, or takes a larger layout.
-    pub fn value_bits(mut self, bits: u32) -> Self {
-        self.own.value_bits = Some(bits);
-        self
-    }
+    capacity(pairs);
 
     /// Sets the largest acceptable false-positive rate: the share of lookups of absent keys that may find a value. It is
     /// 0.001 (0.1 %) if not called.
@@ -67,8 +48,17 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// | 8 | – | – | 1.7 % | 0.037 % | 2.4e-7 |
     /// | 12 | – | – | – | 0.6 % | 3.8e-6 |
     /// | 16 | – | – | – | – | 0.0061 % |
-    pub fn false_positive_rate(mut self, rate: f64) -> Self {
-        self.settings.rate = rate;
+    false_positive_rate;
+
+    plan;
+}
+
+impl<T: ?Sized, S> MapletBuilder<T, S> {
+    /// Sets how many bits a value has, from 1 to 16. Required. Values are below `2^bits`.
+    ///
+    /// Each bit doubles the false-positive rate of a layout, or takes a larger layout.
+    pub fn value_bits(mut self, bits: u32) -> Self {
+        self.own.value_bits = Some(bits);
         self
     }
 

@@ -78,7 +78,10 @@ operations_on_keys! {
     /// # Errors
     /// [`MapletInsertError::ValueTooLarge`] if the value has too many bits; [`MapletInsertError::Full`] or
     /// [`MapletInsertError::TooManyCopies`] if there is no room. After an error nothing has changed.
-    insert(value: u16) -> Result<(), MapletInsertError>;
+    insert(value: u16) -> Result<(), MapletInsertError> = |maplet, hash| {
+        maplet.check(value)?;
+        maplet.core.insert_value(hash, value).map_err(MapletInsertError::from)
+    };
 
     /// Adds the value unless the key has a value already. Returns the values that the key had: an empty set means
     /// that this value was added.
@@ -103,7 +106,10 @@ operations_on_keys! {
     /// assert!(owners.insert_if_absent("job-1", 99)?.contains(17), "so node 99 learns who has it");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    insert_if_absent(value: u16) -> Result<Values, MapletInsertError>;
+    insert_if_absent(value: u16) -> Result<Values, MapletInsertError> = |maplet, hash| {
+        maplet.check(value)?;
+        maplet.core.insert_value_if_absent(hash, value).map_err(MapletInsertError::from)
+    };
 
     /// Returns the values of the key: a set of at most 12, on the stack.
     ///
@@ -118,9 +124,9 @@ operations_on_keys! {
     /// [`stats`](Self::stats), only if another thread has just changed something in the same stripe.
     ///
     /// Cost: two cache lines of the table, and one of the stripes, which stay in the cache.
-    #[must_use]
     #[doc(alias = "get")]
-    values() -> Values;
+    #[must_use]
+    values() -> Values = |maplet, hash| maplet.core.values(hash);
 
     /// Returns whether the key is in, with any value: `false` is certain; `true` is wrong for a share of the absent keys,
     /// the [false-positive rate](crate::Stats::false_positive_rate).
@@ -128,7 +134,7 @@ operations_on_keys! {
     /// It behaves like [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains), at its cost, but
     /// inserts of other threads can also make it retry.
     #[must_use]
-    contains() -> bool;
+    contains() -> bool = |maplet, hash| maplet.core.contains(hash);
 
     /// Removes one copy of the value from the key. Returns `true` if the key had one.
     ///
@@ -136,7 +142,12 @@ operations_on_keys! {
     /// then lose it. A value with too many bits can't have been inserted, so the answer is `false`.
     ///
     /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions.
-    remove(value: u16) -> bool;
+    remove(value: u16) -> bool = |maplet, hash| {
+        if maplet.check(value).is_err() {
+            return maplet.core.counters().removal(false);
+        }
+        maplet.core.remove_value(hash, value)
+    };
 
     /// Replaces one copy of `old` by `new`. Returns `true` if the key had one.
     ///
@@ -150,73 +161,22 @@ operations_on_keys! {
     ///
     /// # Errors
     /// [`ValueTooLarge`] if `new` has too many bits. Nothing has changed then.
-    replace(old: u16, new: u16) -> Result<bool, ValueTooLarge>;
+    replace(old: u16, new: u16) -> Result<bool, ValueTooLarge> = |maplet, hash| {
+        maplet.check(new)?;
+        Ok(maplet.check(old).is_ok() && maplet.core.replace_value(hash, old, new))
+    };
 
     /// Returns how many copies of the value the key has. It is the exact number of copies that were inserted and neither
     /// removed nor replaced, plus those of look-alikes. It is 0 for a value with too many bits.
     ///
     /// Cost: two cache lines, with one stripe locked.
     #[must_use]
-    count(value: u16) -> usize;
-}
-
-#[allow(clippy::missing_errors_doc, reason = "they are those of the operation on a key")]
-impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
-    /// [`insert`](CuckooMaplet::insert) by hash, with its errors.
-    #[inline]
-    pub fn insert(self, hash: Hashed, value: u16) -> Result<(), MapletInsertError> {
-        self.0.check(value)?;
-        self.0.core.insert_value(hash.0, value).map_err(MapletInsertError::from)
-    }
-
-    /// [`insert_if_absent`](CuckooMaplet::insert_if_absent) by hash, with its errors.
-    #[inline]
-    pub fn insert_if_absent(self, hash: Hashed, value: u16) -> Result<Values, MapletInsertError> {
-        self.0.check(value)?;
-        self.0.core.insert_value_if_absent(hash.0, value).map_err(MapletInsertError::from)
-    }
-
-    /// [`values`](CuckooMaplet::values) by hash.
-    #[inline]
-    #[must_use]
-    pub fn values(self, hash: Hashed) -> Values {
-        self.0.core.values(hash.0)
-    }
-
-    /// [`contains`](CuckooMaplet::contains) by hash.
-    #[inline]
-    #[must_use]
-    pub fn contains(self, hash: Hashed) -> bool {
-        self.0.core.contains(hash.0)
-    }
-
-    /// [`remove`](CuckooMaplet::remove) by hash.
-    #[inline]
-    pub fn remove(self, hash: Hashed, value: u16) -> bool {
-        if self.0.check(value).is_err() {
-            return self.0.core.counters().removal(false);
-        }
-        self.0.core.remove_value(hash.0, value)
-    }
-
-    /// [`replace`](CuckooMaplet::replace) by hash, with its errors.
-    #[inline]
-    pub fn replace(self, hash: Hashed, old: u16, new: u16) -> Result<bool, ValueTooLarge> {
-        self.0.check(new)?;
-        Ok(self.0.check(old).is_ok() && self.0.core.replace_value(hash.0, old, new))
-    }
-
-    /// [`count`](CuckooMaplet::count) by hash.
-    #[inline]
-    #[must_use]
-    pub fn count(self, hash: Hashed, value: u16) -> usize {
-        if self.0.check(value).is_ok() { self.0.core.count_value(hash.0, value) } else { 0 }
-    }
+    count(value: u16) -> usize = |maplet, hash| {
+        if maplet.check(value).is_ok() { maplet.core.count_value(hash, value) } else { 0 }
+    };
 }
 
 impl<T: ?Sized, S> CuckooMaplet<T, S> {
-    by_hash! {}
-
     /// Whether the value has few enough bits.
     #[inline(always)]
     pub(in crate::filter) fn check(&self, value: u16) -> Result<(), ValueTooLarge> {
@@ -229,12 +189,10 @@ impl<T: ?Sized, S> CuckooMaplet<T, S> {
         Self { core, hasher, schema, value_bits, key: PhantomData }
     }
 
-    /// Removes all pairs that are in the maplet when the call begins.
-    ///
-    /// Other threads do not see it as one step.
-    /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes that, and the cost. A call
-    /// of [`values`](Self::values) that overlaps it may find a set of values that the key never had together, but
-    /// never a value that the key did not have.
+    /// Removes all pairs that are in the maplet when the call begins, as
+    /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes. A call of [`values`](Self::values)
+    /// that overlaps it may find a set of values that the key never had together, but never a value that the key did not
+    /// have.
     pub fn clear(&self) {
         self.core.clear();
     }

@@ -8,49 +8,48 @@ use crate::plan::batch::{BLOCK, Window};
 /// The operations on many keys.
 macro_rules! batches {
     ($Filter:ident, $Error:ident: $(#[$doc:meta])*) => {
-        /// The operations on many keys at a time.
-        ///
-        $(#[$doc])*
-        ///
-        /// Batches of any size work, and are at their best from about a hundred keys on. Keys are passed by reference, as
-        /// [`BatchKey`] describes.
-        ///
-        /// A batch is not a transaction. Each of its keys is an operation of its own, which takes effect at some moment
-        /// of the call, with all that a single one promises. A batch allocates only where a single one does, and for what
-        /// the answers are appended to. It holds no lock while it asks the iterator for a key or passes on an answer. If
-        /// the iterator or a key's `Hash` panics, the batch ends there. All keys that it took before, except the last few
-        /// hundred, have been processed.
-        impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
-            batches_on_keys! {
-                T:
-                /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in
-                /// their order.
-                ///
-                /// The lookups themselves run in any order, each after its key was taken from the iterator.
-                contains_batch(keys, found: &mut Vec<bool>);
+        batches_on_keys! {
+            /// The operations on many keys at a time.
+            ///
+            $(#[$doc])*
+            ///
+            /// Batches of any size work, and are at their best from about a hundred keys on. Keys are passed by reference, as
+            /// [`BatchKey`] describes.
+            ///
+            /// A batch is not a transaction. Each of its keys is an operation of its own, which takes effect at some moment
+            /// of the call, with all that a single one promises. A batch allocates only where a single one does, and for what
+            /// the answers are appended to. It holds no lock while it asks the iterator for a key or passes on an answer. If
+            /// the iterator or a key's `Hash` panics, the batch ends there. All keys that it took before, except the last few
+            /// hundred, have been processed.
+            $Filter:
 
-                /// [`insert`](Self::insert) for many keys, in their order.
-                ///
-                /// It adds a copy for each key. If the keys may repeat, use
-                /// [`insert_if_absent_batch`](Self::insert_if_absent_batch). While a batch runs, [`len`](Self::len) may count
-                /// its keys by 32 at a time.
-                ///
-                /// # Errors
-                /// Fails if one of the inserts fails. The error says which key. Later keys may have been taken from the
-                /// iterator, but were not inserted.
-                insert_batch(keys) -> Result<(), InsertBatchError<$Error>>;
+            /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in
+            /// their order.
+            ///
+            /// The lookups themselves run in any order, each after its key was taken from the iterator.
+            contains_batch(keys, found: &mut Vec<bool>);
 
-                /// [`insert_if_absent`](Self::insert_if_absent) for many keys, in their order: appends to `added`, for each
-                /// key, whether it was added. Returns how many were.
-                ///
-                /// # Errors
-                /// Fails if one of the inserts fails. The error says which key, and the keys before it have their answers in
-                /// `added`. Later keys may have been taken from the iterator, but were not inserted.
-                insert_if_absent_batch(keys, added: &mut Vec<bool>) -> Result<usize, InsertBatchError<$Error>>;
+            /// [`insert`](Self::insert) for many keys, in their order.
+            ///
+            /// It adds a copy for each key. If the keys may repeat, use
+            /// [`insert_if_absent_batch`](Self::insert_if_absent_batch). While a batch runs, [`len`](Self::len) may count
+            /// its keys by 32 at a time.
+            ///
+            /// # Errors
+            /// Fails if one of the inserts fails. The error says which key. Later keys may have been taken from the
+            /// iterator, but were not inserted.
+            insert_batch(keys) -> Result<(), InsertBatchError<$Error>>;
 
-                /// [`remove`](Self::remove) for many keys, in their order: appends the answers to `removed`.
-                remove_batch(keys, removed: &mut Vec<bool>);
-            }
+            /// [`insert_if_absent`](Self::insert_if_absent) for many keys, in their order: appends to `added`, for each
+            /// key, whether it was added. Returns how many were.
+            ///
+            /// # Errors
+            /// Fails if one of the inserts fails. The error says which key, and the keys before it have their answers in
+            /// `added`. Later keys may have been taken from the iterator, but were not inserted.
+            insert_if_absent_batch(keys, added: &mut Vec<bool>) -> Result<usize, InsertBatchError<$Error>>;
+
+            /// [`remove`](Self::remove) for many keys, in their order: appends the answers to `removed`.
+            remove_batch(keys, removed: &mut Vec<bool>);
         }
     };
 }

@@ -47,20 +47,32 @@ macro_rules! batch_on_keys {
 }
 pub(crate) use batch_on_keys;
 
-/// The operations on many keys.
+/// The operations on many keys of a filter.
 macro_rules! batches_on_keys {
-    ($Key:ty: $($(#[$doc:meta])* $batch:ident $(<$O:ident: $Bound:path>)? ($($form:tt)*) $(-> $Answer:ty)?;)+) => {
-        $(batch_on_keys! { $Key: $(#[$doc])* $batch $(<$O: $Bound>)? ($($form)*) $(-> $Answer)? })+
+    (
+        $(#[$of_all:meta])*
+        $Filter:ident: $($(#[$doc:meta])* $batch:ident $(<$O:ident: $Bound:path>)? ($($form:tt)*) $(-> $Answer:ty)?;)+
+    ) => {
+        $(#[$of_all])*
+        impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
+            $(batch_on_keys! { T: $(#[$doc])* $batch $(<$O: $Bound>)? ($($form)*) $(-> $Answer)? })+
+        }
     };
 }
 pub(in crate::filter) use batches_on_keys;
 
-/// The operations on keys of a filter.
+/// The operations on keys of a filter, and those on hashes that they lead to: of each the documentation, the signature, and
+/// what it does with a hash.
 macro_rules! operations_on_keys {
-    ($Filter:ident: $($(#[$doc:meta])* $operation:ident($($argument:ident: $Type:ty),*) -> $Answer:ty;)+) => {
+    ($Filter:ident: $(
+        $(#[doc $($doc:tt)*])* $(#[must_use $($must:tt)*])?
+        $operation:ident($($argument:ident: $Type:ty),*) -> $Answer:ty = |$filter:ident, $hash:ident| $work:expr;
+    )+) => {
         /// The operations on keys.
         impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
-            $(operation_on_a_key! { T: $(#[$doc])* $operation($($argument: $Type),*) -> $Answer })+
+            $(operation_on_a_key! {
+                T: $(#[doc $($doc)*])* $(#[must_use $($must)*])? $operation($($argument: $Type),*) -> $Answer
+            })+
 
             /// Returns the hash of a key, for [`by_hash`](Self::by_hash). Filters with the same hasher compute the same hash.
             #[inline(always)]
@@ -72,6 +84,23 @@ macro_rules! operations_on_keys {
             {
                 Hashed(self.hasher.hash_one(key))
             }
+        }
+
+        impl<T: ?Sized, S> $Filter<T, S> {
+            by_hash! {}
+        }
+
+        #[allow(clippy::missing_errors_doc, reason = "they are those of the operation on a key")]
+        impl<T: ?Sized, S> ByHash<'_, $Filter<T, S>> {
+            $(
+                #[doc = concat!("[`", stringify!($operation), "`](", stringify!($Filter), "::", stringify!($operation), ") by hash.")]
+                #[inline]
+                $(#[must_use $($must)*])?
+                pub fn $operation(self, hash: Hashed $(, $argument: $Type)*) -> $Answer {
+                    let ($filter, $hash) = (self.0, hash.0);
+                    $work
+                }
+            )+
         }
     };
 }

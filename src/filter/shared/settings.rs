@@ -84,9 +84,23 @@ macro_rules! setting_of_encoding {
 }
 pub(in crate::filter) use setting_of_encoding;
 
-/// What all builders have: how they are made, the settings that have the same words in all, and the plan.
+/// A builder: how it is made, the settings that all have, and the plan. `$made` completes the builder of an example.
 macro_rules! builder {
-    ($Builder:ident of $Filter:ident as $Kind:ident, with $own:literal $(#[$plan:meta])*) => {
+    (
+        $(#[$builder:meta])* $Builder:ident of $Filter:ident as $Kind:ident with $Own:ty, $made:literal;
+        $(#[$capacity:meta])* capacity($items:ident);
+        $(#[$rate:meta])* false_positive_rate;
+        $(#[$plan:meta])* plan;
+    ) => {
+        $(#[$builder])*
+        #[must_use = "a builder does nothing until `build` is called"]
+        pub struct $Builder<T: ?Sized, S = DefaultHashBuilder> {
+            settings: Settings,
+            own: $Own,
+            hasher: S,
+            key: PhantomData<fn(&T)>,
+        }
+
         /// Construction with the default hasher, which is keyed at random for each filter and each builder.
         ///
         /// A type that names another hasher has the functions that end in `_with_hasher` instead. (Rust does not infer a
@@ -115,7 +129,7 @@ macro_rules! builder {
             #[doc = concat!("use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
             ///
             #[doc = concat!("type Filter = ", stringify!($Filter), "<str, RandomState>; // one name for every use")]
-            #[doc = concat!("let builder = Filter::builder_with_hasher(RandomState::new()).capacity(1000)", $own, ";")]
+            #[doc = concat!("let builder = Filter::builder_with_hasher(RandomState::new()).capacity(1000)", $made, ";")]
             /// let (plan, filter): (_, Filter) = (builder.plan()?, builder.build()?);
             /// assert_eq!(plan.capacity, filter.capacity());
             /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
@@ -133,6 +147,18 @@ macro_rules! builder {
         }
 
         impl<T: ?Sized, S> $Builder<T, S> {
+            $(#[$capacity])*
+            pub fn capacity(mut self, $items: usize) -> Self {
+                self.settings.capacity = Some($items);
+                self
+            }
+
+            $(#[$rate])*
+            pub fn false_positive_rate(mut self, rate: f64) -> Self {
+                self.settings.rate = rate;
+                self
+            }
+
             /// Sets whether to ask the system for huge pages for each table of 4 MiB or more. It is off if not called.
             ///
             /// With pages of 2 MiB, a lookup in a large table finds the address translations of its two pages in the TLB. In
