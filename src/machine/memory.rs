@@ -5,7 +5,6 @@ use crate::machine::arch::zeroed;
 #[cfg(not(ccf_model))]
 use crate::sync::AtomicU64;
 
-/// What kind of pages to ask the system for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pages {
     Usual,

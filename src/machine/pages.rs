@@ -21,7 +21,6 @@ mod tests {
 
     use super::*;
 
-    /// Checks everything that is promised about the pages of one piece of memory.
     fn check(start: usize, len: usize, page: usize) {
         let pages = whole_pages(start, len, page);
         let end = start + len;

@@ -57,7 +57,6 @@ pub(crate) struct Coming<'a, P> {
 pub(crate) struct Block<'a, P> {
     pub(crate) hashes: &'a [u64; BLOCK],
     pub(crate) prepared: &'a P,
-    /// How many hashes there are.
     pub(crate) len: usize,
 }
 

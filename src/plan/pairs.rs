@@ -34,7 +34,6 @@ impl Pairs {
         }
     }
 
-    /// The two buckets of an item.
     #[inline(always)]
     pub(crate) fn buckets(&self, nth: usize) -> [Bucket; 2] {
         [self.firsts[nth], self.seconds[nth]].map(Bucket)

@@ -44,7 +44,6 @@ pub(crate) struct Hop {
     pub(crate) to: usize,
 }
 
-/// The result of a search.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// The hops of the plan were passed to the caller, up to the first that it did not carry out.
@@ -56,13 +55,10 @@ pub(crate) enum Outcome {
 
 /// What a search needs of a table.
 pub(crate) trait Graph {
-    /// How many buckets there are.
     fn len(&self) -> usize;
 
-    /// What a bucket holds.
     fn load(&self, bucket: usize) -> Bucket;
 
-    /// Prefetches the bucket.
     fn prefetch(&self, bucket: usize);
 
     fn has_room(&self, bucket: usize, word: Bucket) -> bool;
@@ -224,7 +220,6 @@ impl<'a, const N: usize> Search<'a, N> {
         self.len += 1;
     }
 
-    /// Whether the bucket has room.
     #[inline]
     fn look(&mut self, graph: &impl Graph, number: usize) -> bool {
         let bucket = graph.load(number);

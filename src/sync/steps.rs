@@ -13,15 +13,12 @@ use std::rc::Rc;
 #[allow(unreachable_pub, reason = "models see it, through `model/mod.rs`")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// To read an atomic.
     Load,
     /// To write an atomic, or to exchange it.
     Write,
-    /// To take a lock.
     Lock,
     /// To try again for a lock that another thread holds.
     Wait,
-    /// To release a lock.
     Unlock,
 }
 

@@ -13,7 +13,6 @@ use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::Layout;
 
 impl<L: Layout, G: Geometry> Table<L, G> {
-    /// Adds a copy of the item of this hash.
     #[inline(always)]
     pub(crate) fn insert(&self, layout: impl Layout, hash: u64) -> Result<(), InsertError> {
         if self.is_being_saved() {

@@ -25,7 +25,6 @@ impl StripeSet {
         self.0[number / 64] |= 1 << (number % 64);
     }
 
-    /// The stripes of a table that are in the set.
     fn of(self, all: &[Stripe]) -> impl Iterator<Item = &Stripe> {
         let some = all.chunks(64).zip(self.0).filter(|&(_, bits)| bits != 0);
         some.flat_map(|(chunk, bits)| {

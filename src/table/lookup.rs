@@ -15,14 +15,11 @@ use crate::word::ring::Moment;
 /// works on other lookups.
 const NEAR: usize = (512 << 10) / size_of::<u64>();
 
-/// A block of hashes and their items.
 pub(super) type Block<'a> = batch::Block<'a, Items<BLOCK>>;
 
-/// A kind of lookup in a batch.
 pub(super) trait Lookup {
     type Answer: Copy;
 
-    /// The answer for an absent key.
     const ABSENT: Self::Answer;
 
     /// The answers that follow from the buckets, with the moment of the table's clock, if it has one, before they were
@@ -39,7 +36,6 @@ pub(super) trait Lookup {
     fn look_again<L: Layout, G: Geometry>(table: &Table<L, G>, seen: Self::Answer, hash: u64) -> Self::Answer;
 }
 
-/// Whether the key is present.
 pub(super) struct Contains;
 
 impl Lookup for Contains {
@@ -184,7 +180,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         changes
     }
 
-    /// How many copies of the item there are.
     pub(super) fn count(&self, layout: impl Layout, item: Item) -> usize {
         let _guard = self.stripe(item.sum).lock_unless(Fault::CountWithoutLock, &self.common.counters);
         self.copies_of_item(layout, item)
@@ -203,7 +198,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.words.len() > NEAR
     }
 
-    /// Prefetches the item's buckets.
     #[inline(always)]
     pub(super) fn prefetch(&self, item: Item) {
         prefetch(&self.words, item.first);
@@ -216,7 +210,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         prefetch_line(self.stripe(item.sum));
     }
 
-    /// Prefetches the buckets of all these items.
     #[inline(never)]
     pub(super) fn prefetch_block(&self, items: &Items<BLOCK>) {
         for nth in 0..BLOCK {

@@ -78,7 +78,6 @@ use crate::word::payloads::{OnlyPlace, PayloadOps};
 use crate::word::ring::Moment;
 use crate::word::values::Values;
 
-/// The values of a key.
 pub(super) struct ValuesOfKey;
 
 impl Lookup for ValuesOfKey {
@@ -133,7 +132,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Adds a copy of the item.
     #[inline(always)]
     pub(super) fn insert_value(&self, item: Item) -> Result<(), InsertError> {
         self.insert_value_uncounted(item)?;

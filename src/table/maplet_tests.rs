@@ -26,7 +26,6 @@ fn shapes() -> impl Iterator<Item = Shape> {
         .map(|(shape, bits)| shape.with_payload(bits).expect("it leaves enough"))
 }
 
-/// A class: a fingerprint and its pair.
 type Class = (u32, usize, usize);
 
 fn class(item: Item) -> Class {
@@ -109,7 +108,6 @@ proptest! {
     }
 }
 
-/// Lookups of values in batches, by every vector unit that this processor has, and by the code that needs none.
 fn compare_vector_units<L: OfShape>(shape: Shape) {
     let table = table::<L>(shape, 500);
     let insert = |number, hash| table.insert_value(table.item_with(hash, (number & 1) as u16)).expect("room");

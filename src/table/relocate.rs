@@ -75,7 +75,6 @@ pub(crate) enum Purpose {
 #[derive(Default)]
 pub(super) struct Effort {
     searches: u32,
-    /// The number of searches that found no path.
     in_vain: u32,
     /// For the last search without a path: its trace, the bumps that the pass after it counted, and the moment read
     /// after that pass.

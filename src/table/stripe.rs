@@ -128,7 +128,6 @@ pub(crate) const MAX_STRIPES: usize = if cfg!(ccf_model = "loom") { 4 } else { 1
 /// they have a few stripes.
 pub(crate) const BUCKETS_PER_STRIPE: usize = if cfg!(ccf_model) { 1 } else { size_of::<Stripe>() };
 
-/// One writer lock and one version counter.
 #[derive(Debug)]
 pub(crate) struct Stripe {
     version: AtomicU64,

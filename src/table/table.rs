@@ -127,12 +127,10 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
 }
 
 impl<L: Layout, G: Geometry> Table<L, G> {
-    /// The table, with this limit of its capacity.
     pub(crate) fn with_limit(self, limit: LoadLimit) -> Self {
         Self { limit, ..self }
     }
 
-    /// The table, with a clock by which its entries expire, or `None` if there is no memory for that.
     pub(crate) fn with_clock(mut self, clock: Clock) -> Option<Self> {
         let mut clock = Some(clock);
         let clock = boxed_slice(1, || clock.take().expect("the slice has one element, so this runs once"))?;
@@ -147,7 +145,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         if L::HAS_PAYLOAD { self.clock.as_deref().map(|[clock]| clock) } else { None }
     }
 
-    /// The moment of the table's clock, if it has one.
     #[inline(always)]
     pub(super) fn moment(&self) -> Option<Moment> {
         self.clock().map(Clock::moment)
@@ -159,13 +156,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Borrowed(&self.layout)
     }
 
-    /// The item of a key with this hash, without a payload.
     #[inline(always)]
     pub(crate) fn item(&self, hash: u64) -> Item {
         self.buckets.item(self.layout(), hash)
     }
 
-    /// The item of a key with this hash, with this payload.
     #[inline(always)]
     pub(crate) fn item_with(&self, hash: u64, payload: u16) -> Item {
         self.item(hash).with(self.layout(), payload)
@@ -236,7 +231,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         sizing::capacity_of(self.layout.shape(), self.buckets.count(), self.limit)
     }
 
-    /// How many copies of the item's class its buckets could hold.
     pub(super) fn slots_of(&self, item: Item) -> usize {
         usize::from(self.layout.lanes().slots) * if item.second == item.first { 1 } else { 2 }
     }
@@ -372,13 +366,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// What the bucket holds.
     #[inline(always)]
     pub(crate) fn load(&self, bucket: usize) -> Bucket {
         load(&self.words, bucket)
     }
 
-    /// The stripe of the classes whose pair has this sum.
     #[inline(always)]
     pub(super) fn stripe(&self, sum: usize) -> &Stripe {
         self.stripes().get(sum)
@@ -426,7 +418,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 }
 
-/// All stripes.
 #[derive(Clone, Copy)]
 pub(super) struct Stripes<'a> {
     all: &'a [Stripe],
@@ -439,7 +430,6 @@ impl<'a> Stripes<'a> {
         (sum & self.mask) / BUCKETS_PER_STRIPE
     }
 
-    /// The stripe of the classes whose pair has this sum.
     #[inline(always)]
     pub(super) fn get(self, sum: usize) -> &'a Stripe {
         at_step::<BUCKETS_PER_STRIPE, _>(self.all, sum & self.mask)
@@ -460,7 +450,6 @@ fn bump_and(guard: &Guard<'_>, faults: TakeFaults, take: impl FnOnce() -> bool) 
     taken
 }
 
-/// What the bucket holds.
 #[inline(always)]
 pub(crate) fn load(words: &[AtomicU64], bucket: usize) -> Bucket {
     // Acquire: a thread that sees a copy gone sees the bump that announced it, and a thread that sees a copy sees

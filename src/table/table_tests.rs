@@ -19,7 +19,6 @@ use crate::word::bucket::BucketOps;
 use crate::word::geometry::{Buckets, Geometry, Item};
 use crate::word::layout::{Encoding, Entry, Fingerprint, Layout, OfShape, Plain, SHAPES, SemiSorted, Shape};
 
-/// A class: a fingerprint and its pair.
 type Class = (u32, usize, usize);
 
 fn class(item: Item) -> Class {
@@ -52,7 +51,6 @@ fn fits(copies: &[Class], buckets: usize, slots: usize) -> bool {
     (0..copies.len()).all(|copy| place(copy, copies, &mut held, slots, &mut vec![false; buckets]))
 }
 
-/// An empty table of this shape.
 fn table<L: OfShape>(shape: Shape, buckets: usize) -> Table<L> {
     Table::new(Pages::Usual, shape, Buckets::new(buckets)).expect("a small table")
 }
@@ -125,7 +123,6 @@ fn compare<L: OfShape>(shape: Shape, buckets: usize, operations: &[(u8, u64)]) {
     }
 }
 
-/// Compares tables of all layouts.
 fn run(buckets: usize, operations: &[(u8, u64)]) {
     for shape in SHAPES {
         match shape.encoding {

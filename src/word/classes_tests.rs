@@ -34,7 +34,6 @@ proptest! {
         }
     }
 
-    /// The two sides have two buckets.
     #[test]
     fn the_buckets_differ((classes, state) in any(), hash: u64) {
         let [even, odd] = classes.of(mixed(hash)).sides.map(|side| state.place(side).number);
@@ -60,7 +59,6 @@ proptest! {
         }
     }
 
-    /// A state is what it was made of.
     #[test]
     fn a_state_has_its_parts(buckets in 32usize..1 << 32, whole in 0..16u8, split in 0..16u8) {
         let (buckets, rows) = (buckets.next_multiple_of(GROUP), Rows::new(whole, split));

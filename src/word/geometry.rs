@@ -23,7 +23,6 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    /// The item with this payload.
     #[inline(always)]
     pub(crate) fn with<L: Layout>(self, layout: L, payload: u16) -> Self {
         Self { entry: layout.entry(layout.fingerprint_of(self.entry), payload), ..self }
@@ -67,11 +66,9 @@ impl<const N: usize> Items<N> {
     }
 }
 
-/// The number of buckets, and the arithmetic that maps hashes onto them.
 pub(crate) trait Geometry: Copy + core::fmt::Debug + Send + Sync + 'static {
     fn count(self) -> usize;
 
-    /// The items of keys with these hashes.
     #[inline(always)]
     fn items<L: Layout, const N: usize>(self, layout: L, hashes: &[u64; N], items: &mut Items<N>) {
         for (nth, &hash) in hashes.iter().enumerate() {
@@ -79,7 +76,6 @@ pub(crate) trait Geometry: Copy + core::fmt::Debug + Send + Sync + 'static {
         }
     }
 
-    /// The item of a key with this hash.
     #[inline(always)]
     fn item<L: Layout>(self, layout: L, hash: u64) -> Item {
         let (fingerprint, first) = self.first(layout, hash);
@@ -94,10 +90,8 @@ pub(crate) trait Geometry: Copy + core::fmt::Debug + Send + Sync + 'static {
     /// `s(f)`, to which the two buckets add up modulo their number.
     fn sum(self, fingerprint: Fingerprint) -> usize;
 
-    /// The other bucket of a pair with this sum.
     fn other(self, sum: usize, bucket: usize) -> usize;
 
-    /// The other bucket of a fingerprint that is stored in `bucket`.
     #[inline(always)]
     fn alternate(self, bucket: usize, fingerprint: Fingerprint) -> usize {
         self.other(self.sum(fingerprint), bucket)

@@ -82,7 +82,6 @@ pub(crate) const SHAPES_WITH_PAYLOAD: [Shape; 5] = [
 /// keys.
 const LEAST_LOW_BITS: u32 = 3;
 
-/// The most bits of a payload.
 pub(crate) const MOST_PAYLOAD_BITS: u32 = 16;
 
 /// How many low bits of a hash `geometry::mixed` never returns as all 0: as many as the narrowest low part of a
@@ -128,7 +127,6 @@ impl Shape {
         (entry & !payload) as u32
     }
 
-    /// How many bits a lane has.
     pub(crate) const fn lane_bits(self) -> u32 {
         self.low_bits() + self.payload_bits
     }
@@ -177,13 +175,11 @@ pub(crate) struct Lanes {
     pub(crate) ones: u64,
     /// The highest bit of every lane.
     pub(crate) tops: u64,
-    /// All bits of the first lane.
     pub(crate) first: u32,
     /// The bits of an entry that are the fingerprint's.
     pub(crate) fingerprint_mask: u32,
     /// How many bits a lane has.
     pub(crate) bits: u8,
-    /// How many lanes there are.
     pub(crate) slots: u8,
     /// How many bits they have together.
     end: u8,
@@ -258,13 +254,11 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
         u64::MAX
     }
 
-    /// How many bits a payload has.
     #[inline(always)]
     fn payload_bits(self) -> u32 {
         0
     }
 
-    /// All bits of a payload, at the low end.
     #[inline(always)]
     fn payload_mask(self) -> u32 {
         0
@@ -276,7 +270,6 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
         u32::from(self.lanes().bits) - self.payload_bits()
     }
 
-    /// The shape, including the payload.
     fn shape(self) -> Shape {
         let lanes = self.lanes();
         let encoding = if Self::SEMI_SORTED { Encoding::SemiSorted } else { Encoding::Plain };
@@ -306,7 +299,6 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
         Fingerprint((bits + u64::from(self.low(bits as u32) < 1)) as u32)
     }
 
-    /// The fingerprint with a payload.
     #[inline(always)]
     fn entry(self, fingerprint: Fingerprint, payload: u16) -> Entry {
         if !Self::HAS_PAYLOAD {
@@ -315,20 +307,17 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
         Entry(fingerprint.0 | (u32::from(payload) & self.payload_mask()) << self.payload_shift())
     }
 
-    /// The payload of an entry.
     #[inline(always)]
     fn payload_of(self, entry: Entry) -> u16 {
         if Self::HAS_PAYLOAD { (entry.0 >> self.payload_shift() & self.payload_mask()) as u16 } else { 0 }
     }
 
-    /// The fingerprint of an entry.
     #[inline(always)]
     fn fingerprint_of(self, entry: Entry) -> Fingerprint {
         Fingerprint(if Self::HAS_PAYLOAD { entry.0 & self.lanes().fingerprint_mask } else { entry.0 })
     }
 }
 
-/// A layout that is made from a shape.
 pub(crate) trait OfShape: Layout + 'static {
     /// The layout without payloads.
     type Inner: OfShape;
@@ -432,7 +421,6 @@ impl OfShape for SemiSorted {
     }
 }
 
-/// Leaves out the decode table.
 impl core::fmt::Debug for SemiSorted {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("SemiSorted").field("lanes", &self.lanes).finish_non_exhaustive()

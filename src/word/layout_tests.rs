@@ -42,7 +42,6 @@ fn a_layout_has_the_shape_that_it_was_made_of() {
     }
 }
 
-/// A payload takes its bits from the fingerprint.
 #[test]
 fn a_payload_leaves_the_lanes_as_they_are_and_needs_two_buckets() {
     for shape in SHAPES {

@@ -20,7 +20,6 @@ const fn is_possible(shape: Shape) -> bool {
     shape.low_bits() >= NEVER_ZERO
 }
 
-/// The most slots of a bucket.
 pub(crate) const MOST_SLOTS: usize = 8;
 
 /// The place in [`SHAPES`] of the shape with the most slots that store this many bits: of `encoding`, if one is asked
@@ -106,7 +105,6 @@ impl<'a> AnyLayout<'a> {
         bucket.0.wrapping_sub(self.lanes.ones) & !bucket.0 & self.lanes.tops != 0
     }
 
-    /// How many slots are empty.
     #[inline(always)]
     pub(crate) fn free(self, bucket: Bucket) -> usize {
         self.zeros(bucket.0)
@@ -124,7 +122,6 @@ impl<'a> AnyLayout<'a> {
         differences.wrapping_sub(self.lanes.ones) & !differences & self.lanes.tops
     }
 
-    /// How many slots hold this.
     #[inline(always)]
     pub(crate) fn count(self, bucket: Bucket, stored: u32) -> usize {
         self.zeros(self.differences(bucket, stored))
@@ -207,7 +204,6 @@ impl Entries {
 /// The layouts of a table, by depth. All tables share the layouts themselves.
 #[derive(Debug)]
 pub(crate) struct Layouts {
-    /// The place of each depth's shape in [`SHAPES`].
     rows: [u8; u32::BITS as usize + 2],
 }
 
@@ -260,7 +256,6 @@ impl Layouts {
         Some(layouts)
     }
 
-    /// The layout of buckets of this depth.
     #[inline(always)]
     pub(crate) fn at(&self, depth: u32) -> AnyLayout<'_> {
         let row = usize::from(self.rows[depth as usize]);

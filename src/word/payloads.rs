@@ -28,9 +28,7 @@ pub struct Payloads {
     pub(crate) most: u16,
 }
 
-/// What a layout whose slots have payloads can do with a bucket.
 pub(crate) trait PayloadOps: BucketOps {
-    /// How many entries with the fingerprint and one of these payloads the bucket holds.
     #[inline]
     fn count_with(self, bucket: Bucket, fingerprint: Fingerprint, these: impl Fn(u16) -> bool) -> usize {
         (self.matches(bucket, fingerprint) & self.lanes_with(bucket, these)).count_ones() as usize
@@ -62,7 +60,6 @@ pub(crate) trait PayloadOps: BucketOps {
         OnlyPlace { place: Place { lanes: all, ..choose(buckets, [0; 2], lanes).1 }, several }
     }
 
-    /// The payload at a place.
     #[inline(always)]
     fn payload_at(self, place: Place) -> u16 {
         self.payload_in(place.bucket, place.lanes)
@@ -121,7 +118,6 @@ pub(crate) trait PayloadOps: BucketOps {
         zero_lanes(self, self.differences(self.decoded_by(bucket, folded), pattern)) & in_range
     }
 
-    /// How many entries have one of these payloads.
     #[inline]
     fn count_payloads(self, bucket: Bucket, these: impl Fn(u16) -> bool) -> usize {
         self.lanes_with(bucket, these).count_ones() as usize

@@ -224,7 +224,6 @@ mod tests {
         }
     }
 
-    /// Four bits as in the paper, and three.
     #[test]
     fn ranks_fill_so_many_bits() {
         assert_eq!((3..=8).map(rank_bits).collect::<Vec<_>>(), [10, 12, 14, 16, 12, 13]);

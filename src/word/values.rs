@@ -128,7 +128,6 @@ impl Values {
     }
 }
 
-/// Sets are equal if they have the same values.
 impl PartialEq for Values {
     fn eq(&self, other: &Self) -> bool {
         self.iter().eq(other.iter())
@@ -137,7 +136,6 @@ impl PartialEq for Values {
 
 impl Eq for Values {}
 
-/// The values as a set.
 impl fmt::Debug for Values {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self).finish()

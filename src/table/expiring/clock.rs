@@ -51,7 +51,6 @@ pub enum WhenFull {
 #[derive(Debug)]
 pub(crate) struct Clock {
     pub(in crate::table) ring: Ring,
-    /// The longest lifetime, in ticks.
     longest: u64,
     when_full: WhenFull,
     /// How long a tick is, if the caller has said so.
@@ -76,10 +75,8 @@ pub(crate) struct Clock {
 /// greater than that length.
 pub(in crate::table) const FIRST_TICK: u64 = 1 << (MOST_RING_BITS + 1);
 
-/// What has happened since the clock was made.
 #[derive(Debug, Default)]
 pub(crate) struct Tallies {
-    /// Dead entries that were taken out.
     pub(crate) expired: Tally,
     /// Passes over the whole table that have ended.
     pub(crate) sweeps: Tally,
@@ -142,10 +139,8 @@ pub(in crate::table) enum Admission {
     NotYet,
 }
 
-/// One consistent reading of a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reading {
-    /// The caller's tick, if one is known.
     pub(crate) now: Option<u64>,
     pub(crate) moment: Moment,
     /// By how many ticks the moment's `now` is ahead of the caller's tick.
@@ -227,7 +222,6 @@ impl Clock {
         self.when_full
     }
 
-    /// By how many ticks the clock is ahead of the caller's.
     pub(crate) fn ahead(&self) -> u64 {
         // Acquire, with `call`: see `now`.
         self.ahead.load(Ordering::Acquire)

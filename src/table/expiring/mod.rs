@@ -172,19 +172,16 @@ pub(crate) enum IfPresent {
     Extend,
 }
 
-/// The result of an attempt to add an entry.
 enum Attempt {
     /// Done, with the answer whether the entry was added. If not, it is dead already, or the key has an entry, which
     /// was renewed if so asked.
     Done(bool),
-    /// A pass must come first.
     NotYet,
     /// Its tick was evicted. `add_until_slow` says what that means.
     Forgotten,
     NoRoom,
 }
 
-/// Whether the key has a live entry.
 pub(in crate::table) struct ContainsLive;
 
 impl Lookup for ContainsLive {
@@ -258,7 +255,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         select_unpredictable(place.exists(), !is_live, false)
     }
 
-    /// `contains_live` where the first attempt was invalidated.
     #[cold]
     #[inline(never)]
     fn contains_live_slow(&self, hash: u64) -> bool {
@@ -332,7 +328,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// `add_slow`, apart from the fast way.
     #[cold]
     #[inline(never)]
     fn add_while_saved(&self, item: Item) -> bool {

@@ -115,7 +115,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// How many buckets one call sweeps.
     fn share(&self) -> usize {
         (self.words.len() / SHARE).max(PIECE)
     }

@@ -24,9 +24,7 @@ use crate::word::ring::Moment;
 pub(crate) struct Facts {
     pub(crate) shape: Shape,
     pub(crate) buckets: usize,
-    /// That of the capacity.
     pub(crate) limit: LoadLimit,
-    /// In bytes.
     pub(crate) memory_usage: usize,
 }
 
@@ -35,19 +33,16 @@ pub(crate) struct Facts {
 pub(crate) trait AnyTable: Debug + Send + Sync {
     fn facts(&self) -> Facts;
     fn counters(&self) -> &Counters;
-    /// Prefetches the buckets and the stripes of these hashes.
     fn prefetch(&self, hashes: &[u64]);
     /// Calls `answers` with the answers to all hashes, in order and a block at a time.
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
     fn clear(&self);
     /// The saves that are running: see `table/image/save.rs`.
     fn saving(&self) -> &Saving;
-    /// Begins a save, at this moment.
     fn begin_save(&self) -> Result<SaveNumber, OutOfMemory>;
     /// Reads the words from this bucket on, as they were at the moment of a save of this table: as many as a chunk has, or
     /// as there are. Chunks are read in order, and once. Returns how many copies are in this one.
     fn read_chunk(&self, save: SaveNumber, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory>;
-    /// The shape of the table when it has this many buckets.
     fn shape_of(&self, buckets: usize) -> Shape;
     /// Numbers that are equal for tables with the same classes.
     fn of_classes(&self) -> [u64; 5];
@@ -97,7 +92,6 @@ impl<'a> dyn AnyTable + 'a {
         self.facts().shape
     }
 
-    /// In bytes.
     pub(crate) fn memory_usage(&self) -> usize {
         self.facts().memory_usage
     }
@@ -114,7 +108,6 @@ impl<T: HasTable + ?Sized> HasTable for Box<T> {
     }
 }
 
-/// How an image has its table.
 enum Held<'a> {
     Borrowed(&'a dyn AnyTable),
     #[cfg(feature = "snapshot")]
@@ -170,7 +163,6 @@ impl<'a> TableImage<'a> {
         (self.table().shape_of(buckets), buckets)
     }
 
-    /// The limit of the table's capacity.
     #[cfg(feature = "snapshot")]
     pub(crate) fn limit(&self) -> LoadLimit {
         self.table().facts().limit

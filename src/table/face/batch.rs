@@ -202,7 +202,6 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
         self.remove_item(self.layout(), item.with(self.layout(), values[nth]), hash, false)
     }
 
-    /// Adds entries that live as long as can be.
     pub(super) fn insert_all_live(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
         let until = Until::After(self.own_clock().longest());
         let insert =
@@ -210,7 +209,6 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
         self.insert_all(hashes, || (), true, insert)
     }
 
-    /// `add_until` for all, each with its answer.
     pub(super) fn add_all_until(
         &self,
         hashes: Hashes<'_>,

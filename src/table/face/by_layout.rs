@@ -30,7 +30,6 @@ macro_rules! by_shape {
     };
 }
 
-/// `by_shape` for the shapes that can have a payload.
 macro_rules! by_shape_for_payload {
     ($shape:expr, $Layout:ident, $SLOTS:ident, $BITS:ident => $body:expr) => {
         by_shape!($shape, $Layout, $SLOTS, $BITS => $body;
@@ -38,7 +37,6 @@ macro_rules! by_shape_for_payload {
     };
 }
 
-/// `by_shape` where only the encoding matters.
 macro_rules! by_encoding {
     ($shape:expr, $Layout:ident => $body:expr) => {
         match $shape.encoding {
@@ -54,7 +52,6 @@ macro_rules! by_encoding {
     };
 }
 
-/// An empty table, or `None` if there is no memory for it.
 pub(crate) fn new(pages: Pages, shape: Shape, buckets: usize, limit: LoadLimit) -> Option<Box<dyn FilterTable>> {
     let geometry = Buckets::new(buckets);
     by_shape!(shape, L, SLOTS, BITS => {
@@ -65,7 +62,6 @@ pub(crate) fn new(pages: Pages, shape: Shape, buckets: usize, limit: LoadLimit) 
         Plain 4 16, SemiSorted 4 17, Plain 3 21, SemiSorted 3 22, Plain 2 32)
 }
 
-/// An empty table whose slots have a payload, or `None` if there is no memory for it.
 pub(crate) fn with_payload(
     pages: Pages,
     shape: Shape,
@@ -79,7 +75,6 @@ pub(crate) fn with_payload(
     })
 }
 
-/// An empty table whose entries expire by this clock, or `None` if there is no memory for it.
 pub(crate) fn with_clock(
     pages: Pages,
     shape: Shape,

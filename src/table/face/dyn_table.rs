@@ -28,7 +28,6 @@ pub(crate) struct Shaped<L, G: Geometry, const SLOTS: u32, const BITS: u32> {
 }
 
 impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> Shaped<L, G, SLOTS, BITS> {
-    /// The table's layout.
     #[inline(always)]
     fn layout(&self) -> Borrowed<'_, L, SLOTS, BITS> {
         Self::layout_of(&self.table)
@@ -39,7 +38,6 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> Shaped<L, G, SLO
         Borrowed(&table.layout)
     }
 
-    /// The item of a key with this hash.
     #[inline(always)]
     fn item(&self, hash: u64) -> Item {
         self.table.buckets.item(self.layout(), hash)

@@ -97,7 +97,6 @@ impl FilterPlan {
         }
     }
 
-    /// This plan with this clock.
     pub(crate) fn with_clock(self, clock: &Clock) -> Self {
         Self {
             memory_usage: self.memory_usage.saturating_add(size_of_val(clock)),
@@ -125,7 +124,6 @@ impl FilterPlan {
     }
 }
 
-/// Shows the public fields.
 impl fmt::Debug for FilterPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FilterPlan")

@@ -11,7 +11,6 @@ use crate::word::layout::Shape;
 /// page of 2 MiB. At half that size, the TLB of most processors holds all of a table's usual pages.
 const HUGE_FROM: usize = (4 << 20) / size_of::<u64>();
 
-/// The shape, size, limit and pages of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TablePlan {
     pub(crate) shape: Shape,
@@ -26,17 +25,14 @@ impl TablePlan {
         Self { shape, buckets, limit, pages: pages_for(buckets, pages) }
     }
 
-    /// An empty table as planned, or `None` if there is no memory for it.
     pub(crate) fn table(self) -> Option<Box<dyn FilterTable>> {
         by_layout::new(self.pages, self.shape, self.buckets, self.limit)
     }
 
-    /// An empty table with payloads as planned, or `None` if there is no memory for it.
     pub(crate) fn table_with_payload(self) -> Option<Box<dyn MapletTable>> {
         by_layout::with_payload(self.pages, self.shape, self.buckets, self.limit)
     }
 
-    /// An empty table whose entries expire by this clock, or `None` if there is no memory for it.
     pub(crate) fn table_with_clock(self, clock: Clock) -> Option<Box<dyn ExpiringTable>> {
         by_layout::with_clock(self.pages, self.shape, self.buckets, self.limit, clock)
     }

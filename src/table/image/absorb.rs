@@ -70,7 +70,6 @@ pub(crate) fn read(image: &TableImage<'_>, each: &mut Each<'_>) -> Absorbed {
 }
 
 impl<L: Layout, G: Geometry> Table<L, G> {
-    /// Takes in a table that is alike.
     pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
         match (self.clock(), merge) {
             (Some(clock), _) => self.absorb_expiring(clock, image, merge),
@@ -80,12 +79,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Takes in a table of a filter.
     fn absorb_filter(&self, image: &TableImage<'_>) -> Absorbed {
         read(image, &mut |start, words, copies| Ok(self.absorb_words(start, words, copies)?))
     }
 
-    /// Takes in a table of a maplet.
     fn absorb_maplet(&self, image: &TableImage<'_>) -> Absorbed {
         read(image, &mut |start, words, copies| {
             self.each_item(start, words, |item| {
@@ -157,7 +154,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         })
     }
 
-    /// The item of an entry in this bucket.
     fn item_in(&self, bucket: usize, entry: Entry) -> Item {
         let sum = self.buckets.sum(self.layout.fingerprint_of(entry));
         Item { entry, first: bucket, second: self.buckets.other(sum, bucket), sum }
