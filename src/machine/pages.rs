@@ -17,8 +17,6 @@ pub(crate) fn whole_pages(start: usize, len: usize, page: usize) -> Option<Range
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     fn check(start: usize, len: usize, page: usize) {
@@ -51,20 +49,6 @@ mod tests {
     fn a_size_that_no_page_has_is_refused() {
         for page in [0, 3, 4095, 4097, usize::MAX] {
             assert_eq!(whole_pages(0, usize::MAX, page), None, "{page}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn they_are_the_whole_pages_and_nothing_else(
-            start in any::<usize>(),
-            pages in 0..8_usize,
-            rest in any::<usize>(),
-            bits in 0..usize::BITS - 4,
-        ) {
-            let page = 1 << bits;
-            let len = (pages * page + rest % page).min(usize::MAX - start);
-            check(start, len, page);
         }
     }
 }

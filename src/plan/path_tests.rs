@@ -173,7 +173,7 @@ fn how_far_searches_go() {
     fn row<L: OfShape>(shape: Shape, beyond: usize) {
         let (all, capacity) = (BUCKETS * shape.slots as usize, sizing::capacity_of(shape, BUCKETS, LoadLimit::NONE));
         let items = capacity + (all - capacity) * beyond / 4;
-        let table = Table::<L>::new(Pages::Usual, shape, Buckets::new(BUCKETS)).expect("a few megabytes");
+        let table = Table::<L>::new(Pages::Usual, shape, BUCKETS).expect("a few megabytes");
         (0..items).for_each(|hash| table.insert(table.layout(), hash as u64).expect("tables take more"));
         let mut longer = [0; LIMITS.len()];
         for hash in items..items + SEARCHES {

@@ -6,7 +6,7 @@ use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use super::*;
 use crate::machine::memory::Pages;
 use crate::plan::path::BUDGET;
-use crate::table::face::by_layout;
+use crate::table::face::plan::TablePlan;
 use crate::word::layout::SHAPES;
 
 #[test]
@@ -222,7 +222,7 @@ fn held_before_refusal(shape: Shape, buckets: usize, tables: usize) -> Vec<usize
     let mut random = SplitMix64::seed_from_u64((shape.slots as usize * buckets) as u64);
     let mut held: Vec<usize> = (0..tables)
         .map(|_| {
-            let table = by_layout::new(Pages::Usual, shape, buckets, LoadLimit::NONE).expect("a small table");
+            let table = TablePlan::new(shape, buckets, LoadLimit::NONE, Pages::Usual).table().expect("a small table");
             (0..).find(|_| table.insert(random.next_u64()).is_err()).expect("it fills")
         })
         .collect();

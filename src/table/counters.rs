@@ -133,9 +133,12 @@ impl Counters {
         self.shard().inserts_refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a removal that has found nothing; returns whether it has found something.
+    /// Counts a removal, or that there was nothing to remove; returns which.
+    #[inline]
     pub(crate) fn removal(&self, found: bool) -> bool {
-        if !found {
+        if found {
+            self.add_len(-1);
+        } else {
             self.removals_not_found(1);
         }
         found

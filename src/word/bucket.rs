@@ -152,7 +152,7 @@ pub(crate) trait BucketOps: Layout {
 
     #[inline(always)]
     fn without_payloads(self, bucket: Bucket) -> u64 {
-        bucket.0 & self.fingerprints_mask()
+        bucket.0 & self.payload().fingerprints_mask
     }
 
     /// The list of the bucket's high parts, as the decode table has it. 0 in a plain layout.
@@ -196,7 +196,6 @@ pub(crate) trait BucketOps: Layout {
         self.matches_of_entry(bucket, entry).count_ones() as usize
     }
 
-    /// How many copies of the entry both buckets hold together.
     #[inline]
     fn count_entry_in_both(self, first: Bucket, second: Bucket, entry: Entry) -> usize {
         // The matches of one bucket at the top bits of the lanes, those of the other one bit below.
@@ -317,7 +316,6 @@ pub(crate) trait BucketOps: Layout {
         place.exists().then(|| self.without(place))
     }
 
-    /// The bucket of a place, without the entry at that place.
     #[inline(always)]
     fn without(self, place: Place) -> Bucket {
         let Decoded { bucket, list } = self.decoded_by(place.bucket, place.folded);
@@ -329,7 +327,6 @@ pub(crate) trait BucketOps: Layout {
         encode(self, without_lane(bucket.0 & (self.lanes().above() - 1), top, bits), without_lane(list, top, bits))
     }
 
-    /// The place of the entry in either bucket, and whether it is in the first.
     #[inline(always)]
     fn place(self, first: Bucket, second: Bucket, entry: Entry) -> (bool, Place) {
         let comparison = self.comparison(first, second, [first.0, second.0], entry.0);

@@ -143,7 +143,7 @@ fn check_lookups<L: Layout>(
 
 /// Checks what is asked of all entries with some payload, where the bucket holds `stored`.
 fn check_payloads<L: Layout>(layout: L, stored: &[Entry], bucket: Bucket) {
-    let mask = layout.payload_mask() as u16;
+    let mask = layout.payload().mask as u16;
     for one in (0..3).filter(|one| *one <= mask) {
         let (with, without): (Vec<Entry>, Vec<Entry>) = stored.iter().partition(|e| layout.payload_of(**e) == one);
         let lanes = layout.lanes_with(bucket, |payload| payload == one);

@@ -55,7 +55,6 @@ impl Classes {
         self.base_bits.into()
     }
 
-    /// The largest depth.
     pub(crate) fn side_bits(self) -> u32 {
         self.side_bits.into()
     }
@@ -162,7 +161,6 @@ const ROWS_AT: u32 = 8;
 const SPLIT_AT: u32 = 16;
 
 impl State {
-    /// The state of a table of `buckets` buckets, none of which is being split.
     pub(crate) fn of_buckets(buckets: usize) -> Self {
         let level = buckets.ilog2();
         Self(u64::from(level) | (buckets as u64 ^ 1 << level) << SPLIT_AT)

@@ -53,7 +53,6 @@ pub(crate) struct Clock {
     pub(in crate::table) ring: Ring,
     longest: u64,
     when_full: WhenFull,
-    /// How long a tick is, if the caller has said so.
     resolution: Option<Duration>,
     /// A [`Moment`]. A lookup needs nothing else.
     moment: AtomicU64,
@@ -152,9 +151,7 @@ impl Reading {
     pub(crate) fn tick(self) -> Option<u64> {
         self.now.map(|now| now.wrapping_add(self.ahead))
     }
-}
 
-impl Reading {
     /// The moment, and what the caller calls its `now`; `None` unless the clock had been set to a tick.
     pub(crate) fn moment_and_tick(self) -> Option<(Moment, u64)> {
         Some((self.moment, self.tick()?))
@@ -278,7 +275,6 @@ impl Clock {
         self.noted.store(tick, Ordering::Relaxed);
     }
 
-    /// The caller's current tick, if one is known.
     #[inline]
     pub(crate) fn now(&self) -> Option<u64> {
         let Reading { now, .. } = self.read();

@@ -19,7 +19,6 @@ use crate::word::digest;
 use crate::word::layout::Shape;
 use crate::word::ring::Moment;
 
-/// The settings and the size of a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     pub(crate) shape: Shape,
@@ -37,7 +36,6 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     /// Calls `answers` with the answers to all hashes, in order and a block at a time.
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
     fn clear(&self);
-    /// The saves that are running: see `table/image/save.rs`.
     fn saving(&self) -> &Saving;
     fn begin_save(&self) -> Result<SaveNumber, OutOfMemory>;
     /// Reads the words from this bucket on, as they were at the moment of a save of this table: as many as a chunk has, or
@@ -48,7 +46,6 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     fn of_classes(&self) -> [u64; 5];
     /// The sum of the digests of all copies at the moment of a save of this table.
     fn digest(&self, save: SaveNumber) -> Result<u64, OutOfMemory>;
-    /// Adds the copies of a table that is alike: see `table/image/absorb.rs`.
     fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed;
     /// Stores the words of an image from this bucket on, in an empty table that no other thread has yet.
     #[cfg(feature = "snapshot")]
@@ -146,7 +143,6 @@ impl<'a> TableImage<'a> {
         }
     }
 
-    /// The reading of the table's clock at the moment of the save, if the table has a clock.
     pub(crate) fn reading(&self) -> Option<Reading> {
         self.table().saving().reading(self.save)
     }

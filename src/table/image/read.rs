@@ -11,7 +11,6 @@ use crate::table::expiring::clock::Clock;
 use crate::table::image::save::{CHUNK, SaveNumber, SetAside};
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::geometry::Geometry;
 use crate::word::layout::Layout;
 
 /// Reads an image of this many buckets by `read`, which reads a chunk from a bucket on, and passes it to `chunk`: in the
@@ -34,7 +33,7 @@ pub(crate) fn each_chunk(
     Ok(copies)
 }
 
-impl<L: Layout, G: Geometry> Table<L, G> {
+impl<L: Layout> Table<L> {
     /// Begins a save: the image will be that of this moment. It waits only for threads that hold a stripe's lock.
     ///
     /// # Errors

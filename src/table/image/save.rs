@@ -112,7 +112,6 @@ pub(crate) struct SetAside {
     /// The words of each chunk that were set aside, in the order of the buckets.
     chunks: Box<[Vec<(usize, Bucket)>]>,
     refused: bool,
-    /// The reading of the table's clock at the moment of the save, if the table has a clock.
     reading: Option<Reading>,
 }
 
@@ -164,7 +163,6 @@ impl Saving {
         self.running.load(Ordering::Relaxed) != 0
     }
 
-    /// Sets the bucket's word aside for each save that is running.
     #[cold]
     #[inline(never)]
     pub(crate) fn set_aside(&self, bucket: usize, load: impl FnOnce() -> Bucket) {
