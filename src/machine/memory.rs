@@ -17,7 +17,6 @@ pub(crate) fn boxed_slice<T>(len: usize, element: impl FnMut() -> T) -> Option<B
     boxed_slice_on(Pages::Usual, len, element)
 }
 
-/// [`boxed_slice`] on this kind of pages.
 pub(crate) fn boxed_slice_on<T>(pages: Pages, len: usize, element: impl FnMut() -> T) -> Option<Box<[T]>> {
     let mut elements = Vec::new();
     elements.try_reserve_exact(len).ok()?;

@@ -42,7 +42,6 @@ mod imp {
             Some(segments)
         }
 
-        /// The word with this index, or `None` if the list is shorter.
         #[inline(always)]
         pub(crate) fn get(&self, index: u32) -> Option<&AtomicU64> {
             // SAFETY: a segment is freed when the list is dropped, and not before. Its words are only used as atomics.

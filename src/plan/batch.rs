@@ -29,7 +29,6 @@ pub(crate) type Hashes<'a> = &'a mut dyn FnMut(&mut [u64; BLOCK]) -> usize;
 /// vector unit that does the batch.
 pub(crate) struct Window<'a, P> {
     source: Hashes<'a>,
-    /// Whether the source may have more hashes.
     more: bool,
     /// How many blocks were passed on to be prepared, and how many to be acted on.
     prepared: usize,

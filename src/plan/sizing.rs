@@ -82,7 +82,6 @@ impl LoadLimit {
         self.0 % Self::NONE.0
     }
 
-    /// The limit from seven bits.
     #[cfg(feature = "snapshot")]
     pub(crate) fn of_number(number: u8) -> Self {
         if number == 0 { Self::NONE } else { Self(number % Self::NONE.0) }
@@ -93,7 +92,6 @@ impl LoadLimit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RateHolds {
     UpToCapacity,
-    /// Until every slot is taken.
     Always,
 }
 
@@ -134,7 +132,6 @@ pub(crate) fn capacity_of(shape: Shape, buckets: usize, limit: LoadLimit) -> usi
     capacity_by_room(shape, buckets).min((limit.share() * slots) as usize)
 }
 
-/// How many items have room in a table of this many buckets.
 fn capacity_by_room(shape: Shape, buckets: usize) -> usize {
     let bucket = shape.slots as usize;
     if buckets <= 2 {

@@ -93,7 +93,6 @@ impl Counters {
         })
     }
 
-    /// How many bytes [`new`](Self::new) asks the allocator for.
     pub(crate) fn memory_for(buckets: usize) -> usize {
         elements(shards_for(buckets)) * size_of::<Shard>()
     }

@@ -185,7 +185,6 @@ impl<L: Layout> Table<L> {
         self.copies_of_item(layout, item)
     }
 
-    /// How many copies of the item's class there are.
     pub(super) fn count_class(&self, item: Item) -> usize {
         let _guard = self.stripe(item.sum).lock_unless(Fault::CountWithoutLock, &self.common.counters);
         self.copies(item)

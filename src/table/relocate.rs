@@ -164,9 +164,6 @@ impl<L: Layout> Table<L> {
     }
 
     /// [`until_added`](Self::until_added) while no other thread takes any copy out. `attempt` says whether it has an answer.
-    ///
-    /// It holds the locks of all stripes, so other threads can only add copies. Each further turn of the loop is due
-    /// to a copy that another thread has added, and the free slots run out. So the loop ends.
     #[cold]
     #[inline(never)]
     fn until_added_under_all_locks(
@@ -306,8 +303,9 @@ impl<L: Layout> Table<L> {
     }
 
     fn clear_old(&self, guard: &Guard<'_>, Hop { entry, from, .. }: Hop) -> bool {
+        let seen = self.load(from);
         guard.bump_and(Fault::RelocateWithoutBump, Fault::RelocateBumpsLate, || {
-            self.change(from, self.load(from), |seen| self.layout.remove(seen, entry))
+            self.change(from, seen, |seen| self.layout.remove(seen, entry))
         })
     }
 

@@ -154,7 +154,6 @@ impl Stripe {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Whether the version is still `version`, at the end of a lookup.
     #[inline(always)]
     pub(crate) fn is_still(&self, version: u64) -> bool {
         // Relaxed: the lookup's acquire reads of words come before it, and with them come the bumps that matter.

@@ -2,18 +2,9 @@
 //! protocol, its rules and its proof.
 //!
 //! # Memory of a small table
-//! A filter for 100 keys at the default rate, on a 64-bit machine:
-//!
-//! | bytes | what |
-//! |---|---|
-//! | 256 | the words of 32 buckets. Fewer would fit 100 keys, but not with the certainty of `plan/sizing.rs`: in a small table, too many keys may have the same two buckets |
-//! | 168 | [`Table`]: the layout 48, the geometry 24, the words 16, the stripes 24, the counters 32, two pointers 16, the limit 8 |
-//! | 64 | the value: the hasher 32, a pointer to the table 16, the schema 16 (with the feature `snapshot`) |
-//! | 64 | the counters: one shard of eight counts |
-//! | 40 | what saves need |
-//! | 32 | two stripes |
-//!
-//! The words and the value alone are 320. Of the rest, most is there for speed: the layout and the geometry are read where
+//! A filter for 100 keys takes 624 bytes on a 64-bit machine: the words of 32 buckets 256 (fewer would not do with the
+//! certainty of `plan/sizing.rs`), [`Table`] 168, the value with its hasher 64, the counters 64, what saves need 40, and
+//! two stripes 32. Beyond the words and the value, most is there for speed: the layout and the geometry are read where
 //! they are used, without another pointer, and what threads count has a cache line of its own.
 
 use crate::machine::arch::{at, at_step};

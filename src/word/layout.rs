@@ -208,7 +208,6 @@ impl Lanes {
         }
     }
 
-    /// All bits of all lanes.
     #[inline(always)]
     pub(crate) fn all(self) -> u64 {
         u64::MAX >> (u64::BITS - u32::from(self.end))
@@ -245,7 +244,6 @@ impl Payload {
 /// are data. (A type for every layout meant four times the machine code, for one or two instructions of a lookup.)
 pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
     const SEMI_SORTED: bool;
-    /// Whether slots have a payload.
     const HAS_PAYLOAD: bool = false;
     /// How many bits a lane has, if that is known when the code is compiled.
     const KNOWN_LANE_BITS: Option<u8> = None;

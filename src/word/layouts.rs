@@ -130,7 +130,6 @@ impl<'a> AnyLayout<'a> {
         (folded | folded << self.lanes.fold) & self.lanes.list()
     }
 
-    /// How many lanes are 0.
     #[inline(always)]
     fn zeros(self, word: u64) -> usize {
         let &Lanes { ones, tops, .. } = self.lanes;
@@ -138,7 +137,6 @@ impl<'a> AnyLayout<'a> {
         (!(((word & lows) + lows) | word) & tops).count_ones() as usize
     }
 
-    /// The entries of the slots that are taken.
     #[inline(always)]
     pub(crate) fn entries(self, bucket: Bucket) -> impl Iterator<Item = Entry> {
         let (highs, &Lanes { first, bits, slots, .. }) = (self.highs(bucket), self.lanes);
@@ -166,7 +164,6 @@ impl<'a> AnyLayout<'a> {
         Some(with!(self, layout => layout.of_entries(entries)))
     }
 
-    /// Whether additions and removals can lead to this word.
     #[cfg(feature = "snapshot")]
     pub(crate) fn is_valid(self, bucket: Bucket, stored_bits: u32) -> bool {
         let may_be = |stored: u32| u64::from(stored) >> stored_bits == 0 && stored & ((1 << NEVER_ZERO) - 1) != 0;

@@ -68,7 +68,6 @@ impl Ring {
         Self { last: (1 << bits) - 1 }
     }
 
-    /// The ring of ends of this many bits, if it is valid.
     #[cfg(feature = "snapshot")]
     pub(crate) fn of_bits(bits: u32) -> Option<Self> {
         (1..=MOST_RING_BITS).contains(&bits).then(|| Self::new(bits))

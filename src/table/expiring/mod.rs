@@ -164,9 +164,7 @@ use crate::word::ring::Moment;
 /// What to do with an entry whose key has a live entry already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfPresent {
-    /// It is added.
     Add,
-    /// It is not added.
     Refuse,
     /// It is not added if the other entry can be made to live that long.
     Extend,

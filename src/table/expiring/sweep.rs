@@ -78,7 +78,6 @@ impl<L: Layout> Table<L> {
         self.call_and_publish(clock, moment, tick, ahead);
     }
 
-    /// Sets the moment, the caller's tick, and by how many ticks the moment is ahead of it.
     fn call_and_publish(&self, clock: &Clock, moment: Moment, tick: u64, ahead: u64) {
         self.under_all_locks(Fault::RestartWithoutLocks, || {
             clock.call(moment, tick, ahead);

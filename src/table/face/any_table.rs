@@ -42,7 +42,6 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     /// as there are. Chunks are read in order, and once. Returns how many copies are in this one.
     fn read_chunk(&self, save: SaveNumber, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory>;
     fn shape_of(&self, buckets: usize) -> Shape;
-    /// Numbers that are equal for tables with the same classes.
     fn of_classes(&self) -> [u64; 5];
     /// The sum of the digests of all copies at the moment of a save of this table.
     fn digest(&self, save: SaveNumber) -> Result<u64, OutOfMemory>;
@@ -147,8 +146,6 @@ impl<'a> TableImage<'a> {
         self.table().saving().reading(self.save)
     }
 
-    /// The moment of the table's clock, and what the caller calls its tick; `None` unless the clock had been set to a
-    /// tick.
     pub(crate) fn moment_and_tick(&self) -> Option<(Moment, u64)> {
         self.reading()?.moment_and_tick()
     }
@@ -164,8 +161,6 @@ impl<'a> TableImage<'a> {
         self.table().facts().limit
     }
 
-    /// Reads the words from this bucket on, as many as a chunk has or as there are. Chunks are read in order, and once.
-    /// Returns how many copies are in this one.
     pub(crate) fn read_chunk(&self, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory> {
         self.table().read_chunk(self.save, start, words)
     }

@@ -14,9 +14,6 @@ use crate::word::layout::{Entry, Layout};
 impl<L: Layout> Table<L> {
     /// The sum over the copies that were in at the moment of the save. Where there is a clock, only copies that were
     /// live at that moment count.
-    ///
-    /// # Errors
-    /// Fails if a word set aside could not be allocated.
     pub(in crate::table) fn digest(&self, save: SaveNumber) -> Result<u64, OutOfMemory> {
         let Some(clock) = self.clock() else {
             return self.sum_of_copies(save, |entry| Some(self.layout.payload_of(entry).into()));

@@ -105,7 +105,6 @@ pub(crate) struct Saving {
 #[derive(Debug)]
 pub(crate) struct SetAside {
     save: u64,
-    /// How many buckets there were at the moment of the save.
     buckets: usize,
     /// Buckets below this one have been passed.
     passed: usize,
@@ -127,7 +126,6 @@ impl SetAside {
         (buckets.div_ceil(CHUNK) <= self.chunks.len()).then_some(Self { buckets, ..self })
     }
 
-    /// For a save whose moment has this reading.
     pub(in crate::table) fn at(self, reading: Option<Reading>) -> Self {
         Self { reading, ..self }
     }
@@ -190,7 +188,6 @@ impl Saving {
         running(&mut self.saves.lock(), save).reading
     }
 
-    /// How many buckets the table had at the moment of a save that is running.
     pub(crate) fn buckets(&self, save: SaveNumber) -> usize {
         running(&mut self.saves.lock(), save).buckets
     }
