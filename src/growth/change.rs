@@ -184,9 +184,6 @@ impl GrowingTable {
             copies[side] > 0
                 && self.take_on(&guard, class, side, Fault::RemoveWithoutBump, Fault::RemoveSetsNothingAside)
         });
-        if removed {
-            self.counters().add_len(-1);
-        }
         self.counters().removal(removed)
     }
 

@@ -19,17 +19,17 @@ macro_rules! layout {
     ($table:ident, 0) => { layout!(Plain 0 8 8) };
     ($table:ident, 2) => { layout!(Plain 2 7 9) };
     ($table:ident, 4) => { layout!(Plain 4 6 10) };
-    ($table:ident, 5) => { layout!($table, 0 6 12) };
+    ($table:ident, 5) => { layout!($table, 5 6 12) };
     ($table:ident, 6) => { layout!(Plain 6 5 12) };
-    ($table:ident, 7) => { layout!($table, 1 5 14) };
+    ($table:ident, 7) => { layout!($table, 7 5 14) };
     ($table:ident, 8) => { layout!(Plain 8 4 16) };
-    ($table:ident, 9) => { layout!($table, 2 4 17) };
+    ($table:ident, 9) => { layout!($table, 9 4 17) };
     ($table:ident, 10) => { layout!(Plain 10 3 21) };
-    ($table:ident, 11) => { layout!($table, 3 3 22) };
+    ($table:ident, 11) => { layout!($table, 11 3 22) };
     ($table:ident, 12) => { layout!(Plain 12 2 32) };
     (Plain $row:literal $slots:literal $bits:literal) => { Borrowed::<Plain, $slots, $bits>(Layouts::plain($row)) };
-    ($table:ident, $at:literal $slots:literal $bits:literal) => {
-        Borrowed::<SemiSorted, $slots, $bits>($table.layouts.semi_sorted($at))
+    ($table:ident, $row:literal $slots:literal $bits:literal) => {
+        Borrowed::<SemiSorted, $slots, $bits>($table.layouts.semi_sorted($row))
     };
 }
 

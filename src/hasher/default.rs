@@ -28,7 +28,6 @@ impl DefaultHashBuilder {
     }
 }
 
-/// A hasher with new random keys.
 impl Default for DefaultHashBuilder {
     fn default() -> Self {
         Self::new()
@@ -60,7 +59,6 @@ impl fmt::Debug for DefaultHashBuilder {
 #[derive(Clone)]
 pub struct DefaultHasher(ahash::AHasher);
 
-/// Passes each call on to ahash.
 macro_rules! handed_on {
     ($($write:ident($integer:ty)),*) => {$(
         #[inline]

@@ -7,7 +7,6 @@ use core::hash::BuildHasher;
 const PROBE: (&str, u64, u32, &[u8]) =
     ("concurrent-cuckoo-filter", 0x0123_4567_89ab_cdef, 0x89ab_cdef, &[0, 1, 0xfe, 0xff]);
 
-/// The hasher's hash of [`PROBE`].
 pub(crate) fn probe(hasher: &impl BuildHasher) -> u64 {
     hasher.hash_one(PROBE)
 }

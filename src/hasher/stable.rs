@@ -82,10 +82,6 @@ impl Hasher for StableHasher {
         self.0.write(bytes);
     }
 
-    fn write_u8(&mut self, i: u8) {
-        self.write(&[i]);
-    }
-
     fn write_u16(&mut self, i: u16) {
         self.write(&i.to_le_bytes());
     }

@@ -106,7 +106,6 @@ pub(crate) fn prefetch<T>(list: &[T], index: usize) {
     let _ = (list, index);
 }
 
-/// Prefetches the cache line of this value.
 #[inline(always)]
 pub(crate) fn prefetch_line<T>(value: &T) {
     prefetch(core::slice::from_ref(value), 0);
@@ -120,7 +119,7 @@ pub(crate) fn prefetch_line<T>(value: &T) {
 ///
 /// | list | index | why it is below the length |
 /// |---|---|---|
-/// | a table's words (`table/table.rs`) | a bucket | `Geometry` returns numbers below its count for any hash, any fingerprint and any such number (tested in `word/geometry_tests.rs`); a table has as many words as that |
+/// | a table's words (`table/table.rs`) | a bucket | `Buckets` returns numbers below its count for any hash, any fingerprint and any such number (tested in `word/geometry_tests.rs`); a table has as many words as that |
 /// | shards of counters (`table/counters.rs`) | a thread's number times the distance of two shards, masked | the mask is the length less one |
 /// | a decode table (`word/bucket.rs`) | a word's rank | it is the top bits of the word, `rank_bits` of them (tested in `word/layout_tests.rs`), and the table has `1 << rank_bits` entries |
 ///
@@ -224,7 +223,6 @@ impl VectorUnit {
     }
 }
 
-/// Two words, and what their lanes are compared with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Comparison {
     pub(crate) words: [u64; 2],
@@ -308,7 +306,6 @@ impl Comparison {
     }
 }
 
-/// Both words in one register.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 fn pair([first, second]: [u64; 2]) -> core::arch::x86_64::__m128i {
@@ -317,7 +314,6 @@ fn pair([first, second]: [u64; 2]) -> core::arch::x86_64::__m128i {
     unsafe { _mm_unpacklo_epi64(_mm_cvtsi64_si128(first as i64), _mm_cvtsi64_si128(second as i64)) }
 }
 
-/// The word twice.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 fn both(word: u64) -> core::arch::x86_64::__m128i {

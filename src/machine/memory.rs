@@ -5,7 +5,6 @@ use crate::machine::arch::zeroed;
 #[cfg(not(ccf_model))]
 use crate::sync::AtomicU64;
 
-/// What kind of pages to ask the system for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pages {
     Usual,
@@ -18,7 +17,6 @@ pub(crate) fn boxed_slice<T>(len: usize, element: impl FnMut() -> T) -> Option<B
     boxed_slice_on(Pages::Usual, len, element)
 }
 
-/// [`boxed_slice`] on this kind of pages.
 pub(crate) fn boxed_slice_on<T>(pages: Pages, len: usize, element: impl FnMut() -> T) -> Option<Box<[T]>> {
     let mut elements = Vec::new();
     elements.try_reserve_exact(len).ok()?;

@@ -17,11 +17,8 @@ pub(crate) fn whole_pages(start: usize, len: usize, page: usize) -> Option<Range
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
-    /// Checks everything that is promised about the pages of one piece of memory.
     fn check(start: usize, len: usize, page: usize) {
         let pages = whole_pages(start, len, page);
         let end = start + len;
@@ -52,20 +49,6 @@ mod tests {
     fn a_size_that_no_page_has_is_refused() {
         for page in [0, 3, 4095, 4097, usize::MAX] {
             assert_eq!(whole_pages(0, usize::MAX, page), None, "{page}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn they_are_the_whole_pages_and_nothing_else(
-            start in any::<usize>(),
-            pages in 0..8_usize,
-            rest in any::<usize>(),
-            bits in 0..usize::BITS - 4,
-        ) {
-            let page = 1 << bits;
-            let len = (pages * page + rest % page).min(usize::MAX - start);
-            check(start, len, page);
         }
     }
 }

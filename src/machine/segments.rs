@@ -8,7 +8,6 @@ use crate::machine::memory::Pages;
 
 pub(crate) use imp::Segments;
 
-/// A segment's word.
 #[cfg(not(ccf_model))]
 mod imp {
     #![allow(unsafe_code, reason = "a reference to a word of a segment; each block has its SAFETY note")]
@@ -20,7 +19,6 @@ mod imp {
     use crate::machine::memory::{boxed_slice, zeroed_on};
     use crate::sync::AtomicU64;
 
-    /// The most segments: one for each bit of an index.
     const MOST: usize = u32::BITS as usize;
 
     #[derive(Debug)]
@@ -31,7 +29,6 @@ mod imp {
     }
 
     impl Segments {
-        /// The bytes that it uses beside the words.
         pub(crate) const OWN_MEMORY: usize = MOST * size_of::<AtomicPtr<AtomicU64>>();
 
         /// A list of `1 << first_bits` zeros, or `None` if the allocation fails.
@@ -45,7 +42,6 @@ mod imp {
             Some(segments)
         }
 
-        /// The word with this index, or `None` if the list is shorter.
         #[inline(always)]
         pub(crate) fn get(&self, index: u32) -> Option<&AtomicU64> {
             // SAFETY: a segment is freed when the list is dropped, and not before. Its words are only used as atomics.

@@ -3,7 +3,7 @@
 #![allow(private_bounds, reason = "models name a layout, but do nothing with it")]
 
 use crate::error::insert::ExpiringInsertError;
-use crate::model::one_table::{AnyLayout, Image, Key, Table, answers, empty, hashes};
+use crate::model::one_table::{AnyLayout, Image, Key, Table, answers, empty, one_block};
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Advance, Clock, Until, WhenFull};
 use crate::table::face::traits::ExpiringTable;
@@ -27,52 +27,42 @@ impl<L: AnyLayout> Table<L> {
         self.place(key.with((expires_at % 4) as u16));
     }
 
-    /// [`ExpiringCuckooFilter::advance_to`](crate::ExpiringCuckooFilter::advance_to)
     pub fn advance_to(&self, tick: u64) -> Advance {
         self.0.advance_to(tick)
     }
 
-    /// [`ExpiringCuckooFilter::now`](crate::ExpiringCuckooFilter::now)
     pub fn now(&self) -> u64 {
         self.clock().now().expect("it was told a tick")
     }
 
-    /// By how much the sweep lags behind.
     pub fn lag(&self) -> u64 {
         self.clock().read().moment.lag()
     }
 
-    /// The current tick, read without any ordering.
     pub fn peek(&self) -> u64 {
         self.clock().peek()
     }
 
-    /// [`ExpiringCuckooFilter::contains`](crate::ExpiringCuckooFilter::contains)
     pub fn contains_live(&self, key: Key) -> bool {
         self.0.contains_live(key.hash())
     }
 
-    /// [`ExpiringCuckooFilter::contains_batch`](crate::ExpiringCuckooFilter::contains_batch)
     pub fn contains_live_batch<const N: usize>(&self, keys: [Key; N]) -> [bool; N] {
-        answers(|answers| self.0.contains_live_batch(&mut hashes(keys), answers))
+        answers(|answers| self.0.contains_live_batch(&mut one_block(keys.map(Key::hash)), answers))
     }
 
-    /// [`ExpiringCuckooFilter::insert_until`](crate::ExpiringCuckooFilter::insert_until)
     pub fn insert_until(&self, key: Key, expires_at: u64) -> Result<bool, ExpiringInsertError> {
         self.0.add_until(key.hash(), Until::Tick(expires_at), IfPresent::Add)
     }
 
-    /// [`ExpiringCuckooFilter::insert_if_absent_until`](crate::ExpiringCuckooFilter::insert_if_absent_until)
     pub fn insert_if_absent_until(&self, key: Key, expires_at: u64) -> Result<bool, ExpiringInsertError> {
         self.0.add_until(key.hash(), Until::Tick(expires_at), IfPresent::Refuse)
     }
 
-    /// [`ExpiringCuckooFilter::insert_or_renew_until`](crate::ExpiringCuckooFilter::insert_or_renew_until)
     pub fn insert_or_renew_until(&self, key: Key, expires_at: u64) -> Result<bool, ExpiringInsertError> {
         self.0.add_until(key.hash(), Until::Tick(expires_at), IfPresent::Extend)
     }
 
-    /// [`ExpiringCuckooFilter::insert_or_renew`](crate::ExpiringCuckooFilter::insert_or_renew)
     pub fn insert_or_renew(&self, key: Key) -> Result<bool, ExpiringInsertError> {
         self.0.add_until(key.hash(), Until::After(self.clock().longest()), IfPresent::Extend)
     }
@@ -84,32 +74,26 @@ impl<L: AnyLayout> Table<L> {
         table.forget(self.clock(), table.item(key.hash()), Until::Tick(expires_at), Purpose::Insert)
     }
 
-    /// By how many ticks the clock is ahead of the caller's.
     pub fn ahead(&self) -> u64 {
         self.clock().ahead()
     }
 
-    /// [`ExpiringCuckooFilter::remove_until`](crate::ExpiringCuckooFilter::remove_until)
     pub fn remove_until(&self, key: Key, expires_at: u64) -> bool {
         self.0.remove_until(key.hash(), expires_at)
     }
 
-    /// [`ExpiringCuckooFilter::remove`](crate::ExpiringCuckooFilter::remove)
     pub fn remove_first(&self, key: Key) -> bool {
         self.0.remove_first(key.hash())
     }
 
-    /// [`ExpiringCuckooFilter::expires_at`](crate::ExpiringCuckooFilter::expires_at)
     pub fn expires_at(&self, key: Key) -> Option<u64> {
         self.0.last_end(key.hash()).map(|(now, ticks)| now + ticks)
     }
 
-    /// One hop of a plan, for an entry of the key with this end.
     pub fn relocate_until(&self, key: Key, expires_at: u64) -> bool {
         self.relocate(key.with((expires_at % 4) as u16))
     }
 
-    /// [`ExpiringCuckooFilter::live_len`](crate::ExpiringCuckooFilter::live_len)
     pub fn live_len(&self) -> usize {
         self.0.live_in(0)
     }
@@ -120,7 +104,6 @@ impl<L: AnyLayout> Table<L> {
 }
 
 impl<L: AnyLayout> Image<L> {
-    /// The tick at the moment of the save.
     pub fn now(&self) -> u64 {
         self.reading.and_then(|reading| reading.now).expect("the table has a clock, which was told a tick")
     }

@@ -12,8 +12,8 @@ use crate::table::face::dyn_table::Shaped;
 use crate::table::face::traits::{FilterTable, MapletTable};
 use crate::table::image::merge::{Absorbed, Merge, Stopped};
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::geometry::{Buckets, Geometry, Item};
-use crate::word::layout::{Fingerprint, Layout, OfShape, Plain, SemiSorted, Shape, WithPayload};
+use crate::word::geometry::{Buckets, Item};
+use crate::word::layout::{Fingerprint, OfShape, Plain, SemiSorted, Shape, WithPayload};
 use crate::word::values::Values;
 
 /// Two slots to a bucket: the smallest bucket that can be full and can hold two keys at once.
@@ -33,10 +33,8 @@ pub trait AnyLayout: OfShape {
     /// The fewest buckets that a table of this layout has.
     const LEAST_BUCKETS: usize = 1;
 
-    /// Its one shape, with values of two bits if it has any.
     fn shape_of_model() -> Shape;
 
-    /// The layout of that shape.
     fn of_model() -> Self {
         Self::of(Self::shape_of_model())
     }
@@ -62,42 +60,18 @@ impl<L: AnyLayout> AnyLayout for WithPayload<L> {
     }
 }
 
-/// Buckets for which a hash names its class: the low half is the fingerprint, and the high half the first bucket.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Named(Buckets);
-
-impl Geometry for Named {
-    fn count(self) -> usize {
-        self.0.count()
-    }
-
-    fn first<L: Layout>(self, _: L, hash: u64) -> (Fingerprint, usize) {
-        (Fingerprint(hash as u32), (hash >> 32) as usize)
-    }
-
-    fn sum(self, fingerprint: Fingerprint) -> usize {
-        self.0.sum(fingerprint)
-    }
-
-    fn other(self, sum: usize, bucket: usize) -> usize {
-        self.0.other(sum, bucket)
-    }
-}
-
-/// A table of a given number of buckets.
 #[derive(Debug)]
-pub struct Table<L = Smallest>(pub(super) Shaped<L, Named, 0, 0>);
+pub struct Table<L = Smallest>(pub(super) Shaped<L, 0, 0>);
 
-/// An empty table.
-pub(super) fn empty<L: AnyLayout>(buckets: usize) -> crate::table::table::Table<L, Named> {
-    crate::table::table::Table::new(Pages::Usual, L::shape_of_model(), Named(Buckets::new(buckets)))
-        .expect("a model has memory")
+pub(super) fn empty<L: AnyLayout>(buckets: usize) -> crate::table::table::Table<L> {
+    crate::table::table::Table::new(Pages::Usual, L::shape_of_model(), buckets).expect("a model has memory")
 }
 
 /// A key, or more precisely a class of keys: a fingerprint, and the order in which its two buckets are tried. In a
 /// table of values, also the value of the copy in question.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
+    buckets: usize,
     fingerprint: u32,
     first: usize,
     second: usize,
@@ -111,14 +85,13 @@ impl Key {
         Self::of::<Smallest>(buckets, first, second, nth)
     }
 
-    /// `new` for another layout.
     pub fn of<L: AnyLayout>(buckets: usize, first: usize, second: usize, nth: usize) -> Self {
         let geometry = Buckets::new(buckets);
         // Multiples of an odd number reach all fingerprints, in their high bits and low.
         let fingerprints = (1..1_000_000u64).map(|n| L::of_model().fingerprint_from(n.wrapping_mul(0x9e37_79b9)));
         let fingerprint = fingerprints.filter(|&f| geometry.alternate(first, f) == second).nth(nth);
         let Fingerprint(fingerprint) = fingerprint.expect("some fingerprint leads there");
-        Self { fingerprint, first, second, value: 0 }
+        Self { buckets, fingerprint, first, second, value: 0 }
     }
 
     /// A key of the same class that tries the buckets in the other order.
@@ -126,7 +99,6 @@ impl Key {
         Self { first: self.second, second: self.first, ..self }
     }
 
-    /// The key with this value, in a table of values.
     pub fn with(self, value: u16) -> Self {
         Self { value, ..self }
     }
@@ -138,22 +110,24 @@ impl Key {
         Self { fingerprint: self.fingerprint ^ 1 << L::of_model().lanes().bits, ..self }
     }
 
+    /// The hash of which `Buckets::item` makes this class: in a model, no hash is mixed.
     pub(super) fn hash(self) -> u64 {
-        (self.first as u64) << 32 | u64::from(self.fingerprint)
+        ((self.first as u64) << 32).div_ceil(self.buckets as u64) << 32 | u64::from(self.fingerprint)
     }
 }
 
-/// Passes on the hashes of these keys, as one block.
-pub(super) fn hashes<const N: usize>(keys: [Key; N]) -> impl FnMut(&mut [u64; BLOCK]) -> usize {
-    const { assert!(N < BLOCK) };
+/// Passes on these hashes as one block.
+pub(super) fn one_block(hashes: impl IntoIterator<Item = u64>) -> impl FnMut(&mut [u64; BLOCK]) -> usize {
+    let hashes: Vec<u64> = hashes.into_iter().collect();
+    assert!(hashes.len() < BLOCK);
     move |block| {
-        block.iter_mut().zip(keys).for_each(|(hash, key)| *hash = key.hash());
-        N
+        block[..hashes.len()].copy_from_slice(&hashes);
+        hashes.len()
     }
 }
 
-/// The answers of a batch, as an array.
-pub(super) fn answers<A: Copy, const N: usize>(batch: impl FnOnce(&mut dyn FnMut(&[A]))) -> [A; N] {
+/// The answers of a batch, as a list or as an array.
+pub(super) fn answers<A: Copy, All: TryFrom<Vec<A>>>(batch: impl FnOnce(&mut dyn FnMut(&[A]))) -> All {
     let mut all = Vec::new();
     batch(&mut |answers| all.extend_from_slice(answers));
     all.try_into().unwrap_or_else(|_| panic!("a batch has an answer for each key"))
@@ -177,19 +151,17 @@ impl<L: AnyLayout> Image<L> {
         buckets.into_iter().map(|bucket| self.layout.count_entry(self.words[bucket], entry)).sum()
     }
 
-    /// How many copies of any key the image holds.
     pub fn copies(&self) -> usize {
         self.words.iter().map(|&word| self.layout.occupied(word)).sum()
     }
 }
 
 impl<L: AnyLayout> Table<L> {
-    /// An empty table.
     pub fn new(buckets: usize) -> Self {
         Self::of(empty(buckets))
     }
 
-    pub(super) fn of(table: crate::table::table::Table<L, Named>) -> Self {
+    pub(super) fn of(table: crate::table::table::Table<L>) -> Self {
         Self(Shaped { table })
     }
 
@@ -203,57 +175,46 @@ impl<L: AnyLayout> Table<L> {
         self.0.table.common.counters.add_len(1);
     }
 
-    /// [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains)
     pub fn contains(&self, key: Key) -> bool {
         FilterTable::contains(&self.0, key.hash())
     }
 
-    /// [`ConcurrentCuckooFilter::contains_batch`](crate::ConcurrentCuckooFilter::contains_batch)
     pub fn contains_batch<const N: usize>(&self, keys: [Key; N]) -> [bool; N] {
-        answers(|answers| self.0.table.contains_batch(&mut hashes(keys), answers))
+        answers(|answers| self.0.table.contains_batch(&mut one_block(keys.map(Key::hash)), answers))
     }
 
-    /// [`ConcurrentCuckooFilter::count`](crate::ConcurrentCuckooFilter::count)
     pub fn count(&self, key: Key) -> usize {
         self.0.count_value(key.hash(), key.value)
     }
 
-    /// [`ConcurrentCuckooFilter::insert`](crate::ConcurrentCuckooFilter::insert)
     pub fn insert(&self, key: Key) -> Result<(), InsertError> {
         if L::HAS_PAYLOAD { self.0.insert_value(key.hash(), key.value) } else { self.0.insert(key.hash()) }
     }
 
-    /// [`ConcurrentCuckooFilter::insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent)
     pub fn insert_if_absent(&self, key: Key) -> Result<bool, InsertError> {
         self.0.insert_if_absent(key.hash())
     }
 
-    /// [`CuckooMaplet::values`](crate::CuckooMaplet::values)
     pub fn values(&self, key: Key) -> Values {
         self.0.values(key.hash())
     }
 
-    /// [`CuckooMaplet::values_batch`](crate::CuckooMaplet::values_batch)
     pub fn values_batch<const N: usize>(&self, keys: [Key; N]) -> [Values; N] {
-        answers(|answers| self.0.values_batch(&mut hashes(keys), answers))
+        answers(|answers| self.0.values_batch(&mut one_block(keys.map(Key::hash)), answers))
     }
 
-    /// [`CuckooMaplet::insert_if_absent`](crate::CuckooMaplet::insert_if_absent)
     pub fn insert_value_if_absent(&self, key: Key) -> Result<Values, InsertError> {
         self.0.insert_value_if_absent(key.hash(), key.value)
     }
 
-    /// [`CuckooMaplet::replace`](crate::CuckooMaplet::replace)
     pub fn replace(&self, old: Key, new: u16) -> bool {
         self.0.replace_value(old.hash(), old.value, new)
     }
 
-    /// [`ConcurrentCuckooFilter::remove`](crate::ConcurrentCuckooFilter::remove)
     pub fn remove(&self, key: Key) -> bool {
         self.0.remove_value(key.hash(), key.value)
     }
 
-    /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear)
     pub fn clear(&self) {
         self.0.table.clear();
     }
@@ -321,7 +282,6 @@ impl<L: AnyLayout> Table<L> {
         L::of_model().holds_entry(self.0.table.load(key.first), self.item(key).entry)
     }
 
-    /// How many slots a bucket has.
     pub fn slots_per_bucket(&self) -> usize {
         L::of_model().lanes().slots.into()
     }
@@ -331,13 +291,10 @@ impl<L: AnyLayout> Table<L> {
         (0..self.0.table.words.len()).map(|bucket| L::of_model().occupied(self.0.table.load(bucket))).sum()
     }
 
-    /// The count of invalidated attempts of lookups.
     pub fn lookup_retries(&self) -> u64 {
         self.0.table.common.counters.counts().lookup_retries
     }
 
-    /// How many items there are, according to the counters.
-    #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.0.table.common.counters.len()
     }

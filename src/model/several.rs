@@ -3,7 +3,7 @@
 use crate::error::insert::{GrowableInsertError, InsertBatchError};
 use crate::growth::plan::Plan;
 use crate::growth::table::GrowingTable;
-use crate::plan::batch::BLOCK;
+use crate::model::one_table::{answers, one_block};
 #[cfg(feature = "snapshot")]
 use crate::snapshot::format::Saved;
 #[cfg(feature = "snapshot")]
@@ -43,14 +43,11 @@ impl GrowableKey {
     }
 }
 
-#[allow(clippy::new_without_default)]
 impl Growable {
-    /// An empty table of two buckets.
     pub fn new() -> Self {
         Self(GrowingTable::new(Plan::of(classes(), 2, Some(Encoding::Plain))).expect("a model has memory"))
     }
 
-    /// An empty table of `buckets` buckets.
     pub fn of_buckets(buckets: usize) -> Self {
         let table = Self::new();
         (2..buckets).for_each(|_| table.split());
@@ -63,12 +60,10 @@ impl Growable {
         self.0.counters().add_len(1);
     }
 
-    /// Splits the next bucket.
     pub fn split(&self) {
         assert!(self.split_if_possible(), "a model splits what can be split");
     }
 
-    /// Merges the bucket that was split last.
     pub fn merge(&self) {
         assert!(self.merge_if_possible(), "a model merges where there is room");
     }
@@ -85,7 +80,6 @@ impl Growable {
         self.0.merge_group()
     }
 
-    /// How many buckets there are.
     pub fn buckets(&self) -> usize {
         self.0.table().facts().buckets
     }
@@ -119,102 +113,63 @@ impl Growable {
         self.0.relocate(&self.0.lock(class), class, usize::from(back))
     }
 
-    /// [`GrowableCuckooFilter::contains`](crate::GrowableCuckooFilter::contains)
     pub fn contains(&self, key: GrowableKey) -> bool {
         self.0.contains(key.0)
     }
 
-    /// [`GrowableCuckooFilter::count`](crate::GrowableCuckooFilter::count)
     pub fn count(&self, key: GrowableKey) -> usize {
         self.0.count(key.0)
     }
 
-    /// [`GrowableCuckooFilter::insert`](crate::GrowableCuckooFilter::insert)
     pub fn insert(&self, key: GrowableKey) -> Result<(), GrowableInsertError> {
         self.0.insert(key.0)
     }
 
-    /// [`GrowableCuckooFilter::insert_if_absent`](crate::GrowableCuckooFilter::insert_if_absent)
     pub fn insert_if_absent(&self, key: GrowableKey) -> Result<bool, GrowableInsertError> {
         self.0.insert_if_absent(key.0)
     }
 
-    /// [`GrowableCuckooFilter::remove`](crate::GrowableCuckooFilter::remove)
     pub fn remove(&self, key: GrowableKey) -> bool {
         self.0.remove(key.0)
     }
 
-    /// [`GrowableCuckooFilter::clear`](crate::GrowableCuckooFilter::clear)
     pub fn clear(&self) {
         self.0.clear();
     }
 
-    /// How many items there are, according to the counters.
-    #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// [`GrowableCuckooFilter::contains_batch`](crate::GrowableCuckooFilter::contains_batch)
     pub fn contains_batch(&self, keys: &[GrowableKey]) -> Vec<bool> {
-        answers(|answers| self.0.contains_batch(&mut one_block(&hashes(keys)), answers))
+        answers(|answers| self.0.contains_batch(&mut one_block(keys.iter().map(|key| key.0)), answers))
     }
 
     /// [`GrowableCuckooFilter::insert_batch`](crate::GrowableCuckooFilter::insert_batch). Returns how many keys went
     /// in, and why not all.
     pub fn insert_batch(&self, keys: &[GrowableKey]) -> (usize, Option<GrowableInsertError>) {
-        inserted(self.0.insert_batch(&mut one_block(&hashes(keys))))
+        match self.0.insert_batch(&mut one_block(keys.iter().map(|key| key.0))) {
+            Ok(inserted) => (inserted, None),
+            Err(InsertBatchError { index, error }) => (index, Some(error)),
+        }
     }
 
-    /// [`GrowableCuckooFilter::remove_batch`](crate::GrowableCuckooFilter::remove_batch)
     pub fn remove_batch(&self, keys: &[GrowableKey]) -> Vec<bool> {
-        answers(|answers| self.0.remove_batch(&mut one_block(&hashes(keys)), answers))
+        answers(|answers| self.0.remove_batch(&mut one_block(keys.iter().map(|key| key.0)), answers))
     }
 
     /// Saves it and loads the snapshot. Calls `begun` when the moment of the save is past.
     #[cfg(feature = "snapshot")]
     pub fn save_and_load(&self, begun: impl FnOnce()) -> Self {
-        Self(there_and_back(&self.0, begun))
+        let save = TableImage::begin(self.0.table()).expect("a model has memory");
+        begun();
+        let (kind, head, mut snapshot) = (GrowingTable::KIND, self.0.head(&save), Vec::new());
+        Save::new(kind, 0, "".into(), head, save).write_to(&mut snapshot).expect("a model has memory");
+        let mut from = &snapshot[..];
+        let mut source = Source::new(&mut from, usize::MAX, Some(snapshot.len() as u64));
+        source.header(kind, "", 0).expect("it is a snapshot");
+        let loaded = Saved::load(&mut source, 0).unwrap_or_else(|error| panic!("the snapshot is not valid: {error:?}"));
+        source.end().expect("it is a snapshot");
+        Self(loaded)
     }
-}
-
-fn hashes(keys: &[GrowableKey]) -> Vec<u64> {
-    keys.iter().map(|key| key.0).collect()
-}
-
-/// Hashes in the form in which a batch takes them: fewer than a block.
-fn one_block(hashes: &[u64]) -> impl FnMut(&mut [u64; BLOCK]) -> usize {
-    move |block| {
-        block[..hashes.len()].copy_from_slice(hashes);
-        hashes.len()
-    }
-}
-
-/// The answers of a batch.
-fn answers(batch: impl FnOnce(&mut dyn FnMut(&[bool]))) -> Vec<bool> {
-    let mut all = Vec::new();
-    batch(&mut |answers| all.extend_from_slice(answers));
-    all
-}
-
-fn inserted(result: Result<usize, InsertBatchError<GrowableInsertError>>) -> (usize, Option<GrowableInsertError>) {
-    match result {
-        Ok(inserted) => (inserted, None),
-        Err(InsertBatchError { index, error }) => (index, Some(error)),
-    }
-}
-
-/// Saves a filter and loads the snapshot. Calls `begun` when the moment of the save is past.
-#[cfg(feature = "snapshot")]
-fn there_and_back<T: Saved>(filter: &T, begun: impl FnOnce()) -> T {
-    let save = TableImage::begin(filter.table()).expect("a model has memory");
-    begun();
-    let mut snapshot = Vec::new();
-    Save::new(T::KIND, 0, "".into(), filter.head(&save), save).write_to(&mut snapshot).expect("a model has memory");
-    let mut from = &snapshot[..];
-    let mut source = Source::new(&mut from, usize::MAX, Some(snapshot.len() as u64));
-    source.header(T::KIND, "", 0).expect("it is a snapshot");
-    let loaded = T::load(&mut source, 0).unwrap_or_else(|error| panic!("the snapshot is not valid: {error:?}"));
-    source.end().expect("it is a snapshot");
-    loaded
 }

@@ -29,7 +29,6 @@ pub(crate) type Hashes<'a> = &'a mut dyn FnMut(&mut [u64; BLOCK]) -> usize;
 /// vector unit that does the batch.
 pub(crate) struct Window<'a, P> {
     source: Hashes<'a>,
-    /// Whether the source may have more hashes.
     more: bool,
     /// How many blocks were passed on to be prepared, and how many to be acted on.
     prepared: usize,
@@ -57,7 +56,6 @@ pub(crate) struct Coming<'a, P> {
 pub(crate) struct Block<'a, P> {
     pub(crate) hashes: &'a [u64; BLOCK],
     pub(crate) prepared: &'a P,
-    /// How many hashes there are.
     pub(crate) len: usize,
 }
 

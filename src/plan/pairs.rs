@@ -34,20 +34,17 @@ impl Pairs {
         }
     }
 
-    /// The two buckets of an item.
     #[inline(always)]
     pub(crate) fn buckets(&self, nth: usize) -> [Bucket; 2] {
         [self.firsts[nth], self.seconds[nth]].map(Bucket)
     }
 
-    /// The lanes in which an item's buckets hold its fingerprint, which is this.
     #[inline(always)]
     pub(crate) fn lanes(&self, layout: impl Layout, nth: usize, fingerprint: u32) -> [u64; 2] {
         let folded = [self.of_firsts[nth], self.of_seconds[nth]];
         layout.lanes_in(self.buckets(nth), folded, layout.pattern(fingerprint))
     }
 
-    /// Whether either bucket of each item holds its fingerprint.
     #[inline(always)]
     pub(crate) fn find(&self, layout: impl Layout, fingerprints: &[u32; BLOCK], answers: &mut [bool; BLOCK]) {
         for (nth, answer) in answers.iter_mut().enumerate() {

@@ -1,4 +1,5 @@
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;
 
@@ -86,39 +87,45 @@ proptest! {
     }
 }
 
+/// The outcome of a search for room for one item in tables of these words, and how many hops it has passed on. None of
+/// them is carried out.
+fn search_for_room(buckets: usize, load: impl Fn(usize) -> Bucket) -> (Outcome, usize) {
+    let (layout, buckets, mut hops) = (four_slots(), Buckets::new(buckets), 0);
+    let outcome = find_path(layout, buckets, buckets.item(layout, 7), load, |_| (), &mut |_| {
+        hops += 1;
+        false
+    });
+    (outcome, hops)
+}
+
+fn four_slots() -> Plain {
+    Plain::of(Shape::plain(4, 16))
+}
+
+/// A full bucket of entries that follow from this number.
+fn full(number: usize) -> Bucket {
+    let entries = (0..4).map(|nth| Entry(mixed((4 * number + nth) as u64) as u32 & 0xffff));
+    entries.fold(Bucket::default(), |word, entry| four_slots().add(word, entry).expect("four slots"))
+}
+
 /// In a table of no more buckets than the budget, a search finds the only bucket with room. So "full" is exact there.
 #[test]
 fn a_search_finds_the_only_room_in_a_table_of_its_budget() {
-    let (layout, buckets) = (Plain::of(Shape::plain(4, 16)), Buckets::new(BUDGET));
-    let full = |bucket: usize| {
-        let entries = (0..4).map(|slot| layout.entry(layout.fingerprint_from(mixed((4 * bucket + slot) as u64)), 0));
-        entries.fold(Bucket::default(), |word, entry| layout.add(word, entry).expect("four slots"))
-    };
-    let words: Vec<Bucket> = (0..BUDGET).map(full).collect();
     for free in (0..BUDGET).step_by(if cfg!(miri) { 1000 } else { 40 }) {
-        let look = |bucket: usize| if bucket == free { Bucket::default() } else { words[bucket] };
-        let outcome = find_path(layout, buckets, buckets.item(layout, 7), look, |_| (), &mut |_| true);
+        let (outcome, _) =
+            search_for_room(BUDGET, |number| if number == free { Bucket::default() } else { full(number) });
         assert!(matches!(outcome, Outcome::Planned), "bucket {free} was not found");
     }
 }
 
 #[test]
 fn a_plan_is_dropped_at_the_first_hop_that_fails() {
-    let (layout, buckets) = (Plain::of(Shape::plain(2, 32)), Buckets::new(1 << 20));
     // All buckets are full until the search has looked at thirty: so the path has several hops.
-    let looks = std::cell::Cell::new(0);
-    let full = [1, 2].into_iter().map(Entry);
-    let full = full.fold(Bucket::default(), |bucket, entry| layout.add(bucket, entry).expect("two slots"));
-    let look = |_| {
+    let looks = Cell::new(0);
+    let (outcome, hops) = search_for_room(1 << 20, |_| {
         looks.set(looks.get() + 1);
-        if looks.get() > 30 { Bucket::default() } else { full }
-    };
-    let mut hops = 0;
-    let refuse = |_| {
-        hops += 1;
-        false
-    };
-    let outcome = find_path(layout, buckets, buckets.item(layout, 7), look, |_| (), &mut { refuse });
+        if looks.get() > 30 { Bucket::default() } else { full(0) }
+    });
     assert!(matches!(outcome, Outcome::Planned));
     assert_eq!(hops, 1);
 }
@@ -126,57 +133,47 @@ fn a_plan_is_dropped_at_the_first_hop_that_fails() {
 /// An insert that has searched a large table twice takes equal traces as proof that nothing had changed between.
 #[test]
 fn every_change_that_a_search_sees_changes_its_trace() {
-    let (layout, buckets) = (Plain::of(Shape::plain(2, 32)), Buckets::new(1 << 20));
-    let item = buckets.item(layout, 7);
+    let Item { first, second, .. } = Buckets::new(1 << 20).item(four_slots(), 7);
     let trace = |changed: usize, lanes: u64| {
-        let look = |bucket| Bucket(0x1234_5678_9abc_def1 ^ if bucket == changed { lanes } else { 0 });
-        match find_path(layout, buckets, item, look, |_| (), &mut |_| unreachable!("no room anywhere")) {
+        let load = |number| Bucket(0x1234_5678_9abc_def1 ^ if number == changed { lanes } else { 0 });
+        match search_for_room(1 << 20, load).0 {
             Outcome::Nothing { trace } => trace,
             Outcome::Planned => unreachable!("no room anywhere"),
         }
     };
-    let unchanged = trace(item.first, 0);
-    assert_eq!(trace(item.second, 0), unchanged);
-    for changed in [item.first, item.second] {
-        for bit in 0..64 {
-            assert_ne!(trace(changed, 1 << bit), unchanged, "bit {bit} of bucket {changed}");
-        }
+    let unchanged = trace(first, 0);
+    assert_eq!(trace(second, 0), unchanged);
+    for (changed, bit) in [first, second].into_iter().flat_map(|changed| (0..64).map(move |bit| (changed, bit))) {
+        assert_ne!(trace(changed, 1 << bit), unchanged, "bit {bit} of bucket {changed}");
     }
 }
 
 #[test]
 fn a_search_looks_at_no_more_buckets_than_its_budget() {
-    let (layout, buckets) = (SemiSorted::of(Shape::semi_sorted(5, 14)), Buckets::new(1 << 30));
-    let full = (0..5).map(|i| layout.entry(layout.fingerprint_from(i * 0x1357_9bdf), 0));
-    let full = full.fold(Bucket::default(), |bucket, entry| layout.add(bucket, entry).expect("five slots"));
-    let mut seen = std::cell::RefCell::new(std::collections::HashSet::new());
-    let look = |bucket| {
-        seen.borrow_mut().insert(bucket);
-        full
-    };
-    let outcome =
-        find_path(layout, buckets, buckets.item(layout, 7), look, |_| (), &mut |_| unreachable!("no room anywhere"));
+    let seen = RefCell::new(HashSet::new());
+    let (outcome, _) = search_for_room(1 << 30, |number| {
+        seen.borrow_mut().insert(number);
+        full(number)
+    });
     assert!(matches!(outcome, Outcome::Nothing { .. }));
-    assert!(seen.get_mut().len() <= BUDGET, "{} buckets", seen.get_mut().len());
+    assert!(seen.borrow().len() <= BUDGET, "{} buckets", seen.borrow().len());
 }
 
-/// In large tables filled to the capacity, and with a quarter of the other slots taken too: the share of the
-/// searches that look at more than a given number of buckets.
+/// In large tables filled to the capacity, and with a quarter of the other slots taken too: the shares of the searches
+/// that look at more buckets than each of the limits.
 ///
-/// It falls geometrically: mixed the number roughly squares the share. At the higher load the test follows that
-/// up to the budget. At capacity, it shows how seldom the budget ends a search, which is much too seldom to be
-/// seen.
+/// They fall geometrically: twice the number roughly squares the share. At the higher load that can be followed up to
+/// the budget. At capacity, the budget ends a search much too seldom to be seen.
 #[test]
 #[ignore = "a measurement, not a test; run it in release mode with --nocapture"]
 fn how_far_searches_go() {
     const BUCKETS: usize = 1 << 19;
     const SEARCHES: usize = 4_000_000;
     const LIMITS: [usize; 8] = [16, 32, 64, 128, 256, 512, 1024, BUDGET - 1];
-    fn row<L: OfShape>(shape: Shape, beyond: usize) -> String {
-        let Shape { encoding, slots, fingerprint_bits, .. } = shape;
-        let (all, capacity) = (BUCKETS * slots as usize, sizing::capacity_of(shape, BUCKETS, LoadLimit::NONE));
+    fn row<L: OfShape>(shape: Shape, beyond: usize) {
+        let (all, capacity) = (BUCKETS * shape.slots as usize, sizing::capacity_of(shape, BUCKETS, LoadLimit::NONE));
         let items = capacity + (all - capacity) * beyond / 4;
-        let table = Table::<L>::new(Pages::Usual, shape, Buckets::new(BUCKETS)).expect("a few megabytes");
+        let table = Table::<L>::new(Pages::Usual, shape, BUCKETS).expect("a few megabytes");
         (0..items).for_each(|hash| table.insert(table.layout(), hash as u64).expect("tables take more"));
         let mut longer = [0; LIMITS.len()];
         for hash in items..items + SEARCHES {
@@ -187,20 +184,13 @@ fn how_far_searches_go() {
             search.run(&graph, [item.first, item.second]);
             LIMITS.iter().zip(&mut longer).for_each(|(&limit, longer)| *longer += usize::from(search.len > limit));
         }
-        format!(
-            "{:10} {slots} by {fingerprint_bits:2} | {:5.2} % | {}",
-            format!("{encoding:?}"),
-            items as f64 / all as f64 * 100.0,
-            longer.map(|longer| format!("{:7.1e}", longer as f64 / SEARCHES as f64)).join(" "),
-        )
+        let shares = longer.map(|longer| longer as f64 / SEARCHES as f64);
+        println!("{shape:?}, {:.2} % full: longer than {LIMITS:?}: {shares:?}", items as f64 / all as f64 * 100.0);
     }
-    println!("layout          |    load | share of the searches longer than {LIMITS:?}");
-    let row = |shape: Shape, beyond| match shape.encoding {
-        Encoding::Plain => row::<Plain>(shape, beyond),
-        Encoding::SemiSorted => row::<SemiSorted>(shape, beyond),
-    };
-    std::thread::scope(|scope| {
-        let rows = SHAPES.map(|shape| scope.spawn(move || [row(shape, 0), row(shape, 1)].join("\n")));
-        rows.into_iter().for_each(|rows| println!("{}", rows.join().expect("no panic")));
-    });
+    for (shape, beyond) in SHAPES.into_iter().flat_map(|shape| [(shape, 0), (shape, 1)]) {
+        match shape.encoding {
+            Encoding::Plain => row::<Plain>(shape, beyond),
+            Encoding::SemiSorted => row::<SemiSorted>(shape, beyond),
+        }
+    }
 }

@@ -1,5 +1,4 @@
 use core::f64::consts::LN_2;
-use std::thread;
 
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
@@ -7,7 +6,7 @@ use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use super::*;
 use crate::machine::memory::Pages;
 use crate::plan::path::BUDGET;
-use crate::table::face::by_layout;
+use crate::table::face::plan::TablePlan;
 use crate::word::layout::SHAPES;
 
 #[test]
@@ -223,7 +222,7 @@ fn held_before_refusal(shape: Shape, buckets: usize, tables: usize) -> Vec<usize
     let mut random = SplitMix64::seed_from_u64((shape.slots as usize * buckets) as u64);
     let mut held: Vec<usize> = (0..tables)
         .map(|_| {
-            let table = by_layout::new(Pages::Usual, shape, buckets, LoadLimit::NONE).expect("a small table");
+            let table = TablePlan::new(shape, buckets, LoadLimit::NONE, Pages::Usual).table().expect("a small table");
             (0..).find(|_| table.insert(random.next_u64()).is_err()).expect("it fills")
         })
         .collect();
@@ -234,53 +233,31 @@ fn held_before_refusal(shape: Shape, buckets: usize, tables: usize) -> Vec<usize
 /// The load at the first refused insert, over tables of all sizes. [`TARGET_LOAD`] and [`MARGIN`] were chosen from
 /// this.
 ///
-/// `refused` is the number of tables that took fewer items than their capacity. If it is 0, the probability of that
-/// is below `below` with a confidence of 95 % (the "rule of three"), and below `computed` by computation. The last
-/// columns are about the load at which one table in a hundred had refused an item: how many had, and what was
-/// computed for that.
-///
-/// `CCF_SIZING_ITEMS` is how many items go into the tables of a row, 20 million by default.
+/// `refused` is the number of tables that took fewer items than their capacity. If it is 0, the probability of that is
+/// below three in the number of tables with a confidence of 95 % (the "rule of three"), and below `computed` by
+/// computation.
 #[test]
 #[ignore = "a measurement, not a test; run it in release mode with --nocapture"]
 fn load_at_the_first_refused_insert() {
     const SIZES: [usize; 15] = [4, 6, 8, 12, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 65_536, 1 << 20];
-    let items = std::env::var("CCF_SIZING_ITEMS").map_or(20_000_000, |items| items.parse().expect("a number"));
-    println!(
-        "layout              buckets  tables refused  below computed | capacity |  lowest    0.1 %      1 %     10 % \
-         \x20 median     90 %  highest | deviation | refused computed"
-    );
-    let row = |shape: Shape, buckets: usize| {
+    const ITEMS: usize = 20_000_000;
+    for (shape, buckets) in SHAPES.into_iter().flat_map(|shape| SIZES.map(|buckets| (shape, buckets))) {
         let slots = buckets * shape.slots as usize;
-        let tables = (items / slots).clamp(10, 1_000_000);
+        let tables = (ITEMS / slots).clamp(10, 1_000_000);
         let held = held_before_refusal(shape, buckets, tables);
         let capacity = capacity_by_room(shape, buckets);
-        let refused = |items| held.partition_point(|&held| held < items);
-        let share = |items: f64| format!("{:6.2} %", items / slots as f64 * 100.0);
-        let quantile = |part: f64| held[((tables - 1) as f64 * part) as usize];
+        let refused = held.partition_point(|&held| held < capacity);
+        let computed = (buckets <= BUDGET).then(|| overflow_probability(shape.slots, buckets, capacity));
+        let percent = |items: f64| items / slots as f64 * 100.0;
+        let quantile = |part: f64| percent(held[((tables - 1) as f64 * part) as usize] as f64);
+        let loads = [0.0, 0.001, 0.01, 0.1, 0.5, 0.9, 1.0].map(quantile);
         let mean = held.iter().sum::<usize>() as f64 / tables as f64;
         let variance = held.iter().map(|&held| (held as f64 - mean).powi(2)).sum::<f64>() / tables as f64;
-        let computed = |items, largest| match buckets <= largest {
-            true => format!("{:7.1e}", overflow_probability(shape.slots, buckets, items)),
-            false => "      -".to_owned(),
-        };
-        format!(
-            "{:10} {} by {:2} {buckets:9} {tables:7} {:7} {:6.0e}  {} | {} | {} |  {} | {:7.1e}  {}",
-            format!("{:?}", shape.encoding),
-            shape.slots,
-            shape.fingerprint_bits,
-            refused(capacity),
-            3.0 / tables as f64,
-            computed(capacity, BUDGET),
-            share(capacity as f64),
-            [0.0, 0.001, 0.01, 0.1, 0.5, 0.9, 1.0].map(|part| share(quantile(part) as f64)).join(" "),
-            share(variance.sqrt()),
-            refused(quantile(0.01) + 1) as f64 / tables as f64,
-            computed(quantile(0.01) + 1, 256),
-        )
-    };
-    thread::scope(|scope| {
-        let row = &row;
-        let layouts = SHAPES.map(|shape| scope.spawn(move || SIZES.map(|buckets| row(shape, buckets)).join("\n")));
-        layouts.into_iter().for_each(|rows| println!("{}", rows.join().expect("no panic")));
-    });
+        println!(
+            "{shape:?}, {buckets} buckets, capacity {:.2} %: {refused} of {tables} tables refused, computed {computed:?}; \
+             lowest, 0.1 %, 1 %, 10 %, median, 90 %, highest: {loads:.2?}; deviation {:.2} %",
+            percent(capacity as f64),
+            percent(variance.sqrt()),
+        );
+    }
 }

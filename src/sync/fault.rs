@@ -2,12 +2,12 @@
 //!
 //! A model proves nothing unless it fails when the step it is about is missing. So every such step queries [`injected`]
 //! first. In the real library the answer is the constant `false`, and the query costs nothing.
+#![allow(missing_docs, reason = "most names of faults say what is left out")]
 
 /// A step of the protocol that a model can leave out.
 #[allow(unreachable_pub, reason = "models see it, through `model/mod.rs`")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A relocation does not bump the version.
     RelocateWithoutBump,
     /// A relocation bumps the version only after it has cleared the old slot.
     RelocateBumpsLate,
@@ -15,25 +15,18 @@ pub enum Fault {
     RelocateClearsFirst,
     /// A relocation trusts its plan: it does not check again that the fingerprint is still in the old bucket.
     RelocateWithoutRecheck,
-    /// A relocation takes no lock.
     RelocateWithoutLock,
-    /// A removal does not bump the version.
     RemoveWithoutBump,
     /// A removal bumps the version only after it has cleared the slot.
     RemoveBumpsLate,
-    /// A removal takes no lock.
     RemoveWithoutLock,
     /// A lookup that found nothing does not read the version again.
     LookupWithoutVersion,
-    /// An insert of a value takes no lock.
     AddValueWithoutLock,
-    /// An insert of a value does not bump the version.
     AddValueWithoutBump,
     /// A relocation of a value does not bump the version before it fills the new slot.
     RelocateAddsWithoutBump,
-    /// A replacement takes no lock.
     ReplaceWithoutLock,
-    /// A replacement does not bump the version.
     ReplaceWithoutBump,
     /// A replacement takes the old entry out before it adds the new one.
     ReplaceTakesFirst,
@@ -69,13 +62,9 @@ pub enum Fault {
     DropWithoutLock,
     /// A relocation moves an entry although it is dead.
     RelocateDead,
-    /// `insert_if_absent` takes no lock.
     InsertIfAbsentWithoutLock,
-    /// `count` takes no lock.
     CountWithoutLock,
-    /// `clear` takes no locks.
     ClearWithoutLocks,
-    /// `clear` bumps no version.
     ClearWithoutBump,
     /// An addition stores its word even if the bucket has changed since it was read.
     AddOverwrites,
@@ -93,7 +82,6 @@ pub enum Fault {
     FullPassesOwnStripe,
     /// An insert whose searches were invalidated makes its last search without the stripes' locks.
     FullWithoutLocks,
-    /// A save begins without the stripes' locks.
     SaveWithoutLocks,
     /// A save begins with one pass through the stripes' locks, instead of holding all.
     SaveLocksInTurn,

@@ -47,12 +47,12 @@ pub(crate) fn replaced(ordering: Ordering) -> Ordering {
 }
 
 macro_rules! atomic {
-    ($name:ident $(<$T:ident>)?, $value:ty, $($more:ident)*) => {
+    ($name:ident, $value:ty, $($more:ident)*) => {
         #[derive(Debug)]
-        pub(crate) struct $name $(<$T>)?(::loom::sync::atomic::$name $(<$T>)?);
+        pub(crate) struct $name(::loom::sync::atomic::$name);
 
         #[allow(dead_code, reason = "each has what any needs")]
-        impl $(<$T>)? $name $(<$T>)? {
+        impl $name {
             pub(crate) fn new(value: $value) -> Self {
                 Self(::loom::sync::atomic::$name::new(value))
             }
@@ -65,17 +65,6 @@ macro_rules! atomic {
             #[track_caller]
             pub(crate) fn store(&self, value: $value, ordering: Ordering) {
                 self.0.store(value, replaced(ordering));
-            }
-
-            #[track_caller]
-            pub(crate) fn compare_exchange(
-                &self,
-                current: $value,
-                new: $value,
-                success: Ordering,
-                failure: Ordering,
-            ) -> Result<$value, $value> {
-                self.0.compare_exchange(current, new, replaced(success), replaced(failure))
             }
 
             #[track_caller]

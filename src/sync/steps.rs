@@ -48,7 +48,7 @@ fn about_to(step: Step) {
 }
 
 macro_rules! atomic {
-    ($name:ident, $value:ty) => {
+    ($name:ident, $value:ty, $($more:ident)*) => {
         #[derive(Debug, Default)]
         pub(crate) struct $name(atomic::$name);
 
@@ -56,11 +56,6 @@ macro_rules! atomic {
         impl $name {
             pub(crate) fn new(value: $value) -> Self {
                 Self(atomic::$name::new(value))
-            }
-
-            /// Not a step: no other thread has it.
-            pub(crate) fn get_mut(&mut self) -> &mut $value {
-                self.0.get_mut()
             }
 
             pub(crate) fn load(&self, ordering: Ordering) -> $value {
@@ -73,26 +68,6 @@ macro_rules! atomic {
                 self.0.store(value, ordering);
             }
 
-            pub(crate) fn swap(&self, value: $value, ordering: Ordering) -> $value {
-                about_to(Step::Write);
-                self.0.swap(value, ordering)
-            }
-
-            pub(crate) fn fetch_add(&self, value: $value, ordering: Ordering) -> $value {
-                about_to(Step::Write);
-                self.0.fetch_add(value, ordering)
-            }
-
-            pub(crate) fn fetch_sub(&self, value: $value, ordering: Ordering) -> $value {
-                about_to(Step::Write);
-                self.0.fetch_sub(value, ordering)
-            }
-
-            pub(crate) fn fetch_max(&self, value: $value, ordering: Ordering) -> $value {
-                about_to(Step::Write);
-                self.0.fetch_max(value, ordering)
-            }
-
             pub(crate) fn compare_exchange_weak(
                 &self,
                 current: $value,
@@ -103,12 +78,17 @@ macro_rules! atomic {
                 about_to(Step::Write);
                 self.0.compare_exchange_weak(current, new, success, failure)
             }
+
+            $(pub(crate) fn $more(&self, value: $value, ordering: Ordering) -> $value {
+                about_to(Step::Write);
+                self.0.$more(value, ordering)
+            })*
         }
     };
 }
 
-atomic!(AtomicU64, u64);
-atomic!(AtomicI64, i64);
+atomic!(AtomicU64, u64, swap fetch_add fetch_sub fetch_max);
+atomic!(AtomicI64, i64, swap fetch_add fetch_sub fetch_max);
 
 /// A lock whose waiters only ever try. A waiter that blocked its thread would also block a scheduler that runs on
 /// that thread.

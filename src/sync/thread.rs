@@ -1,6 +1,5 @@
 //! A small number that identifies the calling thread.
 
-/// The number.
 #[cfg(not(ccf_model = "loom"))]
 #[inline]
 pub(crate) fn thread_number() -> usize {

@@ -7,43 +7,28 @@ use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
 use crate::table::relocate::Purpose;
 use crate::table::stripe::Guard;
-use crate::table::table::{Table, TakeFaults};
+use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::geometry::{Geometry, Item};
+use crate::word::geometry::Item;
 use crate::word::layout::Layout;
 
-impl<L: Layout, G: Geometry> Table<L, G> {
-    /// Adds a copy of the item of this hash.
+impl<L: Layout> Table<L> {
     #[inline(always)]
     pub(crate) fn insert(&self, layout: impl Layout, hash: u64) -> Result<(), InsertError> {
-        if self.is_being_saved() {
-            return self.insert_slow(hash);
+        if self.is_being_saved() || !self.add(layout, self.buckets.item(layout, hash)) {
+            self.insert_slow(hash)?;
         }
-        if self.add(layout, self.buckets.item(layout, hash)) {
-            self.common.counters.add_len(1);
-            return Ok(());
-        }
-        self.insert_slow(hash)
-    }
-
-    /// `insert` where that takes more than one step.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn insert_slow(&self, hash: u64) -> Result<(), InsertError> {
-        let item = self.item(hash);
-        self.until_added(item, Purpose::Insert, None, |_| self.add_slow(item).then_some(()))?;
         self.common.counters.add_len(1);
         Ok(())
     }
 
-    /// The same without counting the copy. (The hash takes one register to keep, an item four.)
+    /// `insert` where that takes more than one step. Does not count. (The hash takes one register to keep, an item four.)
     #[cold]
     #[inline(never)]
-    pub(super) fn insert_uncounted_slow(&self, hash: u64) -> Result<(), InsertError> {
+    pub(super) fn insert_slow(&self, hash: u64) -> Result<(), InsertError> {
         self.insert_item_slow(self.item(hash))
     }
 
-    /// The same for a caller that has the item.
     #[cold]
     #[inline(never)]
     pub(super) fn insert_item_slow(&self, item: Item) -> Result<(), InsertError> {
@@ -68,7 +53,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         {
             return Ok(added);
         }
-        self.insert_absent_slow(hash)
+        self.insert_absent_slow(self.item(hash))
     }
 
     /// Adds a copy of the item of this hash unless there is one, in one step under the lock. Returns whether it did, or
@@ -87,13 +72,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Some(true)
     }
 
-    /// `insert_absent` where that takes more than one step.
-    #[cold]
-    #[inline(never)]
-    fn insert_absent_slow(&self, hash: u64) -> Result<bool, InsertError> {
-        self.insert_absent_item(self.item(hash))
-    }
-
     /// Adds a copy of the item unless there is one. Returns whether it did. In a table of values, another item of its class
     /// makes no difference.
     pub(super) fn insert_item_if_absent(&self, item: Item) -> Result<bool, InsertError> {
@@ -101,12 +79,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         if !fault::injected(Fault::InsertIfAbsentWithoutLock) && self.copies_of_item(self.layout(), item) > 0 {
             return Ok(false);
         }
-        self.insert_absent_item(item)
+        self.insert_absent_slow(item)
     }
 
-    /// `insert_item_if_absent` where a first read has found none.
+    #[cold]
     #[inline(never)]
-    fn insert_absent_item(&self, item: Item) -> Result<bool, InsertError> {
+    fn insert_absent_slow(&self, item: Item) -> Result<bool, InsertError> {
         self.until_added(item, Purpose::InsertIfAbsent, Some(Fault::InsertIfAbsentWithoutLock), |guard| {
             if self.copies_of_item(self.layout(), item) > 0 {
                 return Some(false);
@@ -124,92 +102,66 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let item = self.buckets.item(layout, hash).with(layout, payload);
         // The processor starts no load before it has taken the lock, but it does start a prefetch.
         self.prefetch(item);
-        self.remove_item(layout, item, hash, true)
+        self.common.counters.removal(self.remove_item(layout, item, hash))
     }
 
-    /// Removes a copy of the item, which is one of this hash. `counts` says whether to count the removal, or
-    /// that there was nothing to remove.
+    /// Removes a copy of the item, which is one of this hash, without counting.
     #[inline(always)]
-    pub(super) fn remove_item(&self, layout: impl Layout, item: Item, hash: u64, counts: bool) -> bool {
+    pub(super) fn remove_item(&self, layout: impl Layout, item: Item, hash: u64) -> bool {
         match self.stripe(item.sum).try_lock_unless(Fault::RemoveWithoutLock) {
-            Some(guard) => self.remove_locked(layout, guard, item, hash, counts),
-            None => self.remove_slow(hash, layout.payload_of(item.entry), counts),
+            Some(guard) => self.remove_locked(layout, guard, item, hash),
+            None => self.remove_slow(hash, layout.payload_of(item.entry)),
         }
     }
 
-    /// `remove_item` for a caller that holds the lock.
     #[inline(always)]
-    pub(super) fn remove_locked(
-        &self,
-        layout: impl Layout,
-        guard: Guard<'_>,
-        item: Item,
-        hash: u64,
-        counts: bool,
-    ) -> bool {
+    pub(super) fn remove_locked(&self, layout: impl Layout, guard: Guard<'_>, item: Item, hash: u64) -> bool {
         // Compares both at once: a branch on which of the two holds the copy would be mispredicted half of the time.
         let (first, second) = (self.load(item.first), self.load(item.second));
         let (in_first, copy) = layout.place(first, second, item.entry);
         if !copy.exists() {
-            return if counts { self.nothing_to_remove(guard) } else { false };
+            return false;
         }
         let bucket = select_unpredictable(in_first, item.first, item.second);
-        if self.is_being_saved() || !self.take(&guard, bucket, copy.bucket, layout.without(copy), TakeFaults::REMOVE) {
-            return self.remove_locked_slow(guard, hash, layout.payload_of(item.entry), counts);
-        }
-        if counts {
-            self.common.counters.add_len(-1);
-        }
-        true
+        let taken = !self.is_being_saved()
+            && guard.bump_and(Fault::RemoveWithoutBump, Fault::RemoveBumpsLate, || {
+                self.exchange(bucket, copy.bucket, layout.without(copy)).is_ok()
+            });
+        taken || self.remove_locked_slow(guard, hash, layout.payload_of(item.entry))
     }
 
-    /// `remove_item` where the lock was not free.
     #[cold]
     #[inline(never)]
-    fn remove_slow(&self, hash: u64, payload: u16, counts: bool) -> bool {
+    fn remove_slow(&self, hash: u64, payload: u16) -> bool {
         let guard = self.stripe(self.item(hash).sum).lock_after_wait(&self.common.counters);
-        self.remove_locked_slow(guard, hash, payload, counts)
+        self.remove_locked_slow(guard, hash, payload)
     }
 
-    /// `remove_locked` where that takes more than one step.
     #[cold]
     #[inline(never)]
-    fn remove_locked_slow(&self, guard: Guard<'_>, hash: u64, payload: u16, counts: bool) -> bool {
-        let removed = self.take_any(&guard, self.item_with(hash, payload), counts);
-        if counts { self.common.counters.removal(removed) } else { removed }
-    }
-
-    /// `remove_item` where there is nothing to remove.
-    #[cold]
-    #[inline(never)]
-    fn nothing_to_remove(&self, _guard: Guard<'_>) -> bool {
-        self.common.counters.removal(false)
+    fn remove_locked_slow(&self, guard: Guard<'_>, hash: u64, payload: u16) -> bool {
+        self.take_any(&guard, self.item_with(hash, payload))
     }
 
     /// Takes a copy of the item out of either bucket. The guard is that of its stripe.
-    pub(super) fn take_any(&self, guard: &Guard<'_>, item: Item, counts: bool) -> bool {
-        for bucket in [item.first, item.second] {
+    pub(super) fn take_any(&self, guard: &Guard<'_>, item: Item) -> bool {
+        [item.first, item.second].into_iter().any(|bucket| {
             let seen = self.load(bucket);
-            if self.layout.holds_entry(seen, item.entry) {
-                self.set_aside(bucket, Fault::RemoveSetsNothingAside);
-                if self.take_entry(guard, bucket, seen, item.entry, TakeFaults::REMOVE) {
-                    if counts {
-                        self.common.counters.add_len(-1);
-                    }
-                    return true;
-                }
+            if !self.layout.holds_entry(seen, item.entry) {
+                return false;
             }
-        }
-        false
+            self.set_aside(bucket, Fault::RemoveSetsNothingAside);
+            guard.bump_and(Fault::RemoveWithoutBump, Fault::RemoveBumpsLate, || {
+                self.change(bucket, seen, |seen| self.layout.remove(seen, item.entry))
+            })
+        })
     }
 
     /// Removes every copy that is there when it begins.
     pub(crate) fn clear(&self) {
         // All locks, so that no relocation carries a copy past this loop.
         self.under_all_locks(Fault::ClearWithoutLocks, || {
-            if !fault::injected(Fault::ClearWithoutBump) {
-                self.common.stripes.iter().for_each(|stripe| stripe.held().bump());
-            }
+            self.common.stripes.iter().for_each(|stripe| stripe.held().bump_unless(Fault::ClearWithoutBump));
             let mut copies = 0;
             for word in &self.words {
                 // As in `exchange`.

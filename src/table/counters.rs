@@ -51,15 +51,10 @@ struct Shard {
 /// The counts of all threads together. Sums are modulo 2⁶⁴.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counts {
-    /// How many items there are.
     pub(crate) len: usize,
-    /// Relocations.
     pub(crate) relocations: u64,
-    /// The most relocations that one path took.
     pub(crate) longest_path: u64,
-    /// Inserts that failed.
     pub(crate) inserts_refused: u64,
-    /// Removals that found nothing.
     pub(crate) removals_not_found: u64,
     /// Attempts of lookups that were invalidated.
     pub(crate) lookup_retries: u64,
@@ -89,7 +84,6 @@ fn elements(shards: usize) -> usize {
 }
 
 impl Counters {
-    /// Counters for a table of this many buckets, or `None` if there is no memory for them.
     pub(crate) fn new(buckets: usize) -> Option<Self> {
         let shards = shards_for(buckets);
         Some(Self {
@@ -99,17 +93,14 @@ impl Counters {
         })
     }
 
-    /// How many bytes [`new`](Self::new) asks the allocator for.
     pub(crate) fn memory_for(buckets: usize) -> usize {
         elements(shards_for(buckets)) * size_of::<Shard>()
     }
 
-    /// The shards in use.
     fn shards(&self) -> impl Iterator<Item = &Shard> {
         self.shards.iter().step_by(STRIDE)
     }
 
-    /// The calling thread's shard.
     #[inline]
     fn shard(&self) -> &Shard {
         // There are `elements(n)` shards, with `n` in use, a power of two. So their number less one is `(n - 1) *
@@ -129,7 +120,6 @@ impl Counters {
         len.fetch_add(change, Ordering::Relaxed) + change
     }
 
-    /// Counts the hops of a path that were carried out.
     pub(crate) fn relocated(&self, hops: u64) {
         self.shard().relocations.fetch_add(hops, Ordering::Relaxed);
         // The path is hardly ever longer than before. The comparison saves an exchange.
@@ -142,9 +132,12 @@ impl Counters {
         self.shard().inserts_refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a removal that has found nothing; returns whether it has found something.
+    /// Counts a removal, or that there was nothing to remove; returns which.
+    #[inline]
     pub(crate) fn removal(&self, found: bool) -> bool {
-        if !found {
+        if found {
+            self.add_len(-1);
+        } else {
             self.removals_not_found(1);
         }
         found
@@ -161,7 +154,6 @@ impl Counters {
         self.shard().lookup_retries.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a contended lock.
     #[cold]
     #[inline(never)]
     pub(crate) fn lock_waited(&self) {

@@ -6,7 +6,7 @@ use crate::sync::fault::{self, Fault};
 use crate::table::stripe::{MAX_STRIPES, Stripe};
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
-use crate::word::geometry::{Geometry, Item};
+use crate::word::geometry::Item;
 use crate::word::layout::Layout;
 
 /// The most buckets that count as few. An item whose two buckets are the same counts that one twice.
@@ -25,7 +25,6 @@ impl StripeSet {
         self.0[number / 64] |= 1 << (number % 64);
     }
 
-    /// The stripes of a table that are in the set.
     fn of(self, all: &[Stripe]) -> impl Iterator<Item = &Stripe> {
         let some = all.chunks(64).zip(self.0).filter(|&(_, bits)| bits != 0);
         some.flat_map(|(chunk, bits)| {
@@ -34,7 +33,7 @@ impl StripeSet {
     }
 }
 
-impl<L: Layout, G: Geometry> Table<L, G> {
+impl<L: Layout> Table<L> {
     /// If relocations lead from the item's two buckets to few buckets only, and these were all full at one moment of
     /// this call: how many copies of its class there were at that moment.
     ///

@@ -1,13 +1,13 @@
 //! CONCURRENT: lookups, which take no lock, and `count`, which does.
 
-use crate::machine::arch::{prefetch, prefetch_line};
+use crate::machine::arch::prefetch;
 use crate::plan::batch::{self, BLOCK};
 use crate::plan::pairs::Pairs;
 use crate::sync::AtomicU64;
 use crate::sync::fault::{self, Fault};
 use crate::table::table::{Stripes, Table, load};
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::geometry::{Geometry, Item, Items};
+use crate::word::geometry::{Item, Items};
 use crate::word::layout::Layout;
 use crate::word::ring::Moment;
 
@@ -15,20 +15,17 @@ use crate::word::ring::Moment;
 /// works on other lookups.
 const NEAR: usize = (512 << 10) / size_of::<u64>();
 
-/// A block of hashes and their items.
 pub(super) type Block<'a> = batch::Block<'a, Items<BLOCK>>;
 
-/// A kind of lookup in a batch.
 pub(super) trait Lookup {
     type Answer: Copy;
 
-    /// The answer for an absent key.
     const ABSENT: Self::Answer;
 
     /// The answers that follow from the buckets, with the moment of the table's clock, if it has one, before they were
     /// read.
-    fn compare<L: Layout, G: Geometry>(
-        table: &Table<L, G>,
+    fn compare<L: Layout>(
+        table: &Table<L>,
         moment: Option<Moment>,
         block: Block<'_>,
         pairs: &Pairs,
@@ -36,10 +33,9 @@ pub(super) trait Lookup {
     );
 
     /// Retries for one key whose first attempt was invalidated. `seen` is the answer of that attempt.
-    fn look_again<L: Layout, G: Geometry>(table: &Table<L, G>, seen: Self::Answer, hash: u64) -> Self::Answer;
+    fn look_again<L: Layout>(table: &Table<L>, seen: Self::Answer, hash: u64) -> Self::Answer;
 }
 
-/// Whether the key is present.
 pub(super) struct Contains;
 
 impl Lookup for Contains {
@@ -48,8 +44,8 @@ impl Lookup for Contains {
     const ABSENT: bool = false;
 
     #[inline(always)]
-    fn compare<L: Layout, G: Geometry>(
-        table: &Table<L, G>,
+    fn compare<L: Layout>(
+        table: &Table<L>,
         _: Option<Moment>,
         block: Block<'_>,
         pairs: &Pairs,
@@ -59,13 +55,13 @@ impl Lookup for Contains {
     }
 
     #[inline(always)]
-    fn look_again<L: Layout, G: Geometry>(table: &Table<L, G>, seen: bool, hash: u64) -> bool {
+    fn look_again<L: Layout>(table: &Table<L>, seen: bool, hash: u64) -> bool {
         // A match is certain in any case.
         seen || table.contains_slow(hash)
     }
 }
 
-impl<L: Layout, G: Geometry> Table<L, G> {
+impl<L: Layout> Table<L> {
     /// Whether the table holds a copy of the item of this hash. Lock-free. `table/stripe.rs` proves that *false* is
     /// right.
     #[inline(always)]
@@ -184,13 +180,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         changes
     }
 
-    /// How many copies of the item there are.
     pub(super) fn count(&self, layout: impl Layout, item: Item) -> usize {
         let _guard = self.stripe(item.sum).lock_unless(Fault::CountWithoutLock, &self.common.counters);
         self.copies_of_item(layout, item)
     }
 
-    /// How many copies of the item's class there are.
     pub(super) fn count_class(&self, item: Item) -> usize {
         let _guard = self.stripe(item.sum).lock_unless(Fault::CountWithoutLock, &self.common.counters);
         self.copies(item)
@@ -203,20 +197,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.words.len() > NEAR
     }
 
-    /// Prefetches the item's buckets.
     #[inline(always)]
     pub(super) fn prefetch(&self, item: Item) {
         prefetch(&self.words, item.first);
         prefetch(&self.words, item.second);
     }
 
-    /// Prefetches the item's stripe. While a table is hot, its stripes are in the cache.
-    #[inline(always)]
-    pub(super) fn prefetch_stripe(&self, item: Item) {
-        prefetch_line(self.stripe(item.sum));
-    }
-
-    /// Prefetches the buckets of all these items.
     #[inline(never)]
     pub(super) fn prefetch_block(&self, items: &Items<BLOCK>) {
         for nth in 0..BLOCK {

@@ -70,15 +70,14 @@ use crate::sync::fault::{self, Fault};
 use crate::table::lookup::{Block, Lookup};
 use crate::table::relocate::Purpose;
 use crate::table::stripe::Guard;
-use crate::table::table::{Table, TakeFaults};
+use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
-use crate::word::geometry::{Geometry, Item};
+use crate::word::geometry::Item;
 use crate::word::layout::{Fingerprint, Layout};
 use crate::word::payloads::{OnlyPlace, PayloadOps};
 use crate::word::ring::Moment;
 use crate::word::values::Values;
 
-/// The values of a key.
 pub(super) struct ValuesOfKey;
 
 impl Lookup for ValuesOfKey {
@@ -87,8 +86,8 @@ impl Lookup for ValuesOfKey {
     const ABSENT: Values = Values::EMPTY;
 
     #[inline(always)]
-    fn compare<L: Layout, G: Geometry>(
-        table: &Table<L, G>,
+    fn compare<L: Layout>(
+        table: &Table<L>,
         _: Option<Moment>,
         block: Block<'_>,
         pairs: &Pairs,
@@ -98,12 +97,12 @@ impl Lookup for ValuesOfKey {
     }
 
     #[inline(always)]
-    fn look_again<L: Layout, G: Geometry>(table: &Table<L, G>, _: Values, hash: u64) -> Values {
+    fn look_again<L: Layout>(table: &Table<L>, _: Values, hash: u64) -> Values {
         table.values_slow(hash)
     }
 }
 
-impl<L: Layout, G: Geometry> Table<L, G> {
+impl<L: Layout> Table<L> {
     /// The payloads of all copies of the class of this hash. Lock-free.
     #[inline(always)]
     pub(super) fn values(&self, layout: impl Layout, hash: u64) -> Values {
@@ -133,17 +132,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Adds a copy of the item.
+    /// Adds a copy of the item, without counting it.
     #[inline(always)]
     pub(super) fn insert_value(&self, item: Item) -> Result<(), InsertError> {
-        self.insert_value_uncounted(item)?;
-        self.common.counters.add_len(1);
-        Ok(())
-    }
-
-    /// `insert_value` without counting the copy.
-    #[inline(always)]
-    pub(super) fn insert_value_uncounted(&self, item: Item) -> Result<(), InsertError> {
         // As in `remove`.
         self.prefetch(item);
         if let Some(guard) = self.stripe(item.sum).try_lock_unless(Fault::AddValueWithoutLock)
@@ -157,7 +148,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.insert_value_slow(item)
     }
 
-    /// `insert_value_uncounted` where that takes more than one step.
     #[cold]
     #[inline(never)]
     fn insert_value_slow(&self, item: Item) -> Result<(), InsertError> {
@@ -183,7 +173,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
         let item = self.item_with(hash, payload);
         self.until_added(item, Purpose::InsertIfAbsent, Some(Fault::InsertIfAbsentWithoutLock), |guard| {
-            let found = self.values_locked(item);
+            let (first, second) = (self.load(item.first), self.load(item.second));
+            let found = self.layout.values(first, second, self.layout.fingerprint_of(item.entry));
             if !found.is_empty() {
                 return Some(found);
             }
@@ -210,17 +201,16 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
         let bucket = select_unpredictable(in_first, old.first, old.second);
         let changed = self.layout.replace_at(copy, old.entry, new.entry);
-        if self.is_being_saved()
-            || fault::injected(Fault::ReplaceTakesFirst)
-            || fault::injected(Fault::ReplaceAddsFirst)
-            || !self.take(&guard, bucket, copy.bucket, changed, TakeFaults::REPLACE)
-        {
-            return self.replace_locked_slow(guard, old, new);
+        let in_steps = fault::injected(Fault::ReplaceTakesFirst) || fault::injected(Fault::ReplaceAddsFirst);
+        if !self.is_being_saved() && !in_steps {
+            guard.bump_unless(Fault::ReplaceWithoutBump);
+            if self.exchange(bucket, copy.bucket, changed).is_ok() {
+                return true;
+            }
         }
-        true
+        self.replace_locked_slow(guard, old, new)
     }
 
-    /// `replace` where the lock was not free.
     #[cold]
     #[inline(never)]
     fn replace_slow(&self, old: Item, new: Item) -> bool {
@@ -228,7 +218,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.replace_locked_slow(guard, old, new)
     }
 
-    /// `replace` where that takes more than one step.
     #[cold]
     #[inline(never)]
     fn replace_locked_slow(&self, guard: Guard<'_>, old: Item, new: Item) -> bool {

@@ -7,15 +7,14 @@ use proptest::prelude::*;
 use crate::error::insert::InsertError;
 use crate::machine::memory::Pages;
 use crate::plan::sizing::LoadLimit;
-use crate::table::face::by_layout;
+use crate::table::face::plan::TablePlan;
 use crate::table::maplet::ValuesOfKey;
 use crate::table::table::Table;
-use crate::table::table_tests::assert_all_vector_units_find_the_same;
-use crate::word::geometry::{Buckets, Item};
+use crate::table::table_tests::{Class, assert_all_vector_units_find_the_same, class};
 use crate::word::layout::{Encoding, OfShape, Plain, SHAPES_WITH_PAYLOAD, SemiSorted, Shape, WithPayload};
 
 fn table<L: OfShape>(shape: Shape, buckets: usize) -> Table<WithPayload<L>> {
-    Table::new(Pages::Usual, shape, Buckets::new(buckets)).expect("a small table")
+    Table::new(Pages::Usual, shape, buckets).expect("a small table")
 }
 
 /// Each shape with a payload, of one width.
@@ -26,16 +25,10 @@ fn shapes() -> impl Iterator<Item = Shape> {
         .map(|(shape, bits)| shape.with_payload(bits).expect("it leaves enough"))
 }
 
-/// A class: a fingerprint and its pair.
-type Class = (u32, usize, usize);
-
-fn class(item: Item) -> Class {
-    (item.entry.0, item.first.min(item.second), item.first.max(item.second))
-}
-
 /// Runs the operations on a table and on a plain multiset of items; every answer must be the same.
 fn compare<L: OfShape>(shape: Shape, buckets: usize, operations: &[(u8, u64, u16, u16)]) {
-    let table = by_layout::with_payload(Pages::Usual, shape, buckets, LoadLimit::NONE).expect("a small table");
+    let table =
+        TablePlan::new(shape, buckets, LoadLimit::NONE, Pages::Usual).table_with_payload().expect("a small table");
     let same = self::table::<L>(shape, buckets);
     let item_of = |hash| same.item(hash);
     let mut model: HashMap<Class, Vec<u16>> = HashMap::new();
@@ -109,12 +102,11 @@ proptest! {
     }
 }
 
-/// Lookups of values in batches, by every vector unit that this processor has, and by the code that needs none.
 fn compare_vector_units<L: OfShape>(shape: Shape) {
     let table = table::<L>(shape, 500);
     let insert = |number, hash| table.insert_value(table.item_with(hash, (number & 1) as u16)).expect("room");
     let values = |hash| table.values(table.layout(), hash);
-    assert_all_vector_units_find_the_same::<_, _, ValuesOfKey>(&table, insert, values);
+    assert_all_vector_units_find_the_same::<_, ValuesOfKey>(&table, insert, values);
 }
 
 #[test]

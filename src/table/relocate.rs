@@ -46,9 +46,9 @@ use crate::machine::arch::prefetch;
 use crate::plan::path::{self, Hop, Outcome};
 use crate::sync::fault::{self, Fault};
 use crate::table::stripe::{Guard, Stripe};
-use crate::table::table::{Table, TakeFaults};
+use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
-use crate::word::geometry::{Geometry, Item};
+use crate::word::geometry::Item;
 use crate::word::layout::Layout;
 use crate::word::ring::Moment;
 
@@ -75,7 +75,6 @@ pub(crate) enum Purpose {
 #[derive(Default)]
 pub(super) struct Effort {
     searches: u32,
-    /// The number of searches that found no path.
     in_vain: u32,
     /// For the last search without a path: its trace, the bumps that the pass after it counted, and the moment read
     /// after that pass.
@@ -89,7 +88,7 @@ impl Effort {
     }
 }
 
-impl<L: Layout, G: Geometry> Table<L, G> {
+impl<L: Layout> Table<L> {
     /// Calls `attempt` until it has an answer, with the guard of the item's stripe if `lock` says so (and with the
     /// fault that leaves that lock out). Before each further attempt, makes room in one of the item's two buckets. The
     /// insert fails if there is no room.
@@ -165,9 +164,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// [`until_added`](Self::until_added) while no other thread takes any copy out. `attempt` says whether it has an answer.
-    ///
-    /// It holds the locks of all stripes, so other threads can only add copies. Each further turn of the loop is due
-    /// to a copy that another thread has added, and the free slots run out. So the loop ends.
     #[cold]
     #[inline(never)]
     fn until_added_under_all_locks(
@@ -249,7 +245,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Carries out one hop of a plan, if it is still possible.
     pub(crate) fn relocate(&self, hop: Hop) -> bool {
         if self.clock().is_some() {
             self.drop_dead(hop.to, false);
@@ -262,7 +257,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.stripe(self.buckets.sum(self.layout.fingerprint_of(hop.entry)))
     }
 
-    /// `relocate` under the lock of the entry's stripe.
     fn relocate_locked(&self, guard: &Guard<'_>, hop: Hop) -> bool {
         // Read before the look: otherwise the sweep could come in between, and an entry that it took out would be
         // taken for one that ends a round of the ring later.
@@ -309,7 +303,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     fn clear_old(&self, guard: &Guard<'_>, Hop { entry, from, .. }: Hop) -> bool {
-        self.take_entry(guard, from, self.load(from), entry, TakeFaults::RELOCATE)
+        let seen = self.load(from);
+        guard.bump_and(Fault::RelocateWithoutBump, Fault::RelocateBumpsLate, || {
+            self.change(from, seen, |seen| self.layout.remove(seen, entry))
+        })
     }
 
     fn fill_new(&self, guard: &Guard<'_>, Hop { entry, to, .. }: Hop) -> bool {

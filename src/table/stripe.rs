@@ -105,7 +105,7 @@
 //! # Orderings
 //! | pair | release | acquire | carries |
 //! |---|---|---|---|
-//! | a | `Table::take`, `Table::take_entry`, `Table::replace_entry` and `Table::clear`: the store that takes a copy out | `Table::load` | the bump before it: a thread that reads the word without that copy reads the new version |
+//! | a | `Table::exchange` (and `Table::clear`) after a bump: the store that takes a copy out | `Table::load` | the bump before it: a thread that reads the word without that copy reads the new version |
 //! | b | `Guard::bump` | `Stripe::version`, the first of a lookup's two reads | the copy in the new place: a thread that reads the new version sees it |
 //! | c | `Table::add` and `Table::put`: the store that adds a copy | `Table::load` | what the inserter has done and seen before. A thread may learn from one copy that another must be there, and remove its twin; it passes that on through *a* and *b* |
 //! | d | the lock | the lock | what earlier holders did and saw |
@@ -128,7 +128,6 @@ pub(crate) const MAX_STRIPES: usize = if cfg!(ccf_model = "loom") { 4 } else { 1
 /// they have a few stripes.
 pub(crate) const BUCKETS_PER_STRIPE: usize = if cfg!(ccf_model) { 1 } else { size_of::<Stripe>() };
 
-/// One writer lock and one version counter.
 #[derive(Debug)]
 pub(crate) struct Stripe {
     version: AtomicU64,
@@ -155,7 +154,6 @@ impl Stripe {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Whether the version is still `version`, at the end of a lookup.
     #[inline(always)]
     pub(crate) fn is_still(&self, version: u64) -> bool {
         // Relaxed: the lookup's acquire reads of words come before it, and with them come the bumps that matter.
@@ -217,6 +215,28 @@ impl<'a> Guard<'a> {
         let version = self.version.load(Ordering::Relaxed);
         // Release, with `Stripe::version`: the copy in the new place comes first.
         self.version.store(version.wrapping_add(1), Ordering::Release);
+    }
+
+    /// Announces a change, unless the model leaves that out.
+    #[inline(always)]
+    pub(crate) fn bump_unless(&self, left_out: Fault) {
+        if !fault::injected(left_out) {
+            self.bump();
+        }
+    }
+
+    /// Announces by a bump that a copy is about to be taken out, and takes it. Returns whether that was possible. A model
+    /// leaves the bump out, or makes it late.
+    #[inline(always)]
+    pub(crate) fn bump_and(&self, left_out: Fault, late: Fault, take: impl FnOnce() -> bool) -> bool {
+        if !fault::injected(late) {
+            self.bump_unless(left_out);
+        }
+        let taken = take();
+        if taken && fault::injected(late) {
+            self.bump();
+        }
+        taken
     }
 
     /// How many bumps there have been.

@@ -2,18 +2,9 @@
 //! protocol, its rules and its proof.
 //!
 //! # Memory of a small table
-//! A filter for 100 keys at the default rate, on a 64-bit machine:
-//!
-//! | bytes | what |
-//! |---|---|
-//! | 256 | the words of 32 buckets. Fewer would fit 100 keys, but not with the certainty of `plan/sizing.rs`: in a small table, too many keys may have the same two buckets |
-//! | 168 | [`Table`]: the layout 48, the geometry 24, the words 16, the stripes 24, the counters 32, two pointers 16, the limit 8 |
-//! | 64 | the value: the hasher 32, a pointer to the table 16, the schema 16 (with the feature `snapshot`) |
-//! | 64 | the counters: one shard of eight counts |
-//! | 40 | what saves need |
-//! | 32 | two stripes |
-//!
-//! The words and the value alone are 320. Of the rest, most is there for speed: the layout and the geometry are read where
+//! A filter for 100 keys takes 624 bytes on a 64-bit machine: the words of 32 buckets 256 (fewer would not do with the
+//! certainty of `plan/sizing.rs`), [`Table`] 168, the value with its hasher 64, the counters 64, what saves need 40, and
+//! two stripes 32. Beyond the words and the value, most is there for speed: the layout and the geometry are read where
 //! they are used, without another pointer, and what threads count has a cache line of its own.
 
 use crate::machine::arch::{at, at_step};
@@ -26,18 +17,17 @@ use crate::table::expiring::clock::Clock;
 use crate::table::image::save::Saving;
 use crate::table::stripe::{BUCKETS_PER_STRIPE, Guard, MAX_STRIPES, Stripe};
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::geometry::{Buckets, Geometry, Item};
+use crate::word::geometry::{Buckets, Item};
 use crate::word::layout::{Borrowed, Entry, Layout, OfShape, Shape};
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Moment;
-use crate::word::values::Values;
 use core::hint::select_unpredictable;
 
 /// A concurrent multiset of items.
 #[derive(Debug)]
-pub(crate) struct Table<L, G: Geometry = Buckets> {
+pub(crate) struct Table<L> {
     pub(crate) layout: L,
-    pub(super) buckets: G,
+    pub(super) buckets: Buckets,
     pub(crate) words: Box<[AtomicU64]>,
     pub(crate) common: Common,
     /// The bits of a pair's sum that choose the pair's stripe.
@@ -52,7 +42,6 @@ pub(crate) struct Table<L, G: Geometry = Buckets> {
     clock: Option<Box<[Clock; 1]>>,
 }
 
-/// The parts of a table other than its words.
 #[derive(Debug)]
 pub(crate) struct Common {
     /// Their number is a power of two.
@@ -61,7 +50,6 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// For a table of this many buckets. `None` if there is no memory.
     pub(crate) fn new(buckets: usize) -> Option<Self> {
         Some(Self { stripes: boxed_slice(stripes_for(buckets), Stripe::new)?, counters: Counters::new(buckets)? })
     }
@@ -78,21 +66,6 @@ impl Common {
     }
 }
 
-/// The faults of an operation that takes copies out.
-#[derive(Clone, Copy)]
-pub(super) struct TakeFaults {
-    no_bump: Fault,
-    /// `None` where a late bump does no harm.
-    late_bump: Option<Fault>,
-}
-
-impl TakeFaults {
-    pub(super) const REMOVE: Self = Self { no_bump: Fault::RemoveWithoutBump, late_bump: Some(Fault::RemoveBumpsLate) };
-    pub(super) const REPLACE: Self = Self { no_bump: Fault::ReplaceWithoutBump, late_bump: None };
-    pub(super) const RELOCATE: Self =
-        Self { no_bump: Fault::RelocateWithoutBump, late_bump: Some(Fault::RelocateBumpsLate) };
-}
-
 /// The number of stripes for this many buckets: a power of two.
 fn stripes_for(buckets: usize) -> usize {
     let most = (buckets / BUCKETS_PER_STRIPE).clamp(1, MAX_STRIPES);
@@ -105,18 +78,13 @@ pub(crate) fn memory_for(buckets: usize) -> usize {
     buckets * size_of::<AtomicU64>() + Common::memory_for(buckets) + size_of::<Saving>()
 }
 
-impl<L: OfShape, G: Geometry> Table<L, G> {
-    /// An empty table with the layout of this shape and these buckets, or `None` if there is no memory for it.
-    pub(crate) fn new(pages: Pages, shape: Shape, geometry: G) -> Option<Self> {
-        let words = boxed_slice_on(pages, geometry.count(), || AtomicU64::new(0))?;
-        Self::of(shape, geometry, words, Common::new(geometry.count())?)
-    }
-
-    fn of(shape: Shape, geometry: G, words: Box<[AtomicU64]>, common: Common) -> Option<Self> {
+impl<L: OfShape> Table<L> {
+    pub(crate) fn new(pages: Pages, shape: Shape, buckets: usize) -> Option<Self> {
+        let common = Common::new(buckets)?;
         Some(Self {
             layout: L::try_of(shape)?,
-            buckets: geometry,
-            words,
+            buckets: Buckets::new(buckets),
+            words: boxed_slice_on(pages, buckets, || AtomicU64::new(0))?,
             stripe_mask: common.stripe_mask(),
             limit: LoadLimit::NONE,
             common,
@@ -126,13 +94,11 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
     }
 }
 
-impl<L: Layout, G: Geometry> Table<L, G> {
-    /// The table, with this limit of its capacity.
+impl<L: Layout> Table<L> {
     pub(crate) fn with_limit(self, limit: LoadLimit) -> Self {
         Self { limit, ..self }
     }
 
-    /// The table, with a clock by which its entries expire, or `None` if there is no memory for that.
     pub(crate) fn with_clock(mut self, clock: Clock) -> Option<Self> {
         let mut clock = Some(clock);
         let clock = boxed_slice(1, || clock.take().expect("the slice has one element, so this runs once"))?;
@@ -147,7 +113,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         if L::HAS_PAYLOAD { self.clock.as_deref().map(|[clock]| clock) } else { None }
     }
 
-    /// The moment of the table's clock, if it has one.
     #[inline(always)]
     pub(super) fn moment(&self) -> Option<Moment> {
         self.clock().map(Clock::moment)
@@ -159,13 +124,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Borrowed(&self.layout)
     }
 
-    /// The item of a key with this hash, without a payload.
     #[inline(always)]
     pub(crate) fn item(&self, hash: u64) -> Item {
         self.buckets.item(self.layout(), hash)
     }
 
-    /// The item of a key with this hash, with this payload.
     #[inline(always)]
     pub(crate) fn item_with(&self, hash: u64, payload: u16) -> Item {
         self.item(hash).with(self.layout(), payload)
@@ -236,7 +199,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         sizing::capacity_of(self.layout.shape(), self.buckets.count(), self.limit)
     }
 
-    /// How many copies of the item's class its buckets could hold.
     pub(super) fn slots_of(&self, item: Item) -> usize {
         usize::from(self.layout.lanes().slots) * if item.second == item.first { 1 } else { 2 }
     }
@@ -258,7 +220,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let Some(changed) = layout.add_to(seen, select_unpredictable(swap, in_second, in_first), item.entry) else {
             return false;
         };
-        self.exchange(bucket, seen, changed, Fault::AddOverwrites).is_ok()
+        self.exchange(bucket, seen, changed).is_ok()
     }
 
     /// `add` with retries: to the emptier bucket or, if that is full by then, to the other. Sets the word aside first
@@ -277,71 +239,33 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         })
     }
 
-    /// Adds a copy of the entry to the bucket, if it has room.
     #[inline]
     pub(crate) fn put(&self, bucket: usize, entry: Entry) -> bool {
-        self.change(bucket, self.load(bucket), Fault::AddOverwrites, |seen| self.layout.add(seen, entry))
+        self.change(bucket, self.load(bucket), |seen| self.layout.add(seen, entry))
     }
 
-    /// Takes a copy of the entry out of the bucket, which was seen to hold one, after the bump that readers need. The
-    /// guard is that of the copy's stripe.
+    /// Gives a copy of an entry in the bucket, which was seen to hold one, another payload, after the bump that readers
+    /// need. The guard is that of the copy's stripe.
     ///
     /// `false` if there is none. The caller has excluded that: while it holds the lock, no other thread can take the
     /// copy.
-    #[inline]
-    pub(super) fn take_entry(
-        &self,
-        guard: &Guard<'_>,
-        bucket: usize,
-        seen: Bucket,
-        entry: Entry,
-        faults: TakeFaults,
-    ) -> bool {
-        bump_and(guard, faults, || {
-            self.change(bucket, seen, Fault::TakeOverwrites, |seen| self.layout.remove(seen, entry))
-        })
-    }
-
-    /// Gives a copy of an entry in the bucket, which was seen to hold one, another payload. Otherwise like
-    /// `take_entry`.
     pub(super) fn replace_entry(&self, guard: &Guard<'_>, bucket: usize, seen: Bucket, old: Entry, new: Entry) -> bool {
+        guard.bump_unless(Fault::ReplaceWithoutBump);
+        let take = |seen| self.change(bucket, seen, |seen| self.layout.remove(seen, old));
         if fault::injected(Fault::ReplaceTakesFirst) {
-            return self.take_entry(guard, bucket, seen, old, TakeFaults::REPLACE) && self.put(bucket, new);
+            return take(seen) && self.put(bucket, new);
         }
         if fault::injected(Fault::ReplaceAddsFirst) {
-            return self.put(bucket, new)
-                && self.take_entry(guard, bucket, self.load(bucket), old, TakeFaults::REPLACE);
+            return self.put(bucket, new) && take(self.load(bucket));
         }
-        bump_and(guard, TakeFaults::REPLACE, || {
-            self.change(bucket, seen, Fault::TakeOverwrites, |seen| self.layout.replace(seen, old, new))
-        })
-    }
-
-    /// `take_entry` or `replace_entry` in one step, where the caller has seen the bucket and computed its new word.
-    /// `false` if the bucket has changed since then.
-    #[inline(always)]
-    pub(super) fn take(
-        &self,
-        guard: &Guard<'_>,
-        bucket: usize,
-        seen: Bucket,
-        changed: Bucket,
-        faults: TakeFaults,
-    ) -> bool {
-        bump_and(guard, faults, || self.exchange(bucket, seen, changed, Fault::TakeOverwrites).is_ok())
+        self.change(bucket, seen, |seen| self.layout.replace(seen, old, new))
     }
 
     /// Changes a bucket in one step. `false` if the bucket's new content does not allow the change.
     #[inline(always)]
-    pub(super) fn change(
-        &self,
-        bucket: usize,
-        mut seen: Bucket,
-        overwrites: Fault,
-        changed: impl Fn(Bucket) -> Option<Bucket>,
-    ) -> bool {
+    pub(super) fn change(&self, bucket: usize, mut seen: Bucket, changed: impl Fn(Bucket) -> Option<Bucket>) -> bool {
         while let Some(changed) = changed(seen) {
-            match self.exchange(bucket, seen, changed, overwrites) {
+            match self.exchange(bucket, seen, changed) {
                 Ok(()) => return true,
                 Err(now) => seen = now,
             }
@@ -351,15 +275,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Changes a bucket from `seen` to `changed` in one step. If it has changed meanwhile, returns its present content.
     #[inline(always)]
-    pub(super) fn exchange(
-        &self,
-        bucket: usize,
-        seen: Bucket,
-        changed: Bucket,
-        overwrites: Fault,
-    ) -> Result<(), Bucket> {
+    pub(super) fn exchange(&self, bucket: usize, seen: Bucket, changed: Bucket) -> Result<(), Bucket> {
         let word = at(&self.words, bucket);
-        if fault::injected(overwrites) {
+        let adds = cfg!(ccf_model) && self.layout.occupied(changed) > self.layout.occupied(seen);
+        if fault::injected(if adds { Fault::AddOverwrites } else { Fault::TakeOverwrites }) {
             word.store(changed.0, Ordering::SeqCst);
             return Ok(());
         }
@@ -372,13 +291,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// What the bucket holds.
     #[inline(always)]
     pub(crate) fn load(&self, bucket: usize) -> Bucket {
         load(&self.words, bucket)
     }
 
-    /// The stripe of the classes whose pair has this sum.
     #[inline(always)]
     pub(super) fn stripe(&self, sum: usize) -> &Stripe {
         self.stripes().get(sum)
@@ -400,11 +317,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         work()
     }
 
-    /// Calls `work` with the lock of each stripe, one after the other.
-    pub(super) fn under_each_lock(&self, mut work: impl FnMut(Guard<'_>)) {
-        self.common.stripes.iter().for_each(|stripe| work(stripe.lock(&self.common.counters)));
-    }
-
     /// Drains the writers of these stripes: waits until each relocation and removal in progress has ended. Returns the
     /// sum of the stripes' versions, each read under its lock.
     pub(super) fn settle<'a>(&self, stripes: impl IntoIterator<Item = &'a Stripe>) -> u64 {
@@ -414,19 +326,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Announces, in a table with payloads, that a copy is about to be added.
     #[inline(always)]
     pub(super) fn bump_to_add(&self, guard: &Guard<'_>, left_out: Fault) {
-        if L::HAS_PAYLOAD && !fault::injected(left_out) {
-            guard.bump();
+        if L::HAS_PAYLOAD {
+            guard.bump_unless(left_out);
         }
-    }
-
-    /// The payloads of all copies of the item's class. The caller holds the lock of its stripe, so no thread changes
-    /// them.
-    pub(super) fn values_locked(&self, item: Item) -> Values {
-        self.layout.values(self.load(item.first), self.load(item.second), self.layout.fingerprint_of(item.entry))
     }
 }
 
-/// All stripes.
 #[derive(Clone, Copy)]
 pub(super) struct Stripes<'a> {
     all: &'a [Stripe],
@@ -439,28 +344,12 @@ impl<'a> Stripes<'a> {
         (sum & self.mask) / BUCKETS_PER_STRIPE
     }
 
-    /// The stripe of the classes whose pair has this sum.
     #[inline(always)]
     pub(super) fn get(self, sum: usize) -> &'a Stripe {
         at_step::<BUCKETS_PER_STRIPE, _>(self.all, sum & self.mask)
     }
 }
 
-/// Announces by a bump that a copy is about to be taken out, and takes it. Returns whether that was possible.
-#[inline(always)]
-fn bump_and(guard: &Guard<'_>, faults: TakeFaults, take: impl FnOnce() -> bool) -> bool {
-    let late = faults.late_bump.is_some_and(fault::injected);
-    if !fault::injected(faults.no_bump) && !late {
-        guard.bump();
-    }
-    let taken = take();
-    if taken && late {
-        guard.bump();
-    }
-    taken
-}
-
-/// What the bucket holds.
 #[inline(always)]
 pub(crate) fn load(words: &[AtomicU64], bucket: usize) -> Bucket {
     // Acquire: a thread that sees a copy gone sees the bump that announced it, and a thread that sees a copy sees

@@ -11,18 +11,17 @@ use crate::machine::memory::Pages;
 use crate::plan::batch::BLOCK;
 use crate::plan::sizing::LoadLimit;
 use crate::table::face::batch::Lookups;
-use crate::table::face::by_layout;
+use crate::table::face::plan::TablePlan;
 use crate::table::lookup::{Contains, Lookup};
 use crate::table::relocate::{Effort, Purpose};
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
-use crate::word::geometry::{Buckets, Geometry, Item};
+use crate::word::geometry::Item;
 use crate::word::layout::{Encoding, Entry, Fingerprint, Layout, OfShape, Plain, SHAPES, SemiSorted, Shape};
 
-/// A class: a fingerprint and its pair.
-type Class = (u32, usize, usize);
+pub(super) type Class = (u32, usize, usize);
 
-fn class(item: Item) -> Class {
+pub(super) fn class(item: Item) -> Class {
     (item.entry.0, item.first.min(item.second), item.first.max(item.second))
 }
 
@@ -52,16 +51,15 @@ fn fits(copies: &[Class], buckets: usize, slots: usize) -> bool {
     (0..copies.len()).all(|copy| place(copy, copies, &mut held, slots, &mut vec![false; buckets]))
 }
 
-/// An empty table of this shape.
 fn table<L: OfShape>(shape: Shape, buckets: usize) -> Table<L> {
-    Table::new(Pages::Usual, shape, Buckets::new(buckets)).expect("a small table")
+    Table::new(Pages::Usual, shape, buckets).expect("a small table")
 }
 
 /// Runs the operations on a table, on one that knows its shape, and on a plain multiset of classes; every answer must
 /// be the same.
 fn compare<L: OfShape>(shape: Shape, buckets: usize, operations: &[(u8, u64)]) {
     let table = table::<L>(shape, buckets);
-    let known = by_layout::new(Pages::Usual, shape, buckets, LoadLimit::NONE).expect("a small table");
+    let known = TablePlan::new(shape, buckets, LoadLimit::NONE, Pages::Usual).table().expect("a small table");
     let mut model: HashMap<Class, usize> = HashMap::new();
     for &(operation, hash) in operations {
         let item = table.item(hash);
@@ -125,7 +123,6 @@ fn compare<L: OfShape>(shape: Shape, buckets: usize, operations: &[(u8, u64)]) {
     }
 }
 
-/// Compares tables of all layouts.
 fn run(buckets: usize, operations: &[(u8, u64)]) {
     for shape in SHAPES {
         match shape.encoding {
@@ -161,13 +158,13 @@ fn compare_vector_units<L: OfShape>(shape: Shape) {
     let table = table::<L>(shape, 500);
     let insert = |_, hash| table.insert(table.layout(), hash).expect("room");
     let contains = |hash| table.contains(table.layout(), hash);
-    assert_all_vector_units_find_the_same::<_, _, Contains>(&table, insert, contains);
+    assert_all_vector_units_find_the_same::<_, Contains>(&table, insert, contains);
 }
 
 /// Lookups in batches, in a table three quarters full: by every vector unit that this processor has, and by the code
 /// that needs none. `insert` is given a number and its hash.
-pub(super) fn assert_all_vector_units_find_the_same<L: Layout, G: Geometry, K>(
-    table: &Table<L, G>,
+pub(super) fn assert_all_vector_units_find_the_same<L: Layout, K>(
+    table: &Table<L>,
     insert: impl Fn(u64, u64),
     look_up: impl Fn(u64) -> K::Answer,
 ) where
@@ -194,7 +191,7 @@ pub(super) fn assert_all_vector_units_find_the_same<L: Layout, G: Geometry, K>(
             hashes.len()
         };
         let answers_of = &mut |some: &[K::Answer]| answers.extend_from_slice(some);
-        unit.run(Lookups::<_, _, K> { table, hashes: &mut hashes, answers: answers_of });
+        unit.run(Lookups::<_, K> { table, hashes: &mut hashes, answers: answers_of });
         assert_eq!(answers, expected, "{unit:?}, {:?}", table.layout.shape());
     }
 }

@@ -6,7 +6,7 @@ use crate::plan::pairs::Pairs;
 use crate::table::face::by_layout::{OfLayout, of_layout, of_layout_with_payload};
 use crate::view::words::{Lookups, Words};
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::geometry::{Buckets, Geometry, Items};
+use crate::word::geometry::{Buckets, Items};
 use crate::word::layout::{Borrowed, Fingerprint, Layout, OfShape, Shape};
 use crate::word::payloads::{PayloadOps, Payloads};
 use crate::word::values::Values;

@@ -25,7 +25,6 @@ use crate::machine::arch::{Comparison, at};
 use crate::word::layout::{Entry, Fingerprint, Layout};
 use crate::word::semisort;
 
-/// A bucket's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Bucket(pub(crate) u64);
 
@@ -68,9 +67,7 @@ impl Place {
     }
 }
 
-/// What every layout can do with a bucket.
 pub(crate) trait BucketOps: Layout {
-    /// Whether either bucket holds the fingerprint.
     #[inline(always)]
     fn either_holds(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> bool {
         let words = [first, second].map(|bucket| self.without_payloads(bucket));
@@ -153,10 +150,9 @@ pub(crate) trait BucketOps: Layout {
         Pattern { lows: u64::from(self.low(bits)).wrapping_mul(ones), highs }
     }
 
-    /// The bucket's lanes without their payloads.
     #[inline(always)]
     fn without_payloads(self, bucket: Bucket) -> u64 {
-        bucket.0 & self.fingerprints_mask()
+        bucket.0 & self.payload().fingerprints_mask
     }
 
     /// The list of the bucket's high parts, as the decode table has it. 0 in a plain layout.
@@ -170,7 +166,6 @@ pub(crate) trait BucketOps: Layout {
         self.decoded_by(bucket, self.folded(bucket))
     }
 
-    /// [`decoded`](Self::decoded) for a caller that knows [`folded`](Self::folded).
     #[inline(always)]
     fn decoded_by(self, bucket: Bucket, folded: u32) -> Decoded {
         let lanes = self.lanes();
@@ -191,19 +186,16 @@ pub(crate) trait BucketOps: Layout {
         of.bucket.0 ^ pattern.lows | of.list ^ pattern.highs
     }
 
-    /// How many entries with the fingerprint the bucket holds.
     #[inline]
     fn count(self, bucket: Bucket, fingerprint: Fingerprint) -> usize {
         self.matches(bucket, fingerprint).count_ones() as usize
     }
 
-    /// How many copies of the entry the bucket holds.
     #[inline]
     fn count_entry(self, bucket: Bucket, entry: Entry) -> usize {
         self.matches_of_entry(bucket, entry).count_ones() as usize
     }
 
-    /// How many copies of the entry both buckets hold together.
     #[inline]
     fn count_entry_in_both(self, first: Bucket, second: Bucket, entry: Entry) -> usize {
         // The matches of one bucket at the top bits of the lanes, those of the other one bit below.
@@ -211,19 +203,16 @@ pub(crate) trait BucketOps: Layout {
         lanes.count_ones() as usize
     }
 
-    /// Whether the bucket holds the entry.
     #[inline]
     fn holds_entry(self, bucket: Bucket, entry: Entry) -> bool {
         self.place_in(bucket, entry).exists()
     }
 
-    /// Whether a slot is empty.
     #[inline]
     fn has_room(self, bucket: Bucket) -> bool {
         if Self::SEMI_SORTED { bucket.0 as u32 & self.lanes().first == 0 } else { any_zero_lane(self, bucket.0) != 0 }
     }
 
-    /// How many slots are taken.
     #[inline]
     fn occupied(self, bucket: Bucket) -> usize {
         (u32::from(self.lanes().slots) - zero_lanes(self, bucket.0).count_ones()) as usize
@@ -256,7 +245,6 @@ pub(crate) trait BucketOps: Layout {
         self.add_to(bucket, self.room(bucket), entry)
     }
 
-    /// [`add`](Self::add) for a caller that knows [`room`](Self::room).
     #[inline(always)]
     fn add_to(self, bucket: Bucket, room: u64, entry: Entry) -> Option<Bucket> {
         let lanes = self.lanes();
@@ -328,7 +316,6 @@ pub(crate) trait BucketOps: Layout {
         place.exists().then(|| self.without(place))
     }
 
-    /// The bucket of a place, without the entry at that place.
     #[inline(always)]
     fn without(self, place: Place) -> Bucket {
         let Decoded { bucket, list } = self.decoded_by(place.bucket, place.folded);
@@ -340,14 +327,12 @@ pub(crate) trait BucketOps: Layout {
         encode(self, without_lane(bucket.0 & (self.lanes().above() - 1), top, bits), without_lane(list, top, bits))
     }
 
-    /// The place of the entry in either bucket, and whether it is in the first.
     #[inline(always)]
     fn place(self, first: Bucket, second: Bucket, entry: Entry) -> (bool, Place) {
         let comparison = self.comparison(first, second, [first.0, second.0], entry.0);
         choose([first, second], comparison.folded, self.equal_lanes(comparison))
     }
 
-    /// The place of the entry in this bucket.
     #[inline(always)]
     fn place_in(self, bucket: Bucket, entry: Entry) -> Place {
         let folded = self.folded(bucket);
@@ -374,7 +359,6 @@ pub(crate) trait BucketOps: Layout {
         encode(self, word, list) == bucket && (word | list) & empty == 0
     }
 
-    /// The entries in the bucket.
     #[inline]
     fn entries(self, bucket: Bucket) -> impl Iterator<Item = Entry> {
         let (lanes, Decoded { list, .. }) = (self.lanes(), self.decoded(bucket));

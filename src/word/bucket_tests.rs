@@ -1,11 +1,11 @@
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::word::layout::{
     Borrowed, Encoding, Lanes, OfShape, Plain, SHAPES, SHAPES_WITH_PAYLOAD, SemiSorted, Shape, WithPayload,
 };
 use crate::word::payloads::{OnlyPlace, PayloadOps};
 use proptest::prelude::*;
-
-const CASES: u32 = if cfg!(miri) { 10 } else { 4_000 };
 
 /// Hashes of which many collide in the low part of the fingerprint, in the high part, or in both.
 fn hashes() -> impl Strategy<Value = u64> {
@@ -17,11 +17,6 @@ fn hashes() -> impl Strategy<Value = u64> {
 /// The entry of a hash. Its payload is one of three, so that many are equal.
 fn entry<L: Layout>(layout: L, hash: u64) -> Entry {
     layout.entry(layout.fingerprint_from(hash), (hash % 3) as u16)
-}
-
-/// The payload of an entry, from the bits of its lane.
-fn payload_in<L: Layout>(layout: L, entry: Entry) -> u16 {
-    (u64::from(entry.0) >> layout.payload_shift()) as u16 & layout.payload_mask() as u16
 }
 
 fn slots<L: Layout>(layout: L) -> usize {
@@ -136,59 +131,43 @@ fn check_lookups<L: Layout>(
     let lanes = layout.lanes_in_either(first_bucket, second_bucket, fingerprint);
     let buckets = [first_bucket, second_bucket];
     assert_eq!(layout.lanes_in(buckets, buckets.map(|b| layout.folded(b)), layout.pattern(fingerprint.0)), lanes);
-    let payload = |e: &Entry| payload_in(layout, *e);
-    let mut payloads: Vec<u16> = stored.iter().filter(has_it).map(payload).collect();
-    payloads.sort_unstable();
-    payloads.dedup();
-    assert_eq!(layout.values(first_bucket, second_bucket, fingerprint).iter().collect::<Vec<_>>(), payloads);
+    let payloads: BTreeSet<u16> = stored.iter().filter(has_it).map(|e| layout.payload_of(*e)).collect();
+    assert_eq!(layout.values(first_bucket, second_bucket, fingerprint).iter().collect::<BTreeSet<_>>(), payloads);
     let OnlyPlace { place, several } = layout.only_place(buckets, lanes);
     assert_eq!(place.exists(), !payloads.is_empty());
     assert!(several != 0 || stored.iter().filter(has_it).count() <= 1);
     if place.exists() && several == 0 {
-        assert_eq!([layout.payload_at(place)], *payloads);
-    }
-}
-
-/// Checks the comparison of all lanes with a range of payloads, by that of each.
-#[cfg(feature = "snapshot")]
-fn check_ranges<L: Layout>(layout: L, stored: &[Entry], bucket: Bucket) {
-    use crate::word::payloads::Payloads;
-
-    let mask = layout.payload_mask() as u16;
-    for first in [0, 1, 2, mask / 2, mask - 1, mask].map(|first| first & mask) {
-        for most in [0, 1, mask / 2, mask - 1, mask] {
-            let is_in = |payload: u16| payload.wrapping_sub(first) & mask <= most;
-            for fingerprint in stored.iter().map(|entry| layout.fingerprint_of(*entry)) {
-                let range = Payloads { first, most };
-                let pattern = layout.pattern(fingerprint.0);
-                let lanes = layout.lanes_with_any(bucket, layout.folded(bucket), pattern, range);
-                let one_by_one = layout.matches(bucket, fingerprint) & layout.lanes_with(bucket, is_in);
-                assert_eq!(lanes, one_by_one, "{range:?} in {bucket:?}");
-            }
-        }
+        assert_eq!(BTreeSet::from([layout.payload_at(place)]), payloads);
     }
 }
 
 /// Checks what is asked of all entries with some payload, where the bucket holds `stored`.
 fn check_payloads<L: Layout>(layout: L, stored: &[Entry], bucket: Bucket) {
-    #[cfg(feature = "snapshot")]
-    if L::HAS_PAYLOAD {
-        check_ranges(layout, stored, bucket);
-    }
-    let payload = |e: &Entry| payload_in(layout, *e);
-    for one in (0..3).filter(|one| u32::from(*one) <= layout.payload_mask()) {
-        let (with, without): (Vec<Entry>, Vec<Entry>) = stored.iter().partition(|e| payload(e) == one);
+    let mask = layout.payload().mask as u16;
+    for one in (0..3).filter(|one| *one <= mask) {
+        let (with, without): (Vec<Entry>, Vec<Entry>) = stored.iter().partition(|e| layout.payload_of(**e) == one);
         let lanes = layout.lanes_with(bucket, |payload| payload == one);
         assert_eq!(lanes, layout.lanes_with_payload(bucket, one));
         assert_eq!(layout.count_payloads(bucket, |payload| payload == one), with.len());
-        for &e in stored {
-            let fingerprint = layout.fingerprint_of(e);
+        for fingerprint in stored.iter().map(|e| layout.fingerprint_of(*e)) {
             let count = with.iter().filter(|&&other| layout.fingerprint_of(other) == fingerprint).count();
             assert_eq!(layout.count_with(bucket, fingerprint, |payload| payload == one), count);
         }
         let rest = layout.without_all(bucket, lanes);
         assert_eq!(sorted(layout.entries(rest)), sorted(without));
         assert!(layout.is_valid(rest));
+    }
+    #[cfg(feature = "snapshot")]
+    for first in [0, 1, 2 & mask, mask / 2, mask - 1, mask] {
+        for most in [0, 1, mask / 2, mask - 1, mask] {
+            let range = crate::word::payloads::Payloads { first, most };
+            let is_in = |payload: u16| payload.wrapping_sub(first) & mask <= most;
+            for fingerprint in stored.iter().map(|e| layout.fingerprint_of(*e)) {
+                let lanes = layout.lanes_with_any(bucket, layout.folded(bucket), layout.pattern(fingerprint.0), range);
+                let one_by_one = layout.matches(bucket, fingerprint) & layout.lanes_with(bucket, is_in);
+                assert_eq!(lanes, one_by_one, "{range:?} in {bucket:?}");
+            }
+        }
     }
 }
 
@@ -236,7 +215,7 @@ macro_rules! for_each_layout {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(CASES))]
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 10 } else { 4_000 }))]
 
     #[test]
     fn every_layout_agrees_with_a_list(
@@ -247,10 +226,6 @@ proptest! {
     ) {
         for_each_layout!(check(&stored, one, split, order));
     }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(CASES))]
 
     #[test]
     fn a_word_is_valid_if_additions_lead_to_it(
@@ -297,17 +272,4 @@ proptest! {
         }
         for_each_layout!(check(word, mask, rank, &stored, bit));
     }
-}
-
-#[test]
-fn a_fingerprint_whose_low_bits_are_all_zero_takes_a_slot() {
-    fn check<L: Layout>(layout: L) {
-        for hash in [0, 1 << layout.lanes().bits, u64::MAX << layout.lanes().bits] {
-            let f = layout.fingerprint_from(hash);
-            let bucket = fill(layout, &[layout.entry(f, 0)]);
-            assert_eq!(layout.occupied(bucket), 1, "{:?}", layout.shape());
-            assert!(layout.either_holds(Bucket::default(), bucket, f), "{:?}", layout.shape());
-        }
-    }
-    for_each_layout!(check());
 }

@@ -31,7 +31,6 @@ pub(crate) fn both<A, B>([first, second]: [A; 2], mut map: impl FnMut(A) -> B) -
     [map(first), map(second)]
 }
 
-/// How a hash becomes a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Classes {
     base_mask: u32,
@@ -41,7 +40,6 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    /// With bases and sides of these numbers of bits.
     pub(crate) fn new(base_bits: u32, side_bits: u32) -> Self {
         assert!((NEVER_ZERO..=u32::BITS).contains(&base_bits), "slots are never 0");
         assert!((1..=u32::BITS).contains(&side_bits), "a side is a u32");
@@ -57,12 +55,10 @@ impl Classes {
         self.base_bits.into()
     }
 
-    /// The largest depth.
     pub(crate) fn side_bits(self) -> u32 {
         self.side_bits.into()
     }
 
-    /// How many bits a slot stores at this depth.
     #[inline(always)]
     pub(crate) fn stored_bits(self, depth: u32) -> u32 {
         u32::from(self.base_bits) + u32::from(self.side_bits) - depth
@@ -74,7 +70,6 @@ impl Classes {
         self.with(hash as u32 & self.base_mask, (hash >> 32) as u32 & self.even_mask)
     }
 
-    /// A hash of the class.
     pub(crate) fn hash(self, class: Class) -> u64 {
         u64::from(class.sides[0]) << 32 | u64::from(class.base)
     }
@@ -84,7 +79,6 @@ impl Classes {
         Class { base, sides: [even, even ^ turn(base)] }
     }
 
-    /// What a slot stores of the class at this depth.
     #[inline(always)]
     pub(crate) fn stored(self, class: Class, depth: u32) -> u32 {
         // In 64 bits, since either shift may be by 32.
@@ -167,7 +161,6 @@ const ROWS_AT: u32 = 8;
 const SPLIT_AT: u32 = 16;
 
 impl State {
-    /// The state of a table of `buckets` buckets, none of which is being split.
     pub(crate) fn of_buckets(buckets: usize) -> Self {
         let level = buckets.ilog2();
         Self(u64::from(level) | (buckets as u64 ^ 1 << level) << SPLIT_AT)
@@ -224,7 +217,6 @@ impl State {
         (self.is_moving() && at < GROUP as u64).then_some(at as usize)
     }
 
-    /// The depth of the bucket with this number.
     #[inline(always)]
     pub(crate) fn depth(self, number: usize) -> u32 {
         let number = number as u64;

@@ -18,12 +18,11 @@ pub(crate) struct Item {
     pub(crate) entry: Entry,
     pub(crate) first: usize,
     pub(crate) second: usize,
-    /// The number of the pair of buckets, which chooses the stripe: see [`Geometry::sum`].
+    /// The number of the pair of buckets, which chooses the stripe: see [`Buckets::sum`].
     pub(crate) sum: usize,
 }
 
 impl Item {
-    /// The item with this payload.
     #[inline(always)]
     pub(crate) fn with<L: Layout>(self, layout: L, payload: u16) -> Self {
         Self { entry: layout.entry(layout.fingerprint_of(self.entry), payload), ..self }
@@ -57,69 +56,9 @@ impl<const N: usize> Items<N> {
             sum: self.sums[nth] as usize,
         }
     }
-
-    #[inline(always)]
-    pub(crate) fn set(&mut self, nth: usize, item: Item) {
-        self.entries[nth] = item.entry.0;
-        self.firsts[nth] = item.first as u32;
-        self.seconds[nth] = item.second as u32;
-        self.sums[nth] = item.sum as u32;
-    }
 }
 
-/// The number of buckets, and the arithmetic that maps hashes onto them.
-pub(crate) trait Geometry: Copy + core::fmt::Debug + Send + Sync + 'static {
-    fn count(self) -> usize;
-
-    /// The items of keys with these hashes.
-    #[inline(always)]
-    fn items<L: Layout, const N: usize>(self, layout: L, hashes: &[u64; N], items: &mut Items<N>) {
-        for (nth, &hash) in hashes.iter().enumerate() {
-            items.set(nth, self.item(layout, hash));
-        }
-    }
-
-    /// The item of a key with this hash.
-    #[inline(always)]
-    fn item<L: Layout>(self, layout: L, hash: u64) -> Item {
-        let (fingerprint, first) = self.first(layout, hash);
-        let sum = self.sum(fingerprint);
-        Item { entry: layout.entry(fingerprint, 0), first, second: self.other(sum, first), sum }
-    }
-
-    /// The fingerprint of a key with this hash, and the first of its two buckets.
-    fn first<L: Layout>(self, layout: L, hash: u64) -> (Fingerprint, usize);
-
-    /// A number that is the same for all items of one pair of buckets. It chooses their stripe. In [`Buckets`] it is
-    /// `s(f)`, to which the two buckets add up modulo their number.
-    fn sum(self, fingerprint: Fingerprint) -> usize;
-
-    /// The other bucket of a pair with this sum.
-    fn other(self, sum: usize, bucket: usize) -> usize;
-
-    /// The other bucket of a fingerprint that is stored in `bucket`.
-    #[inline(always)]
-    fn alternate(self, bucket: usize, fingerprint: Fingerprint) -> usize {
-        self.other(self.sum(fingerprint), bucket)
-    }
-
-    /// The class of a fingerprint that is stored in `bucket`: a fingerprint, and the lower-numbered of its buckets.
-    /// It is the same from either bucket.
-    #[inline(always)]
-    fn class(self, fingerprint: Fingerprint, bucket: usize) -> (Fingerprint, usize) {
-        (fingerprint, bucket.min(self.alternate(bucket, fingerprint)))
-    }
-
-    /// Numbers that are equal for two tables if these have the same classes.
-    fn of_classes(self, shape: Shape) -> [u64; 5] {
-        let Shape { encoding, slots, fingerprint_bits, payload_bits } = shape;
-        let encoding = u32::from(encoding == Encoding::SemiSorted);
-        let [encoding, slots, bits, payload] = [encoding, slots, fingerprint_bits, payload_bits].map(u64::from);
-        [encoding, slots, bits, payload, self.count() as u64]
-    }
-}
-
-/// The geometry of a table of a fixed size.
+/// The number of buckets of a table of a fixed size, and the arithmetic that maps hashes onto them.
 ///
 /// It multiplies numbers of 32 bits. Vector units can do that too, several at a time (`plan/batch.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,12 +81,16 @@ impl Buckets {
         let even = u32::from(count.is_multiple_of(2));
         Self { count: count as u64, count_for_sums: count as u64, count_to_wrap: count as u32, even }
     }
-}
 
-impl Geometry for Buckets {
-    /// One step after the other for all of them. All steps except the first are vectorized.
     #[inline(always)]
-    fn items<L: Layout, const N: usize>(self, layout: L, hashes: &[u64; N], items: &mut Items<N>) {
+    pub(crate) fn count(self) -> usize {
+        self.count as usize
+    }
+
+    /// The items of keys with these hashes. One step after the other for all of them: all steps except the first are
+    /// vectorized.
+    #[inline(always)]
+    pub(crate) fn items<L: Layout, const N: usize>(self, layout: L, hashes: &[u64; N], items: &mut Items<N>) {
         let mut mixed = [0; N];
         for (mixed, &hash) in mixed.iter_mut().zip(hashes) {
             *mixed = mix(hash);
@@ -167,26 +110,47 @@ impl Geometry for Buckets {
         }
     }
 
+    /// The item of a key with this hash.
     #[inline(always)]
-    fn count(self) -> usize {
-        self.count as usize
-    }
-
-    #[inline(always)]
-    fn first<L: Layout>(self, layout: L, hash: u64) -> (Fingerprint, usize) {
+    pub(crate) fn item<L: Layout>(self, layout: L, hash: u64) -> Item {
         let hash = mix(hash);
-        (layout.fingerprint_from(hash), scale(hash, self.count) as usize)
+        let (fingerprint, first) = (layout.fingerprint_from(hash), scale(hash, self.count) as usize);
+        let sum = self.sum(fingerprint);
+        Item { entry: layout.entry(fingerprint, 0), first, second: self.other(sum, first), sum }
     }
 
+    /// `s(f)`, to which the two buckets of a pair add up modulo their number. It also chooses the pair's stripe.
     #[inline(always)]
-    fn sum(self, fingerprint: Fingerprint) -> usize {
+    pub(crate) fn sum(self, fingerprint: Fingerprint) -> usize {
         (scale_half(spread_half(fingerprint), self.count_for_sums) as u32 | self.even) as usize
     }
 
+    /// The other bucket of a pair with this sum.
     #[inline(always)]
-    fn other(self, sum: usize, bucket: usize) -> usize {
+    pub(crate) fn other(self, sum: usize, bucket: usize) -> usize {
         let (other, borrow) = (sum as u32).overflowing_sub(bucket as u32);
         select_unpredictable(borrow, other.wrapping_add(self.count_to_wrap), other) as usize
+    }
+
+    /// The other bucket of a fingerprint that is stored in `bucket`.
+    #[inline(always)]
+    pub(crate) fn alternate(self, bucket: usize, fingerprint: Fingerprint) -> usize {
+        self.other(self.sum(fingerprint), bucket)
+    }
+
+    /// The item of an entry that is stored in `bucket`.
+    #[inline(always)]
+    pub(crate) fn item_in<L: Layout>(self, layout: L, bucket: usize, entry: Entry) -> Item {
+        let sum = self.sum(layout.fingerprint_of(entry));
+        Item { entry, first: bucket, second: self.other(sum, bucket), sum }
+    }
+
+    /// Numbers that are equal for two tables if these have the same classes.
+    pub(crate) fn of_classes(self, shape: Shape) -> [u64; 5] {
+        let Shape { encoding, slots, fingerprint_bits, payload_bits } = shape;
+        let encoding = u32::from(encoding == Encoding::SemiSorted);
+        let [encoding, slots, bits, payload] = [encoding, slots, fingerprint_bits, payload_bits].map(u64::from);
+        [encoding, slots, bits, payload, self.count]
     }
 }
 
@@ -194,11 +158,7 @@ impl Geometry for Buckets {
 /// bits of it, however many there are.
 #[inline(always)]
 pub(crate) fn mixed(hash: u64) -> u64 {
-    without_zero(mix(hash))
-}
-
-#[inline(always)]
-fn without_zero(hash: u64) -> u64 {
+    let hash = mix(hash);
     hash + u64::from(hash & ((1 << NEVER_ZERO) - 1) < 1)
 }
 
@@ -247,6 +207,9 @@ fn scale_half(x: u32, n: u64) -> u64 {
 /// constants are the same, which saves an instruction.
 #[inline(always)]
 fn mix(hash: u64) -> u64 {
+    if cfg!(ccf_model) {
+        return hash; // so that a model can name the class that it means
+    }
     let product = u128::from(hash) * u128::from(hash.wrapping_mul(2).wrapping_add(GOLDEN));
     ((product >> 64) as u64 ^ product as u64).wrapping_mul(GOLDEN)
 }

@@ -82,7 +82,6 @@ pub(crate) const SHAPES_WITH_PAYLOAD: [Shape; 5] = [
 /// keys.
 const LEAST_LOW_BITS: u32 = 3;
 
-/// The most bits of a payload.
 pub(crate) const MOST_PAYLOAD_BITS: u32 = 16;
 
 /// How many low bits of a hash `geometry::mixed` never returns as all 0: as many as the narrowest low part of a
@@ -128,7 +127,6 @@ impl Shape {
         (entry & !payload) as u32
     }
 
-    /// How many bits a lane has.
     pub(crate) const fn lane_bits(self) -> u32 {
         self.low_bits() + self.payload_bits
     }
@@ -140,15 +138,12 @@ impl Shape {
 
     /// The shapes of `encoding`, or all, with `payload_bits`, by memory per slot.
     pub(crate) fn with(encoding: Option<Encoding>, payload_bits: u32) -> impl Iterator<Item = Self> {
-        Self::of(encoding).filter_map(move |shape| match payload_bits {
+        let shapes = SHAPES.into_iter().filter(move |shape| encoding.is_none_or(|wanted| wanted == shape.encoding));
+        shapes.filter_map(move |shape| match payload_bits {
             0 => Some(shape),
             bits if SHAPES_WITH_PAYLOAD.contains(&shape) => shape.with_payload(bits),
             _ => None,
         })
-    }
-
-    fn of(encoding: Option<Encoding>) -> impl Iterator<Item = Self> {
-        SHAPES.into_iter().filter(move |shape| encoding.is_none_or(|wanted| wanted == shape.encoding))
     }
 
     /// The expected false-positive rate while the share `load` of all slots is taken.
@@ -157,11 +152,7 @@ impl Shape {
     /// section 5.1). Two random fingerprints are equal with probability `Σ p²` over their values. That is `2⁻ᶠ`,
     /// except for the low part 1, which is twice as likely as the others.
     pub(crate) fn false_positive_rate(self, load: f64) -> f64 {
-        self.rate(load, self.low_bits())
-    }
-
-    /// The rate if this many low bits of a fingerprint are never all 0.
-    fn rate(self, load: f64, low_bits: u32) -> f64 {
+        let low_bits = self.low_bits();
         let lows = 2f64.powi(low_bits as i32);
         let highs = 2f64.powi((self.fingerprint_bits - low_bits) as i32);
         let equal = (lows + 2.0) / (lows * lows) / highs;
@@ -177,13 +168,11 @@ pub(crate) struct Lanes {
     pub(crate) ones: u64,
     /// The highest bit of every lane.
     pub(crate) tops: u64,
-    /// All bits of the first lane.
     pub(crate) first: u32,
     /// The bits of an entry that are the fingerprint's.
     pub(crate) fingerprint_mask: u32,
     /// How many bits a lane has.
     pub(crate) bits: u8,
-    /// How many lanes there are.
     pub(crate) slots: u8,
     /// How many bits they have together.
     end: u8,
@@ -219,7 +208,6 @@ impl Lanes {
         }
     }
 
-    /// All bits of all lanes.
     #[inline(always)]
     pub(crate) fn all(self) -> u64 {
         u64::MAX >> (u64::BITS - u32::from(self.end))
@@ -238,11 +226,24 @@ impl Lanes {
     }
 }
 
+/// The numbers of the payloads in a layout.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Payload {
+    pub(crate) bits: u32,
+    /// All bits of a payload, at the low end.
+    pub(crate) mask: u32,
+    /// The bits of a bucket except those of payloads.
+    pub(crate) fingerprints_mask: u64,
+}
+
+impl Payload {
+    const NONE: Self = Self { bits: 0, mask: 0, fingerprints_mask: u64::MAX };
+}
+
 /// How the buckets of a table are laid out. The encoding, and whether slots have a payload, are types; the numbers
 /// are data. (A type for every layout meant four times the machine code, for one or two instructions of a lookup.)
 pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
     const SEMI_SORTED: bool;
-    /// Whether slots have a payload.
     const HAS_PAYLOAD: bool = false;
     /// How many bits a lane has, if that is known when the code is compiled.
     const KNOWN_LANE_BITS: Option<u8> = None;
@@ -252,36 +253,23 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
     /// Rank to folded list, where the layout is semi-sorted.
     fn unrank(self) -> &'static [u32];
 
-    /// The bits of a bucket except those of payloads. In a filter, the constant of all bits.
+    /// In a filter, a constant.
     #[inline(always)]
-    fn fingerprints_mask(self) -> u64 {
-        u64::MAX
-    }
-
-    /// How many bits a payload has.
-    #[inline(always)]
-    fn payload_bits(self) -> u32 {
-        0
-    }
-
-    /// All bits of a payload, at the low end.
-    #[inline(always)]
-    fn payload_mask(self) -> u32 {
-        0
+    fn payload(self) -> Payload {
+        Payload::NONE
     }
 
     /// How far a payload is from the low end of its lane: the bits of a fingerprint's low part.
     #[inline(always)]
     fn payload_shift(self) -> u32 {
-        u32::from(self.lanes().bits) - self.payload_bits()
+        u32::from(self.lanes().bits) - self.payload().bits
     }
 
-    /// The shape, including the payload.
     fn shape(self) -> Shape {
         let lanes = self.lanes();
         let encoding = if Self::SEMI_SORTED { Encoding::SemiSorted } else { Encoding::Plain };
         let fingerprint_bits = lanes.fingerprint_mask.count_ones();
-        Shape { encoding, slots: lanes.slots.into(), fingerprint_bits, payload_bits: self.payload_bits() }
+        Shape { encoding, slots: lanes.slots.into(), fingerprint_bits, payload_bits: self.payload().bits }
     }
 
     /// The bits of an entry that are in its lane.
@@ -306,36 +294,27 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
         Fingerprint((bits + u64::from(self.low(bits as u32) < 1)) as u32)
     }
 
-    /// The fingerprint with a payload.
     #[inline(always)]
     fn entry(self, fingerprint: Fingerprint, payload: u16) -> Entry {
         if !Self::HAS_PAYLOAD {
             return Entry(fingerprint.0);
         }
-        Entry(fingerprint.0 | (u32::from(payload) & self.payload_mask()) << self.payload_shift())
+        Entry(fingerprint.0 | (u32::from(payload) & self.payload().mask) << self.payload_shift())
     }
 
-    /// The payload of an entry.
     #[inline(always)]
     fn payload_of(self, entry: Entry) -> u16 {
-        if Self::HAS_PAYLOAD { (entry.0 >> self.payload_shift() & self.payload_mask()) as u16 } else { 0 }
+        if Self::HAS_PAYLOAD { (entry.0 >> self.payload_shift() & self.payload().mask) as u16 } else { 0 }
     }
 
-    /// The fingerprint of an entry.
     #[inline(always)]
     fn fingerprint_of(self, entry: Entry) -> Fingerprint {
         Fingerprint(if Self::HAS_PAYLOAD { entry.0 & self.lanes().fingerprint_mask } else { entry.0 })
     }
 }
 
-/// A layout that is made from a shape.
 pub(crate) trait OfShape: Layout + 'static {
     /// The layout without payloads.
-    type Inner: OfShape;
-
-    /// That with the same fingerprints.
-    fn inner(self) -> Self::Inner;
-
     /// The layout of this shape, or `None` if there is no memory for its decode table.
     fn try_of(shape: Shape) -> Option<Self>;
 
@@ -350,32 +329,20 @@ pub(crate) trait OfShape: Layout + 'static {
 #[allow(unreachable_pub, reason = "models name it, through `model/mod.rs`")]
 #[derive(Clone, Copy, Debug)]
 pub struct Plain {
-    lanes: Lanes,
+    pub(super) lanes: Lanes,
 }
 
 /// A semi-sorted layout.
 #[allow(unreachable_pub, reason = "models name it, through `model/mod.rs`")]
 #[derive(Clone, Copy)]
 pub struct SemiSorted {
-    lanes: Lanes,
+    pub(super) lanes: Lanes,
     unrank: &'static [u32],
 }
 
 impl Plain {
     pub(crate) const fn new(shape: Shape) -> Self {
         Self { lanes: Lanes::of(shape) }
-    }
-}
-
-impl Plain {
-    pub(crate) fn as_lanes(&self) -> &Lanes {
-        &self.lanes
-    }
-}
-
-impl SemiSorted {
-    pub(crate) fn as_lanes(&self) -> &Lanes {
-        &self.lanes
     }
 }
 
@@ -393,15 +360,9 @@ impl Layout for Plain {
 }
 
 impl OfShape for Plain {
-    type Inner = Self;
-
-    fn inner(self) -> Self {
-        self
-    }
-
     fn try_of(shape: Shape) -> Option<Self> {
         assert_eq!(shape.encoding, Encoding::Plain, "the caller has chosen the type by it");
-        Some(Self { lanes: Lanes::of(shape) })
+        Some(Self::new(shape))
     }
 }
 
@@ -420,19 +381,12 @@ impl Layout for SemiSorted {
 }
 
 impl OfShape for SemiSorted {
-    type Inner = Self;
-
-    fn inner(self) -> Self {
-        self
-    }
-
     fn try_of(shape: Shape) -> Option<Self> {
         assert_eq!(shape.encoding, Encoding::SemiSorted, "the caller has chosen the type by it");
         Some(Self { lanes: Lanes::of(shape), unrank: semisort::unrank_table(shape.slots, shape.lane_bits())? })
     }
 }
 
-/// Leaves out the decode table.
 impl core::fmt::Debug for SemiSorted {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("SemiSorted").field("lanes", &self.lanes).finish_non_exhaustive()
@@ -444,9 +398,7 @@ impl core::fmt::Debug for SemiSorted {
 #[derive(Clone, Copy, Debug)]
 pub struct WithPayload<L> {
     layout: L,
-    fingerprints_mask: u64,
-    payload_bits: u32,
-    payload_mask: u32,
+    payload: Payload,
 }
 
 impl<L: Layout> Layout for WithPayload<L> {
@@ -464,33 +416,17 @@ impl<L: Layout> Layout for WithPayload<L> {
     }
 
     #[inline(always)]
-    fn fingerprints_mask(self) -> u64 {
-        self.fingerprints_mask
-    }
-
-    #[inline(always)]
-    fn payload_bits(self) -> u32 {
-        self.payload_bits
-    }
-
-    #[inline(always)]
-    fn payload_mask(self) -> u32 {
-        self.payload_mask
+    fn payload(self) -> Payload {
+        self.payload
     }
 }
 
 impl<L: OfShape> OfShape for WithPayload<L> {
-    type Inner = L;
-
-    fn inner(self) -> L {
-        self.layout
-    }
-
     fn try_of(shape: Shape) -> Option<Self> {
         let layout = L::try_of(shape)?;
-        let payload_mask = (1 << shape.payload_bits) - 1;
-        let fingerprints_mask = !((u64::from(payload_mask) << shape.low_bits()) * layout.lanes().ones);
-        Some(Self { layout, fingerprints_mask, payload_bits: shape.payload_bits, payload_mask })
+        let (bits, mask) = (shape.payload_bits, (1 << shape.payload_bits) - 1);
+        let fingerprints_mask = !((u64::from(mask) << shape.low_bits()) * layout.lanes().ones);
+        Some(Self { layout, payload: Payload { bits, mask, fingerprints_mask } })
     }
 }
 
@@ -532,18 +468,8 @@ impl<L: Layout, const SLOTS: u32, const FINGERPRINT_BITS: u32> Layout for Borrow
     }
 
     #[inline(always)]
-    fn fingerprints_mask(self) -> u64 {
-        self.0.fingerprints_mask()
-    }
-
-    #[inline(always)]
-    fn payload_bits(self) -> u32 {
-        self.0.payload_bits()
-    }
-
-    #[inline(always)]
-    fn payload_mask(self) -> u32 {
-        self.0.payload_mask()
+    fn payload(self) -> Payload {
+        self.0.payload()
     }
 }
 

@@ -4,6 +4,7 @@ use crate::word::values::LIST_BITS;
 #[test]
 fn every_shape_fits_in_a_word_and_they_are_ordered_by_memory() {
     for shape in SHAPES {
+        assert_eq!(shape.least_buckets(), 1, "{shape:?}");
         let rank_bits = match shape.encoding {
             Encoding::Plain => 0,
             Encoding::SemiSorted => semisort::rank_bits(shape.slots),
@@ -26,7 +27,7 @@ fn a_layout_has_the_shape_that_it_was_made_of() {
         assert_eq!(layout.shape(), shape);
         assert_eq!(u32::from(layout.lanes().bits), shape.lane_bits());
         assert_eq!(layout.lanes().all().count_ones(), shape.slots * shape.lane_bits());
-        assert_eq!(layout.payload_bits(), shape.payload_bits);
+        assert_eq!(layout.payload().bits, shape.payload_bits);
     }
     for shape in SHAPES {
         match shape.encoding {
@@ -38,18 +39,6 @@ fn a_layout_has_the_shape_that_it_was_made_of() {
         match shape.encoding {
             Encoding::Plain => check::<WithPayload<Plain>>(shape),
             Encoding::SemiSorted => check::<WithPayload<SemiSorted>>(shape),
-        }
-    }
-}
-
-/// A payload takes its bits from the fingerprint.
-#[test]
-fn a_payload_leaves_the_lanes_as_they_are_and_needs_two_buckets() {
-    for shape in SHAPES {
-        for bits in 0..=16 {
-            let Some(with_payload) = shape.with_payload(bits) else { continue };
-            assert_eq!(with_payload.lane_bits(), shape.lane_bits(), "{shape:?} with {bits} bits");
-            assert_eq!(with_payload.least_buckets(), if bits == 0 { 1 } else { 2 }, "{shape:?} with {bits} bits");
         }
     }
 }
@@ -68,12 +57,12 @@ fn the_rate_is_that_of_the_fingerprints_values() {
             assert!((given - expected).abs() <= 1e-9, "{shape:?} at load {load}: {given} for {expected}");
         }
     }
-    check(Plain::of(Shape::plain(8, 8)));
-    check(Plain::of(Shape::plain(5, 12)));
-    check(SemiSorted::of(Shape::semi_sorted(8, 9)));
-    check(SemiSorted::of(Shape::semi_sorted(7, 10)));
-    check(SemiSorted::of(Shape::semi_sorted(6, 12)));
-    check(SemiSorted::of(Shape::semi_sorted(5, 14)));
+    for shape in [(8, 8), (5, 12)].map(|(slots, bits)| Shape::plain(slots, bits)) {
+        check(Plain::of(shape));
+    }
+    for shape in [(8, 9), (7, 10), (6, 12), (5, 14)].map(|(slots, bits)| Shape::semi_sorted(slots, bits)) {
+        check(SemiSorted::of(shape));
+    }
     for bits in 1..=7 {
         let shape = Shape::semi_sorted(5, 14).with_payload(bits).expect("it leaves enough");
         check(WithPayload::<SemiSorted>::of(shape));
@@ -85,7 +74,7 @@ fn a_payload_of_any_width_has_a_shape_with_room_for_it() {
     for bits in 1..=MOST_PAYLOAD_BITS {
         assert!(Shape::lowest_rate(None, bits) < 0.0001, "{bits}");
         for shape in Shape::with(None, bits) {
-            assert_eq!(shape.payload_bits, bits);
+            assert_eq!((shape.payload_bits, shape.least_buckets()), (bits, 2));
             assert!(2 * shape.slots * bits <= LIST_BITS);
             assert!(shape.fingerprint_bits >= 7 && shape.low_bits() >= LEAST_LOW_BITS, "{shape:?}");
         }

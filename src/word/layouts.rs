@@ -20,7 +20,6 @@ const fn is_possible(shape: Shape) -> bool {
     shape.low_bits() >= NEVER_ZERO
 }
 
-/// The most slots of a bucket.
 pub(crate) const MOST_SLOTS: usize = 8;
 
 /// The place in [`SHAPES`] of the shape with the most slots that store this many bits: of `encoding`, if one is asked
@@ -79,18 +78,6 @@ macro_rules! with {
 }
 
 impl<'a> AnyLayout<'a> {
-    #[inline(always)]
-    fn plain(layout: &'a Plain) -> Self {
-        let (unrank, rank_at) = (&[0; 2], u64::BITS - 1);
-        Self { lanes: layout.as_lanes(), unrank, rank_at, encoded: Encoded::Plain(layout) }
-    }
-
-    #[inline(always)]
-    fn semi_sorted(layout: &'a SemiSorted) -> Self {
-        let lanes = layout.as_lanes();
-        Self { lanes, unrank: layout.unrank(), rank_at: lanes.rank_at.into(), encoded: Encoded::SemiSorted(layout) }
-    }
-
     #[cfg(feature = "snapshot")]
     pub(crate) fn encoded(self) -> Encoded<'a> {
         self.encoded
@@ -106,7 +93,6 @@ impl<'a> AnyLayout<'a> {
         bucket.0.wrapping_sub(self.lanes.ones) & !bucket.0 & self.lanes.tops != 0
     }
 
-    /// How many slots are empty.
     #[inline(always)]
     pub(crate) fn free(self, bucket: Bucket) -> usize {
         self.zeros(bucket.0)
@@ -124,7 +110,6 @@ impl<'a> AnyLayout<'a> {
         differences.wrapping_sub(self.lanes.ones) & !differences & self.lanes.tops
     }
 
-    /// How many slots hold this.
     #[inline(always)]
     pub(crate) fn count(self, bucket: Bucket, stored: u32) -> usize {
         self.zeros(self.differences(bucket, stored))
@@ -145,7 +130,6 @@ impl<'a> AnyLayout<'a> {
         (folded | folded << self.lanes.fold) & self.lanes.list()
     }
 
-    /// How many lanes are 0.
     #[inline(always)]
     fn zeros(self, word: u64) -> usize {
         let &Lanes { ones, tops, .. } = self.lanes;
@@ -153,7 +137,6 @@ impl<'a> AnyLayout<'a> {
         (!(((word & lows) + lows) | word) & tops).count_ones() as usize
     }
 
-    /// The entries of the slots that are taken.
     #[inline(always)]
     pub(crate) fn entries(self, bucket: Bucket) -> impl Iterator<Item = Entry> {
         let (highs, &Lanes { first, bits, slots, .. }) = (self.highs(bucket), self.lanes);
@@ -181,7 +164,6 @@ impl<'a> AnyLayout<'a> {
         Some(with!(self, layout => layout.of_entries(entries)))
     }
 
-    /// Whether additions and removals can lead to this word.
     #[cfg(feature = "snapshot")]
     pub(crate) fn is_valid(self, bucket: Bucket, stored_bits: u32) -> bool {
         let may_be = |stored: u32| u64::from(stored) >> stored_bits == 0 && stored & ((1 << NEVER_ZERO) - 1) != 0;
@@ -207,28 +189,12 @@ impl Entries {
 /// The layouts of a table, by depth. All tables share the layouts themselves.
 #[derive(Debug)]
 pub(crate) struct Layouts {
-    /// The place of each depth's shape in [`SHAPES`].
     rows: [u8; u32::BITS as usize + 2],
 }
 
-/// The places in [`SHAPES`] of the semi-sorted shapes.
-const SEMI_SORTED_ROWS: [usize; 4] = [5, 7, 9, 11];
-
-/// The place in [`OF_SEMI_SORTED`] of the shape at each place in [`SHAPES`]. [`NOT`] if it is plain.
-const SEMI_SORTED: [u8; SHAPES.len()] = {
-    let mut places = [NOT; SHAPES.len()];
-    let mut at = 0;
-    while at < SEMI_SORTED_ROWS.len() {
-        places[SEMI_SORTED_ROWS[at]] = at as u8;
-        at += 1;
-    }
-    places
-};
-const NOT: u8 = u8::MAX;
-
-/// Each is made with the first table that has it, since its decode table has to be allocated.
-static OF_SEMI_SORTED: [OnceLock<SemiSorted>; SEMI_SORTED_ROWS.len()] =
-    [const { OnceLock::new() }; SEMI_SORTED_ROWS.len()];
+/// By the place of the shape in [`SHAPES`]. Each is made with the first table that has it, since its decode table has to
+/// be allocated.
+static SEMI_SORTED: [OnceLock<SemiSorted>; SHAPES.len()] = [const { OnceLock::new() }; SHAPES.len()];
 
 static PLAIN: [Plain; SHAPES.len()] = {
     let mut all = [Plain::new(Shape::plain(8, 8)); SHAPES.len()];
@@ -249,24 +215,28 @@ impl Layouts {
         for depth in least..=classes.side_bits() {
             let row = row(classes.stored_bits(depth), encoding);
             layouts.rows[depth as usize] = row as u8;
-            if let Some(shared) = OF_SEMI_SORTED.get(usize::from(SEMI_SORTED[row]))
-                && shared.get().is_none()
-            {
+            if SHAPES[row].encoding == Encoding::SemiSorted && SEMI_SORTED[row].get().is_none() {
                 // If several threads make it at the same time, all take that of the first.
                 let layout = SemiSorted::try_of(SHAPES[row])?;
-                shared.get_or_init(|| layout);
+                SEMI_SORTED[row].get_or_init(|| layout);
             }
         }
         Some(layouts)
     }
 
-    /// The layout of buckets of this depth.
     #[inline(always)]
     pub(crate) fn at(&self, depth: u32) -> AnyLayout<'_> {
         let row = usize::from(self.rows[depth as usize]);
-        match SEMI_SORTED[row] {
-            NOT => AnyLayout::plain(&PLAIN[row]),
-            at => AnyLayout::semi_sorted(self.semi_sorted(at.into())),
+        match SHAPES[row].encoding {
+            Encoding::Plain => {
+                let (layout, unrank) = (&PLAIN[row], &[0; 2]);
+                AnyLayout { lanes: &layout.lanes, unrank, rank_at: u64::BITS - 1, encoded: Encoded::Plain(layout) }
+            }
+            Encoding::SemiSorted => {
+                let layout = self.semi_sorted(row);
+                let (lanes, encoded) = (&layout.lanes, Encoded::SemiSorted(layout));
+                AnyLayout { lanes, unrank: layout.unrank(), rank_at: lanes.rank_at.into(), encoded }
+            }
         }
     }
 
@@ -296,8 +266,8 @@ impl Layouts {
     }
 
     #[inline(always)]
-    pub(crate) fn semi_sorted(&self, at: usize) -> &'static SemiSorted {
-        OF_SEMI_SORTED[at].get().expect("made with the table")
+    pub(crate) fn semi_sorted(&self, row: usize) -> &'static SemiSorted {
+        SEMI_SORTED[row].get().expect("made with the table")
     }
 }
 

@@ -28,9 +28,7 @@ pub struct Payloads {
     pub(crate) most: u16,
 }
 
-/// What a layout whose slots have payloads can do with a bucket.
 pub(crate) trait PayloadOps: BucketOps {
-    /// How many entries with the fingerprint and one of these payloads the bucket holds.
     #[inline]
     fn count_with(self, bucket: Bucket, fingerprint: Fingerprint, these: impl Fn(u16) -> bool) -> usize {
         (self.matches(bucket, fingerprint) & self.lanes_with(bucket, these)).count_ones() as usize
@@ -62,7 +60,6 @@ pub(crate) trait PayloadOps: BucketOps {
         OnlyPlace { place: Place { lanes: all, ..choose(buckets, [0; 2], lanes).1 }, several }
     }
 
-    /// The payload at a place.
     #[inline(always)]
     fn payload_at(self, place: Place) -> u16 {
         self.payload_in(place.bucket, place.lanes)
@@ -71,25 +68,23 @@ pub(crate) trait PayloadOps: BucketOps {
     /// The only value of a key: the payload at its place, if it has one.
     #[inline(always)]
     fn value_at(self, place: Place) -> Values {
-        Values::of_one_if(place.exists(), self.payload_at(place), self.payload_bits())
+        Values::of_one_if(place.exists(), self.payload_at(place), self.payload().bits)
     }
 
-    /// The payload in the lowest of these lanes.
     #[inline(always)]
     fn payload_in(self, bucket: Bucket, lanes: u64) -> u16 {
         // The payload is the upper end of its lane. This is the lane's top bit.
-        let lowest_bit = lanes.trailing_zeros() + 1 - self.payload_bits();
-        (bucket.0.wrapping_shr(lowest_bit) as u32 & self.payload_mask()) as u16
+        let lowest_bit = lanes.trailing_zeros() + 1 - self.payload().bits;
+        (bucket.0.wrapping_shr(lowest_bit) as u32 & self.payload().mask) as u16
     }
 
-    /// The payloads of all entries with the fingerprint in either bucket.
     #[inline(never)]
     fn values(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> Values {
         let mut values = Values::EMPTY;
         for bucket in [first, second] {
             let mut lanes = self.matches(bucket, fingerprint);
             while lanes != 0 {
-                values = values.with(self.payload_in(bucket, lanes), self.payload_bits());
+                values = values.with(self.payload_in(bucket, lanes), self.payload().bits);
                 lanes &= lanes - 1;
             }
         }
@@ -100,7 +95,7 @@ pub(crate) trait PayloadOps: BucketOps {
     #[inline(always)]
     fn lanes_with_payload(self, bucket: Bucket, payload: u16) -> u64 {
         let payloads = (u64::from(payload) << self.payload_shift()).wrapping_mul(self.lanes().ones);
-        let with_it = zero_lanes(self, (bucket.0 ^ payloads) & !self.fingerprints_mask());
+        let with_it = zero_lanes(self, (bucket.0 ^ payloads) & !self.payload().fingerprints_mask);
         with_it & !zero_lanes(self, bucket.0)
     }
 
@@ -112,7 +107,8 @@ pub(crate) trait PayloadOps: BucketOps {
     fn lanes_with_any(self, bucket: Bucket, folded: u32, pattern: Pattern, range: Payloads) -> u64 {
         let (tops, ones) = (self.lanes().tops, self.lanes().ones);
         let in_all = |payload: u16| (u64::from(payload) << self.payload_shift()).wrapping_mul(ones);
-        let (payloads, first, most) = (bucket.0 & !self.fingerprints_mask(), in_all(range.first), in_all(range.most));
+        let (payloads, first, most) =
+            (bucket.0 & !self.payload().fingerprints_mask, in_all(range.first), in_all(range.most));
         // Each payload less the first, modulo their number: the top bit of a lane lends what its other bits lack.
         let after = ((payloads | tops) - (first & !tops)) ^ (payloads ^ !first) & tops;
         // The top bit stays where the other bits of the most are not less. It counts where the top bits are equal.
@@ -121,7 +117,6 @@ pub(crate) trait PayloadOps: BucketOps {
         zero_lanes(self, self.differences(self.decoded_by(bucket, folded), pattern)) & in_range
     }
 
-    /// How many entries have one of these payloads.
     #[inline]
     fn count_payloads(self, bucket: Bucket, these: impl Fn(u16) -> bool) -> usize {
         self.lanes_with(bucket, these).count_ones() as usize

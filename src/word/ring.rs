@@ -15,14 +15,12 @@
 #[cfg(feature = "snapshot")]
 use crate::word::payloads::Payloads;
 
-/// How long the ring is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ring {
     /// The last place: as many bits as an end has, all of them 1.
     last: u64,
 }
 
-/// The most bits of a ring.
 pub(crate) const MOST_RING_BITS: u32 = 16;
 
 /// The bits of a [`Moment`] that hold the lag.
@@ -40,7 +38,6 @@ pub(crate) struct Moment(pub(crate) u64);
 pub(crate) const LAST_TICK: u64 = u64::MAX >> LAG_BITS;
 
 impl Moment {
-    /// No tick is known yet.
     pub(crate) const UNKNOWN: Self = Self(0);
 
     /// The lag is capped at the length of the ring: nothing is live then, whatever the lag is.
@@ -71,7 +68,6 @@ impl Ring {
         Self { last: (1 << bits) - 1 }
     }
 
-    /// The ring of ends of this many bits, if it is valid.
     #[cfg(feature = "snapshot")]
     pub(crate) fn of_bits(bits: u32) -> Option<Self> {
         (1..=MOST_RING_BITS).contains(&bits).then(|| Self::new(bits))
@@ -89,24 +85,20 @@ impl Ring {
         self.last.count_ones()
     }
 
-    /// How many ticks it has.
     #[inline(always)]
     pub(crate) fn len(self) -> u64 {
         self.last + 1
     }
 
-    /// The longest lifetime for which this ring is enough.
     pub(crate) fn longest(self) -> u64 {
         self.last
     }
 
-    /// The place of a tick.
     #[inline(always)]
     pub(crate) fn place(self, tick: u64) -> u16 {
         (tick & self.last) as u16
     }
 
-    /// Whether an entry whose end has this place is live.
     #[inline(always)]
     pub(crate) fn is_live(self, moment: Moment, place: u16) -> bool {
         // How many ticks after the next one it ends. Live entries are the first on the ring.

@@ -49,7 +49,6 @@ impl Tick {
     }
 }
 
-/// The number.
 impl fmt::Display for Tick {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

@@ -39,30 +39,19 @@ const LEN_AT: u32 = 112;
 impl Values {
     pub(crate) const EMPTY: Self = Self(0);
 
-    /// The set of one value of `bits` bits.
-    #[inline(always)]
-    pub(crate) fn of(value: u16, bits: u32) -> Self {
-        Self(u128::from(value) | u128::from(Self::counts_of_one(bits)) << 64)
-    }
-
-    /// The set of one value, or the empty set.
+    /// The set of one value of `bits` bits, or the empty set.
     #[inline(always)]
     pub(crate) fn of_one_if(exists: bool, value: u16, bits: u32) -> Self {
         // As a mask: a branch would be mispredicted.
         let mask = u64::from(exists).wrapping_neg();
-        Self(u128::from(u64::from(value) & mask) | u128::from(Self::counts_of_one(bits) & mask) << 64)
-    }
-
-    /// The upper half of a set of one value of `bits` bits.
-    #[inline(always)]
-    fn counts_of_one(bits: u32) -> u64 {
-        1 << (LEN_AT - 64) | u64::from(bits) << (WIDTH_AT - 64)
+        let counts = 1 << (LEN_AT - 64) | u64::from(bits) << (WIDTH_AT - 64);
+        Self(u128::from(u64::from(value) & mask) | u128::from(counts & mask) << 64)
     }
 
     /// The set with another value, unless it has it already.
     #[inline(always)]
     pub(crate) fn with(self, value: u16, bits: u32) -> Self {
-        if self.is_empty() { Self::of(value, bits) } else { self.with_another(value, bits) }
+        if self.is_empty() { Self::of_one_if(true, value, bits) } else { self.with_another(value, bits) }
     }
 
     #[inline(never)]
@@ -128,7 +117,6 @@ impl Values {
     }
 }
 
-/// Sets are equal if they have the same values.
 impl PartialEq for Values {
     fn eq(&self, other: &Self) -> bool {
         self.iter().eq(other.iter())
@@ -137,7 +125,6 @@ impl PartialEq for Values {
 
 impl Eq for Values {}
 
-/// The values as a set.
 impl fmt::Debug for Values {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self).finish()

@@ -51,10 +51,8 @@ pub enum WhenFull {
 #[derive(Debug)]
 pub(crate) struct Clock {
     pub(in crate::table) ring: Ring,
-    /// The longest lifetime, in ticks.
     longest: u64,
     when_full: WhenFull,
-    /// How long a tick is, if the caller has said so.
     resolution: Option<Duration>,
     /// A [`Moment`]. A lookup needs nothing else.
     moment: AtomicU64,
@@ -76,10 +74,8 @@ pub(crate) struct Clock {
 /// greater than that length.
 pub(in crate::table) const FIRST_TICK: u64 = 1 << (MOST_RING_BITS + 1);
 
-/// What has happened since the clock was made.
 #[derive(Debug, Default)]
 pub(crate) struct Tallies {
-    /// Dead entries that were taken out.
     pub(crate) expired: Tally,
     /// Passes over the whole table that have ended.
     pub(crate) sweeps: Tally,
@@ -142,10 +138,8 @@ pub(in crate::table) enum Admission {
     NotYet,
 }
 
-/// One consistent reading of a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reading {
-    /// The caller's tick, if one is known.
     pub(crate) now: Option<u64>,
     pub(crate) moment: Moment,
     /// By how many ticks the moment's `now` is ahead of the caller's tick.
@@ -157,9 +151,7 @@ impl Reading {
     pub(crate) fn tick(self) -> Option<u64> {
         self.now.map(|now| now.wrapping_add(self.ahead))
     }
-}
 
-impl Reading {
     /// The moment, and what the caller calls its `now`; `None` unless the clock had been set to a tick.
     pub(crate) fn moment_and_tick(self) -> Option<(Moment, u64)> {
         Some((self.moment, self.tick()?))
@@ -227,7 +219,6 @@ impl Clock {
         self.when_full
     }
 
-    /// By how many ticks the clock is ahead of the caller's.
     pub(crate) fn ahead(&self) -> u64 {
         // Acquire, with `call`: see `now`.
         self.ahead.load(Ordering::Acquire)
@@ -284,7 +275,6 @@ impl Clock {
         self.noted.store(tick, Ordering::Relaxed);
     }
 
-    /// The caller's current tick, if one is known.
     #[inline]
     pub(crate) fn now(&self) -> Option<u64> {
         let Reading { now, .. } = self.read();

@@ -9,20 +9,19 @@ use crate::table::face::dyn_table::Shaped;
 use crate::table::face::traits::ExpiringTable;
 use crate::table::table::Table;
 use crate::table::table_tests::assert_all_vector_units_find_the_same;
-use crate::word::geometry::Buckets;
 use crate::word::layout::{Encoding, OfShape, Plain, SHAPES_WITH_PAYLOAD, SemiSorted, Shape, WithPayload};
 use crate::word::ring::{LAST_TICK, Moment, Ring};
 
 /// A table for lifetimes that leave `spare` ticks of the ring unused.
 fn table<L: OfShape>(shape: Shape, buckets: usize, end_bits: u32, spare: u64) -> Expiring<L> {
     let shape = shape.with_payload(end_bits).expect("it leaves enough");
-    let table = Table::new(Pages::Usual, shape, Buckets::new(buckets)).expect("a small table");
+    let table = Table::new(Pages::Usual, shape, buckets).expect("a small table");
     let ring = Ring::new(end_bits);
     let table = table.with_clock(Clock::new(ring, ring.len() - spare, None, WhenFull::Refuse)).expect("a small clock");
     Shaped { table }
 }
 
-type Expiring<L> = Shaped<WithPayload<L>, Buckets, 0, 0>;
+type Expiring<L> = Shaped<WithPayload<L>, 0, 0>;
 
 /// `is_swept`: whether the dead entries are out when the lookups begin.
 fn compare_vector_units<L: OfShape>(shape: Shape, end_bits: u32, is_swept: bool) {
@@ -38,7 +37,7 @@ fn compare_vector_units<L: OfShape>(shape: Shape, end_bits: u32, is_swept: bool)
         }
     };
     let contains = |hash| table.contains_live(hash);
-    assert_all_vector_units_find_the_same::<_, _, ContainsLive>(&table.table, insert, contains);
+    assert_all_vector_units_find_the_same::<_, ContainsLive>(&table.table, insert, contains);
     assert_eq!(table.clock().read().moment.lag() == 0, is_swept);
 }
 

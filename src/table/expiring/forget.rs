@@ -52,10 +52,10 @@ use crate::table::expiring::clock::{Admission, Clock, Reading, Until};
 use crate::table::expiring::sweep::later;
 use crate::table::relocate::Purpose;
 use crate::table::table::Table;
-use crate::word::geometry::{Geometry, Item};
+use crate::word::geometry::Item;
 use crate::word::layout::Layout;
 
-impl<L: Layout, G: Geometry> Table<L, G> {
+impl<L: Layout> Table<L> {
     /// For an entry of this class that found no room: ends early the entries within its reach that end before it.
     /// Returns by how many ticks, 0 if that is not needed any more, or `None` if the insert is to fail.
     #[cold]

@@ -156,7 +156,7 @@ use crate::table::relocate::Purpose;
 use crate::table::stripe::Guard;
 use crate::table::table::Table;
 use crate::word::bucket::{BucketOps, Place, choose};
-use crate::word::geometry::{Geometry, Item};
+use crate::word::geometry::Item;
 use crate::word::layout::{Entry, Layout};
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Moment;
@@ -164,27 +164,23 @@ use crate::word::ring::Moment;
 /// What to do with an entry whose key has a live entry already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfPresent {
-    /// It is added.
     Add,
-    /// It is not added.
     Refuse,
     /// It is not added if the other entry can be made to live that long.
     Extend,
 }
 
-/// The result of an attempt to add an entry.
 enum Attempt {
     /// Done, with the answer whether the entry was added. If not, it is dead already, or the key has an entry, which
     /// was renewed if so asked.
     Done(bool),
-    /// A pass must come first.
     NotYet,
     /// Its tick was evicted. `add_until_slow` says what that means.
     Forgotten,
+    /// There was no room in one step.
     NoRoom,
 }
 
-/// Whether the key has a live entry.
 pub(in crate::table) struct ContainsLive;
 
 impl Lookup for ContainsLive {
@@ -194,8 +190,8 @@ impl Lookup for ContainsLive {
 
     /// One moment serves for all lookups of a block.
     #[inline(always)]
-    fn compare<L: Layout, G: Geometry>(
-        table: &Table<L, G>,
+    fn compare<L: Layout>(
+        table: &Table<L>,
         moment: Option<Moment>,
         block: Block<'_>,
         pairs: &Pairs,
@@ -209,13 +205,13 @@ impl Lookup for ContainsLive {
     }
 
     #[inline(always)]
-    fn look_again<L: Layout, G: Geometry>(table: &Table<L, G>, seen: bool, hash: u64) -> bool {
+    fn look_again<L: Layout>(table: &Table<L>, seen: bool, hash: u64) -> bool {
         // A match is certain in any case.
         seen || table.contains_live_slow(hash)
     }
 }
 
-impl<L: Layout, G: Geometry> Table<L, G> {
+impl<L: Layout> Table<L> {
     pub(in crate::table) fn own_clock(&self) -> &Clock {
         self.clock().expect("the table was made with a clock")
     }
@@ -258,7 +254,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         select_unpredictable(place.exists(), !is_live, false)
     }
 
-    /// `contains_live` where the first attempt was invalidated.
     #[cold]
     #[inline(never)]
     fn contains_live_slow(&self, hash: u64) -> bool {
@@ -287,7 +282,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// The comparison of a block while the table may hold dead entries.
     #[inline(always)]
     fn compare_block_beside_dead(&self, moment: Moment, block: Block<'_>, pairs: &Pairs, answers: &mut [bool; BLOCK]) {
         let clock = self.own_clock();
@@ -320,10 +314,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         // As in `remove`.
         self.prefetch(class);
         let guard = self.stripe(class.sum).lock_unless(Fault::AddValueWithoutLock, &self.common.counters);
-        let add = |item| {
-            if self.is_being_saved() { self.add_while_saved(item) } else { self.add(layout, item) }
-        };
-        match self.add_until_locked(layout, &guard, class, (until, if_present), add, || Ok(Attempt::Forgotten))? {
+        let add = |item| !self.is_being_saved() && self.add(layout, item);
+        match self.add_until_locked(layout, &guard, class, (until, if_present), add)? {
             Attempt::Done(added) => Ok(added),
             attempt => {
                 drop(guard);
@@ -332,14 +324,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// `add_slow`, apart from the fast way.
-    #[cold]
-    #[inline(never)]
-    fn add_while_saved(&self, item: Item) -> bool {
-        self.add_slow(item)
-    }
-
-    /// `add_until` where the first attempt, which makes one step, did not succeed.
     #[cold]
     #[inline(never)]
     fn add_until_slow(
@@ -351,15 +335,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     ) -> Result<bool, ExpiringInsertError> {
         let purpose = if if_present == IfPresent::Add { Purpose::Insert } else { Purpose::InsertIfAbsent };
         let add = |guard: &Guard<'_>| {
-            let forgotten = || self.refuse_forgotten(class, until, if_present);
-            self.add_until_locked(
-                self.layout(),
-                guard,
-                class,
-                (until, if_present),
-                |item| self.add_slow(item),
-                forgotten,
-            )
+            let add = |item| self.add_slow(item);
+            match self.add_until_locked(self.layout(), guard, class, (until, if_present), add)? {
+                Attempt::Forgotten => self.refuse_forgotten(class, until, if_present),
+                attempt => Ok(attempt),
+            }
         };
         let lock = Fault::AddValueWithoutLock;
         let mut refused = None::<InsertError>;
@@ -367,7 +347,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             match attempt {
                 Attempt::Done(added) => return Ok(added),
                 Attempt::Forgotten => (),
-                Attempt::NotYet => self.wait_for_sweep(self.own_clock()),
+                Attempt::NotYet => self.catch_up(self.own_clock(), &mut self.own_clock().lock_sweep()),
                 Attempt::NoRoom => {
                     // The entry is still live, so it was live when there was no room.
                     if let Some(error) = refused.take() {
@@ -397,8 +377,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Adds an entry of the class by `add`. The caller holds the lock of its stripe. `forgotten` is the answer if the
-    /// tick was evicted.
+    /// Adds an entry of the class by `add`. The caller holds the lock of its stripe.
     #[inline(always)]
     fn add_until_locked(
         &self,
@@ -407,7 +386,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         class: Item,
         (until, if_present): (Until, IfPresent),
         add: impl Fn(Item) -> bool,
-        forgotten: impl Fn() -> Result<Attempt, ExpiringInsertError>,
     ) -> Result<Attempt, ExpiringInsertError> {
         let clock = self.own_clock();
         let reading = clock.read();
@@ -418,7 +396,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let end = match admission {
             Admission::Dead => return Ok(Attempt::Done(false)),
             Admission::NotYet => return Ok(Attempt::NotYet),
-            Admission::Forgotten => return forgotten(),
+            Admission::Forgotten => return Ok(Attempt::Forgotten),
             Admission::At { end } => end,
         };
         if if_present == IfPresent::Extend
@@ -479,38 +457,29 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// Takes out an entry of the class, which is that of this hash, that ends at this tick of the caller, if a live
-    /// one does. `counts` says whether to count the removal.
+    /// one does.
     #[inline(always)]
-    pub(in crate::table) fn remove_until(
-        &self,
-        layout: impl Layout,
-        class: Item,
-        hash: u64,
-        expires_at: u64,
-        counts: bool,
-    ) -> bool {
+    pub(in crate::table) fn remove_until(&self, layout: impl Layout, class: Item, hash: u64, expires_at: u64) -> bool {
         // As in `remove`.
         self.prefetch(class);
         let clock = self.own_clock();
         let guard = self.stripe(class.sum).lock_unless(Fault::RemoveWithoutLock, &self.common.counters);
         // An end that is not admitted can't have been added.
         let Ok(Admission::At { end }) = clock.admit(clock.read(), Until::Tick(expires_at)) else {
-            return counts && self.common.counters.removal(false);
+            return false;
         };
         let item = class.with(layout, clock.ring.place(end));
-        self.remove_locked(layout, guard, item, hash, counts)
+        self.remove_locked(layout, guard, item, hash)
     }
 
-    /// Takes out the class's live entry that ends first, if there is one. `counts` says whether to count the removal.
-    pub(in crate::table) fn remove_first(&self, class: Item, counts: bool) -> bool {
+    /// Takes out the class's live entry that ends first, if there is one, without counting.
+    pub(in crate::table) fn remove_first(&self, class: Item) -> bool {
         // As in `remove`.
         self.prefetch(class);
         let clock = self.own_clock();
         let guard = self.stripe(class.sum).lock_unless(Fault::RemoveWithoutLock, &self.common.counters);
         let first = self.live_entries(clock, clock.moment(), class).min_by_key(|&(end, ..)| end);
-        let removed = first
-            .is_some_and(|(end, ..)| self.take_any(&guard, class.with(self.layout(), clock.ring.place(end)), counts));
-        if counts { self.common.counters.removal(removed) } else { removed }
+        first.is_some_and(|(end, ..)| self.take_any(&guard, class.with(self.layout(), clock.ring.place(end))))
     }
 
     /// The caller's tick, and how many ticks later the class's live entry that lives longest ends; `None` if there is no

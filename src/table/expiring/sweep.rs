@@ -6,7 +6,6 @@ use crate::table::expiring::clock::{Advance, Clock, FIRST_TICK, Pass, Reading};
 use crate::table::stripe::Guard;
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::geometry::Geometry;
 use crate::word::layout::{Entry, Layout};
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::{Arc, LAST_TICK, Moment, Ring};
@@ -15,7 +14,7 @@ use crate::word::ring::{Arc, LAST_TICK, Moment, Ring};
 const PIECE: usize = if cfg!(ccf_model) { 1 } else { 4096 };
 const SHARE: usize = 1024;
 
-impl<L: Layout, G: Geometry> Table<L, G> {
+impl<L: Layout> Table<L> {
     /// Advances the clock to this tick of the caller. If something is to be swept, sweeps a share of the table.
     #[inline]
     pub(crate) fn advance(&self, clock: &Clock, tick: u64) -> Advance {
@@ -79,7 +78,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.call_and_publish(clock, moment, tick, ahead);
     }
 
-    /// Sets the moment, the caller's tick, and by how many ticks the moment is ahead of it.
     fn call_and_publish(&self, clock: &Clock, moment: Moment, tick: u64, ahead: u64) {
         self.under_all_locks(Fault::RestartWithoutLocks, || {
             clock.call(moment, tick, ahead);
@@ -88,15 +86,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         clock.note(tick);
     }
 
-    /// Sweeps until entries with the longest lifetime are admitted. For a caller whose entry was not admitted yet.
-    #[cold]
-    #[inline(never)]
-    pub(in crate::table) fn wait_for_sweep(&self, clock: &Clock) {
-        self.catch_up(clock, &mut clock.lock_sweep());
-    }
-
     /// Sweeps as far as it takes to admit entries with the longest lifetime.
-    fn catch_up(&self, clock: &Clock, pass: &mut Option<Pass>) {
+    pub(in crate::table) fn catch_up(&self, clock: &Clock, pass: &mut Option<Pass>) {
         while clock.moment().lag() > clock.spare() {
             // The target of a running pass may be too early. To finish it would not be enough.
             if pass.is_some_and(|pass| clock.moment().now() - pass.target > clock.spare()) {
@@ -115,7 +106,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// How many buckets one call sweeps.
     fn share(&self) -> usize {
         (self.words.len() / SHARE).max(PIECE)
     }
@@ -145,11 +135,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         // After this, whatever other threads add or relocate is not dead by the pass's target. The bumps invalidate
         // lookups in progress.
         if !fault::injected(Fault::SweepWithoutSettling) {
-            self.under_each_lock(|stripe| {
-                if !fault::injected(Fault::SweepWithoutBump) {
-                    stripe.bump();
-                }
-            });
+            for stripe in &self.common.stripes {
+                stripe.lock(&self.common.counters).bump_unless(Fault::SweepWithoutBump);
+            }
         }
         let moment = clock.moment();
         Pass { target: moment.now(), dead: Arc::of_dead(clock.ring, moment), next: 0 }
@@ -176,7 +164,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             }
             let left = self.layout.without_all(seen, lanes);
             self.set_aside(bucket, Fault::SweepSetsNothingAside);
-            match self.exchange(bucket, seen, left, Fault::TakeOverwrites) {
+            match self.exchange(bucket, seen, left) {
                 Ok(()) => {
                     let forgotten = early.map_or(0, |early| self.layout.lanes_with(seen, |end| early.contains(end)));
                     return (lanes.count_ones() as usize, forgotten.count_ones() as usize);
@@ -219,13 +207,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Takes a dead entry out of the bucket, if it is still there. The caller holds the lock of its stripe.
     pub(in crate::table) fn take_dead(&self, clock: &Clock, guard: &Guard<'_>, bucket: usize, entry: Entry) {
         self.set_aside(bucket, Fault::SweepSetsNothingAside);
-        if !fault::injected(Fault::DropWithoutBump) {
-            guard.bump();
-        }
+        guard.bump_unless(Fault::DropWithoutBump);
         let payload = self.layout.payload_of(entry);
-        let taken =
-            self.change(bucket, self.load(bucket), Fault::TakeOverwrites, |seen| self.layout.remove(seen, entry));
-        if taken {
+        if self.change(bucket, self.load(bucket), |seen| self.layout.remove(seen, entry)) {
             let forgotten = early(clock, clock.moment().now()).is_some_and(|early| early.contains(payload));
             self.count_expired(clock, 1, usize::from(forgotten));
         }

@@ -19,14 +19,11 @@ use crate::word::digest;
 use crate::word::layout::Shape;
 use crate::word::ring::Moment;
 
-/// The settings and the size of a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     pub(crate) shape: Shape,
     pub(crate) buckets: usize,
-    /// That of the capacity.
     pub(crate) limit: LoadLimit,
-    /// In bytes.
     pub(crate) memory_usage: usize,
 }
 
@@ -35,25 +32,19 @@ pub(crate) struct Facts {
 pub(crate) trait AnyTable: Debug + Send + Sync {
     fn facts(&self) -> Facts;
     fn counters(&self) -> &Counters;
-    /// Prefetches the buckets and the stripes of these hashes.
     fn prefetch(&self, hashes: &[u64]);
     /// Calls `answers` with the answers to all hashes, in order and a block at a time.
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
     fn clear(&self);
-    /// The saves that are running: see `table/image/save.rs`.
     fn saving(&self) -> &Saving;
-    /// Begins a save, at this moment.
     fn begin_save(&self) -> Result<SaveNumber, OutOfMemory>;
     /// Reads the words from this bucket on, as they were at the moment of a save of this table: as many as a chunk has, or
     /// as there are. Chunks are read in order, and once. Returns how many copies are in this one.
     fn read_chunk(&self, save: SaveNumber, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory>;
-    /// The shape of the table when it has this many buckets.
     fn shape_of(&self, buckets: usize) -> Shape;
-    /// Numbers that are equal for tables with the same classes.
     fn of_classes(&self) -> [u64; 5];
     /// The sum of the digests of all copies at the moment of a save of this table.
     fn digest(&self, save: SaveNumber) -> Result<u64, OutOfMemory>;
-    /// Adds the copies of a table that is alike: see `table/image/absorb.rs`.
     fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed;
     /// Stores the words of an image from this bucket on, in an empty table that no other thread has yet.
     #[cfg(feature = "snapshot")]
@@ -85,7 +76,6 @@ impl<'a> dyn AnyTable + 'a {
         self.facts().shape
     }
 
-    /// In bytes.
     pub(crate) fn memory_usage(&self) -> usize {
         self.facts().memory_usage
     }
@@ -102,7 +92,6 @@ impl<T: HasTable + ?Sized> HasTable for Box<T> {
     }
 }
 
-/// How an image has its table.
 enum Held<'a> {
     Borrowed(&'a dyn AnyTable),
     #[cfg(feature = "snapshot")]
@@ -141,13 +130,10 @@ impl<'a> TableImage<'a> {
         }
     }
 
-    /// The reading of the table's clock at the moment of the save, if the table has a clock.
     pub(crate) fn reading(&self) -> Option<Reading> {
         self.table().saving().reading(self.save)
     }
 
-    /// The moment of the table's clock, and what the caller calls its tick; `None` unless the clock had been set to a
-    /// tick.
     pub(crate) fn moment_and_tick(&self) -> Option<(Moment, u64)> {
         self.reading()?.moment_and_tick()
     }
@@ -158,14 +144,11 @@ impl<'a> TableImage<'a> {
         (self.table().shape_of(buckets), buckets)
     }
 
-    /// The limit of the table's capacity.
     #[cfg(feature = "snapshot")]
     pub(crate) fn limit(&self) -> LoadLimit {
         self.table().facts().limit
     }
 
-    /// Reads the words from this bucket on, as many as a chunk has or as there are. Chunks are read in order, and once.
-    /// Returns how many copies are in this one.
     pub(crate) fn read_chunk(&self, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory> {
         self.table().read_chunk(self.save, start, words)
     }

@@ -8,17 +8,17 @@ use crate::table::expiring::clock::Until;
 use crate::table::face::traits::{BlockOfEnds, BlockOfUntil, BlockOfValues};
 use crate::table::lookup::{Block, Lookup};
 use crate::table::table::Table;
-use crate::word::geometry::{Geometry, Item, Items};
+use crate::word::geometry::{Buckets, Item, Items};
 use crate::word::layout::{Layout, OfShape};
 
 /// A batch of lookups, all of which is compiled for each vector unit.
-pub(in crate::table) struct Lookups<'a, L, G: Geometry, K: Lookup> {
-    pub(in crate::table) table: &'a Table<L, G>,
+pub(in crate::table) struct Lookups<'a, L, K: Lookup> {
+    pub(in crate::table) table: &'a Table<L>,
     pub(in crate::table) hashes: Hashes<'a>,
     pub(in crate::table) answers: &'a mut dyn FnMut(&[K::Answer]),
 }
 
-impl<L: Layout, G: Geometry, K: Lookup> Vectorized for Lookups<'_, L, G, K> {
+impl<L: Layout, K: Lookup> Vectorized for Lookups<'_, L, K> {
     #[inline(always)]
     fn run(self) {
         let (table, is_far) = (self.table, self.table.is_far());
@@ -40,23 +40,23 @@ impl<L: Layout, G: Geometry, K: Lookup> Vectorized for Lookups<'_, L, G, K> {
 
 /// The items of a block for a batch of changes. Only that step is compiled for each vector unit: the changes
 /// themselves are made one by one.
-struct Prepare<'a, L, G> {
+struct Prepare<'a, L> {
     layout: L,
-    buckets: G,
+    buckets: Buckets,
     hashes: &'a [u64; BLOCK],
     items: &'a mut Items<BLOCK>,
 }
 
-impl<L: Layout, G: Geometry> Vectorized for Prepare<'_, L, G> {
+impl<L: Layout> Vectorized for Prepare<'_, L> {
     #[inline(always)]
     fn run(self) {
         self.buckets.items(self.layout, self.hashes, self.items);
     }
 }
 
-impl<L: OfShape, G: Geometry> Table<L, G> {
+impl<L: OfShape> Table<L> {
     pub(super) fn look_up_all<K: Lookup>(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[K::Answer])) {
-        VectorUnit::widest().run(Lookups::<_, _, K> { table: self, hashes, answers });
+        VectorUnit::widest().run(Lookups::<_, K> { table: self, hashes, answers });
     }
 
     /// The next block of a batch of changes, what goes with its hashes, and the items whose buckets to prefetch meanwhile.
@@ -78,30 +78,35 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
 
     #[inline(never)]
     fn prepare(&self, hashes: &[u64; BLOCK], items: &mut Items<BLOCK>, is_first: bool) {
-        VectorUnit::widest().run(Prepare { layout: self.layout.inner(), buckets: self.buckets, hashes, items });
+        VectorUnit::widest().run(Prepare { layout: self.layout, buckets: self.buckets, hashes, items });
         if is_first {
             self.prefetch_block(items);
         }
     }
 
     /// Calls `insert` for all, in order, until one is refused: with the hash, what goes with its block, and its place
-    /// there. (Where that is a function and no closure, it is certain to be inlined.) `counts` says whether `insert`
-    /// counts what it adds; if not, a block is counted at once. In a filter, `insert` is not called while a save is
-    /// running.
+    /// there. (Where that is a function and no closure, it is certain to be inlined.) It counts nothing, except where
+    /// entries expire: an eviction asks how many there are. In a filter, it is not called while a save is running.
     #[inline(always)]
     pub(super) fn insert_all<B: Copy + Default, E: Refusal>(
         &self,
         hashes: Hashes<'_>,
         beside: impl Fn() -> B,
-        counts: bool,
         mut insert: impl FnMut(&Self, Item, u64, &B, usize) -> Result<(), E>,
     ) -> Result<usize, InsertBatchError<E>> {
-        let mut window = Window::new(hashes);
-        let mut inserted = 0;
+        let (mut window, mut inserted) = (Window::new(hashes), 0);
         while let Some((block, beside, coming)) = self.next_block(&mut window, &beside) {
-            let (added, refused) = self.insert_block(block, beside, coming, counts, &mut insert);
+            // Asked once for the block: a save that begins later overlaps the inserts.
+            let (added, refused) = if !L::HAS_PAYLOAD && self.is_being_saved() {
+                self.insert_block_slow(block)
+            } else {
+                self.insert_block(block, beside, coming, &mut insert)
+            };
+            let uncounted = if self.clock().is_none() { added } else { 0 };
+            self.common.counters.add_len(uncounted as i64);
             inserted += added;
-            if let Some(error) = refused {
+            if let Some(mut error) = refused {
+                error.len_when_full().into_iter().for_each(|len| *len += uncounted);
                 return Err(InsertBatchError::new(inserted, error));
             }
         }
@@ -110,44 +115,29 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
 
     /// The inserts of a block. Returns how many were made, and why no more. (Not inlined: the loop needs all registers.)
     #[inline(never)]
-    fn insert_block<B, E: Refusal>(
+    fn insert_block<B, E>(
         &self,
         block: Block<'_>,
         beside: &B,
         coming: &Items<BLOCK>,
-        counts: bool,
         insert: &mut impl FnMut(&Self, Item, u64, &B, usize) -> Result<(), E>,
     ) -> (usize, Option<E>) {
-        // Asked once for the block: a save that begins later overlaps the inserts.
-        if !L::HAS_PAYLOAD && self.is_being_saved() {
-            let (added, refused) = self.insert_block_slow(block);
-            return (added, refused.map(E::from));
-        }
-        let (mut added, mut refused) = (0, None);
         for nth in 0..block.len.min(BLOCK) {
             self.prefetch(coming.get(nth));
-            if let Err(mut error) = insert(self, block.prepared.get(nth), block.hashes[nth], beside, nth) {
-                if let Some(len) = error.len_when_full().filter(|_| !counts) {
-                    *len += added;
-                }
-                refused = Some(error);
-                break;
+            if let Err(error) = insert(self, block.prepared.get(nth), block.hashes[nth], beside, nth) {
+                return (nth, Some(error));
             }
-            added += 1;
         }
-        if !counts {
-            self.common.counters.add_len(added as i64);
-        }
-        (added, refused)
+        (block.len, None)
     }
 
-    /// The same of a filter that is being saved.
+    /// The inserts of a block in a filter that is being saved.
     #[cold]
     #[inline(never)]
-    fn insert_block_slow(&self, block: Block<'_>) -> (usize, Option<InsertError>) {
+    fn insert_block_slow<E: Refusal>(&self, block: Block<'_>) -> (usize, Option<E>) {
         for (nth, &hash) in block.hashes[..block.len].iter().enumerate() {
             if let Err(error) = self.insert_slow(hash) {
-                return (nth, Some(error));
+                return (nth, Some(error.into()));
             }
         }
         (block.len, None)
@@ -185,12 +175,12 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
         hashes: Hashes<'_>,
         values: &BlockOfValues,
     ) -> Result<usize, InsertBatchError<InsertError>> {
-        self.insert_all(hashes, || values.get(), false, Self::insert_nth_value)
+        self.insert_all(hashes, || values.get(), Self::insert_nth_value)
     }
 
     #[inline(always)]
     fn insert_nth_value(&self, item: Item, _: u64, values: &[u16; BLOCK], nth: usize) -> Result<(), InsertError> {
-        self.insert_value_uncounted(item.with(self.layout(), values[nth]))
+        self.insert_value(item.with(self.layout(), values[nth]))
     }
 
     pub(super) fn remove_values(&self, hashes: Hashes<'_>, values: &BlockOfValues, answers: &mut dyn FnMut(&[bool])) {
@@ -199,18 +189,16 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
 
     #[inline(always)]
     fn remove_nth_value(&self, item: Item, hash: u64, values: &[u16; BLOCK], nth: usize) -> bool {
-        self.remove_item(self.layout(), item.with(self.layout(), values[nth]), hash, false)
+        self.remove_item(self.layout(), item.with(self.layout(), values[nth]), hash)
     }
 
-    /// Adds entries that live as long as can be.
     pub(super) fn insert_all_live(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
         let until = Until::After(self.own_clock().longest());
         let insert =
             |_: &Self, item, _, &(): &(), _| self.add_until(self.layout(), item, until, IfPresent::Add).map(drop);
-        self.insert_all(hashes, || (), true, insert)
+        self.insert_all(hashes, || (), insert)
     }
 
-    /// `add_until` for all, each with its answer.
     pub(super) fn add_all_until(
         &self,
         hashes: Hashes<'_>,
@@ -223,22 +211,22 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
             let add = |_: &Self, item, _, ends: &[Until; BLOCK], nth: usize| {
                 self.add_until(self.layout(), item, ends[nth], IfPresent::Add).map(&mut *answer)
             };
-            return self.insert_all(hashes, || ends.get(), true, add);
+            return self.insert_all(hashes, || ends.get(), add);
         }
         let add = |_: &Self, item, _, ends: &[Until; BLOCK], nth: usize| {
             self.add_until(self.layout(), item, ends[nth], if_present).map(&mut *answer)
         };
-        self.insert_all(hashes, || ends.get(), true, add)
+        self.insert_all(hashes, || ends.get(), add)
     }
 
     pub(super) fn remove_all_until(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answers: &mut dyn FnMut(&[bool])) {
         let remove = |_: &Self, item, hash, ends: &[u64; BLOCK], nth: usize| {
-            self.remove_until(self.layout(), item, hash, ends[nth], false)
+            self.remove_until(self.layout(), item, hash, ends[nth])
         };
         self.remove_all(hashes, || ends.get(), remove, answers);
     }
 
     pub(super) fn remove_all_first(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        self.remove_all(hashes, || (), |_, item, _, &(), _| self.remove_first(item, false), answers);
+        self.remove_all(hashes, || (), |_, item, _, &(), _| self.remove_first(item), answers);
     }
 }

@@ -1,18 +1,16 @@
 //! The one place where a shape that is chosen at run time becomes types: that of its encoding, and for the shortest
 //! operations its own (`table/face/dyn_table.rs`).
 
-use crate::machine::memory::Pages;
-use crate::plan::sizing::LoadLimit;
 use crate::table::expiring::clock::Clock;
 use crate::table::face::dyn_table::Shaped;
+use crate::table::face::plan::TablePlan;
 use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
 use crate::table::table::{Table, memory_for};
 #[cfg(feature = "snapshot")]
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::geometry::Buckets;
-use crate::word::layout::{Encoding, Plain, SHAPES, SemiSorted, Shape, WithPayload};
+use crate::word::layout::{Encoding, Plain, SHAPES, SemiSorted, WithPayload};
 #[cfg(feature = "snapshot")]
-use crate::word::layout::{Layout, OfShape};
+use crate::word::layout::{Layout, OfShape, Shape};
 
 /// Expands to `$body` with `$Layout` as the type of this shape's encoding, for each of these shapes with its slots
 /// and bits as `$SLOTS` and `$BITS`.
@@ -30,7 +28,6 @@ macro_rules! by_shape {
     };
 }
 
-/// `by_shape` for the shapes that can have a payload.
 macro_rules! by_shape_for_payload {
     ($shape:expr, $Layout:ident, $SLOTS:ident, $BITS:ident => $body:expr) => {
         by_shape!($shape, $Layout, $SLOTS, $BITS => $body;
@@ -38,7 +35,6 @@ macro_rules! by_shape_for_payload {
     };
 }
 
-/// `by_shape` where only the encoding matters.
 macro_rules! by_encoding {
     ($shape:expr, $Layout:ident => $body:expr) => {
         match $shape.encoding {
@@ -54,44 +50,43 @@ macro_rules! by_encoding {
     };
 }
 
-/// An empty table, or `None` if there is no memory for it.
-pub(crate) fn new(pages: Pages, shape: Shape, buckets: usize, limit: LoadLimit) -> Option<Box<dyn FilterTable>> {
-    let geometry = Buckets::new(buckets);
-    by_shape!(shape, L, SLOTS, BITS => {
-        let table = Table::<L>::new(pages, shape, geometry)?.with_limit(limit);
-        Some(Box::new(Shaped::<_, _, SLOTS, BITS> { table }))
-    };
-        Plain 8 8, SemiSorted 8 9, Plain 7 9, SemiSorted 7 10, Plain 6 10, SemiSorted 6 12, Plain 5 12, SemiSorted 5 14,
-        Plain 4 16, SemiSorted 4 17, Plain 3 21, SemiSorted 3 22, Plain 2 32)
-}
+impl TablePlan {
+    pub(crate) fn table(self) -> Option<Box<dyn FilterTable>> {
+        let Self { shape, buckets, limit, pages } = self;
+        by_shape!(shape, L, SLOTS, BITS => {
+            let table = Table::<L>::new(pages, shape, buckets)?.with_limit(limit);
+            Some(Box::new(Shaped::<_, SLOTS, BITS> { table }))
+        };
+            Plain 8 8, SemiSorted 8 9, Plain 7 9, SemiSorted 7 10, Plain 6 10, SemiSorted 6 12, Plain 5 12,
+            SemiSorted 5 14, Plain 4 16, SemiSorted 4 17, Plain 3 21, SemiSorted 3 22, Plain 2 32)
+    }
 
-/// An empty table whose slots have a payload, or `None` if there is no memory for it.
-pub(crate) fn with_payload(
-    pages: Pages,
-    shape: Shape,
-    buckets: usize,
-    limit: LoadLimit,
-) -> Option<Box<dyn MapletTable>> {
-    let geometry = Buckets::new(buckets);
-    by_shape_for_payload!(shape, L, SLOTS, BITS => {
-        let table = Table::<WithPayload<L>>::new(pages, shape, geometry)?.with_limit(limit);
-        Some(Box::new(Shaped::<_, _, SLOTS, BITS> { table }))
-    })
-}
+    /// An empty table whose slots have a payload, or `None` if there is no memory for it.
+    pub(crate) fn table_with_payload(self) -> Option<Box<dyn MapletTable>> {
+        let Self { shape, buckets, limit, pages } = self;
+        by_shape_for_payload!(shape, L, SLOTS, BITS => {
+            let table = Table::<WithPayload<L>>::new(pages, shape, buckets)?.with_limit(limit);
+            Some(Box::new(Shaped::<_, SLOTS, BITS> { table }))
+        })
+    }
 
-/// An empty table whose entries expire by this clock, or `None` if there is no memory for it.
-pub(crate) fn with_clock(
-    pages: Pages,
-    shape: Shape,
-    buckets: usize,
-    limit: LoadLimit,
-    clock: Clock,
-) -> Option<Box<dyn ExpiringTable>> {
-    let geometry = Buckets::new(buckets);
-    by_shape_for_payload!(shape, L, SLOTS, BITS => {
-        let table = Table::<WithPayload<L>>::new(pages, shape, geometry)?.with_limit(limit).with_clock(clock)?;
-        Some(Box::new(Shaped::<_, _, SLOTS, BITS> { table }))
-    })
+    /// An empty table whose entries expire by this clock, or `None` if there is no memory for it.
+    pub(crate) fn table_with_clock(self, clock: Clock) -> Option<Box<dyn ExpiringTable>> {
+        let Self { shape, buckets, limit, pages } = self;
+        by_shape_for_payload!(shape, L, SLOTS, BITS => {
+            let table = Table::<WithPayload<L>>::new(pages, shape, buckets)?.with_limit(limit).with_clock(clock)?;
+            Some(Box::new(Shaped::<_, SLOTS, BITS> { table }))
+        })
+    }
+
+    /// What `AnyTable::memory_usage` of such a table will be, without a clock.
+    pub(crate) fn memory_usage(self) -> usize {
+        let own = by_encoding!(self.shape, L => match self.shape.payload_bits {
+            0 => size_of::<Table<L>>(),
+            _ => size_of::<Table<WithPayload<L>>>(),
+        });
+        memory_for(self.buckets).saturating_add(own)
+    }
 }
 
 /// What is made of a layout. It is compiled for each shape.
@@ -115,15 +110,6 @@ pub(crate) fn of_layout<O: OfLayout>(shape: Shape, of: O) -> Option<O::Made> {
 pub(crate) fn of_layout_with_payload<O: OfLayout>(shape: Shape, of: O) -> Option<O::Made> {
     by_shape_for_payload!(shape, L, SLOTS, BITS =>
         Some(of.make::<WithPayload<L>, SLOTS, BITS>(WithPayload::<L>::try_of(shape)?)))
-}
-
-/// What `AnyTable::memory_usage` of a table that is not one of several will be.
-pub(crate) fn memory_usage(shape: Shape, buckets: usize) -> usize {
-    let own = by_encoding!(shape, L => match shape.payload_bits {
-        0 => size_of::<Table<L>>(),
-        _ => size_of::<Table<WithPayload<L>>>(),
-    });
-    memory_for(buckets).saturating_add(own)
 }
 
 /// How many copies words of this shape hold, or the place of the first that no table can hold. `None` if there is no

@@ -2,6 +2,7 @@
 
 use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError};
 use crate::error::memory::OutOfMemory;
+use crate::machine::arch::prefetch_line;
 use crate::plan::batch::Hashes;
 use crate::table::counters::Counters;
 use crate::table::expiring::clock::{Advance, Clock, Until};
@@ -13,7 +14,7 @@ use crate::table::image::save::{SaveNumber, Saving};
 use crate::table::lookup::Contains;
 use crate::table::maplet::ValuesOfKey;
 use crate::table::table::{Table, memory_for};
-use crate::word::geometry::{Geometry, Item};
+use crate::word::geometry::Item;
 use crate::word::layout::{Borrowed, Layout, OfShape, Shape};
 use crate::word::values::Values;
 
@@ -23,46 +24,44 @@ use crate::word::values::Values;
 /// lookups, inserts and removals, where constants save a tenth of the instructions. All other code is that of
 /// `Table`, where the shape is data.
 #[derive(Debug)]
-pub(crate) struct Shaped<L, G: Geometry, const SLOTS: u32, const BITS: u32> {
-    pub(crate) table: Table<L, G>,
+pub(crate) struct Shaped<L, const SLOTS: u32, const BITS: u32> {
+    pub(crate) table: Table<L>,
 }
 
-impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> Shaped<L, G, SLOTS, BITS> {
-    /// The table's layout.
+impl<L: Layout, const SLOTS: u32, const BITS: u32> Shaped<L, SLOTS, BITS> {
     #[inline(always)]
     fn layout(&self) -> Borrowed<'_, L, SLOTS, BITS> {
         Self::layout_of(&self.table)
     }
 
     #[inline(always)]
-    fn layout_of(table: &Table<L, G>) -> Borrowed<'_, L, SLOTS, BITS> {
+    fn layout_of(table: &Table<L>) -> Borrowed<'_, L, SLOTS, BITS> {
         Borrowed(&table.layout)
     }
 
-    /// The item of a key with this hash.
     #[inline(always)]
     fn item(&self, hash: u64) -> Item {
         self.table.buckets.item(self.layout(), hash)
     }
 
     #[inline(always)]
-    fn insert_of_batch(table: &Table<L, G>, item: Item, hash: u64, (): &(), _: usize) -> Result<(), InsertError> {
-        if table.add(Self::layout_of(table), item) { Ok(()) } else { table.insert_uncounted_slow(hash) }
+    fn insert_of_batch(table: &Table<L>, item: Item, hash: u64, (): &(), _: usize) -> Result<(), InsertError> {
+        if table.add(Self::layout_of(table), item) { Ok(()) } else { table.insert_slow(hash) }
     }
 
     #[inline(always)]
-    fn remove_of_batch(table: &Table<L, G>, item: Item, hash: u64, (): &(), _: usize) -> bool {
-        table.remove_item(Self::layout_of(table), item, hash, false)
+    fn remove_of_batch(table: &Table<L>, item: Item, hash: u64, (): &(), _: usize) -> bool {
+        table.remove_item(Self::layout_of(table), item, hash)
     }
 }
 
-impl<L: OfShape, G: Geometry, const SLOTS: u32, const BITS: u32> HasTable for Shaped<L, G, SLOTS, BITS> {
+impl<L: OfShape, const SLOTS: u32, const BITS: u32> HasTable for Shaped<L, SLOTS, BITS> {
     fn table(&self) -> &(dyn AnyTable + 'static) {
         &self.table
     }
 }
 
-impl<L: OfShape, G: Geometry> AnyTable for Table<L, G> {
+impl<L: OfShape> AnyTable for Table<L> {
     fn facts(&self) -> Facts {
         let (shape, buckets) = (self.layout.shape(), self.buckets.count());
         let memory_usage = size_of_val(self) + memory_for(buckets) + self.clock().map_or(0, size_of_val);
@@ -76,7 +75,8 @@ impl<L: OfShape, G: Geometry> AnyTable for Table<L, G> {
     fn prefetch(&self, hashes: &[u64]) {
         for item in hashes.iter().map(|&hash| self.item(hash)) {
             self.prefetch(item);
-            self.prefetch_stripe(item);
+            // Of the stripes, only those of a table that is not hot are out of the cache.
+            prefetch_line(self.stripe(item.sum));
         }
     }
 
@@ -122,7 +122,7 @@ impl<L: OfShape, G: Geometry> AnyTable for Table<L, G> {
     }
 }
 
-impl<L: OfShape, G: Geometry, const SLOTS: u32, const BITS: u32> FilterTable for Shaped<L, G, SLOTS, BITS> {
+impl<L: OfShape, const SLOTS: u32, const BITS: u32> FilterTable for Shaped<L, SLOTS, BITS> {
     fn contains(&self, hash: u64) -> bool {
         self.table.contains(self.layout(), hash)
     }
@@ -144,7 +144,7 @@ impl<L: OfShape, G: Geometry, const SLOTS: u32, const BITS: u32> FilterTable for
     }
 
     fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
-        self.table.insert_all(hashes, || (), false, Self::insert_of_batch)
+        self.table.insert_all(hashes, || (), Self::insert_of_batch)
     }
 
     fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
@@ -152,7 +152,7 @@ impl<L: OfShape, G: Geometry, const SLOTS: u32, const BITS: u32> FilterTable for
     }
 }
 
-impl<L: OfShape, G: Geometry, const SLOTS: u32, const BITS: u32> MapletTable for Shaped<L, G, SLOTS, BITS> {
+impl<L: OfShape, const SLOTS: u32, const BITS: u32> MapletTable for Shaped<L, SLOTS, BITS> {
     fn contains(&self, hash: u64) -> bool {
         self.table.contains(self.layout(), hash)
     }
@@ -166,7 +166,9 @@ impl<L: OfShape, G: Geometry, const SLOTS: u32, const BITS: u32> MapletTable for
     }
 
     fn insert_value(&self, hash: u64, value: u16) -> Result<(), InsertError> {
-        self.table.insert_value(self.table.item_with(hash, value))
+        self.table.insert_value(self.table.item_with(hash, value))?;
+        self.table.common.counters.add_len(1);
+        Ok(())
     }
 
     fn insert_value_if_absent(&self, hash: u64, value: u16) -> Result<Values, InsertError> {
@@ -194,7 +196,7 @@ impl<L: OfShape, G: Geometry, const SLOTS: u32, const BITS: u32> MapletTable for
     }
 }
 
-impl<L: OfShape, G: Geometry, const SLOTS: u32, const BITS: u32> ExpiringTable for Shaped<L, G, SLOTS, BITS> {
+impl<L: OfShape, const SLOTS: u32, const BITS: u32> ExpiringTable for Shaped<L, SLOTS, BITS> {
     fn clock(&self) -> &Clock {
         self.table.own_clock()
     }
@@ -216,11 +218,11 @@ impl<L: OfShape, G: Geometry, const SLOTS: u32, const BITS: u32> ExpiringTable f
     }
 
     fn remove_until(&self, hash: u64, expires_at: u64) -> bool {
-        self.table.remove_until(self.layout(), self.item(hash), hash, expires_at, true)
+        self.table.common.counters.removal(self.table.remove_until(self.layout(), self.item(hash), hash, expires_at))
     }
 
     fn remove_first(&self, hash: u64) -> bool {
-        self.table.remove_first(self.item(hash), true)
+        self.table.common.counters.removal(self.table.remove_first(self.item(hash)))
     }
 
     fn last_end(&self, hash: u64) -> Option<(u64, u64)> {

@@ -52,11 +52,9 @@ pub(crate) trait ExpiringTable: HasTable + Debug {
     /// asked).
     fn add_until(&self, hash: u64, until: Until, if_present: IfPresent) -> Result<bool, ExpiringInsertError>;
     fn remove_until(&self, hash: u64, expires_at: u64) -> bool;
-    /// Removes the live entry that ends first.
     fn remove_first(&self, hash: u64) -> bool;
     /// The caller's tick, and how many ticks later the last live entry ends.
     fn last_end(&self, hash: u64) -> Option<(u64, u64)>;
-    /// How many entries will be live in this many ticks.
     fn live_in(&self, ticks: u64) -> usize;
     fn contains_live_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
     /// Adds entries with the longest lifetime.

@@ -36,7 +36,7 @@ use crate::table::face::any_table::TableImage;
 use crate::table::image::merge::{Absorbed, Merge, Stopped};
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::geometry::{Geometry, Item};
+use crate::word::geometry::Item;
 use crate::word::layout::{Entry, Layout};
 
 /// Copies that found no room in the bucket that they have in the other table. Their other buckets are being
@@ -69,34 +69,25 @@ pub(crate) fn read(image: &TableImage<'_>, each: &mut Each<'_>) -> Absorbed {
     Absorbed { copies, stopped }
 }
 
-impl<L: Layout, G: Geometry> Table<L, G> {
-    /// Takes in a table that is alike.
+impl<L: Layout> Table<L> {
     pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
         match (self.clock(), merge) {
             (Some(clock), _) => self.absorb_expiring(clock, image, merge),
             (None, Merge::Union) => self.unite(image),
-            (None, Merge::Sum) if L::HAS_PAYLOAD => self.absorb_maplet(image),
-            (None, Merge::Sum) => self.absorb_filter(image),
+            (None, Merge::Sum) => read(image, &mut |start, words, copies| {
+                if !L::HAS_PAYLOAD {
+                    return Ok(self.absorb_words(start, words, copies)?);
+                }
+                self.each_item(start, words, |item| {
+                    self.insert_value(item)?;
+                    self.common.counters.add_len(1);
+                    *copies += 1;
+                    Ok(())
+                })
+            }),
         }
     }
 
-    /// Takes in a table of a filter.
-    fn absorb_filter(&self, image: &TableImage<'_>) -> Absorbed {
-        read(image, &mut |start, words, copies| Ok(self.absorb_words(start, words, copies)?))
-    }
-
-    /// Takes in a table of a maplet.
-    fn absorb_maplet(&self, image: &TableImage<'_>) -> Absorbed {
-        read(image, &mut |start, words, copies| {
-            self.each_item(start, words, |item| {
-                self.insert_value(item)?;
-                *copies += 1;
-                Ok(())
-            })
-        })
-    }
-
-    /// Takes in what this table lacks of a table of a filter or a maplet.
     fn unite(&self, image: &TableImage<'_>) -> Absorbed {
         read(image, &mut |start, words, copies| {
             // While the items of one word are looked for, the buckets of a later word's are on their way.
@@ -157,10 +148,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         })
     }
 
-    /// The item of an entry in this bucket.
     fn item_in(&self, bucket: usize, entry: Entry) -> Item {
-        let sum = self.buckets.sum(self.layout.fingerprint_of(entry));
-        Item { entry, first: bucket, second: self.buckets.other(sum, bucket), sum }
+        self.buckets.item_in(self.layout, bucket, entry)
     }
 
     fn absorb_words(&self, start: usize, words: &[u64], copies: &mut u64) -> Result<(), InsertError> {
@@ -207,7 +196,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 return 0;
             }
             self.set_aside(bucket, Fault::InsertSetsNothingAside);
-            match self.exchange(bucket, seen, changed, Fault::AddOverwrites) {
+            match self.exchange(bucket, seen, changed) {
                 Ok(()) => return added,
                 Err(now) => seen = now,
             }

@@ -8,15 +8,12 @@ use crate::table::image::save::SaveNumber;
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::digest;
-use crate::word::geometry::Geometry;
+use crate::word::geometry::Item;
 use crate::word::layout::{Entry, Layout};
 
-impl<L: Layout, G: Geometry> Table<L, G> {
+impl<L: Layout> Table<L> {
     /// The sum over the copies that were in at the moment of the save. Where there is a clock, only copies that were
     /// live at that moment count.
-    ///
-    /// # Errors
-    /// Fails if a word set aside could not be allocated.
     pub(in crate::table) fn digest(&self, save: SaveNumber) -> Result<u64, OutOfMemory> {
         let Some(clock) = self.clock() else {
             return self.sum_of_copies(save, |entry| Some(self.layout.payload_of(entry).into()));
@@ -40,8 +37,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             for &word in words {
                 for entry in self.layout.entries(Bucket(word)) {
                     if let Some(payload) = payload(entry) {
-                        let (fingerprint, lower) = self.buckets.class(self.layout.fingerprint_of(entry), bucket);
-                        sum = sum.wrapping_add(digest::of_copy(fingerprint.0, lower as u64, payload));
+                        let Item { first, second, .. } = self.buckets.item_in(self.layout, bucket, entry);
+                        let fingerprint = self.layout.fingerprint_of(entry).0;
+                        sum = sum.wrapping_add(digest::of_copy(fingerprint, first.min(second) as u64, payload));
                     }
                 }
                 bucket += 1;

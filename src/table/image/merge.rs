@@ -11,26 +11,27 @@ pub(crate) enum Merge {
     Union,
 }
 
-/// How an attempt to take in another table ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Absorbed {
-    /// How many copies were added.
     pub(crate) copies: u64,
     /// Why not all copies were added; `None` if all were.
     pub(crate) stopped: Option<Stopped>,
 }
 
-/// Why not all copies were added.
 #[derive(Clone, Debug)]
 pub(crate) enum Stopped {
     /// The memory was refused in which words of the other table are set aside, or into which this one would have grown.
     OutOfMemory,
-    /// There was no room for the next copy.
     NoRoom(InsertError),
-    /// The table has its largest size.
-    MaxCapacity { len: usize, max_capacity: usize },
-    /// The table would go beyond its memory limit.
-    MemoryLimit { len: usize, needed: usize, limit: usize },
+    MaxCapacity {
+        len: usize,
+        max_capacity: usize,
+    },
+    MemoryLimit {
+        len: usize,
+        needed: usize,
+        limit: usize,
+    },
     /// The clock was set back meanwhile, so that the next entry would live too long.
     ClockSetBack,
 }

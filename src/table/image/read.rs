@@ -11,7 +11,6 @@ use crate::table::expiring::clock::Clock;
 use crate::table::image::save::{CHUNK, SaveNumber, SetAside};
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::geometry::Geometry;
 use crate::word::layout::Layout;
 
 /// Reads an image of this many buckets by `read`, which reads a chunk from a bucket on, and passes it to `chunk`: in the
@@ -34,11 +33,8 @@ pub(crate) fn each_chunk(
     Ok(copies)
 }
 
-impl<L: Layout, G: Geometry> Table<L, G> {
+impl<L: Layout> Table<L> {
     /// Begins a save: the image will be that of this moment. It waits only for threads that hold a stripe's lock.
-    ///
-    /// # Errors
-    /// Fails if the allocation fails.
     pub(crate) fn begin_save(&self) -> Result<SaveNumber, OutOfMemory> {
         let set_aside = SetAside::new(self.words.len())?;
         if fault::injected(Fault::SaveLocksInTurn) {
@@ -50,11 +46,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.under_all_locks(Fault::SaveWithoutLocks, begin)
     }
 
-    /// Reads a chunk of the image, from this bucket on, and passes it: chunks are read in the order of the buckets, each
-    /// once. Returns how many copies are in it.
-    ///
-    /// # Errors
-    /// Fails if a word set aside could not be allocated.
     pub(crate) fn read_chunk(&self, save: SaveNumber, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory> {
         if !fault::injected(Fault::SaveReadsAfterPassing) {
             self.read(start, words);
@@ -75,7 +66,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Stores the words of an image from this bucket on. The table is empty and no other thread has it yet.
     #[cfg(feature = "snapshot")]
     pub(crate) fn fill_from(&self, start: usize, words: &[u64]) {
         let mut copies = 0;

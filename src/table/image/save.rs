@@ -91,7 +91,6 @@ use crate::word::bucket::Bucket;
 /// How many words are read, passed and written at a time. One in models, so that a save is many steps there too.
 pub(crate) const CHUNK: usize = if cfg!(ccf_model) { 1 } else { 1024 };
 
-/// What a table needs for saves.
 #[derive(Debug)]
 pub(crate) struct Saving {
     /// How many saves are running. While it is not 0, words are to be set aside.
@@ -99,24 +98,19 @@ pub(crate) struct Saving {
     /// All accesses are relaxed. A thread that must know that it is not 0 knows so by the lock of a stripe (rule 1).
     /// Knowing that it is 0 again only saves work.
     running: AtomicU64,
-    /// One element for each save that is running.
     saves: Mutex<Vec<SetAside>>,
 }
 
 /// The words that were set aside for one save.
 #[derive(Debug)]
 pub(crate) struct SetAside {
-    /// The number of the save.
     save: u64,
-    /// How many buckets there were at the moment of the save.
     buckets: usize,
     /// Buckets below this one have been passed.
     passed: usize,
     /// The words of each chunk that were set aside, in the order of the buckets.
     chunks: Box<[Vec<(usize, Bucket)>]>,
-    /// Whether the allocation for a word failed.
     refused: bool,
-    /// The reading of the table's clock at the moment of the save, if the table has a clock.
     reading: Option<Reading>,
 }
 
@@ -132,7 +126,6 @@ impl SetAside {
         (buckets.div_ceil(CHUNK) <= self.chunks.len()).then_some(Self { buckets, ..self })
     }
 
-    /// For a save whose moment has this reading.
     pub(in crate::table) fn at(self, reading: Option<Reading>) -> Self {
         Self { reading, ..self }
     }
@@ -168,7 +161,6 @@ impl Saving {
         self.running.load(Ordering::Relaxed) != 0
     }
 
-    /// Sets the bucket's word aside for each save that is running.
     #[cold]
     #[inline(never)]
     pub(crate) fn set_aside(&self, bucket: usize, load: impl FnOnce() -> Bucket) {
@@ -196,7 +188,6 @@ impl Saving {
         running(&mut self.saves.lock(), save).reading
     }
 
-    /// How many buckets the table had at the moment of a save that is running.
     pub(crate) fn buckets(&self, save: SaveNumber) -> usize {
         running(&mut self.saves.lock(), save).buckets
     }
@@ -213,7 +204,6 @@ impl Saving {
         Ok(std::mem::take(&mut running.chunks[start / CHUNK]))
     }
 
-    /// Ends a save, complete or not.
     pub(crate) fn end(&self, save: SaveNumber) {
         let ended = {
             let mut saves = self.saves.lock();
