@@ -26,19 +26,17 @@ fn churn() {
     let Ok(database) = env::var("CHURN_DATABASE") else { return };
     let cache = &open(Path::new(&database));
     thread::scope(|scope| {
-        for thread in 0..4 {
-            scope.spawn(move || {
-                let mut random = SmallRng::seed_from_u64(thread);
-                loop {
-                    let keys = [(); 12].map(|()| random.random_range(0..1000_u16).to_le_bytes());
-                    let changes = keys.each_ref().map(|key| (&key[..], random.random_bool(0.6).then_some(&key[..])));
-                    cache.apply(&changes).unwrap();
-                }
-            });
-        }
+        scope.spawn(|| {
+            loop {
+                cache.snapshot().unwrap();
+                eprintln!("snapshot");
+            }
+        });
+        let mut random = SmallRng::seed_from_u64(1);
         loop {
-            cache.snapshot().unwrap();
-            eprintln!("snapshot");
+            let keys = [(); 12].map(|()| random.random_range(0..1000_u16).to_le_bytes());
+            let changes = keys.each_ref().map(|key| (&key[..], random.random_bool(0.6).then_some(&key[..])));
+            cache.apply(&changes).unwrap();
         }
     });
 }

@@ -1,4 +1,5 @@
-//! Adapters for projects that reject what comes twice, each with the methods of what the project has today.
+//! Adapters for projects that reject what comes twice, each with the methods of what the project has today. (Others need
+//! none: [`LastKeys`] and [`UsedOnce`] have the methods of hoprnet's and shadowsocks-rust's.)
 //!
 //! The page `adopters` of the guide says what would change, and where it would not pay. `cargo bench -p replay --bench
 //! adopters` compares each with what its project has.
@@ -12,58 +13,6 @@ use std::time::{Duration, Instant};
 use concurrent_cuckoo_filter::{BuildError, WhenFull};
 
 use crate::{LastKeys, Refused, UsedOnce};
-
-/// hoprnet: a mixnet node drops packets whose tag it has seen (`protocols/hopr/src/tbf.rs`).
-pub type RecentTags = LastKeys<[u8; 16]>;
-
-/// shadowsocks-rust: a proxy rejects connections whose nonce or salt it has seen
-/// (`crates/shadowsocks/src/security/replay/mod.rs`). Remembers at least the last nonces, and all salts of a minute.
-#[derive(Debug)]
-pub struct RecentNonces {
-    nonces: LastKeys<[u8]>,
-    salts: UsedOnce<[u8]>,
-    started: Instant,
-}
-
-impl RecentNonces {
-    /// Makes room for so many nonces, and for so many salts in a minute. A new one is taken for an old one with a
-    /// probability of at most `false_positive_rate`: the client must connect again.
-    ///
-    /// # Errors
-    /// Those of the filters' builder. A rate below 1.5e-8 is too low.
-    pub fn new(nonces: usize, salts: usize, false_positive_rate: f64) -> Result<Self, BuildError> {
-        // Twice the greatest difference between the clocks of client and server. If more salts come, this is not cut
-        // short: the connections are rejected.
-        let lifetime = Duration::from_secs(60);
-        Ok(Self {
-            nonces: LastKeys::new(nonces, false_positive_rate)?,
-            salts: UsedOnce::new(lifetime, salts, false_positive_rate)?,
-            started: Instant::now(),
-        })
-    }
-
-    /// Returns whether the nonce, or the salt of a cipher of 2022, was seen, and remembers it.
-    pub fn check_nonce_and_set(&self, is_aead_2022: bool, nonce: &[u8]) -> bool {
-        self.check_at(is_aead_2022, nonce, self.started.elapsed().as_secs())
-    }
-
-    /// [`check_nonce_and_set`](Self::check_nonce_and_set), by a clock in seconds.
-    pub fn check_at(&self, is_aead_2022: bool, nonce: &[u8], seconds: u64) -> bool {
-        if nonce.is_empty() {
-            return false; // a cipher without nonces
-        }
-        if is_aead_2022 {
-            self.salts.advance(seconds);
-            return self.salts.try_use_now(nonce).is_err();
-        }
-        self.nonces.check_and_set(nonce)
-    }
-
-    /// Returns whether the nonce, or the salt of a cipher of 2022, was seen.
-    pub fn has(&self, is_aead_2022: bool, nonce: &[u8]) -> bool {
-        if is_aead_2022 { self.salts.filter().contains(nonce) } else { self.nonces.check(nonce) }
-    }
-}
 
 /// agave: a validator drops packets that it has seen, before it verifies their signatures (`perf/src/deduper.rs`). If
 /// there are more than this has room for, it forgets the oldest sooner.

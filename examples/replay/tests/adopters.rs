@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::BuildError;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
-use replay::adopters::{Dedupe, Deduper, Fields, ObjectMap, RecentNonces, RecentTags, Value};
+use replay::LastKeys;
+use replay::adopters::{Dedupe, Deduper, Fields, ObjectMap, Value};
 
 /// Few of the keys of a test look alike at this rate. (Which ones is another matter in each run.)
 const RATE: f64 = 3e-8;
@@ -19,7 +19,7 @@ fn keys(number: usize) -> Vec<[u8; 16]> {
 #[test]
 fn hoprnet_a_filter_that_is_full_forgets_none_of_the_last_tags() {
     const CAPACITY: usize = 1000;
-    let filter = RecentTags::new(CAPACITY, RATE).unwrap();
+    let filter = LastKeys::new(CAPACITY, RATE).unwrap();
     let mut new = Vec::new();
     for tag in keys(10 * CAPACITY) {
         if !filter.check_and_set(&tag) {
@@ -36,47 +36,6 @@ fn hoprnet_a_filter_that_is_full_forgets_none_of_the_last_tags() {
     assert_eq!(filter.new_keys(), new.len() as u64);
     let known = new.iter().filter(|tag| filter.check(tag)).count();
     assert!((CAPACITY..CAPACITY + CAPACITY / 7).contains(&known), "{known}: the oldest leave");
-}
-
-fn protector() -> RecentNonces {
-    RecentNonces::new(1000, 1000, RATE).unwrap()
-}
-
-#[test]
-fn shadowsocks_nonces_and_salts_of_2022_are_two_sets_and_each_is_rejected_the_second_time() {
-    let protector = protector();
-    for is_aead_2022 in [false, true] {
-        assert!(!protector.check_nonce_and_set(is_aead_2022, &[7; 32]));
-        assert!(protector.check_nonce_and_set(is_aead_2022, &[7; 32]));
-        assert!(!protector.check_nonce_and_set(is_aead_2022, &[7; 24]), "another");
-    }
-    assert!((0..10).all(|_| !protector.check_nonce_and_set(false, &[])), "a cipher without nonces");
-}
-
-#[test]
-fn shadowsocks_a_salt_is_known_for_a_minute() {
-    for used_at in 0..20 {
-        let protector = protector();
-        assert!(!protector.check_at(true, &[7; 32], used_at));
-        assert!((used_at..=used_at + 60).all(|now| protector.check_at(true, &[7; 32], now)), "{used_at}");
-        assert!(!protector.check_at(true, &[7; 32], used_at + 70), "{used_at}");
-    }
-}
-
-/// The LRU cache grows without bound instead.
-#[test]
-fn shadowsocks_if_too_many_salts_come_in_a_minute_new_ones_are_rejected_and_no_old_one_passes() {
-    let (protector, salts) = (protector(), keys(3000));
-    let rejected = salts.iter().filter(|salt| protector.check_at(true, *salt, 0)).count();
-    assert!((1..=2000).contains(&rejected), "{rejected}");
-    assert!(salts.iter().all(|salt| protector.check_at(true, salt, 60)));
-}
-
-/// Where this does not pay: a client has ten thousand nonces at 1e-15.
-#[test]
-fn shadowsocks_the_rate_of_a_client_is_too_low() {
-    let error = RecentNonces::new(10_000, 1000, 1e-15).unwrap_err();
-    assert!(matches!(error, BuildError::RateTooLow { .. }), "{error}");
 }
 
 const CYCLE: u64 = 300;

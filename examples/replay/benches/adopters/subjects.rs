@@ -10,15 +10,20 @@ use std::time::{Duration, Instant};
 use ahash::RandomState;
 use bloomfilter::Bloom;
 use parking_lot::Mutex;
-use replay::adopters::{Dedupe, Deduper, Fields, ObjectMap, RecentNonces, RecentTags, Value};
+use replay::adopters::{Dedupe, Deduper, Fields, ObjectMap, Value};
+use replay::{LastKeys, UsedOnce};
 
 /// What remembers keys.
 pub(crate) struct Subject {
-    /// Appends, for each key, whether it was seen, and remembers it.
-    pub(crate) check_all: Box<dyn Fn(&[Vec<u8>], &mut Vec<bool>) + Sync>,
-    /// Whether it remembers the key.
-    pub(crate) has: Box<dyn Fn(&[u8]) -> bool + Sync>,
+    pub(crate) check_all: Box<CheckAll>,
+    pub(crate) has: Box<Has>,
 }
+
+/// Appends, for each key, whether it was seen, and remembers it.
+type CheckAll = dyn Fn(&[Vec<u8>], &mut Vec<bool>) + Sync;
+
+/// Whether it remembers the key.
+type Has = dyn Fn(&[u8]) -> bool + Sync;
 
 /// Makes an empty one for a window.
 pub(crate) type NewSubject = fn(usize) -> Subject;
@@ -110,7 +115,7 @@ fn tag(key: &[u8]) -> &[u8; 16] {
 }
 
 fn tags(window: usize, rate: f64) -> Subject {
-    let tags = RecentTags::new(window, rate).expect("valid");
+    let tags = LastKeys::<[u8; 16]>::new(window, rate).expect("valid");
     each(tags, |tags, key| tags.check_and_set(tag(key)), |tags, key| tags.check(tag(key)))
 }
 
@@ -143,8 +148,7 @@ fn cleared(room: usize) -> Subject {
 }
 
 fn nonces(window: usize) -> Subject {
-    let nonces = RecentNonces::new(window, 0, 1e-6).expect("valid");
-    each(nonces, |nonces, key| nonces.check_at(false, key, 0), |nonces, key| nonces.has(false, key))
+    each(LastKeys::<[u8]>::new(window, 1e-6).expect("valid"), LastKeys::check_and_set, LastKeys::check)
 }
 
 /// Two Bloom filters with room for half of the keys each. When one is full, the other is cleared, and filled.
@@ -206,13 +210,18 @@ impl Pace {
     }
 }
 
+/// The salts of a minute, which is twice the greatest difference between the clocks of client and server.
 fn salts(window: usize) -> Subject {
-    let salts = (RecentNonces::new(0, window, 1e-6).expect("valid"), Pace::new(window, 60));
-    let check_all = |(salts, pace): &(RecentNonces, Pace), keys: &[Vec<u8>], seen: &mut Vec<bool>| {
-        seen.extend(keys.iter().map(|key| salts.check_at(true, key, pace.seconds())));
+    const MINUTE: u64 = 60;
+    let salts = UsedOnce::new(Duration::from_secs(MINUTE), window, 1e-6).expect("valid");
+    let check_all = |(salts, pace): &(UsedOnce<[u8]>, Pace), keys: &[Vec<u8>], seen: &mut Vec<bool>| {
+        seen.extend(keys.iter().map(|key| {
+            salts.advance(pace.seconds());
+            salts.try_use_now(key).is_err()
+        }));
         pace.count(seen);
     };
-    subject(salts, check_all, |(salts, _), key| salts.has(true, key))
+    subject((salts, Pace::new(window, MINUTE)), check_all, |(salts, _), key| salts.filter().contains(key))
 }
 
 /// As many as come in a minute. (shadowsocks-rust has no bound. Here a minute is over when a window has come.)
