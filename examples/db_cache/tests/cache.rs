@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use db_cache::{Cache, Change, Logged, RedbStore, State, Store, WriteError};
@@ -56,7 +57,7 @@ impl TestStore {
     }
 
     fn sequence(&self) -> u64 {
-        self.state().unwrap().sequence
+        self.redb.state().unwrap().sequence
     }
 }
 
@@ -81,7 +82,9 @@ impl Store for TestStore {
     }
 
     fn state(&self) -> Result<State> {
-        self.redb.state()
+        let state = self.redb.state()?;
+        self.at("after state")?;
+        Ok(state)
     }
 
     fn snapshot(&self) -> Result<Option<Vec<u8>>> {
@@ -294,15 +297,35 @@ fn what_is_written_after_a_snapshot_has_begun_comes_from_the_log() {
         let store = saved();
         let (cache, first) = (store.open(1000), store.sequence());
         change(&cache, 100, 2);
-        let (writer, second) = (Arc::downgrade(&cache), store.sequence());
+        let second = store.sequence();
+        let [begun, done] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let (begins, is_done) = (begun.clone(), done.clone());
         store.hook(move |at| {
-            if at == "before snapshot" {
-                change(&writer.upgrade().expect("a cache"), 100, 3);
-                return if fails { Err(WriteError::NotApplied(anyhow!("as told"))) } else { Ok(()) };
+            let wait = || thread::sleep(Duration::from_millis(1));
+            match at {
+                // Writers wait until the save has begun. If they did not, there would be time enough for them.
+                "after state" => {
+                    begins.store(true, Relaxed);
+                    (0..50).take_while(|_| !is_done.load(Relaxed)).for_each(|_| wait());
+                }
+                "before snapshot" => {
+                    (0..).take_while(|_| !is_done.load(Relaxed)).for_each(|_| wait());
+                    return if fails { Err(WriteError::NotApplied(anyhow!("as told"))) } else { Ok(()) };
+                }
+                _ => {}
             }
             Ok(())
         });
-        assert_eq!(cache.snapshot().is_err(), fails);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !begun.load(Relaxed) {
+                    thread::yield_now();
+                }
+                change(&cache, 100, 3);
+                done.store(true, Relaxed);
+            });
+            assert_eq!(cache.snapshot().is_err(), fails);
+        });
         assert!(store.sequence() > second, "nothing was written during the snapshot");
         store.hook(|_| Ok(()));
         assert_replayed(&store.open(1000), store.sequence() - if fails { first } else { second });
