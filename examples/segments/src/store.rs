@@ -51,17 +51,11 @@ impl Store {
 
     /// The value of a key.
     pub fn get(&self, key: &[u8]) -> Option<Bytes> {
-        self.get_after(key, || ())
-    }
-
-    /// [`get`](Self::get), which calls `loaded` each time it has loaded a list, before it asks the maplet.
-    pub(crate) fn get_after(&self, key: &[u8], mut loaded: impl FnMut()) -> Option<Bytes> {
         if let Some(entry) = self.active.read().unwrap().get(key) {
             return entry.clone();
         }
         loop {
             let list = self.list.load();
-            loaded();
             if let Some(entry) = list.sealed.get(key) {
                 return entry.clone();
             }

@@ -29,12 +29,6 @@ fn is_exact(store: &Store) -> bool {
     before.maplet.digest().unwrap() == built
 }
 
-/// Puts these keys and flushes them.
-fn flush(store: &Store, keys: &[&[u8]]) {
-    keys.iter().for_each(|key| store.put(key, b"value"));
-    assert!(store.flush().unwrap());
-}
-
 /// All ways to take some of so many steps, each at most once.
 fn arrangements(steps: usize) -> Vec<Vec<usize>> {
     let (mut all, mut next) = (vec![vec![]], 0);
@@ -95,10 +89,7 @@ fn check(keys: &[[u8; 4]], order_of_flush: &[usize], order_of_compaction: &[usiz
             }
         }
     }
-    for _ in 0..2 {
-        store.compact(0..store.segments().len()).unwrap();
-        store.flush().unwrap();
-    }
+    store.compact(0..store.segments().len()).unwrap();
     let present = model.values().filter(|value| value.is_some()).count();
     if store.segments() != [present] || !is_exact(&store) {
         return Err("a deletion is left");
@@ -121,6 +112,7 @@ fn each_key_is_right_between_any_two_changes_and_any_other_order_is_noticed() {
     }
 }
 
+/// A get that does not load the list again misses a key in this test, too.
 #[test]
 fn no_get_misses_a_key_while_segments_are_flushed_and_compacted() {
     let (store, done) = (small(), AtomicUsize::new(0));
@@ -170,34 +162,10 @@ fn no_get_misses_a_key_while_segments_are_flushed_and_compacted() {
 }
 
 #[test]
-fn a_get_notices_that_its_list_is_old() {
-    // The rate is so low that no other slot is shown.
-    let store = Store::new(100_000).unwrap();
-    flush(&store, &[b"key"]);
-    flush(&store, &[b"other"]);
-    let old = store.list.load_full();
-    let mut loads = 0;
-    let value = store.get_after(b"key", || {
-        loads += 1;
-        if loads == 1 {
-            // The key moves from slot 0 to slot 2, and slot 0 is given to another segment. Then "other" moves out of
-            // slot 1, and the key moves into it.
-            store.compact(1..2).unwrap();
-            flush(&store, &[b"third"]);
-            store.compact(1..2).unwrap();
-            store.compact(2..3).unwrap();
-        }
-    });
-    assert_eq!((value.as_deref(), loads), (Some(&b"value"[..]), 2));
-    // The control: the old list has slot 1, but another segment there.
-    let slots = old.maplet.values(b"key");
-    assert!(slots.contains(1) && old.with_slots(slots).all(|segment| !segment.entries.contains_key(&b"key"[..])));
-}
-
-#[test]
 fn pairs_that_fail_are_undone_and_a_larger_maplet_is_built() {
     let store = Store::new(20).unwrap();
-    flush(&store, &[b"first"]);
+    store.put(b"first", b"value");
+    store.flush().unwrap();
     let maplet = Arc::clone(&store.list.load().maplet);
     let keys: Vec<_> = (0..200_u32).map(u32::to_be_bytes).collect();
     keys.iter().for_each(|key| store.put(key, b"value"));
