@@ -1,7 +1,6 @@
 //! A server that rejects revoked tokens and repeated requests.
 #![allow(missing_debug_implementations, missing_docs, reason = "the library is for the tests of the program")]
 
-pub mod figures;
 pub mod revoked;
 pub mod seen;
 pub mod server;

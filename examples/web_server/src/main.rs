@@ -20,7 +20,7 @@ async fn main() -> anyhow::Result<()> {
     let since_start = Arc::new(move || start.elapsed().as_secs());
     let (revoked, seen) = (Revoked::open(&options, since_1970)?, Seen::new(&options, since_start)?);
     eprintln!("loaded {} revoked tokens in {:.1?}", revoked.stats().len, start.elapsed());
-    let shared = Arc::new(Shared::new(revoked, seen));
+    let shared = Arc::new(Shared { revoked, seen });
 
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).await.context("cannot listen")?;
     println!("listening on http://{}", listener.local_addr()?);

@@ -1,6 +1,7 @@
 //! The routes, and the two layers in front of the protected one.
 #![allow(clippy::result_large_err, reason = "a response that rejects a request is sent at once")]
 
+use std::collections::BTreeMap;
 use std::future::ready;
 use std::sync::Arc;
 
@@ -9,11 +10,10 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response, Result};
 use axum::routing::{get, put};
 use axum::{Json, Router};
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
+use concurrent_cuckoo_filter::FigureValue;
 use serde_json::json;
 use tower_http::auth::AsyncRequireAuthorizationLayer;
 
-use crate::figures::Figures;
 use crate::revoked::{Outcome, Revoked};
 use crate::seen::Seen;
 
@@ -21,16 +21,6 @@ use crate::seen::Seen;
 pub struct Shared {
     pub revoked: Revoked,
     pub seen: Seen,
-    /// What the page for Prometheus is made of.
-    recorder: PrometheusRecorder,
-    figures: [Figures; 2],
-}
-
-impl Shared {
-    pub fn new(revoked: Revoked, seen: Seen) -> Self {
-        let figures = ["revoked", "request_ids"].map(Figures::new);
-        Self { revoked, seen, recorder: PrometheusBuilder::new().build_recorder(), figures }
-    }
 }
 
 pub fn router(shared: &Arc<Shared>) -> Router {
@@ -117,14 +107,21 @@ async fn reinstate(State(shared): State<Arc<Shared>>, Path(token): Path<String>)
     Ok(if was_revoked { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND })
 }
 
-/// The figures of both filters, for Prometheus.
+/// The figures of both filters for Prometheus, which requires all samples of a name together.
 async fn metrics_page(State(shared): State<Arc<Shared>>) -> String {
-    let [revoked, seen] = &shared.figures;
-    metrics::with_local_recorder(&shared.recorder, || {
-        revoked.record(|| shared.revoked.stats());
-        seen.record(|| shared.seen.filter.stats());
-    });
-    shared.recorder.handle().render()
+    let mut samples: BTreeMap<&str, String> = BTreeMap::new();
+    for (filter, stats) in [("revoked", shared.revoked.stats()), ("request_ids", shared.seen.filter.stats())] {
+        for figure in stats.figures() {
+            let (kind, value) = match figure.value {
+                FigureValue::Counter(count) => ("counter", count.to_string()),
+                FigureValue::Gauge(value) => ("gauge", value.to_string()),
+            };
+            let (name, help) = (figure.name, figure.help);
+            let head = || format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
+            *samples.entry(name).or_insert_with(head) += &format!("{name}{{filter=\"{filter}\"}} {value}\n");
+        }
+    }
+    samples.into_values().collect()
 }
 
 /// A change waits for the disk, so it has a thread of its own. It goes on even if the client leaves.

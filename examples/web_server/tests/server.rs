@@ -34,7 +34,7 @@ impl Server {
         let shown = Arc::clone(&time);
         let clock: Clock = Arc::new(move || shown.load(Relaxed));
         let (revoked, seen) = (Revoked::open(&options, Arc::clone(&clock))?, Seen::new(&options, clock)?);
-        let shared = Arc::new(Shared::new(revoked, seen));
+        let shared = Arc::new(Shared { revoked, seen });
         Ok(Self { data: Arc::clone(data), router: router(&shared), shared, time })
     }
 
