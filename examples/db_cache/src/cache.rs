@@ -24,21 +24,12 @@
 //!
 //! # Snapshots
 //! A scan of all keys always makes the right filter, but takes long. A snapshot and the log since then make it only if the
-//! filter had exactly what the store had at one sequence. [`Cache::snapshot`] begins a save under the writers' lock,
-//! announces the sequence and a random *id* to the store, puts the file in place, and lets the store settle on it:
-//!
-//! | the process dies | the file is | the store knows it by | and the log |
-//! |---|---|---|---|
-//! | before the file is in place | the previous one | the id settled last | reaches back to it |
-//! | before the store has settled | the new one | the id announced | reaches back further than it |
-//! | after that | the new one | the id settled | reaches back to it |
-//!
-//! The store takes only snapshots whose ids it knows, so none of another store, and none that is newer than a store that was
-//! restored from a copy. The answer to any doubt is a scan. An empty filter would deny every key.
+//! filter had exactly what the store had at one sequence. So [`Cache::snapshot`] begins a save under the writers' lock. The
+//! store keeps its bytes among its own, and drops the log before them in the same transaction: a crash leaves the old
+//! snapshot with its log, or the new one, and a store that is restored from a backup has the snapshot of its time. The
+//! answer to any doubt is a scan. An empty filter would deny every key.
 
 use std::collections::HashMap;
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
@@ -49,11 +40,11 @@ use parking_lot::{Mutex, MutexGuard};
 /// The filter in front of a store. Its hash is stable, so that another process can load a snapshot.
 pub type Filter = ConcurrentCuckooFilter<[u8], StableHashBuilder>;
 
-/// What the keys of the filter are. Change it if the keys are hashed in another way, or if the attachment changes.
-pub const SCHEMA: &str = "db-cache: bytes; id attached; version 2";
-
 /// The share of gets of absent keys that may go to the store.
-pub const FALSE_POSITIVE_RATE: f64 = 0.001;
+const FALSE_POSITIVE_RATE: f64 = 0.001;
+
+/// What the filter is. Change it with the rate, or if the keys are hashed in another way.
+const SCHEMA: &str = "db-cache: bytes at 0.001";
 
 /// A store and, in front of it, a filter that knows which keys are not in it. Threads share it by reference.
 ///
@@ -62,7 +53,6 @@ pub const FALSE_POSITIVE_RATE: f64 = 0.001;
 pub struct Cache {
     /// Only look at it: changes must go through the cache.
     pub store: Arc<dyn Store>,
-    snapshot: PathBuf,
     /// Held while a snapshot is made, so that there is one at a time.
     snapshots: Mutex<()>,
     filter: ArcSwap<Filter>,
@@ -76,15 +66,14 @@ impl Cache {
     /// Loads the filter from its snapshot. If that is not possible for any reason, fills one with room for at least
     /// `capacity` keys from a scan of all keys. It never begins with an empty filter.
     ///
-    /// Only this cache may change the store and the file of the snapshot.
-    pub fn open(store: Arc<dyn Store>, snapshot: impl Into<PathBuf>, capacity: usize) -> Result<Self> {
-        let snapshot = snapshot.into();
-        let (filter, restored) = match load(&*store, &snapshot, capacity) {
+    /// Only this cache may change the store.
+    pub fn open(store: Arc<dyn Store>, capacity: usize) -> Result<Self> {
+        let (filter, restored) = match load(&*store, capacity) {
             Ok((filter, replayed)) => (filter, Ok(replayed)),
             Err(reason) => (scan(&*store, capacity)?, Err(reason)),
         };
         let (filter, in_step) = (ArcSwap::from_pointee(filter), Mutex::new(true));
-        Ok(Self { store, snapshot, snapshots: Mutex::new(()), filter, in_step, restored })
+        Ok(Self { store, snapshots: Mutex::new(()), filter, in_step, restored })
     }
 
     /// The filter as it is now. Only look at it: changes must go through the cache.
@@ -151,7 +140,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Saves the filter to its file, from which the next [`open`](Self::open) will load it. Readers and writers go on
+    /// Saves the filter in the store, from which the next [`open`](Self::open) will load it. Readers and writers go on
     /// meanwhile.
     pub fn snapshot(&self) -> Result<()> {
         let _one_at_a_time = self.snapshots.lock();
@@ -159,11 +148,9 @@ impl Cache {
         let filter = self.filter();
         let (sequence, save) = (self.store.state()?.sequence, filter.begin_save()?);
         drop(no_writes);
-        let id = getrandom::u64()?;
-        self.store.announce(id, sequence)?;
-        let save = save.position(sequence).attachment(id.to_le_bytes());
-        save.write_to_path(&self.snapshot).with_context(|| format!("can't write '{}'", self.snapshot.display()))?;
-        self.store.settle(id)
+        let mut bytes = Vec::new();
+        save.position(sequence).write_to(&mut bytes)?;
+        self.store.keep_snapshot(&bytes, sequence)
     }
 
     /// The writers' lock.
@@ -197,30 +184,25 @@ fn remove_all(filter: &Filter, keys: &[&[u8]]) {
 }
 
 /// The filter from the snapshot and the log, and how many entries of the log were replayed.
-fn load(store: &dyn Store, path: &Path, capacity: usize) -> Result<(Filter, u64)> {
-    let State { keys, snapshots, hash_key, .. } = store.state()?;
-    // A filter takes a little more than its file.
-    let memory_limit = usize::try_from(fs::metadata(path).context("there is no snapshot")?.len())? + (1 << 20);
-    let loader = Loader::<Filter, _>::new(StableHashBuilder::with_key(hash_key), memory_limit);
-    let loaded = loader.schema(SCHEMA).load_from_path(path)?;
+fn load(store: &dyn Store, capacity: usize) -> Result<(Filter, u64)> {
+    let (State { keys, hash_key, .. }, snapshot) = (store.state()?, store.snapshot()?);
+    let snapshot = snapshot.context("there is no snapshot")?;
+    // A filter takes a little more than its snapshot.
+    let loader = Loader::<Filter, _>::new(StableHashBuilder::with_key(hash_key), snapshot.len() + (1 << 20));
+    let loaded = loader.schema(SCHEMA).load(&snapshot[..])?;
     let filter = loaded.filter;
-
-    let id = loaded.attachment.try_into().map(u64::from_le_bytes).ok().context("the snapshot has no id")?;
-    let after = loaded.position.context("the snapshot has no position in the log")?;
-    ensure!(snapshots.contains(&(id, after)), "the snapshot is not of this store, or not of its past");
+    let position = loaded.position.context("the snapshot has no position in the log")?;
     ensure!(filter.capacity() as u64 >= keys.max(capacity as u64), "the snapshot's filter is too small");
-    ensure!(filter.plan().max_false_positive_rate <= FALSE_POSITIVE_RATE, "the snapshot's filter is not exact enough");
 
-    let mut last = after;
-    store.for_each_logged(after, &mut |(number, added, key)| {
-        ensure!(number == last + 1, "the log has no entry {}", last + 1);
-        last = number;
+    let mut replayed = 0;
+    store.for_each_logged(position, &mut |(number, added, key)| {
+        replayed += 1;
         let done = if added { filter.insert(key).is_ok() } else { filter.remove(key) };
-        ensure!(done, "entry {number} of the log does not fit the filter");
+        ensure!(done && number == position + replayed, "entry {number} of the log does not fit the filter");
         Ok(())
     })?;
     ensure!(filter.len() as u64 == keys, "the snapshot and the log do not come to the keys of the store");
-    Ok((filter, last - after))
+    Ok((filter, replayed))
 }
 
 /// A filter of all keys of the store, with room for `capacity` keys, and for a quarter more than there are.
@@ -268,12 +250,11 @@ pub trait Store: Send + Sync {
     /// The state at one moment.
     fn state(&self) -> Result<State>;
 
-    /// Remembers, durably, that from now on there may be a snapshot called `id` of the filter at `sequence`.
-    fn announce(&self, id: u64, sequence: u64) -> Result<()>;
+    /// The snapshot that was kept last.
+    fn snapshot(&self) -> Result<Option<Vec<u8>>>;
 
-    /// Forgets every announced snapshot except `id`, and drops the log before its sequence, in one durable step. The
-    /// snapshot `id` was announced, and its file is in place now.
-    fn settle(&self, id: u64) -> Result<()>;
+    /// Keeps these bytes in the place of the snapshot before, and drops the log before this sequence, in one durable step.
+    fn keep_snapshot(&self, snapshot: &[u8], sequence: u64) -> Result<()>;
 }
 
 /// What a store says about itself.
@@ -283,8 +264,6 @@ pub struct State {
     pub keys: u64,
     /// The number of the last entry of the log.
     pub sequence: u64,
-    /// The ids and sequences of the announced snapshots.
-    pub snapshots: Vec<(u64, u64)>,
     /// The secret key of the filter's hash: random bytes, drawn when the store is made.
     pub hash_key: [u8; 16],
 }

@@ -32,7 +32,7 @@ fn main() -> Result<()> {
     let path = directory.path().join("bench.redb");
     let open = |mib: usize| {
         let store = RedbStore::open(&path, mib << 20)?;
-        Cache::open(Arc::new(store), directory.path().join("bench.filter"), arguments.keys)
+        Cache::open(Arc::new(store), arguments.keys)
     };
     let mut random = SmallRng::seed_from_u64(getrandom::u64()?);
     let keys: Vec<Key> = (0..arguments.keys).map(|_| random.random()).collect();

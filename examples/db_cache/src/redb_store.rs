@@ -10,8 +10,7 @@ use super::cache::{Change, Logged, State, Store, WriteError};
 const VALUES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("values");
 /// By number: whether the key was added (or else removed), and the key.
 const LOG: TableDefinition<'_, u64, (bool, &[u8])> = TableDefinition::new("log");
-/// The sequences of the announced snapshots, by their ids.
-const SNAPSHOTS: TableDefinition<'_, u64, u64> = TableDefinition::new("snapshots");
+const SNAPSHOT: TableDefinition<'_, (), &[u8]> = TableDefinition::new("snapshot");
 const HASH_KEY: TableDefinition<'_, (), [u8; 16]> = TableDefinition::new("hash key");
 
 /// A [`Store`] in a redb file. Each change is one transaction, synced to the disk.
@@ -31,7 +30,7 @@ impl RedbStore {
         let transaction = database.begin_write()?;
         transaction.open_table(VALUES)?;
         transaction.open_table(LOG)?;
-        transaction.open_table(SNAPSHOTS)?;
+        transaction.open_table(SNAPSHOT)?;
         let mut hash_keys = transaction.open_table(HASH_KEY)?;
         if hash_keys.get(())?.is_none() {
             let mut hash_key = [0; 16];
@@ -94,36 +93,27 @@ impl Store for RedbStore {
     fn state(&self) -> Result<State> {
         let transaction = self.0.begin_read()?;
         let hash_key = transaction.open_table(HASH_KEY)?.get(())?.context("the hash key is gone")?.value();
-        let table = transaction.open_table(SNAPSHOTS)?;
-        let snapshots = table.iter()?.map(|entry| entry.map(|(id, at)| (id.value(), at.value())));
         Ok(State {
             keys: transaction.open_table(VALUES)?.len()?,
             sequence: transaction.open_table(LOG)?.last()?.map_or(0, |(number, _)| number.value()),
-            snapshots: snapshots.collect::<Result<_, _>>()?,
             hash_key,
         })
     }
 
-    fn announce(&self, id: u64, sequence: u64) -> Result<()> {
-        let transaction = self.0.begin_write()?;
-        transaction.open_table(SNAPSHOTS)?.insert(id, sequence)?;
-        Ok(transaction.commit()?)
+    fn snapshot(&self) -> Result<Option<Vec<u8>>> {
+        let table = self.0.begin_read()?.open_table(SNAPSHOT)?;
+        Ok(table.get(())?.map(|snapshot| snapshot.value().to_vec()))
     }
 
-    fn settle(&self, id: u64) -> Result<()> {
+    fn keep_snapshot(&self, snapshot: &[u8], sequence: u64) -> Result<()> {
         let transaction = self.0.begin_write()?;
-        let mut snapshots = transaction.open_table(SNAPSHOTS)?;
-        let sequence = snapshots.get(id)?.context("the snapshot was not announced")?.value();
-        snapshots.retain(|other, _| other == id)?;
-        drop(snapshots);
+        transaction.open_table(SNAPSHOT)?.insert((), snapshot)?;
         // The entry of that number stays: the next one counts from it. To remove the others one by one would take long.
-        let log = transaction.open_table(LOG)?;
         let mut rest = Vec::new();
-        for entry in log.range(sequence..)? {
+        for entry in transaction.open_table(LOG)?.range(sequence..)? {
             let (number, entry) = entry?;
             rest.push((number.value(), entry.value().0, entry.value().1.to_vec()));
         }
-        drop(log);
         transaction.delete_table(LOG)?;
         let mut log = transaction.open_table(LOG)?;
         for (number, added, key) in rest {

@@ -2,23 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::{fs, thread};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use concurrent_cuckoo_filter::StableHashBuilder;
-use db_cache::cache::{FALSE_POSITIVE_RATE, SCHEMA};
-use db_cache::{Cache, Change, Filter, Logged, RedbStore, State, Store, WriteError};
+use db_cache::{Cache, Change, Logged, RedbStore, State, Store, WriteError};
 use parking_lot::Mutex;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use redb::{Database, TableDefinition, backends::InMemoryBackend};
-use tempfile::TempDir;
 
 const KEY: &[u8] = b"key";
-const NOWHERE: &str = "/no such directory/filter";
 
 /// A redb in memory that counts its reads, and calls a hook at each step. The hook can look, write, fail or panic.
 struct TestStore {
@@ -32,18 +28,18 @@ type Failure = fn(anyhow::Error) -> WriteError;
 
 impl TestStore {
     /// A store draws the key of its hash at random. This one has it already, so that in each run the same keys look alike.
-    fn new(hash_key: u8) -> Arc<Self> {
+    fn new() -> Arc<Self> {
         const HASH_KEY: TableDefinition<'_, (), [u8; 16]> = TableDefinition::new("hash key");
         let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
         let transaction = database.begin_write().unwrap();
-        transaction.open_table(HASH_KEY).unwrap().insert((), [hash_key; 16]).unwrap();
+        transaction.open_table(HASH_KEY).unwrap().insert((), [1; 16]).unwrap();
         transaction.commit().unwrap();
         let redb = RedbStore::new(database).unwrap();
         Arc::new(Self { redb, reads: AtomicU64::new(0), hook: Mutex::new(Arc::new(|_| Ok(()))) })
     }
 
-    fn open(self: &Arc<Self>, snapshot: impl AsRef<Path>, capacity: usize) -> Arc<Cache> {
-        Arc::new(Cache::open(self.clone(), snapshot.as_ref(), capacity).unwrap())
+    fn open(self: &Arc<Self>, capacity: usize) -> Arc<Cache> {
+        Arc::new(Cache::open(self.clone(), capacity).unwrap())
     }
 
     fn hook(&self, hook: impl Fn(&str) -> Result<(), WriteError> + Send + Sync + 'static) {
@@ -61,7 +57,7 @@ impl TestStore {
     }
 
     fn sequence(&self) -> u64 {
-        self.state().unwrap().sequence
+        self.redb.state().unwrap().sequence
     }
 }
 
@@ -86,18 +82,18 @@ impl Store for TestStore {
     }
 
     fn state(&self) -> Result<State> {
-        self.redb.state()
+        let state = self.redb.state()?;
+        self.at("after state")?;
+        Ok(state)
     }
 
-    fn announce(&self, id: u64, sequence: u64) -> Result<()> {
-        self.at("before announce")?;
-        self.redb.announce(id, sequence)?;
-        Ok(self.at("after announce")?)
+    fn snapshot(&self) -> Result<Option<Vec<u8>>> {
+        self.redb.snapshot()
     }
 
-    fn settle(&self, id: u64) -> Result<()> {
-        self.at("before settle")?;
-        self.redb.settle(id)
+    fn keep_snapshot(&self, snapshot: &[u8], sequence: u64) -> Result<()> {
+        self.at("before snapshot")?;
+        self.redb.keep_snapshot(snapshot, sequence)
     }
 }
 
@@ -134,8 +130,8 @@ fn put_all(cache: &Cache, numbers: std::ops::Range<u32>) -> Result<(usize, usize
 
 #[test]
 fn around_each_commit_the_filter_has_every_key() {
-    let store = TestStore::new(1);
-    let cache = store.open(NOWHERE, 100);
+    let store = TestStore::new();
+    let cache = store.open(100);
     let (watched, missing) = (Arc::downgrade(&cache), Arc::new(AtomicU64::new(0)));
     let count = missing.clone();
     store.hook(move |_| {
@@ -161,7 +157,7 @@ fn around_each_commit_the_filter_has_every_key() {
 /// Batches that may change a key several times.
 #[test]
 fn changes_agree_with_a_map() {
-    let (cache, mut model) = (TestStore::new(1).open(NOWHERE, 100), BTreeMap::new());
+    let (cache, mut model) = (TestStore::new().open(100), BTreeMap::new());
     let mut random = SmallRng::seed_from_u64(1);
     for _ in 0..500 {
         let mut change = |_| ([random.random_range(0..40)], random.random_bool(0.5).then(|| [random.random()]));
@@ -185,8 +181,8 @@ fn changes_agree_with_a_map() {
 
 #[test]
 fn absent_keys_do_not_reach_the_store() {
-    let store = TestStore::new(1);
-    let cache = store.open(NOWHERE, 5000);
+    let store = TestStore::new();
+    let cache = store.open(5000);
     put_all(&cache, 0..5000).unwrap();
     // A put did not ask the store whether its key was new, except for false positives.
     assert!(store.reads.swap(0, Relaxed) < 100);
@@ -210,8 +206,8 @@ fn absent_keys_do_not_reach_the_store() {
 
 #[test]
 fn a_full_filter_fails_a_put_that_then_has_not_happened() {
-    let store = TestStore::new(1);
-    let cache = store.open(NOWHERE, 10);
+    let store = TestStore::new();
+    let cache = store.open(10);
     // Batches, the last of which fits in part.
     let full = (0..).find_map(|batch| put_all(&cache, 7 * batch..7 * batch + 7).err());
     assert!(matches!(full, Some(WriteError::Full(_))), "{full:?}");
@@ -232,8 +228,8 @@ fn after_a_failed_write_reads_are_right() {
         ("after apply", |_| panic!("as told")),
     ];
     for (number, (step, error)) in errors.into_iter().enumerate() {
-        let store = TestStore::new(1);
-        let cache = store.open(NOWHERE, 100);
+        let store = TestStore::new();
+        let cache = store.open(100);
         cache.apply(&[(b"old", Some(b"1")), (b"other", Some(b"1"))]).unwrap();
         store.fail(step, error);
         let write = || cache.apply(&[(b"new", Some(b"")), (b"old", None)]).unwrap_err();
@@ -252,14 +248,13 @@ fn after_a_failed_write_reads_are_right() {
     }
 }
 
-/// A store with some keys, and the file of its snapshot.
-fn saved() -> (TempDir, PathBuf, Arc<TestStore>) {
-    let (directory, store) = (tempfile::tempdir().unwrap(), TestStore::new(1));
-    let path = directory.path().join("filter");
-    let cache = store.open(&path, 1000);
+/// A store with some keys and a snapshot.
+fn saved() -> Arc<TestStore> {
+    let store = TestStore::new();
+    let cache = store.open(1000);
     change(&cache, 100, 1);
     cache.snapshot().unwrap();
-    (directory, path, store)
+    store
 }
 
 fn assert_replayed(cache: &Cache, entries: u64) {
@@ -275,9 +270,9 @@ fn assert_scanned(cache: &Cache, because: &str) {
 
 #[test]
 fn writers_of_the_same_keys_leave_one_copy_each_also_beside_snapshots_and_rebuilds() {
-    let (_directory, path, store) = saved();
+    let store = saved();
     for round in 0..20 {
-        let (cache, done) = (&store.open(&path, 1000), &AtomicBool::new(false));
+        let (cache, done) = (&store.open(1000), &AtomicBool::new(false));
         thread::scope(|scope| {
             for thread in 0..3 {
                 scope.spawn(move || {
@@ -288,131 +283,82 @@ fn writers_of_the_same_keys_leave_one_copy_each_also_beside_snapshots_and_rebuil
             done.store(true, Relaxed);
         });
         assert_in_step(cache);
-        let reopened = store.open(&path, 1000);
+        let reopened = store.open(1000);
         assert!(*reopened.restored.as_ref().expect("a snapshot") < store.sequence());
         assert_in_step(&reopened);
     }
 }
 
-/// Writers do not wait for a snapshot that has begun, and their changes are not in it.
+/// Writers do not wait for a snapshot that has begun, and their changes are not in it. If it is not kept, the one before
+/// it is still there, with its log.
 #[test]
-fn what_is_written_during_a_snapshot_comes_from_the_log() {
-    let (_directory, path, store) = saved();
-    let cache = store.open(&path, 1000);
-    let (writer, before) = (Arc::downgrade(&cache), store.sequence());
-    store.hook(move |at| {
-        if at == "after announce" {
-            change(&writer.upgrade().expect("a cache"), 100, 2);
-        }
-        Ok(())
-    });
-    cache.snapshot().unwrap();
-    assert!(store.sequence() > before, "nothing was written during the snapshot");
-    assert_replayed(&store.open(&path, 1000), store.sequence() - before);
-}
-
-/// Wherever the making of a snapshot ends, there is a usable one.
-#[test]
-fn a_snapshot_that_is_not_finished_leaves_one_that_can_be_used() {
-    for step in ["before announce", "after announce", "before settle"] {
-        let (_directory, path, store) = saved();
-        let (cache, first) = (store.open(&path, 1000), store.sequence());
+fn what_is_written_after_a_snapshot_has_begun_comes_from_the_log() {
+    for fails in [false, true] {
+        let store = saved();
+        let (cache, first) = (store.open(1000), store.sequence());
         change(&cache, 100, 2);
-        store.fail(step, WriteError::NotApplied);
-        cache.snapshot().expect_err("the store fails");
         let second = store.sequence();
+        let [begun, done] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let (begins, is_done) = (begun.clone(), done.clone());
+        store.hook(move |at| {
+            let wait = || thread::sleep(Duration::from_millis(1));
+            match at {
+                // Writers wait until the save has begun. If they did not, there would be time enough for them.
+                "after state" => {
+                    begins.store(true, Relaxed);
+                    (0..50).take_while(|_| !is_done.load(Relaxed)).for_each(|_| wait());
+                }
+                "before snapshot" => {
+                    (0..).take_while(|_| !is_done.load(Relaxed)).for_each(|_| wait());
+                    return if fails { Err(WriteError::NotApplied(anyhow!("as told"))) } else { Ok(()) };
+                }
+                _ => {}
+            }
+            Ok(())
+        });
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !begun.load(Relaxed) {
+                    thread::yield_now();
+                }
+                change(&cache, 100, 3);
+                done.store(true, Relaxed);
+            });
+            assert_eq!(cache.snapshot().is_err(), fails);
+        });
+        assert!(store.sequence() > second, "nothing was written during the snapshot");
         store.hook(|_| Ok(()));
-        change(&cache, 100, 3);
-        let reopened = store.open(&path, 1000);
-        assert_replayed(&reopened, store.sequence() - if step == "before settle" { second } else { first });
-        // The next snapshot is usable too.
-        reopened.snapshot().unwrap();
-        assert_eq!(store.state().unwrap().snapshots.len(), 1);
-        assert_replayed(&store.open(&path, 1000), 0);
+        assert_replayed(&store.open(1000), store.sequence() - if fails { first } else { second });
+        cache.snapshot().unwrap();
+        assert_replayed(&store.open(1000), 0);
     }
 }
 
 #[test]
-fn whatever_is_wrong_with_the_file_the_keys_are_scanned() {
-    let (_directory, path, store) = saved();
-    let reopen = |because| assert_scanned(&store.open(&path, 1000), because);
-    let good = fs::read(&path).unwrap();
-    // Cut anywhere, altered anywhere, or not there.
-    for place in (0..good.len()).step_by(61).chain(0..128) {
-        fs::write(&path, &good[..place]).unwrap();
-        reopen("");
-        let mut altered = good.clone();
-        altered[place] ^= 1 << (place % 8);
-        fs::write(&path, altered).unwrap();
-        reopen("");
-    }
-    fs::remove_file(&path).unwrap();
-    reopen("there is no snapshot");
-    fs::write(&path, &good).unwrap();
-    assert_replayed(&store.open(&path, 1000), 0);
-    assert_scanned(&store.open(&path, 100_000), "too small");
-    assert_scanned(&TestStore::new(2).open(&path, 1000), "another hasher");
-}
-
-/// Complete snapshots that the cache did not make, or that the log does not fit.
-#[test]
-fn a_snapshot_that_is_not_of_this_store_is_rejected() {
-    let (_directory, path, store) = saved();
-    let reopen = |because| assert_scanned(&store.open(&path, 1000), because);
-    let (cache, sequence) = (store.open(&path, 1000), store.sequence());
-    let filter = cache.filter();
-    let save = || filter.begin_save().unwrap();
-    let id = [7; 8];
-    save().position(sequence).write_to_path(&path).unwrap();
-    reopen("no id");
-    save().attachment(id).write_to_path(&path).unwrap();
+fn whatever_is_wrong_with_the_snapshot_the_keys_are_scanned() {
+    let store = saved();
+    let reopen = |because| assert_scanned(&store.open(1000), because);
+    let (cache, sequence) = (store.open(1000), store.sequence());
+    let keep = |snapshot: &[u8]| store.keep_snapshot(snapshot, 0).unwrap();
+    let good = store.snapshot().unwrap().unwrap();
+    keep(&good[..good.len() / 2]);
+    reopen("");
+    let mut snapshot = Vec::new();
+    cache.filter().begin_save().unwrap().write_to(&mut snapshot).unwrap();
+    keep(&snapshot);
     reopen("no position");
-    save().attachment(id).position(sequence).write_to_path(&path).unwrap();
-    reopen("not of this store");
-    store.announce(u64::from_le_bytes(id), sequence).unwrap();
-    assert_replayed(&store.open(&path, 1000), 0);
-    for (schema, rate, because) in [("others", FALSE_POSITIVE_RATE, "others"), (SCHEMA, 0.01, "not exact enough")] {
-        let hasher = StableHashBuilder::with_key(store.state().unwrap().hash_key);
-        let builder = Filter::builder_with_hasher(hasher).capacity(1000).false_positive_rate(rate).schema(schema);
-        let filter = builder.build().unwrap();
-        filter.begin_save().unwrap().attachment(id).position(sequence).write_to_path(&path).unwrap();
-        reopen(because);
-    }
+    keep(&good);
+    assert_replayed(&store.open(1000), 0);
+    assert_scanned(&store.open(100_000), "too small");
 
     // The log lacks a change, does not fit, or has a gap.
-    cache.snapshot().unwrap();
     store.apply(&[(b"past the cache", Some(b""))], &[], &[]).unwrap();
     reopen("do not come to the keys");
     store.apply(&[(b"past the cache", None)], &[], &[b"past the cache"]).unwrap();
     reopen("does not fit the filter");
-    store.announce(u64::from_le_bytes(id), 0).unwrap();
-    save().attachment(id).position(0).write_to_path(&path).unwrap();
-    reopen("no entry 1");
-}
-
-/// The database is restored from a copy, and the snapshot is not. After the same number of changes, its sequence
-/// would fit.
-#[test]
-fn a_snapshot_newer_than_a_restored_database_is_rejected() {
-    let directory = tempfile::tempdir().unwrap();
-    let [database, copy, filter] = ["database", "copy", "filter"].map(|name| directory.path().join(name));
-    let open =
-        |database: &Path| Cache::open(Arc::new(RedbStore::open(database, 1 << 20).unwrap()), &filter, 1000).unwrap();
-    let put_and_save = |key: &[u8]| {
-        let cache = open(&database);
-        cache.put(key, b"").unwrap();
-        cache.snapshot().unwrap();
-    };
-    put_and_save(b"old");
-    fs::copy(&database, &copy).unwrap();
-    put_and_save(b"lost");
-    for _ in 0..2 {
-        let cache = open(&copy);
-        assert_scanned(&cache, "not of its past");
-        cache.put(b"new", b"").unwrap();
-        assert!(cache.get(b"lost").unwrap().is_none());
-    }
-    assert!(open(&copy).get(b"new").unwrap().is_some());
+    store.apply(&[(KEY, Some(b""))], &[KEY], &[]).unwrap();
+    store.keep_snapshot(&good, sequence + 2).unwrap();
+    reopen("does not fit the filter");
 }
 
 #[test]

@@ -35,7 +35,8 @@ impl Mapped {
     /// It cannot be mapped, or is no whole snapshot of such a filter.
     pub fn open(path: impl Into<PathBuf>, hasher: StableHashBuilder) -> Result<Self, Box<dyn Error>> {
         let path = path.into();
-        let current = verified(view(&path, &hasher)?)?;
+        let current = view(&path, &hasher)?;
+        current.verify()?;
         Ok(Self { path, hasher, current: RwLock::new(Arc::new(current)) })
     }
 
@@ -56,7 +57,9 @@ impl Mapped {
         if newer.info().position == self.current().info().position {
             return Ok(false);
         }
-        let newer = verified(newer)?;
+        // Reads the whole file. If it is large, and its file system has checksums or the publisher has signed it, leave this
+        // out: then the first answer takes two pages of the file.
+        newer.verify()?;
         *self.current.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = Arc::new(newer);
         Ok(true)
     }
@@ -64,13 +67,6 @@ impl Mapped {
 
 fn view(path: &Path, hasher: &StableHashBuilder) -> Result<BlockedView, Box<dyn Error>> {
     Ok(Loader::new(hasher.clone(), 0).schema(SCHEMA).view(map(path)?)?)
-}
-
-/// Reads the whole file. If it is large, and its file system has checksums or the publisher has signed it, leave this out:
-/// then the first answer takes two pages of the file.
-fn verified(view: BlockedView) -> Result<BlockedView, Box<dyn Error>> {
-    view.verify()?;
-    Ok(view)
 }
 
 fn map(path: &Path) -> io::Result<Mmap> {

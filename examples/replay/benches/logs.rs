@@ -5,9 +5,8 @@
 //! cargo bench -p replay --bench logs -- 10000000
 //! ```
 //!
-//! The number is the tokens of one lifetime, a million by default. 99.9 % of the tokens are new, and each thousandth is
-//! the one before it, once more. Each log lives through two lifetimes: one unmeasured, and one measured. So what is
-//! measured includes what each log does to forget expired tokens. The logs take turns.
+//! The number is the tokens of one lifetime, a million by default. Each thousandth token is the one before it, once more.
+//! Each log lives through two lifetimes, the second of which is measured, with what it does to forget expired tokens.
 
 use std::f64::consts::LOG2_E;
 use std::sync::Barrier;

@@ -15,8 +15,8 @@ const TICKS: u64 = 14;
 
 /// Remembers which nonces have been used, each for as long as it would be valid.
 ///
-/// A nonce is anything that may be used once: the number in a token, a request or a packet. It is valid from its issue
-/// until its lifetime is over. Times are in seconds since 1970.
+/// A nonce is anything that may be used once: the number in a token, a request or a packet. Times are in seconds since
+/// 1970.
 ///
 /// ```
 /// use std::time::Duration;

@@ -6,9 +6,9 @@
 //! has the order of these steps, and why no get misses a key.
 //!
 //! ```
-//! use segments::{Options, Store};
+//! use segments::Store;
 //!
-//! let store = Store::new(Options::default())?;
+//! let store = Store::new(100_000)?;
 //! store.put(b"apple", b"red");
 //! store.flush()?;
 //! assert_eq!(store.get(b"apple").as_deref(), Some(&b"red"[..]));
@@ -18,10 +18,8 @@
 //! ```
 
 pub mod maintenance;
-mod segment;
 mod store;
 #[cfg(test)]
 mod tests;
 
-pub use segment::Bytes;
-pub use store::{Error, Options, Store};
+pub use store::{Bytes, Error, Store};

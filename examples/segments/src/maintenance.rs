@@ -53,15 +53,20 @@ use std::sync::Arc;
 
 use concurrent_cuckoo_filter::MapletInsertError;
 
-use crate::segment::{Bytes, List, Segment, merge};
-use crate::store::{Error, Store};
-
-/// Steps of a flush or a compaction. Each calls its argument after each change, so that the tests can read between any
-/// two of them. A step that inserts pairs may fail, and then has changed nothing.
-pub(crate) type Steps<'a> = Vec<Box<dyn Fn(&dyn Fn()) -> Result<(), MapletInsertError> + 'a>>;
+use crate::store::{Bytes, Entry, Error, List, Memtable, Segment, Store, merge};
 
 /// A key and the slot in its pair.
 type Pair = (Bytes, u16);
+
+/// A step of a flush or a compaction.
+pub(crate) enum Step {
+    /// Inserts a pair with this slot for each key. If one fails, those before it are removed again.
+    Insert(Vec<Bytes>, u16),
+    /// Replaces the slot in each pair by this one.
+    Replace(Vec<Pair>, u16),
+    Publish(List),
+    Remove(Vec<Pair>),
+}
 
 impl Store {
     /// Writes the memtable to a new segment. Returns `false` if the memtable is empty. Gets and puts go on.
@@ -70,14 +75,14 @@ impl Store {
     /// If there are as many segments as there may be, or a maplet can't be built. The keys stay in memory.
     pub fn flush(&self) -> Result<bool, Error> {
         let _guard = self.maintenance.lock().unwrap();
-        if self.list.load().segments.len() >= self.options.most_segments {
+        if self.list.load().segments.len() >= self.most_segments {
             return Err("there are too many segments: compact some first".into());
         }
         self.seal();
         if self.list.load().sealed.is_empty() {
             return Ok(false);
         }
-        while self.steps_of_flush().iter().try_for_each(|step| step(&|| ())).is_err() {
+        while self.steps_of_flush().iter().try_for_each(|step| self.take(step, || ())).is_err() {
             let capacity = self.list.load().maplet.capacity();
             self.build_maplet(capacity * 2)?;
         }
@@ -94,15 +99,14 @@ impl Store {
         if run.is_empty() || run.end > self.list.load().segments.len() {
             return Ok(false);
         }
-        self.steps_of_compaction(run).iter().try_for_each(|step| step(&|| ()))?;
+        self.steps_of_compaction(run).iter().try_for_each(|step| self.take(step, || ()))?;
         Ok(true)
     }
 
     /// Step 1 of a flush. Returns steps 2 to 4.
-    pub(crate) fn steps_of_flush(&self) -> Steps<'_> {
+    pub(crate) fn steps_of_flush(&self) -> [Step; 3] {
         let before = self.list.load_full();
-        let entries = before.sealed.iter().map(|(key, entry)| (Bytes::clone(key), entry.clone()));
-        let segment = Arc::new(Segment { slot: before.free_slot(), entries: entries.collect() });
+        let segment = Arc::new(Segment { slot: before.free_slot(), entries: Memtable::clone(&before.sealed) });
         let (mut new, mut moved) = (Vec::new(), Vec::new());
         for key in before.sealed.keys().cloned() {
             match before.slot_of(&key) {
@@ -111,71 +115,61 @@ impl Store {
             }
         }
         let (slot, segments) = (segment.slot, [&[segment], &before.segments[..]].concat());
-        let maplet = Arc::clone(&before.maplet);
-        let list = List { sealed: Arc::default(), segments, maplet: Arc::clone(&maplet) };
-        vec![
-            Box::new(move |changed| {
-                let pairs = new.iter().map(|key| (&**key, slot));
+        let list = List { sealed: Arc::default(), segments, maplet: Arc::clone(&before.maplet) };
+        [Step::Insert(new, slot), Step::Replace(moved, slot), Step::Publish(list)]
+    }
+
+    /// Step 1 of a compaction. Returns steps 2 to 5.
+    pub(crate) fn steps_of_compaction(&self, run: Range<usize>) -> [Step; 4] {
+        let before = self.list.load_full();
+        let (newer, rest) = before.segments.split_at(run.start);
+        let (inputs, older) = rest.split_at(run.len());
+        let (left_out, kept): (Vec<_>, Vec<_>) =
+            merge(inputs).into_iter().partition(|(_, (entry, _))| older.is_empty() && entry.is_none());
+        // The pairs of these keys, except where a newer segment has the key.
+        let own_pairs = |merged: &[(Bytes, (Entry, u16))]| -> Vec<Pair> {
+            let own = merged.iter().filter(|(key, (_, slot))| before.slot_of(key) == Some(*slot));
+            own.map(|(key, (_, slot))| (Bytes::clone(key), *slot)).collect()
+        };
+        let (moved, left_out) = (own_pairs(&kept), own_pairs(&left_out));
+        let (slot, entries) = (before.free_slot(), kept.into_iter().map(|(key, (entry, _))| (key, entry)));
+        let output = [Arc::new(Segment { slot, entries: entries.collect() })];
+        // If all entries are left out, there is no output.
+        let output = if output[0].entries.is_empty() { &[] } else { &output[..] };
+        // A flush that failed has left its sealed memtable.
+        let list = |inputs| List { segments: [newer, output, inputs, older].concat(), ..List::clone(&before) };
+        [Step::Publish(list(inputs)), Step::Replace(moved, slot), Step::Publish(list(&[])), Step::Remove(left_out)]
+    }
+
+    /// Takes a step, and calls `changed` after each change, so that the tests can read between any two of them.
+    pub(crate) fn take(&self, step: &Step, changed: impl Fn()) -> Result<(), MapletInsertError> {
+        let maplet = Arc::clone(&self.list.load().maplet);
+        match step {
+            Step::Insert(keys, slot) => {
+                let pairs = keys.iter().map(|key| (&**key, *slot));
                 maplet.insert_batch(pairs.clone()).map_err(|failed| {
                     maplet.remove_batch(pairs.take(failed.index), &mut Vec::new());
                     failed.error
                 })?;
                 changed();
-                Ok(())
-            }),
-            Box::new(move |changed| replace_slots(&before, &moved, slot, changed)),
-            Box::new(move |changed| self.publish(list.clone(), changed)),
-        ]
-    }
-
-    /// Step 1 of a compaction. Returns steps 2 to 5.
-    pub(crate) fn steps_of_compaction(&self, run: Range<usize>) -> Steps<'_> {
-        let before = self.list.load_full();
-        let (newer, rest) = before.segments.split_at(run.start);
-        let (inputs, older) = rest.split_at(run.len());
-        let (left_out, kept): (Vec<_>, Vec<_>) =
-            merge(inputs).into_iter().partition(|(_, entry, _)| older.is_empty() && entry.is_none());
-        let entries: Vec<_> = kept.iter().map(|(key, entry, _)| (Bytes::clone(key), Option::clone(entry))).collect();
-        // If all entries are left out, there is no output.
-        let output = (!entries.is_empty()).then(|| Arc::new(Segment { slot: before.free_slot(), entries }));
-        // The pairs of these keys, except where a newer segment has the key.
-        let own_pairs = |merged: Vec<_>| -> Vec<Pair> {
-            let own = merged.into_iter().filter(|(key, _, slot): &(&Bytes, _, _)| before.slot_of(key) == Some(*slot));
-            own.map(|(key, _, slot)| (Bytes::clone(key), slot)).collect()
-        };
-        let (moved, left_out) = (own_pairs(kept), own_pairs(left_out));
-        // A flush that failed has left its sealed memtable.
-        let list = |inputs: &[Arc<Segment>]| {
-            let segments = [newer, output.as_slice(), inputs, older].concat();
-            List { segments, ..List::clone(&before) }
-        };
-        let (beside, alone) = (list(inputs), list(&[]));
-        let (slot, maplet) = (output.map_or(0, |output| output.slot), Arc::clone(&before.maplet));
-        vec![
-            Box::new(move |changed| self.publish(beside.clone(), changed)),
-            Box::new(move |changed| replace_slots(&before, &moved, slot, changed)),
-            Box::new(move |changed| self.publish(alone.clone(), changed)),
-            Box::new(move |changed| {
-                for (key, slot) in &left_out {
+            }
+            Step::Replace(pairs, new) => {
+                for (key, old) in pairs {
+                    assert!(maplet.replace(&**key, *old, *new)?, "the pair was inserted");
+                    changed();
+                }
+            }
+            Step::Publish(list) => {
+                self.list.store(Arc::new(list.clone()));
+                changed();
+            }
+            Step::Remove(pairs) => {
+                for (key, slot) in pairs {
                     assert!(maplet.remove(&**key, *slot), "the pair was inserted");
                     changed();
                 }
-                Ok(())
-            }),
-        ]
-    }
-
-    fn publish(&self, list: List, changed: &dyn Fn()) -> Result<(), MapletInsertError> {
-        self.list.store(Arc::new(list));
-        changed();
+            }
+        }
         Ok(())
     }
-}
-
-fn replace_slots(list: &List, pairs: &[Pair], new: u16, changed: &dyn Fn()) -> Result<(), MapletInsertError> {
-    for (key, old) in pairs {
-        assert!(list.maplet.replace(&**key, *old, new)?, "the pair was inserted");
-        changed();
-    }
-    Ok(())
 }

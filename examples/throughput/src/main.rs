@@ -4,11 +4,6 @@
 //! cargo run --release -p throughput
 //! cargo run --release -p throughput -- --items 3000000 --threads 1,4
 //! ```
-//!
-//! - `keys`: the keys, real and synthetic;
-//! - `sets`: the two sets, and all uses of the filter;
-//! - `measure`: threads that start together, the clock, the five workloads and the checks;
-//! - `report`: what you see after the run.
 
 mod keys;
 mod measure;
@@ -87,11 +82,12 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         for nth in 1..=ROUNDS {
             eprintln!("threads: {threads}; round {nth} of {ROUNDS}");
             for row in &mut group {
-                row.rounds.push(match row.set {
-                    SetKind::Filter => round(&new_filter(present.len())?, row, &present, &absent, time),
-                    SetKind::Batches => round(&Batches(new_filter(present.len())?), row, &present, &absent, time),
-                    SetKind::HashSet => round(&locked_set(present.len()), row, &present, &absent, time),
-                });
+                let round = match row.set {
+                    SetKind::Filter => round(&new_filter(present.len())?, row, &present, &absent, time)?,
+                    SetKind::Batches => round(&Batches(new_filter(present.len())?), row, &present, &absent, time)?,
+                    SetKind::HashSet => round(&locked_set(present.len()), row, &present, &absent, time)?,
+                };
+                row.rounds.push(round);
             }
         }
         rows.extend(group);
@@ -105,8 +101,5 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         filter: new_filter(present.len())?,
         rows: &rows,
     };
-    let shown = io::stdout().write_all(report.text().as_bytes());
-    // A wrong answer matters more than a report that can't be written.
-    measure::check(&rows)?;
-    Ok(shown?)
+    Ok(io::stdout().write_all(report.text().as_bytes())?)
 }

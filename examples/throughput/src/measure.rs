@@ -39,18 +39,6 @@ impl Measurement {
 pub(crate) struct Round {
     pub(crate) workloads: [Option<Measurement>; WORKLOADS.len()],
     pub(crate) full: Figures,
-    /// A wrong number of items, if there was one.
-    wrong_len: Option<String>,
-}
-
-impl Round {
-    /// How many answers were checked about keys that were present, and how many of them were no.
-    pub(crate) fn checks_and_misses(&self) -> (usize, usize) {
-        let of_present = self.workloads.iter().enumerate().filter(|(workload, _)| *workload != ABSENT);
-        of_present.filter_map(|(_, measured)| *measured).fold((0, 0), |(checks, misses), measured| {
-            (checks + measured.operations, misses + measured.operations - measured.yes)
-        })
-    }
 }
 
 /// The rounds of one set with so many threads.
@@ -71,46 +59,40 @@ impl Row {
     }
 }
 
-/// Says what was wrong, if anything was.
-pub(crate) fn check(rows: &[Row]) -> Result<(), String> {
-    for row in rows {
-        let (name, threads) = (row.set.name(), row.threads);
-        let misses: usize = row.rounds.iter().map(|round| round.checks_and_misses().1).sum();
-        if misses > 0 {
-            return Err(format!("wrong answers: the {name} missed present keys {misses} times on {threads} threads"));
-        }
-        if let Some(wrong) = row.rounds.iter().find_map(|round| round.wrong_len.as_ref()) {
-            return Err(format!("wrong answers: {wrong} in the {name} on {threads} threads"));
-        }
-    }
-    Ok(())
-}
-
-/// Measures an empty set, which is empty again in the end. Lookups and the mix take at least `time` each.
-pub(crate) fn round(set: &impl Set, row: &Row, present: &[&[u8]], absent: &[&[u8]], time: Duration) -> Round {
-    let mut wrong_len = None;
-    let mut figures = |when: &str, expected: usize| {
+/// Measures an empty set, which is empty again in the end. Lookups and the mix take at least `time` each. The error says
+/// which answer was wrong.
+pub(crate) fn round(
+    set: &impl Set,
+    row: &Row,
+    present: &[&[u8]],
+    absent: &[&[u8]],
+    time: Duration,
+) -> Result<Round, String> {
+    let whose = format!("in the {} on {} threads", row.set.name(), row.threads);
+    let figures = |when: &str, expected: usize| {
         let figures = set.figures();
-        if figures.items != expected {
-            wrong_len = Some(format!("{} items and not {expected} {when}", figures.items));
-        }
-        figures
+        let wrong = || format!("wrong answers: {} items and not {expected} {when} {whose}", figures.items);
+        if figures.items == expected { Ok(figures) } else { Err(wrong()) }
+    };
+    // Every answer about a present key must be yes.
+    let yes = |done: Measurement| {
+        let wrong = || format!("wrong answers: {} misses of present keys {whose}", done.operations - done.yes);
+        if done.yes == done.operations { Ok(done) } else { Err(wrong()) }
     };
     let all = |operation, keys: &[&[u8]], time| {
         on_threads(row.threads, keys, |share| pass(share, time, |batch| set.apply(operation, batch)))
     };
 
-    let insert = all(Operation::Insert, present, Duration::ZERO);
-    let full = figures("after all inserts", present.len());
-    let find_present = all(Operation::Find, present, time);
+    let insert = yes(all(Operation::Insert, present, Duration::ZERO))?;
+    let full = figures("after all inserts", present.len())?;
+    let find_present = yes(all(Operation::Find, present, time))?;
     let find_absent = all(Operation::Find, absent, time);
     let mix = (row.set != SetKind::Batches).then(|| on_threads(row.threads, present, |share| mix(share, time, set)));
-    figures("after the mix", present.len());
-    let remove = all(Operation::Remove, present, Duration::ZERO);
-    figures("after all removes", 0);
-
-    let workloads = [Some(insert), Some(find_present), Some(find_absent), mix, Some(remove)];
-    Round { workloads, full, wrong_len }
+    let mix = mix.map(yes).transpose()?;
+    figures("after the mix", present.len())?;
+    let remove = yes(all(Operation::Remove, present, Duration::ZERO))?;
+    figures("after all removes", 0)?;
+    Ok(Round { workloads: [Some(insert), Some(find_present), Some(find_absent), mix, Some(remove)], full })
 }
 
 /// Runs the work on every thread, each with its share of the keys, and times it from when the first one starts to when
@@ -194,12 +176,12 @@ fn mix(keys: &[&[u8]], time: Duration, set: &impl Set) -> Measurement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sets::{Batches, Filter};
+    use crate::sets::Filter;
 
     /// Keeps its promises, but for one key.
-    struct Forgetful<S>(S, Vec<u8>);
+    struct Forgetful(Filter, Vec<u8>);
 
-    impl<S: Set> Set for Forgetful<S> {
+    impl Set for Forgetful {
         fn apply(&self, operation: Operation, keys: &[&[u8]]) -> usize {
             let forgotten = operation == Operation::Find && keys.contains(&&*self.1);
             self.0.apply(operation, keys) - usize::from(forgotten)
@@ -211,29 +193,23 @@ mod tests {
     }
 
     /// What is wrong with a round of three threads, whose shares are no multiples of a batch, on 12,345 keys.
-    fn wrong<S: Set>(kind: SetKind, set: impl Fn(&[u8]) -> S) -> String {
+    fn wrong(set: impl Fn(Filter, &[u8]) -> Forgetful) -> String {
         let text: String = (0..22_345).map(|key| format!("{key}\n")).collect();
         let keys = crate::keys::lines(text.as_bytes());
         let (present, absent) = keys.split_at(12_345);
-        let mut row = Row { threads: 3, set: kind, rounds: Vec::new() };
-        row.rounds.push(round(&set(present[7_000]), &row, present, absent, Duration::ZERO));
-        check(&[row]).unwrap_err()
+        let row = Row { threads: 3, set: SetKind::Filter, rounds: Vec::new() };
+        let set = set(Filter::with_capacity(12_346), present[7_000]);
+        round(&set, &row, present, absent, Duration::ZERO).err().expect("a wrong answer")
     }
 
     #[test]
     fn a_missed_key_or_a_wrong_number_of_items_is_a_wrong_answer() {
-        let filter = || Filter::with_capacity(12_346);
-        let occupied = |key: &[u8]| {
-            let filter = filter();
+        let missed = wrong(|filter, key| Forgetful(filter, key.into()));
+        assert!(missed.contains("1 misses of present keys in the filter on 3 threads"), "{missed}");
+        let too_many = wrong(|filter, key| {
             filter.insert(key).unwrap();
-            filter
-        };
-        let missed = [
-            wrong(SetKind::Filter, |key| Forgetful(filter(), key.into())),
-            wrong(SetKind::Batches, |key| Forgetful(Batches(filter()), key.into())),
-        ];
-        assert!(missed.iter().all(|error| error.contains("the filter missed present keys ")), "{missed:?}");
-        let too_many = [wrong(SetKind::Filter, occupied), wrong(SetKind::Batches, |key| Batches(occupied(key)))];
-        assert!(too_many.iter().all(|error| error.contains("1 items and not 0 after all removes")), "{too_many:?}");
+            Forgetful(filter, b"no key".into())
+        });
+        assert!(too_many.contains("12346 items and not 12345 after all inserts"), "{too_many}");
     }
 }

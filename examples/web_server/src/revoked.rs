@@ -11,7 +11,7 @@ use anyhow::Context;
 use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Stats, Tick};
 use redb::{Database, ReadableTable, TableDefinition};
 
-use crate::options::{Clock, Options, TICKS};
+use crate::{Clock, Options, TICKS};
 
 /// The tokens, each with the time until which it is revoked, in seconds since 1970.
 const TOKENS: TableDefinition<'_, &str, u64> = TableDefinition::new("revoked");
@@ -19,23 +19,14 @@ const TOKENS: TableDefinition<'_, &str, u64> = TableDefinition::new("revoked");
 /// How long the store keeps expired tokens, in seconds. So a clock that is ahead by less than that loses nothing.
 const KEPT: u64 = 3600;
 
-/// Until when a token is to be refused.
-#[derive(Clone, Copy, Debug)]
-pub struct Until {
-    /// In seconds since 1970.
-    pub time: u64,
-    /// The expiry is unknown, so the longest lifetime is assumed. If the token is revoked already, that revocation
-    /// lasts long enough: the token is no younger than that revocation.
-    pub assumed: bool,
-}
-
-/// What has become of a token that was to be revoked, and until when that holds, in seconds since 1970.
+/// What has become of a token that was to be revoked. Times are in seconds since 1970.
 pub enum Outcome {
-    /// Before, it was not revoked, or not for so long.
-    New(u64),
-    Known(u64),
+    /// It is revoked until then.
+    Revoked(u64),
     /// It has expired, so there is nothing to remember.
-    Expired(u64),
+    Expired,
+    /// It is not revoked: its expiry is later than this, the latest that can be remembered now.
+    TooLate(u64),
     /// It is not revoked.
     NoRoom(ExpiringInsertError),
 }
@@ -46,6 +37,8 @@ pub struct Revoked {
     store: Database,
     /// How many seconds a tick of the filter has.
     tick: u64,
+    /// The longest lifetime of a token, in seconds.
+    longest: u64,
     clock: Clock,
     /// When this was opened, by two clocks.
     opened: (u64, Instant),
@@ -63,11 +56,12 @@ impl Revoked {
         change.commit()?;
 
         // One tick is to spare, for a clock that is set back a little before a restart.
-        let tick = options.longest_lifetime.div_ceil(TICKS - 1);
-        let lifetime = options.longest_lifetime.saturating_add(tick);
+        let longest = options.longest_lifetime;
+        let tick = longest.div_ceil(TICKS - 1);
+        let lifetime = longest.saturating_add(tick);
         let builder = ExpiringCuckooFilter::builder().capacity(options.capacity).false_positive_rate(options.rate);
         let filter = builder.lifetime(Duration::from_secs(lifetime), Duration::from_secs(tick)).build()?;
-        let revoked = Self { filter, store, tick, opened: (clock(), Instant::now()), clock };
+        let revoked = Self { filter, store, tick, longest, opened: (clock(), Instant::now()), clock };
         revoked.advance();
         for entry in revoked.store.begin_read()?.open_table(TOKENS)?.iter()? {
             let (token, until) = entry?;
@@ -75,10 +69,6 @@ impl Revoked {
             inserted.context("a token does not fit: raise --capacity or --longest-lifetime, or set the clock")?;
         }
         Ok(revoked)
-    }
-
-    pub fn now(&self) -> u64 {
-        (self.clock)()
     }
 
     /// Until when the token is revoked, if it is.
@@ -100,29 +90,34 @@ impl Revoked {
         Ok(until.filter(|until| *until > now))
     }
 
-    /// Revokes the token. When this returns, that is on disk.
+    /// Revokes the token until its expiry or, if that is unknown, for the longest lifetime. When this returns, that is on
+    /// disk.
     ///
     /// What was promised once stays true: a revocation is made longer, and never shorter.
-    pub fn revoke(&self, token: &str, until: Until) -> anyhow::Result<Outcome> {
+    pub fn revoke(&self, token: &str, exp: Option<u64>) -> anyhow::Result<Outcome> {
         // There is one change at a time: this waits for the others.
         let change = self.store.begin_write()?;
         let now = self.advance();
+        let latest = now.saturating_add(self.longest);
+        let until = exp.unwrap_or(latest);
         let before = change.open_table(TOKENS)?.get(token)?.map(|until| until.value());
         match before {
-            Some(known) if known > now && (until.assumed || known >= until.time) => return Ok(Outcome::Known(known)),
-            _ if until.time <= now => return Ok(Outcome::Expired(until.time)),
+            _ if until > latest => return Ok(Outcome::TooLate(latest)),
+            // A token of unknown expiry is no younger than its earlier revocation, so that lasts long enough.
+            Some(known) if known > now && (exp.is_none() || known >= until) => return Ok(Outcome::Revoked(known)),
+            _ if until <= now => return Ok(Outcome::Expired),
             _ => {}
         }
-        if let Err(error) = self.filter.insert_until(token, Tick::new(self.end(until.time))) {
+        if let Err(error) = self.filter.insert_until(token, Tick::new(self.end(until))) {
             return Ok(Outcome::NoRoom(error));
         }
-        change.open_table(TOKENS)?.insert(token, until.time)?;
+        change.open_table(TOKENS)?.insert(token, until)?;
         // If this fails, the change may be on disk all the same. So the token stays in the filter.
         change.commit()?;
         if let Some(before) = before {
             self.filter.remove_expiring_at(token, Tick::new(self.end(before)));
         }
-        Ok(Outcome::New(until.time))
+        Ok(Outcome::Revoked(until))
     }
 
     /// Ends the revocation of the token. Returns `true` if it was revoked.
@@ -133,14 +128,14 @@ impl Revoked {
         change.commit()?;
         // Only what the store had, and with the same end. Otherwise another token might lose its entry.
         self.filter.remove_expiring_at(token, Tick::new(self.end(until)));
-        Ok(until > self.now())
+        Ok(until > (self.clock)())
     }
 
     /// Removes tokens from the store that expired more than an hour ago.
     pub fn forget_expired(&self) -> anyhow::Result<()> {
         // Not by the clock alone: if it jumps ahead by mistake, the store forgets nothing because of that.
         let (time, instant) = self.opened;
-        let now = self.now().min(time + instant.elapsed().as_secs());
+        let now = (self.clock)().min(time + instant.elapsed().as_secs());
         let change = self.store.begin_write()?;
         change.open_table(TOKENS)?.retain(|_, until| until.saturating_add(KEPT) > now)?;
         Ok(change.commit()?)
@@ -153,7 +148,7 @@ impl Revoked {
 
     /// Tells the filter the time, and returns it. If there is nothing to do, that costs a few loads.
     fn advance(&self) -> u64 {
-        let now = self.now();
+        let now = (self.clock)();
         self.filter.advance_to(Tick::new(now / self.tick));
         now
     }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use concurrent_cuckoo_filter::{BuildError, ExpiringCuckooFilter, ExpiringInsertError, Tick};
 
-use crate::options::{Clock, Options, TICKS};
+use crate::{Clock, Options, TICKS};
 
 /// The identifiers, in memory only.
 pub struct Seen {
-    pub filter: ExpiringCuckooFilter<str>,
+    pub filter: ExpiringCuckooFilter<[u8]>,
     /// How many seconds a tick of the filter has.
     tick: u64,
     clock: Clock,
@@ -26,7 +26,7 @@ impl Seen {
 
     /// Whether the identifier comes for the first time in the window. It is one step: of many requests with one
     /// identifier, even at the same time, one gets `true`. An error means that there is no room.
-    pub fn is_first(&self, id: &str) -> Result<bool, ExpiringInsertError> {
+    pub fn is_first(&self, id: &[u8]) -> Result<bool, ExpiringInsertError> {
         self.filter.advance_to(Tick::new((self.clock)() / self.tick));
         self.filter.insert_if_absent(id)
     }

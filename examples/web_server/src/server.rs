@@ -1,128 +1,75 @@
 //! The routes, and the two layers in front of the protected one.
-#![allow(clippy::result_large_err, reason = "a response that refuses a request is sent at once")]
+#![allow(clippy::result_large_err, reason = "a response that rejects a request is sent at once")]
 
+use std::collections::BTreeMap;
 use std::future::ready;
-use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 
-use crate::figures::Figures;
-use crate::layer::{Answer, GateLayer, OnFailure};
-use crate::revoked::{Outcome, Revoked, Until};
-use crate::{options::Options, seen::Seen};
 use axum::extract::{Path, RawQuery, Request, State};
-use axum::middleware::{self, Next};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response, Result};
 use axum::routing::{get, put};
-use axum::{Json, Router, body::Body};
-use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
+use axum::{Json, Router};
+use concurrent_cuckoo_filter::FigureValue;
 use serde_json::json;
-use subtle::ConstantTimeEq;
+use tower_http::auth::AsyncRequireAuthorizationLayer;
 
-/// The most characters of a token.
-const LONGEST: usize = 4096;
+use crate::revoked::{Outcome, Revoked};
+use crate::seen::Seen;
 
 /// What all requests share.
 pub struct Shared {
     pub revoked: Revoked,
     pub seen: Seen,
-    pub options: Options,
-    pub metrics: Metrics,
-}
-
-/// What the page for Prometheus is made of.
-pub struct Metrics {
-    recorder: PrometheusRecorder,
-    revoked: Figures,
-    seen: Figures,
-}
-
-impl Default for Metrics {
-    fn default() -> Self {
-        let recorder = PrometheusBuilder::new().build_recorder();
-        Self { recorder, revoked: Figures::new("revoked"), seen: Figures::new("request_ids") }
-    }
 }
 
 pub fn router(shared: &Arc<Shared>) -> Router {
-    let on_failure = |open| if open { OnFailure::Pass } else { OnFailure::Refuse };
-    // These do not wait: the filter answers most questions, and the cache of the store most of the others. If your
-    // store is on another machine, return a future that waits.
-    let (for_tokens, for_ids) = (Arc::clone(shared), Arc::clone(shared));
-    let ask_about_token = move |token: String| ready(ask_about_token(&for_tokens.revoked, &token));
-    let ask_about_id = move |id: String| ready(ask_about_id(&for_ids.seen, &id));
-    let tokens = GateLayer::new(token_of, ask_about_token, on_failure(shared.options.tokens_fail_open));
-    let ids = GateLayer::new(id_of, ask_about_id, on_failure(shared.options.ids_fail_open));
-    let administrators_only = middleware::from_fn_with_state(Arc::clone(shared), administrators_only);
+    // A check does not wait: the filter answers most questions, and the cache of the store most of the others. If your
+    // store is on another machine, put an `async` block in the place of `ready`.
+    let layer = |check: fn(&Shared, &HeaderMap) -> Result<(), Response>| {
+        let shared = Arc::clone(shared);
+        AsyncRequireAuthorizationLayer::new(move |request: Request| {
+            ready(check(&shared, request.headers()).map(|()| request))
+        })
+    };
     Router::new()
         .route("/protected", get(async || Json(json!({ "ok": true }))))
-        // The last layer is asked first. So a request that was refused for its token may come again.
-        .route_layer(ids)
-        .route_layer(tokens)
-        .route("/revoked/{token}", put(revoke).get(lookup).delete(reinstate).layer(administrators_only))
+        // The last layer is asked first. So a request that was rejected for its token may come again.
+        .route_layer(layer(check_id))
+        .route_layer(layer(check_token))
+        .route("/revoked/{token}", put(revoke).delete(reinstate))
         .route("/metrics", get(metrics_page))
         .with_state(Arc::clone(shared))
 }
 
 /// A real server would first check that the token is genuine and has not expired.
-fn token_of(request: &Parts) -> ControlFlow<Answer<Body>, String> {
-    match bearer(&request.headers) {
-        Ok(token) => Continue(token.to_owned()),
-        Err(response) => Break(Answer::Refuse(response)),
+fn check_token(shared: &Shared, headers: &HeaderMap) -> Result<(), Response> {
+    let token = bearer(headers).ok_or_else(|| unauthorized("send one header `Authorization: Bearer TOKEN`"))?;
+    match shared.revoked.until(token) {
+        Ok(None) => Ok(()),
+        Ok(Some(_)) => Err(unauthorized("the token is revoked")),
+        Err(error) => Err(store_failed(error)), // to fail open, return `Ok(())`
     }
 }
 
-/// The token of `Authorization: Bearer TOKEN`, or what to answer to a request without.
-fn bearer(headers: &HeaderMap) -> Result<&str, Response> {
+/// The token of `Authorization: Bearer TOKEN`. None of several such headers counts: a service behind this one might go by
+/// another of them.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
-    let Some(value) = values.next() else {
-        return Err(unauthorized("there is no token; send the header `Authorization: Bearer TOKEN`", "Bearer"));
-    };
-    // A proxy and a service that each decide by another one could be played off against each other.
-    if values.next().is_some() {
-        return Err(malformed("there is more than one header Authorization; send one"));
-    }
-    match value.to_str().ok().and_then(|value| value.split_once(' ')) {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => check(token.trim_start_matches(' ')),
-        _ => Err(malformed("the header Authorization must be `Bearer TOKEN`")),
-    }
-}
-
-/// Checks that a header can carry this token. A token that no header can carry would never come in a request.
-fn check(token: &str) -> Result<&str, Response> {
-    if token.is_empty() || token.len() > LONGEST {
-        return Err(malformed(&format!("a token of {} bytes; it must have 1 to {LONGEST}", token.len())));
-    }
-    match token.chars().find(|c| !c.is_ascii_graphic()) {
-        Some(c) => Err(malformed(&format!("{c:?} in a token; it may have ASCII letters, digits and punctuation"))),
-        None => Ok(token),
-    }
-}
-
-fn ask_about_token(revoked: &Revoked, token: &str) -> Answer<Body> {
-    match revoked.until(token) {
-        Ok(None) => Answer::Pass,
-        Ok(Some(_)) => Answer::Refuse(unauthorized("the token is revoked", "Bearer error=\"invalid_token\"")),
-        Err(error) => Answer::Failed(store_failed(error)),
-    }
+    let (value, None) = (values.next()?, values.next()) else { return None };
+    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+    let token = token.trim_start();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
 /// A request need not have an identifier.
-fn id_of(request: &Parts) -> ControlFlow<Answer<Body>, String> {
-    match request.headers.get("x-request-id").map(|id| id.to_str()) {
-        None => Break(Answer::Pass),
-        Some(Ok(id)) if check(id).is_ok() => Continue(id.to_owned()),
-        _ => Break(Answer::Refuse(malformed("X-Request-Id must be ASCII, without spaces"))),
-    }
-}
-
-fn ask_about_id(seen: &Seen, id: &str) -> Answer<Body> {
-    match seen.is_first(id) {
-        Ok(true) => Answer::Pass,
-        Ok(false) => Answer::Refuse(say(StatusCode::CONFLICT, "a request with this identifier has come before")),
-        Err(error) => {
-            Answer::Failed(say(StatusCode::SERVICE_UNAVAILABLE, &format!("no room for identifiers: {error}")))
-        }
+fn check_id(shared: &Shared, headers: &HeaderMap) -> Result<(), Response> {
+    let Some(id) = headers.get("x-request-id") else { return Ok(()) };
+    match shared.seen.is_first(id.as_bytes()) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(say(StatusCode::CONFLICT, "a request with this identifier has come before")),
+        // To fail open, return `Ok(())`.
+        Err(error) => Err(say(StatusCode::SERVICE_UNAVAILABLE, &format!("no room for identifiers: {error}"))),
     }
 }
 
@@ -131,43 +78,28 @@ async fn revoke(
     Path(token): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<Response> {
-    check(&token)?;
-    let until = until(query.as_deref(), &shared.options, shared.revoked.now())?;
-    let (status, answer) = match blocking(move || shared.revoked.revoke(&token, until)).await? {
-        Outcome::New(until) => (StatusCode::CREATED, json!({ "revoked": true, "until": until })),
-        Outcome::Known(until) => (StatusCode::OK, json!({ "revoked": true, "until": until })),
-        Outcome::Expired(until) => (StatusCode::OK, json!({ "revoked": false, "expired": until })),
+    let exp = query.as_deref().filter(|query| !query.is_empty()).map(|query| {
+        let seconds = query.strip_prefix("exp=").and_then(|seconds| seconds.parse().ok());
+        let why = || format!("{query:?} is not exp=SECONDS, the expiry in whole seconds since 1970");
+        seconds.ok_or_else(|| say(StatusCode::BAD_REQUEST, &why()))
+    });
+    let exp = exp.transpose()?;
+    let answer = match blocking(move || shared.revoked.revoke(&token, exp)).await? {
+        Outcome::Revoked(until) => json!({ "revoked": true, "until": until }),
+        Outcome::Expired => json!({ "revoked": false }),
+        Outcome::TooLate(latest) => {
+            let why = format!(
+                "the latest expiry that the server can remember now is {latest}; check that yours is in seconds, or \
+                 restart the server with a larger --longest-lifetime"
+            );
+            return Err(say(StatusCode::UNPROCESSABLE_ENTITY, &why).into());
+        }
         Outcome::NoRoom(error) => {
             let remedy = "wait until tokens have expired, or restart the server with a larger --capacity";
-            (StatusCode::INSUFFICIENT_STORAGE, json!({ "error": error.to_string(), "remedy": remedy }))
+            return Err(say(StatusCode::INSUFFICIENT_STORAGE, &format!("{error}; {remedy}")).into());
         }
     };
-    Ok((status, Json(answer)).into_response())
-}
-
-/// Until when a token is refused: until the expiry in the query, or else for the longest lifetime.
-fn until(query: Option<&str>, options: &Options, now: u64) -> Result<Until, Response> {
-    let (longest, latest) = (options.longest_lifetime, now.saturating_add(options.longest_lifetime));
-    let Some(query) = query.filter(|query| !query.is_empty()) else {
-        return Ok(Until { time: latest, assumed: true });
-    };
-    match query.strip_prefix("exp=").and_then(|seconds| seconds.parse().ok()) {
-        Some(time) if time <= latest => Ok(Until { time, assumed: false }),
-        Some(time) => {
-            let why = format!(
-                "the token expires at {time}, and the latest expiry that the server can remember now is {latest}: \
-                 {longest} s from now; check that it is in seconds, or restart the server with a larger \
-                 --longest-lifetime"
-            );
-            Err(say(StatusCode::UNPROCESSABLE_ENTITY, &why))
-        }
-        None => Err(malformed(&format!("{query:?} is not exp=SECONDS, the expiry in whole seconds since 1970"))),
-    }
-}
-
-async fn lookup(State(shared): State<Arc<Shared>>, Path(token): Path<String>) -> Result<Response> {
-    let until = blocking(move || shared.revoked.until(&token)).await?;
-    Ok(Json(json!({ "revoked": until.is_some(), "until": until })).into_response())
+    Ok(Json(answer).into_response())
 }
 
 async fn reinstate(State(shared): State<Arc<Shared>>, Path(token): Path<String>) -> Result<StatusCode> {
@@ -175,25 +107,21 @@ async fn reinstate(State(shared): State<Arc<Shared>>, Path(token): Path<String>)
     Ok(if was_revoked { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND })
 }
 
-/// The figures of both filters, for Prometheus.
+/// The figures of both filters for Prometheus, which requires all samples of a name together.
 async fn metrics_page(State(shared): State<Arc<Shared>>) -> String {
-    let Metrics { recorder, revoked, seen } = &shared.metrics;
-    metrics::with_local_recorder(recorder, || {
-        revoked.record(|| shared.revoked.stats());
-        seen.record(|| shared.seen.filter.stats());
-    });
-    recorder.handle().render()
-}
-
-async fn administrators_only(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Result<Response> {
-    if let Some(wanted) = &shared.options.admin_token {
-        // In constant time, so that the time does not reveal how much of the token was right.
-        if !bool::from(bearer(request.headers())?.as_bytes().ct_eq(wanted.as_bytes())) {
-            let why = "this is for administrators; send `Authorization: Bearer` with their token";
-            return Err(unauthorized(why, "Bearer").into());
+    let mut samples: BTreeMap<&str, String> = BTreeMap::new();
+    for (filter, stats) in [("revoked", shared.revoked.stats()), ("request_ids", shared.seen.filter.stats())] {
+        for figure in stats.figures() {
+            let (kind, value) = match figure.value {
+                FigureValue::Counter(count) => ("counter", count.to_string()),
+                FigureValue::Gauge(value) => ("gauge", value.to_string()),
+            };
+            let (name, help) = (figure.name, figure.help);
+            let head = || format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
+            *samples.entry(name).or_insert_with(head) += &format!("{name}{{filter=\"{filter}\"}} {value}\n");
         }
     }
-    Ok(next.run(request).await)
+    samples.into_values().collect()
 }
 
 /// A change waits for the disk, so it has a thread of its own. It goes on even if the client leaves.
@@ -207,14 +135,8 @@ fn say(status: StatusCode, error: &str) -> Response {
     (status, Json(json!({ "error": error }))).into_response()
 }
 
-fn malformed(why: &str) -> Response {
-    say(StatusCode::BAD_REQUEST, why)
-}
-
-fn unauthorized(why: &str, challenge: &'static str) -> Response {
-    let mut response = say(StatusCode::UNAUTHORIZED, why);
-    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
-    response
+fn unauthorized(why: &str) -> Response {
+    ([(header::WWW_AUTHENTICATE, "Bearer")], say(StatusCode::UNAUTHORIZED, why)).into_response()
 }
 
 fn store_failed(error: anyhow::Error) -> Response {

@@ -66,7 +66,7 @@ impl Keys {
 
     /// Checks new keys from this number on, and among them a share of keys that came shortly before. Returns how many
     /// of the new ones were called old.
-    fn check(&mut self, subject: &dyn Subject, mut number: usize, end: usize, again: f64) -> usize {
+    fn check(&mut self, subject: &Subject, mut number: usize, end: usize, again: f64) -> usize {
         let mut refused = 0;
         let mut is_new = [false; BLOCK];
         while number < end {
@@ -77,7 +77,7 @@ impl Keys {
                 number += usize::from(*is_new);
             }
             self.seen.clear();
-            subject.check_all(&self.block, &mut self.seen);
+            (subject.check_all)(&self.block, &mut self.seen);
             refused += self.seen.iter().zip(is_new).filter(|&(&seen, is_new)| seen && is_new).count();
         }
         refused
@@ -97,18 +97,18 @@ impl Counts {
         let mut keys = Keys::new(0, case.key_bytes);
         keys.seen.reserve(BLOCK);
         let (subject, empty) = counted(|| new(case.window));
-        let (_, grown) = counted(|| keys.check(&*subject, 0, case.window, 0.0));
+        let (_, grown) = counted(|| keys.check(&subject, 0, case.window, 0.0));
         let tried = (2 * case.window).max(if quick { 2_000_000 } else { 20_000_000 });
         let (mut number, mut false_positives, mut lost) = (case.window.next_multiple_of(BLOCK), 0, Vec::new());
         for _ in 0..MOMENTS {
             // Of different lengths, so that the moments fall into all phases of what is cleared again and again.
             let step = keys.random.random_range(tried / MOMENTS / 2..tried / MOMENTS * 3 / 2).next_multiple_of(BLOCK);
-            false_positives += keys.check(&*subject, number, number + step, 0.0);
+            false_positives += keys.check(&subject, number, number + step, 0.0);
             number += step;
             let found = (0..LOOKED_FOR).filter(|_| {
                 let age = keys.random.random_range(1..=case.window);
                 keys.write(0, number - age);
-                subject.has(&keys.block[0])
+                (subject.has)(&keys.block[0])
             });
             lost.push(1.0 - found.count() as f64 / LOOKED_FOR as f64);
         }
@@ -119,7 +119,7 @@ impl Counts {
 }
 
 /// Keys a second, of a window after another, or of a million.
-fn speed(case: &Case, subject: &dyn Subject, threads: usize) -> f64 {
+fn speed(case: &Case, subject: &Subject, threads: usize) -> f64 {
     let (start, of_one) = (Barrier::new(threads), case.window / threads);
     let measured = case.window.max(1_000_000) / threads;
     let run = |thread| {
@@ -163,7 +163,7 @@ fn main() {
         let mut speeds = vec![[Vec::new(), Vec::new()]; counts.len()];
         for round in 0..2 * ROUNDS * usize::from(!has("--counts")) {
             for ((_, new), speeds) in case.subjects.iter().zip(&mut speeds) {
-                speeds[round % 2].push(speed(&case, &*new(case.window), 1 + round % 2) / 1e6);
+                speeds[round % 2].push(speed(&case, &new(case.window), 1 + round % 2) / 1e6);
             }
         }
         for (((name, _), counts), speeds) in case.subjects.iter().zip(&counts).zip(speeds) {

@@ -3,32 +3,30 @@
 use std::cell::RefCell;
 use std::hint::black_box;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use ahash::RandomState;
 use bloomfilter::Bloom;
-use cuckoo_clock::config::{CuckooConfiguration, TtlConfig};
-use cuckoo_clock::{CuckooFilter, InsertValues, LookupValues};
 use parking_lot::Mutex;
-use replay::adopters::agave::Deduper;
-use replay::adopters::hoprnet::{PacketTag, RecentTags};
-use replay::adopters::shadowsocks::RecentNonces;
-use replay::adopters::vector::dedupe::{Dedupe, Fields};
-use replay::adopters::vector::table::{Config, MemoryTable};
-use replay::adopters::vector::{ObjectMap, Value};
+use replay::adopters::{Dedupe, Deduper, Fields, ObjectMap, Value};
+use replay::{LastKeys, UsedOnce};
 
 /// What remembers keys.
-pub(crate) trait Subject: Sync {
-    /// Appends, for each key, whether it was seen, and remembers it.
-    fn check_all(&self, keys: &[Vec<u8>], seen: &mut Vec<bool>);
-
-    /// Whether it remembers the key.
-    fn has(&self, key: &[u8]) -> bool;
+pub(crate) struct Subject {
+    pub(crate) check_all: Box<CheckAll>,
+    pub(crate) has: Box<Has>,
 }
 
+/// Appends, for each key, whether it was seen, and remembers it.
+type CheckAll = dyn Fn(&[Vec<u8>], &mut Vec<bool>) + Sync;
+
+/// Whether it remembers the key.
+type Has = dyn Fn(&[u8]) -> bool + Sync;
+
 /// Makes an empty one for a window.
-pub(crate) type NewSubject = fn(usize) -> Box<dyn Subject>;
+pub(crate) type NewSubject = fn(usize) -> Subject;
 
 /// A project's use.
 pub(crate) struct Case {
@@ -41,7 +39,7 @@ pub(crate) struct Case {
 }
 
 /// The projects.
-pub(crate) const CASES: [Case; 6] = [
+pub(crate) const CASES: [Case; 5] = [
     Case {
         name: "hoprnet",
         window: 10_000_000,
@@ -73,10 +71,12 @@ pub(crate) const CASES: [Case; 6] = [
         key_bytes: 1232,
         again: 0.5,
         subjects: &[
-            ("adapter at 1e-3, in batches", |window| Box::new(Packets::new(window, 1e-3, true))),
-            ("adapter at 1e-3, one by one", |window| Box::new(Packets::new(window, 1e-3, false))),
-            ("adapter at 2.3e-5, in batches", |window| Box::new(Packets::new(window, 2.3e-5, true))),
-            ("atomic Bloom filter, reset as a whole", |window| Box::new(Atomic::new(window))),
+            ("adapter at 1e-3, in batches", |window| packets(window, 1e-3, true)),
+            ("adapter at 1e-3, one by one", |window| packets(window, 1e-3, false)),
+            ("adapter at 2.3e-5, in batches", |window| packets(window, 2.3e-5, true)),
+            ("atomic Bloom filter, reset as a whole", |window| {
+                subject(Atomic::new(window), Atomic::check_all, Atomic::has)
+            }),
         ],
     },
     Case {
@@ -86,73 +86,48 @@ pub(crate) const CASES: [Case; 6] = [
         again: 0.5,
         subjects: &[("adapter at 1e-6", events), ("LRU cache, in a mutex", event_cache)],
     },
-    Case {
-        name: "Vector, table",
-        window: 1_000_000,
-        key_bytes: 16,
-        again: 0.5,
-        subjects: &[
-            ("adapter at 2e-3", |window| table(window, 2e-3)),
-            ("adapter at 1e-4", |window| table(window, 1e-4)),
-            ("cuckoo-clock, as Vector sets it: 8 bits", |window| clocked(window, 8)),
-            ("cuckoo-clock, 16 bits", |window| clocked(window, 16)),
-        ],
-    },
 ];
 
-/// What checks keys one by one.
-struct Each<S, C, H, A> {
+fn subject<S: Send + Sync + 'static>(
     state: S,
-    /// Whether the key was seen. It is remembered.
-    check: C,
-    has: H,
-    /// What is to be done after some keys, with their answers.
-    after: A,
-}
-
-impl<S, C, H, A> Subject for Each<S, C, H, A>
-where
-    S: Sync,
-    C: Fn(&S, &[u8]) -> bool + Sync,
-    H: Fn(&S, &[u8]) -> bool + Sync,
-    A: Fn(&S, &[bool]) + Sync,
-{
-    fn check_all(&self, keys: &[Vec<u8>], seen: &mut Vec<bool>) {
-        seen.extend(keys.iter().map(|key| (self.check)(&self.state, key)));
-        (self.after)(&self.state, seen);
-    }
-
-    fn has(&self, key: &[u8]) -> bool {
-        (self.has)(&self.state, key)
+    check_all: impl Fn(&S, &[Vec<u8>], &mut Vec<bool>) + Sync + 'static,
+    has: impl Fn(&S, &[u8]) -> bool + Sync + 'static,
+) -> Subject {
+    let state = Arc::new(state);
+    let shared = Arc::clone(&state);
+    Subject {
+        check_all: Box::new(move |keys, seen| check_all(&state, keys, seen)),
+        has: Box::new(move |key| has(&shared, key)),
     }
 }
 
-fn each<S: Sync + 'static>(
+/// What checks keys one by one: whether each was seen. It is remembered.
+fn each<S: Send + Sync + 'static>(
     state: S,
     check: impl Fn(&S, &[u8]) -> bool + Sync + 'static,
     has: impl Fn(&S, &[u8]) -> bool + Sync + 'static,
-) -> Box<dyn Subject> {
-    Box::new(Each { state, check, has, after: |_: &S, _: &[bool]| () })
+) -> Subject {
+    subject(state, move |state, keys, seen| seen.extend(keys.iter().map(|key| check(state, key))), has)
 }
 
-fn tag(key: &[u8]) -> &PacketTag {
+fn tag(key: &[u8]) -> &[u8; 16] {
     key.try_into().expect("16 bytes")
 }
 
-fn tags(window: usize, rate: f64) -> Box<dyn Subject> {
-    let tags = RecentTags::new(window, rate).expect("valid");
+fn tags(window: usize, rate: f64) -> Subject {
+    let tags = LastKeys::<[u8; 16]>::new(window, rate).expect("valid");
     each(tags, |tags, key| tags.check_and_set(tag(key)), |tags, key| tags.check(tag(key)))
 }
 
 /// A Bloom filter that is cleared when it holds as many keys as it is made for.
 struct Cleared {
-    filter: Bloom<PacketTag>,
+    filter: Bloom<[u8; 16]>,
     keys: usize,
     room: usize,
 }
 
 impl Cleared {
-    fn check(&mut self, key: &PacketTag) -> bool {
+    fn check(&mut self, key: &[u8; 16]) -> bool {
         if self.keys == self.room {
             if self.filter.check(key) {
                 return true;
@@ -166,15 +141,14 @@ impl Cleared {
     }
 }
 
-fn cleared(room: usize) -> Box<dyn Subject> {
+fn cleared(room: usize) -> Subject {
     let filter = Bloom::new_for_fp_rate(room, 1e-5).expect("random numbers");
     let cleared = Mutex::new(Cleared { filter, keys: 0, room });
     each(cleared, |tags, key| tags.lock().check(tag(key)), |tags, key| tags.lock().filter.check(tag(key)))
 }
 
-fn nonces(window: usize) -> Box<dyn Subject> {
-    let nonces = RecentNonces::new(window, 0, 1e-6).expect("valid");
-    each(nonces, |nonces, key| nonces.check_at(false, key, 0), |nonces, key| nonces.has(false, key))
+fn nonces(window: usize) -> Subject {
+    each(LastKeys::<[u8]>::new(window, 1e-6).expect("valid"), LastKeys::check_and_set, LastKeys::check)
 }
 
 /// Two Bloom filters with room for half of the keys each. When one is full, the other is cleared, and filled.
@@ -206,7 +180,7 @@ impl Two {
     }
 }
 
-fn two(window: usize) -> Box<dyn Subject> {
+fn two(window: usize) -> Subject {
     let room = window / 2;
     let filters = [0; 2].map(|_| Bloom::new_for_fp_rate(room, 1e-6).expect("random numbers"));
     let two = spin::Mutex::new(Two { filters, keys: 0, room, filled: 0 });
@@ -216,15 +190,13 @@ fn two(window: usize) -> Box<dyn Subject> {
 /// A clock by which a lifetime is over when a window of new keys has come.
 struct Pace {
     new: AtomicU64,
-    /// The time of the last scan.
-    scanned: AtomicU64,
     window: u64,
     lifetime: u64,
 }
 
 impl Pace {
     fn new(window: usize, lifetime: u64) -> Self {
-        Self { new: AtomicU64::new(0), scanned: AtomicU64::new(0), window: window as u64, lifetime }
+        Self { new: AtomicU64::new(0), window: window as u64, lifetime }
     }
 
     fn seconds(&self) -> u64 {
@@ -236,28 +208,24 @@ impl Pace {
     fn count(&self, seen: &[bool]) {
         self.new.fetch_add(seen.iter().filter(|&&seen| !seen).count() as u64, Ordering::Relaxed);
     }
-
-    /// Counts the new keys, and scans once for each of the intervals that are over.
-    fn scan(&self, seen: &[bool], scan: impl FnOnce(u64)) {
-        self.count(seen);
-        let now = self.seconds();
-        if self.scanned.fetch_max(now, Ordering::Relaxed) < now {
-            scan(now);
-        }
-    }
 }
 
-fn salts(window: usize) -> Box<dyn Subject> {
-    Box::new(Each {
-        state: (RecentNonces::new(0, window, 1e-6).expect("valid"), Pace::new(window, 60)),
-        check: |(salts, pace): &(RecentNonces, Pace), key: &[u8]| salts.check_at(true, key, pace.seconds()),
-        has: |(salts, _): &(RecentNonces, _), key: &[u8]| salts.has(true, key),
-        after: |(_, pace): &(_, Pace), seen: &[bool]| pace.count(seen),
-    })
+/// The salts of a minute, which is twice the greatest difference between the clocks of client and server.
+fn salts(window: usize) -> Subject {
+    const MINUTE: u64 = 60;
+    let salts = UsedOnce::new(Duration::from_secs(MINUTE), window, 1e-6).expect("valid");
+    let check_all = |(salts, pace): &(UsedOnce<[u8]>, Pace), keys: &[Vec<u8>], seen: &mut Vec<bool>| {
+        seen.extend(keys.iter().map(|key| {
+            salts.advance(pace.seconds());
+            salts.try_use_now(key).is_err()
+        }));
+        pace.count(seen);
+    };
+    subject((salts, Pace::new(window, MINUTE)), check_all, |(salts, _), key| salts.filter().contains(key))
 }
 
 /// As many as come in a minute. (shadowsocks-rust has no bound. Here a minute is over when a window has come.)
-fn salt_cache(window: usize) -> Box<dyn Subject> {
+fn salt_cache(window: usize) -> Subject {
     type Salts = lru_time_cache::LruCache<Vec<u8>, ()>;
     let salts = spin::Mutex::new(Salts::with_expiry_duration_and_capacity(Duration::from_secs(60), window));
     let check = |salts: &spin::Mutex<Salts>, key: &[u8]| {
@@ -272,33 +240,18 @@ fn salt_cache(window: usize) -> Box<dyn Subject> {
 }
 
 /// A cycle of five minutes, in which a window of packets comes.
-struct Packets {
-    deduper: Deduper,
-    pace: Pace,
-    in_batches: bool,
-}
-
-impl Packets {
-    fn new(window: usize, rate: f64, in_batches: bool) -> Self {
-        let deduper = Deduper::new(window, rate, Duration::from_secs(300)).expect("valid");
-        Self { deduper, pace: Pace::new(window, 300), in_batches }
-    }
-}
-
-impl Subject for Packets {
-    fn check_all(&self, keys: &[Vec<u8>], seen: &mut Vec<bool>) {
-        self.deduper.reset_at(self.pace.seconds());
-        if self.in_batches {
-            self.deduper.dedup_all(&keys.iter().map(Vec::as_slice).collect::<Vec<_>>(), seen);
+fn packets(window: usize, rate: f64, in_batches: bool) -> Subject {
+    let deduper = Deduper::new(window, rate, Duration::from_secs(300)).expect("valid");
+    let check_all = move |(deduper, pace): &(Deduper, Pace), keys: &[Vec<u8>], seen: &mut Vec<bool>| {
+        deduper.reset_at(pace.seconds());
+        if in_batches {
+            deduper.dedup_all(&keys.iter().map(Vec::as_slice).collect::<Vec<_>>(), seen);
         } else {
-            seen.extend(keys.iter().map(|key| self.deduper.dedup(key)));
+            seen.extend(keys.iter().map(|key| deduper.dedup(key)));
         }
-        self.pace.count(seen);
-    }
-
-    fn has(&self, key: &[u8]) -> bool {
-        self.deduper.seen().filter().contains(key)
-    }
+        pace.count(seen);
+    };
+    subject((deduper, Pace::new(window, 300)), check_all, |(deduper, _), key| deduper.seen().filter().contains(key))
 }
 
 /// A Bloom filter of atomic words with two hash functions. It is cleared when so many bits are set that its rate is
@@ -331,9 +284,7 @@ impl Atomic {
     fn is_saturated(&self) -> bool {
         (self.set.load(Ordering::Relaxed) as f64 / self.bits as f64).powi(2) >= 0.001
     }
-}
 
-impl Subject for Atomic {
     fn check_all(&self, keys: &[Vec<u8>], seen: &mut Vec<bool>) {
         if self.is_saturated()
             && let Some(_clearing) = self.clearing.try_lock().filter(|_| self.is_saturated())
@@ -371,7 +322,7 @@ fn with_event<R>(message: &[u8], use_it: impl FnOnce(&ObjectMap) -> R) -> R {
     })
 }
 
-fn events(window: usize) -> Box<dyn Subject> {
+fn events(window: usize) -> Subject {
     let dedupe = Dedupe::last(window, Fields::Match(FIELDS.map(str::to_owned).into()), 1e-6).expect("valid");
     let check = |dedupe: &Dedupe, key: &[u8]| with_event(key, |event| dedupe.is_duplicate(event));
     each(dedupe, check, |dedupe, key| with_event(key, |event| dedupe.remembers(event)))
@@ -384,57 +335,9 @@ fn entry(event: &ObjectMap) -> Entry {
     FIELDS.map(|name| event.get(name).cloned()).into()
 }
 
-fn event_cache(window: usize) -> Box<dyn Subject> {
+fn event_cache(window: usize) -> Subject {
     type Events = Mutex<lru::LruCache<Entry, bool>>;
     let events = Mutex::new(lru::LruCache::new(NonZeroUsize::new(window).expect("keys")));
     let check = |events: &Events, key: &[u8]| with_event(key, |event| events.lock().put(entry(event), true).is_some());
     each(events, check, |events, key| with_event(key, |event| events.lock().contains(&entry(event))))
-}
-
-/// The time to live of Vector's default, ten minutes, in scans, and the time between two of them.
-const SCANS: u64 = 20;
-const INTERVAL: Duration = Duration::from_secs(30);
-
-fn text(key: &[u8]) -> &str {
-    std::str::from_utf8(key).expect("letters")
-}
-
-fn table(window: usize, false_positive_rate: f64) -> Box<dyn Subject> {
-    // Keys of the lifetime, of the interval in which it ends, and of two more that are being swept.
-    let max_entries = window * (SCANS as usize + 3) / SCANS as usize;
-    let (ttl, ttl_field, hash_key) = (INTERVAL * SCANS as u32, "ttl".to_owned(), [7; 16]);
-    let config = Config { ttl, scan_interval: INTERVAL, ttl_field, max_entries, false_positive_rate, hash_key };
-    let table = MemoryTable::new(config).expect("valid");
-    table.scan(UNIX_EPOCH).expect("a time");
-    Box::new(Each {
-        state: (table, Pace::new(window, SCANS)),
-        check: |(table, _): &(MemoryTable, Pace), key: &[u8]| {
-            let has = table.keys().contains(text(key));
-            table.put(text(key), INTERVAL * SCANS as u32).expect("room");
-            has
-        },
-        has: |(table, _): &(MemoryTable, _), key: &[u8]| table.keys().contains(text(key)),
-        after: |(table, pace): &(MemoryTable, Pace), seen: &[bool]| {
-            pace.scan(seen, |now| table.scan(UNIX_EPOCH + INTERVAL * now as u32).expect("a time"));
-        },
-    })
-}
-
-/// With buckets of four, times to live of 8 bits, and fingerprints of so many.
-fn clocked(window: usize, fingerprint_bits: usize) -> Box<dyn Subject> {
-    type Keys = CuckooFilter<cuckoo_clock::ExportableRandomState>;
-    let bits = |bits: usize| bits.try_into().expect("a number of bits");
-    let ttl = TtlConfig { ttl: (SCANS as u32).try_into().expect("not 0"), ttl_bits: bits(8) };
-    let config = CuckooConfiguration::builder(window).fingerprint_bits(bits(fingerprint_bits)).with_ttl(ttl);
-    Box::new(Each {
-        state: (Keys::new_random_exportable(config.build().expect("valid")), Pace::new(window, SCANS)),
-        check: |(keys, _): &(Keys, Pace), key: &[u8]| {
-            let (has, ttl) = (keys.contains(text(key)), Some(SCANS as u32));
-            let (first, again) = (InsertValues { ttl, counter: None }, LookupValues { ttl, counter_diff: None });
-            keys.insert_if_not_present_with_update(text(key), first, again);
-            has
-        },
-        has: |(keys, _): &(Keys, _), key: &[u8]| keys.contains(text(key)),
-        after: |(keys, pace): &(Keys, Pace), seen: &[bool]| pace.scan(seen, |_| _ = keys.scan_and_update_full()),
-    })
 }
