@@ -1,4 +1,4 @@
-//! Failures around a filter: keys that panic, hashers that are broken, threads that unwind, requests that cannot be met.
+//! Failures around a filter: keys that panic, hashers that are broken, requests that cannot be met.
 //! Nothing is poisoned, nothing is lost, and each error says what is wrong. (`allocation.rs` tests refused memory, and
 //! `stepped` threads that die in the midst of an operation.)
 
@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter, Encoding, GrowableCuckooFilter, InsertError};
-use support::{Raw, Seeded, seeded};
+use support::Raw;
 
 type Filter<T> = ConcurrentCuckooFilter<T>;
 
@@ -80,29 +80,6 @@ fn keys_of_a_few_hashes_are_not_lost() {
         assert!(filter.is_empty());
     }
     assert!(full > 0 && too_many_copies > 0, "{full} refused as full, {too_many_copies} as copies");
-}
-
-/// As a guard does that records which requests are in progress.
-#[test]
-fn a_filter_can_be_used_by_a_thread_that_unwinds() {
-    struct Request<'a>(&'a ConcurrentCuckooFilter<u64, Seeded>, u64);
-    impl Drop for Request<'_> {
-        fn drop(&mut self) {
-            assert!(self.0.contains(&self.1) && self.0.remove(&self.1));
-        }
-    }
-    let filter = ConcurrentCuckooFilter::with_capacity_and_hasher(100, seeded(1));
-    let request = |number| {
-        filter.insert(&number).unwrap();
-        Request(&filter, number)
-    };
-    let _other = request(1);
-    let failed = catch_unwind(|| {
-        let _request = request(2);
-        panic!("the request failed");
-    });
-    assert!(failed.is_err() && filter.contains(&1) && !filter.contains(&2));
-    assert_eq!(filter.len(), 1);
 }
 
 fn build(capacity: usize, rate: f64, encoding: Option<Encoding>) -> Result<Filter<u64>, BuildError> {

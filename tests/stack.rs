@@ -7,9 +7,12 @@ use std::hint::black_box;
 use std::process::{Command, Stdio};
 use std::thread;
 
+#[path = "support/kinds.rs"]
+mod kinds;
 #[path = "support/operations.rs"]
 #[allow(unreachable_pub, reason = "`allocation.rs` has it too")]
 mod operations;
+mod support;
 
 use operations::{OPERATIONS, Operation};
 

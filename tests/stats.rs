@@ -117,23 +117,6 @@ fn each_refused_operation_counts_once_whichever_it_is() {
     assert_eq!((stats.relocations, stats.longest_path), (0, 0), "there was nowhere to go");
 }
 
-/// Semi-sorted lookups sometimes look twice to be sure. That is not a retry.
-#[test]
-fn undisturbed_lookups_retry_nothing_and_wait_for_nothing() {
-    for (encoding, rate, ..) in LAYOUTS {
-        let filter = build(1000, encoding, rate);
-        hashes(0, 1000).for_each(|key| filter.insert(&key).unwrap());
-        let asked: Vec<_> = hashes(0, 50_000).collect();
-        let mut found = Vec::new();
-        filter.contains_batch(&asked, &mut found);
-        let singly: Vec<_> = asked.iter().map(|key| filter.contains(key)).collect();
-        assert_eq!(found, singly);
-        assert!(asked[..1000].iter().all(|key| filter.insert_if_absent(key) == Ok(false) && filter.count(key) > 0));
-        let stats = filter.stats();
-        assert_eq!((stats.lookup_retries, stats.lock_waits), (0, 0), "{encoding:?} {rate}");
-    }
-}
-
 #[test]
 fn the_observed_rate_is_what_was_recorded_and_near_the_expected() {
     for (encoding, rate) in [(Encoding::Plain, 0.07), (Encoding::Plain, 0.012), (Encoding::SemiSorted, 0.003)] {

@@ -1,6 +1,6 @@
 //! Lookups of values, against changes of values: a lookup returns the values that a key had at one moment.
 //!
-//! (`tests/stepped/tests/schedules/values.rs` covers what loom cannot show. loom's blind spot is a thread's second
+//! (`tests/stepped` covers what loom cannot show: `values`, and the histories. loom's blind spot is a thread's second
 //! load of a word, such as that of an insert, which looks for room and then adds.)
 
 mod common;

@@ -1,14 +1,14 @@
 //! The union of filters, which may be repeated.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use concurrent_cuckoo_filter::{AbsorbError, Encoding, Tick, WhenFull};
-use proptest::prelude::*;
 
-use crate::kinds::Table;
-use crate::support::{Ends, Filter, LAYOUTS, MAPLET_LAYOUTS, Raw, build, hashes};
-use crate::{Expiring, Growable, Hasher, Maplet, expiring, filter, growable, maplet};
+use crate::kinds::{Table, in_each_layout};
+use crate::support::{Ends, Filter, Raw, build, hashes, scattered};
+use crate::{Expiring, Growable, Hasher, Maplet, expiring, filter, growable, kinds, support};
 
 /// A filter as a set: each of its entries is in at most once.
 trait Set: Table {
@@ -69,62 +69,18 @@ fn obeys_the_laws<S: Set>(new: impl Fn() -> S, entries: [&[(u64, u64)]; 3]) {
     assert_eq!(nodes.map(Table::digest), [all; 3]);
 }
 
-/// Some of these numbers, which have much in common with others like them.
-fn some(most: u64) -> impl Strategy<Value = Vec<u64>> {
-    (0..most, 0..=most, 1..4u64).prop_map(|(from, len, step)| (from..from + len).step_by(step as usize).collect())
+/// In one of the sets a key has another number than in the others. Of several ends the later one counts.
+fn is_a_union<S: Set>(new: impl Fn(usize) -> S, number: impl Fn(u64) -> u64) {
+    for [a, b, c] in [[0..700, 350..1050, 1000..1100], [0..0, 0..600, 0..600], [3..4, 0..1400, 700..800]] {
+        let set =
+            |range: Range<u64>, shift| -> Vec<_> { range.map(|nth| (scattered(nth).0, number(nth + shift))).collect() };
+        obeys_the_laws(|| new(6000), [&set(a, 0), &set(b, 1), &set(c, 0)]);
+    }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(debug_assertions) { 8 } else { 24 }, ..ProptestConfig::default() })]
-
-    #[test]
-    fn filters(sets in [some(700), some(700), some(700)]) {
-        let keys: Vec<Raw> = hashes(0, 1400).collect();
-        let sets = sets.map(|set| set.into_iter().map(|nth| (keys[nth as usize].0, 0)).collect::<Vec<_>>());
-        for (encoding, rate, ..) in LAYOUTS {
-            obeys_the_laws(|| build(2200, encoding, rate), sets.each_ref().map(Vec::as_slice));
-        }
-    }
-
-    /// Of any sizes: the smallest grows for the largest, and the other way round.
-    #[test]
-    fn growable_filters(sets in [some(100), some(900), some(9000)]) {
-        let keys: Vec<Raw> = hashes(0, 18_000).collect();
-        let sets = sets.map(|set| set.into_iter().map(|nth| (keys[nth as usize].0, 0)).collect::<Vec<_>>());
-        obeys_the_laws(|| growable(100), sets.each_ref().map(Vec::as_slice));
-    }
-
-    #[test]
-    fn maplets(sets in [some(700), some(700), some(700)]) {
-        let keys: Vec<Raw> = hashes(0, 1400).collect();
-        for layout in MAPLET_LAYOUTS {
-            let most = u16::MAX >> (16 - layout.0);
-            // Two values for a key, which may be the same, and some keys with other values in another set.
-            let pairs = |nth: u64| {
-                let key = keys[nth as usize / 2].0;
-                (key, u64::from(key as u16 >> (nth % 2) & most))
-            };
-            let sets = sets.each_ref().map(|set| set.iter().map(|&nth| pairs(nth)).collect::<Vec<_>>());
-            obeys_the_laws(|| maplet(2200, layout), sets.each_ref().map(Vec::as_slice));
-        }
-    }
-
-    /// The later end counts.
-    #[test]
-    fn entries_that_expire(sets in [some(700), some(700), some(700)], shifts in [0..14u64, 0..14, 0..14]) {
-        let keys: Vec<Raw> = hashes(0, 1400).collect();
-        let mut shifts = shifts.into_iter();
-        let sets = sets.map(|set| {
-            let shift = shifts.next().unwrap();
-            set.into_iter().map(|nth| (keys[nth as usize].0, 1001 + (nth + shift) % 14)).collect::<Vec<_>>()
-        });
-        let new = || {
-            let filter = expiring(2200, 14);
-            filter.advance_to(Tick::new(1000));
-            filter
-        };
-        obeys_the_laws(new, sets.each_ref().map(Vec::as_slice));
-    }
+#[test]
+fn a_union_is_commutative_associative_and_idempotent() {
+    in_each_layout!(is_a_union);
 }
 
 /// Several copies here stay, and of several there one comes.

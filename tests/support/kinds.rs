@@ -49,12 +49,25 @@ pub trait Table: fmt::Debug + Sync + Sized {
     /// A number that no entry can have.
     fn invalid(&self) -> Option<u64>;
 
-    /// If an entry is refused, returns how many went in before it.
-    fn insert_all(&self, entries: &[(Raw, u64)]) -> Result<(), (usize, Self::Error)>;
+    /// If an entry is refused, returns how many went in before it. If entries expire, appends whether each was kept.
+    fn insert_each(&self, entries: &[(Raw, u64)], kept: &mut Vec<bool>) -> Result<(), (usize, Self::Error)>;
+    fn insert_all(&self, entries: &[(Raw, u64)]) -> Result<(), (usize, Self::Error)> {
+        self.insert_each(entries, &mut Vec::new())
+    }
     /// Appends whether each was added. Returns how many were.
     fn insert_all_absent(&self, entries: &[(Raw, u64)], added: &mut Vec<bool>) -> Result<usize, (usize, Self::Error)>;
-    fn remove_all(&self, entries: &[(Raw, u64)]) -> Vec<bool>;
-    fn contains_all(&self, keys: &[Raw]) -> Vec<bool>;
+    fn remove_each(&self, entries: &[(Raw, u64)], removed: &mut Vec<bool>);
+    fn remove_all(&self, entries: &[(Raw, u64)]) -> Vec<bool> {
+        let mut removed = Vec::new();
+        self.remove_each(entries, &mut removed);
+        removed
+    }
+    fn contains_each(&self, keys: &[Raw], found: &mut Vec<bool>);
+    fn contains_all(&self, keys: &[Raw]) -> Vec<bool> {
+        let mut found = Vec::new();
+        self.contains_each(keys, &mut found);
+        found
+    }
 
     #[cfg(feature = "snapshot")]
     fn begin_save(&self) -> concurrent_cuckoo_filter::Save<'_>;
@@ -80,8 +93,8 @@ macro_rules! table {
     (
         $($Filter:ident $Error:ident),+, |$filter:ident, $key:ident, $number:ident, $entries:ident|
         insert: $insert:expr, insert_if_absent: $insert_if_absent:expr, remove: $remove:expr,
-        insert_all: $insert_all:expr, insert_all_absent($added:ident): $insert_all_absent:expr,
-        remove_all($removed:ident): $remove_all:expr, invalid: $invalid:expr
+        insert_each($kept:ident): $insert_each:expr, insert_all_absent($added:ident): $insert_all_absent:expr,
+        remove_each($removed:ident): $remove_each:expr, invalid: $invalid:expr
     ) => {
         $(
             impl Table for $Filter<Raw, Hasher> {
@@ -152,9 +165,9 @@ macro_rules! table {
                     $invalid
                 }
 
-                fn insert_all(&self, $entries: &[(Raw, u64)]) -> Result<(), (usize, $Error)> {
-                    let $filter = self;
-                    $insert_all.map(|_| ()).map_err(|refused| (refused.index, refused.error))
+                fn insert_each(&self, $entries: &[(Raw, u64)], $kept: &mut Vec<bool>) -> Result<(), (usize, $Error)> {
+                    let ($filter, _) = (self, &$kept);
+                    $insert_each.map(|_| ()).map_err(|refused| (refused.index, refused.error))
                 }
 
                 fn insert_all_absent(
@@ -166,17 +179,13 @@ macro_rules! table {
                     $insert_all_absent.map_err(|refused| (refused.index, refused.error))
                 }
 
-                fn remove_all(&self, $entries: &[(Raw, u64)]) -> Vec<bool> {
-                    let ($filter, mut removed) = (self, Vec::new());
-                    let $removed = &mut removed;
-                    $remove_all;
-                    removed
+                fn remove_each(&self, $entries: &[(Raw, u64)], $removed: &mut Vec<bool>) {
+                    let $filter = self;
+                    $remove_each;
                 }
 
-                fn contains_all(&self, keys: &[Raw]) -> Vec<bool> {
-                    let mut found = Vec::new();
-                    self.contains_batch(keys, &mut found);
-                    found
+                fn contains_each(&self, keys: &[Raw], found: &mut Vec<bool>) {
+                    self.contains_batch(keys, found);
                 }
 
                 #[cfg(feature = "snapshot")]
@@ -203,9 +212,9 @@ table! {
     insert: filter.insert(key).map(|()| true),
     insert_if_absent: filter.insert_if_absent(key),
     remove: filter.remove(key),
-    insert_all: filter.insert_batch(entries.iter().map(|(key, _)| key)),
+    insert_each(kept): filter.insert_batch(entries.iter().map(|(key, _)| key)),
     insert_all_absent(added): filter.insert_if_absent_batch(entries.iter().map(|(key, _)| key), added),
-    remove_all(removed): filter.remove_batch(entries.iter().map(|(key, _)| key), removed),
+    remove_each(removed): filter.remove_batch(entries.iter().map(|(key, _)| key), removed),
     invalid: { let _ = filter; None }
 }
 
@@ -218,14 +227,14 @@ table! {
     insert: filter.insert(key, *number as u16).map(|()| true),
     insert_if_absent: filter.insert_if_absent(key, *number as u16).map(|values| values.is_empty()),
     remove: filter.remove(key, *number as u16),
-    insert_all: filter.insert_batch(pairs(entries)),
+    insert_each(kept): filter.insert_batch(pairs(entries)),
     insert_all_absent(added): {
         let mut had = Vec::new();
         let all = filter.insert_if_absent_batch(pairs(entries), &mut had);
         added.extend(had.into_iter().map(|values| values.is_empty()));
         all
     },
-    remove_all(removed): filter.remove_batch(pairs(entries), removed),
+    remove_each(removed): filter.remove_batch(pairs(entries), removed),
     invalid: Some(1 << filter.plan().layout.payload_bits).filter(|&value| value < 1 << 16)
 }
 
@@ -238,9 +247,9 @@ table! {
     insert: filter.insert_until(key, Tick::new(*number)),
     insert_if_absent: filter.insert_if_absent_until(key, Tick::new(*number)),
     remove: filter.remove_expiring_at(key, Tick::new(*number)),
-    insert_all: filter.insert_until_batch(ends(entries), &mut Vec::new()),
+    insert_each(kept): filter.insert_until_batch(ends(entries), kept),
     insert_all_absent(added): filter.insert_if_absent_until_batch(ends(entries), added),
-    remove_all(removed): filter.remove_expiring_at_batch(ends(entries), removed),
+    remove_each(removed): filter.remove_expiring_at_batch(ends(entries), removed),
     invalid: Some(filter.now()?.get() + filter.plan().lifetime_in_ticks? + 1)
 }
 

@@ -1,10 +1,10 @@
 //! Every operation of every kind of filter, where it needs the most: tables are full, paths are searched, inserts are
 //! refused, and filters grow.
 
-use ahash::RandomState;
-use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, Tick, TickError, Values, WhenFull,
-};
+use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick, TickError, Values, WhenFull};
+
+use crate::kinds::{self, Expiring, Growable, Hasher, Maplet, NOW, Table};
+use crate::support::{Filter, LAYOUTS, MAPLET_LAYOUTS, MapletLayout, Raw, build, scattered};
 
 pub type Work = Box<dyn FnOnce() + Send>;
 
@@ -14,129 +14,91 @@ pub type Operation = (&'static str, bool, fn() -> Work);
 const NO_MEMORY: bool = false;
 const MEMORY: bool = true;
 
-/// The same in each run: whether a few more keys find room in a full table depends on the hashes.
-const HASHER: RandomState = RandomState::with_seeds(1, 2, 3, 4);
-
-type One = ConcurrentCuckooFilter<u64, RandomState>;
-type Growable = GrowableCuckooFilter<u64, RandomState>;
-type Maplet = CuckooMaplet<u64, RandomState>;
-type Expiring = ExpiringCuckooFilter<u64, RandomState>;
-
 /// How many keys a full table has. It has more buckets than a search looks at.
 const KEYS: u64 = 15_000;
 
-/// A rate for each layout that is chosen if no encoding is asked for.
-const RATES: [f64; 8] = [0.07, 0.03, 0.012, 0.003, 0.001, 0.0001, 2e-6, 1e-9];
+trait Kind: Table + Send + 'static {
+    /// An empty filter of each layout.
+    fn each() -> Vec<Self>;
 
-/// Full filters of one table.
-fn full() -> Vec<One> {
-    let fill = |rate| {
-        let filter =
-            One::builder_with_hasher(HASHER).capacity(KEYS as usize).false_positive_rate(rate).build().unwrap();
-        (0..).take_while(|key| filter.insert(key).is_ok()).for_each(drop);
-        filter
-    };
-    RATES.map(fill).into()
+    fn number(_nth: u64) -> u64 {
+        0
+    }
+
+    fn entry(nth: u64) -> (Raw, u64) {
+        (scattered(nth), Self::number(nth))
+    }
 }
 
-/// Filters of one table, full except for some keys.
-fn nearly_full() -> Vec<One> {
-    full().into_iter().inspect(|filter| (0..50).for_each(|key| assert!(filter.remove(&key)))).collect()
+impl Kind for Filter {
+    fn each() -> Vec<Self> {
+        LAYOUTS.map(|(encoding, rate, ..)| build(KEYS, encoding, rate)).into()
+    }
 }
 
-/// Pairs of filters of one table. Each holds half as many keys as it is made for.
-fn halves() -> Vec<(One, One)> {
-    let fill = |rate| {
-        let sum = One::builder_with_hasher(HASHER).capacity(KEYS as usize).false_positive_rate(rate).build().unwrap();
-        let other = sum.empty_like().unwrap();
-        let half = sum.capacity() as u64 / 2 - 20;
-        (0..half).for_each(|key| sum.insert(&key).unwrap());
-        (half..2 * half).for_each(|key| other.insert(&key).unwrap());
-        (sum, other)
-    };
-    RATES.map(fill).into()
+impl Kind for Growable {
+    fn each() -> Vec<Self> {
+        [0.1, 0.001, 1e-6].map(|rate| kinds::growable(100, rate)).into()
+    }
 }
 
-/// Filters that have grown.
-fn grown() -> Vec<Growable> {
-    let fill = |rate| {
-        let builder = Growable::builder_with_hasher(HASHER).capacity(100).max_capacity(1_000_000);
-        let filter = builder.false_positive_rate(rate).build().unwrap();
-        (0..KEYS).for_each(|key| filter.insert(&key).unwrap());
-        filter
-    };
-    [0.1, 0.001, 1e-6].map(fill).into()
+impl Kind for Maplet {
+    fn each() -> Vec<Self> {
+        MAPLET_LAYOUTS.map(|layout| kinds::maplet(KEYS as usize, layout)).into()
+    }
+
+    fn number(_: u64) -> u64 {
+        1
+    }
 }
 
-/// Full maplets of each layout, in which each key has the value 1.
-fn full_maplets() -> Vec<Maplet> {
-    let fill = |(value_bits, rate)| {
-        let builder = Maplet::builder_with_hasher(HASHER).capacity(KEYS as usize).value_bits(value_bits);
-        let maplet = builder.false_positive_rate(rate).build().unwrap();
-        (0..).take_while(|key| maplet.insert(key, 1).is_ok()).for_each(drop);
-        maplet
-    };
-    [(4, 0.06), (4, 0.011), (4, 0.001), (8, 0.001), (16, 0.001)].map(fill).into()
+/// Every other entry dies after a tick, and the rest after 14. One call sweeps only a part of them.
+impl Kind for Expiring {
+    fn each() -> Vec<Self> {
+        let layouts = MAPLET_LAYOUTS.into_iter().filter(|layout| layout.0 >= 4);
+        layouts.map(|layout| kinds::expiring(3 * KEYS as usize, layout)).collect()
+    }
+
+    fn number(nth: u64) -> u64 {
+        NOW + 1 + nth % 2 * 13
+    }
 }
 
-/// Maplets, full except for some keys.
-fn nearly_full_maplets() -> Vec<Maplet> {
-    full_maplets().into_iter().inspect(|maplet| (0..50).for_each(|key| assert!(maplet.remove(&key, 1)))).collect()
+/// Full filters. One that grows has grown.
+fn full<F: Kind>() -> Vec<F> {
+    let most = if F::NAME.starts_with("Growable") { KEYS } else { u64::MAX };
+    let fill = |filter: &F| (0..most).take_while(|&nth| filter.insert(&F::entry(nth)).is_ok()).for_each(drop);
+    F::each().into_iter().inspect(fill).collect()
 }
 
-/// Full filters of each layout. Every other entry dies at tick 1, and the rest at tick 14. One call sweeps only a
-/// part of them.
-fn full_of_ends() -> Vec<Expiring> {
-    full_of_ends_when(WhenFull::Refuse)
-}
-
-/// The same for filters that forget what ends first.
-fn full_of_ends_to_forget() -> Vec<Expiring> {
-    full_of_ends_when(WhenFull::EvictOldest)
-}
-
-fn full_of_ends_when(when_full: WhenFull) -> Vec<Expiring> {
-    let fill = |(longest, rate)| {
-        let builder = Expiring::builder_with_hasher(HASHER).capacity(3 * KEYS as usize).lifetime_in_ticks(longest);
-        let filter = builder.false_positive_rate(rate).when_full(when_full).build().unwrap();
-        filter.advance_to(Tick::new(0));
-        (0..).take_while(|key| filter.insert_until(key, Tick::new(end_of(*key))).is_ok()).for_each(drop);
-        filter
-    };
-    [(14, 0.06), (15, 0.011), (15, 0.001), (255, 0.001), (65_535, 0.001)].map(fill).into()
-}
-
-fn end_of(key: u64) -> u64 {
-    1 + key % 2 * 13
-}
-
-/// The same filters, with many dead entries that are not swept.
+/// With many dead entries that are not swept.
 fn full_of_dead() -> Vec<Expiring> {
     let die = |filter: &Expiring| {
-        filter.advance_to(Tick::new(1));
+        filter.advance_to(Tick::new(NOW + 1));
         assert!(filter.len() > filter.live_len() + KEYS as usize / 4, "{filter:?}");
     };
-    full_of_ends().into_iter().inspect(die).collect()
+    full::<Expiring>().into_iter().inspect(die).collect()
 }
 
-/// New keys.
-fn new() -> impl Iterator<Item = u64> {
-    1 << 40..(1 << 40) + 2 * KEYS
-}
-
-/// Keys of which most are in, new ones, and room for answers.
+/// Entries of which most are in, their keys, new ones, and room for answers.
 struct Scratch {
-    keys: Vec<u64>,
-    new: Vec<u64>,
+    entries: Vec<(Raw, u64)>,
+    keys: Vec<Raw>,
+    new: Vec<(Raw, u64)>,
     answers: Vec<bool>,
     values: Vec<Values>,
 }
 
 /// Does the work for each of these filters.
-fn on_each<F: Send + 'static>(filters: Vec<F>, work: impl Fn(&F, &mut Scratch) + Send + 'static) -> Work {
-    let keys: Vec<u64> = (0..1000).collect();
-    let (answers, values) = (Vec::with_capacity(2 * KEYS as usize), Vec::with_capacity(keys.len()));
-    let mut scratch = Scratch { keys, new: new().collect(), answers, values };
+fn on_each<F: Kind>(filters: Vec<F>, work: impl Fn(&F, &mut Scratch) + Send + 'static) -> Work {
+    let entries: Vec<_> = (0..1000).map(F::entry).collect();
+    let mut scratch = Scratch {
+        keys: entries.iter().map(|entry| entry.0).collect(),
+        entries,
+        new: (1 << 40..(1 << 40) + 2 * KEYS).map(F::entry).collect(),
+        answers: Vec::with_capacity(2 * KEYS as usize),
+        values: Vec::with_capacity(1000),
+    };
     Box::new(move || {
         for filter in &filters {
             scratch.answers.clear();
@@ -146,75 +108,80 @@ fn on_each<F: Send + 'static>(filters: Vec<F>, work: impl Fn(&F, &mut Scratch) +
     })
 }
 
-/// A digest and a save.
-macro_rules! as_a_whole {
-    ($filters:expr) => {
-        on_each($filters, |filter, _| {
-            filter.digest().unwrap();
-            #[cfg(feature = "snapshot")]
-            filter.save(std::io::sink()).unwrap();
-        })
-    };
+fn relocate<F: Kind>() -> Work {
+    let nearly_full =
+        full::<F>().into_iter().inspect(|filter| (0..50).for_each(|nth| _ = filter.remove(&F::entry(nth))));
+    on_each(nearly_full.collect(), |filter, scratch| {
+        scratch.entries[..50].iter().for_each(|entry| _ = filter.insert(entry));
+    })
 }
 
-/// What filters have in common.
-macro_rules! look_and_clear {
-    ($filter:ident, $scratch:ident) => {
-        $filter.contains_batch(&$scratch.keys, &mut $scratch.answers);
-        assert!($filter.contains(&500) && !$scratch.answers.is_empty());
-        $filter.record_negatives(1);
-        $filter.record_false_positives(1);
-        let stats = $filter.stats();
-        assert!(stats.observed_false_positive_rate() == Some(0.5) && stats.false_positive_rate > 0.0);
-        $filter.clear();
-        assert!($filter.is_empty());
-    };
+fn are_refused<F: Kind>() -> Work {
+    on_each(full::<F>(), |filter, Scratch { new, answers, .. }| {
+        assert!(new.iter().any(|entry| filter.insert(entry).is_err()));
+        assert!(new.iter().any(|entry| filter.insert_if_absent(entry).is_err()));
+        assert!(filter.insert_each(new, answers).is_err());
+    })
 }
 
-pub const OPERATIONS: [Operation; 23] = [
+fn on_keys<F: Kind>() -> Work {
+    on_each(full::<F>(), |filter, Scratch { entries, keys, answers, .. }| {
+        assert!(filter.contains(&keys[500]) && filter.remove(&entries[1]));
+        filter.remove_each(&entries[2..400], answers);
+        assert!(answers.len() == 398 && answers.iter().all(|&removed| removed));
+        assert!(filter.insert_each(&entries[2..200], answers).is_ok());
+        assert!(entries[300..400].iter().all(|entry| filter.insert_if_absent(entry).is_ok()));
+        filter.contains_each(keys, answers);
+        assert!(filter.stats().false_positive_rate > 0.0);
+        filter.clear();
+        assert_eq!(filter.len(), 0);
+    })
+}
+
+fn as_a_whole<F: Kind>() -> Work {
+    on_each(full::<F>(), |filter, _| {
+        filter.digest();
+        #[cfg(feature = "snapshot")]
+        filter.begin_save().write_to(std::io::sink()).unwrap();
+    })
+}
+
+fn merge<F: Kind>() -> Work {
+    on_each(F::each(), |sum, Scratch { entries, .. }| {
+        let (other, half) = (sum.another(), sum.capacity().min(KEYS as usize) as u64 / 2 - 20);
+        (0..half).for_each(|nth| assert_eq!(sum.insert(&F::entry(nth)), Ok(true)));
+        (half..2 * half).for_each(|nth| assert_eq!(other.insert(&F::entry(nth)), Ok(true)));
+        assert_eq!((sum.absorb(&other), sum.unite(&other)), (Ok(half), Ok(0)));
+        // More copies of one key than its two buckets hold.
+        [sum, &other].iter().for_each(|filter| while filter.insert(&entries[1]).is_ok() {});
+        assert!(sum.absorb(&other).is_err());
+    })
+}
+
+pub const OPERATIONS: [Operation; 24] = [
     ("nothing", NO_MEMORY, || Box::new(|| ())),
-    ("inserts that relocate", NO_MEMORY, || {
-        on_each(nearly_full(), |filter, _| (0..50).for_each(|key| _ = filter.insert(&key)))
-    }),
-    ("inserts that are refused", NO_MEMORY, || {
-        on_each(full(), |filter, scratch| {
-            assert!(new().any(|key| filter.insert(&key).is_err()));
-            assert!(new().any(|key| filter.insert_if_absent(&key).is_err()));
-            assert!(filter.insert_batch(&scratch.new).is_err());
+    ("inserts that relocate", NO_MEMORY, relocate::<Filter>),
+    ("inserts that are refused", NO_MEMORY, are_refused::<Filter>),
+    ("operations on a key", NO_MEMORY, on_keys::<Filter>),
+    ("operations by hash, and records", NO_MEMORY, || {
+        on_each(full::<Filter>(), |filter, Scratch { keys, .. }| {
+            let hash = filter.hash_one(&keys[1]);
+            assert!(filter.count(&keys[1]) > 0 && filter.by_hash().remove(hash));
+            filter.by_hash().insert(hash).unwrap();
+            filter.record_negatives(1);
+            filter.record_false_positives(1);
+            assert_eq!(filter.stats().observed_false_positive_rate(), Some(0.5));
         })
     }),
-    ("operations on a key", NO_MEMORY, || {
-        on_each(full(), |filter, scratch| {
-            assert!(filter.contains(&1) && filter.count(&1) > 0 && filter.remove(&1));
-            filter.by_hash().insert(filter.hash_one(&1)).unwrap();
-            filter.remove_batch(&scratch.keys[..400], &mut scratch.answers);
-            assert!(filter.insert_batch(&scratch.keys[..200]).is_ok());
-            (200..300).for_each(|key| _ = filter.insert_if_absent(&key).unwrap());
-            look_and_clear!(filter, scratch);
-        })
-    }),
-    ("operations on a filter", MEMORY, || as_a_whole!(full())),
-    ("absorb, with relocations", MEMORY, || {
-        on_each(halves(), |(sum, other), _| {
-            sum.absorb(other).unwrap();
-            assert!(sum.stats().relocations > 0);
-        })
-    }),
-    ("absorb that is refused", MEMORY, || {
-        on_each(halves(), |(sum, other), _| {
-            // More copies of one key than its two buckets hold.
-            (0..16).for_each(|_| _ = sum.insert(&1));
-            (0..16).for_each(|_| _ = other.insert(&1));
-            assert!(sum.absorb(other).is_err());
-        })
-    }),
+    ("operations on a filter", MEMORY, as_a_whole::<Filter>),
+    ("absorb and unite", MEMORY, merge::<Filter>),
     ("growable: inserts that let it grow", MEMORY, || {
-        on_each(grown(), |filter, _| {
-            let mut keys = new();
-            let mut until_it_grows = |insert: &dyn Fn(&u64)| {
+        on_each(full::<Growable>(), |filter, Scratch { new, .. }| {
+            let mut new = new.iter();
+            let mut until_it_grows = |insert: &dyn Fn(&Raw)| {
                 let capacity = filter.capacity();
                 while filter.capacity() == capacity {
-                    insert(&keys.next().unwrap());
+                    insert(&new.next().unwrap().0);
                 }
             };
             until_it_grows(&|key| filter.insert(key).unwrap());
@@ -222,101 +189,72 @@ pub const OPERATIONS: [Operation; 23] = [
             filter.reserve(100_000).unwrap();
         })
     }),
-    ("growable: operations on a key", NO_MEMORY, || {
-        on_each(grown(), |filter, scratch| {
-            assert!((0..100).all(|key| filter.count(&key) > 0 && filter.remove(&key)));
-            filter.remove_batch(&scratch.keys[100..400], &mut scratch.answers);
-            assert!((0..100).all(|key| filter.insert_if_absent(&key).is_ok()));
-            look_and_clear!(filter, scratch);
-        })
-    }),
+    ("growable: operations on a key", NO_MEMORY, on_keys::<Growable>),
     ("growable: insert that is refused", NO_MEMORY, || {
-        let filters = grown().into_iter().inspect(|filter| while filter.insert(&1).is_ok() {});
-        on_each(filters.collect(), |filter, _| assert!(filter.insert(&1).is_err()))
+        let filters = full::<Growable>().into_iter().inspect(|filter| while filter.insert(&Raw(1)).is_ok() {});
+        on_each(filters.collect(), |filter, _| assert!(filter.insert(&Raw(1)).is_err()))
     }),
     ("growable: shrink_to_fit", NO_MEMORY, || {
-        on_each(grown(), |filter, _| {
-            (100..KEYS).for_each(|key| assert!(filter.remove(&key)));
+        on_each(full::<Growable>(), |filter, _| {
+            (100..KEYS).for_each(|nth| assert!(filter.remove(&scattered(nth))));
             filter.shrink_to_fit();
         })
     }),
-    ("growable: operations on a filter", MEMORY, || as_a_whole!(grown())),
-    ("maplet: inserts that relocate", NO_MEMORY, || {
-        on_each(nearly_full_maplets(), |maplet, _| (0..50).for_each(|key| _ = maplet.insert(&key, 1)))
-    }),
-    ("maplet: inserts that are refused", NO_MEMORY, || {
-        on_each(full_maplets(), |maplet, scratch| {
-            assert!(new().any(|key| maplet.insert(&key, 1).is_err()));
-            assert!(new().any(|key| maplet.insert_if_absent(&key, 1).is_err()));
-            assert!(maplet.insert_batch(scratch.new.iter().map(|key| (key, 1))).is_err());
+    ("growable: operations on a filter", MEMORY, as_a_whole::<Growable>),
+    ("growable: absorb and unite", MEMORY, merge::<Growable>),
+    ("maplet: inserts that relocate", NO_MEMORY, relocate::<Maplet>),
+    ("maplet: inserts that are refused", NO_MEMORY, are_refused::<Maplet>),
+    ("maplet: operations on a key", NO_MEMORY, on_keys::<Maplet>),
+    ("maplet: values", NO_MEMORY, || {
+        on_each(full::<Maplet>(), |maplet, Scratch { keys, values, .. }| {
+            maplet.values_batch(&*keys, values);
+            assert!(values.len() == 1000 && values.iter().all(|values| values.contains(1)));
+            assert!(keys[..99].iter().all(|key| maplet.values(key).contains(1) && maplet.count(key, 1) > 0));
+            assert!(keys[..99].iter().all(|key| maplet.replace(key, 1, 0) == Ok(true)));
         })
     }),
-    ("maplet: operations on a key", NO_MEMORY, || {
-        on_each(full_maplets(), |maplet, scratch| {
-            maplet.values_batch(&scratch.keys, &mut scratch.values);
-            assert!(scratch.values.len() == 1000 && scratch.values.iter().all(|values| values.contains(1)));
-            assert!((0..99).all(|key| maplet.values(&key).contains(1) && maplet.contains(&key)));
-            assert!((0..99).all(|key| maplet.replace(&key, 1, 2) == Ok(true) && maplet.count(&key, 2) > 0));
-            assert!((0..99).all(|key| maplet.remove(&key, 2)));
-            maplet.remove_batch(scratch.keys[..400].iter().map(|key| (key, 1)), &mut scratch.answers);
-            assert!((0..99).all(|key| maplet.insert_if_absent(&key, 1).is_ok()));
-            look_and_clear!(maplet, scratch);
-        })
-    }),
-    ("maplet: operations on a maplet", MEMORY, || as_a_whole!(full_maplets())),
-    ("maplet: absorb", MEMORY, || {
-        on_each(nearly_full_maplets(), |maplet, _| {
-            let sum = maplet.empty_like().unwrap();
-            (0..maplet.len() as u64 - sum.capacity().min(maplet.len()) as u64 + 100)
-                .for_each(|key| _ = maplet.remove(&(key + 50), 1));
-            sum.absorb(maplet).unwrap();
-        })
-    }),
-    ("expiring: inserts that take dead entries out", NO_MEMORY, || {
-        on_each(full_of_dead(), |filter, _| {
-            (0..99).for_each(|key| _ = filter.insert_or_renew_until(&key, Tick::new(15)).unwrap());
+    ("maplet: operations on a maplet", MEMORY, as_a_whole::<Maplet>),
+    ("maplet: absorb and unite", MEMORY, merge::<Maplet>),
+    ("expiring: inserts that are refused", NO_MEMORY, are_refused::<Expiring>),
+    ("expiring: operations on a key", NO_MEMORY, on_keys::<Expiring>),
+    ("expiring: inserts that take dead entries out, and the clock", NO_MEMORY, || {
+        on_each(full_of_dead(), |filter, Scratch { keys, new, answers, .. }| {
+            keys[..99].iter().for_each(|key| _ = filter.insert_or_renew_until(key, Tick::new(NOW + 15)).unwrap());
             let swept = filter.stats().expiry.unwrap().expired;
-            new().take(KEYS as usize / 4).for_each(|key| _ = filter.insert_until(&key, Tick::new(14)).unwrap());
+            let end = Tick::new(NOW + 14);
+            new[..KEYS as usize / 4].iter().for_each(|(key, _)| _ = filter.insert_until(key, end).unwrap());
             assert!(filter.stats().expiry.unwrap().expired > swept);
-        })
-    }),
-    ("expiring: inserts that are refused", NO_MEMORY, || {
-        on_each(full_of_ends(), |filter, scratch| {
-            let end = Tick::new(14);
-            assert!(new().any(|key| filter.insert_until(&key, end).is_err()));
-            assert!(new().any(|key| filter.insert_if_absent_until(&key, end).is_err()));
-            let entries = scratch.new.iter().map(|key| (key, end));
-            assert!(filter.insert_until_batch(entries, &mut scratch.answers).is_err());
-        })
-    }),
-    ("expiring: insert that forgets", NO_MEMORY, || {
-        on_each(full_of_ends_to_forget(), |filter, _| {
-            assert!(new().take(KEYS as usize).all(|key| filter.insert_until(&key, Tick::new(14)).is_ok()));
-            assert!(filter.stats().expiry.unwrap().evicted_early_by > 0);
-            assert!(filter.insert_until(&0, Tick::new(1)).is_err(), "that tick has gone");
-        })
-    }),
-    ("expiring: operations on a key, and the clock", NO_MEMORY, || {
-        on_each(full_of_ends(), |filter, scratch| {
-            let end = |key: u64| Tick::new(end_of(key));
-            assert!((0..99).all(|key| filter.contains(&key) && filter.remove_expiring_at(&key, end(key))));
-            let entries = scratch.keys[99..400].iter().map(|key| (key, end(*key)));
-            filter.remove_expiring_at_batch(entries, &mut scratch.answers);
-            assert!(scratch.answers.len() == 301 && scratch.answers.iter().all(|&removed| removed));
-            filter.remove_batch(&scratch.keys[400..450], &mut scratch.answers);
-            assert_eq!(filter.remaining(&500), Err(TickError::ResolutionUnknown));
-            assert!(filter.expires_at(&500).is_some());
-            (0..9).for_each(|tick| _ = filter.advance_to(Tick::new(tick)));
+            filter.remove_batch(&keys[400..450], answers);
+            assert_eq!(filter.remaining(&keys[1]), Err(TickError::ResolutionUnknown));
+            assert!(filter.expires_at(&keys[1]).is_some());
+            (0..9).for_each(|ahead| _ = filter.advance_to(Tick::new(NOW + ahead)));
             filter.restart_clock(Tick::new(70));
             filter.advance_to(Tick::new(1 << 40));
             assert!(filter.is_empty() && filter.live_len() == 0);
-            assert!((0..1000).all(|key| filter.insert(&key).is_ok()));
-            look_and_clear!(filter, scratch);
+            assert!(keys.iter().all(|key| filter.insert(key).is_ok()));
         })
     }),
-    ("expiring: operations on a filter", MEMORY, || as_a_whole!(full_of_dead())),
-    ("expiring: absorb and unite", MEMORY, || {
+    ("expiring: insert that forgets", NO_MEMORY, || {
+        let forgetful = |(bits, rate, ..): MapletLayout| {
+            let builder = ExpiringCuckooFilter::builder().capacity(KEYS as usize).lifetime_in_ticks((1 << bits) - 1);
+            let builder = builder.false_positive_rate(rate).when_full(WhenFull::EvictOldest);
+            let filter: Expiring = builder.hasher(Hasher::default()).build().unwrap();
+            filter.advance_to(Tick::new(NOW));
+            (0..).take_while(|&nth| Table::insert(&filter, &Expiring::entry(nth)).is_ok()).for_each(drop);
+            filter
+        };
+        let layouts = MAPLET_LAYOUTS.into_iter().filter(|layout| layout.0 >= 4);
+        on_each(layouts.map(forgetful).collect(), |filter, Scratch { entries, new, .. }| {
+            assert!(new[..1000].iter().all(|(key, _)| filter.insert_until(key, Tick::new(NOW + 14)).is_ok()));
+            assert!(filter.stats().expiry.unwrap().evicted_early_by > 0);
+            assert!(filter.insert_until(&entries[0].0, Tick::new(NOW + 1)).is_err(), "that tick has gone");
+        })
+    }),
+    ("expiring: a save, absorb and unite of the dead", MEMORY, || {
         on_each(full_of_dead(), |filter, _| {
+            filter.digest().unwrap();
+            #[cfg(feature = "snapshot")]
+            filter.save(std::io::sink()).unwrap();
             assert_eq!(filter.empty_like().unwrap().absorb(filter).unwrap(), filter.live_len() as u64);
             assert_eq!(filter.unite(filter).unwrap(), 0);
         })
