@@ -9,15 +9,12 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     RelocateWithoutBump,
-    /// A relocation bumps the version only after it has cleared the old slot.
     RelocateBumpsLate,
-    /// A relocation clears the old slot before it has filled the new one.
     RelocateClearsFirst,
     /// A relocation trusts its plan: it does not check again that the fingerprint is still in the old bucket.
     RelocateWithoutRecheck,
     RelocateWithoutLock,
     RemoveWithoutBump,
-    /// A removal bumps the version only after it has cleared the slot.
     RemoveBumpsLate,
     RemoveWithoutLock,
     /// A lookup that found nothing does not read the version again.
@@ -28,21 +25,17 @@ pub enum Fault {
     RelocateAddsWithoutBump,
     ReplaceWithoutLock,
     ReplaceWithoutBump,
-    /// A replacement takes the old entry out before it adds the new one.
     ReplaceTakesFirst,
-    /// A replacement adds the new entry before it takes the old one out.
     ReplaceAddsFirst,
     /// A replacement does not set aside, for a save, the word that it changes.
     ReplaceSetsNothingAside,
     /// A lookup of live entries does not read the moment again.
     LookupWithoutClock,
-    /// Ticks are ended early without the locks of the stripes.
     ForgetWithoutLocks,
     /// An insert that found no room ends ticks early although another thread has made room.
     ForgetsAgain,
     /// An insert that found no room ends ticks early although its key has an entry by now.
     ForgetsThoughPresent,
-    /// The caller's name for the current tick changes without the locks of the stripes.
     RestartWithoutLocks,
     /// A renewal treats the entry that it renews as live, although that may have died meanwhile.
     RenewsTheDead,
@@ -50,17 +43,13 @@ pub enum Fault {
     AddsBeforeSwept,
     /// A pass begins without waiting for the writers that are under way.
     SweepWithoutSettling,
-    /// A pass drains the writers without bumps.
     SweepWithoutBump,
-    /// A thread that takes dead entries out, to make room, does not bump.
     DropWithoutBump,
     /// An unfinished pass counts as finished.
     SweptTooSoon,
     /// A pass, or a thread that takes dead entries out, does not set aside for a save the word that it changes.
     SweepSetsNothingAside,
-    /// A thread that takes dead entries out, to make room, takes no lock.
     DropWithoutLock,
-    /// A relocation moves an entry although it is dead.
     RelocateDead,
     InsertIfAbsentWithoutLock,
     CountWithoutLock,
@@ -121,7 +110,6 @@ pub enum Fault {
     EntersFormerPlace,
     /// A change of the size holds only the gates of whole buckets, and not those of what they become.
     LocksHalfTheGates,
-    /// A save of a table that grows begins without the gates.
     SaveWithoutGates,
     /// A save of a table that grows begins without the gates that have come in since it counted them.
     SaveMissesNewGates,

@@ -15,17 +15,30 @@ use crate::word::layout::Layout;
 impl<L: Layout> Table<L> {
     #[inline(always)]
     pub(crate) fn insert(&self, layout: impl Layout, hash: u64) -> Result<(), InsertError> {
-        if self.is_being_saved() || !self.add(layout, self.buckets.item(layout, hash)) {
-            self.insert_slow(hash)?;
+        if self.is_being_saved() {
+            return self.insert_slow(hash);
         }
+        if self.add(layout, self.buckets.item(layout, hash)) {
+            self.common.counters.add_len(1);
+            return Ok(());
+        }
+        self.insert_slow(hash)
+    }
+
+    /// `insert` where that takes more than one step.
+    #[cold]
+    #[inline(never)]
+    fn insert_slow(&self, hash: u64) -> Result<(), InsertError> {
+        let item = self.item(hash);
+        self.until_added(item, Purpose::Insert, None, |_| self.add_slow(item).then_some(()))?;
         self.common.counters.add_len(1);
         Ok(())
     }
 
-    /// `insert` where that takes more than one step. Does not count. (The hash takes one register to keep, an item four.)
+    /// `insert_slow` without counting the copy. (The hash takes one register to keep, an item four.)
     #[cold]
     #[inline(never)]
-    pub(super) fn insert_slow(&self, hash: u64) -> Result<(), InsertError> {
+    pub(super) fn insert_uncounted_slow(&self, hash: u64) -> Result<(), InsertError> {
         self.insert_item_slow(self.item(hash))
     }
 
@@ -53,7 +66,13 @@ impl<L: Layout> Table<L> {
         {
             return Ok(added);
         }
-        self.insert_absent_slow(self.item(hash))
+        self.insert_absent_slow(hash)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn insert_absent_slow(&self, hash: u64) -> Result<bool, InsertError> {
+        self.insert_absent_item(self.item(hash))
     }
 
     /// Adds a copy of the item of this hash unless there is one, in one step under the lock. Returns whether it did, or
@@ -79,12 +98,11 @@ impl<L: Layout> Table<L> {
         if !fault::injected(Fault::InsertIfAbsentWithoutLock) && self.copies_of_item(self.layout(), item) > 0 {
             return Ok(false);
         }
-        self.insert_absent_slow(item)
+        self.insert_absent_item(item)
     }
 
-    #[cold]
     #[inline(never)]
-    fn insert_absent_slow(&self, item: Item) -> Result<bool, InsertError> {
+    fn insert_absent_item(&self, item: Item) -> Result<bool, InsertError> {
         self.until_added(item, Purpose::InsertIfAbsent, Some(Fault::InsertIfAbsentWithoutLock), |guard| {
             if self.copies_of_item(self.layout(), item) > 0 {
                 return Some(false);

@@ -144,6 +144,8 @@ impl Counters {
     }
 
     /// Counts removals that have found nothing.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn removals_not_found(&self, count: u64) {
         self.shard().removals_not_found.fetch_add(count, Ordering::Relaxed);
     }

@@ -1,9 +1,8 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::word::layout::{
-    Borrowed, Encoding, Lanes, OfShape, Plain, SHAPES, SHAPES_WITH_PAYLOAD, SemiSorted, Shape, WithPayload,
-};
+use crate::table::face::by_layout::{OfLayout, of_layout, of_layout_with_payload};
+use crate::word::layout::{Borrowed, Lanes, OfShape, SHAPES, SHAPES_WITH_PAYLOAD};
 use crate::word::payloads::{OnlyPlace, PayloadOps};
 use proptest::prelude::*;
 
@@ -31,82 +30,6 @@ fn sorted(entries: impl IntoIterator<Item = Entry>) -> Vec<u32> {
     let mut sorted: Vec<u32> = entries.into_iter().map(|e| e.0).collect();
     sorted.sort_unstable();
     sorted
-}
-
-/// Compares every operation with the same operation on a list of entries.
-fn check<L: Layout>(layout: L, hashes: &[u64], one: u64, split: usize, order: prop::sample::Index) {
-    let mut stored: Vec<_> = hashes.iter().take(slots(layout)).map(|&hash| entry(layout, hash)).collect();
-    let one = entry(layout, one);
-
-    let mut bucket = fill(layout, &stored);
-    assert_eq!(sorted(layout.entries(bucket)), sorted(stored.clone()));
-    assert_eq!(layout.occupied(bucket), stored.len());
-    assert_eq!(layout.has_room(bucket), stored.len() < slots(layout));
-    assert_eq!(layout.add_to(bucket, layout.room(bucket), one).is_some(), layout.has_room(bucket));
-    assert!(layout.room(bucket) < layout.room(Bucket::default()) || stored.is_empty());
-
-    let (first, second) = stored.split_at(split.min(stored.len()));
-    let (first_bucket, second_bucket) = (fill(layout, first), fill(layout, second));
-    for &e in stored.iter().chain([&one]) {
-        check_lookups(layout, e, &stored, first, first_bucket, second_bucket);
-    }
-
-    for &e in stored.iter().chain([&one]) {
-        let (in_first, place) = layout.place(first_bucket, second_bucket, e);
-        assert_eq!(place.exists(), stored.contains(&e));
-        if place.exists() {
-            let held = if in_first { first } else { second };
-            let mut rest = held.to_vec();
-            rest.remove(held.iter().position(|&other| other == e).expect("it was found"));
-            assert_eq!(place.bucket, if in_first { first_bucket } else { second_bucket });
-            let without = layout.without(place);
-            assert_eq!(sorted(layout.entries(without)), sorted(rest.clone()), "all but one are left");
-            let other = layout.entry(layout.fingerprint_of(e), 1);
-            rest.push(other);
-            assert_eq!(sorted(layout.entries(layout.replace_at(place, e, other))), sorted(rest));
-        }
-    }
-
-    if L::HAS_PAYLOAD {
-        check_payloads(layout, &stored, bucket);
-    }
-
-    let sums = [(first_bucket, bucket), (bucket, second_bucket), (first_bucket, first_bucket)];
-    for (to, others) in sums {
-        let (sum, added) = layout.add_all(to, others);
-        let of_others: Vec<Entry> = layout.entries(others).collect();
-        let mut expected: Vec<Entry> = layout.entries(to).collect();
-        assert_eq!(added, of_others.len().min(slots(layout) - expected.len()));
-        expected.extend(&of_others[..added]);
-        assert_eq!(sorted(layout.entries(sum)), sorted(expected), "the first ones are added, as many as fit");
-    }
-
-    match layout.add(bucket, one) {
-        Some(more) => {
-            let less = layout.remove(more, one).expect("it was just added");
-            assert_eq!(sorted(layout.entries(less)), sorted(stored.clone()), "remove undoes add");
-        }
-        None => assert!(!layout.has_room(bucket)),
-    }
-    assert_eq!(layout.remove(bucket, one).is_some(), stored.contains(&one));
-    let other = layout.entry(layout.fingerprint_of(one), 2);
-    match layout.replace(bucket, one, other) {
-        Some(replaced) => {
-            let mut expected = stored.clone();
-            let place = expected.iter().position(|&e| e == one).expect("it was in");
-            expected[place] = other;
-            assert_eq!(sorted(layout.entries(replaced)), sorted(expected));
-            assert!(layout.is_valid(replaced));
-        }
-        None => assert!(!stored.contains(&one)),
-    }
-
-    while !stored.is_empty() {
-        let e = stored.remove(order.index(stored.len()));
-        bucket = layout.remove(bucket, e).expect("it is still in");
-        assert_eq!(sorted(layout.entries(bucket)), sorted(stored.clone()));
-    }
-    assert_eq!(bucket, Bucket::default(), "emptied in any order, a bucket is as new");
 }
 
 /// Checks the questions about one entry and its fingerprint, where the first bucket holds `first`, and both hold
@@ -171,47 +94,151 @@ fn check_payloads<L: Layout>(layout: L, stored: &[Entry], bucket: Bucket) {
     }
 }
 
-/// The layout of this shape with so many payload bits.
-fn with<L: OfShape>(shape: Shape, payload_bits: u32) -> WithPayload<L> {
-    WithPayload::of(shape.with_payload(payload_bits).expect("it leaves enough"))
+/// A check of one layout.
+trait Check: Copy {
+    fn of<L: Layout>(self, layout: L);
 }
 
-macro_rules! call {
-    ($check:ident, $layout:expr, ($($argument:expr),*)) => { $check($layout, $($argument),*) };
+/// Makes a check with the numbers of the layout as data, and with those of a known shape.
+struct Both<C>(C);
+
+impl<C: Check> OfLayout for Both<C> {
+    type Made = ();
+
+    fn make<L: OfShape, const SLOTS: u32, const BITS: u32>(self, layout: L) {
+        self.0.of(layout);
+        self.0.of(Borrowed::<_, SLOTS, BITS>(&layout));
+    }
 }
 
-/// Calls `$check` with a layout of each shape, once with its numbers as data and once with those of a known shape.
-macro_rules! for_each_shape {
-    ($check:ident $arguments:tt: $($Layout:ident $slots:literal $bits:literal),*) => {
-        let mut shapes = SHAPES.iter();
-        $({
-            let encoding = if $Layout::SEMI_SORTED { Encoding::SemiSorted } else { Encoding::Plain };
-            let shape = Shape { encoding, slots: $slots, fingerprint_bits: $bits, payload_bits: 0 };
-            assert_eq!(shapes.next(), Some(&shape));
-            let layout = $Layout::of(shape);
-            call!($check, layout, $arguments);
-            call!($check, Borrowed::<_, $slots, $bits>(&layout), $arguments);
-            if SHAPES_WITH_PAYLOAD.contains(&shape) {
-                let layout = with::<$Layout>(shape, 4);
-                call!($check, Borrowed::<_, $slots, $bits>(&layout), $arguments);
-            }
-        })*
-        assert_eq!(shapes.next(), None, "not one is left out");
-    };
+/// Makes a check with layouts of every kind.
+fn for_each_layout(check: impl Check) {
+    for shape in SHAPES {
+        of_layout(shape, Both(check)).expect("memory");
+    }
+    let of_all = SHAPES_WITH_PAYLOAD.map(|shape| (shape.slots, 4));
+    for (slots, bits) in of_all.into_iter().chain([(5, 1), (5, 2), (5, 7), (4, 8), (3, 15), (2, 16)]) {
+        let shape = SHAPES_WITH_PAYLOAD.into_iter().find(|shape| shape.slots == slots).expect("there is one");
+        of_layout_with_payload(shape.with_payload(bits).expect("it leaves enough"), Both(check)).expect("memory");
+    }
 }
 
-/// Calls `$check` with layouts of every kind.
-macro_rules! for_each_layout {
-    ($check:ident $arguments:tt) => {
-        for_each_shape!($check $arguments:
-            Plain 8 8, SemiSorted 8 9, Plain 7 9, SemiSorted 7 10, Plain 6 10, SemiSorted 6 12, Plain 5 12,
-            SemiSorted 5 14, Plain 4 16, SemiSorted 4 17, Plain 3 21, SemiSorted 3 22, Plain 2 32);
-        for (slots, payload_bits) in [(5, 1), (5, 2), (5, 7), (4, 8), (3, 15)] {
-            let shape = *SHAPES_WITH_PAYLOAD.iter().find(|shape| shape.slots == slots).expect("there is one");
-            call!($check, with::<SemiSorted>(shape, payload_bits), $arguments);
+/// Compares every operation with the same operation on a list of entries.
+impl Check for (&[u64], u64, usize, prop::sample::Index) {
+    fn of<L: Layout>(self, layout: L) {
+        let (hashes, one, split, order) = self;
+        let mut stored: Vec<_> = hashes.iter().take(slots(layout)).map(|&hash| entry(layout, hash)).collect();
+        let one = entry(layout, one);
+
+        let mut bucket = fill(layout, &stored);
+        assert_eq!(sorted(layout.entries(bucket)), sorted(stored.clone()));
+        assert_eq!(layout.occupied(bucket), stored.len());
+        assert_eq!(layout.has_room(bucket), stored.len() < slots(layout));
+        assert_eq!(layout.add_to(bucket, layout.room(bucket), one).is_some(), layout.has_room(bucket));
+        assert!(layout.room(bucket) < layout.room(Bucket::default()) || stored.is_empty());
+
+        let (first, second) = stored.split_at(split.min(stored.len()));
+        let (first_bucket, second_bucket) = (fill(layout, first), fill(layout, second));
+        for &e in stored.iter().chain([&one]) {
+            check_lookups(layout, e, &stored, first, first_bucket, second_bucket);
         }
-        call!($check, with::<Plain>(Shape::plain(2, 32), 16), $arguments);
-    };
+
+        for &e in stored.iter().chain([&one]) {
+            let (in_first, place) = layout.place(first_bucket, second_bucket, e);
+            assert_eq!(place.exists(), stored.contains(&e));
+            if place.exists() {
+                let held = if in_first { first } else { second };
+                let mut rest = held.to_vec();
+                rest.remove(held.iter().position(|&other| other == e).expect("it was found"));
+                assert_eq!(place.bucket, if in_first { first_bucket } else { second_bucket });
+                let without = layout.without(place);
+                assert_eq!(sorted(layout.entries(without)), sorted(rest.clone()), "all but one are left");
+                let other = layout.entry(layout.fingerprint_of(e), 1);
+                rest.push(other);
+                assert_eq!(sorted(layout.entries(layout.replace_at(place, e, other))), sorted(rest));
+            }
+        }
+
+        if L::HAS_PAYLOAD {
+            check_payloads(layout, &stored, bucket);
+        }
+
+        let sums = [(first_bucket, bucket), (bucket, second_bucket), (first_bucket, first_bucket)];
+        for (to, others) in sums {
+            let (sum, added) = layout.add_all(to, others);
+            let of_others: Vec<Entry> = layout.entries(others).collect();
+            let mut expected: Vec<Entry> = layout.entries(to).collect();
+            assert_eq!(added, of_others.len().min(slots(layout) - expected.len()));
+            expected.extend(&of_others[..added]);
+            assert_eq!(sorted(layout.entries(sum)), sorted(expected), "the first ones are added, as many as fit");
+        }
+
+        match layout.add(bucket, one) {
+            Some(more) => {
+                let less = layout.remove(more, one).expect("it was just added");
+                assert_eq!(sorted(layout.entries(less)), sorted(stored.clone()), "remove undoes add");
+            }
+            None => assert!(!layout.has_room(bucket)),
+        }
+        assert_eq!(layout.remove(bucket, one).is_some(), stored.contains(&one));
+        let other = layout.entry(layout.fingerprint_of(one), 2);
+        match layout.replace(bucket, one, other) {
+            Some(replaced) => {
+                let mut expected = stored.clone();
+                let place = expected.iter().position(|&e| e == one).expect("it was in");
+                expected[place] = other;
+                assert_eq!(sorted(layout.entries(replaced)), sorted(expected));
+                assert!(layout.is_valid(replaced));
+            }
+            None => assert!(!stored.contains(&one)),
+        }
+
+        while !stored.is_empty() {
+            let e = stored.remove(order.index(stored.len()));
+            bucket = layout.remove(bucket, e).expect("it is still in");
+            assert_eq!(sorted(layout.entries(bucket)), sorted(stored.clone()));
+        }
+        assert_eq!(bucket, Bucket::default(), "emptied in any order, a bucket is as new");
+    }
+}
+
+/// Checks which words are valid.
+impl Check for (u64, u64, u64, &[u64], u32) {
+    fn of<L: Layout>(self, layout: L) {
+        let (word, mask, rank, stored, bit) = self;
+        // Additions put the new lane below its equals, so adding from the top lane down leads to the same word.
+        let reached = |word| {
+            let stored: Vec<_> = layout.entries(word).collect();
+            stored.into_iter().rev().fold(Bucket::default(), |bucket, f| layout.add(bucket, f).expect("room"))
+        };
+        let is_valid = |word: Bucket| {
+            // A lane without a fingerprint is empty.
+            if layout.entries(word).any(|e| layout.low(layout.fingerprint_of(e).0) == 0) {
+                return false;
+            }
+            if L::SEMI_SORTED {
+                return reached(word) == word;
+            }
+            // Removals leave gaps anywhere, so only the bits outside all lanes count.
+            let Lanes { first, bits, slots, .. } = layout.lanes();
+            let lanes = (0..slots).map(|slot| u64::from(first) << (slot * bits)).fold(0, |all, lane| all | lane);
+            word.0 & !lanes == 0
+        };
+        let lanes = layout.lanes().all();
+        let ranked = if L::SEMI_SORTED { rank << layout.lanes().rank_at } else { 0 };
+        for word in [word, word & mask, word & lanes, word & mask & lanes | ranked, word & lanes | ranked] {
+            assert_eq!(layout.is_valid(Bucket(word)), is_valid(Bucket(word)), "{:?}: {word:#x}", layout.shape());
+        }
+        let stored: Vec<_> = stored.iter().take(slots(layout)).map(|&hash| entry(layout, hash)).collect();
+        let mut bucket = fill(layout, &stored);
+        assert!(layout.is_valid(bucket));
+        let changed = Bucket(bucket.0 ^ 1 << bit);
+        assert_eq!(layout.is_valid(changed), is_valid(changed), "{:?}: {changed:?}", layout.shape());
+        for f in stored {
+            bucket = layout.remove(bucket, f).expect("it is in");
+            assert!(layout.is_valid(bucket));
+        }
+    }
 }
 
 proptest! {
@@ -224,7 +251,7 @@ proptest! {
         split in 0..9usize,
         order in any::<prop::sample::Index>(),
     ) {
-        for_each_layout!(check(&stored, one, split, order));
+        for_each_layout((&*stored, one, split, order));
     }
 
     #[test]
@@ -236,40 +263,6 @@ proptest! {
         stored in prop::collection::vec(hashes(), 0..9),
         bit in 0..64u32,
     ) {
-        fn check<L: Layout>(layout: L, word: u64, mask: u64, rank: u64, stored: &[u64], bit: u32) {
-            // Additions put the new lane below its equals, so adding from the top lane down leads to the same word.
-            let reached = |word| {
-                let stored: Vec<_> = layout.entries(word).collect();
-                stored.into_iter().rev().fold(Bucket::default(), |bucket, f| layout.add(bucket, f).expect("room"))
-            };
-            let is_valid = |word: Bucket| {
-                // A lane without a fingerprint is empty.
-                if layout.entries(word).any(|e| layout.low(layout.fingerprint_of(e).0) == 0) {
-                    return false;
-                }
-                if L::SEMI_SORTED {
-                    return reached(word) == word;
-                }
-                // Removals leave gaps anywhere, so only the bits outside all lanes count.
-                let Lanes { first, bits, slots, .. } = layout.lanes();
-                let lanes = (0..slots).map(|slot| u64::from(first) << (slot * bits)).fold(0, |all, lane| all | lane);
-                word.0 & !lanes == 0
-            };
-            let lanes = layout.lanes().all();
-            let ranked = if L::SEMI_SORTED { rank << layout.lanes().rank_at } else { 0 };
-            for word in [word, word & mask, word & lanes, word & mask & lanes | ranked, word & lanes | ranked] {
-                assert_eq!(layout.is_valid(Bucket(word)), is_valid(Bucket(word)), "{:?}: {word:#x}", layout.shape());
-            }
-            let stored: Vec<_> = stored.iter().take(slots(layout)).map(|&hash| entry(layout, hash)).collect();
-            let mut bucket = fill(layout, &stored);
-            assert!(layout.is_valid(bucket));
-            let changed = Bucket(bucket.0 ^ 1 << bit);
-            assert_eq!(layout.is_valid(changed), is_valid(changed), "{:?}: {changed:?}", layout.shape());
-            for f in stored {
-                bucket = layout.remove(bucket, f).expect("it is in");
-                assert!(layout.is_valid(bucket));
-            }
-        }
-        for_each_layout!(check(word, mask, rank, &stored, bit));
+        for_each_layout((word, mask, rank, &*stored, bit));
     }
 }

@@ -136,7 +136,7 @@ impl<L: OfShape> Table<L> {
     #[inline(never)]
     fn insert_block_slow<E: Refusal>(&self, block: Block<'_>) -> (usize, Option<E>) {
         for (nth, &hash) in block.hashes[..block.len].iter().enumerate() {
-            if let Err(error) = self.insert_slow(hash) {
+            if let Err(error) = self.insert_uncounted_slow(hash) {
                 return (nth, Some(error.into()));
             }
         }

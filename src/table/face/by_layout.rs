@@ -8,9 +8,11 @@ use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
 use crate::table::table::{Table, memory_for};
 #[cfg(feature = "snapshot")]
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::layout::{Encoding, Plain, SHAPES, SemiSorted, WithPayload};
 #[cfg(feature = "snapshot")]
-use crate::word::layout::{Layout, OfShape, Shape};
+use crate::word::layout::Layout;
+use crate::word::layout::{Encoding, Plain, SHAPES, SemiSorted, WithPayload};
+#[cfg(any(test, feature = "snapshot"))]
+use crate::word::layout::{OfShape, Shape};
 
 /// Expands to `$body` with `$Layout` as the type of this shape's encoding, for each of these shapes with its slots
 /// and bits as `$SLOTS` and `$BITS`.
@@ -90,7 +92,7 @@ impl TablePlan {
 }
 
 /// What is made of a layout. It is compiled for each shape.
-#[cfg(feature = "snapshot")]
+#[cfg(any(test, feature = "snapshot"))]
 pub(crate) trait OfLayout {
     type Made;
 
@@ -98,7 +100,7 @@ pub(crate) trait OfLayout {
 }
 
 /// What is made of the layout of this shape, which has no payload. `None` if there is no memory for its decode table.
-#[cfg(feature = "snapshot")]
+#[cfg(any(test, feature = "snapshot"))]
 pub(crate) fn of_layout<O: OfLayout>(shape: Shape, of: O) -> Option<O::Made> {
     by_shape!(shape, L, SLOTS, BITS => Some(of.make::<L, SLOTS, BITS>(L::try_of(shape)?));
         Plain 8 8, SemiSorted 8 9, Plain 7 9, SemiSorted 7 10, Plain 6 10, SemiSorted 6 12, Plain 5 12, SemiSorted 5 14,
@@ -106,7 +108,7 @@ pub(crate) fn of_layout<O: OfLayout>(shape: Shape, of: O) -> Option<O::Made> {
 }
 
 /// What is made of the layout of this shape with a payload. `None` if there is no memory for its decode table.
-#[cfg(feature = "snapshot")]
+#[cfg(any(test, feature = "snapshot"))]
 pub(crate) fn of_layout_with_payload<O: OfLayout>(shape: Shape, of: O) -> Option<O::Made> {
     by_shape_for_payload!(shape, L, SLOTS, BITS =>
         Some(of.make::<WithPayload<L>, SLOTS, BITS>(WithPayload::<L>::try_of(shape)?)))

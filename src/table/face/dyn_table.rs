@@ -46,7 +46,7 @@ impl<L: Layout, const SLOTS: u32, const BITS: u32> Shaped<L, SLOTS, BITS> {
 
     #[inline(always)]
     fn insert_of_batch(table: &Table<L>, item: Item, hash: u64, (): &(), _: usize) -> Result<(), InsertError> {
-        if table.add(Self::layout_of(table), item) { Ok(()) } else { table.insert_slow(hash) }
+        if table.add(Self::layout_of(table), item) { Ok(()) } else { table.insert_uncounted_slow(hash) }
     }
 
     #[inline(always)]

@@ -28,7 +28,7 @@ use crate::word::layout::Encoding;
 /// println!("{plan}: {} MB, {} bits a slot", plan.memory_usage / 1_000_000, plan.bits_per_slot());
 /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct FilterPlan {
     /// The type of the filter.
@@ -121,6 +121,25 @@ impl FilterPlan {
     #[must_use]
     pub fn bits_per_slot(&self) -> f64 {
         f64::from(u64::BITS) / self.layout.slots_per_bucket as f64
+    }
+}
+
+/// Shows the public fields.
+impl fmt::Debug for FilterPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FilterPlan")
+            .field("filter", &self.filter)
+            .field("capacity", &self.capacity)
+            .field("layout", &self.layout)
+            .field("slots", &self.slots)
+            .field("memory_usage", &self.memory_usage)
+            .field("max_false_positive_rate", &self.max_false_positive_rate)
+            .field("max_capacity", &self.max_capacity)
+            .field("max_memory_usage", &self.max_memory_usage)
+            .field("lifetime_in_ticks", &self.lifetime_in_ticks)
+            .field("resolution", &self.resolution)
+            .field("when_full", &self.when_full)
+            .finish_non_exhaustive()
     }
 }
 

@@ -76,10 +76,7 @@
 //! read when `x` is gone. The fault `SaveLocksInTurn` does this, and a model catches it.
 //!
 //! # What it costs
-//! Without a save, each change costs a relaxed load of a word that stays in the cache. During a save, each change also
-//! takes a lock. A bucket that is changed ahead of a save's mark costs that save 16 to 64 bytes, the first time, until
-//! its chunk is written. So the memory grows with what is changed, not with the table. If that allocation fails, the
-//! save fails, and the operation continues.
+//! The guide has it (`consistency`). If the allocation for a word fails, the save fails, and the operation continues.
 
 use crate::error::memory::OutOfMemory;
 use crate::machine::memory::boxed_slice;
