@@ -10,4 +10,3 @@ pub(super) mod settings;
 mod snapshots;
 
 mod absorbing;
-mod digests;
