@@ -69,11 +69,9 @@
 //! # Speed, async, platforms
 //!
 //! A lookup takes 4 to 120 nanoseconds, most of them for two cache lines. Batches in large tables are two to six times
-//! as fast. If you never remove keys, a split-block Bloom filter is faster still. `benches/README.md` in the repository
-//! compares filters. The operations are plain functions, which async tasks call directly: the page
-//! [`threads_and_async`](guide::threads_and_async) names those that belong on a blocking thread. The crate needs Rust
-//! 1.89 or later, `std`, and 64-bit atomics or the feature `portable-atomic`. Short programs for each type are in
-//! `examples/`: `cargo run --example filter`.
+//! as fast. `benches/README.md` in the repository compares filters. Async tasks call the operations directly, except
+//! [those that belong on a blocking thread](guide::threads_and_async). The crate needs Rust 1.89 or later, `std`, and 64-bit
+//! atomics or the feature `portable-atomic`. Short programs for each type are in `examples/`: `cargo run --example filter`.
 //!
 //! # Features
 //!

@@ -80,8 +80,8 @@ impl SnapshotInfo {
     /// Reads a whole snapshot, and checks its checksums, its buckets and the number of its keys. What passes can be
     /// loaded with the right hasher and schema, if there is the memory.
     ///
-    /// It reads exactly the snapshot and leaves what follows. In a buffer that must hold nothing else, compare
-    /// [`bytes`](Self::bytes) with its length. [`verify_from_path`](Self::verify_from_path) does that for a file.
+    /// It reads exactly the snapshot. In a buffer that must hold nothing else, compare [`bytes`](Self::bytes) with its
+    /// length. [`verify_from_path`](Self::verify_from_path) does that for a file.
     ///
     /// Cost: one pass in pieces of 8 KiB, and some 20 KiB of memory (beside the attachment, and the decode table that
     /// filters share).

@@ -57,17 +57,15 @@ pub struct Stats {
     /// How many inserts failed with an [`InsertError`](crate::InsertError). Of a batch, only the key that failed
     /// counts.
     pub inserts_refused: u64,
-    /// How many removals found nothing: each call of `remove` or another form of it that returned `false`, and each such
-    /// answer in a batch. In an `ExpiringCuckooFilter` these include removals of entries that had expired.
+    /// How many removals found nothing, of any form. In an `ExpiringCuckooFilter` these include removals of entries that had
+    /// expired.
     ///
-    /// If this grows although your program removes only what it has inserted, it does not: some key is removed twice, or was
-    /// never inserted. A share of such removals, about [`false_positive_rate`](Self::false_positive_rate), is not counted
-    /// here: each of those removed a present look-alike.
+    /// If this grows, some key is removed twice, or was never inserted. A share of such removals, about
+    /// [`false_positive_rate`](Self::false_positive_rate), is not counted here: each of those removed a present look-alike.
     pub removals_not_found: u64,
     /// How often a lookup had to retry because another thread had just moved or removed something in the same
-    /// stripe, had added something there (in a maplet), or had moved the clock (if entries expire). This counts each
-    /// retry of `contains`, `values`, batches and `insert_if_absent`. If one key of a batch retries, up to
-    /// 31 others beside it do.
+    /// stripe, had added something there (in a maplet), or had moved the clock (if entries expire). If one key of a batch
+    /// retries, up to 31 others beside it do.
     pub lookup_retries: u64,
     /// How often a writer found the lock of a stripe taken, and waited: the contention of `remove`,
     /// `insert_if_absent`, `count`, `clear` and inserts that relocate.

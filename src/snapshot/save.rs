@@ -149,9 +149,7 @@ impl<'a> Save<'a> {
     ///
     /// The new file is called `.NAME.DIGITS.partial`, with 16 random hexadecimal digits, until it replaces `NAME`. (Of
     /// a name of more than 229 bytes, it has the beginning and a checksum.) A process that dies leaves it behind. A
-    /// later save to the same path deletes it, once it has not been written to for ten minutes. (If a clock jumps
-    /// ahead, or the machine was suspended, the file of a running save can be taken for abandoned. That save then
-    /// fails, and the old file stays.)
+    /// later save to the same path deletes it, once it has not been written to for ten minutes.
     ///
     /// Of several saves to one path, the last one to be written wins, not the one whose moment is the latest. A file
     /// that is mounted by itself, as containers do, can't be replaced.
@@ -160,11 +158,9 @@ impl<'a> Save<'a> {
     /// Each error has the path, the reason and what to do in its message:
     ///
     /// - the kinds of [`write_to`](Self::write_to);
-    /// - those of the file system: [`NotFound`](io::ErrorKind::NotFound) if there is no such folder,
-    ///   [`PermissionDenied`](io::ErrorKind::PermissionDenied), [`StorageFull`](io::ErrorKind::StorageFull),
-    ///   [`InvalidFilename`](io::ErrorKind::InvalidFilename) for a name that is too long, and others;
-    /// - [`InvalidInput`](io::ErrorKind::InvalidInput) if the path has no file name, as an empty one, or if there is
-    ///   something else than a file.
+    /// - those of the file system, such as [`NotFound`](io::ErrorKind::NotFound) if there is no such folder;
+    /// - [`InvalidInput`](io::ErrorKind::InvalidInput) if the path has no file name, or if there is something else than a
+    ///   file.
     ///
     /// After an error the file is the old one, with one exception: if only the folder could not be synced, it is the
     /// new one, and the old one may be back after a loss of power.

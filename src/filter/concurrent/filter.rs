@@ -10,11 +10,10 @@ use crate::error::insert::{InsertBatchError, InsertError};
 use crate::error::kind::FilterKind;
 use crate::filter::batch_key::BatchKey;
 use crate::filter::by_hash::{ByHash, Hashed, by_hash};
-use crate::filter::shared::batches::{add_absent, batches, blocks};
+use crate::filter::shared::batches::{add_absent, batches, batches_of_keys_alone, blocks};
 use crate::filter::shared::figures::figures;
-use crate::filter::shared::hashes::batches_on_hashes;
 use crate::filter::shared::operations::{
-    batch_on_keys, batches_on_keys, operation_on_a_key, operations_on_keys, properties,
+    batch_on_keys, batches_on_keys, hashed, operation_on_a_key, operations_on_keys, properties,
 };
 use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
@@ -55,7 +54,7 @@ pub struct ConcurrentCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
 }
 
 operations_on_keys! {
-    ConcurrentCuckooFilter:
+    ConcurrentCuckooFilter, core::convert::identity:
 
     /// Adds one copy of the key, even if the key is present already.
     ///
@@ -131,8 +130,8 @@ operations_on_keys! {
     count() -> usize = |filter, hash| filter.core.count(hash);
 }
 
-batches! {
-    ConcurrentCuckooFilter, InsertError:
+batches_of_keys_alone! {
+    ConcurrentCuckooFilter, InsertError, core::convert::identity;
     /// In a table larger than the cache, batches are two to five times as fast as one call for each key, because the
     /// buckets of the next keys are prefetched. In a table that fits in the cache, lookups are up to 1.5 times as fast,
     /// because they use AVX-512 or AVX2 if the processor has it. Inserts gain because many are counted at once.
@@ -154,8 +153,6 @@ batches! {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
 }
-
-batches_on_hashes!(ConcurrentCuckooFilter, InsertError, core::convert::identity);
 
 properties!(ConcurrentCuckooFilter);
 

@@ -9,7 +9,7 @@ use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::expiring::expiry::Expiry;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::shared::batches::{batches, blocks, blocks_of_pairs};
-use crate::filter::shared::operations::{batch_on_keys, batches_on_keys};
+use crate::filter::shared::operations::{batch_on_keys, batches_on_keys, hashed};
 use crate::plan::batch::BLOCK;
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::Until;
@@ -19,6 +19,19 @@ batches! {
     ExpiringCuckooFilter, ExpiringInsertError:
     /// In a table larger than the cache, they are several times as fast as one call for each key: while the filter works
     /// on the first keys, the buckets of the next ones are on their way from memory.
+    contains(found) = |filter, hashes| {
+        let mut hashes = blocks(hashes.map(|hash| hash.0));
+        filter.core.contains_live_batch(&mut hashes, &mut |answers| found.extend_from_slice(answers));
+    };
+    insert() = |filter, hashes| filter.core.insert_live_batch(&mut blocks(hashes.map(|hash| hash.0))).map(drop);
+    insert_if_absent(added) = |filter, hashes| {
+        let until = filter.whole_lifetime();
+        filter.add_all(hashes.map(|hash| (hash, until)), IfPresent::Refuse, added)
+    };
+    remove(removed) = |filter, hashes| {
+        let mut hashes = blocks(hashes.map(|hash| hash.0));
+        filter.core.remove_first_batch(&mut hashes, &mut |answers| removed.extend_from_slice(answers));
+    };
 }
 
 batches_on_keys! {
@@ -32,7 +45,10 @@ batches_on_keys! {
     /// [`InsertBatchError`] if an insert fails. The error says which key, and the keys before it have their answers in
     /// `added`.
     insert_or_renew_batch(keys, added: &mut Vec<bool>)
-        -> Result<usize, InsertBatchError<ExpiringInsertError>>;
+        -> Result<usize, InsertBatchError<ExpiringInsertError>> = |filter, hashes| {
+            let until = filter.whole_lifetime();
+            filter.add_all(hashes.map(|hash| (hash, until)), IfPresent::Extend, added)
+        };
 
     /// [`insert_until`](Self::insert_until) for many pairs of a key and its [`Expiry`] (or a tick, a time, or a time to
     /// live), in their order: appends to `added`, for each pair, whether it was added. Returns how many were.
@@ -51,7 +67,9 @@ batches_on_keys! {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     insert_until_batch<E: Into<Expiry>>(pairs of E, added: &mut Vec<bool>)
-        -> Result<usize, InsertBatchError<ExpiringInsertError>>;
+        -> Result<usize, InsertBatchError<ExpiringInsertError>> = |filter, pairs| {
+            filter.add_all(pairs.map(|(hash, expiry)| (hash, filter.until(expiry))), IfPresent::Add, added)
+        };
 
     /// [`insert_if_absent_until`](Self::insert_if_absent_until) for many pairs, as
     /// [`insert_until_batch`](Self::insert_until_batch) takes them.
@@ -59,7 +77,9 @@ batches_on_keys! {
     /// # Errors
     /// As for `insert_until_batch`.
     insert_if_absent_until_batch<E: Into<Expiry>>(pairs of E, added: &mut Vec<bool>)
-        -> Result<usize, InsertBatchError<ExpiringInsertError>>;
+        -> Result<usize, InsertBatchError<ExpiringInsertError>> = |filter, pairs| {
+            filter.add_all(pairs.map(|(hash, expiry)| (hash, filter.until(expiry))), IfPresent::Refuse, added)
+        };
 
     /// [`insert_or_renew_until`](Self::insert_or_renew_until) for many pairs, as
     /// [`insert_until_batch`](Self::insert_until_batch) takes them: appends to `added`, for each pair, whether its key is
@@ -68,86 +88,22 @@ batches_on_keys! {
     /// # Errors
     /// As for `insert_until_batch`.
     insert_or_renew_until_batch<E: Into<Expiry>>(pairs of E, added: &mut Vec<bool>)
-        -> Result<usize, InsertBatchError<ExpiringInsertError>>;
+        -> Result<usize, InsertBatchError<ExpiringInsertError>> = |filter, pairs| {
+            filter.add_all(pairs.map(|(hash, expiry)| (hash, filter.until(expiry))), IfPresent::Extend, added)
+        };
 
     /// [`remove_expiring_at`](Self::remove_expiring_at) for many pairs, in their order: appends to `removed`, for each pair,
     /// whether there was one.
-    remove_expiring_at_batch(pairs of Tick, removed: &mut Vec<bool>);
+    remove_expiring_at_batch(pairs of Tick, removed: &mut Vec<bool>) = |filter, pairs| {
+        let ends = Cell::new([0; BLOCK]);
+        let mut hashes = blocks_of_pairs(pairs.map(|(Hashed(hash), expires_at)| (hash, expires_at.get())), &ends);
+        filter.core.remove_until_batch(&mut hashes, &ends, &mut |answers| removed.extend_from_slice(answers));
+    };
 }
 
-#[allow(clippy::missing_errors_doc, reason = "they are those of the operation on a key")]
-impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
-    /// [`contains_batch`](ExpiringCuckooFilter::contains_batch) by hashes.
-    pub fn contains_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<bool>) {
-        self.0.core.contains_live_batch(&mut blocks(hashes.into_iter().map(|hash| hash.0)), &mut |answers| {
-            found.extend_from_slice(answers);
-        });
-    }
-
-    /// [`insert_batch`](ExpiringCuckooFilter::insert_batch) by hashes, with its errors.
-    pub fn insert_batch(
-        self,
-        hashes: impl IntoIterator<Item = Hashed>,
-    ) -> Result<(), InsertBatchError<ExpiringInsertError>> {
-        self.0.core.insert_live_batch(&mut blocks(hashes.into_iter().map(|hash| hash.0))).map(drop)
-    }
-
-    /// [`insert_if_absent_batch`](ExpiringCuckooFilter::insert_if_absent_batch) by hashes, with its errors.
-    pub fn insert_if_absent_batch(
-        self,
-        hashes: impl IntoIterator<Item = Hashed>,
-        added: &mut Vec<bool>,
-    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        let until = self.0.whole_lifetime();
-        self.add_all(hashes.into_iter().map(|hash| (hash, until)), IfPresent::Refuse, added)
-    }
-
-    /// [`insert_or_renew_batch`](ExpiringCuckooFilter::insert_or_renew_batch) by hashes, with its errors.
-    pub fn insert_or_renew_batch(
-        self,
-        hashes: impl IntoIterator<Item = Hashed>,
-        added: &mut Vec<bool>,
-    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        let until = self.0.whole_lifetime();
-        self.add_all(hashes.into_iter().map(|hash| (hash, until)), IfPresent::Extend, added)
-    }
-
-    /// [`insert_until_batch`](ExpiringCuckooFilter::insert_until_batch) by hashes, with its errors.
-    pub fn insert_until_batch<E: Into<Expiry>>(
-        self,
-        entries: impl IntoIterator<Item = (Hashed, E)>,
-        added: &mut Vec<bool>,
-    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        self.add_all(self.with_until(entries), IfPresent::Add, added)
-    }
-
-    /// [`insert_if_absent_until_batch`](ExpiringCuckooFilter::insert_if_absent_until_batch) by hashes, with its errors.
-    pub fn insert_if_absent_until_batch<E: Into<Expiry>>(
-        self,
-        entries: impl IntoIterator<Item = (Hashed, E)>,
-        added: &mut Vec<bool>,
-    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        self.add_all(self.with_until(entries), IfPresent::Refuse, added)
-    }
-
-    /// [`insert_or_renew_until_batch`](ExpiringCuckooFilter::insert_or_renew_until_batch) by hashes, with its errors.
-    pub fn insert_or_renew_until_batch<E: Into<Expiry>>(
-        self,
-        entries: impl IntoIterator<Item = (Hashed, E)>,
-        added: &mut Vec<bool>,
-    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        self.add_all(self.with_until(entries), IfPresent::Extend, added)
-    }
-
-    fn with_until<E: Into<Expiry>>(
-        self,
-        entries: impl IntoIterator<Item = (Hashed, E)>,
-    ) -> impl Iterator<Item = (Hashed, Until)> {
-        entries.into_iter().map(move |(hash, expiry)| (hash, self.0.until(expiry)))
-    }
-
+impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     fn add_all(
-        self,
+        &self,
         entries: impl Iterator<Item = (Hashed, Until)>,
         if_present: IfPresent,
         added: &mut Vec<bool>,
@@ -158,28 +114,8 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
             added.push(is_new);
             count += usize::from(is_new);
         };
-        self.0.core.add_until_batch(
-            &mut blocks_of_pairs(entries.map(|(Hashed(hash), until)| (hash, until)), &ends),
-            &ends,
-            if_present,
-            answer,
-        )?;
+        let mut hashes = blocks_of_pairs(entries.map(|(Hashed(hash), until)| (hash, until)), &ends);
+        self.core.add_until_batch(&mut hashes, &ends, if_present, answer)?;
         Ok(count)
-    }
-
-    /// [`remove_batch`](ExpiringCuckooFilter::remove_batch) by hashes.
-    pub fn remove_batch(self, hashes: impl IntoIterator<Item = Hashed>, removed: &mut Vec<bool>) {
-        self.0.core.remove_first_batch(&mut blocks(hashes.into_iter().map(|hash| hash.0)), &mut |answers| {
-            removed.extend_from_slice(answers);
-        });
-    }
-
-    /// [`remove_expiring_at_batch`](ExpiringCuckooFilter::remove_expiring_at_batch) by hashes.
-    pub fn remove_expiring_at_batch(self, entries: impl IntoIterator<Item = (Hashed, Tick)>, removed: &mut Vec<bool>) {
-        let ends = Cell::new([0; BLOCK]);
-        let entries = entries.into_iter().map(|(Hashed(hash), expires_at)| (hash, expires_at.get()));
-        self.0.core.remove_until_batch(&mut blocks_of_pairs(entries, &ends), &ends, &mut |answers| {
-            removed.extend_from_slice(answers);
-        });
     }
 }

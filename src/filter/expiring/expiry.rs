@@ -9,8 +9,7 @@ use crate::word::tick::Tick;
 /// When an entry of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is to expire.
 ///
 /// What ends in `_until` takes one, or a [`Tick`], a time ([`SystemTime`]) or a time to live ([`Duration`]) in its place. The
-/// last two need a filter that was built with a [`lifetime`](crate::ExpiringBuilder::lifetime), so that it knows how long a
-/// tick is.
+/// last two need a filter that was built with a [`lifetime`](crate::ExpiringBuilder::lifetime).
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};

@@ -126,7 +126,7 @@ pub struct ExpiringCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
 }
 
 operations_on_keys! {
-    ExpiringCuckooFilter:
+    ExpiringCuckooFilter, core::convert::identity:
 
     /// Adds an entry for the key, which is found for the whole [lifetime](crate::FilterPlan::lifetime_in_ticks) of the
     /// filter's entries: [`insert_until`](Self::insert_until) the tick `now + lifetime_in_ticks`, at its cost.

@@ -9,10 +9,9 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 use crate::error::insert::{GrowableInsertError, InsertBatchError, ReserveError};
 use crate::filter::batch_key::BatchKey;
 use crate::filter::by_hash::{ByHash, Hashed, by_hash};
-use crate::filter::shared::batches::{add_absent, batches, blocks};
-use crate::filter::shared::hashes::batches_on_hashes;
+use crate::filter::shared::batches::{add_absent, batches, batches_of_keys_alone, blocks};
 use crate::filter::shared::operations::{
-    batch_on_keys, batches_on_keys, operation_on_a_key, operations_on_keys, properties,
+    batch_on_keys, batches_on_keys, hashed, operation_on_a_key, operations_on_keys, properties,
 };
 use crate::filter::stats::Stats;
 use crate::growth::table::GrowingTable;
@@ -74,7 +73,7 @@ pub struct GrowableCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
 }
 
 operations_on_keys! {
-    GrowableCuckooFilter:
+    GrowableCuckooFilter, mixed:
 
     /// Adds one copy of the key, even if the key is present already.
     ///
@@ -87,7 +86,7 @@ operations_on_keys! {
     /// # Errors
     /// A [`GrowableInsertError`] if there is no room and the filter cannot grow, after it has filled the table beyond its
     /// capacity, as far as possible. Nothing has changed then, and a later attempt may succeed.
-    insert() -> Result<(), GrowableInsertError> = |filter, hash| filter.core.insert(mixed(hash));
+    insert() -> Result<(), GrowableInsertError> = |filter, hash| filter.core.insert(hash);
 
     /// Adds the key if it is absent, and returns `true` if it added the key.
     ///
@@ -100,7 +99,7 @@ operations_on_keys! {
     ///
     /// # Errors
     /// Fails as [`insert`](Self::insert) does, if the key is absent and there is no room. Nothing has changed then.
-    insert_if_absent() -> Result<bool, GrowableInsertError> = |filter, hash| filter.core.insert_if_absent(mixed(hash));
+    insert_if_absent() -> Result<bool, GrowableInsertError> = |filter, hash| filter.core.insert_if_absent(hash);
 
     /// Returns whether the key is in the filter: `false` if it is definitely absent, `true` if it is probably
     /// present. The share of absent keys that get `true` is the [false-positive rate](crate::Stats::false_positive_rate).
@@ -111,7 +110,7 @@ operations_on_keys! {
     /// Cost: two cache lines of the table, also while it grows, one of the stripes and one with the size, which both stay in
     /// the cache.
     #[must_use]
-    contains() -> bool = |filter, hash| filter.core.contains(mixed(hash));
+    contains() -> bool = |filter, hash| filter.core.contains(hash);
 
     /// Removes one copy of the key, and returns `true` if there was one.
     ///
@@ -119,7 +118,7 @@ operations_on_keys! {
     /// mistaken for one that was, as in [`contains`](Self::contains). Removing it makes the other key disappear.
     ///
     /// Cost: the cache lines of a lookup, with one stripe and one bucket locked.
-    remove() -> bool = |filter, hash| filter.core.remove(mixed(hash));
+    remove() -> bool = |filter, hash| filter.core.remove(hash);
 
     /// Returns how many copies of the key are in the filter. That is the exact number of copies that were inserted
     /// and not removed, plus the copies of any other keys that the filter cannot distinguish from this one.
@@ -127,16 +126,14 @@ operations_on_keys! {
     /// Cost: the cache lines of a lookup, with one stripe locked. Where [`contains`](Self::contains) is enough, it is
     /// faster and waits for no other thread.
     #[must_use]
-    count() -> usize = |filter, hash| filter.core.count(mixed(hash));
+    count() -> usize = |filter, hash| filter.core.count(hash);
 }
 
-batches! {
-    GrowableCuckooFilter, GrowableInsertError:
+batches_of_keys_alone! {
+    GrowableCuckooFilter, GrowableInsertError, mixed;
     /// In a table larger than the cache, these are several times as fast as one call for each key (`cargo bench --bench
     /// lookups`): while the filter works on the first keys, the buckets of the next ones are on their way from memory.
 }
-
-batches_on_hashes!(GrowableCuckooFilter, GrowableInsertError, mixed);
 
 properties!(GrowableCuckooFilter);
 

@@ -8,7 +8,7 @@ use crate::filter::batch_key::BatchKey;
 use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::maplet::filter::CuckooMaplet;
 use crate::filter::shared::batches::{add_absent, blocks, blocks_of_pairs};
-use crate::filter::shared::operations::{batch_on_keys, batches_on_keys};
+use crate::filter::shared::operations::{batch_on_keys, batches_on_keys, hashed};
 use crate::plan::batch::BLOCK;
 use crate::word::values::Values;
 
@@ -36,18 +36,37 @@ batches_on_keys! {
     /// assert_eq!(to_be_read & (1 << 3 | 1 << 9), 1 << 3 | 1 << 9);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    values_batch(keys, found: &mut Vec<Values>);
+    values_batch(keys, found: &mut Vec<Values>) = |maplet, hashes| {
+        let mut hashes = blocks(hashes.map(|hash| hash.0));
+        maplet.core.values_batch(&mut hashes, &mut |answers| found.extend_from_slice(answers));
+    };
 
     /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same
     /// order.
-    contains_batch(keys, found: &mut Vec<bool>);
+    contains_batch(keys, found: &mut Vec<bool>) = |maplet, hashes| {
+        let mut hashes = blocks(hashes.map(|hash| hash.0));
+        maplet.core.contains_batch(&mut hashes, &mut |answers| found.extend_from_slice(answers));
+    };
 
     /// [`insert`](Self::insert) for many pairs, in their order.
     ///
     /// # Errors
     /// [`InsertBatchError`] if an insert fails. The error says which pair. Pairs after it may have been taken from the
     /// iterator, but none of them went in.
-    insert_batch(pairs of u16) -> Result<(), InsertBatchError<MapletInsertError>>;
+    insert_batch(pairs of u16) -> Result<(), InsertBatchError<MapletInsertError>> = |maplet, pairs| {
+        let values = Cell::new([0; BLOCK]);
+        let mut too_large = None;
+        let checked = pairs.map_while(|(Hashed(hash), value)| {
+            too_large = maplet.check(value).err();
+            too_large.is_none().then_some((hash, value))
+        });
+        let inserted = maplet.core.insert_values_batch(&mut blocks_of_pairs(checked, &values), &values);
+        match (inserted, too_large) {
+            (Ok(inserted), Some(error)) => Err(InsertBatchError::new(inserted, error.into())),
+            (Ok(_), None) => Ok(()),
+            (Err(refused), _) => Err(refused.map()),
+        }
+    };
 
     /// [`insert_if_absent`](Self::insert_if_absent) for many pairs, in their order: appends to `had`, for each pair, the
     /// values that its key had: none if the pair was added. Returns how many were.
@@ -65,83 +84,34 @@ batches_on_keys! {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     insert_if_absent_batch(pairs of u16, had: &mut Vec<Values>)
-        -> Result<usize, InsertBatchError<MapletInsertError>>;
+        -> Result<usize, InsertBatchError<MapletInsertError>> = |maplet, pairs| {
+            let pairs = pairs.map(|(Hashed(hash), value)| (hash, value));
+            add_absent(pairs, |hashes| maplet.core.prefetch(hashes), |hash, value| {
+                let values = maplet.by_hash().insert_if_absent(Hashed(hash), value)?;
+                had.push(values);
+                Ok(values.is_empty())
+            })
+        };
 
     /// [`remove`](Self::remove) for many pairs, in their order: appends to `removed`, for each pair, whether there
     /// was one.
-    remove_batch(pairs of u16, removed: &mut Vec<bool>);
-}
-
-#[allow(clippy::missing_errors_doc, reason = "they are those of the operation on a key")]
-impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
-    /// [`values_batch`](CuckooMaplet::values_batch) by hashes.
-    pub fn values_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<Values>) {
-        self.0.core.values_batch(&mut blocks(hashes.into_iter().map(|hash| hash.0)), &mut |answers| {
-            found.extend_from_slice(answers)
-        });
-    }
-
-    /// [`contains_batch`](CuckooMaplet::contains_batch) by hashes.
-    pub fn contains_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<bool>) {
-        self.0.core.contains_batch(&mut blocks(hashes.into_iter().map(|hash| hash.0)), &mut |answers| {
-            found.extend_from_slice(answers)
-        });
-    }
-
-    /// [`insert_batch`](CuckooMaplet::insert_batch) by hashes, with its errors.
-    pub fn insert_batch(
-        self,
-        pairs: impl IntoIterator<Item = (Hashed, u16)>,
-    ) -> Result<(), InsertBatchError<MapletInsertError>> {
+    remove_batch(pairs of u16, removed: &mut Vec<bool>) = |maplet, pairs| {
         let values = Cell::new([0; BLOCK]);
-        let mut too_large = None;
-        let checked = pairs.into_iter().map_while(|(Hashed(hash), value)| {
-            too_large = self.0.check(value).err();
-            too_large.is_none().then_some((hash, value))
-        });
-        let inserted = self.0.core.insert_values_batch(&mut blocks_of_pairs(checked, &values), &values);
-        match (inserted, too_large) {
-            (Ok(inserted), Some(error)) => Err(InsertBatchError::new(inserted, error.into())),
-            (Ok(_), None) => Ok(()),
-            (Err(refused), _) => Err(refused.map()),
-        }
-    }
-
-    /// [`insert_if_absent_batch`](CuckooMaplet::insert_if_absent_batch) by hashes, with its errors.
-    pub fn insert_if_absent_batch(
-        self,
-        pairs: impl IntoIterator<Item = (Hashed, u16)>,
-        had: &mut Vec<Values>,
-    ) -> Result<usize, InsertBatchError<MapletInsertError>> {
-        add_absent(
-            pairs.into_iter().map(|(Hashed(hash), value)| (hash, value)),
-            |hashes| self.0.core.prefetch(hashes),
-            |hash, value| {
-                let values = self.insert_if_absent(Hashed(hash), value)?;
-                had.push(values);
-                Ok(values.is_empty())
-            },
-        )
-    }
-
-    /// [`remove_batch`](CuckooMaplet::remove_batch) by hashes.
-    pub fn remove_batch(self, pairs: impl IntoIterator<Item = (Hashed, u16)>, removed: &mut Vec<bool>) {
-        let values = Cell::new([0; BLOCK]);
-        let mut pairs = pairs.into_iter();
+        let mut pairs = pairs;
         loop {
             // A value with too many bits can't have been inserted. It ends one batch, and another begins after it.
             let mut too_large = false;
             let checked = pairs.by_ref().map_while(|(Hashed(hash), value)| {
-                too_large = self.0.check(value).is_err();
+                too_large = maplet.check(value).is_err();
                 (!too_large).then_some((hash, value))
             });
-            self.0.core.remove_values_batch(&mut blocks_of_pairs(checked, &values), &values, &mut |answers| {
+            maplet.core.remove_values_batch(&mut blocks_of_pairs(checked, &values), &values, &mut |answers| {
                 removed.extend_from_slice(answers);
             });
             if !too_large {
                 return;
             }
-            removed.push(self.0.core.counters().removal(false));
+            removed.push(maplet.core.counters().removal(false));
         }
-    }
+    };
 }

@@ -64,7 +64,7 @@ pub struct CuckooMaplet<T: ?Sized, S = DefaultHashBuilder> {
 }
 
 operations_on_keys! {
-    CuckooMaplet:
+    CuckooMaplet, core::convert::identity:
 
     /// Adds the value to those of the key, even if the key has it already.
     ///

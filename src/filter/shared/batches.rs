@@ -5,9 +5,15 @@ use core::cell::Cell;
 use crate::error::insert::InsertBatchError;
 use crate::plan::batch::{BLOCK, Window};
 
-/// The operations on many keys.
+/// The operations on many keys, and what each does with hashes.
 macro_rules! batches {
-    ($Filter:ident, $Error:ident: $(#[$doc:meta])*) => {
+    (
+        $Filter:ident, $Error:ident: $(#[$doc:meta])*
+        contains($found:ident) = |$filter0:ident, $hashes0:ident| $contains:expr;
+        insert() = |$filter1:ident, $hashes1:ident| $insert:expr;
+        insert_if_absent($added:ident) = |$filter2:ident, $hashes2:ident| $insert_if_absent:expr;
+        remove($removed:ident) = |$filter3:ident, $hashes3:ident| $remove:expr;
+    ) => {
         batches_on_keys! {
             /// The operations on many keys at a time.
             ///
@@ -27,7 +33,7 @@ macro_rules! batches {
             /// their order.
             ///
             /// The lookups themselves run in any order, each after its key was taken from the iterator.
-            contains_batch(keys, found: &mut Vec<bool>);
+            contains_batch(keys, $found: &mut Vec<bool>) = |$filter0, $hashes0| $contains;
 
             /// [`insert`](Self::insert) for many keys, in their order.
             ///
@@ -38,7 +44,7 @@ macro_rules! batches {
             /// # Errors
             /// Fails if one of the inserts fails. The error says which key. Later keys may have been taken from the
             /// iterator, but were not inserted.
-            insert_batch(keys) -> Result<(), InsertBatchError<$Error>>;
+            insert_batch(keys) -> Result<(), InsertBatchError<$Error>> = |$filter1, $hashes1| $insert;
 
             /// [`insert_if_absent`](Self::insert_if_absent) for many keys, in their order: appends to `added`, for each
             /// key, whether it was added. Returns how many were.
@@ -46,14 +52,45 @@ macro_rules! batches {
             /// # Errors
             /// Fails if one of the inserts fails. The error says which key, and the keys before it have their answers in
             /// `added`. Later keys may have been taken from the iterator, but were not inserted.
-            insert_if_absent_batch(keys, added: &mut Vec<bool>) -> Result<usize, InsertBatchError<$Error>>;
+            insert_if_absent_batch(keys, $added: &mut Vec<bool>) -> Result<usize, InsertBatchError<$Error>>
+                = |$filter2, $hashes2| $insert_if_absent;
 
             /// [`remove`](Self::remove) for many keys, in their order: appends the answers to `removed`.
-            remove_batch(keys, removed: &mut Vec<bool>);
+            remove_batch(keys, $removed: &mut Vec<bool>) = |$filter3, $hashes3| $remove;
         }
     };
 }
 pub(in crate::filter) use batches;
+
+/// The batches of a filter of keys alone. `$prepared` turns a hash into what its core takes.
+macro_rules! batches_of_keys_alone {
+    ($Filter:ident, $Error:ident, $prepared:expr; $(#[$doc:meta])*) => {
+        batches! {
+            $Filter, $Error:
+            $(#[$doc])*
+            contains(found) = |filter, hashes| {
+                let mut hashes = blocks(hashes.map(|hash| $prepared(hash.0)));
+                filter.core.contains_batch(&mut hashes, &mut |answers| found.extend_from_slice(answers));
+            };
+            insert() = |filter, hashes| {
+                filter.core.insert_batch(&mut blocks(hashes.map(|hash| $prepared(hash.0)))).map(drop)
+            };
+            insert_if_absent(added) = |filter, hashes| {
+                let hashes = hashes.map(|hash| ($prepared(hash.0), ()));
+                add_absent(hashes, |hashes| filter.core.prefetch(hashes), |hash, ()| {
+                    let is_new = filter.core.insert_if_absent(hash)?;
+                    added.push(is_new);
+                    Ok(is_new)
+                })
+            };
+            remove(removed) = |filter, hashes| {
+                let mut hashes = blocks(hashes.map(|hash| $prepared(hash.0)));
+                filter.core.remove_batch(&mut hashes, &mut |answers| removed.extend_from_slice(answers));
+            };
+        }
+    };
+}
+pub(in crate::filter) use batches_of_keys_alone;
 
 /// Passes on the hashes a block at a time.
 pub(crate) fn blocks(mut hashes: impl Iterator<Item = u64>) -> impl FnMut(&mut [u64; BLOCK]) -> usize {

@@ -3,13 +3,10 @@
 
 pub(crate) mod batches;
 pub(super) mod figures;
-pub(super) mod hashes;
 pub(crate) mod operations;
-mod prefetch;
 pub(super) mod settings;
 
 #[cfg(feature = "snapshot")]
 mod snapshots;
 
 mod absorbing;
-mod digests;
