@@ -172,7 +172,7 @@ impl<L: AnyLayout> Table<L> {
     /// Puts a copy of the key into the bucket that it tries first. That bucket must have room.
     pub fn place(&self, key: Key) {
         assert!(self.0.table.put(key.first, self.item(key).entry), "there is room to begin with");
-        self.0.table.common.counters.add_len(1);
+        self.0.table.counters.add_len(1);
     }
 
     pub fn contains(&self, key: Key) -> bool {
@@ -292,10 +292,10 @@ impl<L: AnyLayout> Table<L> {
     }
 
     pub fn lookup_retries(&self) -> u64 {
-        self.0.table.common.counters.counts().lookup_retries
+        self.0.table.counters.counts().lookup_retries
     }
 
     pub fn len(&self) -> usize {
-        self.0.table.common.counters.len()
+        self.0.table.counters.len()
     }
 }

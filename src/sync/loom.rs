@@ -5,41 +5,31 @@ use std::sync::OnceLock;
 
 use super::Ordering;
 
-/// Where in the source an ordering is replaced: the end of the file's path, and the line. And by which.
-struct Replacement {
-    file: String,
-    line: u32,
-    by: Ordering,
-}
-
-impl Replacement {
-    /// As in `src/table/stripe.rs 123 Relaxed`.
-    fn parse(text: &str) -> Option<Self> {
-        let [file, line, by] = text.split(' ').collect::<Vec<_>>().try_into().ok()?;
-        let by = match by {
-            "Relaxed" => Ordering::Relaxed,
-            "Acquire" => Ordering::Acquire,
-            "Release" => Ordering::Release,
-            "AcqRel" => Ordering::AcqRel,
-            _ => return None,
-        };
-        Some(Self { file: file.to_owned(), line: line.parse().ok()?, by })
-    }
+/// As in `src/table/stripe.rs 123 Relaxed`: the end of a file's path and the line, where an ordering is replaced, and by
+/// which.
+fn parse(text: &str) -> Option<(String, u32, Ordering)> {
+    let [file, line, by] = text.split(' ').collect::<Vec<_>>().try_into().ok()?;
+    let by = match by {
+        "Relaxed" => Ordering::Relaxed,
+        "Acquire" => Ordering::Acquire,
+        "Release" => Ordering::Release,
+        "AcqRel" => Ordering::AcqRel,
+        _ => return None,
+    };
+    Some((file.to_owned(), line.parse().ok()?, by))
 }
 
 /// The ordering, or the one that the environment variable `CCF_REPLACE` has for the line of the caller.
 #[track_caller]
 pub(crate) fn replaced(ordering: Ordering) -> Ordering {
-    static REPLACEMENT: OnceLock<Option<Replacement>> = OnceLock::new();
+    static REPLACEMENT: OnceLock<Option<(String, u32, Ordering)>> = OnceLock::new();
     let replacement = REPLACEMENT.get_or_init(|| {
         let text = std::env::var("CCF_REPLACE").ok()?;
-        Some(Replacement::parse(&text).unwrap_or_else(|| panic!("CCF_REPLACE={text}: not FILE LINE ORDERING")))
+        Some(parse(&text).unwrap_or_else(|| panic!("CCF_REPLACE={text}: not FILE LINE ORDERING")))
     });
     let at = Location::caller();
     match replacement {
-        Some(Replacement { file, line, by })
-            if ordering != Ordering::Relaxed && at.line() == *line && at.file().ends_with(file) =>
-        {
+        Some((file, line, by)) if ordering != Ordering::Relaxed && at.line() == *line && at.file().ends_with(file) => {
             *by
         }
         _ => ordering,

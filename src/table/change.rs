@@ -19,7 +19,7 @@ impl<L: Layout> Table<L> {
             return self.insert_slow(hash);
         }
         if self.add(layout, self.buckets.item(layout, hash)) {
-            self.common.counters.add_len(1);
+            self.counters.add_len(1);
             return Ok(());
         }
         self.insert_slow(hash)
@@ -31,7 +31,7 @@ impl<L: Layout> Table<L> {
     fn insert_slow(&self, hash: u64) -> Result<(), InsertError> {
         let item = self.item(hash);
         self.until_added(item, Purpose::Insert, None, |_| self.add_slow(item).then_some(()))?;
-        self.common.counters.add_len(1);
+        self.counters.add_len(1);
         Ok(())
     }
 
@@ -80,14 +80,14 @@ impl<L: Layout> Table<L> {
     #[inline(always)]
     fn add_if_absent(&self, layout: impl Layout, hash: u64) -> Option<bool> {
         let item = self.buckets.item(layout, hash);
-        let _guard = self.stripe(item.sum).lock_unless(Fault::InsertIfAbsentWithoutLock, &self.common.counters);
+        let _guard = self.stripe(item.sum).lock_unless(Fault::InsertIfAbsentWithoutLock, &self.counters);
         if layout.either_holds(self.load(item.first), self.load(item.second), layout.fingerprint_of(item.entry)) {
             return Some(false);
         }
         if !self.add(layout, item) {
             return None;
         }
-        self.common.counters.add_len(1);
+        self.counters.add_len(1);
         Some(true)
     }
 
@@ -109,7 +109,7 @@ impl<L: Layout> Table<L> {
             }
             self.bump_to_add(guard, Fault::AddValueWithoutBump);
             let added = self.add_slow(item);
-            self.common.counters.add_len(i64::from(added));
+            self.counters.add_len(i64::from(added));
             added.then_some(true)
         })
     }
@@ -120,7 +120,7 @@ impl<L: Layout> Table<L> {
         let item = self.buckets.item(layout, hash).with(layout, payload);
         // The processor starts no load before it has taken the lock, but it does start a prefetch.
         self.prefetch(item);
-        self.common.counters.removal(self.remove_item(layout, item, hash))
+        self.counters.removal(self.remove_item(layout, item, hash))
     }
 
     /// Removes a copy of the item, which is one of this hash, without counting.
@@ -151,7 +151,7 @@ impl<L: Layout> Table<L> {
     #[cold]
     #[inline(never)]
     fn remove_slow(&self, hash: u64, payload: u16) -> bool {
-        let guard = self.stripe(self.item(hash).sum).lock_after_wait(&self.common.counters);
+        let guard = self.stripe(self.item(hash).sum).lock_after_wait(&self.counters);
         self.remove_locked_slow(guard, hash, payload)
     }
 
@@ -179,14 +179,14 @@ impl<L: Layout> Table<L> {
     pub(crate) fn clear(&self) {
         // All locks, so that no relocation carries a copy past this loop.
         self.under_all_locks(Fault::ClearWithoutLocks, || {
-            self.common.stripes.iter().for_each(|stripe| stripe.held().bump_unless(Fault::ClearWithoutBump));
+            self.stripes.iter().for_each(|stripe| stripe.held().bump_unless(Fault::ClearWithoutBump));
             let mut copies = 0;
             for word in &self.words {
                 // As in `exchange`.
                 let removed = Bucket(word.swap(0, Ordering::SeqCst));
                 copies += self.layout.occupied(removed);
             }
-            self.common.counters.add_len(-(copies as i64));
+            self.counters.add_len(-(copies as i64));
         });
     }
 }

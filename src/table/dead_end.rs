@@ -44,11 +44,11 @@ impl<L: Layout> Table<L> {
     /// invalidated, its second read and pass serve as the first ones of the next try.
     pub(super) fn copies_at_dead_end(&self, item: Item) -> Option<usize> {
         let stripes = self.stripes_reached(item)?;
-        let mut before = (stripes, self.settle(stripes.of(&self.common.stripes)));
+        let mut before = (stripes, self.settle(stripes.of(&self.stripes)));
         for _ in 0..TRIES {
             let stripes = self.stripes_reached(item)?;
             let copies = self.count_class(item);
-            let now = (stripes, self.settle(stripes.of(&self.common.stripes)));
+            let now = (stripes, self.settle(stripes.of(&self.stripes)));
             if now == before {
                 return Some(copies);
             }

@@ -82,7 +82,7 @@ impl<L: Layout> Table<L> {
         let fingerprint = self.layout.fingerprint_of(item.entry);
         let holds = |first, second| self.layout.either_holds(first, second, fingerprint);
         loop {
-            self.common.counters.lookup_retried();
+            self.counters.lookup_retried();
             // A match is certain in any case.
             let found = |first, second| holds(first, second).then_some(true);
             if let Some(found) = self.load_pair(item, |first, second| Some(holds(first, second)), found) {
@@ -181,12 +181,12 @@ impl<L: Layout> Table<L> {
     }
 
     pub(super) fn count(&self, layout: impl Layout, item: Item) -> usize {
-        let _guard = self.stripe(item.sum).lock_unless(Fault::CountWithoutLock, &self.common.counters);
+        let _guard = self.stripe(item.sum).lock_unless(Fault::CountWithoutLock, &self.counters);
         self.copies_of_item(layout, item)
     }
 
     pub(super) fn count_class(&self, item: Item) -> usize {
-        let _guard = self.stripe(item.sum).lock_unless(Fault::CountWithoutLock, &self.common.counters);
+        let _guard = self.stripe(item.sum).lock_unless(Fault::CountWithoutLock, &self.counters);
         self.copies(item)
     }
 

@@ -124,7 +124,7 @@ impl<L: Layout> Table<L> {
         let item = self.item(hash);
         let fingerprint = self.layout.fingerprint_of(item.entry);
         loop {
-            self.common.counters.lookup_retried();
+            self.counters.lookup_retried();
             let found = |first, second| Some(self.layout.values(first, second, fingerprint));
             if let Some(values) = self.load_pair(item, found, |_, _| None) {
                 return values;
@@ -179,7 +179,7 @@ impl<L: Layout> Table<L> {
                 return Some(found);
             }
             let added = self.add_value_locked(guard, item);
-            self.common.counters.add_len(i64::from(added));
+            self.counters.add_len(i64::from(added));
             added.then_some(found)
         })
     }
@@ -214,7 +214,7 @@ impl<L: Layout> Table<L> {
     #[cold]
     #[inline(never)]
     fn replace_slow(&self, old: Item, new: Item) -> bool {
-        let guard = self.stripe(old.sum).lock_after_wait(&self.common.counters);
+        let guard = self.stripe(old.sum).lock_after_wait(&self.counters);
         self.replace_locked_slow(guard, old, new)
     }
 

@@ -104,8 +104,7 @@ impl<L: Layout> Table<L> {
         let mut effort = Effort::default();
         loop {
             {
-                let guard =
-                    lock.map_or_else(|| stripe.held(), |left_out| stripe.lock_unless(left_out, &self.common.counters));
+                let guard = lock.map_or_else(|| stripe.held(), |left_out| stripe.lock_unless(left_out, &self.counters));
                 if let Some(answer) = attempt(&guard) {
                     return Ok(answer);
                 }
@@ -148,7 +147,7 @@ impl<L: Layout> Table<L> {
             if at_dead_end.is_some() || copies == self.slots_of(item) {
                 return Err(self.refusal(item, copies));
             }
-            let now = (self.settle(&self.common.stripes), self.moment());
+            let now = (self.settle(&self.stripes), self.moment());
             let certain = effort.last.is_some_and(|(last_trace, last)| {
                 last == now && now.1 == moment
                     || last_trace == trace && self.buckets.count() > path::BUDGET
@@ -227,7 +226,7 @@ impl<L: Layout> Table<L> {
             },
         );
         if hops > 0 {
-            self.common.counters.relocated(hops);
+            self.counters.relocated(hops);
         }
         outcome
     }
@@ -236,12 +235,12 @@ impl<L: Layout> Table<L> {
     /// Counts the failure, except in a table with a clock: there the insert may still succeed, by eviction.
     fn refusal(&self, item: Item, copies: usize) -> InsertError {
         if self.clock().is_none() {
-            self.common.counters.insert_refused();
+            self.counters.insert_refused();
         }
         if copies == self.slots_of(item) {
             InsertError::TooManyCopies { copies }
         } else {
-            InsertError::full(self.common.counters.len(), self.capacity())
+            InsertError::full(self.counters.len(), self.capacity())
         }
     }
 
@@ -249,7 +248,7 @@ impl<L: Layout> Table<L> {
         if self.clock().is_some() {
             self.drop_dead(hop.to, false);
         }
-        let guard = self.stripe_of(hop).lock_unless(Fault::RelocateWithoutLock, &self.common.counters);
+        let guard = self.stripe_of(hop).lock_unless(Fault::RelocateWithoutLock, &self.counters);
         self.relocate_locked(&guard, hop)
     }
 

@@ -29,7 +29,9 @@ pub(crate) struct Table<L> {
     pub(crate) layout: L,
     pub(super) buckets: Buckets,
     pub(crate) words: Box<[AtomicU64]>,
-    pub(crate) common: Common,
+    /// Their number is a power of two.
+    pub(crate) stripes: Box<[Stripe]>,
+    pub(crate) counters: Counters,
     /// The bits of a pair's sum that choose the pair's stripe.
     stripe_mask: usize,
     /// The limit of the table's capacity.
@@ -42,30 +44,6 @@ pub(crate) struct Table<L> {
     clock: Option<Box<[Clock; 1]>>,
 }
 
-#[derive(Debug)]
-pub(crate) struct Common {
-    /// Their number is a power of two.
-    pub(crate) stripes: Box<[Stripe]>,
-    pub(crate) counters: Counters,
-}
-
-impl Common {
-    pub(crate) fn new(buckets: usize) -> Option<Self> {
-        Some(Self { stripes: boxed_slice(stripes_for(buckets), Stripe::new)?, counters: Counters::new(buckets)? })
-    }
-
-    /// The bits of a pair's sum that choose the pair's stripe.
-    #[inline(always)]
-    fn stripe_mask(&self) -> usize {
-        (self.stripes.len() - 1) * BUCKETS_PER_STRIPE
-    }
-
-    /// How many bytes [`new`](Self::new) requests from the allocator.
-    pub(crate) fn memory_for(buckets: usize) -> usize {
-        stripes_for(buckets) * size_of::<Stripe>() + Counters::memory_for(buckets)
-    }
-}
-
 /// The number of stripes for this many buckets: a power of two.
 fn stripes_for(buckets: usize) -> usize {
     let most = (buckets / BUCKETS_PER_STRIPE).clamp(1, MAX_STRIPES);
@@ -75,19 +53,21 @@ fn stripes_for(buckets: usize) -> usize {
 /// How many bytes a table of this many buckets requests from the allocator. The decode table, which all semi-sorted
 /// tables share, is not included.
 pub(crate) fn memory_for(buckets: usize) -> usize {
-    buckets * size_of::<AtomicU64>() + Common::memory_for(buckets) + size_of::<Saving>()
+    let of_stripes = stripes_for(buckets) * size_of::<Stripe>();
+    buckets * size_of::<AtomicU64>() + of_stripes + Counters::memory_for(buckets) + size_of::<Saving>()
 }
 
 impl<L: OfShape> Table<L> {
     pub(crate) fn new(pages: Pages, shape: Shape, buckets: usize) -> Option<Self> {
-        let common = Common::new(buckets)?;
+        let stripes = boxed_slice(stripes_for(buckets), Stripe::new)?;
         Some(Self {
             layout: L::try_of(shape)?,
             buckets: Buckets::new(buckets),
             words: boxed_slice_on(pages, buckets, || AtomicU64::new(0))?,
-            stripe_mask: common.stripe_mask(),
+            stripe_mask: (stripes.len() - 1) * BUCKETS_PER_STRIPE,
+            stripes,
+            counters: Counters::new(buckets)?,
             limit: LoadLimit::NONE,
-            common,
             saving: boxed_slice(1, Saving::new)?.try_into().ok()?,
             clock: None,
         })
@@ -303,7 +283,7 @@ impl<L: Layout> Table<L> {
 
     #[inline(always)]
     pub(super) fn stripes(&self) -> Stripes<'_> {
-        Stripes { all: &self.common.stripes, mask: self.stripe_mask }
+        Stripes { all: &self.stripes, mask: self.stripe_mask }
     }
 
     /// Calls `work` with the locks of all stripes, unless the model leaves them out. They are taken in order. No
@@ -311,8 +291,8 @@ impl<L: Layout> Table<L> {
     pub(crate) fn under_all_locks<R>(&self, fault: Fault, work: impl FnOnce() -> R) -> R {
         // 8 bytes each, in place: together they take up to 8 KiB of the stack.
         let mut locks = [const { None }; MAX_STRIPES];
-        for (lock, stripe) in locks.iter_mut().zip(&self.common.stripes) {
-            *lock = stripe.lock_unless(fault, &self.common.counters).into_lock();
+        for (lock, stripe) in locks.iter_mut().zip(&self.stripes) {
+            *lock = stripe.lock_unless(fault, &self.counters).into_lock();
         }
         work()
     }
@@ -320,7 +300,7 @@ impl<L: Layout> Table<L> {
     /// Drains the writers of these stripes: waits until each relocation and removal in progress has ended. Returns the
     /// sum of the stripes' versions, each read under its lock.
     pub(super) fn settle<'a>(&self, stripes: impl IntoIterator<Item = &'a Stripe>) -> u64 {
-        stripes.into_iter().fold(0, |bumps: u64, stripe| bumps.wrapping_add(stripe.lock(&self.common.counters).bumps()))
+        stripes.into_iter().fold(0, |bumps: u64, stripe| bumps.wrapping_add(stripe.lock(&self.counters).bumps()))
     }
 
     /// Announces, in a table with payloads, that a copy is about to be added.

@@ -112,7 +112,7 @@ fn compare<L: OfShape>(shape: Shape, buckets: usize, operations: &[(u8, u64)]) {
             }
             None => {}
         }
-        assert_eq!((table.common.counters.len(), known.len()), (len, len));
+        assert_eq!((table.counters.len(), known.len()), (len, len));
         let occupied = |bucket| table.layout.occupied(table.load(bucket));
         assert_eq!((0..buckets).map(occupied).sum::<usize>(), len, "what was found by looking into every bucket");
     }

@@ -77,7 +77,7 @@ impl<L: Layout> Table<L> {
             }
             if earliest.get() >= end
                 || self.copies(class) == self.slots_of(class)
-                || self.common.counters.len() < self.capacity() / 2
+                || self.counters.len() < self.capacity() / 2
             {
                 return None;
             }

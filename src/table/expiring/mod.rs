@@ -257,7 +257,7 @@ impl<L: Layout> Table<L> {
     #[cold]
     #[inline(never)]
     fn contains_live_slow(&self, hash: u64) -> bool {
-        self.common.counters.lookup_retried();
+        self.counters.lookup_retried();
         self.contains_live_exactly(hash)
     }
 
@@ -278,7 +278,7 @@ impl<L: Layout> Table<L> {
             {
                 return found;
             }
-            self.common.counters.lookup_retried();
+            self.counters.lookup_retried();
         }
     }
 
@@ -313,7 +313,7 @@ impl<L: Layout> Table<L> {
     ) -> Result<bool, ExpiringInsertError> {
         // As in `remove`.
         self.prefetch(class);
-        let guard = self.stripe(class.sum).lock_unless(Fault::AddValueWithoutLock, &self.common.counters);
+        let guard = self.stripe(class.sum).lock_unless(Fault::AddValueWithoutLock, &self.counters);
         let add = |item| !self.is_being_saved() && self.add(layout, item);
         match self.add_until_locked(layout, &guard, class, (until, if_present), add)? {
             Attempt::Done(added) => Ok(added),
@@ -354,10 +354,10 @@ impl<L: Layout> Table<L> {
                         let clock = self.own_clock();
                         if clock.when_full() == WhenFull::Refuse || self.forget(clock, class, until, purpose).is_none()
                         {
-                            self.common.counters.insert_refused();
+                            self.counters.insert_refused();
                             return Err(error.into());
                         }
-                        attempt = add(&self.stripe(class.sum).lock_unless(lock, &self.common.counters))?;
+                        attempt = add(&self.stripe(class.sum).lock_unless(lock, &self.counters))?;
                         continue;
                     }
                     let decided = |guard: &Guard<'_>| match add(guard) {
@@ -373,7 +373,7 @@ impl<L: Layout> Table<L> {
                     }
                 }
             }
-            attempt = add(&self.stripe(class.sum).lock_unless(lock, &self.common.counters))?;
+            attempt = add(&self.stripe(class.sum).lock_unless(lock, &self.counters))?;
         }
     }
 
@@ -407,7 +407,7 @@ impl<L: Layout> Table<L> {
         let item = class.with(layout, clock.ring.place(end));
         self.bump_to_add(guard, Fault::AddValueWithoutBump);
         if add(item) {
-            self.common.counters.add_len(1);
+            self.counters.add_len(1);
             return Ok(Attempt::Done(true));
         }
         Ok(Attempt::NoRoom)
@@ -424,7 +424,7 @@ impl<L: Layout> Table<L> {
         if if_present == IfPresent::Extend && self.copies(class) > 0 {
             return Ok(Attempt::Done(false));
         }
-        self.common.counters.insert_refused();
+        self.counters.insert_refused();
         Err(self.own_clock().forgotten(until))
     }
 
@@ -463,7 +463,7 @@ impl<L: Layout> Table<L> {
         // As in `remove`.
         self.prefetch(class);
         let clock = self.own_clock();
-        let guard = self.stripe(class.sum).lock_unless(Fault::RemoveWithoutLock, &self.common.counters);
+        let guard = self.stripe(class.sum).lock_unless(Fault::RemoveWithoutLock, &self.counters);
         // An end that is not admitted can't have been added.
         let Ok(Admission::At { end }) = clock.admit(clock.read(), Until::Tick(expires_at)) else {
             return false;
@@ -477,7 +477,7 @@ impl<L: Layout> Table<L> {
         // As in `remove`.
         self.prefetch(class);
         let clock = self.own_clock();
-        let guard = self.stripe(class.sum).lock_unless(Fault::RemoveWithoutLock, &self.common.counters);
+        let guard = self.stripe(class.sum).lock_unless(Fault::RemoveWithoutLock, &self.counters);
         let first = self.live_entries(clock, clock.moment(), class).min_by_key(|&(end, ..)| end);
         first.is_some_and(|(end, ..)| self.take_any(&guard, class.with(self.layout(), clock.ring.place(end))))
     }
@@ -486,7 +486,7 @@ impl<L: Layout> Table<L> {
     /// live one.
     pub(in crate::table) fn last_end(&self, class: Item) -> Option<(u64, u64)> {
         let clock = self.own_clock();
-        let _guard = self.stripe(class.sum).lock_unless(Fault::CountWithoutLock, &self.common.counters);
+        let _guard = self.stripe(class.sum).lock_unless(Fault::CountWithoutLock, &self.counters);
         let Reading { now, moment, ahead } = clock.read();
         let end = self.live_entries(clock, moment, class).map(|(end, ..)| end).max()?;
         Some((now?, end - moment.now() + ahead))

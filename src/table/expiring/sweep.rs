@@ -135,8 +135,8 @@ impl<L: Layout> Table<L> {
         // After this, whatever other threads add or relocate is not dead by the pass's target. The bumps invalidate
         // lookups in progress.
         if !fault::injected(Fault::SweepWithoutSettling) {
-            for stripe in &self.common.stripes {
-                stripe.lock(&self.common.counters).bump_unless(Fault::SweepWithoutBump);
+            for stripe in &self.stripes {
+                stripe.lock(&self.counters).bump_unless(Fault::SweepWithoutBump);
             }
         }
         let moment = clock.moment();
@@ -193,8 +193,7 @@ impl<L: Layout> Table<L> {
                 continue;
             }
             let stripe = self.stripe(self.buckets.sum(self.layout.fingerprint_of(entry)));
-            let guard =
-                if held { stripe.held() } else { stripe.lock_unless(Fault::DropWithoutLock, &self.common.counters) };
+            let guard = if held { stripe.held() } else { stripe.lock_unless(Fault::DropWithoutLock, &self.counters) };
             // Checked again under the lock: the place may mean another end by now.
             if clock.ring.is_live(clock.moment(), payload) && !fault::injected(Fault::DropWithoutLock) {
                 continue;
@@ -218,7 +217,7 @@ impl<L: Layout> Table<L> {
     /// Counts dead entries that were taken out, and how many of them were ended early.
     fn count_expired(&self, clock: &Clock, entries: usize, forgotten: usize) {
         if entries > 0 {
-            self.common.counters.add_len(-(entries as i64));
+            self.counters.add_len(-(entries as i64));
             clock.tallies.expired.fetch_add((entries - forgotten) as u64, Ordering::Relaxed);
         }
         if forgotten > 0 {

@@ -103,7 +103,7 @@ impl<L: OfShape> Table<L> {
                 self.insert_block(block, beside, coming, &mut insert)
             };
             let uncounted = if self.clock().is_none() { added } else { 0 };
-            self.common.counters.add_len(uncounted as i64);
+            self.counters.add_len(uncounted as i64);
             inserted += added;
             if let Some(mut error) = refused {
                 error.len_when_full().into_iter().for_each(|len| *len += uncounted);
@@ -162,9 +162,9 @@ impl<L: OfShape> Table<L> {
                 *removed = remove(self, block.prepared.get(nth), block.hashes[nth], beside, nth);
                 count += i64::from(*removed);
             }
-            self.common.counters.add_len(-count);
+            self.counters.add_len(-count);
             if count < block.len as i64 {
-                self.common.counters.removals_not_found(block.len as u64 - count as u64);
+                self.counters.removals_not_found(block.len as u64 - count as u64);
             }
             answers(&removed[..block.len]);
         }

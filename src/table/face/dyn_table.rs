@@ -69,7 +69,7 @@ impl<L: OfShape> AnyTable for Table<L> {
     }
 
     fn counters(&self) -> &Counters {
-        &self.common.counters
+        &self.counters
     }
 
     fn prefetch(&self, hashes: &[u64]) {
@@ -167,7 +167,7 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> MapletTable for Shaped<L, SL
 
     fn insert_value(&self, hash: u64, value: u16) -> Result<(), InsertError> {
         self.table.insert_value(self.table.item_with(hash, value))?;
-        self.table.common.counters.add_len(1);
+        self.table.counters.add_len(1);
         Ok(())
     }
 
@@ -218,11 +218,11 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> ExpiringTable for Shaped<L, 
     }
 
     fn remove_until(&self, hash: u64, expires_at: u64) -> bool {
-        self.table.common.counters.removal(self.table.remove_until(self.layout(), self.item(hash), hash, expires_at))
+        self.table.counters.removal(self.table.remove_until(self.layout(), self.item(hash), hash, expires_at))
     }
 
     fn remove_first(&self, hash: u64) -> bool {
-        self.table.common.counters.removal(self.table.remove_first(self.item(hash)))
+        self.table.counters.removal(self.table.remove_first(self.item(hash)))
     }
 
     fn last_end(&self, hash: u64) -> Option<(u64, u64)> {

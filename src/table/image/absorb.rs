@@ -80,7 +80,7 @@ impl<L: Layout> Table<L> {
                 }
                 self.each_item(start, words, |item| {
                     self.insert_value(item)?;
-                    self.common.counters.add_len(1);
+                    self.counters.add_len(1);
                     *copies += 1;
                     Ok(())
                 })
@@ -155,7 +155,7 @@ impl<L: Layout> Table<L> {
     fn absorb_words(&self, start: usize, words: &[u64], copies: &mut u64) -> Result<(), InsertError> {
         let mut added = 0;
         let result = self.absorb_words_uncounted(start, words, &mut added);
-        self.common.counters.add_len(added as i64);
+        self.counters.add_len(added as i64);
         *copies += added as u64;
         result.map_err(|mut error| {
             if let InsertError::Full { len, .. } = &mut error {

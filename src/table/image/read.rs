@@ -39,7 +39,7 @@ impl<L: Layout> Table<L> {
         let set_aside = SetAside::new(self.words.len())?;
         if fault::injected(Fault::SaveLocksInTurn) {
             let save = self.saving().begin(set_aside)?;
-            self.settle(&self.common.stripes);
+            self.settle(&self.stripes);
             return Ok(save);
         }
         let begin = || self.saving().begin(set_aside.at(self.clock().map(Clock::read)));
@@ -74,6 +74,6 @@ impl<L: Layout> Table<L> {
             // Relaxed: a thread that gets the table later gets its words with it.
             word.store(put, Ordering::Relaxed);
         }
-        self.common.counters.add_len(copies);
+        self.counters.add_len(copies);
     }
 }
