@@ -12,7 +12,7 @@
 //! | Exchange | 10 % | 40 % | 40 % | 10 % | the same |
 //! | RapidGrow | 5 % | 80 % | 5 % | 10 % | none |
 //!
-//! All have the same keys and the same hash in a round, and values of no bytes. The filters differ in these:
+//! All have the same keys and the same hash in a round, and zero-sized values. The filters differ in these:
 //! - `bustle` asserts that every answer is exact. So the filters have slots of 32 bits, two in a bucket, and a
 //!   false-positive rate of some 10⁻⁹. A ReadHeavy run looks up 20 million absent keys. If one of
 //!   them is taken for a present key, `bustle` panics. Then the run is repeated with other keys, and the output says how
@@ -48,7 +48,7 @@ fn fixed(keys: usize) -> Builder<u64, RandomState> {
     builder().capacity(keys).false_positive_rate(1e-9)
 }
 
-/// This rate, the lowest, is that of the largest size. It is less by as much as a table is smaller.
+/// This is the lowest possible rate, that of the largest size. A smaller table's rate is lower in proportion.
 fn growable(keys: usize) -> GrowableBuilder<u64, RandomState> {
     let most = (keys << 7).min(3_300_000_000);
     ours::growable().capacity(keys).max_capacity(most).false_positive_rate(2.42e-7)
@@ -79,7 +79,7 @@ macro_rules! filter {
 filter!(Fixed, "ours, fixed, 2x32", fixed);
 filter!(Growable, "ours, growable, 2x32", growable);
 
-/// A set as `bustle` wants it.
+/// A set with the interface of `bustle`.
 struct Table<S>(Arc<S>);
 
 impl<S: ExactSet> Collection for Table<S> {

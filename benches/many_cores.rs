@@ -1,4 +1,4 @@
-//! What each further thread gains, on as many cores as there are.
+//! How filters scale with threads, up to the number of cores.
 //!
 //! `cargo bench --bench many_cores [-- --quick | --l2 | --large | --out=DIR]`
 //!
@@ -9,14 +9,14 @@
 //! - inserts from half full on, of a quarter of the slots but a million keys at most, and their removal.
 //!
 //! *Any shared array* is no set. For each operation it loads two random words of an array of as many bytes, and changes
-//! one of them by compare-exchange if the operation is a change. What it gains by further threads is the machine's: a line
-//! that one core has changed must travel to the core that needs it next. So the last column relates the gain of each
-//! subject to that of the array, round by round. (In a virtual machine both vary: the host may run two threads on two
-//! cores, or on the two hardware threads of one, which share their caches.)
+//! one of them by compare-exchange if the operation is a change. Its scaling is the machine's: a line that one core has
+//! changed must travel to the core that needs it next. So the last column relates the gain of each subject to that of
+//! the array, round by round. (In a virtual machine both vary: the host may run two threads on two cores, or on the two
+//! hardware threads of one, which share their caches.)
 //!
-//! The subjects have turns, as in `ratios`, and tables and charts show medians. The answers are checked, as in `ratios`: the
-//! races of other crates' filters are reported, but do not end the run. `fastbloom` cannot remove, and the exact sets
-//! hold fewer keys in as many bytes.
+//! The subjects take turns, as in `ratios`, and tables and charts show medians. The answers are checked, as in
+//! `ratios`: the races of other crates' filters are reported, but do not end the run. `fastbloom` cannot remove, and
+//! the exact sets hold fewer keys in as many bytes.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! How long single operations take at worst: those of several writers, inserts that fail, and all while a filter grows.
+//! The tail latency of single operations: of several writers, of inserts that fail, and of all while a filter grows.
 //!
 //! `cargo bench --bench latency --features snapshot [-- --quick | --keys=N | --only=PART]`, where `PART` is:
 //!
@@ -7,10 +7,9 @@
 //! - `failed`: inserts of a key whose two buckets are full, beside writers, and inserts into a full table.
 //! - `growth`: lookups and inserts while a filter grows to `N` keys (50 million), beside `scalable_cuckoo_filter`.
 //!
-//! Each operation is timed by itself, by two clocks. Processor time shows how much work it was. The wall clock also
-//! counts what the operation waited for, and how long its thread was not on a processor. With more threads than cores,
-//! the scheduler causes the longest of these times. The output is in microseconds. The row `nothing` is the time of the
-//! clocks themselves.
+//! Each operation is timed by two clocks. CPU time is the work that it did. Wall-clock time also includes waiting, and
+//! the time that its thread was not scheduled. With more threads than cores, the scheduler causes the longest of these
+//! times. The output is in microseconds. The row `nothing` is the time of the clocks themselves.
 
 mod churn;
 mod failed;

@@ -1,7 +1,7 @@
-//! What batches gain, and what huge pages gain.
+//! The speedup by batches, and by huge pages.
 //!
 //! Inserts are from empty to 75 % of the slots, those of absent keys to 80 %, lookups at 90 %, and removals from there
-//! on. Single and batched slices alternate, so that both meet the same loads. Making the keys is part of what is timed.
+//! on. Single and batched slices alternate, so that both meet the same loads. Key generation is timed too.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ fn single(filter: &Fixed, operation: Operation, keys: &[u64]) -> usize {
     }
 }
 
-/// The same in a batch.
+/// [`single`] in a batch.
 #[inline(never)]
 fn batched(filter: &Fixed, operation: Operation, keys: &[u64], answers: &mut Vec<bool>) -> usize {
     answers.clear();
@@ -60,7 +60,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// The speed of an operation with this many keys, in millions a second, and for how many the answer was `true`.
+    /// The speed of an operation with this many keys, in millions per second, and for how many the answer was `true`.
     fn time(
         &mut self,
         operation: Operation,

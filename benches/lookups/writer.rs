@@ -1,4 +1,4 @@
-//! What a writer costs the readers beside it.
+//! The cost of a concurrent writer to readers.
 //!
 //! One thread looks keys up. Another thread removes the oldest key and inserts a new one, again and again, at 95 %
 //! load, where most inserts relocate. The control has the same two threads, but the writer works on a second filter
@@ -65,7 +65,7 @@ impl<S: Set> Shared<S> {
     }
 }
 
-/// What was done in one turn, in millions a second.
+/// What was done in one turn, in millions per second.
 struct Turn {
     lookups: f64,
     /// Keys that came and went.

@@ -16,10 +16,10 @@ pub(crate) struct ByThreads<'a> {
     pub(crate) title: String,
     /// Of what.
     pub(crate) about: String,
-    /// What there are millions of in a second.
+    /// The unit, of which rows have millions per second.
     pub(crate) unit: &'a str,
     pub(crate) threads: &'a [u64],
-    /// For each subject and each number of threads, what all threads together did in each round: millions a second.
+    /// For each subject and each number of threads, what all threads together did in each round: millions per second.
     pub(crate) rows: Vec<(String, Vec<Vec<f64>>)>,
     /// The subject that shows what the machine allows, if there is one.
     pub(crate) array: Option<usize>,
@@ -87,8 +87,8 @@ pub(crate) struct Turns {
     pub(crate) first: u64,
 }
 
-/// Millions of operations a second in each round: of each subject, for each kind of operations, on each number of threads. A
-/// subject that cannot remove has none for those that change.
+/// Millions of operations per second in each round: of each subject, for each kind of operations, on each number of
+/// threads. A subject that cannot remove has none for those that change.
 pub(crate) fn steady(
     subjects: &mut [Box<dyn Bench>],
     kinds: &[Steady],
@@ -118,7 +118,7 @@ pub(crate) fn steady(
     speeds
 }
 
-/// How many times as fast the most threads are as one, in each round.
+/// The speedup of the most threads over one, in each round.
 fn gains(speeds: &[Vec<f64>]) -> Vec<f64> {
     let [one, most] = [speeds.first(), speeds.last()].map(|speeds| speeds.expect("a number of threads"));
     iter::zip(most, one).map(|(most, one)| most / one).collect()

@@ -25,8 +25,8 @@ pub(crate) fn own_time() -> u64 {
     }
 }
 
-/// Lets so many subjects take turns for this long, but at least one each. Each round begins with another subject, so that
-/// none always comes after the same other one. Returns for each what `turn` has returned for it and each round.
+/// Lets the subjects take turns for this long, at least one each. Each round begins with another subject, so that none
+/// always follows the same one. Returns for each subject what `turn` returned in each round.
 pub(crate) fn by_turns(subjects: usize, length: Duration, mut turn: impl FnMut(usize, u64) -> f64) -> Vec<Vec<f64>> {
     let (mut times, start) = (vec![Vec::new(); subjects], Instant::now());
     for round in 0.. {

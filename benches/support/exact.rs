@@ -12,11 +12,11 @@ use super::subject::{About, Built, Kind, Set, Subject, TableSize, set};
 /// A set that answers exactly. A map is one without values.
 pub(crate) trait ExactSet: Set + 'static {
     const NAME: &'static str;
-    /// About how many bytes it takes for a key.
+    /// About how many bytes it uses per key.
     const BYTES: usize;
 
     fn with_capacity(keys: usize) -> Self;
-    /// How many keys fit in about so many bytes.
+    /// How many keys fit in about this many bytes.
     fn keys_in(bytes: usize) -> usize {
         bytes / Self::BYTES
     }
@@ -28,7 +28,7 @@ pub(crate) trait ExactSet: Set + 'static {
     fn update(&self, key: u64) -> bool;
 }
 
-/// The standard library's, in a lock.
+/// The standard library's `HashSet` in a lock.
 pub(crate) type Locked = RwLock<HashSet<u64, RandomState>>;
 set!(Locked, |set, key| set.write().insert(key), set.read().contains(&key), set.write().remove(&key));
 
@@ -51,7 +51,7 @@ impl ExactSet for Locked {
     }
 }
 
-/// A map with such a name, which takes about so many bytes for a key, and how it does these.
+/// A map with its name, its bytes per key, and its operations.
 macro_rules! map {
     ($Map:ty, $name:literal, $bytes:literal, |$map:ident, $key:ident|
         $insert:expr, $contains:expr, $remove:expr, $update:expr) => {
@@ -118,7 +118,7 @@ map!(
     map.pin().update(key, |value| *value).is_some()
 );
 
-/// One of these as a subject.
+/// An exact set as a subject.
 pub(crate) fn exact<S: ExactSet>() -> Subject<S> {
     Subject {
         about: About { name: S::NAME, about: S::NAME, kind: Kind::Peer, removes: true },

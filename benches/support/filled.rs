@@ -24,7 +24,7 @@ pub(crate) enum Steady {
     Half,
     /// Of ten operations, nine such lookups, and one that alternately removes the oldest key and inserts a new one.
     Mix,
-    /// The same of fifty operations: conc-map-bench's read-heavy mix.
+    /// Of fifty operations, 49 lookups and one change: conc-map-bench's read-heavy mix.
     ReadHeavy,
 }
 
@@ -32,7 +32,7 @@ impl Steady {
     /// What the benchmarks of all operations measure.
     pub(crate) const ALL: [Self; 3] = [Self::Hit, Self::Miss, Self::Mix];
 
-    /// Of how many operations one is a change.
+    /// How many operations contain one change.
     fn block(self) -> u64 {
         if self == Self::ReadHeavy { READ_HEAVY_BLOCK } else { BLOCK }
     }

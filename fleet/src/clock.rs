@@ -1,11 +1,11 @@
 //! The clocks of a node.
 //!
-//! Whether the node has heard of the cluster lately is decided by a monotonic clock alone, which nobody can set.
+//! Staleness is measured by a monotonic clock alone, which cannot be set.
 //!
 //! Ends of tokens are in seconds since 1970, and the machine's clock can be set. So there are two clocks for them: the
-//! machine's, and one that starts with it and goes on with the monotonic clock. A token has ended when **both** say so
-//! ([`Clock::earliest`]), and an end is too late only if both say so ([`Clock::latest`]). A jump of the machine's clock
-//! therefore ends nothing early, on no node.
+//! machine's, and one that starts with it and goes on with the monotonic clock. A token has expired when **both** say
+//! so ([`Clock::earliest`]), and an end is too far in the future only if both say so ([`Clock::latest`]). So if the
+//! machine's clock jumps, no token expires early, on any node.
 
 #[cfg(test)]
 use std::sync::Arc;

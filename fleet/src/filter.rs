@@ -19,7 +19,7 @@ use crate::keys::TokenId;
 use crate::lock;
 use crate::settings::{Filter, Settings};
 
-/// What the filter of a node says.
+/// A node's answer from its filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     NotRevoked,
@@ -32,14 +32,14 @@ pub(crate) enum Verdict {
 #[derive(Debug)]
 pub(crate) struct NoRoom;
 
-/// A token whose record somebody else has deleted or overwritten. It counts as revoked until its end, or until a node
-/// restores it.
+/// A token whose record another client of etcd has deleted or overwritten. It counts as revoked until its end, or until
+/// a node restores it.
 #[derive(Clone, Copy)]
 struct Missing {
     end: u64,
     /// The revision in which it was overwritten, 0 if it was deleted.
     changed: i64,
-    /// It was put back. It stays here, since a question of before may still be under way.
+    /// It was put back. It stays here, because an earlier request may still be in progress.
     is_back: bool,
 }
 
@@ -49,8 +49,8 @@ pub(crate) struct Known {
     pub(crate) filter: Filter,
     /// In nanoseconds of the monotonic clock.
     deadline: AtomicU64,
-    /// Entries can be removed. Not so if one of them has another end than its token, since removing an end that is not
-    /// there may hit another token.
+    /// Whether entries may be removed. Not if the end of an entry is not that of its token: a removal could then hit
+    /// another token.
     is_exact: AtomicBool,
     /// The tick at which an entry expires before its token does; the node joins again before that.
     renew: AtomicU64,
@@ -135,13 +135,14 @@ impl Known {
     }
 
     fn remove_tick(&self, hash: Hashed, tick: u64) {
-        // What is left costs a question now and then, and no more.
+        // An entry that stays costs a request to etcd now and then, no more.
         if self.is_exact.load(Ordering::Relaxed) && tick > self.tick_of_filter() {
             self.filter.by_hash().remove_expiring_at(hash, Tick::new(tick));
         }
     }
 
-    /// Lets entries expire. False if the filter can't go on; then it keeps them, until the node has joined again.
+    /// Advances the filter's clock, unless an entry would expire before its token. Returns `false` then, or if the
+    /// machine's clock was set back: the node has to join again.
     pub(crate) fn advance(&self) -> bool {
         let now = self.clock.earliest();
         let tick = now / self.settings.resolution;
@@ -156,18 +157,20 @@ impl Known {
         self.filter.now().map_or(0, Tick::get)
     }
 
-    /// Whether this time is behind the filter's, which has forgotten what has not ended: the machine's clock was set back.
+    /// Whether this time is before the filter's: the machine's clock was set back, and entries of live tokens may have
+    /// expired.
     fn is_behind(&self, now: u64) -> bool {
         let filter = self.tick_of_filter() * self.settings.resolution;
         now.saturating_add(self.settings.clock_margin) < filter
     }
 
-    /// Somebody has deleted the record of this token, or has overwritten it at this revision.
+    /// Another client of etcd has deleted the record of this token, or has overwritten it at this revision.
     pub(crate) fn miss(&self, id: TokenId, end: u64, changed: i64) {
         lock(&self.missing).insert(id, Missing { end, changed, is_back: false });
     }
 
-    /// The token has a record. Returns its end before, if that was missing: the filter still has its entry.
+    /// Notes that the token has a record. If that was missing, returns the previous end, whose entry the filter still
+    /// has.
     pub(crate) fn found(&self, id: TokenId) -> Option<u64> {
         let mut missing = lock(&self.missing);
         let of_token = missing.get_mut(&id).filter(|of_token| !of_token.is_back)?;
@@ -180,12 +183,12 @@ impl Known {
         lock(&self.missing).remove(&id);
     }
 
-    /// The end of a token whose record somebody has deleted or overwritten.
+    /// The end of a token whose record another client of etcd has deleted or overwritten.
     pub(crate) fn missing_end(&self, id: TokenId) -> Option<u64> {
         lock(&self.missing).get(&id).map(|missing| missing.end)
     }
 
-    /// Some of the tokens that are not back, their ends, and the revisions of their records.
+    /// Some of the tokens that are not restored, their ends, and the revisions of their records.
     pub(crate) fn some_missing(&self, at_most: usize) -> Vec<(TokenId, u64, i64)> {
         let missing = lock(&self.missing);
         missing.iter().filter(|(_, of)| !of.is_back).take(at_most).map(|(id, of)| (*id, of.end, of.changed)).collect()

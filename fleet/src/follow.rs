@@ -1,14 +1,13 @@
 //! A node joins its fleet and follows it: one task, over one connection at a time.
 //!
-//! To *join* is to read all tokens at one revision, and to follow the changes from the next one on. Several times a second
-//! the node asks the same member for its *word*, a transaction of a quorum that reads the head twice: as it is now, and as it
-//! was at the revision that the node had applied.
+//! To *join* is to read all tokens at one revision, and to follow the changes from the next one on. Several times per
+//! second the node sends the same member a *check*, a transaction of a quorum that reads the head twice: as it is now,
+//! and as it was at the revision that the node had applied.
 //!
-//! - The head at the node's own revision is the one that it knows: so this is the history that it knows. After a restore
-//!   from a backup there is no such revision, or another head at it.
-//! - The head now was changed at a revision that the node had applied when it asked, or when it asks for a later word. Then
-//!   it has everything that was acknowledged before the first of these questions was sent, and is ready for `stale-after`
-//!   from then on.
+//! - If the head at the node's own revision is the one that it knows, so is the history. After a restore from a backup
+//!   there is no such revision, or another head at it.
+//! - If the head now was changed at a revision that the node had applied when it sent this check, or a later one, it
+//!   has everything that was acknowledged before it sent this one, and is ready for `stale-after` from then on.
 //!
 //! A cluster that has another history has lost what the node knew. The node says so in the cluster, all nodes stop, and
 //! wait until an operator accepts it.
@@ -37,7 +36,7 @@ const MEND: usize = 500;
 /// The pause before a node takes another connection.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The same for a node that waits for an operator, or that was refused.
+/// The pause of a node that waits for an operator, or that was refused.
 const LOOK: Duration = Duration::from_millis(300);
 
 /// Follows the fleet until the task is dropped.
@@ -86,7 +85,7 @@ pub(crate) async fn follow(shared: Arc<Shared>) {
     }
 }
 
-/// Says in the cluster that it has lost something, unless an operator has accepted a loss since the node joined.
+/// Announces in the cluster that it has lost something, unless an operator has accepted a loss since the node joined.
 async fn announce(shared: &Shared, why: &str) {
     let remembered = lock(&shared.memory).as_ref().map_or(0, |memory| memory.accepted);
     let lost = |history: &History| {
@@ -98,7 +97,7 @@ async fn announce(shared: &Shared, why: &str) {
         tracing::error!("the loss can't be announced to the other nodes: {fault}");
         sleep(LOOK).await;
     }
-    // What the node knew is the operator's question now.
+    // What the node knew is for the operator to judge now.
     *lock(&shared.memory) = None;
 }
 
@@ -145,12 +144,12 @@ impl Link {
         }
     }
 
-    /// Asks for words.
+    /// Sends checks.
     async fn vouch(&self, known: &Known) -> Result<Infallible, End> {
         let (shared, settings) = (&self.shared, &self.shared.settings);
         let mut ticks = interval(settings.beat());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // When a word was asked for whose head the node had not applied then, and the revision of that head.
+        // When the oldest check was sent whose head the node has not applied yet, and the revision of that head.
         let mut open: Option<(Duration, i64)> = None;
         loop {
             ticks.tick().await;
@@ -195,7 +194,7 @@ impl Link {
         _ = self.shared.jobs.try_send(Job { id, change, until, reply: None });
     }
 
-    /// Puts back what somebody has deleted or overwritten.
+    /// Restores records that another client of etcd has deleted or overwritten.
     fn mend(&self, known: &Known) {
         for (id, end, decided) in known.some_missing(MEND) {
             if self.shared.is_live(end) {

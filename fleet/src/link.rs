@@ -171,7 +171,7 @@ impl Link {
         Ok(known)
     }
 
-    /// A page of tokens may take longer than a word.
+    /// A page of tokens may take longer than a check.
     async fn page(&self, question: Vec<RequestOp>) -> Result<TxnResponse, Fault> {
         let limit = 10 * self.shared.settings.one_try();
         self.shared.client.txn_over(&self.connection, questions(question), limit).await

@@ -59,7 +59,7 @@ pub struct Settings {
     #[arg(long, value_name = "TIME", default_value = "30", value_parser = seconds)]
     pub clock_margin: u64,
 
-    /// How long a node trusts its filter without word from etcd, up to an hour
+    /// How long a node trusts its filter without an answer from etcd, up to an hour
     #[arg(long, value_name = "TIME", default_value = "2", value_parser = time)]
     pub stale_after: Duration,
 

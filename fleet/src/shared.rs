@@ -30,7 +30,7 @@ pub enum State {
     Ready,
     /// It reads the tokens. Each request asks etcd.
     Joining,
-    /// It has no word from the cluster, or is behind. Each request asks etcd.
+    /// It has no answer from the cluster, or is behind. Each request asks etcd.
     Stale,
     /// The cluster has lost something; an operator has to accept it. Each request gets an error.
     Waiting,

@@ -50,7 +50,7 @@ macro_rules! pages {
         /// [migrating]: crate::guide::migrating
         /// [`plan`]: crate::Builder::plan
         /// [scaling]: crate::guide::scaling
-        /// [scaling#writers-beside-writers]: crate::guide::scaling#writers-beside-writers
+        /// [scaling#concurrent-writers]: crate::guide::scaling#concurrent-writers
         /// [security]: crate::guide::security
         /// [security#a-known-hasher-key]: crate::guide::security#a-known-hasher-key
         /// [security#hazards-without-an-adversary]: crate::guide::security#hazards-without-an-adversary
