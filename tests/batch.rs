@@ -33,7 +33,7 @@ type Entry = (Raw, u64);
 /// How many keys of a batch may have had no effect when the next one panics.
 const UNDER_WAY: usize = 128;
 
-/// What the operations on the single entries answer, up to the first that is refused.
+/// What the operations on the single entries answer, up to the first that fails.
 fn one_by_one<E, R>(
     entries: &[Entry],
     mut operation: impl FnMut(&Entry) -> Result<R, E>,
@@ -97,7 +97,7 @@ fn a_batch_is_so_many_operations_on_single_keys() {
 }
 
 /// Tables of one bucket and of a few, in which many fingerprints are nearly that of another key. Most lookups that
-/// take a second look find nothing.
+/// compare further bits find nothing.
 #[test]
 fn a_batch_tells_near_collisions_apart_as_single_lookups_do() {
     for (encoding, rate, slots, _) in layouts() {

@@ -60,10 +60,11 @@ pub enum GrowableInsertError {
         limit: usize,
     },
     /// The filter is full, and the memory for more buckets could not be allocated. Each later insert that finds no room
-    /// requests it again.
+    /// retries the allocation.
     #[non_exhaustive]
     OutOfMemory {
-        /// How many bytes were requested: room for as many buckets as there are at the last power of two.
+        /// How many bytes were requested: those of as many buckets as the largest power of two up to the present
+        /// number.
         bytes: usize,
     },
     /// Other keys fill this key's buckets although the filter has fewer keys than its capacity. They are many copies of

@@ -21,7 +21,7 @@ pub enum LoadError {
     Truncated {
         /// How many bytes there were.
         available: u64,
-        /// How many bytes the snapshot has at least, by what could be read of it.
+        /// The least number of bytes that the snapshot has, judged by the part that was read.
         expected: u64,
     },
     /// The bytes don't begin with the eight bytes that mark a snapshot.
@@ -50,8 +50,8 @@ pub enum LoadError {
         /// The type that was to be loaded.
         expected: FilterKind,
     },
-    /// The snapshot is of a type of filter that this library does not have, and was asked what it is
-    /// ([`SnapshotInfo`](crate::SnapshotInfo)). Loading it is [`WrongKind`](Self::WrongKind).
+    /// The snapshot is of a type of filter that this library does not have. [`SnapshotInfo`](crate::SnapshotInfo)
+    /// returns this; loading returns [`WrongKind`](Self::WrongKind).
     #[non_exhaustive]
     UnknownKind {
         /// The number of the type.

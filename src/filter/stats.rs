@@ -32,7 +32,7 @@ use crate::word::tick::Tick;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Stats {
-    /// How many keys are in the filter. A key that was inserted several times counts as often.
+    /// How many keys are in the filter. A key that was inserted several times counts several times.
     pub len: usize,
     /// How many keys the filter is made for: what the filter's `capacity()` returns.
     pub capacity: usize,
@@ -63,9 +63,9 @@ pub struct Stats {
     /// If this grows, some key is removed twice, or was never inserted. A share of such removals, about
     /// [`false_positive_rate`](Self::false_positive_rate), is not counted here: each of those removed a present look-alike.
     pub removals_not_found: u64,
-    /// How often a lookup had to retry because another thread had just moved or removed something in the same
-    /// stripe, had added something there (in a maplet), or had moved the clock (if entries expire). If one key of a batch
-    /// retries, up to 31 others beside it do.
+    /// How often a lookup had to retry because another thread had just moved or removed something in the same stripe,
+    /// had added something there (in a maplet), or had moved the clock (if entries expire). If one key of a batch
+    /// retries, up to 31 of its neighbours do too.
     pub lookup_retries: u64,
     /// How often a writer found the lock of a stripe taken, and waited: the contention of `remove`,
     /// `insert_if_absent`, `count`, `clear` and inserts that relocate.
@@ -94,23 +94,23 @@ pub struct ExpiryStats {
     /// How often `advance_to` got a tick so far ahead that every entry expired at once. A long pause looks like this, and
     /// so does a clock that is wrong.
     pub clock_jumps: u64,
-    /// How many expired entries were taken out.
+    /// How many expired entries were removed.
     pub expired: u64,
-    /// How many entries were evicted, to make room
-    /// ([`WhenFull::EvictOldest`](crate::WhenFull::EvictOldest)). An entry counts when it is taken out. If it expires
-    /// before that, it counts as `expired` instead.
+    /// How many entries were evicted, to make room ([`WhenFull::EvictOldest`](crate::WhenFull::EvictOldest)). An entry
+    /// counts when it is removed. If it expires before that, it counts as `expired` instead.
     pub evicted: u64,
-    /// By how many ticks entries have expired too early, at most; 0 if none has. A filter of the right size has 0 here.
+    /// The most ticks by which entries were evicted before their expiry; 0 if none was. A filter of the right size has
+    /// 0 here.
     pub evicted_early_by: u64,
-    /// How often all expired entries of the whole table were taken out. Usually this happens once for each tick. It happens
-    /// less often if the filter was built for shorter lifetimes than the bits of an expiry allow.
+    /// How often a sweep of the whole table has removed all expired entries. Usually this happens once for each tick.
+    /// It happens less often if the filter was built for shorter lifetimes than the bits of an expiry allow.
     pub sweeps: u64,
     /// The earliest tick at which an entry expired that may still be in the table. `None` if no such entry is left. It is
     /// usually near the present tick.
     pub oldest_unswept: Option<Tick>,
 }
 
-/// Of which filter the figures are. That is no figure, so all are equal here.
+/// The filter that the figures are of. `==` ignores it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Origin {
     /// The number of the filter, or 0 for figures of none.

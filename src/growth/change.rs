@@ -133,7 +133,7 @@ impl GrowingTable {
         (copies == slots).then_some(copies)
     }
 
-    /// `add_slow` while no other thread changes the size or takes a copy out. `None` if the table has grown instead.
+    /// `add_slow` while no other thread changes the size or removes a copy. `None` if the table has grown instead.
     fn add_alone(&self, class: Class, absent: bool) -> Option<Result<bool, GrowableInsertError>> {
         let _resizing = self.resizing().lock.lock();
         self.recover();

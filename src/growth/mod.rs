@@ -1,8 +1,8 @@
 //! CONCURRENT: a table that grows and shrinks by some buckets at a time, while other threads use it.
 //!
-//! There is one table, whose words never move. It is extended by a *group* of buckets at a time: each bucket of the group
-//! becomes two, by linear hashing (`word/classes.rs` has the arithmetic). No table is replaced. So no reader announces
-//! what it reads, and nothing waits for readers.
+//! There is one table, whose words never move. It is extended by a *group* of buckets at a time: each bucket of the
+//! group becomes two, by linear hashing (`word/classes.rs` has the arithmetic). No table is replaced. So readers need
+//! no hazard pointers, and no reclamation waits for them.
 //!
 //! # The state
 //! The *size* is one word, the *state*: a level, a split pointer, and whether the group at the split pointer is
@@ -58,10 +58,10 @@
 //! shows it.
 //!
 //! # Saves
-//! A save begins while it holds all stripes and all gates, those too that a first growth has added meanwhile. So no
-//! relocation and no insert is half done, and no group is moving: the image is exactly the table at that moment. Each
-//! later change of a word sets the old one aside first (`table/image/save.rs`), those of splits and merges too. The
-//! image has as many words as there were buckets. Words beyond its end are not in it.
+//! A save begins while it holds all stripes and all gates, including those that the first growth has added meanwhile.
+//! So no relocation and no insert is half done, and no group is moving: the image is exactly the table at that moment.
+//! Each later change of a word sets the old one aside first (`table/image/save.rs`), those of splits and merges too.
+//! The image has as many words as there were buckets. Words beyond its end are not in it.
 //!
 //! # Memory
 //! The array `moving`, and the gates that the first buckets do not have, are made for the first change of the size, before a

@@ -13,14 +13,14 @@ use crate::word::layouts::Entries;
 /// How often a merge makes room for copies that do not fit, while other threads take that room.
 const TRIES: usize = if cfg!(ccf_model) { 1 } else { 8 };
 
-/// The most copies that it moves out of one bucket each time: those of two buckets, and some that other threads add.
+/// The most copies that a merge moves out of one bucket per try: those of two buckets, and some that other threads add.
 const MOVED: usize = if cfg!(ccf_model) { 1 } else { 32 };
 
 /// The most groups that an insert that finds the table too full splits.
 const GROUPS_PER_CHECK: usize = if cfg!(ccf_model) { 1 } else { 4 };
 
-/// A search's view of the table as it will be after a group of buckets is merged. So a copy that is moved out of one of
-/// them does not go to another that will have no room for it.
+/// The table as it will be after the merge of a group, for a search: so no copy is moved to a bucket that will have no
+/// room for it.
 struct Merged<'a> {
     table: &'a GrowingTable,
     smaller: State,
@@ -162,8 +162,8 @@ impl GrowingTable {
         false
     }
 
-    /// The whole of a bucket that is split, if it has room for both halves. It is that of one moment if the caller holds
-    /// the gates of both.
+    /// Both halves of a split bucket as one word, if that has room for them. It is atomic if the caller holds the gates
+    /// of both.
     fn merged(&self, number: usize, level: u32) -> Option<Bucket> {
         let mut all = Entries::default();
         for half in [number, number + (1 << level)] {

@@ -4,13 +4,13 @@
 //! hundreds of instructions ahead, which are three to six lookups. So a batch first computes the buckets of many keys,
 //! and prefetches their cache lines. `cargo bench --bench lookups` measures what that gains.
 
-/// How many keys are hashed, and then looked up, at a time. Each step is a loop of its own, short enough for many
-/// of its turns to overlap.
+/// How many keys are hashed, and then looked up, at a time. Each step is a loop of its own, short enough for many of
+/// its iterations to overlap.
 pub(crate) const BLOCK: usize = 32;
 
 /// How many blocks are in flight at a time.
 ///
-/// With 192 MB and 1,024 keys a batch, lookups with 1 block and with 3 blocks in flight are slower, by up to 12 %.
+/// With 192 MB and 1,024 keys per batch, lookups with 1 block and with 3 blocks in flight are slower, by up to 12 %.
 pub(crate) const AHEAD: usize = 2;
 
 /// Where a batch's hashes come from: fills the buffer from the front and returns how many there are. Fewer than
@@ -25,8 +25,8 @@ pub(crate) type Hashes<'a> = &'a mut dyn FnMut(&mut [u64; BLOCK]) -> usize;
 /// let Some((block, coming)) = window.next() else { return };
 /// ```
 ///
-/// Its steps are no closures: the compiler may not inline a closure, and what it does not inline is not compiled for the
-/// vector unit that does the batch.
+/// Its steps are not closures: the compiler may not inline a closure, and what it does not inline is not compiled for
+/// the vector unit that does the batch.
 pub(crate) struct Window<'a, P> {
     source: Hashes<'a>,
     more: bool,
@@ -41,7 +41,7 @@ pub(crate) struct Window<'a, P> {
 /// A power of two, so that a remainder is a mask.
 const RING: usize = (AHEAD + 1).next_power_of_two();
 
-/// A block of hashes that are to be turned into something, some [`AHEAD`] blocks before they are acted on.
+/// The next block of hashes to prepare, some [`AHEAD`] blocks before it is acted on.
 pub(crate) struct Coming<'a, P> {
     /// The places beyond `len` repeat the first hash.
     pub(crate) hashes: &'a [u64; BLOCK],

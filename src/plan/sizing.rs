@@ -12,9 +12,9 @@
 //! - **The search's budget** (`plan/path.rs`). In a large table, from 88 % (b = 2) to 99 % (b = 8) on, it ends some
 //!   search before it finds a path that exists. [`TARGET_LOAD`] stays below that.
 //!
-//! The result: the probability that fewer distinct random keys than the capacity fill the table is below
-//! [`FAILURE`]. That is much too seldom to be seen. So it is computed, or measured where it is not so small, or
-//! extrapolated from such measurements:
+//! The result: the probability that fewer distinct random keys than the capacity fill the table is below [`FAILURE`].
+//! That is too rare to observe. So it is computed, or measured where it is not so small, or extrapolated from such
+//! measurements:
 //! - **Up to [`BUDGET`](crate::plan::path::BUDGET) buckets** a search finds every path, so an insert fails only if the
 //!   items do not fit. A test bounds the probability of that for every table of up to 128 buckets and some larger ones:
 //!   it is at most 9e-10 (`small_tables_overflow_with_negligible_probability`). The bound takes all pairs of buckets to
@@ -40,11 +40,11 @@
 use crate::word::geometry::Buckets;
 use crate::word::layout::{Encoding, Shape};
 
-/// The failure probability that the sizing leaves: how likely an insert fails of one of as many distinct random keys as
-/// its capacity.
+/// The failure probability that the sizing allows: that any insert fails while a table is filled with `capacity`
+/// distinct random keys.
 const FAILURE: f64 = 1e-9;
 
-/// The share of the slots of a large table that its capacity may take, for 0 to 8 slots a bucket.
+/// The share of the slots of a large table that its capacity may take, for 0 to 8 slots per bucket.
 ///
 /// It is 1 to 5 % below the lowest load at which an insert was seen to fail.
 const TARGET_LOAD: [f64; 9] = [0.0, 0.0, 0.83, 0.92, 0.955, 0.97, 0.97, 0.97, 0.97];

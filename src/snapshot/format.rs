@@ -60,10 +60,10 @@
 //! expire has 36 more, or 38 if it evicts, and a growable filter's has 23 more. Numbers that say how much to read or
 //! allocate are used only after the checksum that follows them (except the length of the schema, which is 255 at most).
 //!
-//! Any change of one bit, and of several within 32 in a row, is certain to be found. Other changes pass one time in
-//! four billion. A checksum protects from accidents, not from an adversary, who can compute it too. An adversary can
-//! make any valid snapshot. It can't make the library do anything that it must not do, but it decides what the filter
-//! answers.
+//! Any change of one bit, and any burst of up to 32 bits, is certain to be detected. Other changes go undetected one
+//! time in four billion. A checksum protects from accidents, not from an adversary, who can compute it too. An
+//! adversary can make any valid snapshot. It can't make the library do anything that it must not do, but it decides
+//! what the filter answers.
 //!
 //! The version must be raised whenever the meaning of a word or of a bucket's number changes (`word/bucket.rs`,
 //! `word/geometry.rs`), and not only when the format changes: the test `a_snapshot_has_these_bytes` notices.

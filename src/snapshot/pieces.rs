@@ -45,7 +45,7 @@ enum Stage {
     Nothing,
 }
 
-/// A snapshot of which some pieces may have been taken.
+/// The remaining pieces of a snapshot.
 pub(crate) struct Pieces<'a> {
     header: Header<'a>,
     head: Head,

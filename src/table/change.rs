@@ -118,7 +118,7 @@ impl<L: Layout> Table<L> {
     #[inline(always)]
     pub(super) fn remove(&self, layout: impl Layout, hash: u64, payload: u16) -> bool {
         let item = self.buckets.item(layout, hash).with(layout, payload);
-        // The processor starts no load before it has taken the lock, but it does start a prefetch.
+        // Loads wait until the lock is taken; a prefetch does not.
         self.prefetch(item);
         self.counters.removal(self.remove_item(layout, item, hash))
     }
@@ -161,7 +161,7 @@ impl<L: Layout> Table<L> {
         self.take_any(&guard, self.item_with(hash, payload))
     }
 
-    /// Takes a copy of the item out of either bucket. The guard is that of its stripe.
+    /// Removes a copy of the item from either bucket. The guard is that of its stripe.
     pub(super) fn take_any(&self, guard: &Guard<'_>, item: Item) -> bool {
         [item.first, item.second].into_iter().any(|bucket| {
             let seen = self.load(bucket);
@@ -177,7 +177,7 @@ impl<L: Layout> Table<L> {
 
     /// Removes every copy that is there when it begins.
     pub(crate) fn clear(&self) {
-        // All locks, so that no relocation carries a copy past this loop.
+        // All locks, so that no relocation moves a copy behind this loop.
         self.under_all_locks(Fault::ClearWithoutLocks, || {
             self.stripes.iter().for_each(|stripe| stripe.held().bump_unless(Fault::ClearWithoutBump));
             let mut copies = 0;

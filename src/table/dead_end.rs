@@ -34,8 +34,8 @@ impl StripeSet {
 }
 
 impl<L: Layout> Table<L> {
-    /// If relocations lead from the item's two buckets to few buckets only, and these were all full at one moment of
-    /// this call: how many copies of its class there were at that moment.
+    /// If few buckets can be reached from the item's two, and all of them were full at one point of this call: how many
+    /// copies of its class there were at that point.
     ///
     /// The argument is that of `relocate.rs`, with two differences. The passes go through the stripes of the copies in
     /// these buckets only: a full bucket changes only when one of its copies is taken out or replaced. And the second

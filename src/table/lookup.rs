@@ -11,8 +11,8 @@ use crate::word::geometry::{Item, Items};
 use crate::word::layout::Layout;
 use crate::word::ring::Moment;
 
-/// A table of at most this many buckets stays in the L2 cache if it is hot. While the L2 cache answers, a processor
-/// works on other lookups.
+/// A table of at most this many buckets stays in the L2 cache if it is hot. Out-of-order execution hides the latency of
+/// that cache.
 const NEAR: usize = (512 << 10) / size_of::<u64>();
 
 pub(super) type Block<'a> = batch::Block<'a, Items<BLOCK>>;
@@ -22,8 +22,8 @@ pub(super) trait Lookup {
 
     const ABSENT: Self::Answer;
 
-    /// The answers that follow from the buckets, with the moment of the table's clock, if it has one, before they were
-    /// read.
+    /// Computes the answers from the buckets. `moment` is that of the table's clock, if it has one, from before they
+    /// were read.
     fn compare<L: Layout>(
         table: &Table<L>,
         moment: Option<Moment>,
@@ -69,12 +69,12 @@ impl<L: Layout> Table<L> {
         let item = self.buckets.item(layout, hash);
         let fingerprint = layout.fingerprint_of(item.entry);
         let holds = |first, second| layout.either_holds(first, second, fingerprint);
-        // The rare retry gets the hash. That takes one register to keep, an item four.
+        // The rare retry gets the hash, which occupies one register; an item occupies four.
         self.load_pair(item, holds, |_, _| self.contains_slow(hash))
     }
 
-    /// `contains` where the first attempt was invalidated: retries, until an attempt finds a match or is valid. (A match in
-    /// the first one would have been certain. But to pass it on would take registers from all lookups.)
+    /// `contains` where the first attempt was invalidated: retries, until an attempt finds a match or is valid. (A
+    /// match in the first one would have been valid, but passing it on would cost registers in all lookups.)
     #[cold]
     #[inline(never)]
     fn contains_slow(&self, hash: u64) -> bool {
@@ -103,7 +103,7 @@ impl<L: Layout> Table<L> {
         undisturbed: impl FnOnce(Bucket, Bucket) -> R,
         disturbed: impl FnOnce(Bucket, Bucket) -> R,
     ) -> R {
-        // Before the version: the compiler may not move a later load to before an acquire load.
+        // Before the version: the compiler may not hoist a later load above an acquire load.
         let words = &*self.words;
         let stripe = self.stripe(item.sum);
         let version = stripe.version();
@@ -116,11 +116,11 @@ impl<L: Layout> Table<L> {
         }
     }
 
-    /// The lookups of a block. If there are items to come, prefetches their buckets.
+    /// The lookups of a block. If there is a next block, prefetches its buckets.
     ///
-    /// Each lookup has the steps of a single one, in the same order. But all of them are made before any word is
-    /// decoded or compared, and before any retry. So the loads of many keys overlap, and all words are
-    /// compared in loops that are vectorized.
+    /// Each lookup has the steps of a single one, in the same order. But all loads come before any word is decoded or
+    /// compared, and before any retry. So the loads of many keys overlap, and all words are compared in loops that are
+    /// vectorized.
     #[inline(always)]
     pub(super) fn look_up_block<K: Lookup>(
         &self,
@@ -139,8 +139,8 @@ impl<L: Layout> Table<L> {
         }
     }
 
-    /// Reads the pairs of a block, each as in [`load_nth`]. Returns nonzero if any version has changed. If there are
-    /// items to come, prefetches their buckets.
+    /// Reads the pairs of a block, each as in [`load_nth`]. Returns nonzero if any version has changed. If there is a
+    /// next block, prefetches its buckets.
     #[inline(always)]
     fn load_block(&self, block: Block<'_>, coming: Option<&Items<BLOCK>>, pairs: &mut Pairs) -> u64 {
         if block.len == BLOCK {
@@ -157,8 +157,8 @@ impl<L: Layout> Table<L> {
         changes
     }
 
-    /// [`load_nth`] for all items, four in each turn of the loop; returns nonzero if any version has changed. If
-    /// `PREFETCH`, prefetches the buckets of `coming`.
+    /// [`load_nth`] for all items, unrolled by four; returns nonzero if any version has changed. If `PREFETCH`,
+    /// prefetches the buckets of `coming`.
     #[inline(always)]
     fn load_whole_block<const PREFETCH: bool>(
         &self,

@@ -136,7 +136,7 @@ impl<L: Layout> Table<L> {
                 Outcome::Planned => return Ok(()),
                 Outcome::Nothing { trace } => trace,
             };
-            // Not after a search without a path: if other threads change just these buckets, more tries would hardly
+            // Only after the first failed search: if other threads change just these buckets, more tries would hardly
             // help.
             let at_dead_end = if effort.in_vain == 0 { self.copies_at_dead_end(item) } else { None };
             let copies = at_dead_end.unwrap_or_else(|| self.count_class(item));
@@ -188,7 +188,7 @@ impl<L: Layout> Table<L> {
                     && moment == self.moment()
                 {
                     // What is full stays full (a sweep apart), so there was a moment without room. The last attempt
-                    // only finds out whether the item is present, or needs no room any more.
+                    // only finds whether the item is present, or needs no room any more.
                     return if attempt(&guard) { Ok(()) } else { Err(self.refusal(item, self.copies(item))) };
                 }
             }
@@ -196,7 +196,7 @@ impl<L: Layout> Table<L> {
     }
 
     /// Searches for a path to room for the item, at a moment of the table's clock. `relocate` carries out its hops.
-    /// Lowers `earliest` to the earliest end that the search reads.
+    /// Lowers `earliest` to the earliest expiry that the search reads.
     pub(super) fn search(
         &self,
         item: Item,
@@ -257,8 +257,8 @@ impl<L: Layout> Table<L> {
     }
 
     fn relocate_locked(&self, guard: &Guard<'_>, hop: Hop) -> bool {
-        // Read before the look: otherwise the sweep could come in between, and an entry that it took out would be
-        // taken for one that ends a round of the ring later.
+        // Read before the word: otherwise the sweep could intervene, and an entry that it removed would be mistaken for
+        // one that expires a round of the ring later.
         let moment = self.moment();
         if !self.is_still_there(hop) {
             return false;
@@ -282,7 +282,7 @@ impl<L: Layout> Table<L> {
         self.layout.holds_entry(self.load(from), entry) || fault::injected(Fault::RelocateWithoutRecheck)
     }
 
-    /// Takes the entry out instead if it is dead at the moment.
+    /// Removes the entry instead if it has expired at the moment.
     fn drops_instead(&self, guard: &Guard<'_>, moment: Option<Moment>, Hop { entry, from, .. }: Hop) -> bool {
         let (Some(clock), Some(moment)) = (self.clock(), moment) else {
             return false;

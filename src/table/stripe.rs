@@ -20,14 +20,14 @@
 //!    at every moment.
 //! 5. A thread holds one of these locks at a time, and none while a caller's code runs. Only these hold all of them:
 //!    `clear`, a save for a moment, an insert whose searches are invalidated again and again, and, in a table with a
-//!    clock, a call that changes the caller's name for a tick (`table/expiring/sweep.rs`), and an insert that ends
-//!    ticks early (`table/expiring/forget.rs`). They take them in order. So there is no deadlock. While a table is
-//!    being saved, every change except `clear` has an additional step, and there is one more lock, which is taken last:
-//!    see `table/image/save.rs`.
+//!    clock, a call that changes the clock's offset (`table/expiring/sweep.rs`), and an insert that evicts
+//!    (`table/expiring/forget.rs`). They take them in order. So there is no deadlock. While a table is being saved,
+//!    every change except `clear` has an additional step, and there is one more lock, which is taken last: see
+//!    `table/image/save.rs`.
 //!
-//! An insert that finds room is one compare-exchange. It takes no lock (except while a save is running) and changes
-//! no version. In MemC3 (section 4.3.2) the counter is odd while an item moves, and readers wait until it is even
-//! again. Here no state means "in progress". A writer that is stopped, at any point, holds up no reader.
+//! An insert that finds room is one compare-exchange. It takes no lock (except while a save is running) and changes no
+//! version. In MemC3 (section 4.3.2) the counter is odd while an item moves, and readers wait until it is even again.
+//! Here no state means "in progress". A writer that is preempted, at any point, delays no reader.
 //!
 //! # Why no lookup misses a copy that was there throughout
 //! A lookup reads the version (`n`), the first word, the second word, and the version again. If the version was `n`
@@ -53,10 +53,10 @@
 //!    `remove` (or `clear`) of this class.
 //!
 //! Hence the lookup would have seen a copy that was in the filter throughout: the answer *false* is never wrong.
-//! (`tests/proof` has this, and more, checked by a prover for any number of threads, with all accesses in one order.) This
-//! also covers a move that is no relocation. Let `y` be a second key of the class of `x`. Then `insert(y)` into one
-//! bucket and `remove(y)` from the other together carry the only copy from one bucket to the other. This is why
-//! `remove` bumps: otherwise two such moves could hide `x` from a lookup during which they happen.
+//! (`tests/proof` has this, and more, checked by a prover for any number of threads, with all accesses in one order.)
+//! This also covers a move that is no relocation. Let `y` be a second key of the class of `x`. Then `insert(y)` into
+//! one bucket and `remove(y)` from the other together carry the only copy from one bucket to the other. This is why
+//! `remove` bumps: otherwise two such moves could hide `x` from a concurrent lookup.
 //!
 //! A lookup in a batch has the same steps in the same order. The comparison of its words, the decoding of what it has
 //! found, and the retry of an invalidated attempt come after the first attempts for other keys. That makes no

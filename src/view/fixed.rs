@@ -14,7 +14,7 @@ use crate::word::values::Values;
 /// A block of keys: their buckets and fingerprints.
 type Asked<'a> = Block<'a, Items<BLOCK>>;
 
-/// What is asked about a key, and how its two buckets answer that.
+/// A query about a key, and how its two buckets answer it.
 trait Question: Copy {
     type Answer: Copy;
 

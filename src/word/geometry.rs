@@ -29,7 +29,7 @@ impl Item {
     }
 }
 
-/// The classes of `N` hashes, with an array for each part: vector units can do a loop over one part.
+/// The classes of `N` hashes, as a struct of arrays: a loop over one of them can be vectorized.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Items<const N: usize> {
     /// Without payloads, until they are added.
@@ -39,7 +39,7 @@ pub(crate) struct Items<const N: usize> {
     pub(crate) sums: [u32; N],
 }
 
-/// A value to be overwritten.
+/// Zeros, to be overwritten.
 impl<const N: usize> Default for Items<N> {
     fn default() -> Self {
         Self { entries: [0; N], firsts: [0; N], seconds: [0; N], sums: [0; N] }
@@ -63,7 +63,7 @@ impl<const N: usize> Items<N> {
 /// It multiplies numbers of 32 bits. Vector units can do that too, several at a time (`plan/batch.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Buckets {
-    /// Kept three times, once for each use. So each use reads an operand from memory, and none takes a register.
+    /// Stored three times, once per use, so that each use has a memory operand and none occupies a register.
     count: u64,
     count_for_sums: u64,
     count_to_wrap: u32,

@@ -1,10 +1,9 @@
-//! Pure: the ends of entries in a few bits, and what they mean at a moment.
+//! Pure: the expiries of entries, encoded in a few bits, and what they mean at a moment.
 //!
-//! A filter counts time in *ticks*. The payload of an entry is its *end*, the tick at which it dies, modulo `2^e`:
-//! a place on a ring of `2^e` ticks. An entry is *live* while its end is after `now`. A place on the ring means one
-//! certain tick as long as all ends in the table lie within `2^e` ticks in a row. These are the ticks after
-//! `swept`: every entry with an end up to `swept` is out of the table, and the filter accepts no end beyond
-//! `swept + 2^e`.
+//! A filter counts time in *ticks*. The payload of an entry is its *end*, the tick at which it expires, modulo `2^e`: a
+//! place on a ring of `2^e` ticks. An entry is *live* while its end is after `now`. A place on the ring means one
+//! certain tick as long as all ends in the table lie within `2^e` ticks in a row. These are the ticks after `swept`:
+//! every entry with an end up to `swept` has been removed, and the filter accepts no end beyond `swept + 2^e`.
 //!
 //! ```text
 //!         swept                 now                        swept + 2^e

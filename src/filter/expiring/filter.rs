@@ -22,9 +22,9 @@ use crate::word::tick::Tick;
 ///
 /// A server often has to remember something only until a certain time: a revoked token until it would have expired
 /// anyway, a nonce for as long as requests are accepted. This filter keeps each entry until it expires, then reuses its
-/// slot. Many threads share it as they share a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter), whose notes on
-/// keys, hashers and hazards hold here too. The page [`consistency`](crate::guide::consistency#the-other-types) says what
-/// concurrent callers may observe, and [`expiry`](crate::guide::expiry) how to use it.
+/// slot. Many threads share it as they share a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter), whose notes
+/// on keys, hashers and hazards apply here too. The page [`consistency`](crate::guide::consistency#the-other-types)
+/// says what concurrent callers may observe, and [`expiry`](crate::guide::expiry) how to use it.
 ///
 /// ```
 /// use std::time::{Duration, UNIX_EPOCH};
@@ -58,7 +58,7 @@ use crate::word::tick::Tick;
 /// - **An expired entry is never found**, from the moment that `advance_to` has taken effect, whether its slot has
 ///   been swept or not. (Its key is then an absent key like any other, so a lookup may still find it as a false
 ///   positive.)
-/// - **Expired entries are free room.** An insert takes those in its way out before it searches further.
+/// - **Expired entries count as free slots.** An insert removes those on its way before it searches further.
 ///
 /// # A nonce window
 ///
@@ -111,8 +111,8 @@ use crate::word::tick::Tick;
 ///   until the clock has caught up. `advance_to` then returns [`Advance::Behind`](crate::Advance::Behind), and
 ///   [`ExpiryStats::clock_steps_back`](crate::ExpiryStats::clock_steps_back) counts it. If the clock will not catch up, call
 ///   [`restart_clock`](Self::restart_clock): each entry keeps the rest of its lifetime.
-/// - *The clock stands still*: nothing expires, and inserts with far expiries fail
-///   ([`ExpiringInsertError::LifetimeTooLong`]). The error names the tick that the filter takes for now.
+/// - *The clock stands still*: nothing expires, and inserts with distant expiries fail
+///   ([`ExpiringInsertError::LifetimeTooLong`]). The error names the filter's current tick.
 /// - *The clock jumps ahead* by the longest lifetime or more: all entries expire, and none comes back.
 ///   [`Advance::Forward`](crate::Advance::Forward) says by how much the clock moved, and
 ///   [`ExpiryStats::clock_jumps`](crate::ExpiryStats::clock_jumps) counts it. That comes too late: [check the
@@ -131,8 +131,8 @@ operations_on_keys! {
     /// Adds an entry for the key, which is found for the whole [lifetime](crate::FilterPlan::lifetime_in_ticks) of the
     /// filter's entries: [`insert_until`](Self::insert_until) the tick `now + lifetime_in_ticks`, at its cost.
     ///
-    /// It adds one even if the key has one already. For keys that come again, use
-    /// [`insert_if_absent`](Self::insert_if_absent) or [`insert_or_renew`](Self::insert_or_renew).
+    /// It adds one even if the key has one already. For repeated keys, use [`insert_if_absent`](Self::insert_if_absent)
+    /// or [`insert_or_renew`](Self::insert_or_renew).
     ///
     /// # Errors
     /// [`ExpiringInsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called;
@@ -157,9 +157,8 @@ operations_on_keys! {
         filter.add(hash, filter.whole_lifetime(), IfPresent::Add).map(drop)
     };
 
-    /// Adds an entry for the key, which is found until then: until a time, for a time to live, or until a tick, as [`Expiry`]
-    /// says. Returns whether it was added: `false` if it has already expired by the clock of the filter, which may be [ahead
-    /// of yours](Self::advance_to).
+    /// Adds an entry for the key with this [`Expiry`]: a time, a time to live, or a tick. Returns whether it was added:
+    /// `false` if it has already expired by the clock of the filter, which may be [ahead of yours](Self::advance_to).
     ///
     /// It adds one even if the key already has an entry: the filter is a multiset of pairs of a key and an expiry.
     /// Each pair is removed, or expires, on its own. To make one entry live longer, use
@@ -179,8 +178,8 @@ operations_on_keys! {
     /// - [`ExpiringInsertError::ResolutionUnknown`] for a time or a time to live, if the filter was built [by
     ///   ticks](crate::ExpiringBuilder::lifetime_in_ticks).
     ///
-    /// After an error nothing has changed. (Only an insert that evicts, and that others overtake, may fail after it
-    /// has evicted some ticks.)
+    /// After an error nothing has changed. (Only an insert that evicts may fail after it has evicted some ticks, if
+    /// other threads take the room.)
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Tick};

@@ -22,7 +22,7 @@ use crate::table::image::merge::{Absorbed, Merge, Stopped};
 use crate::table::table::memory_for;
 use crate::word::tick::Tick;
 
-/// A core that another one of its kind can be added to.
+/// A core that can absorb another of its kind.
 trait Absorbing: HasTable + Sized {
     /// An empty core with the same settings.
     fn another(&self) -> Result<Self, BuildError>;
@@ -65,7 +65,7 @@ fn check_settings(ours: &FilterPlan, theirs: &FilterPlan) -> Result<(), AbsorbEr
     }
 }
 
-/// Adds the copies of the image, and tells how many.
+/// Adds the copies of the image, and returns how many.
 fn absorb(table: &dyn AnyTable, image: &TableImage<'_>, merge: Merge) -> Result<u64, AbsorbError> {
     let Absorbed { copies: absorbed, stopped } = table.absorb(image, merge);
     match stopped {

@@ -1,5 +1,5 @@
-//! The operations on keys, and what all filters know of themselves. An operation's documentation is in the file of its
-//! type, which passes it to the macro; what has the same words for all types is here.
+//! The operations on keys, and the facts about a filter. Each type's file passes the documentation of its operations to
+//! the macro; documentation that is the same for all types is here.
 
 /// One operation on a key: its documentation and its signature. It is the operation of the same name on the key's hash.
 macro_rules! operation_on_a_key {

@@ -1,5 +1,5 @@
-//! The one place where a shape that is chosen at run time becomes types: that of its encoding, and for the shortest
-//! operations its own (`table/face/dyn_table.rs`).
+//! Dispatches a shape that is chosen at run time to types: one per encoding and, for the fast paths, one per shape
+//! (`table/face/dyn_table.rs`).
 
 use crate::table::expiring::clock::Clock;
 use crate::table::face::dyn_table::Shaped;
@@ -91,7 +91,7 @@ impl TablePlan {
     }
 }
 
-/// What is made of a layout. It is compiled for each shape.
+/// A function of a layout, which is compiled for each shape.
 #[cfg(any(test, feature = "snapshot"))]
 pub(crate) trait OfLayout {
     type Made;
@@ -99,7 +99,8 @@ pub(crate) trait OfLayout {
     fn make<L: OfShape, const SLOTS: u32, const BITS: u32>(self, layout: L) -> Self::Made;
 }
 
-/// What is made of the layout of this shape, which has no payload. `None` if there is no memory for its decode table.
+/// Applies the function to the layout of this shape, which has no payload. `None` if there is no memory for its decode
+/// table.
 #[cfg(any(test, feature = "snapshot"))]
 pub(crate) fn of_layout<O: OfLayout>(shape: Shape, of: O) -> Option<O::Made> {
     by_shape!(shape, L, SLOTS, BITS => Some(of.make::<L, SLOTS, BITS>(L::try_of(shape)?));

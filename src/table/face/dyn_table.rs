@@ -20,9 +20,9 @@ use crate::word::values::Values;
 
 /// A table with a layout whose shape is known when the code is compiled, or, with 0 slots, is not.
 ///
-/// Only the operations that get [`layout`](Self::layout) are compiled for each shape: the shortest ways of single
-/// lookups, inserts and removals, where constants save a tenth of the instructions. All other code is that of
-/// `Table`, where the shape is data.
+/// Only the operations that get [`layout`](Self::layout) are compiled for each shape: the fast paths of single lookups,
+/// inserts and removals, where constants save a tenth of the instructions. All other code is that of `Table`, where the
+/// shape is data.
 #[derive(Debug)]
 pub(crate) struct Shaped<L, const SLOTS: u32, const BITS: u32> {
     pub(crate) table: Table<L>,
