@@ -60,7 +60,7 @@ fn stale_paths() -> Scene {
     let come_and_go = |key: Key| {
         move |table: &Table| {
             for _ in 0..2 {
-                assert!(table.remove(key), "a present key was not removed");
+                assert!(table.remove(key), "a present key was not removed: an item was lost or doubled");
                 table.insert(key).expect("there is room, or an item was lost or doubled");
             }
         }
