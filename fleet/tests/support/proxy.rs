@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
+use std::time::{Duration, Instant};
 use std::{io, thread};
 
 /// What becomes of the bytes.
@@ -104,8 +104,36 @@ fn serve(client: TcpStream, shared: &Arc<Shared>) -> io::Result<()> {
 }
 
 fn carry(
+    from: &TcpStream,
+    to: &TcpStream,
+    is_answer: bool,
+    shared: &Shared,
+    sender: &OnceLock<String>,
+) -> io::Result<()> {
+    // What is late keeps its distances: so a request that is given up comes before the word that it was.
+    let (sent, arriving) = mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            if deliver(to, arriving).is_err() {
+                _ = from.shutdown(Shutdown::Both);
+            }
+        });
+        receive(from, sent, is_answer, shared, sender)
+    })
+}
+
+/// Sends each of these bytes when it is due.
+fn deliver(mut to: &TcpStream, arriving: mpsc::Receiver<(Instant, Vec<u8>)>) -> io::Result<()> {
+    for (due, bytes) in arriving {
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        to.write_all(&bytes)?;
+    }
+    Ok(())
+}
+
+fn receive(
     mut from: &TcpStream,
-    mut to: &TcpStream,
+    sent: mpsc::Sender<(Instant, Vec<u8>)>,
     is_answer: bool,
     shared: &Shared,
     sender: &OnceLock<String>,
@@ -122,13 +150,11 @@ fn carry(
             return Ok(());
         }
         is_silent |= mode == Mode::Silent || (mode == Mode::SilentAnswers && is_answer);
-        if let Mode::Late(time) = mode {
-            thread::sleep(time);
-        }
-        if !is_silent {
-            to.write_all(bytes)?;
-            if mode == Mode::Twice && is_answer {
-                to.write_all(bytes)?;
+        let late = if let Mode::Late(time) = mode { time } else { Duration::ZERO };
+        let times = if mode == Mode::Twice && is_answer { 2 } else { 1 };
+        for _ in 0..if is_silent { 0 } else { times } {
+            if sent.send((Instant::now() + late, bytes.to_vec())).is_err() {
+                return Ok(());
             }
         }
     }
