@@ -88,8 +88,7 @@ impl GrowingTable {
         if buckets == self.plan.largest {
             return Err(GrowableInsertError::MaxCapacity { len: self.len(), max_capacity: self.max_capacity() });
         }
-        let (needed, limit) = (Self::memory_at(&self.plan, buckets + GROUP), self.plan.memory_limit);
-        if needed > limit {
+        if let Some((needed, limit)) = Self::beyond_limit(&self.plan, buckets + GROUP) {
             return Err(GrowableInsertError::MemoryLimit { len: self.len(), needed, limit });
         }
         if !self.prepare_to_grow() {
@@ -212,8 +211,7 @@ impl GrowingTable {
         let wanted = self.len().saturating_add(additional);
         let too_large = || ReserveError::CapacityTooLarge { additional, largest: self.plan.max_capacity() };
         let buckets = self.plan.buckets_for(wanted).ok_or_else(too_large)?;
-        let (needed, limit) = (Self::memory_at(&self.plan, buckets), self.plan.memory_limit);
-        if needed > limit {
+        if let Some((needed, limit)) = Self::beyond_limit(&self.plan, buckets) {
             return Err(ReserveError::MemoryLimit { additional, needed, limit });
         }
         loop {

@@ -105,11 +105,11 @@ impl GrowingTable {
 
     /// An empty table of this many buckets.
     pub(crate) fn of_buckets(plan: Plan, buckets: usize) -> Result<Self, BuildError> {
-        let (needed, limit) = (Self::memory_at(&plan, buckets), plan.memory_limit);
-        if needed > limit {
+        if let Some((needed, limit)) = Self::beyond_limit(&plan, buckets) {
             return Err(BuildError::MemoryLimit { needed, limit });
         }
-        Self::try_new(plan, buckets).ok_or(BuildError::OutOfMemory { bytes: needed - plan.memory_of_caller })
+        let bytes = Self::memory_at(&plan, buckets) - plan.memory_of_caller;
+        Self::try_new(plan, buckets).ok_or(BuildError::OutOfMemory { bytes })
     }
 
     fn try_new(plan: Plan, buckets: usize) -> Option<Self> {
@@ -171,6 +171,12 @@ impl GrowingTable {
     /// because as many as there are processors would take 8 KB on a machine with many.
     fn counted_by(plan: &Plan) -> usize {
         plan.first.saturating_mul(16).min(plan.largest).min(1 << 15)
+    }
+
+    /// The bytes of a table of this many buckets, and the limit, if they are more than that.
+    pub(crate) fn beyond_limit(plan: &Plan, buckets: usize) -> Option<(usize, usize)> {
+        let (needed, limit) = (Self::memory_at(plan, buckets), plan.memory_limit);
+        (needed > limit).then_some((needed, limit))
     }
 
     /// The bytes of a table of this many buckets, including the caller's own memory.

@@ -243,7 +243,7 @@ impl<F: Viewed<Clock = ()>, B: AsRef<[u8]>> ByHash<'_, View<F, B>> {
     /// [`View::contains_batch`]
     pub fn contains_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<bool>) {
         let mut answers = |answers: &[bool]| found.extend_from_slice(answers);
-        self.0.table.contains_batch(self.0.words(), &mut blocks(hashes.into_iter().map(|hash| hash.0)), &mut answers);
+        self.0.table.contains_batch(self.0.words(), &mut blocks(hashes.into_iter()), &mut answers);
     }
 }
 
@@ -259,7 +259,7 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> ByHash<'_, View<CuckooMaplet<T, 
     /// [`View::values_batch`]
     pub fn values_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<Values>) {
         let mut answers = |answers: &[Values]| found.extend_from_slice(answers);
-        self.0.table.values_batch(self.0.words(), &mut blocks(hashes.into_iter().map(|hash| hash.0)), &mut answers);
+        self.0.table.values_batch(self.0.words(), &mut blocks(hashes.into_iter()), &mut answers);
     }
 }
 
@@ -278,7 +278,7 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> ByHash<'_, View<ExpiringCuckooFi
             return found.extend(hashes.into_iter().map(|_| false));
         };
         let (words, mut answers) = (self.0.words(), |answers: &[bool]| found.extend_from_slice(answers));
-        let mut hashes = blocks(hashes.into_iter().map(|hash| hash.0));
+        let mut hashes = blocks(hashes.into_iter());
         self.0.table.contains_any_batch(words, &mut hashes, live, &mut answers);
     }
 }

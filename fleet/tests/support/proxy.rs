@@ -151,8 +151,12 @@ fn receive(
         }
         is_silent |= mode == Mode::Silent || (mode == Mode::SilentAnswers && is_answer);
         let late = if let Mode::Late(time) = mode { time } else { Duration::ZERO };
-        let times = if mode == Mode::Twice && is_answer { 2 } else { 1 };
-        for _ in 0..if is_silent { 0 } else { times } {
+        let times = match mode {
+            _ if is_silent => 0,
+            Mode::Twice if is_answer => 2,
+            _ => 1,
+        };
+        for _ in 0..times {
             if sent.send((Instant::now() + late, bytes.to_vec())).is_err() {
                 return Ok(());
             }

@@ -20,16 +20,16 @@ batches! {
     /// In a table larger than the cache, they are several times as fast as one call for each key: while the filter works
     /// on the first keys, the buckets of the next ones are on their way from memory.
     contains(found) = |filter, hashes| {
-        let mut hashes = blocks(hashes.map(|hash| hash.0));
+        let mut hashes = blocks(hashes);
         filter.core.contains_live_batch(&mut hashes, &mut |answers| found.extend_from_slice(answers));
     };
-    insert() = |filter, hashes| filter.core.insert_live_batch(&mut blocks(hashes.map(|hash| hash.0))).map(drop);
+    insert() = |filter, hashes| filter.core.insert_live_batch(&mut blocks(hashes)).map(drop);
     insert_if_absent(added) = |filter, hashes| {
         let until = filter.whole_lifetime();
         filter.add_all(hashes.map(|hash| (hash, until)), IfPresent::Refuse, added)
     };
     remove(removed) = |filter, hashes| {
-        let mut hashes = blocks(hashes.map(|hash| hash.0));
+        let mut hashes = blocks(hashes);
         filter.core.remove_first_batch(&mut hashes, &mut |answers| removed.extend_from_slice(answers));
     };
 }

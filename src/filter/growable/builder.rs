@@ -119,15 +119,13 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
         let plan = Plan::new(Wanted { capacity, max_capacity, rate, encoding })?;
         let memory_of_caller = size_of::<GrowableCuckooFilter<T, S>>();
         let plan = Plan { pages, memory_limit, memory_of_caller, ..plan };
-        let needed = GrowingTable::memory_at(&plan, plan.first);
-        if needed > memory_limit {
-            return Err(BuildError::MemoryLimit { needed, limit: memory_limit });
+        if let Some((needed, limit)) = GrowingTable::beyond_limit(&plan, plan.first) {
+            return Err(BuildError::MemoryLimit { needed, limit });
         }
         if let Some(max_capacity) = max_capacity {
             let buckets = plan.buckets_for(max_capacity).expect("the plan is made for so many");
-            let needed = GrowingTable::memory_at(&plan, buckets);
-            if needed > memory_limit {
-                return Err(BuildError::MemoryLimitBelowMaxCapacity { max_capacity, needed, limit: memory_limit });
+            if let Some((needed, limit)) = GrowingTable::beyond_limit(&plan, buckets) {
+                return Err(BuildError::MemoryLimitBelowMaxCapacity { max_capacity, needed, limit });
             }
         }
         Ok(plan)

@@ -37,14 +37,14 @@ batches_on_keys! {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     values_batch(keys, found: &mut Vec<Values>) = |maplet, hashes| {
-        let mut hashes = blocks(hashes.map(|hash| hash.0));
+        let mut hashes = blocks(hashes);
         maplet.core.values_batch(&mut hashes, &mut |answers| found.extend_from_slice(answers));
     };
 
     /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same
     /// order.
     contains_batch(keys, found: &mut Vec<bool>) = |maplet, hashes| {
-        let mut hashes = blocks(hashes.map(|hash| hash.0));
+        let mut hashes = blocks(hashes);
         maplet.core.contains_batch(&mut hashes, &mut |answers| found.extend_from_slice(answers));
     };
 

@@ -3,6 +3,7 @@
 use core::cell::Cell;
 
 use crate::error::insert::InsertBatchError;
+use crate::filter::by_hash::Hashed;
 use crate::plan::batch::{BLOCK, Window};
 
 /// The operations on many keys, and what each does with hashes.
@@ -69,11 +70,11 @@ macro_rules! batches_of_keys_alone {
             $Filter, $Error:
             $(#[$doc])*
             contains(found) = |filter, hashes| {
-                let mut hashes = blocks(hashes.map(|hash| $prepared(hash.0)));
+                let mut hashes = blocks(hashes.map(|hash| Hashed($prepared(hash.0))));
                 filter.core.contains_batch(&mut hashes, &mut |answers| found.extend_from_slice(answers));
             };
             insert() = |filter, hashes| {
-                filter.core.insert_batch(&mut blocks(hashes.map(|hash| $prepared(hash.0)))).map(drop)
+                filter.core.insert_batch(&mut blocks(hashes.map(|hash| Hashed($prepared(hash.0))))).map(drop)
             };
             insert_if_absent(added) = |filter, hashes| {
                 let hashes = hashes.map(|hash| ($prepared(hash.0), ()));
@@ -84,7 +85,7 @@ macro_rules! batches_of_keys_alone {
                 })
             };
             remove(removed) = |filter, hashes| {
-                let mut hashes = blocks(hashes.map(|hash| $prepared(hash.0)));
+                let mut hashes = blocks(hashes.map(|hash| Hashed($prepared(hash.0))));
                 filter.core.remove_batch(&mut hashes, &mut |answers| removed.extend_from_slice(answers));
             };
         }
@@ -93,11 +94,11 @@ macro_rules! batches_of_keys_alone {
 pub(in crate::filter) use batches_of_keys_alone;
 
 /// Passes on the hashes a block at a time.
-pub(crate) fn blocks(mut hashes: impl Iterator<Item = u64>) -> impl FnMut(&mut [u64; BLOCK]) -> usize {
+pub(crate) fn blocks(mut hashes: impl Iterator<Item = Hashed>) -> impl FnMut(&mut [u64; BLOCK]) -> usize {
     move |block| {
         let mut len = 0;
         for (slot, hash) in block.iter_mut().zip(&mut hashes) {
-            *slot = hash;
+            *slot = hash.0;
             len += 1;
         }
         len
