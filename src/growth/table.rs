@@ -24,12 +24,13 @@ use crate::machine::memory::boxed_slice;
 use crate::machine::segments::Segments;
 use crate::plan::sizing::LoadLimit;
 use crate::sync::fault::{self, Fault};
+use crate::sync::sizes::{BUCKETS_PER_STRIPE, MAX_STRIPES};
 use crate::sync::{self, AtomicU64, Mutex, MutexGuard, Ordering, Tally};
 use crate::table::counters::Counters;
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::plan::TablePlan;
 use crate::table::image::save::Saving;
-use crate::table::stripe::{BUCKETS_PER_STRIPE, Guard, MAX_STRIPES, Stripe};
+use crate::table::stripe::{self, Guard, Stripe};
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, GROUP, Place, State, stripe_number};
 use crate::word::layouts::{AnyLayout, Layouts};
@@ -284,11 +285,10 @@ impl GrowingTable {
 
     /// Calls `work` with the locks of all stripes, which are taken in order.
     pub(super) fn under_all_locks<R>(&self, fault: Fault, work: impl FnOnce() -> R) -> R {
-        let mut locks = [const { None }; MAX_STRIPES];
-        for (lock, stripe) in locks.iter_mut().zip(&self.stripes) {
-            *lock = stripe.lock_unless(fault, self.counters()).into_lock();
+        if fault::injected(fault) {
+            return work();
         }
-        work()
+        stripe::under_all_locks(&self.stripes, self.counters(), |_| work())
     }
 
     /// Locks the gate of a bucket that there is or was.

@@ -1,8 +1,6 @@
 //! Pure: fallible allocation.
 
-#[cfg(not(ccf_model))]
 use crate::machine::arch::zeroed;
-#[cfg(not(ccf_model))]
 use crate::sync::AtomicU64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +30,6 @@ pub(crate) fn boxed_slice_on<T>(pages: Pages, len: usize, element: impl FnMut() 
 
 /// A list of zeros on this kind of pages, or `None` if the allocation fails. A large one is cleared page by page, when
 /// a page is first touched. So this takes no time, whatever the length.
-#[cfg(not(ccf_model))]
 pub(crate) fn zeroed_on(pages: Pages, len: usize) -> Option<Box<[AtomicU64]>> {
     #[cfg_attr(not(target_os = "linux"), allow(unused_mut))]
     let mut list = zeroed(len)?;

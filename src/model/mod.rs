@@ -5,12 +5,14 @@
 #![allow(clippy::new_without_default, clippy::len_without_is_empty, reason = "no model needs it")]
 
 mod expiring;
+pub(crate) mod fault;
 mod one_table;
+pub(crate) mod segments;
 mod several;
 
 pub use one_table::{AnyLayout, Image, Key, Smallest, SmallestOfValues, Table, Usual, UsualOfValues};
 pub use several::{Growable, GrowableKey};
 
-pub use crate::sync::fault::{Fault, Seeded, inject};
 #[cfg(ccf_model = "steps")]
 pub use crate::sync::steps::{Step, before_each_step};
+pub use fault::{Fault, Seeded, inject};

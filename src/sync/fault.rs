@@ -4,8 +4,12 @@
 //! first. In the real library the answer is the constant `false`, and the query costs nothing.
 #![allow(missing_docs, reason = "most names of faults say what is left out")]
 
+#[cfg(ccf_model)]
+pub(crate) use crate::model::fault::{Fault, injected};
+
 /// A step of the protocol that a model can leave out.
-#[allow(unreachable_pub, reason = "models see it, through `model/mod.rs`")]
+#[cfg(not(ccf_model))]
+#[allow(dead_code, unreachable_pub)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     RelocateWithoutBump,
@@ -120,46 +124,4 @@ pub enum Fault {
 #[inline(always)]
 pub(crate) const fn injected(_fault: Fault) -> bool {
     false
-}
-
-#[cfg(ccf_model)]
-std::thread_local! {
-    /// One bit for each fault that is switched on.
-    static INJECTED: core::cell::Cell<u128> = const { core::cell::Cell::new(0) };
-}
-
-/// Whether `fault` is switched on in this model.
-///
-/// loom and shuttle run all threads of a model on the thread that started it. So a thread-local reaches all of them,
-/// and no other model that runs at the same time. A model of real threads switches the fault on in each thread.
-#[cfg(ccf_model)]
-pub(crate) fn injected(fault: Fault) -> bool {
-    INJECTED.get() & 1 << fault as u64 != 0
-}
-
-/// From here on, switches these faults on and all others off, for this thread and the models that it runs.
-#[cfg(ccf_model)]
-pub fn inject(faults: &[Fault]) {
-    INJECTED.set(faults.iter().fold(0, |bits, &fault| bits | 1 << fault as u64));
-}
-
-/// Faults that are switched on for this thread until this value is dropped.
-#[cfg(ccf_model)]
-#[derive(Debug)]
-pub struct Seeded(());
-
-#[cfg(ccf_model)]
-impl Seeded {
-    /// Switches these faults on.
-    pub fn bugs(faults: &[Fault]) -> Self {
-        inject(faults);
-        Self(())
-    }
-}
-
-#[cfg(ccf_model)]
-impl Drop for Seeded {
-    fn drop(&mut self) {
-        inject(&[]);
-    }
 }

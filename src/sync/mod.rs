@@ -5,6 +5,7 @@
 pub(crate) mod fault;
 #[cfg(ccf_model = "loom")]
 pub(crate) mod loom;
+pub(crate) mod sizes;
 #[cfg(ccf_model = "steps")]
 pub(crate) mod steps;
 pub(crate) mod thread;

@@ -5,7 +5,6 @@ use std::thread::available_parallelism;
 
 use crate::machine::arch::at;
 use crate::machine::memory::boxed_slice;
-use crate::sync::fault::{self, Fault};
 use crate::sync::thread::thread_number;
 use crate::sync::{AtomicI64, Ordering, Tally};
 
@@ -111,13 +110,7 @@ impl Counters {
     /// Returns what the thread's own shard has counted by now.
     #[inline]
     pub(crate) fn add_len(&self, change: i64) -> i64 {
-        let len = &self.shard().len;
-        if fault::injected(Fault::CountDropsUpdates) {
-            let sum = len.load(Ordering::Relaxed) + change;
-            len.store(sum, Ordering::Relaxed);
-            return sum;
-        }
-        len.fetch_add(change, Ordering::Relaxed) + change
+        self.shard().len.fetch_add(change, Ordering::Relaxed) + change
     }
 
     pub(crate) fn relocated(&self, hops: u64) {

@@ -29,7 +29,6 @@ use std::io;
 
 use crate::error::insert::{ExpiringInsertError, InsertError};
 use crate::sync::Ordering;
-use crate::sync::fault::Fault;
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Clock, Until};
 use crate::table::face::any_table::TableImage;
@@ -195,7 +194,7 @@ impl<L: Layout> Table<L> {
             if added == 0 {
                 return 0;
             }
-            self.set_aside(bucket, Fault::InsertSetsNothingAside);
+            self.set_aside(bucket);
             match self.exchange(bucket, seen, changed) {
                 Ok(()) => return added,
                 Err(now) => seen = now,

@@ -1,0 +1,39 @@
+//! The sizes of the protocols, and those of models, side by side. A model has to reach in a few steps what a filter
+//! reaches in many: each chunk is one bucket, each search is the last but one.
+
+/// A size in the library, in models of single steps (`tests/stepped`), and under loom (`loom-tests`).
+const fn size(library: usize, stepped: usize, loom: usize) -> usize {
+    if cfg!(ccf_model = "loom") {
+        loom
+    } else if cfg!(ccf_model) {
+        stepped
+    } else {
+        library
+    }
+}
+
+// One table.
+
+/// The most stripes a table has. At 16 bytes each they take half of a 32 KiB L1 cache. Fewer under loom, whose threads
+/// have small stacks: a thread that holds all their locks has the guards on its stack.
+pub(crate) const MAX_STRIPES: usize = size(1024, 1024, 4);
+
+/// The number of buckets for each stripe, as long as there are fewer than [`MAX_STRIPES`]. It is the number of bytes of a
+/// stripe, so that a sum of bucket numbers, masked, is the offset of its stripe (`Stripes::get`). A model's few buckets
+/// have a few stripes.
+pub(crate) const BUCKETS_PER_STRIPE: usize = size(16, 1, 1);
+
+/// The number of searches that an insert makes while others change the table. After that, it makes one that no thread can
+/// invalidate. Without interference, an insert that finds a path needs one. It needs more if other threads take the room
+/// that it has made.
+pub(crate) const SEARCHES: usize = size(4, 2, 2);
+
+/// The most tries of an insert to verify that the few buckets that it can reach are full, while other threads invalidate
+/// them. A try costs less than a pass through all stripes, the alternative.
+pub(crate) const DEAD_END_TRIES: usize = size(4, 2, 2);
+
+/// The fewest buckets that one call sweeps of dead entries. A model's sweep is many steps.
+pub(crate) const SWEPT_AT_LEAST: usize = size(4096, 1, 1);
+
+/// How many words of a save are read, passed and written at a time. A model's save is many steps.
+pub(crate) const CHUNK: usize = size(1024, 1, 1);
