@@ -37,3 +37,35 @@ pub(crate) const SWEPT_AT_LEAST: usize = size(4096, 1, 1);
 
 /// How many words of a save are read, passed and written at a time. A model's save is many steps.
 pub(crate) const CHUNK: usize = size(1024, 1, 1);
+
+// A table that grows.
+
+/// How many buckets are split at a time. Split pointers are multiples of it.
+pub(crate) const GROUP: usize = size(32, 1, 1);
+
+/// The fewest buckets.
+pub(crate) const LEAST_BUCKETS: usize = size(32, 2, 2);
+
+/// The fewest stripes. A class keeps its stripe for the table's whole life, so a table that begins small has few.
+pub(crate) const LEAST_STRIPES: usize = size(32, 2, 2);
+
+/// The most gates. The low bits of its number choose a bucket's gate.
+pub(crate) const MOST_GATES: usize = size(1024, 4, 4);
+
+/// An insert checks whether the table is too full when its thread's own count is a multiple of this. (Under loom never: a
+/// model that splits says so.)
+pub(crate) const INSERTS_PER_CHECK: usize = size(32, 1, 1 << 30);
+
+/// The number of searches that an insert makes at most while others change the table. After that it makes one that no
+/// thread can invalidate.
+pub(crate) const SEARCHES_WHILE_GROWING: usize = size(4, 1, 1);
+
+/// How often a merge makes room for copies that do not fit, while other threads take that room.
+pub(crate) const MERGE_TRIES: usize = size(8, 1, 1);
+
+/// The most copies that a merge moves out of one bucket per try: those of two buckets, and some that other threads add.
+pub(crate) const MOVED_PER_MERGE: usize = size(32, 1, 1);
+
+/// By how many buckets a table may grow, from when a save has asked for memory until it holds the locks. If it grows by
+/// more, the save begins again.
+pub(crate) const GROWN_BEFORE_SAVE: usize = size(64 * GROUP, 1, 1);

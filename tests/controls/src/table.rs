@@ -52,6 +52,8 @@ pub const ADDITIONS: &[Edit] = &[
         "#[inline(always)]\n    pub(crate) fn new(source: Hashes<'a>) -> Self {",
         "\n    pub(crate) fn new(source: Hashes<'a>) -> Self {",
     ),
+    edit("growth/lookup.rs", "#[inline(always)]\n    fn look_up_block(", "\n    fn look_up_block("),
+    edit("growth/lookup.rs", "#[inline(always)]\n    fn look_up_by<", "\n    fn look_up_by<"),
     // Locks that controls leave out.
     edit(
         "table/stripe.rs",
@@ -218,6 +220,17 @@ pub const CONTROLS: &[Control] = &[
         &[
             edit("table/lookup.rs", "if stripe.is_still(version) {", "if LEFT_OUT || stripe.is_still(version) {"),
             edit("table/lookup.rs", "if changes != 0 {", "if changes != 0 && !LEFT_OUT {"),
+            edit(
+                "growth/lookup.rs",
+                "(stripe.is_still(version) && self.is_still(epoch)).then_some(pair)",
+                "((LEFT_OUT || stripe.is_still(version)) && self.is_still(epoch)).then_some(pair)",
+            ),
+            edit(
+                "growth/lookup.rs",
+                "(found || stripe.is_still(version)) {",
+                "(LEFT_OUT || found || stripe.is_still(version)) {",
+            ),
+            edit("growth/lookup.rs", "changes |= stripe.changes_since(version);", UNLESS_LEFT_OUT),
         ],
     ),
     control(
@@ -230,6 +243,7 @@ pub const CONTROLS: &[Control] = &[
                 "let _guard = self.stripe(class.sum).lock(&self.counters);",
                 "let _guard = self.stripe(class.sum).lock_if(!LEFT_OUT, &self.counters);",
             ),
+            edit("growth/lookup.rs", ".lock(self.counters())", ".lock_if(!LEFT_OUT, self.counters())"),
         ],
     ),
     // Inserts.
@@ -576,11 +590,27 @@ pub const CONTROLS: &[Control] = &[
     control("SplitsUnannounced", "The size changes without an announcement that copies are being moved.", &[]),
     control("MergesUnannounced", "A merge changes the size without an announcement that copies are being moved.", &[]),
     control("LookupIgnoresMoving", "A lookup reads the words of a bucket that is being moved.", &[]),
-    control("LookupWithoutEpoch", "A lookup that found nothing does not check whether the size has changed.", &[]),
+    control(
+        "LookupWithoutEpoch",
+        "A lookup does not check whether the size has changed.",
+        &[
+            edit(
+                "growth/lookup.rs",
+                "self.is_still(epoch)).then_some(pair)",
+                "(LEFT_OUT || self.is_still(epoch))).then_some(pair)",
+            ),
+            edit("growth/lookup.rs", "if self.is_still(epoch) && (", "if (LEFT_OUT || self.is_still(epoch)) && ("),
+            edit(
+                "growth/lookup.rs",
+                "if are_still != 0 || !self.is_still(epoch) {",
+                "if are_still != 0 || !(LEFT_OUT || self.is_still(epoch)) {",
+            ),
+        ],
+    ),
     control(
         "WriterWithoutEpoch",
         "A thread that holds a stripe's lock and reads copies does not check whether the size has changed.",
-        &[],
+        &[edit("growth/lookup.rs", "if self.is_still(epoch) {", "if LEFT_OUT || self.is_still(epoch) {")],
     ),
     control("AddsWithoutGate", "A copy is added without the bucket's gate, to the place that it had before.", &[]),
     control("TakesWithoutGate", "A copy is removed without the bucket's gate, from the place that it had before.", &[]),
