@@ -51,7 +51,7 @@ pub enum BuildError {
         max_capacity: usize,
     },
     /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) can't grow to the largest capacity that was asked for within
-    /// its memory limit. (The default of that capacity is no promise.)
+    /// its memory limit. (The default of that capacity is not a promise.)
     #[non_exhaustive]
     MemoryLimitBelowMaxCapacity {
         /// The largest capacity asked for.

@@ -45,7 +45,7 @@ pub enum GrowableInsertError {
     MaxCapacity {
         /// How many keys the filter held.
         len: usize,
-        /// How many keys the filter can be made for.
+        /// The filter's largest capacity.
         max_capacity: usize,
     },
     /// The filter is full, and growth would exceed its [memory limit](crate::GrowableBuilder::memory_limit). Some other
@@ -208,13 +208,14 @@ fn full(filter: FilterKind, len: usize, capacity: usize) -> String {
     if len < capacity || filter == FilterKind::Growable {
         return format!(
             "the {filter} has no room for this key: other keys fill its buckets, although it holds only {len} keys and \
-             is made for {capacity}; use insert_if_absent if keys are inserted repeatedly and never removed, or a \
+             has a capacity of {capacity}; use insert_if_absent if keys are inserted repeatedly and never removed, or a \
              hasher that is keyed with a secret"
         );
     }
     let or = if filter == FilterKind::Concurrent { ", or a GrowableCuckooFilter" } else { "" };
     format!(
-        "the {filter} is full: it holds {len} keys and is made for {capacity}; remove some keys, or build a larger one{or}"
+        "the {filter} is full: it holds {len} keys and has a capacity of {capacity}; remove some keys, or build a \
+         larger one{or}"
     )
 }
 
@@ -229,7 +230,7 @@ messages! {
 messages! {
     GrowableInsertError:
     Self::MaxCapacity { len, max_capacity } =>
-        "the GrowableCuckooFilter is full at its largest size: it holds {len} keys and is made for {max_capacity}; \
+        "the GrowableCuckooFilter is full at its largest size: it holds {len} keys and has a max_capacity of {max_capacity}; \
          remove some keys, or build a filter with a larger max_capacity";
     Self::MemoryLimit { len, needed, limit } =>
         "the GrowableCuckooFilter is full with {len} keys, and with more buckets it would take up {needed} bytes, \

@@ -276,8 +276,8 @@ messages! {
         "the snapshot declares values of {value_bits} bits, not of 1 to {most}; rebuild the maplet";
     Self::InvalidClock { expiry_bits, longest, nanoseconds, place, lag, ahead } =>
         "the snapshot declares a clock that no filter has: expiries of {expiry_bits} bits, a lifetime of {longest} \
-         ticks, {nanoseconds} nanoseconds of a tick, the place {place}, a lag of {lag} ticks and {ahead} ticks that \
-         ended early; rebuild the filter";
+         ticks, {nanoseconds} nanoseconds of a tick, the place {place}, a lag of {lag} ticks and {ahead} evicted ticks; \
+         rebuild the filter";
     Self::UnknownFlags { flags } =>
         "the snapshot declares the flags {flags:#04x}, which this library does not know; load it with the version of \
          the library that saved it, or rebuild the filter";
@@ -292,7 +292,7 @@ messages! {
     Self::AttachmentTooLong { len, most } =>
         "the snapshot declares an attachment of {len} bytes; the limit is {most}; rebuild the filter";
     Self::MemoryLimit { needed, limit } =>
-        "the filter would take {needed} bytes, and the limit is {limit}; raise the limit if you trust the snapshot";
+        "the filter would use {needed} bytes, and the limit is {limit}; raise the limit if you trust the snapshot";
     Self::OutOfMemory { bytes } =>
         "the {bytes} bytes of the filter could not be allocated; try again when there is more memory";
     Self::DamagedBucket { bucket } =>

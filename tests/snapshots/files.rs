@@ -94,7 +94,7 @@ fn what_cannot_be_written_leaves_the_old_file() {
     let lost = folder.0.join("no such folder/revoked.ccf");
     names(&save(&lost), ErrorKind::NotFound, &lost, "No such file", "make its folder");
     for other in [&folder.0, Path::new("/")] {
-        names(&save(other), ErrorKind::InvalidInput, other, "it is no file", "choose another path");
+        names(&save(other), ErrorKind::InvalidInput, other, "it is not a file", "choose another path");
     }
     let nameless = Path::new("");
     names(&save(nameless), ErrorKind::InvalidInput, nameless, "the path has no file name", "add one");

@@ -70,7 +70,7 @@ operations_on_keys! {
     /// # Errors
     /// [`InsertError::Full`] if no free slot is within reach, and [`InsertError::TooManyCopies`] if copies of this key,
     /// or of look-alikes, fill its two buckets. Nothing has changed then. Contention is never the reason.
-    /// Such a failure takes [36 to 170 µs](crate::guide::consistency#what-each-operation-costs) in a full table: the search
+    /// Such a failure takes [36 to 94 µs](crate::guide::consistency#what-each-operation-costs) in a full table: the search
     /// goes to its limit twice, and the insert goes through all stripes after each search. If other threads invalidate a
     /// search, it locks all stripes and searches again.
     insert() -> Result<(), InsertError> = |filter, hash| filter.core.insert(hash);
@@ -163,7 +163,7 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
         Self { core, hasher, schema, key: PhantomData }
     }
 
-    /// Removes all keys that are in the filter when the call begins.
+    /// Removes all keys that are present when the call begins.
     ///
     /// For other threads this is not one step. During the call they may find some keys gone and others still present,
     /// and a key that is inserted during the call may be removed or not. [`len`](Self::len) is exact again when this

@@ -46,7 +46,7 @@ use crate::word::geometry::mixed;
 ///
 /// # Growth and shrinking
 ///
-/// - **Who pays:** an insert that finds the table fuller than it is made for splits up to 128 buckets. Where even that is
+/// - **Who pays:** an insert that finds more keys than the capacity splits up to 128 buckets. Where even that is
 ///   too long, call [`reserve`](Self::reserve) on a thread of its own.
 /// - **Who waits:** no lookup. A writer waits only for the lock of a bucket or a stripe, which others hold for a few
 ///   instructions, or for as long as it takes to split 32 buckets. If a search finds no room, it also waits for a thread

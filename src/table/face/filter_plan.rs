@@ -33,8 +33,7 @@ use crate::word::layout::Encoding;
 pub struct FilterPlan {
     /// The type of the filter.
     pub filter: FilterKind,
-    /// How many keys the table is made for (pairs in a maplet, entries in an expiring filter): at least as many as
-    /// were asked for.
+    /// How many distinct keys fit (pairs in a maplet, entries in an expiring filter): at least as many as were asked for.
     pub capacity: usize,
     /// How the table is laid out. For growable filters, that is the layout at the current size; in a builder's plan, at the
     /// initial size. Between two powers of two, some of its buckets have fingerprints of one bit less, and perhaps one slot
