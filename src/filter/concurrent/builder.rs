@@ -46,11 +46,11 @@ builder! {
     /// with them the rate rises in proportion. The builder chooses the layout with the least memory. Its rate is often
     /// lower than the one asked for ([`FilterPlan::max_false_positive_rate`]).
     ///
-    /// Bits per key in large filters ([more](crate::guide::choosing_parameters#layouts)):
+    /// Bits per key for ten million keys ([more](crate::guide::choosing_parameters#layouts)):
     ///
     /// | rate | 10 % | 1 % | 0.1 % | 0.05 % | 0.01 % | 10⁻⁵ | 2 · 10⁻⁶ | 10⁻⁶ | 10⁻⁹ |
     /// |---|---|---|---|---|---|---|---|---|---|
-    /// | bits | 8.25 | 11.0 | 13.2 | 15.7 | 16.8 | 23.2 | 23.2 | 30.6 | 38.6 |
+    /// | bits | 8.3 | 11.0 | 13.2 | 15.8 | 16.8 | 23.2 | 23.2 | 30.7 | 38.6 |
     false_positive_rate;
 
     plan;

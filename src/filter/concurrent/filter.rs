@@ -70,15 +70,16 @@ operations_on_keys! {
     /// # Errors
     /// [`InsertError::Full`] if no free slot is within reach, and [`InsertError::TooManyCopies`] if copies of this key,
     /// or of look-alikes, fill its two buckets. Nothing has changed then. Contention is never the reason.
-    /// Such a failure takes some 36 to 170 µs in a full table: the search goes to its limit twice, and the insert goes
-    /// through all stripes after each search. If other threads disturb that, it locks all stripes and searches again.
+    /// Such a failure takes [36 to 94 µs](crate::guide::consistency#what-each-operation-costs) in a full table: the search
+    /// goes to its limit twice, and the insert goes through all stripes after each search. If other threads invalidate a
+    /// search, it locks all stripes and searches again.
     insert() -> Result<(), InsertError> = |filter, hash| filter.core.insert(hash);
 
     /// Adds the key if it is absent, and returns `true` if it added the key.
     ///
-    /// It does so in one step: if many threads race to add one absent key, exactly one gets `true`. A share of the
+    /// It does so in one step: if many threads race to add one absent key, at most one gets `true`. A share of the
     /// absent keys, the [false-positive rate](crate::Stats::false_positive_rate), is mistaken for another key, and is not
-    /// added. If that would lose something, build the filter with a lower rate.
+    /// added: then all get `false`. If that would lose something, build the filter with a lower rate.
     ///
     /// A key for which this returns `false` may have no copy of its own, but share that of a look-alike. So
     /// [`remove`](Self::remove) only keys for which it returned `true`. See
@@ -132,9 +133,10 @@ operations_on_keys! {
 
 batches_of_keys_alone! {
     ConcurrentCuckooFilter, InsertError, core::convert::identity;
-    /// In a table larger than the cache, batches are two to five times as fast as one call for each key, because the
-    /// buckets of the next keys are prefetched. In a table that fits in the cache, lookups are up to 1.5 times as fast,
-    /// because they use AVX-512 or AVX2 if the processor has it. Inserts gain because many are counted at once.
+    /// In a table larger than the cache, batches are [two to six
+    /// times](crate::guide::choosing_parameters#batches-and-huge-pages) as fast as one call for each key, because the buckets of
+    /// the next keys are prefetched. In a table that fits in the cache, lookups gain less: they use AVX-512 or AVX2 if the
+    /// processor has it. Inserts gain because many are counted at once.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
@@ -161,13 +163,13 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
         Self { core, hasher, schema, key: PhantomData }
     }
 
-    /// Removes all keys that are in the filter when the call begins.
+    /// Removes all keys that are present when the call begins.
     ///
     /// For other threads this is not one step. During the call they may find some keys gone and others still present,
     /// and a key that is inserted during the call may be removed or not. [`len`](Self::len) is exact again when this
     /// call and all others have ended.
     ///
-    /// Cost: one pass over the table (some 90 ms for 100 MB), with all stripes locked. Lookups, and inserts that find
+    /// Cost: one pass over the table (about 90 ms for 100 MB), with all stripes locked. Lookups, and inserts that find
     /// room, continue. Removals, [`insert_if_absent`](Self::insert_if_absent) of absent keys, [`count`](Self::count)
     /// and inserts that have to relocate wait.
     pub fn clear(&self) {
@@ -185,8 +187,8 @@ figures! {
     capacity;
     ///
     /// With the default rate, [`memory_usage`](FilterPlan::memory_usage) is 13.2 bits per key for ten million keys or more,
-    /// 13.4 for a million, 15.5 for 10,000, 17.8 for 1,000 and 50 for 100. A small filter leaves more slots free, and some
-    /// 370 bytes are there in any case.
+    /// 13.4 for a million, 15.5 for 10,000, 17.8 for 1,000 and 50 for 100. A small filter leaves more slots free, and every filter
+    /// uses about 370 bytes more.
     plan;
     /// relocations, failed inserts, retries, contention.
     ///

@@ -117,7 +117,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// - with `Full`, if the filter holds less than half of its capacity. Then entries of a few keys fill these
     ///   buckets, and evicting others would not help.
     ///
-    /// Cost: an insert that evicts a tick makes a few searches for room, some ten microseconds each, of which one holds
+    /// Cost: an insert that evicts a tick makes a few searches for room, about ten microseconds each, of which one holds
     /// all locks of inserts. Lookups do not wait.
     ///
     /// ```

@@ -44,7 +44,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
         self.core.live_in(0)
     }
 
-    /// Removes all entries that are in the filter when the call begins, as
+    /// Removes all entries that are present when the call begins, as
     /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes. The clock goes on.
     pub fn clear(&self) {
         self.core.clear();

@@ -19,7 +19,8 @@ const FIRST_CAPACITY: usize = 1000;
 constructors! {
     GrowableCuckooFilter:
     /// Makes an empty filter with room for `capacity` keys before it grows. Its false-positive rate is at most 0.1 % at
-    /// any size. It can grow to at least 60 million keys, and to 60 times `capacity`.
+    /// any size. It can grow to at least 60 million keys. For capacities up to 160 million it can also grow to 60 times the
+    /// capacity, and for larger ones to 9.9 billion keys ([`max_capacity`](Self::max_capacity)).
 }
 
 /// Makes an empty filter of the smallest size, which grows with its keys.
@@ -74,10 +75,12 @@ setting_of_encoding!(GrowableBuilder);
 
 impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// Sets how many keys the filter must be able to hold at its largest size. If not called, that is at least 60
-    /// million, and 60 times [`capacity`](Self::capacity). (Below a rate of 4·10⁻⁶ it can be less:
-    /// [`GrowableCuckooFilter::max_capacity`] tells.)
+    /// million, and 60 times [`capacity`](Self::capacity), if the rate allows it: the lower the rate and the larger the
+    /// capacity, the less room there is to grow. At 10⁻⁵, a filter of ten million keys can grow to 17 times as many, and one of
+    /// a hundred million to 1.5 times. The page [`growth`](crate::guide::growth#sizes) has a table, and
+    /// [`GrowableCuckooFilter::max_capacity`] returns the number.
     ///
-    /// The filter has the layout that is best for the rate at this size, so name it if you know it: a filter [far below its
+    /// The filter has the layout that is best for the rate at this size, so set it if you know it: a filter [far below its
     /// largest size](crate::guide::growth#memory) uses more bits per key. For a low rate and a large number, the filter
     /// begins larger than `capacity` requires.
     pub fn max_capacity(mut self, keys: usize) -> Self {

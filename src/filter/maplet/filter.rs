@@ -22,12 +22,12 @@ use crate::word::values::Values;
 /// A cuckoo filter that also stores a value of a few bits with each key, and that many threads share. It is an
 /// approximate, concurrent multiset of pairs of a key of type `T` and a value.
 ///
-/// It answers not only "is this key in?" but also "with which values?". The literature calls such a filter a
+/// It answers not only "is this key present?" but also "with which values?". The literature calls such a filter a
 /// maplet; the paper calls this value association (section 6). Use it where a key may be in one of several places:
 /// which run of an LSM tree, which segment file, shard or node holds it. One lookup here replaces one lookup in a
 /// filter of each place.
 ///
-/// [`values`](Self::values) returns a set. **The value of a key that is in is always in the set.** Values of other keys
+/// [`values`](Self::values) returns a set. **The set always contains the values of a present key.** Values of other keys
 /// appear at the [false-positive rate](crate::Stats::false_positive_rate), for absent keys and for present ones, but
 /// none that was never inserted. So the store behind the maplet must be able to answer "not here". While keys move
 /// between places, a store also needs an order of writes: see the page
@@ -53,7 +53,7 @@ use crate::word::values::Values;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// No maplet grows. Build it for the most that it will hold, or rebuild it.
+/// A maplet does not grow. Build it for the most pairs that it will hold, or rebuild it.
 pub struct CuckooMaplet<T: ?Sized, S = DefaultHashBuilder> {
     pub(in crate::filter) core: Box<dyn MapletTable>,
     pub(in crate::filter) hasher: S,
@@ -86,8 +86,8 @@ operations_on_keys! {
     /// Adds the value unless the key has a value already. Returns the values that the key had: an empty set means
     /// that this value was added.
     ///
-    /// It is one step: of many threads that race to add a value to a key without one, exactly one gets the empty
-    /// set. The others get the value that it added.
+    /// It is one step: of many threads that race to add a value to a key without one, at most one gets the empty set. The
+    /// others get the value that it added. (If a look-alike has a value, all get that one.)
     ///
     /// The maplet mistakes a key for another at the [false-positive rate](crate::Stats::false_positive_rate), and then adds
     /// nothing. So [`remove`](Self::remove) and [`replace`](Self::replace) only keys for which this returned an empty set,
@@ -128,7 +128,7 @@ operations_on_keys! {
     #[must_use]
     values() -> Values = |maplet, hash| maplet.core.values(hash);
 
-    /// Returns whether the key is in, with any value: `false` is certain; `true` is wrong for a share of the absent keys,
+    /// Returns whether the key is present, with any value: `false` is certain; `true` is wrong for a share of the absent keys,
     /// the [false-positive rate](crate::Stats::false_positive_rate).
     ///
     /// It behaves like [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains), at its cost, but

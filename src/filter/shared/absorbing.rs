@@ -174,8 +174,8 @@ macro_rules! absorbing {
         impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
             #[doc = concat!("Adds all that the other filter holds: ", $copies, ". Returns how many.")]
             ///
-            /// The sum is exact: a key that was in twice in one filter and once in the other is in three times, and
-            /// can be removed three times. The other filter stays as it is.
+            /// The sum is exact. Copies add: two in one filter plus one in the other makes three, which can be removed three
+            /// times. The other filter is not changed.
             ///
             /// Both filters may be in use meanwhile. The call adds what the other filter holds when the call
             /// begins, as for [`digest`](Self::digest). Each copy is added like an insert, at some moment of the call.
@@ -190,7 +190,7 @@ macro_rules! absorbing {
             /// - [`AbsorbError`] if hasher, schema or [layout](crate::TableLayout) differ, if both filters together
             ///   hold more than the [capacity](Self::capacity), and in the other cases that it names. Nothing has
             ///   changed then.
-            /// - If a copy finds no room on the way, the error says how many copies are in by then. Those stay.
+            /// - If a copy finds no room on the way, the error says how many copies were added before. Those stay.
             ///
             /// If no other thread inserts, distinct keys practically never fail below the capacity. If both filters hold
             /// the same keys, many keys have several copies in the sum, and [less
@@ -224,7 +224,7 @@ macro_rules! absorbing {
             /// # Errors
             /// - [`AbsorbError`] if hasher, schema or [layout](crate::TableLayout) differ, and in the other cases that it
             ///   names. Nothing has changed then.
-            /// - If there is no room for one of the copies, the error says how many are in by then. Those stay, and
+            /// - If there is no room for one of the copies, the error says how many were added before. Those stay, and
             ///   nothing is lost. To continue, make room and call it again. (How much is missing is not known
             ///   beforehand, so it is not checked as in `absorb`.)
             pub fn unite(&self, other: &Self) -> Result<u64, AbsorbError> {
@@ -257,17 +257,17 @@ macro_rules! absorbing {
             ///
             /// The digest also depends on the type of the filter, the number of its buckets, their layout and the
             /// hasher's key. So filters that differ in these have different digests, even if they are empty. (It
-            /// does not depend on the schema, on the capacity, or on what time is divided into.)
+            /// does not depend on the schema, on the capacity, or on the tick length.)
             ///
             $(#[$of_digest])*
             ///
-            /// The digest is of the moment at which the call begins. So it is exact if no thread changes the filter at that
-            /// moment, for example if one thread makes all changes and calls this between two of them. If an insert overlaps
-            /// the moment, its copy may count or not, and so may what a [`clear`](Self::clear) removes during the call.
+            /// The digest is a point-in-time view of the beginning of the call. So it is exact if no thread changes the filter
+            /// then, for example if one thread makes all changes and calls this between two of them. If an insert overlaps
+            /// the beginning, its copy may count or not, and so may what a [`clear`](Self::clear) removes during the call.
             ///
             /// With a hasher that is the same everywhere (`StableHashBuilder`, which needs the feature `stable-hash`),
             /// the digest is the same on every machine, and in all versions of this crate that write the same
-            /// version of the snapshot format. It is no signature: anyone who may choose keys can make two filters
+            /// version of the snapshot format. It is not a signature: anyone who may choose keys can make two filters
             /// with one digest.
             ///
             /// Cost: one pass over the table, without a lock (192 MB take 0.3 to 0.5 s: `cargo bench --bench merge`).

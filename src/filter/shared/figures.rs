@@ -11,7 +11,7 @@ macro_rules! figures {
     ) => {
         /// Counts, sizes, rates and the layout.
         impl<T: ?Sized, S> $Type<T, S> {
-            #[doc = concat!("Returns how many ", $items, " are in the ", $kind, ".")]
+            #[doc = concat!("Returns how many ", $items, " the ", $kind, " holds.")]
             $(#[$len])*
             ///
             #[doc = concat!("The number is exact while no other thread changes the ", $kind, ". While others do, each")]
@@ -24,18 +24,18 @@ macro_rules! figures {
                 self.core.len()
             }
 
-            #[doc = concat!("Returns how many ", $items, " the ", $kind, " is made for: at least as many as were asked for.")]
+            #[doc = concat!("Returns the capacity in ", $items, ": at least what was asked for.")]
             ///
-            /// That many with distinct keys fit. The probability that one of them fails is below one in a billion
-            #[doc = concat!("for each ", $kind, ".")]
+            #[doc = concat!("This many ", $items, " with distinct keys fit: the probability that an insert of one of them fails")]
+            #[doc = concat!("is below one in a billion for each ", $kind, ".")]
             $(#[$capacity])*
             #[must_use]
             pub fn capacity(&self) -> usize {
                 self.core.capacity()
             }
 
-            #[doc = concat!("Returns what the ", $kind, " is by its settings: its layout, slots and memory, and its rate at capacity. It is")]
-            /// what the builder's `plan` returned, and never changes. Its `Display` shows all of it.
+            #[doc = concat!("Returns the ", $kind, "'s configuration: its layout, slots and memory, and its rate at capacity. It is")]
+            /// what the builder's `plan` returned, and never changes. Its `Display` is a line for a log.
             $(#[$plan])*
             ///
             /// Cost: some arithmetic, about 200 ns. It reads nothing that changes, and allocates nothing.

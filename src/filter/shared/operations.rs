@@ -137,7 +137,7 @@ macro_rules! operations_on_keys {
             /// Asks the processor to load what an operation on this hash will read, and does not wait for it.
             ///
             /// In a table larger than the cache, a lookup mostly waits for memory. So call this as soon as the key is
-            /// known, and do other work before the lookup: parse the rest of the request, check a signature. After some
+            /// known, and do other work before the lookup: parse the rest of the request, check a signature. After about
             /// 100 to 200 ns the cache has what the lookup reads. For many keys at a time, a batch such as
             /// `contains_batch` does this by itself.
             ///
@@ -188,7 +188,7 @@ macro_rules! properties {
             }
 
             /// Records that `count` lookups were answered `false`. The filter does not count them by itself, because
-            /// a lookup that no other thread disturbs writes nothing.
+            /// a lookup that need not retry writes nothing.
             ///
             /// Cost: one addition to the thread's own counter. If that is too much for each lookup, add up the
             /// answers and record the sum at intervals. [`Stats`] has an example.

@@ -167,8 +167,8 @@ macro_rules! builder {
             ///
             /// This is best effort. Linux grants huge pages if `/sys/kernel/mm/transparent_hugepage/enabled` is
             /// `madvise` or `always`, and if it has such pages free. On other systems the filter does not ask. Huge pages
-            /// take no more memory, but a machine that is short of free ones may take longer to build the filter. A filter
-            /// that is loaded, or made by `empty_like`, is on the usual pages.
+            /// use no more memory, but a machine that is short of free ones may take longer to build the filter. A filter
+            /// that is loaded, or made by `empty_like`, uses regular pages.
             pub fn huge_pages(mut self, wanted: bool) -> Self {
                 use crate::machine::memory::Pages;
 
@@ -185,7 +185,7 @@ macro_rules! builder {
             /// The default is [`core::any::type_name`] of the key type (of a longer name, its beginning and a checksum). It
             /// changes if the type is renamed or moved to another module, it differs between `String` and `str`, though they
             /// hash alike, and the compiler does not promise to keep it. So for snapshots that are kept, give a name of your
-            /// own, with a version in it for the day when the key's meaning changes while its type keeps its name.
+            /// own, with a version in it, so you can bump it when the key's meaning changes while its type keeps its name.
             ///
             /// Needs the feature `snapshot`.
             #[cfg(feature = "snapshot")]
@@ -206,8 +206,8 @@ macro_rules! builder {
 
         /// What would be built.
         impl<T: ?Sized, S> $Builder<T, S> {
-            /// Returns what [`build`](Self::build) would build: its memory, capacity, layout and rate. It allocates no
-            /// table, so it tells whether settings are valid, and what they would take.
+            /// Returns the configuration that [`build`](Self::build) would build: memory, capacity, layout and rate. It
+            /// allocates no table, so it shows whether settings are valid, and what they would cost.
             $(#[$plan])*
             ///
             /// # Errors
