@@ -474,7 +474,7 @@ const LARGE_SEGMENT: usize = 128 << 10;
 /// the pages that were touched count.
 fn memory_of_words(plan: &Plan, buckets: usize) -> usize {
     let (first, last) = (1usize << plan.first.ilog2(), buckets.next_power_of_two());
-    let page = crate::machine::arch::page_size().unwrap_or(4096);
+    let page = crate::machine::system::page_size().unwrap_or(4096);
     let touched = (buckets * size_of::<u64>()).next_multiple_of(page);
     let all = last.max(first) * size_of::<u64>();
     if all / 2 < LARGE_SEGMENT { all } else { all.min(touched) }

@@ -93,7 +93,7 @@ mod imp {
                 // when the list is dropped, and not before.
                 let words = unsafe { &*words };
                 if start + words.len() > from {
-                    released &= crate::machine::arch::release(&words[from.saturating_sub(start)..]);
+                    released &= crate::machine::system::release(&words[from.saturating_sub(start)..]);
                 }
             }
             released
