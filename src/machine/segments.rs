@@ -24,7 +24,7 @@
 
 use core::ptr::{null_mut, slice_from_raw_parts_mut};
 
-use crate::machine::arch::page_size;
+use crate::machine::system::page_size;
 use crate::machine::memory::{Pages, boxed_slice, release, zeroed_on};
 use crate::sync::{AtomicPtr, AtomicU64, Ordering, Tally};
 
