@@ -45,9 +45,9 @@ use crate::word::values::Values;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// It reads the words of the table where they are, at any address, and copies none. So it uses some hundred bytes (and
-/// the decode table of up to 256 KiB that all semi-sorted filters share), whatever the size of the snapshot, and is
-/// constructed at once. It cannot be changed: to change a filter, [load](crate::Loader) it.
+/// It reads the words of the table where they are, at any address, and copies none. So it uses a few hundred bytes (and the
+/// decode table of a semi-sorted layout, 4 to 256 KiB, which all filters of that layout share), whatever the size of the
+/// snapshot, and is constructed at once. It cannot be changed: to change a filter, [load](crate::Loader) it.
 ///
 /// `B` is anything that lends the bytes: `&[u8]`, `&'static [u8; N]`, `Vec<u8>`, `Arc<[u8]>`, or the owned map of a
 /// crate such as `memmap2`. A view is `Send` and `Sync` if `B` and the hasher are. Nothing is locked, counted or written.
@@ -87,8 +87,8 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
     /// snapshot and nothing else. [`Loader::view`](crate::Loader::view) also takes a schema other than the name of the key
     /// type, and settings that are expected.
     ///
-    /// Cost: it reads some 100 bytes at the beginning and 12 at the end, copies the schema and the attachment, and
-    /// allocates for these and for some hundred bytes. The table is not read: see [verified or not](Self#verified-or-not).
+    /// Cost: it reads about 100 bytes at the beginning and 12 at the end, copies the schema and the attachment, and
+    /// allocates for these and for a few hundred bytes. The table is not read: see [verified or not](Self#verified-or-not).
     ///
     /// # Errors
     /// Those of loading: each failure has its own [`LoadError`]. There is no memory limit. What loading finds only in the
@@ -130,8 +130,7 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
         self.len() == 0
     }
 
-    /// Returns the expected false-positive rate with as many keys: the share of lookups of absent keys that find something,
-    /// from 0 to 1.
+    /// Returns the expected false-positive rate with as many keys: the share of lookups of absent keys that find something.
     #[must_use]
     pub fn false_positive_rate(&self) -> f64 {
         let (plan, keys) = (&self.info.plan, self.len() as f64);

@@ -11,9 +11,10 @@ use crate::table::face::any_table::HasTable as _;
 
 /// The operations on many keys at a time.
 ///
-/// In a table larger than the cache, batches are two to five times as fast as one call for each key, because the
-/// buckets of the next keys are prefetched. In a table that fits in the cache, lookups are up to 1.5 times as fast,
-/// because they use AVX-512 or AVX2 if the processor has it. Inserts gain because many are counted at once.
+/// In a table larger than the cache, batches are [two to six
+/// times](crate::guide::choosing_parameters#batches-and-huge-pages) as fast as one call for each key, because the
+/// buckets of the next keys are prefetched. In a table that fits in the cache, lookups gain less: they use AVX-512 or
+/// AVX2 if the processor has it. Inserts gain because many are counted at once.
 ///
 /// ```
 /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
@@ -88,7 +89,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
 #[allow(clippy::missing_errors_doc, reason = "each operation refers to the one on keys, which has them")]
 impl<T: ?Sized, S> ByHash<'_, ConcurrentCuckooFilter<T, S>> {
     /// Looks up the keys with these hashes, and appends the answers to `found`. See
-    /// [`contains_batch`](ConcurrentCuckooFilter::contains_batch) for promises, cost and errors.
+    /// [`contains_batch`](ConcurrentCuckooFilter::contains_batch) for promises and cost.
     pub fn contains_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<bool>) {
         self.0.parts.core.table().contains_batch(&mut blocks(hashes), &mut append_to(found));
     }
@@ -112,7 +113,7 @@ impl<T: ?Sized, S> ByHash<'_, ConcurrentCuckooFilter<T, S>> {
     }
 
     /// Removes one copy of each key with one of these hashes, and appends the answers to `removed`. See
-    /// [`remove_batch`](ConcurrentCuckooFilter::remove_batch) for promises, cost and errors.
+    /// [`remove_batch`](ConcurrentCuckooFilter::remove_batch) for promises and cost.
     pub fn remove_batch(self, hashes: impl IntoIterator<Item = Hashed>, removed: &mut Vec<bool>) {
         self.0.parts.core.remove_batch(&mut blocks(hashes), &mut append_to(removed));
     }

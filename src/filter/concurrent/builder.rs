@@ -122,11 +122,11 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// with them the rate rises in proportion. The builder chooses the layout with the least memory. Its rate is often
     /// lower than the one asked for ([`FilterPlan::max_false_positive_rate`]).
     ///
-    /// Bits per key in large filters ([more](crate::guide::choosing_parameters#layouts)):
+    /// Bits per key for ten million keys ([more](crate::guide::choosing_parameters#layouts)):
     ///
     /// | rate | 10 % | 1 % | 0.1 % | 0.05 % | 0.01 % | 10⁻⁵ | 2 · 10⁻⁶ | 10⁻⁶ | 10⁻⁹ |
     /// |---|---|---|---|---|---|---|---|---|---|
-    /// | bits | 8.25 | 11.0 | 13.2 | 15.7 | 16.8 | 23.2 | 23.2 | 30.6 | 38.6 |
+    /// | bits | 8.3 | 11.0 | 13.2 | 15.8 | 16.8 | 23.2 | 23.2 | 30.7 | 38.6 |
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.settings.rate = rate;
         self
@@ -156,7 +156,7 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// The default is [`core::any::type_name`] of the key type (of a longer name, its beginning and a checksum). It
     /// changes if the type is renamed or moved to another module, it differs between `String` and `str`, though they
     /// hash alike, and the compiler does not promise to keep it. So for snapshots that are kept, choose a name
-    /// yourself, with a version in it so you can bump it when the key's meaning changes while its type keeps its name.
+    /// yourself, with a version in it, so you can bump it when the key's meaning changes while its type keeps its name.
     ///
     /// Needs the feature `snapshot`.
     #[cfg(feature = "snapshot")]
@@ -177,8 +177,8 @@ impl<T: ?Sized, S> Builder<T, S> {
 
 /// What would be built.
 impl<T: ?Sized, S> Builder<T, S> {
-    /// Returns what [`build`](Self::build) would build: its memory, capacity, layout and rate. It allocates no
-    /// table, so it tells whether settings are valid, and what they would take.
+    /// Returns the configuration that [`build`](Self::build) would build: memory, capacity, layout and rate. It
+    /// allocates no table, so it shows whether settings are valid, and what they would cost.
     ///
     /// # Errors
     /// Those of [`build`](Self::build), except `OutOfMemory`.

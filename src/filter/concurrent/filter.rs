@@ -46,7 +46,7 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
         Self { parts, key: PhantomData }
     }
 
-    /// Removes all keys that are in the filter when the call begins.
+    /// Removes all keys that are present when the call begins.
     ///
     /// For other threads this is not one step. During the call they may find some keys gone and others still present,
     /// and a key that is inserted during the call may be removed or not. [`len`](Self::len) is exact again when this
@@ -72,7 +72,7 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
 
 /// Facts about the filter as a whole.
 impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
-    /// Returns how many keys are in the filter. A key that was inserted several times counts several times.
+    /// Returns how many keys the filter holds. A key that was inserted several times counts several times.
     ///
     /// The number is exact while no other thread changes the filter. While others do, each change that overlaps the
     /// call may or may not be counted.
@@ -83,9 +83,9 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
         self.parts.core.table().len()
     }
 
-    /// Returns how many keys the filter was built for: at least as many as were asked for.
+    /// Returns the capacity in keys: at least what was asked for.
     ///
-    /// `capacity` keys with distinct keys fit. The probability that one of them fails is below one in a billion for
+    /// This many distinct keys fit: the probability that an insert of one of them fails is below one in a billion for
     /// each filter.
     ///
     /// The capacity is not a limit. The filter takes more keys while there is room, up to its
@@ -96,11 +96,11 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     }
 
     /// Returns the filter's configuration: its layout, slots and memory, and its rate at capacity. It is what the
-    /// builder's `plan` returned, and never changes. Its `Display` shows all of it.
+    /// builder's `plan` returned, and never changes. Its `Display` is a line for a log.
     ///
     /// With the default rate, [`memory_usage`](FilterPlan::memory_usage) is 13.2 bits per key for ten million keys or
     /// more, 13.4 for a million, 15.5 for 10,000, 17.8 for 1,000 and 50 for 100. A small filter leaves more slots free,
-    /// and about 370 bytes are there in any case.
+    /// and every filter uses about 370 bytes more.
     ///
     /// Cost: some arithmetic, about 200 ns. It reads nothing that changes, and allocates nothing.
     #[must_use]
@@ -136,7 +136,7 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     }
 
     /// Records that `count` lookups were answered `false`. The filter does not count them by itself, because a lookup
-    /// that no other thread disturbs writes nothing.
+    /// that need not retry writes nothing.
     ///
     /// Cost: one addition to the thread's own counter. If that is too much for each lookup, add up the answers and
     /// record the sum at intervals. [`Stats`] has an example.

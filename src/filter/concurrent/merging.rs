@@ -28,7 +28,8 @@ use crate::table::image::merge::Merge;
 impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
     /// Adds all that the other filter holds: each copy of each key. Returns how many.
     ///
-    /// Copies add: two copies plus one make three, and all three can be removed. The other filter stays as it is.
+    /// The sum is exact. Copies add: two copies plus one make three, and all three can be removed. The other filter is
+    /// not changed.
     ///
     /// Both filters may be in use meanwhile. The call adds what the other filter holds when the call begins, as for
     /// [`digest`](Self::digest). Each copy is added like an insert, at some point of the call.
@@ -42,7 +43,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
     /// # Errors
     /// - [`AbsorbError`] if hasher, schema or [layout](crate::TableLayout) differ, if both filters together hold more
     ///   than the [capacity](Self::capacity), and in the other cases that it names. Nothing has changed then.
-    /// - If a copy finds no room on the way, the error says how many copies were added by then. Those stay.
+    /// - If a copy finds no room on the way, the error says how many copies were added before. Those stay.
     ///
     /// If no other thread inserts, distinct keys practically never fail below the capacity. If both filters hold the
     /// same keys, many keys have several copies in the sum, and [less
@@ -73,7 +74,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
     /// # Errors
     /// - [`AbsorbError`] if hasher, schema or [layout](crate::TableLayout) differ, and in the other cases that it
     ///   names. Nothing has changed then.
-    /// - If there is no room for one of the copies, the error says how many were added by then. Those stay, and nothing
+    /// - If there is no room for one of the copies, the error says how many were added before. Those stay, and nothing
     ///   is lost. To continue, make room and call it again. (How many are missing is not known beforehand, so it is not
     ///   checked as in `absorb`.)
     pub fn unite(&self, other: &Self) -> Result<u64, AbsorbError> {
@@ -90,10 +91,9 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
     /// So filters that differ in these have different digests, even if they are empty. (It does not depend on the
     /// schema, on the capacity.)
     ///
-    /// The digest is a point-in-time value, as of the beginning of the call. So it is exact if no thread changes the
-    /// filter at that point, for example if one thread makes all changes and calls this between two of them. If an
-    /// insert overlaps the beginning of the call, its copy may count or not, and so may what a [`clear`](Self::clear)
-    /// removes during the call.
+    /// The digest is a point-in-time view of the beginning of the call. So it is exact if no thread changes the filter
+    /// then, for example if one thread makes all changes and calls this between two of them. If an insert overlaps the
+    /// beginning, its copy may count or not, and so may what a [`clear`](Self::clear) removes during the call.
     ///
     /// With a hasher that is the same everywhere (`StableHashBuilder`, which needs the feature `stable-hash`), the
     /// digest is the same on every machine, and in all versions of this crate that write the same version of the

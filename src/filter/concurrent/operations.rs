@@ -24,8 +24,9 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
     /// # Errors
     /// [`InsertError::Full`] if no free slot is within reach, and [`InsertError::TooManyCopies`] if copies of this key,
     /// or of look-alikes, fill its two buckets. Nothing has changed then. Contention is never the reason.
-    /// Such a failure takes some 36 to 170 µs in a full table: the search goes to its limit twice, and the insert goes
-    /// through all stripes after each search. If other threads disturb that, it locks all stripes and searches again.
+    /// Such a failure takes [36 to 94 µs](crate::guide::consistency#what-each-operation-costs) in a full table: the search
+    /// goes to its limit twice, and the insert goes through all stripes after each search. If other threads invalidate a
+    /// search, it locks all stripes and searches again.
     #[inline]
     pub fn insert<Q>(&self, key: &Q) -> Result<(), InsertError>
     where
@@ -37,9 +38,9 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
 
     /// Adds the key if it is absent, and returns `true` if it added the key.
     ///
-    /// It does so in one step: if many threads race to add one absent key, exactly one gets `true`. A share of the
+    /// It does so in one step: if many threads race to add one absent key, at most one gets `true`. A share of the
     /// absent keys, the [false-positive rate](crate::Stats::false_positive_rate), is mistaken for another key, and is not
-    /// added. If that would lose something, build the filter with a lower rate.
+    /// added: then all get `false`. If that would lose something, build the filter with a lower rate.
     ///
     /// A key for which this returns `false` may have no copy of its own, but share that of a look-alike. So
     /// [`remove`](Self::remove) only keys for which it returned `true`. See
@@ -147,7 +148,7 @@ impl<T: ?Sized, S> ByHash<'_, ConcurrentCuckooFilter<T, S>> {
     }
 
     /// Returns whether the key with this hash is in the filter. See [`contains`](ConcurrentCuckooFilter::contains) for
-    /// promises, cost and errors.
+    /// promises and cost.
     #[must_use]
     #[inline]
     pub fn contains(self, hash: Hashed) -> bool {
@@ -155,14 +156,14 @@ impl<T: ?Sized, S> ByHash<'_, ConcurrentCuckooFilter<T, S>> {
     }
 
     /// Removes one copy of the key with this hash, and returns `true` if there was one. See
-    /// [`remove`](ConcurrentCuckooFilter::remove) for promises, cost and errors.
+    /// [`remove`](ConcurrentCuckooFilter::remove) for promises and cost.
     #[inline]
     pub fn remove(self, hash: Hashed) -> bool {
         self.0.parts.core.remove(hash.0)
     }
 
     /// Returns how many copies of the key with this hash are in the filter. See
-    /// [`count`](ConcurrentCuckooFilter::count) for promises, cost and errors.
+    /// [`count`](ConcurrentCuckooFilter::count) for promises and cost.
     #[must_use]
     #[inline]
     pub fn count(self, hash: Hashed) -> usize {

@@ -153,7 +153,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
 #[allow(clippy::missing_errors_doc, reason = "each operation refers to the one on keys, which has them")]
 impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// Looks up the keys with these hashes, and appends the answers to `found`. See
-    /// [`contains_batch`](ExpiringCuckooFilter::contains_batch) for promises, cost and errors.
+    /// [`contains_batch`](ExpiringCuckooFilter::contains_batch) for promises and cost.
     pub fn contains_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<bool>) {
         self.0.parts.core.contains_live_batch(&mut blocks(hashes), &mut append_to(found));
     }
@@ -179,7 +179,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     }
 
     /// Removes one live entry of each key with one of these hashes, the one that expires first, and appends the answers
-    /// to `removed`. See [`remove_batch`](ExpiringCuckooFilter::remove_batch) for promises, cost and errors.
+    /// to `removed`. See [`remove_batch`](ExpiringCuckooFilter::remove_batch) for promises and cost.
     pub fn remove_batch(self, hashes: impl IntoIterator<Item = Hashed>, removed: &mut Vec<bool>) {
         self.0.parts.core.remove_first_batch(&mut blocks(hashes), &mut append_to(removed));
     }
@@ -232,7 +232,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
 
     /// Removes one live entry of each key with one of these hashes that expires at the tick beside the hash, and
     /// appends the answers to `removed`. See
-    /// [`remove_expiring_at_batch`](ExpiringCuckooFilter::remove_expiring_at_batch) for promises, cost and errors.
+    /// [`remove_expiring_at_batch`](ExpiringCuckooFilter::remove_expiring_at_batch) for promises and cost.
     pub fn remove_expiring_at_batch(self, pairs: impl IntoIterator<Item = (Hashed, Tick)>, removed: &mut Vec<bool>) {
         let expiries = Cell::new([0; BLOCK]);
         let pairs = pairs.into_iter().map(|(hash, expires_at)| (hash, expires_at.get()));

@@ -11,7 +11,7 @@ use crate::table::face::filter_plan::FilterPlan;
 
 /// Facts about the filter as a whole.
 impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
-    /// Returns how many entries are in the filter. Entries that have expired and are not swept yet count too.
+    /// Returns how many entries the filter holds. Entries that have expired and are not swept yet count too.
     /// [`live_len`](Self::live_len) counts the live ones only.
     ///
     /// The number is exact while no other thread changes the filter. While others do, each change that overlaps the
@@ -23,10 +23,10 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
         self.parts.core.table().len()
     }
 
-    /// Returns how many entries the filter was built for: at least as many as were asked for.
+    /// Returns the capacity in entries: at least what was asked for.
     ///
-    /// `capacity` entries with distinct keys fit. The probability that one of them fails is below one in a billion for
-    /// each filter.
+    /// This many entries with distinct keys fit: the probability that an insert of one of them fails is below one in a
+    /// billion for each filter.
     ///
     /// All entries of a key are in its two buckets. So a key can have as many entries as these buckets have slots, 4 to
     /// 12 depending on the layout.
@@ -36,7 +36,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     }
 
     /// Returns the filter's configuration: its layout, slots and memory, and its rate at capacity. It is what the
-    /// builder's `plan` returned, and never changes. Its `Display` shows all of it.
+    /// builder's `plan` returned, and never changes. Its `Display` is a line for a log.
     ///
     /// It has the longest [lifetime](FilterPlan::lifetime_in_ticks): an entry may expire at up to `now +
     /// lifetime_in_ticks`. The bits of an expiry are the [payload](crate::TableLayout::payload_bits) of its layout.
@@ -88,7 +88,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     }
 
     /// Records that `count` lookups were answered `false`. The filter does not count them by itself, because a lookup
-    /// that no other thread disturbs writes nothing.
+    /// that need not retry writes nothing.
     ///
     /// Cost: one addition to the thread's own counter. If that is too much for each lookup, add up the answers and
     /// record the sum at intervals. [`Stats`] has an example.
@@ -102,7 +102,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
         &self.parts.hasher
     }
 
-    /// Removes all entries that are in the filter when the call begins, as
+    /// Removes all entries that are present when the call begins, as
     /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes. The clock goes on.
     pub fn clear(&self) {
         self.parts.core.table().clear();

@@ -110,7 +110,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// Adds an entry for the key, with this [`Expiry`], unless the key has a live one, which then stays as it is. Returns
     /// `true` if one was added: `false` also if the new one would have expired already.
     ///
-    /// It is one step: of many threads that race to add one absent key, exactly one gets `true`. As in
+    /// It is one step: of many threads that race to add one absent key, at most one gets `true`. As in
     /// [`ConcurrentCuckooFilter::insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent), a key that is mistaken
     /// for another is not added. So remove only entries for which this returned `true`.
     ///
@@ -145,13 +145,13 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// Ensures that the key is found at least until this [`Expiry`], with one entry. Returns `true` if the key is new:
     /// if it had no live entry, and one was added.
     ///
-    /// If the key has live entries, the one with the latest expiry is renewed: it lives until then too, or is left as
-    /// it is if it already lives longer. The answer is `false`, as it is if the expiry is not after now; then nothing
-    /// changes. So where an expiry may have passed, `false` does not say that the key was seen before: compare the time
-    /// first. Use this for what is seen again and again: sessions, leases, blocked addresses, and nonces that were
+    /// If the key has live entries, the one with the latest expiry is renewed: it lives until this expiry too, or is left
+    /// as it is if it already lives longer. Returns `false` if the key was present, or if the expiry has already passed;
+    /// then nothing changes. So where an expiry may have passed, `false` does not say that the key was seen before: compare
+    /// the time first. Use this for what is seen again and again: sessions, leases, blocked addresses, and nonces that were
     /// rejected.
     ///
-    /// It is one step: of many threads that race to add one absent key, exactly one gets `true`. If the clock moves on
+    /// It is one step: of many threads that race to add one absent key, at most one gets `true`. If the clock moves on
     /// during the call, so that the entry expires while it is renewed, the answer is `true`: when that tick began, the key
     /// was absent.
     ///
@@ -189,7 +189,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.by_hash().contains(self.hash_one(key))
     }
 
-    /// Removes one live entry of the key: of several, the one that expires first. Returns `true` if there was one.
+    /// Removes one live entry of the key; if it has several, the one that expires first. Returns `true` if there was one.
     ///
     /// **Remove only what was inserted and has not expired yet**, once for each insert. Otherwise a look-alike may have
     /// an entry, and would then lose it. If you cannot know whether the entry has expired, use
@@ -226,7 +226,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
 
     /// Returns the tick at which the last live entry of the key expires; `None` if the key is definitely absent.
     ///
-    /// It is never before the end of an entry of the key. It may be later: a look-alike's entry counts too. And a share
+    /// It is never before the expiry of an entry of the key. It may be later: a look-alike's entry counts too. And a share
     /// of the absent keys, the [false-positive rate](crate::Stats::false_positive_rate), has an answer.
     ///
     /// Cost: two cache lines, with one stripe locked.
@@ -319,7 +319,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     }
 
     /// Returns whether the key with this hash has a live entry. See [`contains`](ExpiringCuckooFilter::contains) for
-    /// promises, cost and errors.
+    /// promises and cost.
     #[must_use]
     #[inline]
     pub fn contains(self, hash: Hashed) -> bool {
@@ -327,21 +327,21 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     }
 
     /// Removes one live entry of the key with this hash, the one that expires first, and returns `true` if there was
-    /// one. See [`remove`](ExpiringCuckooFilter::remove) for promises, cost and errors.
+    /// one. See [`remove`](ExpiringCuckooFilter::remove) for promises and cost.
     #[inline]
     pub fn remove(self, hash: Hashed) -> bool {
         self.0.parts.core.remove_first(hash.0)
     }
 
     /// Removes one live entry of the key with this hash that expires at this tick, and returns `true` if there was one.
-    /// See [`remove_expiring_at`](ExpiringCuckooFilter::remove_expiring_at) for promises, cost and errors.
+    /// See [`remove_expiring_at`](ExpiringCuckooFilter::remove_expiring_at) for promises and cost.
     #[inline]
     pub fn remove_expiring_at(self, hash: Hashed, expires_at: Tick) -> bool {
         self.0.parts.core.remove_until(hash.0, expires_at.get())
     }
 
     /// Returns the tick at which the last live entry of the key with this hash expires. See
-    /// [`expires_at`](ExpiringCuckooFilter::expires_at) for promises, cost and errors.
+    /// [`expires_at`](ExpiringCuckooFilter::expires_at) for promises and cost.
     #[must_use]
     #[inline]
     pub fn expires_at(self, hash: Hashed) -> Option<Tick> {

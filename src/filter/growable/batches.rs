@@ -71,7 +71,7 @@ impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
 #[allow(clippy::missing_errors_doc, reason = "each operation refers to the one on keys, which has them")]
 impl<T: ?Sized, S> ByHash<'_, GrowableCuckooFilter<T, S>> {
     /// Looks up the keys with these hashes, and appends the answers to `found`. See
-    /// [`contains_batch`](GrowableCuckooFilter::contains_batch) for promises, cost and errors.
+    /// [`contains_batch`](GrowableCuckooFilter::contains_batch) for promises and cost.
     pub fn contains_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<bool>) {
         self.0.parts.core.table().contains_batch(&mut blocks(all_mixed(hashes)), &mut append_to(found));
     }
@@ -98,7 +98,7 @@ impl<T: ?Sized, S> ByHash<'_, GrowableCuckooFilter<T, S>> {
     }
 
     /// Removes one copy of each key with one of these hashes, and appends the answers to `removed`. See
-    /// [`remove_batch`](GrowableCuckooFilter::remove_batch) for promises, cost and errors.
+    /// [`remove_batch`](GrowableCuckooFilter::remove_batch) for promises and cost.
     pub fn remove_batch(self, hashes: impl IntoIterator<Item = Hashed>, removed: &mut Vec<bool>) {
         self.0.parts.core.remove_batch(&mut blocks(all_mixed(hashes)), &mut append_to(removed));
     }

@@ -23,7 +23,8 @@ const FIRST_CAPACITY: usize = 1000;
 /// Construction with all other settings as they are by default.
 impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// Makes an empty filter with room for `capacity` keys before it grows. Its false-positive rate is at most 0.1 % at
-    /// any size. It can grow to at least 60 million keys, and to 60 times `capacity`.
+    /// any size. It can grow to at least 60 million keys. For capacities up to 160 million it can also grow to 60 times the
+    /// capacity, and for larger ones to 9.9 billion keys ([`max_capacity`](Self::max_capacity)).
     ///
     /// [`builder`](Self::builder) has the other settings, and returns an error where this function panics.
     ///
@@ -161,7 +162,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// The default is [`core::any::type_name`] of the key type (of a longer name, its beginning and a checksum). It
     /// changes if the type is renamed or moved to another module, it differs between `String` and `str`, though they
     /// hash alike, and the compiler does not promise to keep it. So for snapshots that are kept, choose a name
-    /// yourself, with a version in it so you can bump it when the key's meaning changes while its type keeps its name.
+    /// yourself, with a version in it, so you can bump it when the key's meaning changes while its type keeps its name.
     ///
     /// Needs the feature `snapshot`.
     #[cfg(feature = "snapshot")]
@@ -182,8 +183,8 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
 
 /// What would be built.
 impl<T: ?Sized, S> GrowableBuilder<T, S> {
-    /// Returns what [`build`](Self::build) would build: its memory, capacity, layout and rate. It allocates no
-    /// table, so it tells whether settings are valid, and what they would take.
+    /// Returns the configuration that [`build`](Self::build) would build: memory, capacity, layout and rate. It
+    /// allocates no table, so it shows whether settings are valid, and what they would cost.
     ///
     /// A [`memory_limit`](Self::memory_limit) is checked as `build` checks it. Otherwise it changes nothing here: the plan's
     /// `max_capacity` and `max_memory_usage` are those of the largest size, whether or not the limit ends the growth before.
@@ -213,10 +214,12 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
 
 impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// Sets how many keys the filter must be able to hold at its largest size. If not called, that is at least 60
-    /// million, and 60 times [`capacity`](Self::capacity). (Below a rate of 4·10⁻⁶ it can be less:
-    /// [`GrowableCuckooFilter::max_capacity`] tells.)
+    /// million, and 60 times [`capacity`](Self::capacity), if the rate allows it: the lower the rate and the larger the
+    /// capacity, the less room there is to grow. At 10⁻⁵, a filter of ten million keys can grow to 17 times as many, and one of
+    /// a hundred million to 1.5 times. The page [`growth`](crate::guide::growth#sizes) has a table, and
+    /// [`GrowableCuckooFilter::max_capacity`] returns the number.
     ///
-    /// The filter has the layout that is best for the rate at this size, so name it if you know it: a filter [far below its
+    /// The filter has the layout that is best for the rate at this size, so set it if you know it: a filter [far below its
     /// largest size](crate::guide::growth#memory) uses more bits per key. For a low rate and a large number, the filter
     /// begins larger than `capacity` requires.
     pub fn max_capacity(mut self, keys: usize) -> Self {

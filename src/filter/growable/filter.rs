@@ -12,14 +12,18 @@ use crate::growth::table::GrowingTable;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::table::face::filter_plan::FilterPlan;
 
-/// A concurrent cuckoo filter that grows and shrinks: an approximate multiset of any number of keys of type `T`.
+/// A concurrent cuckoo filter that grows and shrinks: an approximate multiset of keys of type `T`, whose number need not be
+/// known beforehand.
+///
+/// Its largest size is fixed when it is built: by default it has room for 61 million keys, and inserts into a filter that is
+/// full at that size fail. [`max_capacity`](crate::GrowableBuilder::max_capacity) sets another one.
 ///
 /// Its table grows and shrinks by 32 buckets at a time, while other threads use it. So its memory follows the number of
 /// keys, and a lookup costs the same at any size and at any moment. [The rate asked
 /// for](crate::GrowableBuilder::false_positive_rate) holds at every size.
 ///
 /// Use it where the number of keys is not known. A [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter) of the right
-/// capacity is smaller. The page [`growth`](crate::guide::growth) explains sizes and memory.
+/// capacity is smaller. The page [`growth`](crate::guide::growth) explains sizes, limits and memory.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::GrowableCuckooFilter;
@@ -34,15 +38,15 @@ use crate::table::face::filter_plan::FilterPlan;
 ///
 /// # Growth and shrinking
 ///
-/// - **Who pays:** an insert that finds the table fuller than it is made for splits up to 128 buckets. Where even that is
+/// - **Who pays:** an insert that finds more keys than the capacity splits up to 128 buckets. Where even that is
 ///   too long, call [`reserve`](Self::reserve) on a thread of its own.
 /// - **Who waits:** no lookup. A writer waits only for the lock of a bucket or a stripe, which others hold for a few
 ///   instructions, or for as long as it takes to split 32 buckets. If a search finds no room, it also waits for a thread
 ///   that changes the size.
 /// - **What others may observe:** [`capacity`](Self::capacity) and the [`plan`](Self::plan) change. All that a filter of
 ///   fixed size promises holds meanwhile: see the page [`consistency`](crate::guide::consistency).
-/// - **Limits:** [`max_capacity`](crate::GrowableBuilder::max_capacity) and
-///   [`memory_limit`](crate::GrowableBuilder::memory_limit).
+/// - **Limits:** the largest size ([`max_capacity`](Self::max_capacity)), which the
+///   [builder](crate::GrowableBuilder::max_capacity) sets, and the [`memory_limit`](crate::GrowableBuilder::memory_limit).
 /// - **Shrinking** happens only if you ask for it. A filter whose keys come and go at constant length does not grow.
 /// - **Allocation:** after construction only growth allocates, at each doubling, and changes while the filter is being
 ///   saved.
@@ -73,15 +77,15 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     ///
     /// If there is room already, the call does nothing. Other threads can use the filter meanwhile. Call this before a
     /// bulk load, or at intervals: `filter.reserve(100_000)` in a thread of its own keeps room for 100,000 keys ahead of
-    /// the inserts. `additional` is counted from [`len`](Self::len) at the moment of the call, so what others insert
+    /// the inserts. `additional` is counted from [`len`](Self::len) when the call begins, so what others insert
     /// meanwhile counts.
     ///
     /// Cost: each bucket is split that has to be, in order, with the locks of 32 at a time.
     ///
     /// # Errors
     /// A [`ReserveError`] if there would be more keys than [`max_capacity`](Self::max_capacity), if the filter would go beyond
-    /// the [memory limit](crate::GrowableBuilder::memory_limit), or if the allocation fails. The filter may have grown by a
-    /// part then.
+    /// the [memory limit](crate::GrowableBuilder::memory_limit), or if an allocation fails. Only after a failed allocation it
+    /// may have grown, to a part of what was asked for.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
@@ -96,12 +100,12 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
         self.parts.core.reserve(additional)
     }
 
-    /// Makes the table as small as possible for the keys that are in and for `capacity` keys, but not smaller than it was
-    /// at first.
+    /// Makes the table as small as possible for the present keys and for `capacity` keys, but not smaller than it was at
+    /// first.
     ///
-    /// It merges 32 buckets at a time. Other threads can use the filter meanwhile. It ends at the first buckets whose keys
-    /// have no room in fewer, for example because some have more copies than the smaller table has room for.
-    /// [`capacity`](Self::capacity) tells.
+    /// It merges 32 buckets at a time. Other threads can use the filter meanwhile. It stops at the first group of buckets that
+    /// cannot be merged, for example because a key has more copies than the smaller table has room for.
+    /// [`capacity`](Self::capacity) returns what was reached.
     ///
     /// On Linux, the memory goes back to the system, in whole pages. On other systems, and while a save is running, it is
     /// kept for the next growth, and [`Stats::memory_usage`] still counts it.
@@ -117,7 +121,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
         self.parts.core.shrink_to(0);
     }
 
-    /// Removes all keys that are in the filter when the call begins, as
+    /// Removes all keys that are present when the call begins, as
     /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes. The table keeps its size; to free
     /// its memory, call [`shrink_to_fit`](Self::shrink_to_fit) afterwards.
     pub fn clear(&self) {
@@ -137,31 +141,32 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
 
 /// Facts about the filter as a whole.
 impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
-    /// Returns how many keys the filter can be made for at its largest size.
+    /// Returns the capacity of the filter at its largest size. It is fixed when the filter is built, and not limited by the
+    /// [memory limit](crate::GrowableBuilder::memory_limit).
     #[must_use]
     pub fn max_capacity(&self) -> usize {
         self.parts.core.max_capacity()
     }
 
-    /// Returns how many keys are in the filter. A key that was inserted several times counts as often. The number is exact
+    /// Returns how many keys the filter holds. A key that was inserted several times counts each time. The number is exact
     /// while no other thread changes the filter. Cost: it adds up at most 64 counters.
     #[must_use]
     pub fn len(&self) -> usize {
         self.parts.core.len()
     }
 
-    /// Returns how many keys the table is made for at its present size. When there are as many, inserts make it grow.
+    /// Returns the capacity of the table at its present size. When there are as many keys, inserts make it grow.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.parts.core.capacity()
     }
 
-    /// Returns what the filter is by its settings, at its present size: its layout, slots and memory, its rate at
-    /// capacity, and the largest size. Each change of the size changes it.
+    /// Returns the filter's configuration at its present size: its layout, slots and memory, its rate at capacity, and the
+    /// largest size. Each change of the size changes it.
     ///
     /// The rate rises with the size, but never beyond what the builder was asked for. The memory is never more than [the
-    /// limit](crate::GrowableBuilder::memory_limit), if one was set. Of a list of buckets of more than 128 KiB it counts the
-    /// pages that were used: from the system, the filter requests as many as there are buckets already. The page
+    /// limit](crate::GrowableBuilder::memory_limit), if one was set. If the buckets use more than 128 KiB, only touched pages
+    /// count: from the system, the filter requests as many as there are buckets already. The page
     /// [`growth`](crate::guide::growth#memory) has the bits per key.
     ///
     /// Cost: some arithmetic, less than a microsecond. It takes no lock and allocates nothing.
@@ -195,7 +200,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     }
 
     /// Records that `count` lookups were answered `false`. The filter does not count them by itself, because a lookup
-    /// that no other thread disturbs writes nothing.
+    /// that need not retry writes nothing.
     ///
     /// Cost: one addition to the thread's own counter. If that is too much for each lookup, add up the answers and
     /// record the sum at intervals. [`Stats`] has an example.

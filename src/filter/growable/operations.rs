@@ -33,7 +33,7 @@ impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
 
     /// Adds the key if it is absent, and returns `true` if it added the key.
     ///
-    /// If many threads race to add one absent key, exactly one gets `true`, also while the filter grows. As in
+    /// If many threads race to add one absent key, at most one gets `true`, also while the filter grows. As in
     /// [`ConcurrentCuckooFilter::insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent), a key that is mistaken
     /// for another is not added. So [`remove`](Self::remove) only keys for which this returned `true`.
     ///
@@ -129,7 +129,7 @@ impl<T: ?Sized, S> ByHash<'_, GrowableCuckooFilter<T, S>> {
     }
 
     /// Returns whether the key with this hash is in the filter. See [`contains`](GrowableCuckooFilter::contains) for
-    /// promises, cost and errors.
+    /// promises and cost.
     #[must_use]
     #[inline]
     pub fn contains(self, hash: Hashed) -> bool {
@@ -137,14 +137,14 @@ impl<T: ?Sized, S> ByHash<'_, GrowableCuckooFilter<T, S>> {
     }
 
     /// Removes one copy of the key with this hash, and returns `true` if there was one. See
-    /// [`remove`](GrowableCuckooFilter::remove) for promises, cost and errors.
+    /// [`remove`](GrowableCuckooFilter::remove) for promises and cost.
     #[inline]
     pub fn remove(self, hash: Hashed) -> bool {
         self.0.parts.core.remove(mixed(hash.0))
     }
 
     /// Returns how many copies of the key with this hash are in the filter. See [`count`](GrowableCuckooFilter::count)
-    /// for promises, cost and errors.
+    /// for promises and cost.
     #[must_use]
     #[inline]
     pub fn count(self, hash: Hashed) -> usize {

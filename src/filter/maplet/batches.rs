@@ -101,13 +101,13 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
 #[allow(clippy::missing_errors_doc, reason = "each operation refers to the one on keys, which has them")]
 impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
     /// Looks up the keys with these hashes, and appends the values of each to `found`. See
-    /// [`values_batch`](CuckooMaplet::values_batch) for promises, cost and errors.
+    /// [`values_batch`](CuckooMaplet::values_batch) for promises and cost.
     pub fn values_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<Values>) {
         self.0.parts.core.values_batch(&mut blocks(hashes), &mut append_to(found));
     }
 
     /// Looks up the keys with these hashes, and appends the answers to `found`. See
-    /// [`contains_batch`](CuckooMaplet::contains_batch) for promises, cost and errors.
+    /// [`contains_batch`](CuckooMaplet::contains_batch) for promises and cost.
     pub fn contains_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<bool>) {
         self.0.parts.core.table().contains_batch(&mut blocks(hashes), &mut append_to(found));
     }
@@ -144,7 +144,7 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
     }
 
     /// Removes a value from each key with one of these hashes, and appends to `removed` whether the key had it. See
-    /// [`remove_batch`](CuckooMaplet::remove_batch) for promises, cost and errors.
+    /// [`remove_batch`](CuckooMaplet::remove_batch) for promises and cost.
     pub fn remove_batch(self, pairs: impl IntoIterator<Item = (Hashed, u16)>, removed: &mut Vec<bool>) {
         let (core, values) = (&self.0.parts.core, Cell::new([0; BLOCK]));
         let mut pairs = pairs.into_iter();

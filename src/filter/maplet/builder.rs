@@ -124,7 +124,7 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// The default is [`core::any::type_name`] of the key type (of a longer name, its beginning and a checksum). It
     /// changes if the type is renamed or moved to another module, it differs between `String` and `str`, though they
     /// hash alike, and the compiler does not promise to keep it. So for snapshots that are kept, choose a name
-    /// yourself, with a version in it so you can bump it when the key's meaning changes while its type keeps its name.
+    /// yourself, with a version in it, so you can bump it when the key's meaning changes while its type keeps its name.
     ///
     /// Needs the feature `snapshot`.
     #[cfg(feature = "snapshot")]
@@ -145,8 +145,8 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
 
 /// What would be built.
 impl<T: ?Sized, S> MapletBuilder<T, S> {
-    /// Returns what [`build`](Self::build) would build: its memory, capacity, layout and rate. It allocates no
-    /// table, so it tells whether settings are valid, and what they would take.
+    /// Returns the configuration that [`build`](Self::build) would build: memory, capacity, layout and rate. It
+    /// allocates no table, so it shows whether settings are valid, and what they would cost.
     ///
     /// # Errors
     /// Those of [`build`](Self::build), except `OutOfMemory`.

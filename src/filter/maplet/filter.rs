@@ -17,12 +17,12 @@ use crate::table::face::traits::MapletTable;
 /// A cuckoo filter that also stores a value of a few bits with each key, and that many threads share. It is an
 /// approximate, concurrent multiset of pairs of a key of type `T` and a value.
 ///
-/// It answers not only "is this key in?" but also "with which values?". The literature calls such a filter a
+/// It answers not only "is this key present?" but also "with which values?". The literature calls such a filter a
 /// maplet; the paper calls this value association (section 6). Use it where a key may be in one of several places:
 /// which run of an LSM tree, which segment file, shard or node holds it. One lookup here replaces one lookup in a
 /// filter of each place.
 ///
-/// [`values`](Self::values) returns a set. **The value of a key that is in is always in the set.** Values of other keys
+/// [`values`](Self::values) returns a set. **The set always contains the values of a present key.** Values of other keys
 /// appear at the [false-positive rate](crate::Stats::false_positive_rate), for absent keys and for present ones, but
 /// none that was never inserted. So the store behind the maplet must be able to answer "not here". While keys move
 /// between places, a store also needs an order of writes: see the page
@@ -48,7 +48,7 @@ use crate::table::face::traits::MapletTable;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// No maplet grows. Build it for the most that it will hold, or rebuild it.
+/// A maplet does not grow. Build it for the most pairs that it will hold, or rebuild it.
 pub struct CuckooMaplet<T: ?Sized, S = DefaultHashBuilder> {
     pub(in crate::filter) parts: Parts<Box<dyn MapletTable>, S>,
     value_bits: u32,
@@ -69,7 +69,7 @@ impl<T: ?Sized, S> CuckooMaplet<T, S> {
         if u32::from(value) >> value_bits == 0 { Ok(()) } else { Err(ValueTooLarge { value, value_bits }) }
     }
 
-    /// Removes all pairs that are in the maplet when the call begins, as
+    /// Removes all pairs that are present when the call begins, as
     /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes. A call of [`values`](Self::values)
     /// that overlaps it may find a set of values that the key never had together, but never a value that the key did not
     /// have.
@@ -90,7 +90,7 @@ impl<T: ?Sized, S> CuckooMaplet<T, S> {
 
 /// Facts about the maplet as a whole.
 impl<T: ?Sized, S> CuckooMaplet<T, S> {
-    /// Returns how many pairs are in the maplet. A pair is a key and a value. A pair that was inserted several times
+    /// Returns how many pairs the maplet holds. A pair is a key and a value. A pair that was inserted several times
     /// counts several times.
     ///
     /// The number is exact while no other thread changes the maplet. While others do, each change that overlaps the
@@ -102,10 +102,10 @@ impl<T: ?Sized, S> CuckooMaplet<T, S> {
         self.parts.core.table().len()
     }
 
-    /// Returns how many pairs the maplet was built for: at least as many as were asked for.
+    /// Returns the capacity in pairs: at least what was asked for.
     ///
-    /// `capacity` pairs with distinct keys fit. The probability that one of them fails is below one in a billion for
-    /// each maplet.
+    /// This many pairs with distinct keys fit: the probability that an insert of one of them fails is below one in a
+    /// billion for each maplet.
     ///
     /// All values of a key are in its two buckets. So a key can have as many values as these buckets have slots, 4 to
     /// 12 depending on the layout. Keys with several values each fill their buckets sooner.
@@ -115,7 +115,7 @@ impl<T: ?Sized, S> CuckooMaplet<T, S> {
     }
 
     /// Returns the maplet's configuration: its layout, slots and memory, and its rate at capacity. It is what the
-    /// builder's `plan` returned, and never changes. Its `Display` shows all of it.
+    /// builder's `plan` returned, and never changes. Its `Display` is a line for a log.
     ///
     /// The bits of a value are the [payload](crate::TableLayout::payload_bits) of its layout.
     ///
@@ -151,7 +151,7 @@ impl<T: ?Sized, S> CuckooMaplet<T, S> {
     }
 
     /// Records that `count` lookups were answered with no value. The maplet does not count them by itself, because a
-    /// lookup that no other thread disturbs writes nothing.
+    /// lookup that need not retry writes nothing.
     ///
     /// Cost: one addition to the thread's own counter. If that is too much for each lookup, add up the answers and
     /// record the sum at intervals. [`Stats`] has an example.

@@ -28,8 +28,8 @@ use crate::table::image::merge::Merge;
 impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// Adds all that the other maplet holds: each pair of key and value. Returns how many.
     ///
-    /// Copies add: a pair that was added twice to one maplet and once to the other is there three times, and can be
-    /// removed three times. The other maplet stays as it is.
+    /// The sum is exact. Copies add: a pair that was added twice to one maplet and once to the other is there three
+    /// times, and can be removed three times. The other maplet is not changed.
     ///
     /// Both maplets may be in use meanwhile. The call adds what the other maplet holds when the call begins, as for
     /// [`digest`](Self::digest). Each copy is added like an insert, at some point of the call.
@@ -44,7 +44,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// # Errors
     /// - [`AbsorbError`] if hasher, schema or [layout](crate::TableLayout) differ, if both maplets together hold more
     ///   than the [capacity](Self::capacity), and in the other cases that it names. Nothing has changed then.
-    /// - If a copy finds no room on the way, the error says how many copies were added by then. Those stay.
+    /// - If a copy finds no room on the way, the error says how many copies were added before. Those stay.
     ///
     /// If no other thread inserts, distinct keys practically never fail below the capacity. If both maplets hold the
     /// same keys, many keys have several copies in the sum, and [less
@@ -77,7 +77,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// # Errors
     /// - [`AbsorbError`] if hasher, schema or [layout](crate::TableLayout) differ, and in the other cases that it
     ///   names. Nothing has changed then.
-    /// - If there is no room for one of the copies, the error says how many were added by then. Those stay, and nothing
+    /// - If there is no room for one of the copies, the error says how many were added before. Those stay, and nothing
     ///   is lost. To continue, make room and call it again. (How many are missing is not known beforehand, so it is not
     ///   checked as in `absorb`.)
     pub fn unite(&self, other: &Self) -> Result<u64, AbsorbError> {
@@ -96,10 +96,9 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     ///
     /// The digest depends on the values: a key with another value is another pair.
     ///
-    /// The digest is a point-in-time value, as of the beginning of the call. So it is exact if no thread changes the
-    /// maplet at that point, for example if one thread makes all changes and calls this between two of them. If an
-    /// insert overlaps the beginning of the call, its copy may count or not, and so may what a [`clear`](Self::clear)
-    /// removes during the call.
+    /// The digest is a point-in-time view of the beginning of the call. So it is exact if no thread changes the maplet
+    /// then, for example if one thread makes all changes and calls this between two of them. If an insert overlaps the
+    /// beginning, its copy may count or not, and so may what a [`clear`](Self::clear) removes during the call.
     ///
     /// With a hasher that is the same everywhere (`StableHashBuilder`, which needs the feature `stable-hash`), the
     /// digest is the same on every machine, and in all versions of this crate that write the same version of the

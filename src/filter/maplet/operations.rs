@@ -35,8 +35,8 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// Adds the value unless the key has a value already. Returns the values that the key had: an empty set means
     /// that this value was added.
     ///
-    /// It is one step: of many threads that race to add a value to a key without one, exactly one gets the empty
-    /// set. The others get the value that it added.
+    /// It is one step: of many threads that race to add a value to a key without one, at most one gets the empty set. The
+    /// others get the value that it added. (If a look-alike has a value, all get that one.)
     ///
     /// The maplet mistakes a key for another at the [false-positive rate](crate::Stats::false_positive_rate), and then adds
     /// nothing. So [`remove`](Self::remove) and [`replace`](Self::replace) only keys for which this returned an empty set,
@@ -88,7 +88,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
         self.by_hash().values(self.hash_one(key))
     }
 
-    /// Returns whether the key is in, with any value: `false` is certain; `true` is wrong for a share of the absent keys,
+    /// Returns whether the key is present, with any value: `false` is certain; `true` is wrong for a share of the absent keys,
     /// the [false-positive rate](crate::Stats::false_positive_rate).
     ///
     /// It behaves like [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains), at its cost, but
@@ -184,16 +184,15 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
         Ok(self.0.parts.core.insert_value_if_absent(hash.0, value)?)
     }
 
-    /// Returns the values of the key with this hash. See [`values`](CuckooMaplet::values) for promises, cost and
-    /// errors.
+    /// Returns the values of the key with this hash. See [`values`](CuckooMaplet::values) for promises and cost.
     #[must_use]
     #[inline]
     pub fn values(self, hash: Hashed) -> Values {
         self.0.parts.core.values(hash.0)
     }
 
-    /// Returns whether the key with this hash has a value. See [`contains`](CuckooMaplet::contains) for promises, cost
-    /// and errors.
+    /// Returns whether the key with this hash has a value. See [`contains`](CuckooMaplet::contains) for promises and
+    /// cost.
     #[must_use]
     #[inline]
     pub fn contains(self, hash: Hashed) -> bool {
@@ -201,7 +200,7 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
     }
 
     /// Removes one copy of the value from the key with this hash, and returns `true` if the key had one. See
-    /// [`remove`](CuckooMaplet::remove) for promises, cost and errors.
+    /// [`remove`](CuckooMaplet::remove) for promises and cost.
     #[inline]
     pub fn remove(self, hash: Hashed, value: u16) -> bool {
         if self.0.check(value).is_err() {
@@ -218,8 +217,8 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
         Ok(self.0.check(old).is_ok() && self.0.parts.core.replace_value(hash.0, old, new))
     }
 
-    /// Returns how many copies of the value the key with this hash has. See [`count`](CuckooMaplet::count) for
-    /// promises, cost and errors.
+    /// Returns how many copies of the value the key with this hash has. See [`count`](CuckooMaplet::count) for promises
+    /// and cost.
     #[must_use]
     #[inline]
     pub fn count(self, hash: Hashed, value: u16) -> usize {

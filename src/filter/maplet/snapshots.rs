@@ -63,8 +63,8 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// [`Save::write_to_path`] says how. Needs the feature `snapshot`.
     ///
     /// # Errors
-    /// Those of [`begin_save`](Self::begin_save) and [`Save::write_to_path`]. Each has the path, the reason and what to
-    /// do in its message.
+    /// Those of [`begin_save`](Self::begin_save) and [`Save::write_to_path`]. The message of each has the path, the
+    /// reason and what to do.
     pub fn save_to_path(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref();
         file::not_saved(path, self.begin_save().map_err(io::Error::from))?.write_to_path(path)
@@ -77,7 +77,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// The save borrows the maplet. If a thread or a task that may outlive the caller is to write it, call
     /// [`begin_save_owned`](Self::begin_save_owned).
     ///
-    /// Cost: it locks all stripes of the table for some microseconds, after a running [`clear`](Self::clear). It
+    /// Cost: it locks all stripes of the table for a few microseconds, after a running [`clear`](Self::clear). It
     /// allocates 24 bytes for each 8 KiB of the table.
     ///
     /// # Errors
@@ -87,8 +87,8 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     }
 
     /// [`begin_save`](Self::begin_save) of a maplet in an [`Arc`], which the save keeps alive. So it can go to a thread
-    /// or a task that outlives the caller. The point-in-time view is fixed by this call, on this thread. Needs the
-    /// feature `snapshot`.
+    /// or a task that outlives the caller: it is a `Save<'static>` if key type and hasher are `'static`. The
+    /// point-in-time view is fixed in this call, on this thread. Needs the feature `snapshot`.
     ///
     /// Cost: as for `begin_save`, and a copy of the schema's name.
     ///
@@ -141,7 +141,7 @@ impl<T: ?Sized, S: BuildHasher> FromSnapshot<S> for CuckooMaplet<T, S> {
 /// Serializes the maplet as the bytes of a snapshot. [`save`](Self::save) says what it holds while others change the
 /// maplet. Needs the feature `serde`.
 ///
-/// `serde` wants all bytes at once, so this takes a second copy of the tables, which `save` does not.
+/// `serde` needs all bytes at once, so this makes a second copy of the table, which `save` does not.
 ///
 /// The maplet is one value of bytes (`serialize_bytes`). These formats take it, and were tried: JSON, MessagePack,
 /// FlexBuffers and Pickle anywhere; CBOR (`ciborium`), `bincode` and `postcard` wherever these take a field; RON, but
