@@ -13,9 +13,7 @@ use crate::filter::maplet::filter::CuckooMaplet;
 use crate::filter::shared::batches::blocks;
 use crate::filter::shared::operations::{batch_on_keys, operation_on_a_key};
 use crate::filter::snapshot_info::SnapshotInfo;
-use crate::growth::plan::false_positive_rate;
 use crate::hasher::probe::probe;
-use crate::plan::sizing;
 use crate::snapshot::format::{Declared, check_clock};
 use crate::snapshot::loader::Loader;
 use crate::snapshot::parts::VERSION;
@@ -135,11 +133,7 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
     /// from 0 to 1.
     #[must_use]
     pub fn false_positive_rate(&self) -> f64 {
-        let (plan, keys) = (&self.info.plan, self.len() as f64);
-        match plan.classes {
-            Some((classes, _)) => false_positive_rate(classes, keys),
-            None => sizing::false_positive_rate(plan.layout.shape(), plan.layout.buckets, keys / plan.slots as f64),
-        }
+        self.info.plan.false_positive_rate_with(self.len())
     }
 
     by_hash!();
