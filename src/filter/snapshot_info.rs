@@ -61,7 +61,7 @@ pub struct SnapshotInfo {
 impl SnapshotInfo {
     /// Reads the header of a snapshot. The rest is neither read nor checked.
     ///
-    /// Cost: some 50 bytes, the schema and the attachment, in small pieces.
+    /// Cost: it reads about 50 bytes, the schema and the attachment, in small pieces.
     ///
     /// # Errors
     /// The [`LoadError`] that loading would have, or [`LoadError::UnknownKind`].
@@ -84,8 +84,8 @@ impl SnapshotInfo {
     /// It reads exactly the snapshot. In a buffer that must hold nothing else, compare [`bytes`](Self::bytes) with its
     /// length. [`verify_from_path`](Self::verify_from_path) does that for a file.
     ///
-    /// Cost: one pass in pieces of 8 KiB, and some 20 KiB of memory (beside the attachment, and the decode table that
-    /// filters share).
+    /// Cost: one pass in pieces of 8 KiB, and about 20 KiB of memory (beside the attachment, and the decode table of the
+    /// layout, which filters share).
     ///
     /// # Errors
     /// As for [`read`](Self::read), and those of loading.

@@ -7,11 +7,12 @@
 mod expiring;
 pub(crate) mod fault;
 mod one_table;
-pub(crate) mod segments;
 mod several;
+mod words;
 
 pub use one_table::{AnyLayout, Image, Key, Smallest, SmallestOfValues, Table, Usual, UsualOfValues};
 pub use several::{Growable, GrowableKey};
+pub use words::Words;
 
 #[cfg(ccf_model = "steps")]
 pub use crate::sync::steps::{Step, before_each_step};

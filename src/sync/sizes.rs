@@ -40,6 +40,13 @@ pub(crate) const CHUNK: usize = size(1024, 1, 1);
 
 // A table that grows.
 
+/// The bits of the number of a bucket.
+pub(crate) const INDEX_BITS: usize = size(32, 3, 3);
+
+/// From this size on, in bytes, an allocator gets memory from the system for a segment alone. A model's segments give back
+/// all that they can.
+pub(crate) const LARGE_SEGMENT: usize = size(128 << 10, 0, 0);
+
 /// How many buckets are split at a time. Split pointers are multiples of it.
 pub(crate) const GROUP: usize = size(32, 1, 1);
 

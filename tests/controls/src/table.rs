@@ -44,8 +44,9 @@ pub const ADDITIONS: &[Edit] = &[
     ),
     // A model names the class that it means.
     edit("word/geometry.rs", "fn mix(hash: u64) -> u64 {", "CODE if true { return hash; }"),
-    // All words are there from the beginning.
-    edit("machine/mod.rs", "pub(crate) mod segments;", "pub(crate) use crate::model::segments;"),
+    // Memory is not that of the system: its words are a model's atomics.
+    edit("machine/memory.rs", "use crate::machine::system::zeroed;", "use crate::sync::memory::zeroed;"),
+    edit("machine/memory.rs", "use crate::machine::system::release;", "use crate::sync::memory::release;"),
     // Threads of models have small stacks, and none of the code is optimized there.
     edit(
         "plan/batch.rs",
@@ -630,4 +631,6 @@ pub const CONTROLS: &[Control] = &[
         "A save of a growing table begins without the gates that were added since it counted them.",
         &[],
     ),
+    control("GivesBackBesideSave", "Memory goes back to the system although a save still reads it.", &[]),
+    control("GivesBackWithoutLock", "Memory goes back to the system while the table may grow into it.", &[]),
 ];
