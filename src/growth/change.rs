@@ -18,22 +18,9 @@ use crate::error::insert::{GrowableInsertError, InsertBatchError};
 use crate::growth::table::GrowingTable;
 use crate::plan::batch::{BLOCK, Hashes, Window};
 use crate::plan::path::Outcome;
-use crate::sync::fault::{self, Fault};
+use crate::sync::sizes::{INSERTS_PER_CHECK, SEARCHES_WHILE_GROWING};
 use crate::word::bucket::Bucket;
 use crate::word::classes::Class;
-
-/// An insert checks whether the table is too full when its thread's own count is a multiple of this. (Not under loom.)
-const INSERTS_PER_CHECK: i64 = if cfg!(ccf_model = "loom") {
-    1 << 32
-} else if cfg!(ccf_model) {
-    1
-} else {
-    32
-};
-
-/// The number of searches that an insert makes at most while others change the table. After that it makes one that no
-/// thread can invalidate.
-const SEARCHES: u32 = if cfg!(ccf_model) { 1 } else { 4 };
 
 /// How many groups an insert that finds no room splits.
 const GROUPS_PER_INSERT: usize = 2;
@@ -58,7 +45,7 @@ impl GrowingTable {
     /// Adds a copy unless there is one. Returns whether it did.
     pub(crate) fn insert_if_absent(&self, hash: u64) -> Result<bool, GrowableInsertError> {
         // Avoids the lock where a lookup is enough.
-        if !fault::injected(Fault::InsertIfAbsentWithoutLock) && self.contains(hash) {
+        if self.contains(hash) {
             return Ok(false);
         }
         let class = self.plan.classes.of(hash);
@@ -75,7 +62,7 @@ impl GrowingTable {
     /// Counts copies that were added, and grows the table if it is too full now.
     #[inline(always)]
     fn count_added(&self, count: i64) {
-        if self.counters().add_len(count) & (INSERTS_PER_CHECK - 1) < count {
+        if self.counters().add_len(count) & (INSERTS_PER_CHECK as i64 - 1) < count {
             self.keep_load();
         }
     }
@@ -86,9 +73,9 @@ impl GrowingTable {
     #[inline(never)]
     pub(super) fn add_slow(&self, class: Class, absent: bool) -> Result<bool, GrowableInsertError> {
         let attempt = || if absent { self.add_if_absent(class) } else { self.add(class).then_some(true) };
-        for _ in 0..SEARCHES {
+        for _ in 0..SEARCHES_WHILE_GROWING {
             let outcome = self.search(class.sides, &|class, side| {
-                let guard = self.stripe(class).lock_unless(Fault::RelocateWithoutLock, self.counters());
+                let guard = self.stripe(class).lock(self.counters());
                 self.relocate(&guard, class, side)
             });
             let buckets = self.state().buckets();
@@ -148,8 +135,7 @@ impl GrowingTable {
                 Err(why) => error = why,
             }
         }
-        let result = self.under_all_locks(Fault::FullWithoutLocks, || {
-            let guard = self.stripe(class).held();
+        let result = self.under_all_locks(|all| {
             loop {
                 if absent && self.copies(class) != [0; 2] {
                     return Ok(false);
@@ -157,8 +143,8 @@ impl GrowingTable {
                 if self.add(class) {
                     return Ok(true);
                 }
-                let _ = &guard;
-                let relocate = |class: Class, side: usize| self.relocate(&self.stripe(class).held(), class, side);
+                let relocate =
+                    |class: Class, side: usize| self.relocate(&self.stripe(class).locked_with_all(all), class, side);
                 if let Outcome::Nothing { .. } = self.search(class.sides, &relocate) {
                     let too_many = |copies| GrowableInsertError::TooManyCopies { copies };
                     return Err(self.copies_that_fill(class).map_or(error, too_many));
@@ -178,12 +164,9 @@ impl GrowingTable {
         let class = self.plan.classes.of(hash);
         // The processor starts no load before it has taken the lock, but it does start a prefetch.
         self.prefetch_class(self.state(), class);
-        let guard = self.stripe(class).lock_unless(Fault::RemoveWithoutLock, self.counters());
+        let guard = self.stripe(class).lock(self.counters());
         let copies = self.copies(class);
-        let removed = (0..2).any(|side| {
-            copies[side] > 0
-                && self.take_on(&guard, class, side, Fault::RemoveWithoutBump, Fault::RemoveSetsNothingAside)
-        });
+        let removed = (0..2).any(|side| copies[side] > 0 && self.take_on(&guard, class, side));
         self.counters().removal(removed)
     }
 
@@ -225,10 +208,8 @@ impl GrowingTable {
         let _resizing = self.resizing().lock.lock();
         self.recover();
         // All locks, so that no relocation carries a copy past this loop.
-        self.under_all_locks(Fault::ClearWithoutLocks, || {
-            if !fault::injected(Fault::ClearWithoutBump) {
-                self.stripes.iter().for_each(|stripe| stripe.held().bump());
-            }
+        self.under_all_locks(|all| {
+            self.stripes.iter().for_each(|stripe| stripe.locked_with_all(all).bump());
             let state = self.state();
             let mut copies = 0;
             for number in 0..state.buckets() {

@@ -4,20 +4,11 @@ use crate::error::insert::{GrowableInsertError, ReserveError};
 use crate::growth::table::{GrowingTable, load};
 use crate::plan::path::{self, Graph, Hop, Outcome};
 use crate::sync::Ordering;
-use crate::sync::fault::{self, Fault};
+use crate::sync::sizes::{GROUP, GROUPS_PER_CHECK, MERGE_TRIES, MOVED_PER_MERGE};
 use crate::word::bucket::Bucket;
-use crate::word::classes::{Class, GROUP, State, both};
+use crate::word::classes::{Class, State, both};
 use crate::word::layout::Entry;
 use crate::word::layouts::Entries;
-
-/// How often a merge makes room for copies that do not fit, while other threads take that room.
-const TRIES: usize = if cfg!(ccf_model) { 1 } else { 8 };
-
-/// The most copies that a merge moves out of one bucket per try: those of two buckets, and some that other threads add.
-const MOVED: usize = if cfg!(ccf_model) { 1 } else { 32 };
-
-/// The most groups that an insert that finds the table too full splits.
-const GROUPS_PER_CHECK: usize = if cfg!(ccf_model) { 1 } else { 4 };
 
 /// The table as it will be after the merge of a group, for a search: so no copy is moved to a bucket that will have no
 /// room for it.
@@ -100,9 +91,7 @@ impl GrowingTable {
         for nth in 0..GROUP {
             self.publish(nth, self.load(split + nth));
         }
-        if !fault::injected(Fault::SplitsUnannounced) {
-            self.change_state(state.moving());
-        }
+        self.change_state(state.moving());
         let (from, to) = (self.layout(level), self.layout(level + 1));
         for nth in 0..GROUP {
             let (number, whole) = (split + nth, load(&self.moving()[nth]));
@@ -113,8 +102,8 @@ impl GrowingTable {
                 halves[half].push(Entry(self.plan.classes.stored(class, level + 1)));
             });
             let [low, high] = both(halves, |half| to.of(half).expect("a deeper bucket has as many slots"));
-            self.set_aside(number, Fault::SplitSetsNothingAside);
-            self.set_aside(number + (1 << level), Fault::SplitSetsNothingAside);
+            self.set_aside(number);
+            self.set_aside(number + (1 << level));
             self.store(number + (1 << level), high);
             self.store(number, low);
         }
@@ -131,7 +120,7 @@ impl GrowingTable {
         };
         let smaller = State::of_buckets(buckets);
         let (level, split) = (smaller.level(), smaller.split() as usize);
-        for _ in 0..TRIES {
+        for _ in 0..MERGE_TRIES {
             let gates = self.gates_of_group(split, level);
             let mut crowded = [false; GROUP];
             for (nth, crowded) in crowded.iter_mut().enumerate() {
@@ -141,11 +130,9 @@ impl GrowingTable {
                 }
             }
             if !crowded.contains(&true) {
-                if !fault::injected(Fault::MergesUnannounced) {
-                    self.change_state(smaller.moving());
-                }
+                self.change_state(smaller.moving());
                 for nth in 0..GROUP {
-                    self.set_aside(split + nth, Fault::SplitSetsNothingAside);
+                    self.set_aside(split + nth);
                     self.store(split + nth, load(&self.moving()[nth]));
                 }
                 self.change_state(smaller);
@@ -178,7 +165,7 @@ impl GrowingTable {
     /// Moves copies out of the two halves of a bucket until the whole one has room for the rest. Returns `false` if
     /// there was no room elsewhere. The caller holds the lock `resizing`.
     fn make_room(&self, number: usize, smaller: State) -> bool {
-        for _ in 0..MOVED {
+        for _ in 0..MOVED_PER_MERGE {
             if self.merged(number, smaller.level()).is_some() {
                 break;
             }
@@ -244,9 +231,9 @@ impl GrowingTable {
     /// Returns the memory of the words beyond the end to the system.
     pub(crate) fn give_back(&self) {
         // No bucket is added meanwhile.
-        let _resizing = (!fault::injected(Fault::GivesBackWithoutLock)).then(|| self.resizing().lock.lock());
+        let _resizing = self.resizing().lock.lock();
         // A running save may still read words beyond the end. One that begins later does not.
-        if !self.saving().is_running() || fault::injected(Fault::GivesBackBesideSave) {
+        if !self.saving().is_running() {
             self.words.release(self.state().buckets());
         }
     }

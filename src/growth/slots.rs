@@ -2,7 +2,6 @@
 //! instructions.
 
 use crate::growth::table::GrowingTable;
-use crate::sync::fault::{self, Fault};
 use crate::table::stripe::Guard;
 use crate::word::classes::{Class, Place, both};
 
@@ -23,17 +22,17 @@ impl GrowingTable {
     /// Adds a copy on this side, if its bucket has room. Does not count it.
     pub(crate) fn add_on(&self, class: Class, side: usize) -> bool {
         let side = class.sides[side];
-        let (_gate, Place { number, depth }) = self.enter(side, Fault::AddsWithoutGate);
+        let (_gate, Place { number, depth }) = self.enter(side);
         let seen = self.load(number);
         let Some(changed) = self.layout(depth).add(seen, self.plan.classes.stored(class, depth)) else { return false };
-        self.set_aside(number, Fault::InsertSetsNothingAside);
+        self.set_aside(number);
         self.store(number, changed);
         true
     }
 
     /// Adds a copy of the class unless there is one. `None` if there is no room. Does not count it.
     pub(super) fn add_if_absent(&self, class: Class) -> Option<bool> {
-        let _guard = self.stripe(class).lock_unless(Fault::InsertIfAbsentWithoutLock, self.counters());
+        let _guard = self.stripe(class).lock(self.counters());
         if self.copies(class) != [0; 2] {
             return Some(false);
         }
@@ -41,24 +40,15 @@ impl GrowingTable {
     }
 
     /// Takes a copy of the class out on this side. The guard is that of its stripe. `false` if there is none.
-    pub(super) fn take_on(
-        &self,
-        guard: &Guard<'_>,
-        class: Class,
-        side: usize,
-        no_bump: Fault,
-        nothing_aside: Fault,
-    ) -> bool {
+    pub(super) fn take_on(&self, guard: &Guard<'_>, class: Class, side: usize) -> bool {
         let side = class.sides[side];
-        let (_gate, Place { number, depth }) = self.enter(side, Fault::TakesWithoutGate);
+        let (_gate, Place { number, depth }) = self.enter(side);
         let seen = self.load(number);
         let Some(changed) = self.layout(depth).remove(seen, self.plan.classes.stored(class, depth)) else {
             return false;
         };
-        self.set_aside(number, nothing_aside);
-        if !fault::injected(no_bump) {
-            guard.bump();
-        }
+        self.set_aside(number);
+        guard.bump();
         self.store(number, changed);
         true
     }

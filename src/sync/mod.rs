@@ -2,7 +2,6 @@
 //! compiled as a model, they are those of `sync/loom.rs` or `sync/steps.rs`. (What is built once and then only read is in
 //! the standard library's `OnceLock`, and the number of threads in a standard atomic.)
 
-pub(crate) mod fault;
 #[cfg(ccf_model = "loom")]
 pub(crate) mod loom;
 #[cfg(ccf_model)]

@@ -1,5 +1,6 @@
-//! The sizes of the protocols, and those of models, side by side. A model has to reach in a few steps what a filter
-//! reaches in many: each chunk is one bucket, each search is the last but one.
+//! The sizes that models reduce, each beside its size in the library. A model has a few buckets and a few steps. In these
+//! it must reach every part of the protocol: a save of several chunks, a sweep in several pieces, an insert that gives up
+//! its searches.
 
 /// A size in the library, in models of single steps (`tests/stepped`), and under loom (`loom-tests`).
 const fn size(library: usize, stepped: usize, loom: usize) -> usize {
@@ -66,6 +67,9 @@ pub(crate) const INSERTS_PER_CHECK: usize = size(32, 1, 1 << 30);
 /// The number of searches that an insert makes at most while others change the table. After that it makes one that no
 /// thread can invalidate.
 pub(crate) const SEARCHES_WHILE_GROWING: usize = size(4, 1, 1);
+
+/// The most groups that an insert that finds the table too full splits.
+pub(crate) const GROUPS_PER_CHECK: usize = size(4, 1, 1);
 
 /// How often a merge makes room for copies that do not fit, while other threads take that room.
 pub(crate) const MERGE_TRIES: usize = size(8, 1, 1);

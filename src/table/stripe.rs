@@ -116,7 +116,6 @@
 //! *Across keys*. `ci/orderings` makes each ordering in the source weaker in turn, `SeqCst` also to acquire and
 //! release, and a model in `loom-tests` fails each time.
 
-use crate::sync::fault::{self, Fault};
 use crate::sync::sizes::MAX_STRIPES;
 use crate::sync::{self, AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::table::counters::Counters;
@@ -213,16 +212,6 @@ impl Stripe {
             None => self.lock(counters),
         }
     }
-
-    /// Locks. Takes no lock if the model leaves it out.
-    #[inline]
-    pub(crate) fn lock_unless(&self, fault: Fault, counters: &Counters) -> Guard<'_> {
-        if fault::injected(fault) { self.held() } else { self.lock(counters) }
-    }
-
-    pub(crate) fn held(&self) -> Guard<'_> {
-        Guard { version: &self.version, _lock: None }
-    }
 }
 
 impl Guard<'_> {
@@ -240,5 +229,17 @@ impl Guard<'_> {
     pub(crate) fn bumps(&self) -> u64 {
         // Relaxed: the lock orders it.
         self.version.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::sizes::BUCKETS_PER_STRIPE;
+
+    /// So the offset of a stripe takes no multiplication (`machine::arch::at_step`).
+    #[test]
+    fn a_stripe_has_as_many_bytes_as_buckets() {
+        assert_eq!(size_of::<Stripe>(), BUCKETS_PER_STRIPE);
     }
 }

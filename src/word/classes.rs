@@ -15,7 +15,7 @@
 
 use core::hint::select_unpredictable;
 
-pub(crate) use crate::sync::sizes::GROUP;
+use crate::sync::sizes::GROUP;
 use crate::word::layout::NEVER_ZERO;
 
 /// The class of a key. The table cannot distinguish keys of one class.

@@ -37,7 +37,7 @@ impl<L: Layout> Table<L> {
     /// Begins a save: the image will be that of this moment. It waits only for threads that hold a stripe's lock.
     pub(crate) fn begin_save(&self) -> Result<SaveNumber, OutOfMemory> {
         let set_aside = SetAside::new(self.words.len())?;
-        self.under_all_locks(|_| self.saving().begin(set_aside.at(self.clock().map(Clock::read))))
+        self.under_all_locks(|all| self.saving().begin(all, set_aside.at(self.clock().map(Clock::read))))
     }
 
     pub(crate) fn read_chunk(&self, save: SaveNumber, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory> {

@@ -83,6 +83,7 @@ use crate::machine::memory::boxed_slice;
 use crate::sync::sizes::CHUNK;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::table::expiring::clock::Reading;
+use crate::table::stripe::AllLocked;
 use crate::word::bucket::Bucket;
 
 #[derive(Debug)]
@@ -158,8 +159,8 @@ impl Saving {
         saves.iter_mut().for_each(|save| save.set_aside(bucket, word));
     }
 
-    /// Begins a save, at this moment. The caller holds the locks of all stripes.
-    pub(crate) fn begin(&self, set_aside: SetAside) -> Result<SaveNumber, OutOfMemory> {
+    /// Begins a save, at this moment.
+    pub(crate) fn begin(&self, _: &AllLocked<'_>, set_aside: SetAside) -> Result<SaveNumber, OutOfMemory> {
         let mut saves = self.saves.lock();
         // No other save that is running has this number.
         let save = saves.iter().map(|running| running.save + 1).max().unwrap_or(0);

@@ -55,7 +55,15 @@ pub const ADDITIONS: &[Edit] = &[
     ),
     edit("growth/lookup.rs", "#[inline(always)]\n    fn look_up_block(", "\n    fn look_up_block("),
     edit("growth/lookup.rs", "#[inline(always)]\n    fn look_up_by<", "\n    fn look_up_by<"),
-    // Locks that controls leave out.
+    // loom assumes that a `SeqCst` load may always read the initial value of an atomic. It treats the value of a `SeqCst`
+    // exchange correctly.
+    edit(
+        "growth/table.rs",
+        "Some(table)",
+        "if cfg!(ccf_model = \"loom\") { \
+         (0..buckets).for_each(|number| _ = table.store(number, Bucket::default())); table.change_state(state); } CODE",
+    ),
+    // Locks and steps that controls leave out.
     edit(
         "table/stripe.rs",
         "impl Stripe {",
@@ -77,6 +85,23 @@ pub const ADDITIONS: &[Edit] = &[
         "pub(crate) fn under_all_locks_if<R>(&self, wanted: bool, work: impl FnOnce(&AllLocked<'_>) -> R) -> R { \
          stripe::under_all_locks_if(wanted, &self.stripes, &self.counters, work) } CODE",
     ),
+    edit(
+        "growth/table.rs",
+        "pub(super) fn under_all_locks<R>(",
+        "pub(super) fn under_all_locks_if<R>(&self, wanted: bool, work: impl FnOnce(&AllLocked<'_>) -> R) -> R { \
+         stripe::under_all_locks_if(wanted, &self.stripes, self.counters(), work) } CODE",
+    ),
+    edit(
+        "growth/slots.rs",
+        "pub(super) fn take_on(&self, guard: &Guard<'_>, class: Class, side: usize) -> bool {",
+        "CODE self.take_on_if(true, true, guard, class, side) } pub(super) fn take_on_if(\
+         &self, bumps: bool, sets_aside: bool, guard: &Guard<'_>, class: Class, side: usize) -> bool {",
+    ),
+    edit(
+        "growth/slots.rs",
+        "self.set_aside(number);\n        guard.bump();",
+        "if sets_aside { self.set_aside(number); }\n        if bumps { guard.bump(); }",
+    ),
 ];
 
 /// The steps that the models can leave out.
@@ -85,7 +110,10 @@ pub const CONTROLS: &[Control] = &[
     control(
         "RelocateWithoutBump",
         "A relocation does not bump the version.",
-        &[edit("table/relocate.rs", "guard.bump();", UNLESS_LEFT_OUT)],
+        &[
+            edit("table/relocate.rs", "guard.bump();", UNLESS_LEFT_OUT),
+            edit("growth/room.rs", "self.take_on(", "self.take_on_if(!LEFT_OUT, true, "),
+        ],
     ),
     control(
         "RelocateBumpsLate",
@@ -107,21 +135,34 @@ pub const CONTROLS: &[Control] = &[
     control(
         "RelocateWithoutRecheck",
         "A relocation trusts its plan: it does not check again that the fingerprint is still in the old bucket.",
-        &[edit(
-            "table/relocate.rs",
-            "if !self.layout.holds_entry(self.load(from), entry) {",
-            "if !LEFT_OUT && !self.layout.holds_entry(self.load(from), entry) {",
-        )],
+        &[
+            edit(
+                "table/relocate.rs",
+                "if !self.layout.holds_entry(self.load(from), entry) {",
+                "if !LEFT_OUT && !self.layout.holds_entry(self.load(from), entry) {",
+            ),
+            edit("growth/room.rs", "if !self.is_on(class, side) {", "if !LEFT_OUT && !self.is_on(class, side) {"),
+        ],
     ),
     control(
         "RelocateWithoutLock",
         "A relocation does not lock its stripe.",
-        &[edit("table/relocate.rs", ".lock(&self.counters)", ".lock_if(!LEFT_OUT, &self.counters)")],
+        &[
+            edit("table/relocate.rs", ".lock(&self.counters)", ".lock_if(!LEFT_OUT, &self.counters)"),
+            edit(
+                "growth/change.rs",
+                ".lock(self.counters());\n                self.relocate(",
+                ".lock_if(!LEFT_OUT, self.counters());\n                self.relocate(",
+            ),
+        ],
     ),
     control(
         "RelocateSetsNoSourceAside",
         "A relocation does not copy, for a save, the word that it takes its copy out of.",
-        &[edit("table/relocate.rs", "self.set_aside(from);", UNLESS_LEFT_OUT)],
+        &[
+            edit("table/relocate.rs", "self.set_aside(from);", UNLESS_LEFT_OUT),
+            edit("growth/room.rs", ", true, guard, class, side)", ", !LEFT_OUT, guard, class, side)"),
+        ],
     ),
     control(
         "RelocateSetsNoTargetAside",
@@ -143,12 +184,19 @@ pub const CONTROLS: &[Control] = &[
     control(
         "RelocateClearsFirst",
         "A relocation clears the old slot before it fills the new one.",
-        &[edit(
-            "table/relocate.rs",
-            "let filled = self.put(to, entry);",
-            "if LEFT_OUT { let seen = self.load(from); guard.bump(); \
+        &[
+            edit(
+                "table/relocate.rs",
+                "let filled = self.put(to, entry);",
+                "if LEFT_OUT { let seen = self.load(from); guard.bump(); \
              return self.change(from, seen, |seen| self.layout.remove(seen, entry)) && self.put(to, entry); }; CODE",
-        )],
+            ),
+            edit(
+                "growth/room.rs",
+                "let is_added = self.add_on(class, 1 - side);",
+                "if LEFT_OUT { return self.take_on_if(true, true, guard, class, side) && self.add_on(class, 1 - side); }; CODE",
+            ),
+        ],
     ),
     control(
         "RelocateDead",
@@ -159,7 +207,10 @@ pub const CONTROLS: &[Control] = &[
     control(
         "RemoveWithoutBump",
         "A removal does not bump the version.",
-        &[edit_both("table/change.rs", "guard.bump();", UNLESS_LEFT_OUT)],
+        &[
+            edit_both("table/change.rs", "guard.bump();", UNLESS_LEFT_OUT),
+            edit("growth/change.rs", "self.take_on(", "self.take_on_if(!LEFT_OUT, true, "),
+        ],
     ),
     control(
         "RemoveBumpsLate",
@@ -193,26 +244,48 @@ pub const CONTROLS: &[Control] = &[
                 ".lock(&self.counters);\n        let first = self.live_entries(",
                 ".lock_if(!LEFT_OUT, &self.counters);\n        let first = self.live_entries(",
             ),
+            edit(
+                "growth/change.rs",
+                ".lock(self.counters());\n        let copies = self.copies(class);",
+                ".lock_if(!LEFT_OUT, self.counters());\n        let copies = self.copies(class);",
+            ),
         ],
     ),
     control(
         "RemoveSetsNothingAside",
         "A removal does not copy, for a save, the word that it takes its copy out of.",
-        &[edit("table/change.rs", "self.set_aside(bucket);", UNLESS_LEFT_OUT)],
+        &[
+            edit("table/change.rs", "self.set_aside(bucket);", UNLESS_LEFT_OUT),
+            edit("growth/change.rs", ", true, &guard, class, side)", ", !LEFT_OUT, &guard, class, side)"),
+        ],
     ),
     control(
         "ClearWithoutLocks",
         "`clear` does not hold the stripes' locks.",
-        &[edit("table/change.rs", "self.under_all_locks(", "self.under_all_locks_if(!LEFT_OUT, ")],
+        &[
+            edit("table/change.rs", "self.under_all_locks(", "self.under_all_locks_if(!LEFT_OUT, "),
+            edit(
+                "growth/change.rs",
+                "self.under_all_locks(|all| {\n            self.stripes",
+                "self.under_all_locks_if(!LEFT_OUT, |all| {\n            self.stripes",
+            ),
+        ],
     ),
     control(
         "ClearWithoutBump",
         "`clear` does not bump the versions.",
-        &[edit(
-            "table/change.rs",
-            "self.stripes.iter().for_each(|stripe| stripe.locked_with_all(all).bump());",
-            UNLESS_LEFT_OUT,
-        )],
+        &[
+            edit(
+                "table/change.rs",
+                "self.stripes.iter().for_each(|stripe| stripe.locked_with_all(all).bump());",
+                UNLESS_LEFT_OUT,
+            ),
+            edit(
+                "growth/change.rs",
+                "self.stripes.iter().for_each(|stripe| stripe.locked_with_all(all).bump());",
+                UNLESS_LEFT_OUT,
+            ),
+        ],
     ),
     // Lookups.
     control(
@@ -308,6 +381,8 @@ pub const CONTROLS: &[Control] = &[
                 ".lock_unless_all(all, &self.counters);\n            let (first, second) = ",
                 ".lock_if(!LEFT_OUT && all.is_none(), &self.counters);\n            let (first, second) = ",
             ),
+            edit("growth/change.rs", "if self.contains(hash) {", "if !LEFT_OUT && self.contains(hash) {"),
+            edit("growth/slots.rs", ".lock(self.counters())", ".lock_if(!LEFT_OUT, self.counters())"),
         ],
     ),
     control(
@@ -341,7 +416,14 @@ pub const CONTROLS: &[Control] = &[
     control(
         "FullWithoutLocks",
         "An insert whose searches were invalidated makes its last search without the stripes' locks.",
-        &[edit("table/relocate.rs", "self.under_all_locks(", "self.under_all_locks_if(!LEFT_OUT, ")],
+        &[
+            edit("table/relocate.rs", "self.under_all_locks(", "self.under_all_locks_if(!LEFT_OUT, "),
+            edit(
+                "growth/change.rs",
+                "let result = self.under_all_locks(",
+                "let result = self.under_all_locks_if(!LEFT_OUT, ",
+            ),
+        ],
     ),
     control(
         "InsertSetsNothingAside",
@@ -349,6 +431,11 @@ pub const CONTROLS: &[Control] = &[
         &[
             edit("table/table.rs", "self.set_aside(bucket);", UNLESS_LEFT_OUT),
             edit("table/image/absorb.rs", "self.set_aside(bucket);", UNLESS_LEFT_OUT),
+            edit(
+                "growth/slots.rs",
+                "self.set_aside(number);\n        self.store(",
+                "if !LEFT_OUT { self.set_aside(number); }\n        self.store(",
+            ),
         ],
     ),
     // Values.
@@ -544,7 +631,10 @@ pub const CONTROLS: &[Control] = &[
     control(
         "SaveWithoutLocks",
         "A save begins without the stripes' locks.",
-        &[edit("table/image/read.rs", "self.under_all_locks(", "self.under_all_locks_if(!LEFT_OUT, ")],
+        &[
+            edit("table/image/read.rs", "self.under_all_locks(", "self.under_all_locks_if(!LEFT_OUT, "),
+            edit("growth/image.rs", "self.under_all_locks(", "self.under_all_locks_if(!LEFT_OUT, "),
+        ],
     ),
     control(
         "SaveLocksInTurn",
@@ -552,7 +642,8 @@ pub const CONTROLS: &[Control] = &[
         &[edit(
             "table/image/read.rs",
             "self.under_all_locks_if(",
-            "if LEFT_OUT { let save = self.saving().begin(set_aside)?; self.settle(&self.stripes); return Ok(save); }; CODE",
+            "if LEFT_OUT { let save = self.under_all_locks_if(false, |all| self.saving().begin(all, set_aside))?; \
+             self.settle(&self.stripes); return Ok(save); }; CODE",
         )],
     ),
     control(
@@ -587,10 +678,35 @@ pub const CONTROLS: &[Control] = &[
         )],
     ),
     // Growth.
-    control("SplitSetsNothingAside", "A split does not copy, for a save, the words that it changes.", &[]),
-    control("SplitsUnannounced", "The size changes without an announcement that copies are being moved.", &[]),
-    control("MergesUnannounced", "A merge changes the size without an announcement that copies are being moved.", &[]),
-    control("LookupIgnoresMoving", "A lookup reads the words of a bucket that is being moved.", &[]),
+    control(
+        "SplitSetsNothingAside",
+        "A split does not copy, for a save, the words that it changes.",
+        &[
+            edit("growth/resize.rs", "self.set_aside(number);", UNLESS_LEFT_OUT),
+            edit("growth/resize.rs", "self.set_aside(number + (1 << level));", UNLESS_LEFT_OUT),
+            edit("growth/resize.rs", "self.set_aside(split + nth);", UNLESS_LEFT_OUT),
+            edit("growth/table.rs", "self.set_aside(first + nth);", UNLESS_LEFT_OUT),
+        ],
+    ),
+    control(
+        "SplitsUnannounced",
+        "The size changes without an announcement that copies are being moved.",
+        &[edit("growth/resize.rs", "self.change_state(state.moving());", UNLESS_LEFT_OUT)],
+    ),
+    control(
+        "MergesUnannounced",
+        "A merge changes the size without an announcement that copies are being moved.",
+        &[edit("growth/resize.rs", "self.change_state(smaller.moving());", UNLESS_LEFT_OUT)],
+    ),
+    control(
+        "LookupIgnoresMoving",
+        "A lookup reads the words of a bucket that is being moved.",
+        &[edit(
+            "growth/table.rs",
+            "if let Some(at) = state.moving_at(side) {",
+            "if let Some(at) = state.moving_at(side).filter(|_| !LEFT_OUT) {",
+        )],
+    ),
     control(
         "LookupWithoutEpoch",
         "A lookup does not check whether the size has changed.",
@@ -613,24 +729,73 @@ pub const CONTROLS: &[Control] = &[
         "A thread that holds a stripe's lock and reads copies does not check whether the size has changed.",
         &[edit("growth/lookup.rs", "if self.is_still(epoch) {", "if LEFT_OUT || self.is_still(epoch) {")],
     ),
-    control("AddsWithoutGate", "A copy is added without the bucket's gate, to the place that it had before.", &[]),
-    control("TakesWithoutGate", "A copy is removed without the bucket's gate, from the place that it had before.", &[]),
+    control(
+        "AddsWithoutGate",
+        "A copy is added without the bucket's gate, to the place that it had before.",
+        &[edit(
+            "growth/slots.rs",
+            "let (_gate, Place { number, depth }) = self.enter(side);\n        let seen = self.load(number);\n        let Some(changed) = self.layout(depth).add(",
+            "let (_gate, Place { number, depth }) = if LEFT_OUT { (None, self.state().place(side)) } \
+  else { let (gate, place) = self.enter(side); (Some(gate), place) };\n        let seen = self.load(number);\n        let Some(changed) = self.layout(depth).add(",
+        )],
+    ),
+    control(
+        "TakesWithoutGate",
+        "A copy is removed without the bucket's gate, from the place that it had before.",
+        &[edit(
+            "growth/slots.rs",
+            "let (_gate, Place { number, depth }) = self.enter(side);\n        let seen = self.load(number);\n        let Some(changed) = self.layout(depth).remove(",
+            "let (_gate, Place { number, depth }) = if LEFT_OUT { (None, self.state().place(side)) } \
+  else { let (gate, place) = self.enter(side); (Some(gate), place) };\n        let seen = self.load(number);\n        let Some(changed) = self.layout(depth).remove(",
+        )],
+    ),
     control(
         "EntersFormerPlace",
         "A thread that has locked a gate does not check again where its side's copies are.",
-        &[],
+        &[edit(
+            "growth/table.rs",
+            "let gate = self.gate(number);\n            let state = self.state();",
+            "let gate = self.gate(number);\n            let state = if LEFT_OUT { before } else { self.state() };",
+        )],
     ),
     control(
         "LocksHalfTheGates",
         "A change of the size holds only the gates of whole buckets, and not those of what they become.",
-        &[],
+        &[edit("growth/table.rs", "let is_whole_only = ", "let is_whole_only = LEFT_OUT || ")],
     ),
-    control("SaveWithoutGates", "A save of a growing table begins without the gates.", &[]),
+    control(
+        "SaveWithoutGates",
+        "A save of a growing table begins without the gates.",
+        &[
+            edit("growth/image.rs", "held.extend((0..gates).map(", "held.extend((0..gates).filter(|_| !LEFT_OUT).map("),
+            edit(
+                "growth/image.rs",
+                "if self.state().is_moving() || !is_all {",
+                "if !LEFT_OUT && (self.state().is_moving() || !is_all) {",
+            ),
+        ],
+    ),
     control(
         "SaveMissesNewGates",
         "A save of a growing table begins without the gates that were added since it counted them.",
-        &[],
+        &[edit(
+            "growth/image.rs",
+            "let is_all = self.gates() == gates;",
+            "let is_all = self.gates() == gates || LEFT_OUT;",
+        )],
     ),
-    control("GivesBackBesideSave", "Memory goes back to the system although a save still reads it.", &[]),
-    control("GivesBackWithoutLock", "Memory goes back to the system while the table may grow into it.", &[]),
+    control(
+        "GivesBackBesideSave",
+        "Memory goes back to the system although a save still reads it.",
+        &[edit("growth/resize.rs", "if !self.saving().is_running() {", "if !self.saving().is_running() || LEFT_OUT {")],
+    ),
+    control(
+        "GivesBackWithoutLock",
+        "Memory goes back to the system while the table may grow into it.",
+        &[edit(
+            "growth/resize.rs",
+            "// No bucket is added meanwhile.\n        let _resizing = self.resizing().lock.lock();",
+            "// No bucket is added meanwhile.\n        let _resizing = (!LEFT_OUT).then(|| self.resizing().lock.lock());",
+        )],
+    ),
 ];
