@@ -72,6 +72,11 @@ fn the_bits_per_key_of_small_tables_and_of_the_other_types() {
             "100 keys use {hundred} bits each, 1,000 use {thousand}, 10,000 use {ten_thousand}, and a million use {million}."
         ),
     );
+    let figures = include_str!("../src/filter/concurrent/filter.rs").replace("///", "");
+    assert_says(
+        &figures,
+        &format!("{million} for a million, {ten_thousand} for 10,000, {thousand} for 1,000 and {hundred} for 100."),
+    );
     assert_says(README, &format!("in {million} bits per key instead of"));
     let maplet = [1000, 100_000, 10_000_000]
         .map(|keys| bits_per_key(&CuckooMaplet::<u64>::builder().capacity(keys).value_bits(4).plan().unwrap(), keys));

@@ -188,8 +188,8 @@ macro_rules! snapshots {
         ///
         /// **There is no memory limit, except by the bytes.** No table is allocated before its bytes are there. So
         /// the filter uses at most 1.25 times its bytes, and a fixed part of 0.5 KiB. A growable filter, whose
-        /// memory goes up by doublings at first, uses at most 2.4 times its bytes and 10 KiB. While it is read, the bytes
-        /// come on top, in a format without bytes, such as JSON, up to three times. A growable filter that was loaded in
+        /// memory goes up by doublings at first, uses at most 2.4 times its bytes and 10 KiB. Loading also needs
+        /// the input in memory (in a format without bytes, such as JSON, up to three times). A growable filter that was loaded in
         /// this way can grow without a limit. If that is too much, use a `Loader`, which takes a limit.
         #[cfg(feature = "serde")]
         impl<'de, T: ?Sized, S: crate::StableDefault> serde::Deserialize<'de> for $Filter<T, S> {

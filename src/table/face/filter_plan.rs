@@ -119,6 +119,17 @@ impl FilterPlan {
         settings(self) == settings(other)
     }
 
+    /// What [`has_settings_of`](Self::has_settings_of) compares, as an error names it. The size of a growable filter and the
+    /// memory are not part of it: those of a snapshot and of a builder may differ though the settings are the same.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn settings(&self) -> String {
+        let Self { filter, capacity, layout, first, largest, .. } = self;
+        match self.max_capacity {
+            Some(most) => format!("{filter} for up to {most} keys (from {first} to {largest})"),
+            None => format!("{filter} for {capacity} keys ({layout}){}", ClockOf(self)),
+        }
+    }
+
     /// Returns how many bits of the table a slot uses. A key uses more, because some slots stay free:
     /// `8 · memory_usage / capacity`.
     #[must_use]
@@ -157,21 +168,29 @@ impl fmt::Display for FilterPlan {
             (Some(most), Some(most_memory)) => write!(
                 f,
                 "{filter} for {capacity} keys in {memory_usage} bytes, and up to {most} keys in {most_memory} bytes, \
-                 false-positive rate {rate} (from {first} to {largest})"
-            )?,
+                 false-positive rate {rate} (from {first} to {largest}){}",
+                ClockOf(self)
+            ),
             _ => write!(
                 f,
-                "{filter} for {capacity} keys in {memory_usage} bytes, false-positive rate {rate} ({layout})"
-            )?,
+                "{filter} for {capacity} keys in {memory_usage} bytes, false-positive rate {rate} ({layout}){}",
+                ClockOf(self)
+            ),
         }
-        if let (Some(longest), Some(when_full)) = (self.lifetime_in_ticks, self.when_full) {
-            write!(f, ", lifetime {longest} ticks")?;
-            if let Some(resolution) = self.resolution {
-                write!(f, " of {resolution:?}")?;
-            }
-            write!(f, ", WhenFull::{when_full:?}")?;
+    }
+}
+
+/// The settings of a plan's clock, if it has one.
+struct ClockOf<'a>(&'a FilterPlan);
+
+impl fmt::Display for ClockOf<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Some(longest), Some(when_full)) = (self.0.lifetime_in_ticks, self.0.when_full) else { return Ok(()) };
+        write!(f, ", lifetime {longest} ticks")?;
+        if let Some(resolution) = self.0.resolution {
+            write!(f, " of {resolution:?}")?;
         }
-        Ok(())
+        write!(f, ", WhenFull::{when_full:?}")
     }
 }
 
