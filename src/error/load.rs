@@ -185,6 +185,16 @@ pub enum LoadError {
         /// Its number in its table, from 0.
         bucket: usize,
     },
+    /// An entry of a filter whose entries expire would live longer than any entry of that filter can.
+    #[non_exhaustive]
+    LifetimeTooLong {
+        /// The number of its bucket.
+        bucket: usize,
+        /// In how many ticks it would expire. Ticks that were evicted count too.
+        ticks: u64,
+        /// The longest lifetime in ticks.
+        longest: u64,
+    },
     /// The buckets hold more or fewer items than the snapshot says.
     #[non_exhaustive]
     WrongCount {
@@ -298,6 +308,9 @@ messages! {
     Self::DamagedBucket { bucket } =>
         "bucket {bucket} of the snapshot is damaged: no filter writes such a bucket; fetch it again, or rebuild the \
          filter";
+    Self::LifetimeTooLong { bucket, ticks, longest } =>
+        "bucket {bucket} of the snapshot has an entry that would live for {ticks} more ticks, and the longest lifetime \
+         is {longest}; fetch it again, or rebuild the filter";
     Self::WrongCount { stated, counted } =>
         "the snapshot declares {stated} keys and has {counted}; fetch it again, or rebuild the filter";
     Self::TrailingBytes { snapshot, available } =>

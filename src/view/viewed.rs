@@ -54,8 +54,8 @@ macro_rules! viewed {
             const KIND: FilterKind = <$Core as Saved>::KIND;
 
             fn declared(source: &mut Source<'_>) -> Result<Declared<$Clock>, LoadError> {
-                let Declared { plan, now, own } = <$Core as Saved>::stated(source)?;
-                Ok(Declared { plan, now, own: ($clock)(own) })
+                let Declared { plan, reading, own } = <$Core as Saved>::stated(source)?;
+                Ok(Declared { plan, reading, own: ($clock)(own) })
             }
 
             fn table($plan: &FilterPlan) -> Option<Box<$Table>> {

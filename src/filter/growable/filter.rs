@@ -180,8 +180,9 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// cannot be merged, for example because a key has more copies than the smaller table has room for.
     /// [`capacity`](Self::capacity) returns what was reached.
     ///
-    /// On Linux, the memory goes back to the system, in whole pages. On other systems, and while a save is running, it is
-    /// kept for the next growth, and [`Stats::memory_usage`] still counts it.
+    /// On Linux, the memory of buckets above 128 KiB goes back to the system, in whole pages. What is below that stays, and
+    /// so does everything on other systems or while a save is running. It is kept for the next growth, and
+    /// [`Stats::memory_usage`] still counts it.
     ///
     /// Cost: each merge reads and writes 64 buckets, under their locks. Where a bucket would overflow, keys are relocated
     /// first.

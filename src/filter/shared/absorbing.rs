@@ -83,6 +83,7 @@ fn absorb(table: &dyn AnyTable, image: &TableImage<'_>, merge: Merge) -> Result<
         Some(Stopped::MemoryLimit { len, needed, limit }) => {
             Err(AbsorbError::MemoryLimit { absorbed, len, needed, limit })
         }
+        Some(Stopped::Evicted { rejected, up_to }) => Err(AbsorbError::Evicted { absorbed, rejected, up_to }),
         Some(Stopped::ClockSetBack) => Err(AbsorbError::ClockSetBack { absorbed }),
     }
 }
@@ -123,9 +124,10 @@ impl Absorbing for Box<dyn ExpiringTable> {
         if merge == Merge::Union {
             return Ok(());
         }
-        // Those that are live by both clocks.
-        let ahead = self.clock().now().zip(other.clock().now()).map_or(0, |(ours, theirs)| ours.saturating_sub(theirs));
-        check_room(self.table(), self.live_in(0), other.live_in(ahead), merge)
+        // Those that are live by both clocks. Where this table has evicted ticks, none is added that ends at one of them.
+        let now = self.clock().now().zip(other.clock().now());
+        let passed = now.map_or(0, |(ours, theirs)| ours.saturating_sub(theirs).saturating_add(self.clock().ahead()));
+        check_room(self.table(), self.live_in(0), other.live_in(passed), merge)
     }
 }
 
@@ -316,10 +318,16 @@ absorbing! {
     /// must not be behind the other's. What has expired by either clock is not added. Don't call
     /// [`restart_clock`](Self::restart_clock) meanwhile. To check for room, the call first reads both
     /// filters once.
+    ///
+    /// If this filter has [evicted](crate::WhenFull::EvictOldest) ticks at which entries of the other expire, the call
+    /// adds all others, and then returns [`AbsorbError::Evicted`], which says how many are missing. Each of them counts as
+    /// a [failed insert](crate::Stats::inserts_refused). An [`empty_like`](Self::empty_like) filter has evicted nothing.
     unite "each live entry":
     /// An entry that both have lives until the later one of its expiries, as by
     /// [`insert_or_renew_until`](Self::insert_or_renew_until); that is not counted as added. The clocks must be as for
-    /// `absorb`. While one clock is ahead, the other filter may still have what has expired by the first.
+    /// `absorb`. While one clock is ahead, the other filter may still have what has expired by the first. An entry at a tick
+    /// that this filter has evicted is missing only if the key has no entry here: then the call adds all others, and
+    /// returns [`AbsorbError::Evicted`], as `absorb` does.
     digest:
     /// Expired entries don't count, swept or not. Expiries count as ticks of the caller's clock. So two filters
     /// have the same digest if they hold the same live entries with the same expiries. Their clocks need not show the
