@@ -160,11 +160,13 @@ fn the_bits_per_key_of_growable_filters() {
         filter.reserve(keys).unwrap();
         8.0 * filter.stats().memory_usage as f64 / keys as f64
     };
-    let filter = GrowableCuckooFilter::with_capacity(1000);
-    for keys in [1000, 100_000, 1_000_000, 10_000_000] {
-        let bits = with_room(&filter, keys);
-        let digits = usize::from(bits < 80.0);
-        assert_says(GROWTH, &format!("| {} | {bits:.digits$} |", grouped(keys as u64)));
+    let without = GrowableCuckooFilter::with_capacity(1000);
+    for keys in [1000, 10_000, 100_000, 1_000_000] {
+        let with = GrowableCuckooFilter::builder().capacity(1000).expected_keys(keys).build().unwrap();
+        let [bits, of_without] = [&with, &without].map(|filter| with_room(filter, keys));
+        let (rate, digits) = (100.0 * with.plan().false_positive_rate_with(keys), usize::from(of_without < 80.0));
+        let keys = grouped(keys as u64);
+        assert_says(GROWTH, &format!("| {keys} | {bits:.1} | {rate:.3} | {of_without:.digits$} |"));
     }
     let filter = GrowableCuckooFilter::builder().capacity(1000).max_capacity(20_000_000).build().unwrap();
     let [hundredth, million, tenth, nearly, all] =

@@ -60,16 +60,3 @@ impl<F> Clone for ByHash<'_, F> {
 }
 
 impl<F> Copy for ByHash<'_, F> {}
-
-/// How to get the view.
-macro_rules! by_hash {
-    () => {
-        /// Returns the filter with operations on hashes instead of keys.
-        #[inline(always)]
-        #[must_use]
-        pub fn by_hash(&self) -> ByHash<'_, Self> {
-            ByHash(self)
-        }
-    };
-}
-pub(crate) use by_hash;

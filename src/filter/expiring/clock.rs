@@ -42,7 +42,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// ```
     #[inline]
     pub fn advance_to(&self, tick: Tick) -> Advance {
-        self.core.advance_to(tick.get())
+        self.parts.core.advance_to(tick.get())
     }
 
     /// Returns the current tick of the filter's clock: the largest tick passed to [`advance_to`](Self::advance_to) since the
@@ -53,7 +53,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     #[inline]
     #[must_use]
     pub fn now(&self) -> Option<Tick> {
-        self.core.clock().now().map(Tick::new)
+        self.parts.core.clock().now().map(Tick::new)
     }
 
     /// Starts a new clock, which shows `tick` now. This expires nothing, and **each entry keeps the rest of its
@@ -66,7 +66,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     ///
     /// Cost: it locks all stripes, after waiting for a running sweep.
     pub fn restart_clock(&self, tick: Tick) {
-        self.core.restart_clock(tick.get());
+        self.parts.core.restart_clock(tick.get());
     }
 
     /// Returns the tick in which this time lies, if tick 0 begins at 1970: for [`advance_to`](Self::advance_to). An
@@ -77,7 +77,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// [`TickError::ResolutionUnknown`] if the filter was built [by ticks](crate::ExpiringBuilder::lifetime_in_ticks),
     /// [`TickError::BeforeEpoch`] if the time is before 1970.
     pub fn tick_at(&self, time: SystemTime) -> Result<Tick, TickError> {
-        let resolution = self.core.clock().resolution().ok_or(TickError::ResolutionUnknown)?;
+        let resolution = self.parts.core.clock().resolution().ok_or(TickError::ResolutionUnknown)?;
         let since = time.duration_since(UNIX_EPOCH).map_err(|error| TickError::BeforeEpoch { by: error.duration() })?;
         Ok(Tick::new(u64::try_from(since.as_nanos() / resolution.as_nanos()).unwrap_or(u64::MAX)))
     }
