@@ -129,7 +129,7 @@ fn other_settings_are_named_without_the_size() {
     let load = |plan| Loader::<Growable, _>::new(seeded(1), 1 << 20).expect(plan).load(&bytes[..]);
     load(builder.plan().unwrap()).expect("its size does not matter");
     let plan = builder.false_positive_rate(0.01).plan().unwrap();
-    let error = load(plan).err().expect("another rate");
+    let error = load(plan).expect_err("another rate");
     let most = [filter.max_capacity(), plan.max_capacity.unwrap()].map(|most| format!("for up to {most} keys"));
     assert!(
         matches!(&error, LoadError::OtherSettings { snapshot, expected, .. } if snapshot.contains(&most[0]) && expected.contains(&most[1]))
