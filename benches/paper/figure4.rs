@@ -22,12 +22,12 @@ pub(crate) fn figure4(all: &[Measured], size: &str) -> Chart {
     const RATES: (f64, f64) = (1e-7, 0.1);
     // These are straight lines, because the rate is on a logarithmic axis. They go from where they enter the view to
     // where they leave it.
-    let line = |name: &str, colour, line, bits: fn(f64) -> f64| {
+    let line = |name: &str, color, line, bits: fn(f64) -> f64| {
         let rates = (0..=1200).map(|step| RATES.1 * 10f64.powf(-0.005 * f64::from(step)));
         let points = rates.map(|rate| (bits(rate), rate)).filter(|point| (BITS.0..=BITS.1).contains(&point.0));
         let points: Vec<_> = points.collect();
         let ends = vec![points[0], points[points.len() - 1]];
-        Series { name: name.into(), points: ends, style: Style { colour, marker: Marker::None, line } }
+        Series { name: name.into(), points: ends, style: Style { color, marker: Marker::None, line } }
     };
     let point = |measured: &Measured| {
         let within = |bits: f64| (BITS.0..BITS.1).contains(&bits) && measured.positives.0 > 0;
@@ -37,11 +37,11 @@ pub(crate) fn figure4(all: &[Measured], size: &str) -> Chart {
     let of_ours = |name: &str, marker, semi_sorted| {
         let of_kind = ours.iter().filter(|measured| measured.name.ends_with('s') == semi_sorted);
         let points = of_kind.filter_map(|measured| point(measured)).collect();
-        Series { name: name.into(), points, style: Style { colour: 0, marker, line: Line::None } }
+        Series { name: name.into(), points, style: Style { color: 0, marker, line: Line::None } }
     };
     let mut series = vec![
         line("information-theoretic bound", 6, Line::Thick, bound),
-        line("Bloom, space-optimised", 6, Line::Dashed, |rate| std::f64::consts::LOG2_E * bound(rate)),
+        line("Bloom, space-optimized", 6, Line::Dashed, |rate| std::f64::consts::LOG2_E * bound(rate)),
         line("paper's semi-sorted, 95.5 %", 1, Line::Thin, |rate| (bound(rate) + 2.0) / PAPERS_LOAD),
         line("paper's plain, 95.5 %", 1, Line::Dashed, |rate| (bound(rate) + 3.0) / PAPERS_LOAD),
         of_ours("ours, semi-sorted", Marker::Circle, true),
@@ -64,7 +64,7 @@ pub(crate) fn figure4(all: &[Measured], size: &str) -> Chart {
 
 /// Ours are one series each for both encodings, so only the others have a style of their own.
 fn style_of(name: &str) -> Style {
-    let (colour, marker) = match name {
+    let (color, marker) = match name {
         "Bloom" => (6, Marker::Circle),
         "blocked Bloom" => (2, Marker::Triangle),
         "quotient" => (3, Marker::Diamond),
@@ -73,5 +73,5 @@ fn style_of(name: &str) -> Style {
         "ours, growable" => (0, Marker::Square),
         _ => (4, Marker::Cross),
     };
-    Style { colour, marker, line: Line::None }
+    Style { color, marker, line: Line::None }
 }

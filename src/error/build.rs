@@ -20,8 +20,9 @@ pub enum BuildError {
         /// The type of the filter.
         filter: FilterKind,
     },
-    /// The table for that many keys would be too large. A table has fewer than 2³² buckets, which take 32 GiB (20
-    /// billion keys at the default rate). All tables together must fit in the address space.
+    /// The table for that many keys would be too large. A table has at most 2³² − 2 buckets, which take 32 GiB: 20 billion
+    /// keys at the default rate. That of a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) has room for 10 billion at
+    /// that rate. The table must also fit in the address space.
     #[non_exhaustive]
     CapacityTooLarge {
         /// The type of the filter.
@@ -50,7 +51,7 @@ pub enum BuildError {
         max_capacity: usize,
     },
     /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) can't grow to the largest capacity that was asked for within
-    /// its memory limit. (The default of that capacity is no promise.)
+    /// its memory limit. (The default of that capacity is not a promise.)
     #[non_exhaustive]
     MemoryLimitBelowMaxCapacity {
         /// The largest capacity asked for.
@@ -101,7 +102,7 @@ pub enum BuildError {
     #[non_exhaustive]
     OutOfMemory {
         /// How many bytes the filter asks for in all. If it is the first filter with semi-sorted buckets, it also
-        /// needs the decode table of up to 256 KiB that all such filters share.
+        /// needs the decode table of its layout, up to 256 KiB, which all filters of that layout share.
         bytes: usize,
     },
     /// The filter would use more memory than the given limit.
@@ -155,7 +156,7 @@ messages! {
         "the longest lifetime would be {ticks} ticks, and the limit is {most}; choose a coarser resolution (a \
          fourteenth of the longest lifetime is often fine enough), or a shorter lifetime";
     Self::InvalidRate { rate } =>
-        "the false-positive rate was {rate:?}; it is a share, more than 0 and less than 1 (0.001 is 0.1 %, one in a \
+        "the false-positive rate was {rate:?}; it must be greater than 0 and less than 1 (0.001 is 0.1 %, one in a \
          thousand)";
     Self::RateTooLow { filter: filter @ FilterKind::Expiring, value_bits, rate, lowest, .. } =>
         "a false-positive rate of {rate:?} is too low: the type {filter} with {value_bits}-bit expiries cannot go \

@@ -1,9 +1,16 @@
 //! Pure: fallible allocation.
 
+use crate::sync::AtomicU64;
+
 #[cfg(not(ccf_model))]
 use crate::machine::system::zeroed;
+#[cfg(ccf_model)]
+use crate::sync::memory::zeroed;
+
 #[cfg(not(ccf_model))]
-use crate::sync::AtomicU64;
+pub(crate) use crate::machine::system::release;
+#[cfg(ccf_model)]
+pub(crate) use crate::sync::memory::release;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pages {
@@ -32,7 +39,6 @@ pub(crate) fn boxed_slice_on<T>(pages: Pages, len: usize, element: impl FnMut() 
 
 /// A list of zeros on this kind of pages, or `None` if the allocation fails. A large one is cleared page by page, when
 /// a page is first touched. So this takes no time, whatever the length.
-#[cfg(not(ccf_model))]
 pub(crate) fn zeroed_on(pages: Pages, len: usize) -> Option<Box<[AtomicU64]>> {
     #[cfg_attr(not(target_os = "linux"), allow(unused_mut))]
     let mut list = zeroed(len)?;
