@@ -6,7 +6,7 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 200 | the value: this struct (152, of which the plan takes 48 and the layouts 34), the hasher (32) and the schema (16, with the feature `snapshot`) |
+//! | 208 | the value: this struct (160, of which the plan takes 48 and the layouts 34), the hasher (32) and the schema (16, with the feature `snapshot`) |
 //! | 256 | the words of 32 buckets |
 //! | 256 | the table of segments |
 //! | 512 | 32 stripes |

@@ -24,6 +24,8 @@ pub(crate) struct Counters {
     shards: Box<[CachePadded<Shard>]>,
     /// The number of the filter whose counts these are. No other filter of this process has it.
     filter: u64,
+    /// The most relocations that one path took. Not in the shards: it hardly ever changes.
+    longest_path: Tally,
 }
 
 /// The number of the next filter. Not 0, which is that of none.
@@ -35,8 +37,6 @@ struct Shard {
     /// It may be negative in one shard: one thread may insert an item and another remove it.
     len: AtomicI64,
     relocations: Tally,
-    /// The most relocations that one path of these threads took.
-    longest_path: Tally,
     inserts_refused: Tally,
     removals_not_found: Tally,
     lookup_retries: Tally,
@@ -81,6 +81,7 @@ impl Counters {
         Some(Self {
             shards: boxed_slice(shards, CachePadded::default)?,
             filter: NEXT_FILTER.fetch_add(1, Ordering::Relaxed),
+            longest_path: Tally::new(0),
         })
     }
 
@@ -107,11 +108,10 @@ impl Counters {
     }
 
     pub(crate) fn relocated(&self, hops: u64) {
-        let shard = self.shard();
-        shard.relocations.fetch_add(hops, Ordering::Relaxed);
+        self.shard().relocations.fetch_add(hops, Ordering::Relaxed);
         // The path is hardly ever longer than before. The comparison saves an exchange.
-        if shard.longest_path.load(Ordering::Relaxed) < hops {
-            shard.longest_path.fetch_max(hops, Ordering::Relaxed);
+        if self.longest_path.load(Ordering::Relaxed) < hops {
+            self.longest_path.fetch_max(hops, Ordering::Relaxed);
         }
     }
 
@@ -175,11 +175,10 @@ impl Counters {
         let sum = |count: fn(&Shard) -> &Tally| {
             self.shards.iter().map(|shard| count(shard).load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
         };
-        let longest = self.shards.iter().map(|shard| shard.longest_path.load(Ordering::Relaxed)).max();
         Counts {
             len: self.len(),
             relocations: sum(|shard| &shard.relocations),
-            longest_path: longest.unwrap_or(0),
+            longest_path: self.longest_path.load(Ordering::Relaxed),
             inserts_refused: sum(|shard| &shard.inserts_refused),
             removals_not_found: sum(|shard| &shard.removals_not_found),
             lookup_retries: sum(|shard| &shard.lookup_retries),
@@ -197,7 +196,7 @@ mod tests {
     #[test]
     fn the_counts_of_all_shards_are_added_up() {
         let shards = boxed_slice(8, CachePadded::default).expect("memory");
-        let counters = Counters { shards, filter: 1 };
+        let counters = Counters { shards, filter: 1, longest_path: Tally::new(0) };
         let count = |nth| {
             counters.add_len(3);
             counters.relocated(nth);

@@ -6,7 +6,7 @@ use crate::machine::arch::vectorized::Vectorized;
 
 /// Whether this processor, which has what AVX2 loops need (`avx2.rs`), also has the further features that [`run`] is
 /// compiled for, and is one of the later processors.
-#[inline]
+#[inline(always)]
 pub(super) fn is_available_too() -> bool {
     is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
