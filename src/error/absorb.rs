@@ -30,7 +30,6 @@ impl TableLayout {
         Self { buckets, encoding, slots_per_bucket: slots as usize, fingerprint_bits, payload_bits }
     }
 
-    #[cfg(feature = "snapshot")]
     pub(crate) fn shape(self) -> Shape {
         let Self { encoding, slots_per_bucket, fingerprint_bits, payload_bits, .. } = self;
         Shape { encoding, slots: slots_per_bucket as u32, fingerprint_bits, payload_bits }

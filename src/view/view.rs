@@ -12,9 +12,7 @@ use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::maplet::filter::CuckooMaplet;
 use crate::filter::shared::batches::{append_to, blocks};
 use crate::filter::snapshot_info::SnapshotInfo;
-use crate::growth::plan::false_positive_rate;
 use crate::hasher::probe::probe;
-use crate::plan::sizing;
 use crate::snapshot::format::{Declared, check_clock};
 use crate::snapshot::loader::Loader;
 use crate::snapshot::parts::VERSION;
@@ -133,11 +131,7 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
     /// Returns the expected false-positive rate with as many keys: the share of lookups of absent keys that find something.
     #[must_use]
     pub fn false_positive_rate(&self) -> f64 {
-        let (plan, keys) = (&self.info.plan, self.len() as f64);
-        match plan.classes {
-            Some((classes, _)) => false_positive_rate(classes, keys),
-            None => sizing::false_positive_rate(plan.layout.shape(), plan.layout.buckets, keys / plan.slots as f64),
-        }
+        self.info.plan.false_positive_rate_with(self.len())
     }
 
     /// Returns the view with lookups by hash instead of key.

@@ -20,10 +20,12 @@ use crate::table::face::filter_plan::FilterPlan;
 ///
 /// Its table grows and shrinks by 32 buckets at a time, while other threads use it. So its memory follows the number of
 /// keys, and a lookup costs the same at any size and at any moment. [The rate asked
-/// for](crate::GrowableBuilder::false_positive_rate) holds at every size.
+/// for](crate::GrowableBuilder::false_positive_rate) holds at every size, or up to the
+/// [expected keys](crate::GrowableBuilder::expected_keys).
 ///
-/// Use it where the number of keys is not known. A [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter) of the right
-/// capacity is smaller. The page [`growth`](crate::guide::growth) explains sizes, limits and memory.
+/// Use it where the number of keys is not known. Set `expected_keys` if you know what is usual: that halves the memory. A
+/// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter) of the right capacity is smaller. The page
+/// [`growth`](crate::guide::growth) explains sizes, limits and memory.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::GrowableCuckooFilter;

@@ -47,7 +47,8 @@ pub struct FilterPlan {
     /// value of the filter itself, whose size depends on the hasher: `size_of` tells it.
     pub memory_usage: usize,
     /// The false-positive rate with as many keys as the capacity: at most the one that was asked for. For growable filters it
-    /// rises with the size, up to that one.
+    /// rises with the size, up to that one, or beyond it if there are more keys
+    /// than [expected](crate::GrowableBuilder::expected_keys).
     pub max_false_positive_rate: f64,
     /// The capacity of a growable filter at its largest size, if no memory limit ends its growth before. `None` for others.
     pub max_capacity: Option<usize>,
@@ -117,6 +118,22 @@ impl FilterPlan {
             (plan.filter, plan.first, plan.largest, plan.lifetime_in_ticks, plan.resolution, plan.when_full)
         };
         settings(self) == settings(other)
+    }
+
+    /// Returns the false-positive rate of the filter when it holds this many keys. Of a filter of fixed size, it is that of a
+    /// full table if there are more keys than [`slots`](Self::slots).
+    ///
+    /// In a growable filter with [`expected_keys`](crate::GrowableBuilder::expected_keys), the rate rises in proportion to the
+    /// keys beyond those.
+    #[must_use]
+    pub fn false_positive_rate_with(&self, keys: usize) -> f64 {
+        match self.classes {
+            Some((classes, _)) => classes.false_positive_rate(keys as f64),
+            None => {
+                let TableLayout { buckets, .. } = self.layout;
+                sizing::false_positive_rate(self.layout.shape(), buckets, (keys as f64 / self.slots as f64).min(1.0))
+            }
+        }
     }
 
     /// Returns how many bits of the table a slot uses. A key uses more, because some slots stay free:
