@@ -163,12 +163,12 @@ fn a_small_filter_takes_some_hundred_bytes_and_says_so() {
     let before = in_use();
     let fixed = ConcurrentCuckooFilter::<u64>::with_capacity(100);
     assert_eq!(fixed.stats().memory_usage - size_of_val(&fixed), (in_use() - before) as usize);
-    assert!(fixed.stats().memory_usage <= 624, "{fixed:?}");
+    assert!(fixed.stats().memory_usage <= 688, "{fixed:?}");
 
     let before = in_use();
     let growable = GrowableCuckooFilter::<u64>::with_capacity(0);
     assert_eq!(growable.stats().memory_usage - size_of_val(&growable), (in_use() - before) as usize);
-    assert!(growable.stats().memory_usage <= 1_500, "{growable:?}");
+    assert!(growable.stats().memory_usage <= 1_576, "{growable:?}");
     // Also when it has grown, as long as it has no large segments.
     let capacity = growable.capacity();
     (0..5_000).for_each(|key| growable.insert(&key).unwrap());

@@ -6,16 +6,19 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 192 | the value: this struct (144, of which the plan takes 48 and the layouts 34), the hasher (32) and the schema (16, with the feature `snapshot`) |
+//! | 208 | the value: this struct (160, of which the plan takes 48 and the layouts 34), the hasher (32) and the schema (16, with the feature `snapshot`) |
 //! | 256 | the words of 32 buckets |
 //! | 256 | the table of segments |
 //! | 512 | 32 stripes |
 //! | 32 | a gate for each bucket |
-//! | 128 | the size, and what changes with it: two cache lines |
-//! | 64 | the counters: one shard |
+//! | 128 | the size, padded to cache lines of its own |
+//! | 56 | what changes of the size, and saves, write |
+//! | 128 | the counters: one shard, padded |
 //! | 1,264 | from the first growth on: the words that are being moved, and all further gates |
 
 use std::sync::OnceLock;
+
+use crossbeam_utils::CachePadded;
 
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
@@ -45,20 +48,12 @@ pub(crate) struct GrowingTable {
     /// Those of the first buckets. A bucket's word changes only while its gate is held.
     gates: Box<[Mutex<()>]>,
     /// In a box, like what is atomic in `table/table.rs`. (A single lookup takes a tenth less time for it.)
-    shared: Box<[Shared; 1]>,
+    size: Box<[CachePadded<Size>; 1]>,
+    resizing: Box<[Resizing; 1]>,
 }
 
-/// The size, which every operation reads, has a cache line of its own, which changes only when the size does.
+/// What every operation reads. Its cache lines change only when the size does, because it is padded.
 #[derive(Debug)]
-struct Shared {
-    size: Size,
-    resizing: Resizing,
-}
-
-/// (Most processors have lines of 64 bytes. These are the most common of those with longer ones.)
-#[derive(Debug)]
-#[cfg_attr(any(target_arch = "aarch64", target_arch = "powerpc64"), repr(align(128)))]
-#[cfg_attr(not(any(target_arch = "aarch64", target_arch = "powerpc64")), repr(align(64)))]
 struct Size {
     /// How often `state` has changed. A change writes the state, then this, then the words.
     epoch: AtomicU64,
@@ -110,26 +105,27 @@ impl GrowingTable {
         let words = Segments::new(Self::sizes(&plan), buckets).ok()?;
         let state = state.with_rows(layouts.rows(state.level(), state.split() > 0));
         let mut counters = Some(Counters::new(Self::counted_by(&plan))?);
-        let shared = || Shared {
-            size: Size {
+        let size = || {
+            CachePadded::new(Size {
                 epoch: AtomicU64::new(0),
                 state: AtomicU64::new(state.0),
                 grown: OnceLock::new(),
                 counters: counters.take().expect("one is made"),
-            },
-            resizing: Resizing {
-                lock: Mutex::new(()),
-                requests: Mutex::new(()),
-                capacity: Tally::new(plan.capacity(state) as u64),
-                saving: Saving::new(),
-            },
+            })
+        };
+        let resizing = || Resizing {
+            lock: Mutex::new(()),
+            requests: Mutex::new(()),
+            capacity: Tally::new(plan.capacity(state) as u64),
+            saving: Saving::new(),
         };
         let table = Self {
             layouts,
             words,
             stripes: boxed_slice(Self::stripes_of(&plan), Stripe::new)?,
             gates: boxed_slice(Self::gates_of(&plan), || Mutex::new(()))?,
-            shared: boxed_slice(1, shared)?.try_into().ok()?,
+            size: boxed_slice(1, size)?.try_into().ok()?,
+            resizing: boxed_slice(1, resizing)?.try_into().ok()?,
             plan,
         };
         if buckets > plan.first {
@@ -182,7 +178,8 @@ impl GrowingTable {
         let own = Self::stripes_of(plan) * size_of::<Stripe>()
             + Self::gates_of(plan) * size_of::<Mutex<()>>()
             + Counters::memory_for(Self::counted_by(plan))
-            + size_of::<Shared>()
+            + size_of::<CachePadded<Size>>()
+            + size_of::<Resizing>()
             + Segments::OWN_MEMORY
             + if moved { Self::memory_to_grow(plan) } else { 0 };
         plan.memory_of_caller.saturating_add(own).saturating_add(of_words)
@@ -190,7 +187,7 @@ impl GrowingTable {
 
     #[inline(always)]
     fn size(&self) -> &Size {
-        &self.shared[0].size
+        &self.size[0]
     }
 
     #[inline(always)]
@@ -411,7 +408,6 @@ impl GrowingTable {
             capacity: plan.capacity(state),
             memory_usage: Self::memory_at(plan, buckets),
             max_false_positive_rate: plan.rate(plan.capacity(state) as f64),
-            rate_when_largest: plan.rate(plan.max_capacity() as f64),
             max_capacity: Some(plan.max_capacity()),
             max_memory_usage: Some(Self::memory_at(plan, plan.largest)),
             first,
@@ -446,7 +442,7 @@ impl GrowingTable {
     }
 
     pub(crate) fn resizing(&self) -> &Resizing {
-        &self.shared[0].resizing
+        &self.resizing[0]
     }
 }
 

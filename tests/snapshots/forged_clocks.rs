@@ -60,7 +60,7 @@ fn a_clock_that_no_filter_has_is_refused() {
             format!("{nanoseconds} nanoseconds"),
             format!("the place {place}"),
             format!("a lag of {lag} ticks"),
-            format!("{ahead} ticks that ended early"),
+            format!("{ahead} evicted ticks"),
         ];
         refused(&Forged::of_expiring(clock), &shown, &words.each_ref().map(String::as_str));
     }

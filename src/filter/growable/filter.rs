@@ -15,8 +15,8 @@ use crate::table::face::filter_plan::FilterPlan;
 /// A concurrent cuckoo filter that grows and shrinks: an approximate multiset of keys of type `T`, whose number need not be
 /// known beforehand.
 ///
-/// Its largest size is fixed when it is built: by default it has room for 61 million keys, and inserts into a filter that is
-/// full at that size fail. [`max_capacity`](crate::GrowableBuilder::max_capacity) sets another one.
+/// Its largest size is fixed when it is built: at the default rate, it has room for at least 61 million keys if no other size
+/// is [set](crate::GrowableBuilder::max_capacity). Inserts into a filter that is full at that size fail.
 ///
 /// Its table grows and shrinks by 32 buckets at a time, while other threads use it. So its memory follows the number of
 /// keys, and a lookup costs the same at any size and at any moment. [The rate asked

@@ -190,13 +190,6 @@ mod tests {
     }
 
     #[test]
-    fn every_control_is_in_a_test() {
-        for Control { name, .. } in table::CONTROLS {
-            assert!(!tests_that_name(name).is_empty(), "no model and no history must notice {name}");
-        }
-    }
-
-    #[test]
     fn several_edits_can_put_conditions_around_the_same_code() {
         let twice = edited(EDIT, &edited(EDIT, "step();").unwrap()).unwrap();
         assert_eq!(twice, "if !out { if !out { step(); } }");
