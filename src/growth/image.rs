@@ -19,7 +19,9 @@ use crate::snapshot::parts::{wanted_number, wanted_of_number};
 use crate::snapshot::source::Source;
 #[cfg(feature = "snapshot")]
 use crate::sync::Ordering;
-use crate::sync::sizes::{GROUP, GROWN_BEFORE_SAVE};
+#[cfg(feature = "snapshot")]
+use crate::sync::sizes::GROUP;
+use crate::sync::sizes::GROWN_BEFORE_SAVE;
 use crate::table::counters::Counters;
 use crate::table::face::any_table::{AnyTable, Facts, HasTable, TableImage};
 use crate::table::image::absorb::read;

@@ -4,7 +4,7 @@ use core::hint::select_unpredictable;
 
 use crate::error::insert::InsertError;
 use crate::sync::Ordering;
-use crate::table::relocate::Purpose;
+use crate::table::census::Purpose;
 use crate::table::stripe::Guard;
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
@@ -102,7 +102,7 @@ impl<L: Layout> Table<L> {
 
     #[inline(never)]
     fn insert_absent_item(&self, item: Item) -> Result<bool, InsertError> {
-        self.until_added(item, Purpose::InsertIfAbsent, |all| {
+        self.until_added(item, Purpose::InsertItemIfAbsent, |all| {
             let guard = self.stripe(item.sum).lock_unless_all(all, &self.counters);
             if self.copies_of_item(self.layout(), item) > 0 {
                 return Some(false);

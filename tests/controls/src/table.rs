@@ -311,7 +311,8 @@ pub const CONTROLS: &[Control] = &[
         "CountWithoutLock",
         "`count` does not lock its stripe.",
         &[
-            edit_both("table/lookup.rs", ".lock(&self.counters)", ".lock_if(!LEFT_OUT, &self.counters)"),
+            edit("table/lookup.rs", ".lock(&self.counters)", ".lock_if(!LEFT_OUT, &self.counters)"),
+            edit("table/census.rs", ".lock(&self.counters)", ".lock_if(!LEFT_OUT, &self.counters)"),
             edit(
                 "table/expiring/mod.rs",
                 "let _guard = self.stripe(class.sum).lock(&self.counters);",
@@ -388,11 +389,7 @@ pub const CONTROLS: &[Control] = &[
     control(
         "FullThoughPresent",
         "`insert_if_absent` fails without checking whether the key was inserted meanwhile.",
-        &[edit(
-            "table/relocate.rs",
-            "if copies > 0 && purpose == Purpose::InsertIfAbsent {",
-            "if copies > 0 && purpose == Purpose::InsertIfAbsent && !LEFT_OUT {",
-        )],
+        &[edit("table/relocate.rs", "if census.is_done {", "if census.is_done && !LEFT_OUT {")],
     ),
     control(
         "FullWithoutConfirmation",
