@@ -42,8 +42,8 @@ use crate::word::geometry::mixed;
 ///
 /// # Growth and shrinking
 ///
-/// - **Who pays:** an insert that finds the table fuller than it is made for splits up to 128 buckets. Where even that is
-///   too long, call [`reserve`](Self::reserve) on a thread of its own.
+/// - **Who pays:** an insert splits at most 128 buckets. It does so if it finds the table fuller than it is made for, or if
+///   room is hard to find for its key. Where even that is too long, call [`reserve`](Self::reserve) on a thread of its own.
 /// - **Who waits:** no lookup. A writer waits only for the lock of a bucket or a stripe, which others hold for a few
 ///   instructions, or for as long as it takes to split 32 buckets. If a search finds no room, it also waits for a thread
 ///   that changes the size.
@@ -59,8 +59,9 @@ use crate::word::geometry::mixed;
 ///
 /// Those of [all filters](crate#hazards), and two more:
 ///
-/// - **A small filter holds fewer copies of a key**: four while its buckets have two slots, ten at the largest size (at the
-///   default rate). Further ones fail. The filter does not grow for them.
+/// - **There may be only a few copies of a key**: half as many as its two buckets have slots, so that they take no room from
+///   other keys. At the default rate, these are [two in a small filter, and five at the largest
+///   size](crate::guide::growth#copies). Further ones fail. The filter does not grow for them.
 /// - Where others decide how many keys there are, set a [memory limit](crate::GrowableBuilder::memory_limit). [A known
 ///   hasher key](crate::guide::security#a-known-hasher-key) makes the filter grow only while it is a quarter full.
 pub struct GrowableCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
@@ -84,8 +85,9 @@ operations_on_keys! {
     /// [split buckets](Self#growth-and-shrinking).
     ///
     /// # Errors
-    /// A [`GrowableInsertError`] if there is no room and the filter cannot grow, after it has filled the table beyond its
-    /// capacity, as far as possible. Nothing has changed then, and a later attempt may succeed.
+    /// A [`GrowableInsertError`] if there are as many copies of the key as there [may be](crate::guide::growth#copies). Or if
+    /// there is no room, and the filter cannot grow, after it has filled the table beyond its capacity, as far as possible. The
+    /// keys are the same as before then, and a later attempt may succeed. The table may have grown, by at most 128 buckets.
     insert() -> Result<(), GrowableInsertError> = |filter, hash| filter.core.insert(hash);
 
     /// Adds the key if it is absent, and returns `true` if it added the key.
@@ -98,7 +100,7 @@ operations_on_keys! {
     /// [`insert`](Self::insert), with one stripe locked.
     ///
     /// # Errors
-    /// Fails as [`insert`](Self::insert) does, if the key is absent and there is no room. Nothing has changed then.
+    /// Fails as [`insert`](Self::insert) does, if the key is absent and there is no room.
     insert_if_absent() -> Result<bool, GrowableInsertError> = |filter, hash| filter.core.insert_if_absent(hash);
 
     /// Returns whether the key is in the filter: `false` if it is definitely absent, `true` if it is probably
@@ -173,7 +175,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// at first.
     ///
     /// It merges 32 buckets at a time. Other threads can use the filter meanwhile. It ends at the first buckets whose keys
-    /// have no room in fewer, for example because some have more copies than the smaller table has room for.
+    /// have no room in fewer, or of which one has more copies than it [may have](crate::guide::growth#copies) in the smaller table.
     /// [`capacity`](Self::capacity) tells.
     ///
     /// On Linux, the memory goes back to the system, in whole pages. On other systems, and while a save is running, it is

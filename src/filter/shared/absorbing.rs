@@ -134,10 +134,15 @@ impl Absorbing for GrowingTable {
         GrowingTable::new(self.plan)
     }
 
-    fn prepare(&self, other: &Self, _: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError> {
-        // The copies come in the order of the buckets, so some buckets would be full long before the table is. If there
-        // cannot be so much room, an insert says why. A union may add nothing, so it makes room for no more than the other
-        // has: a small table becomes as large.
+    fn prepare(&self, other: &Self, image: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError> {
+        // If there cannot be so much room, an insert says why.
+        if self.len() == 0 {
+            // It becomes a copy, whatever the other one holds: with fewer buckets there might be no room.
+            let _ = self.grow_if_possible(image.layout().1);
+            return Ok(());
+        }
+        // The copies come in the order of the buckets, so some buckets would be full long before the table is. A union may
+        // add nothing, so it makes room for no more than the other has: a small table becomes as large.
         let _ = self.reserve(match merge {
             Merge::Sum => other.len(),
             Merge::Union => other.len().saturating_sub(self.len()),
@@ -330,10 +335,12 @@ absorbing! {
 
 absorbing! {
     GrowableCuckooFilter as Growable made by "with_capacity(1000)", with "", "part.insert(&7)?;", "each copy of each key":
-    /// This filter grows for them. The two may have any sizes, but they must have been built with the same settings.
+    /// This filter grows for them. The two may have any sizes, but they must have been built with the same settings. If this
+    /// one is empty, it gets at least as many buckets as the other has, and has room for each copy: so
+    /// [`empty_like`](Self::empty_like) and this always make a copy, unless there is no memory.
     unite "each key":
-    /// This filter grows for what it lacks. The two may have any sizes, but they must have been built with the same
-    /// settings.
+    /// This filter grows for what it lacks: an empty one as `absorb` does. The two may have any sizes, but they must have been
+    /// built with the same settings.
     digest:
     /// The digest does not depend on the size of the table: a filter that has grown and shrunk has the same one as a
     /// fresh one with the same keys. Two filters can have the same digest only if they were built with the same settings.
