@@ -1,5 +1,6 @@
 use super::*;
 use crate::error::insert::GrowableInsertError;
+use crate::growth::slots::First;
 use crate::growth::table::GrowingTable;
 use crate::word::geometry::mixed;
 
@@ -185,12 +186,37 @@ fn a_table_of_every_size_fills_to_its_capacity() {
                 let keys = seed << 32..(seed << 32) + plan.capacity(state) as u64;
                 for class in keys.map(|key| plan.classes.of(mixed(key))) {
                     // Without counting it: so the table does not grow.
-                    assert!(table.add(class) || table.add_slow(class, false).expect("there is room"));
+                    assert!(
+                        table.add(class) || table.add_slow(class, false, First::NoRoom, &mut 0).expect("there is room")
+                    );
                 }
                 assert_eq!(table.capacity(), plan.capacity(state));
             }
         }
     }
+}
+
+/// Distinct keys are not mistaken for copies of one key, of which there may be only so many. A key's look-alikes are
+/// Poisson distributed, with the false-positive rate as their mean: how likely are they to be as many as the limit?
+#[test]
+#[cfg_attr(miri, ignore = "too long")]
+fn distinct_keys_practically_never_have_too_many_copies() {
+    let mut most = (0.0, None);
+    for_each_plan(|wanted, plan| {
+        for state in sizes(&plan) {
+            let limit = plan.slots_of(state)[0];
+            let mean = -(-plan.rate(plan.capacity(state) as f64)).ln_1p();
+            let mut term = (-mean).exp();
+            (1..=limit).for_each(|nth| term *= mean / nth as f64);
+            let tail = (0..40).map(|nth| (1..=nth).fold(term, |term, more| term * mean / (limit + more) as f64));
+            let likely = tail.sum::<f64>();
+            if likely > most.0 {
+                most = (likely, Some((wanted, limit, state.buckets())));
+            }
+        }
+    });
+    println!("most likely: {most:?}");
+    assert!(most.0 < 2e-11, "more likely than `guide/growth.md` says: {most:?}");
 }
 
 /// An attacker who knows the hasher's key can fill a pair of buckets, and is then refused, but cannot drive the memory up.
@@ -238,7 +264,10 @@ fn loads_at_which_inserts_take_so_many_relocations() {
                     let before = table.counters().counts().relocations;
                     keys.by_ref().take(count).for_each(|class| {
                         // Without counting it: so the table does not grow.
-                        assert!(table.add(class) || table.add_slow(class, false).expect("there is room"));
+                        assert!(
+                            table.add(class)
+                                || table.add_slow(class, false, First::NoRoom, &mut 0).expect("there is room")
+                        );
                     });
                     (table.counters().counts().relocations - before) as f64 / count as f64
                 };

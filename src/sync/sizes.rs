@@ -68,8 +68,8 @@ pub(crate) const INSERTS_PER_CHECK: usize = size(32, 1, 1 << 30);
 /// thread can invalidate.
 pub(crate) const SEARCHES_WHILE_GROWING: usize = size(4, 1, 1);
 
-/// The most groups that an insert that finds the table too full splits.
-pub(crate) const GROUPS_PER_CHECK: usize = size(4, 1, 1);
+/// The most groups that one insert splits: 128 buckets, as the documentation says.
+pub(crate) const GROUPS_PER_INSERT: usize = size(4, 2, 2);
 
 /// How often a merge makes room for copies that do not fit, while other threads take that room.
 pub(crate) const MERGE_TRIES: usize = size(8, 1, 1);

@@ -92,6 +92,13 @@ pub const ADDITIONS: &[Edit] = &[
          stripe::under_all_locks_if(wanted, &self.stripes, self.counters(), work) } CODE",
     ),
     edit(
+        "growth/table.rs",
+        "pub(super) fn enter(",
+        "pub(super) fn enter_if(&self, wanted: bool, side: u32) -> (Option<MutexGuard<'_, ()>>, Place) { \
+         if wanted { let (gate, place) = self.enter(side); (Some(gate), place) } \
+         else { (None, self.state().place(side)) } } CODE",
+    ),
+    edit(
         "growth/slots.rs",
         "pub(super) fn take_on(&self, guard: &Guard<'_>, class: Class, side: usize) -> bool {",
         "CODE self.take_on_if(true, true, guard, class, side) } pub(super) fn take_on_if(\
@@ -383,13 +390,20 @@ pub const CONTROLS: &[Control] = &[
                 ".lock_if(!LEFT_OUT && all.is_none(), &self.counters);\n            let (first, second) = ",
             ),
             edit("growth/change.rs", "if self.contains(hash) {", "if !LEFT_OUT && self.contains(hash) {"),
-            edit("growth/slots.rs", ".lock(self.counters())", ".lock_if(!LEFT_OUT, self.counters())"),
+            edit(
+                "growth/change.rs",
+                ".lock(self.counters());\n        self.add_counted(",
+                ".lock_if(!LEFT_OUT, self.counters());\n        self.add_counted(",
+            ),
         ],
     ),
     control(
         "FullThoughPresent",
         "`insert_if_absent` fails without checking whether the key was inserted meanwhile.",
-        &[edit("table/relocate.rs", "if census.is_done {", "if census.is_done && !LEFT_OUT {")],
+        &[
+            edit("table/relocate.rs", "if census.is_done {", "if census.is_done && !LEFT_OUT {"),
+            edit("growth/change.rs", "return if is_there {", "return if is_there && !LEFT_OUT {"),
+        ],
     ),
     control(
         "FullWithoutConfirmation",
@@ -428,7 +442,7 @@ pub const CONTROLS: &[Control] = &[
         &[
             edit("table/table.rs", "self.set_aside(bucket);", UNLESS_LEFT_OUT),
             edit("table/image/absorb.rs", "self.set_aside(bucket);", UNLESS_LEFT_OUT),
-            edit(
+            edit_both(
                 "growth/slots.rs",
                 "self.set_aside(number);\n        self.store(",
                 "if !LEFT_OUT { self.set_aside(number); }\n        self.store(",
@@ -729,22 +743,23 @@ pub const CONTROLS: &[Control] = &[
     control(
         "AddsWithoutGate",
         "A copy is added without the bucket's gate, to the place that it had before.",
-        &[edit(
-            "growth/slots.rs",
-            "let (_gate, Place { number, depth }) = self.enter(side);\n        let seen = self.load(number);\n        let Some(changed) = self.layout(depth).add(",
-            "let (_gate, Place { number, depth }) = if LEFT_OUT { (None, self.state().place(side)) } \
-  else { let (gate, place) = self.enter(side); (Some(gate), place) };\n        let seen = self.load(number);\n        let Some(changed) = self.layout(depth).add(",
-        )],
+        &[
+            edit(
+                "growth/slots.rs",
+                "self.enter(side);\n        let (seen, layout)",
+                "self.enter_if(!LEFT_OUT, side);\n        let (seen, layout)",
+            ),
+            edit(
+                "growth/slots.rs",
+                "self.enter(side);\n        let seen = self.load(number);\n        let Some(changed) = self.layout(depth).add(",
+                "self.enter_if(!LEFT_OUT, side);\n        let seen = self.load(number);\n        let Some(changed) = self.layout(depth).add(",
+            ),
+        ],
     ),
     control(
         "TakesWithoutGate",
         "A copy is removed without the bucket's gate, from the place that it had before.",
-        &[edit(
-            "growth/slots.rs",
-            "let (_gate, Place { number, depth }) = self.enter(side);\n        let seen = self.load(number);\n        let Some(changed) = self.layout(depth).remove(",
-            "let (_gate, Place { number, depth }) = if LEFT_OUT { (None, self.state().place(side)) } \
-  else { let (gate, place) = self.enter(side); (Some(gate), place) };\n        let seen = self.load(number);\n        let Some(changed) = self.layout(depth).remove(",
-        )],
+        &[edit("growth/slots.rs", "self.enter(side)", "self.enter_if(!LEFT_OUT, side)")],
     ),
     control(
         "EntersFormerPlace",
