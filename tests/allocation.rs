@@ -163,12 +163,12 @@ fn a_small_filter_takes_some_hundred_bytes_and_says_so() {
     let before = in_use();
     let fixed = ConcurrentCuckooFilter::<u64>::with_capacity(100);
     assert_eq!(fixed.stats().memory_usage - size_of_val(&fixed), (in_use() - before) as usize);
-    assert!(fixed.stats().memory_usage <= 624, "{fixed:?}");
+    assert!(fixed.stats().memory_usage <= 688, "{fixed:?}");
 
     let before = in_use();
     let growable = GrowableCuckooFilter::<u64>::with_capacity(0);
     assert_eq!(growable.stats().memory_usage - size_of_val(&growable), (in_use() - before) as usize);
-    assert!(growable.stats().memory_usage <= 1_500, "{growable:?}");
+    assert!(growable.stats().memory_usage <= 1_576, "{growable:?}");
     // Also when it has grown, as long as it has no large segments.
     let capacity = growable.capacity();
     (0..5_000).for_each(|key| growable.insert(&key).unwrap());
@@ -180,6 +180,33 @@ fn a_small_filter_takes_some_hundred_bytes_and_says_so() {
     let bounded = GrowableCuckooFilter::<u64>::builder().capacity(0).max_capacity(100).build().unwrap();
     assert_eq!(bounded.stats().memory_usage - size_of_val(&bounded), (in_use() - before) as usize);
     assert!(bounded.stats().memory_usage <= 1_100, "{bounded:?}");
+}
+
+/// Whatever size it has had before, and however often: what was allocated stays, and counts.
+#[test]
+#[cfg_attr(miri, ignore = "too long")]
+fn a_filter_that_grows_and_shrinks_says_what_it_holds() {
+    // A process makes some requests once for all filters: for tables that decode semi-sorted buckets.
+    GrowableCuckooFilter::<u64>::with_capacity(0).reserve(16_000).unwrap();
+    for first in [0, 100, 1_000, 3_000] {
+        let before = in_use();
+        let filter = GrowableCuckooFilter::<u64>::with_capacity(first);
+        let check = |what: &str| {
+            let held = (in_use() - before) as usize;
+            assert_eq!(filter.stats().memory_usage - size_of_val(&filter), held, "{what}: {filter:?}");
+        };
+        check("new");
+        let (mut most, mut fewest) = (0, usize::MAX);
+        for keys in [50, 300, 2_000, 1_999, 700, 8_000, 0, 2_500, 16_000, 15_900, 9_000, 100, 5_000, 0] {
+            filter.reserve(keys).unwrap();
+            check("grown");
+            filter.shrink_to(keys);
+            check("shrunk");
+            let capacity = filter.capacity();
+            (most, fewest) = (capacity.max(most), capacity.min(fewest));
+        }
+        assert!(most > 16_000 && fewest < 6_000, "{filter:?}");
+    }
 }
 
 /// Counted by the allocator: a segment is asked for once, however often the filter grows and shrinks, and freed with

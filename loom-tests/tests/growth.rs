@@ -365,3 +365,61 @@ model! {
     inserts_that_look_for_each_other, at least 20, preemptions 2,
     fails if an ordering is weaker
 }
+
+/// The system takes back the memory of a bucket that is merged away, while a lookup may still be about to read it.
+fn lookup_beside_a_merge_that_gives_back() -> Model {
+    let [x] = keys();
+    let resizer = role(|filter| {
+        filter.merge();
+        filter.give_back();
+    });
+    (filter(3, &[x], &[]), vec![resizer, finds(x)], ends_with([x]))
+}
+model! {
+    lookup_beside_a_merge_that_gives_back, at least 20, preemptions 2 in the gate,
+    fails with "a present key was missed"
+    for [LookupWithoutEpoch]
+}
+
+/// The same, and the bucket is there again before the lookup has ended.
+fn lookup_beside_memory_that_comes_back() -> Model {
+    let [x] = keys();
+    let resizer = role(|filter| {
+        filter.merge();
+        filter.give_back();
+        filter.split();
+    });
+    (filter(3, &[x], &[]), vec![resizer, finds(x)], ends_with([x]))
+}
+model! {
+    lookup_beside_memory_that_comes_back, at least 20, preemptions 2,
+    fails with "a present key was missed"
+    for [LookupWithoutEpoch]
+}
+
+/// A save that is running still reads the bucket that is merged away.
+fn save_beside_a_merge_that_gives_back() -> Model {
+    let resizer = role(|filter| {
+        filter.merge();
+        filter.give_back();
+    });
+    save_beside(3, keys(), resizer)
+}
+model! {
+    save_beside_a_merge_that_gives_back, at least 20,
+    fails with "an item is in the image too few or too many times"
+    for [GivesBackBesideSave]
+}
+
+/// One thread gives back what is beyond the end, and another adds a bucket there.
+fn split_beside_memory_that_goes_back() -> Model {
+    let [x] = keys();
+    let filter = filter(3, &[x], &[]);
+    filter.merge();
+    (filter, vec![role(Growable::give_back), splits()], ends_with([x]))
+}
+model! {
+    split_beside_memory_that_goes_back, at least 20,
+    fails with "an item was lost or doubled"
+    for [GivesBackWithoutLock]
+}

@@ -30,7 +30,6 @@ impl TableLayout {
         Self { buckets, encoding, slots_per_bucket: slots as usize, fingerprint_bits, payload_bits }
     }
 
-    #[cfg(feature = "snapshot")]
     pub(crate) fn shape(self) -> Shape {
         let Self { encoding, slots_per_bucket, fingerprint_bits, payload_bits, .. } = self;
         Shape { encoding, slots: slots_per_bucket as u32, fingerprint_bits, payload_bits }
@@ -156,6 +155,18 @@ pub enum AbsorbError {
         /// The limit, in bytes.
         limit: usize,
     },
+    /// The absorbing [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has
+    /// [evicted](crate::WhenFull::EvictOldest) the ticks at which some entries of the other expire, so an insert of
+    /// these fails. All others were added.
+    #[non_exhaustive]
+    Evicted {
+        /// How many entries were added.
+        absorbed: u64,
+        /// How many were not, because their ticks were evicted.
+        rejected: u64,
+        /// The last tick that the absorbing filter has evicted.
+        up_to: Tick,
+    },
     /// The clock of the absorbing [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) was set back meanwhile, by
     /// [`restart_clock`](crate::ExpiringCuckooFilter::restart_clock).
     #[non_exhaustive]
@@ -212,6 +223,10 @@ messages! {
     Self::MemoryLimit { absorbed, len, needed, limit } =>
         "after {absorbed} copies were added, one failed: this filter is full with {len} copies, and with more \
          buckets it would take up {needed} bytes, more than its limit of {limit}; build it with a higher memory_limit";
+    Self::Evicted { absorbed, rejected, up_to } =>
+        "{absorbed} entries were added, and {rejected} were not, because they expire at ticks that this filter has \
+         evicted, up to tick {up_to}; if they are needed until then, build this filter with more capacity, or merge \
+         both into one that empty_like has made";
     Self::ClockSetBack { absorbed } =>
         "after {absorbed} copies were added, the clock of this filter was set back; don't call restart_clock \
          meanwhile, and build this filter again";

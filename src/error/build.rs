@@ -50,6 +50,17 @@ pub enum BuildError {
         /// The largest capacity asked for.
         max_capacity: usize,
     },
+    /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is to hold fewer keys usually than it has room for at first, or
+    /// more than at its largest size.
+    #[non_exhaustive]
+    InvalidExpectedKeys {
+        /// The first capacity.
+        capacity: usize,
+        /// The usual number of keys that was given.
+        expected_keys: usize,
+        /// The largest capacity asked for, if any.
+        max_capacity: Option<usize>,
+    },
     /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) can't grow to the largest capacity that was asked for within
     /// its memory limit. (The default of that capacity is not a promise.)
     #[non_exhaustive]
@@ -142,6 +153,12 @@ messages! {
     Self::MaxCapacityBelowCapacity { capacity, max_capacity } =>
         "the max_capacity of {max_capacity} is less than the capacity of {capacity}, which the filter has before it \
          grows; ask for a larger max_capacity or a smaller capacity";
+    Self::InvalidExpectedKeys { capacity, expected_keys, .. } if expected_keys < capacity =>
+        "the expected_keys of {expected_keys} are fewer than the capacity of {capacity}, which the filter has before it \
+         grows; ask for a smaller capacity, or expect more keys";
+    Self::InvalidExpectedKeys { expected_keys, max_capacity, .. } =>
+        "the expected_keys of {expected_keys} are more than the max_capacity of {}; ask for a larger max_capacity, or \
+         expect fewer keys", max_capacity.unwrap_or(usize::MAX);
     Self::MemoryLimitBelowMaxCapacity { max_capacity, needed, limit } =>
         "a filter that grows to its max_capacity of {max_capacity} takes up to {needed} bytes, more than its \
          memory_limit of {limit}; raise the limit, or ask for a smaller max_capacity";

@@ -69,9 +69,9 @@ pub enum LoadError {
     /// The snapshot is of a filter with other settings than [`Loader::expect`](crate::Loader::expect) was given.
     #[non_exhaustive]
     OtherSettings {
-        /// The filter of the snapshot: the `Display` of its [`FilterPlan`](crate::FilterPlan).
+        /// The filter of the snapshot: what is compared of its [`FilterPlan`](crate::FilterPlan).
         snapshot: String,
-        /// The expected filter.
+        /// The same of the expected filter.
         expected: String,
     },
     /// The snapshot was made with another hasher, or with a hasher whose output has changed with its version, the
@@ -184,6 +184,16 @@ pub enum LoadError {
     DamagedBucket {
         /// Its number in its table, from 0.
         bucket: usize,
+    },
+    /// An entry of a filter whose entries expire would live longer than any entry of that filter can.
+    #[non_exhaustive]
+    LifetimeTooLong {
+        /// The number of its bucket.
+        bucket: usize,
+        /// In how many ticks it would expire. Ticks that were evicted count too.
+        ticks: u64,
+        /// The longest lifetime in ticks.
+        longest: u64,
     },
     /// The buckets hold more or fewer items than the snapshot says.
     #[non_exhaustive]
@@ -298,6 +308,9 @@ messages! {
     Self::DamagedBucket { bucket } =>
         "bucket {bucket} of the snapshot is damaged: no filter writes such a bucket; fetch it again, or rebuild the \
          filter";
+    Self::LifetimeTooLong { bucket, ticks, longest } =>
+        "bucket {bucket} of the snapshot has an entry that would live for {ticks} more ticks, and the longest lifetime \
+         is {longest}; fetch it again, or rebuild the filter";
     Self::WrongCount { stated, counted } =>
         "the snapshot declares {stated} keys and has {counted}; fetch it again, or rebuild the filter";
     Self::TrailingBytes { snapshot, available } =>

@@ -88,16 +88,14 @@ impl GrowingTable {
         if buckets == self.plan.largest {
             return Err(GrowableInsertError::MaxCapacity { len: self.len(), max_capacity: self.max_capacity() });
         }
-        if let Some((needed, limit)) = Self::beyond_limit(&self.plan, buckets + GROUP) {
+        if let Some((needed, limit)) = self.grown_beyond_limit(buckets + GROUP) {
             return Err(GrowableInsertError::MemoryLimit { len: self.len(), needed, limit });
         }
         if !self.prepare_to_grow() {
             return Err(GrowableInsertError::OutOfMemory { bytes: Self::memory_to_grow(&self.plan) });
         }
-        if !self.words.lengthen(self.plan.pages, level) {
-            return Err(GrowableInsertError::OutOfMemory { bytes: size_of::<u64>() << level });
-        }
-        self.resizing().touched.fetch_max((buckets + GROUP) as u64, Ordering::Relaxed);
+        let extended = self.words.extend(Self::sizes(&self.plan), buckets + GROUP);
+        extended.map_err(|bytes| GrowableInsertError::OutOfMemory { bytes })?;
         let _gates = self.gates_of_group(split, level);
         for nth in 0..GROUP {
             self.publish(nth, self.load(split + nth));
@@ -211,7 +209,7 @@ impl GrowingTable {
         let wanted = self.len().saturating_add(additional);
         let too_large = || ReserveError::CapacityTooLarge { additional, largest: self.plan.max_capacity() };
         let buckets = self.plan.buckets_for(wanted).ok_or_else(too_large)?;
-        if let Some((needed, limit)) = Self::beyond_limit(&self.plan, buckets) {
+        if let Some((needed, limit)) = self.grown_beyond_limit(buckets) {
             return Err(ReserveError::MemoryLimit { additional, needed, limit });
         }
         loop {
@@ -240,11 +238,16 @@ impl GrowingTable {
                 break;
             }
         }
-        let _resizing = self.resizing().lock.lock();
-        let buckets = self.state().buckets();
+        self.give_back();
+    }
+
+    /// Returns the memory of the words beyond the end to the system.
+    pub(crate) fn give_back(&self) {
+        // No bucket is added meanwhile.
+        let _resizing = (!fault::injected(Fault::GivesBackWithoutLock)).then(|| self.resizing().lock.lock());
         // A running save may still read words beyond the end. One that begins later does not.
-        if !self.saving().is_running() && self.words.release(buckets) {
-            self.resizing().touched.store(buckets as u64, Ordering::Relaxed);
+        if !self.saving().is_running() || fault::injected(Fault::GivesBackBesideSave) {
+            self.words.release(self.state().buckets());
         }
     }
 }

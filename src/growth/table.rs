@@ -6,22 +6,25 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 192 | the value: this struct (144, of which the plan takes 48 and the layouts 34), the hasher (32) and the schema (16, with the feature `snapshot`) |
+//! | 208 | the value: this struct (160, of which the plan takes 48 and the layouts 34), the hasher (32) and the schema (16, with the feature `snapshot`) |
 //! | 256 | the words of 32 buckets |
 //! | 256 | the table of segments |
 //! | 512 | 32 stripes |
 //! | 32 | a gate for each bucket |
-//! | 128 | the size, and what changes with it: two cache lines |
-//! | 64 | the counters: one shard |
+//! | 128 | the size, padded to cache lines of its own |
+//! | 56 | what changes of the size, and saves, write |
+//! | 128 | the counters: one shard, padded |
 //! | 1,264 | from the first growth on: the words that are being moved, and all further gates |
 
 use std::sync::OnceLock;
+
+use crossbeam_utils::CachePadded;
 
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::growth::plan::Plan;
 use crate::machine::memory::boxed_slice;
-use crate::machine::segments::Segments;
+use crate::machine::segments::{Segments, Sizes};
 use crate::plan::sizing::LoadLimit;
 use crate::sync::fault::{self, Fault};
 use crate::sync::{self, AtomicU64, Mutex, MutexGuard, Ordering, Tally};
@@ -51,20 +54,12 @@ pub(crate) struct GrowingTable {
     /// Those of the first buckets. A bucket's word changes only while its gate is held.
     gates: Box<[Mutex<()>]>,
     /// In a box, like what is atomic in `table/table.rs`. (A single lookup takes a tenth less time for it.)
-    shared: Box<[Shared; 1]>,
+    size: Box<[CachePadded<Size>; 1]>,
+    resizing: Box<[Resizing; 1]>,
 }
 
-/// The size, which every operation reads, has a cache line of its own, which changes only when the size does.
+/// What every operation reads. Its cache lines change only when the size does, because it is padded.
 #[derive(Debug)]
-struct Shared {
-    size: Size,
-    resizing: Resizing,
-}
-
-/// (Most processors have lines of 64 bytes. These are the most common of those with longer ones.)
-#[derive(Debug)]
-#[cfg_attr(any(target_arch = "aarch64", target_arch = "powerpc64"), repr(align(128)))]
-#[cfg_attr(not(any(target_arch = "aarch64", target_arch = "powerpc64")), repr(align(64)))]
 struct Size {
     /// How often `state` has changed. A change writes the state, then this, then the words.
     epoch: AtomicU64,
@@ -92,8 +87,6 @@ pub(crate) struct Resizing {
     pub(super) requests: Mutex<()>,
     /// The capacity of a table in this state.
     capacity: Tally,
-    /// The number of buckets whose memory was not returned to the system.
-    pub(super) touched: Tally,
     saving: Saving,
 }
 
@@ -113,36 +106,32 @@ impl GrowingTable {
     }
 
     fn try_new(plan: Plan, buckets: usize) -> Option<Self> {
-        let (first_bits, state) = (plan.first.ilog2(), State::of_buckets(buckets));
-        let layouts = Layouts::new(plan.classes, plan.encoding, first_bits)?;
-        let words = Segments::new(plan.pages, first_bits)?;
-        let last = if state.split() == 0 { state.level() } else { state.level() + 1 };
-        for bits in first_bits..last {
-            words.lengthen(plan.pages, bits).then_some(())?;
-        }
+        let state = State::of_buckets(buckets);
+        let layouts = Layouts::new(plan.classes, plan.encoding, plan.first.ilog2())?;
+        let words = Segments::new(Self::sizes(&plan), buckets).ok()?;
         let state = state.with_rows(layouts.rows(state.level(), state.split() > 0));
         let mut counters = Some(Counters::new(Self::counted_by(&plan))?);
-        let shared = || Shared {
-            size: Size {
+        let size = || {
+            CachePadded::new(Size {
                 epoch: AtomicU64::new(0),
                 state: AtomicU64::new(state.0),
                 grown: OnceLock::new(),
                 counters: counters.take().expect("one is made"),
-            },
-            resizing: Resizing {
-                lock: Mutex::new(()),
-                requests: Mutex::new(()),
-                capacity: Tally::new(plan.capacity(state) as u64),
-                touched: Tally::new(buckets as u64),
-                saving: Saving::new(),
-            },
+            })
+        };
+        let resizing = || Resizing {
+            lock: Mutex::new(()),
+            requests: Mutex::new(()),
+            capacity: Tally::new(plan.capacity(state) as u64),
+            saving: Saving::new(),
         };
         let table = Self {
             layouts,
             words,
             stripes: boxed_slice(Self::stripes_of(&plan), Stripe::new)?,
             gates: boxed_slice(Self::gates_of(&plan), || Mutex::new(()))?,
-            shared: boxed_slice(1, shared)?.try_into().ok()?,
+            size: boxed_slice(1, size)?.try_into().ok()?,
+            resizing: boxed_slice(1, resizing)?.try_into().ok()?,
             plan,
         };
         if buckets > plan.first {
@@ -155,6 +144,10 @@ impl GrowingTable {
             table.change_state(state);
         }
         Some(table)
+    }
+
+    pub(super) fn sizes(plan: &Plan) -> Sizes {
+        Sizes { first_bits: plan.first.ilog2(), pages: plan.pages }
     }
 
     fn stripes_of(plan: &Plan) -> usize {
@@ -173,31 +166,40 @@ impl GrowingTable {
         plan.first.saturating_mul(16).min(plan.largest).min(1 << 15)
     }
 
-    /// The bytes of a table of this many buckets, and the limit, if they are more than that.
+    /// The bytes of a new table of this many buckets, and the limit, if they are more than that.
     pub(crate) fn beyond_limit(plan: &Plan, buckets: usize) -> Option<(usize, usize)> {
         let (needed, limit) = (Self::memory_at(plan, buckets), plan.memory_limit);
         (needed > limit).then_some((needed, limit))
     }
 
-    /// The bytes of a table of this many buckets, including the caller's own memory.
-    pub(crate) fn memory_at(plan: &Plan, buckets: usize) -> usize {
-        Self::memory_of(plan, buckets, buckets > plan.first)
+    /// The bytes of this table when it has grown to this many buckets, and the limit, if they are more than that.
+    pub(super) fn grown_beyond_limit(&self, buckets: usize) -> Option<(usize, usize)> {
+        let has_grown = buckets > self.plan.first || self.size().grown.get().is_some();
+        let needed = Self::memory_of(&self.plan, self.words.held_with(buckets), has_grown);
+        (needed > self.plan.memory_limit).then_some((needed, self.plan.memory_limit))
     }
 
-    /// The bytes of a table that has split or merged buckets before (`moved`), or has not.
-    fn memory_of(plan: &Plan, buckets: usize, moved: bool) -> usize {
+    /// The bytes of a new table of this many buckets, including the caller's own memory.
+    pub(crate) fn memory_at(plan: &Plan, buckets: usize) -> usize {
+        Self::memory_of(plan, Segments::held_by_new(Self::sizes(plan), buckets), buckets > plan.first)
+    }
+
+    /// The bytes of a table whose words take up this many, and that has split or merged buckets before (`moved`), or has
+    /// not.
+    fn memory_of(plan: &Plan, of_words: usize, moved: bool) -> usize {
         let own = Self::stripes_of(plan) * size_of::<Stripe>()
             + Self::gates_of(plan) * size_of::<Mutex<()>>()
             + Counters::memory_for(Self::counted_by(plan))
-            + size_of::<Shared>()
+            + size_of::<CachePadded<Size>>()
+            + size_of::<Resizing>()
             + Segments::OWN_MEMORY
             + if moved { Self::memory_to_grow(plan) } else { 0 };
-        plan.memory_of_caller.saturating_add(own).saturating_add(memory_of_words(plan, buckets))
+        plan.memory_of_caller.saturating_add(own).saturating_add(of_words)
     }
 
     #[inline(always)]
     fn size(&self) -> &Size {
-        &self.shared[0].size
+        &self.size[0]
     }
 
     #[inline(always)]
@@ -427,7 +429,6 @@ impl GrowingTable {
             capacity: plan.capacity(state),
             memory_usage: Self::memory_at(plan, buckets),
             max_false_positive_rate: plan.rate(plan.capacity(state) as f64),
-            rate_when_largest: plan.rate(plan.max_capacity() as f64),
             max_capacity: Some(plan.max_capacity()),
             max_memory_usage: Some(Self::memory_at(plan, plan.largest)),
             first,
@@ -458,27 +459,12 @@ impl GrowingTable {
 
     /// The bytes of the table, including the caller's own memory.
     pub(crate) fn memory_usage(&self) -> usize {
-        // Relaxed: a figure.
-        let touched = self.resizing().touched.load(Ordering::Relaxed) as usize;
-        Self::memory_of(&self.plan, touched, self.size().grown.get().is_some())
+        Self::memory_of(&self.plan, self.words.held(), self.size().grown.get().is_some())
     }
 
     pub(crate) fn resizing(&self) -> &Resizing {
-        &self.shared[0].resizing
+        &self.resizing[0]
     }
-}
-
-/// From this size on, an allocator gets memory from the system for a segment alone.
-const LARGE_SEGMENT: usize = 128 << 10;
-
-/// How many bytes the words of this many buckets take. The last segment is allocated as a whole. If it is large, only
-/// the pages that were touched count.
-fn memory_of_words(plan: &Plan, buckets: usize) -> usize {
-    let (first, last) = (1usize << plan.first.ilog2(), buckets.next_power_of_two());
-    let page = crate::machine::arch::page_size().unwrap_or(4096);
-    let touched = (buckets * size_of::<u64>()).next_multiple_of(page);
-    let all = last.max(first) * size_of::<u64>();
-    if all / 2 < LARGE_SEGMENT { all } else { all.min(touched) }
 }
 
 /// What the word holds.

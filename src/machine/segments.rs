@@ -3,143 +3,175 @@
 //! It consists of segments. The first has a power of two of words, and each further one has as many as all before it. So
 //! the highest bit of an index names the segment. The table of segments has, for each highest bit, where the word with the
 //! index 0 would be if it were in that segment too.
+//!
+//! # Readers
+//! A segment is allocated, then its pointer is published, and it is freed when the list is dropped, which no reader
+//! outlives. So a reader that finds a pointer may use each word behind it, however late it is.
+//!
+//! # Memory that goes back to the system
+//! A list never becomes shorter. But its user may say that no thread will change the words from an index on, until it is
+//! extended again. Then the system may take the whole pages behind that index back. A reader that is late reads zeros
+//! there, or what was there before: for it, that is like a store of zeros by another thread.
+//!
+//! Only a *large* segment gives pages back. An allocator gets it from the system by itself, so its pages are not used before
+//! its words are. A smaller one is between other allocations, and most of its pages would be shared with those.
+//!
+//! # What counts as held
+//! A small segment counts as a whole as soon as it is allocated. Of a large one, the words in use count, and two pages: it
+//! need not begin or end where a page does, so the first and the last of those that went back may be needed in part.
 
-use crate::machine::memory::Pages;
+#![allow(unsafe_code, reason = "references to the words of a segment; each block has its SAFETY note")]
 
-pub(crate) use imp::Segments;
+use core::ptr::{null_mut, slice_from_raw_parts_mut};
 
-#[cfg(not(ccf_model))]
-mod imp {
-    #![allow(unsafe_code, reason = "a reference to a word of a segment; each block has its SAFETY note")]
+use crate::machine::memory::{Pages, boxed_slice, release, zeroed_on};
+use crate::machine::system::page_size;
+use crate::sync::{AtomicPtr, AtomicU64, Ordering, Tally};
 
-    use core::ptr::null_mut;
-    use core::sync::atomic::{AtomicPtr, Ordering};
+/// The bits of an index.
+const MOST: usize = if cfg!(ccf_model) { 3 } else { u32::BITS as usize };
 
-    use super::Pages;
-    use crate::machine::memory::{boxed_slice, zeroed_on};
-    use crate::sync::AtomicU64;
+/// From this size on, in bytes, an allocator gets memory from the system for a segment alone.
+const LARGE: usize = if cfg!(ccf_model) { 0 } else { 128 << 10 };
 
-    const MOST: usize = u32::BITS as usize;
+/// What is decided about a list: the binary logarithm of the length of its first segment, and the kind of pages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    pub(crate) first_bits: u32,
+    pub(crate) pages: Pages,
+}
 
-    #[derive(Debug)]
-    pub(crate) struct Segments {
-        /// By the highest bit of an index: where index 0 would be in that segment. Null if there is no such segment.
-        bases: Box<[AtomicPtr<AtomicU64>; MOST]>,
-        first_bits: u32,
+#[derive(Debug)]
+pub(crate) struct Segments {
+    /// By the highest bit of an index: where index 0 would be in that segment. Null if there is no such segment.
+    bases: Box<[AtomicPtr<AtomicU64>; MOST]>,
+    first_bits: u32,
+    /// How many words are in use: their memory has not gone back to the system.
+    in_use: Tally,
+}
+
+impl Segments {
+    pub(crate) const OWN_MEMORY: usize = MOST * size_of::<AtomicPtr<AtomicU64>>();
+
+    /// A list of `len` zeros, or as many as its first segment has. The error is the number of bytes that could not be
+    /// allocated.
+    pub(crate) fn new(sizes: Sizes, len: usize) -> Result<Self, usize> {
+        let bases = boxed_slice(MOST, || AtomicPtr::new(null_mut())).and_then(|bases| bases.try_into().ok());
+        let bases = bases.ok_or(Self::OWN_MEMORY)?;
+        let segments = Self { bases, first_bits: sizes.first_bits, in_use: Tally::new(0) };
+        segments.extend(sizes, len.max(1))?;
+        Ok(segments)
     }
 
-    impl Segments {
-        pub(crate) const OWN_MEMORY: usize = MOST * size_of::<AtomicPtr<AtomicU64>>();
+    /// The word with this index, if its segment is there.
+    #[inline(always)]
+    pub(crate) fn get(&self, index: u32) -> Option<&AtomicU64> {
+        // The index 0 is in the first segment, like 1.
+        let bit = (index | 1).ilog2() as usize;
+        // Acquire, with `extend`: the zeros of the segment come first.
+        let base = self.bases[bit].load(Ordering::Acquire);
+        // The base is that of the segment of all indices with this highest bit, or of the first one, which has all indices
+        // below its length (`extend`). So the word is in it.
+        let word = base.wrapping_add(index as usize);
+        // SAFETY: a segment is freed when the list is dropped, and not before. Its words are only used as atomics.
+        (!base.is_null()).then(|| unsafe { &*word })
+    }
 
-        /// A list of `1 << first_bits` zeros, or `None` if the allocation fails.
-        pub(crate) fn new(pages: Pages, first_bits: u32) -> Option<Self> {
-            let bases = boxed_slice(MOST, || AtomicPtr::new(null_mut()))?.try_into().ok()?;
-            let segments = Self { bases, first_bits };
-            let first = Box::into_raw(zeroed_on(pages, 1 << first_bits)?).cast::<AtomicU64>();
-            for base in &segments.bases[..(first_bits as usize).max(1)] {
-                base.store(first, Ordering::Release);
+    /// Makes sure that the list has `len` words. A new one is 0, or what it was when it was [released](Self::release). The
+    /// error is the number of bytes that could not be allocated. Only one thread at a time calls this.
+    pub(crate) fn extend(&self, sizes: Sizes, len: usize) -> Result<(), usize> {
+        for (start, words) in segments(self.first_bits).take_while(|&(start, _)| start < len) {
+            if self.segment(start, words).is_some() {
+                continue;
             }
-            Some(segments)
-        }
-
-        #[inline(always)]
-        pub(crate) fn get(&self, index: u32) -> Option<&AtomicU64> {
-            // SAFETY: a segment is freed when the list is dropped, and not before. Its words are only used as atomics.
-            self.word(index).map(|word| unsafe { &*word })
-        }
-
-        /// A pointer to this word, with the provenance of its whole segment.
-        #[inline(always)]
-        fn word(&self, index: u32) -> Option<*mut AtomicU64> {
-            // The index 0 is in the first segment, like 1.
-            let bit = (index | 1).ilog2() as usize;
-            // SAFETY: a bit of a `u32` is below 32, which is the length.
-            let base = unsafe { self.bases.get_unchecked(bit) };
-            // Acquire, with `lengthen`: the zeros of the segment come first.
-            let base = base.load(Ordering::Acquire);
-            // The base is that of the segment of all indices with this highest bit (`lengthen`), or of the first one, which
-            // has all indices below `1 << first_bits` (`new`). So the word is in it.
-            (!base.is_null()).then(|| base.wrapping_add(index as usize))
-        }
-
-        /// Allocates the words with the indices from `1 << bits` up to twice that, as zeros, unless they exist. Returns
-        /// whether they are: `false` if the allocation fails. Only one thread at a time calls this.
-        pub(crate) fn lengthen(&self, pages: Pages, bits: u32) -> bool {
-            let base = &self.bases[bits as usize];
-            if base.load(Ordering::Relaxed).is_null() {
-                let Some(segment) = zeroed_on(pages, 1 << bits) else { return false };
-                let start = Box::into_raw(segment).cast::<AtomicU64>();
+            let segment = zeroed_on(sizes.pages, words).ok_or(words.saturating_mul(size_of::<u64>()))?;
+            let base = Box::into_raw(segment).cast::<AtomicU64>().wrapping_sub(start);
+            // The first segment has all indices below its length.
+            let first = if start == 0 { 0 } else { start.ilog2() };
+            for bit in first..((start + (words - 1)) | 1).ilog2() + 1 {
                 // Release, with `get`.
-                base.store(start.wrapping_sub(1 << bits), Ordering::Release);
+                self.bases[bit as usize].store(base, Ordering::Release);
             }
-            true
         }
+        self.in_use.fetch_max(len as u64, Ordering::Relaxed);
+        Ok(())
+    }
 
-        /// The segments, each with the index of its first word.
-        fn all(&self) -> impl Iterator<Item = (usize, *mut [AtomicU64])> {
-            let further = (self.first_bits..u32::BITS).map(|bit| (1 << bit, 1 << bit));
-            [(0, 1 << self.first_bits)].into_iter().chain(further).filter_map(|(start, len)| {
-                // Not by a reference, whose provenance is one word.
-                Some((start, core::ptr::slice_from_raw_parts_mut(self.word(start as u32)?, len)))
-            })
-        }
-
-        /// Returns the memory of the words from this index on to the system, as far as possible. They may become zeros,
-        /// or stay as they are. Returns whether it was possible.
-        pub(crate) fn release(&self, from: usize) -> bool {
-            let mut released = true;
-            for (start, words) in self.all() {
-                // SAFETY: a segment has that many words from its first one on, all of them initialized. It is freed
-                // when the list is dropped, and not before.
-                let words = unsafe { &*words };
-                if start + words.len() > from {
-                    released &= crate::machine::arch::release(&words[from.saturating_sub(start)..]);
-                }
+    /// Returns the memory of the words from this index on to the system, as far as possible: each becomes 0, or stays as it
+    /// is. Until the list is extended again, no thread may change any of them. Only one thread at a time calls this.
+    pub(crate) fn release(&self, from: usize) {
+        let mut released = true;
+        for (start, words) in segments(self.first_bits).filter(|&(_, words)| is_large(words)) {
+            if let Some(segment) = self.segment(start, words)
+                && from.saturating_sub(start) < words
+            {
+                // SAFETY: it has that many words from its first one on, all of them initialized. It is freed when the list is
+                // dropped, and not before.
+                let segment = unsafe { &*segment };
+                released &= release(&segment[from.saturating_sub(start)..]);
             }
-            released
+        }
+        if released {
+            self.in_use.fetch_min(from as u64, Ordering::Relaxed);
         }
     }
 
-    impl Drop for Segments {
-        fn drop(&mut self) {
-            for (_, words) in self.all() {
-                // SAFETY: `new` and `lengthen` have made a box of just these words into a pointer, and no thread uses
-                // the list any more. The iterator does not come back to them.
-                drop(unsafe { Box::from_raw(words) });
+    /// The segment of so many words, of which the first has this index, if it is there. The pointer is to all of them,
+    /// because a reference to one of them would have the provenance of that one alone.
+    fn segment(&self, start: usize, words: usize) -> Option<*mut [AtomicU64]> {
+        // Relaxed: a caller has allocated all segments, or has the list alone, or only asks whether there is one.
+        let base = self.bases[(start | 1).ilog2() as usize].load(Ordering::Relaxed);
+        (!base.is_null()).then(|| slice_from_raw_parts_mut(base.wrapping_add(start), words))
+    }
+
+    /// How many bytes the words take up.
+    pub(crate) fn held(&self) -> usize {
+        self.held_with(0)
+    }
+
+    /// How many bytes the words take up when the list has been extended to this length.
+    pub(crate) fn held_with(&self, len: usize) -> usize {
+        // Relaxed: a figure.
+        let in_use = len.max(self.in_use.load(Ordering::Relaxed) as usize);
+        bytes(self.first_bits, in_use, |start, words| self.segment(start, words).is_some())
+    }
+
+    /// How many bytes the words of a new list of this length take up.
+    pub(crate) fn held_by_new(sizes: Sizes, len: usize) -> usize {
+        bytes(sizes.first_bits, len, |_, _| false)
+    }
+}
+
+impl Drop for Segments {
+    fn drop(&mut self) {
+        for (start, words) in segments(self.first_bits) {
+            if let Some(segment) = self.segment(start, words) {
+                // SAFETY: `extend` has made a box of just these words into a pointer, and no thread uses the list any more.
+                // The loop does not come back to them.
+                drop(unsafe { Box::from_raw(segment) });
             }
         }
     }
 }
 
-/// In models: all words that there can be, at once.
-#[cfg(ccf_model)]
-mod imp {
-    use super::Pages;
-    use crate::sync::AtomicU64;
+/// The segments of a list: for each, the index of its first word, and the number of its words.
+fn segments(first_bits: u32) -> impl Iterator<Item = (usize, usize)> {
+    let further = (first_bits..MOST as u32).map(|bits| (1 << bits, 1 << bits));
+    [(0, 1 << first_bits)].into_iter().chain(further)
+}
 
-    #[derive(Debug)]
-    pub(crate) struct Segments {
-        words: Box<[AtomicU64]>,
-    }
+fn is_large(words: usize) -> bool {
+    words >= LARGE / size_of::<u64>()
+}
 
-    impl Segments {
-        const LEN: usize = 8;
-        pub(crate) const OWN_MEMORY: usize = 0;
-
-        pub(crate) fn new(_: Pages, _: u32) -> Option<Self> {
-            Some(Self { words: (0..Self::LEN).map(|_| AtomicU64::new(0)).collect() })
-        }
-
-        pub(crate) fn get(&self, index: u32) -> Option<&AtomicU64> {
-            self.words.get(index as usize)
-        }
-
-        pub(crate) fn lengthen(&self, _: Pages, bits: u32) -> bool {
-            2 << bits <= Self::LEN
-        }
-
-        pub(crate) fn release(&self, _: usize) -> bool {
-            true
-        }
-    }
+/// How many bytes the segments take up that have words below `in_use`, or that are there.
+fn bytes(first_bits: u32, in_use: usize, is_there: impl Fn(usize, usize) -> bool) -> usize {
+    let page = page_size().unwrap_or(4096);
+    let of = |(start, words): (usize, usize)| {
+        let all = words.saturating_mul(size_of::<u64>());
+        let used = in_use.saturating_sub(start).min(words).saturating_mul(size_of::<u64>());
+        if is_large(words) { all.min(used.saturating_add(2 * page)) } else { all }
+    };
+    let all = segments(first_bits).filter(|&(start, words)| start < in_use.max(1) || is_there(start, words));
+    all.map(of).fold(0, usize::saturating_add)
 }

@@ -7,9 +7,11 @@
 mod expiring;
 mod one_table;
 mod several;
+mod words;
 
 pub use one_table::{AnyLayout, Image, Key, Smallest, SmallestOfValues, Table, Usual, UsualOfValues};
 pub use several::{Growable, GrowableKey};
+pub use words::Words;
 
 pub use crate::sync::fault::{Fault, Seeded, inject};
 #[cfg(ccf_model = "steps")]

@@ -80,6 +80,11 @@ impl Growable {
         self.0.merge_group()
     }
 
+    /// Returns the memory beyond the end to the system, as a call that shrinks the table does when it has.
+    pub fn give_back(&self) {
+        self.0.give_back();
+    }
+
     pub fn buckets(&self) -> usize {
         self.0.table().facts().buckets
     }

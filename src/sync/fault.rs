@@ -113,6 +113,10 @@ pub enum Fault {
     SaveWithoutGates,
     /// A save of a table that grows begins without the gates that have come in since it counted them.
     SaveMissesNewGates,
+    /// A table that has become smaller gives back memory that a running save may still read.
+    GivesBackBesideSave,
+    /// A table gives back the memory beyond its end while another thread may add buckets there.
+    GivesBackWithoutLock,
 }
 
 /// Whether `fault` is switched on in this model.

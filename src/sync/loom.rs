@@ -86,6 +86,25 @@ impl Default for AtomicI64 {
     }
 }
 
+#[derive(Debug)]
+pub(crate) struct AtomicPtr<T>(::loom::sync::atomic::AtomicPtr<T>);
+
+impl<T> AtomicPtr<T> {
+    pub(crate) fn new(pointer: *mut T) -> Self {
+        Self(::loom::sync::atomic::AtomicPtr::new(pointer))
+    }
+
+    #[track_caller]
+    pub(crate) fn load(&self, ordering: Ordering) -> *mut T {
+        self.0.load(replaced(ordering))
+    }
+
+    #[track_caller]
+    pub(crate) fn store(&self, pointer: *mut T, ordering: Ordering) {
+        self.0.store(pointer, replaced(ordering));
+    }
+}
+
 pub(crate) use ::loom::sync::MutexGuard;
 
 /// loom's mutex behind `parking_lot`'s interface: nothing panics under a lock, so there is no poison to report.

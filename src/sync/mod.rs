@@ -5,6 +5,8 @@
 pub(crate) mod fault;
 #[cfg(ccf_model = "loom")]
 pub(crate) mod loom;
+#[cfg(ccf_model)]
+pub(crate) mod memory;
 #[cfg(ccf_model = "steps")]
 pub(crate) mod steps;
 pub(crate) mod thread;
@@ -30,13 +32,13 @@ pub(crate) use real::AtomicU64 as Tally;
 #[cfg(not(ccf_model))]
 pub(crate) use parking_lot::{Mutex, MutexGuard};
 #[cfg(not(ccf_model))]
-pub(crate) use real::{AtomicI64, AtomicU64};
+pub(crate) use real::{AtomicI64, AtomicPtr, AtomicU64};
 
 #[cfg(ccf_model = "steps")]
-pub(crate) use crate::sync::steps::{AtomicI64, AtomicU64, Mutex, MutexGuard};
+pub(crate) use crate::sync::steps::{AtomicI64, AtomicPtr, AtomicU64, Mutex, MutexGuard};
 
 #[cfg(ccf_model = "loom")]
-pub(crate) use crate::sync::loom::{AtomicI64, AtomicU64, Mutex, MutexGuard};
+pub(crate) use crate::sync::loom::{AtomicI64, AtomicPtr, AtomicU64, Mutex, MutexGuard};
 
 /// Locks if the lock is free. (Under loom it waits for the lock: a failed try would only add executions.)
 #[inline(always)]

@@ -90,6 +90,25 @@ macro_rules! atomic {
 atomic!(AtomicU64, u64, swap fetch_add fetch_sub fetch_max);
 atomic!(AtomicI64, i64, swap fetch_add fetch_sub fetch_max);
 
+#[derive(Debug)]
+pub(crate) struct AtomicPtr<T>(atomic::AtomicPtr<T>);
+
+impl<T> AtomicPtr<T> {
+    pub(crate) fn new(pointer: *mut T) -> Self {
+        Self(atomic::AtomicPtr::new(pointer))
+    }
+
+    pub(crate) fn load(&self, ordering: Ordering) -> *mut T {
+        about_to(Step::Load);
+        self.0.load(ordering)
+    }
+
+    pub(crate) fn store(&self, pointer: *mut T, ordering: Ordering) {
+        about_to(Step::Write);
+        self.0.store(pointer, ordering);
+    }
+}
+
 /// A lock whose waiters only ever try. A waiter that blocked its thread would also block a scheduler that runs on
 /// that thread.
 #[derive(Debug)]

@@ -12,9 +12,7 @@ use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::maplet::filter::CuckooMaplet;
 use crate::filter::shared::batches::{append_to, blocks};
 use crate::filter::snapshot_info::SnapshotInfo;
-use crate::growth::plan::false_positive_rate;
 use crate::hasher::probe::probe;
-use crate::plan::sizing;
 use crate::snapshot::format::{Declared, check_clock};
 use crate::snapshot::loader::Loader;
 use crate::snapshot::parts::VERSION;
@@ -92,8 +90,8 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
     ///
     /// # Errors
     /// Those of loading: each failure has its own [`LoadError`]. There is no memory limit. What loading finds only in the
-    /// words is found by [`verify`](Self::verify): `DamagedBucket`, `WrongCount` and `WrongChecksum`. **A snapshot that
-    /// could not be viewed is not an empty filter.**
+    /// words is found by [`verify`](Self::verify): `DamagedBucket`, `LifetimeTooLong`, `WrongCount` and `WrongChecksum`.
+    /// **A snapshot that could not be viewed is not an empty filter.**
     pub fn new(bytes: B, hasher: F::Hasher) -> Result<Self, LoadError> {
         Loader::new(hasher, 0).view(bytes)
     }
@@ -133,11 +131,7 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
     /// Returns the expected false-positive rate with as many keys: the share of lookups of absent keys that find something.
     #[must_use]
     pub fn false_positive_rate(&self) -> f64 {
-        let (plan, keys) = (&self.info.plan, self.len() as f64);
-        match plan.classes {
-            Some((classes, _)) => false_positive_rate(classes, keys),
-            None => sizing::false_positive_rate(plan.layout.shape(), plan.layout.buckets, keys / plan.slots as f64),
-        }
+        self.info.plan.false_positive_rate_with(self.len())
     }
 
     /// Returns the view with lookups by hash instead of key.
@@ -333,14 +327,16 @@ impl<F, S> Loader<F, S> {
         let mut source = Source::new(&mut unread, usize::MAX, available).expecting(expected);
         let schema = schema.name::<F::Key>();
         let Label { position, attachment } = source.header(F::KIND, &schema, probe(&hasher))?;
-        let Declared { plan, now, own: clock } = F::declared(&mut source)?;
+        let declared = F::declared(&mut source)?;
+        let now = declared.now();
+        let Declared { plan, reading, own: clock } = declared;
         source.expect_table(&plan)?;
         source.nothing_follows()?;
         // All of it is there.
         let (start, bytes_in_all) = (source.position(), source.bytes());
         let start = start as usize;
         let len = Words::from(snapshot, start).get(plan.layout.buckets).0;
-        check_clock(&plan, now, len)?;
+        check_clock(reading, len)?;
         // For the decode table, of as many bytes at most.
         let table = F::table(&plan).ok_or(LoadError::OutOfMemory { bytes: 256 << 10 })?;
         let schema = schema.into_owned();
@@ -350,7 +346,7 @@ impl<F, S> Loader<F, S> {
             schema,
             position,
             attachment,
-            now: now.map(Tick::new),
+            now,
             bytes: bytes_in_all,
             len: Some(len),
         };

@@ -52,8 +52,8 @@ impl<T: ?Sized, S: BuildHasher> Viewed for ConcurrentCuckooFilter<T, S> {
     const KIND: FilterKind = FilterKind::Concurrent;
 
     fn declared(source: &mut Source<'_>) -> Result<Declared<()>, LoadError> {
-        let Declared { plan, now, .. } = <Box<dyn FilterTable> as Saved>::stated(source)?;
-        Ok(Declared { plan, now, own: () })
+        let Declared { plan, reading, .. } = <Box<dyn FilterTable> as Saved>::stated(source)?;
+        Ok(Declared { plan, reading, own: () })
     }
 
     fn table(plan: &FilterPlan) -> Option<Box<dyn ViewTable>> {
@@ -70,8 +70,8 @@ impl<T: ?Sized, S: BuildHasher> Viewed for CuckooMaplet<T, S> {
     const KIND: FilterKind = FilterKind::Maplet;
 
     fn declared(source: &mut Source<'_>) -> Result<Declared<()>, LoadError> {
-        let Declared { plan, now, .. } = <Box<dyn MapletTable> as Saved>::stated(source)?;
-        Ok(Declared { plan, now, own: () })
+        let Declared { plan, reading, .. } = <Box<dyn MapletTable> as Saved>::stated(source)?;
+        Ok(Declared { plan, reading, own: () })
     }
 
     fn table(plan: &FilterPlan) -> Option<Box<dyn PayloadViewTable>> {
@@ -88,8 +88,8 @@ impl<T: ?Sized, S: BuildHasher> Viewed for GrowableCuckooFilter<T, S> {
     const KIND: FilterKind = FilterKind::Growable;
 
     fn declared(source: &mut Source<'_>) -> Result<Declared<()>, LoadError> {
-        let Declared { plan, now, .. } = <GrowingTable as Saved>::stated(source)?;
-        Ok(Declared { plan, now, own: () })
+        let Declared { plan, reading, .. } = <GrowingTable as Saved>::stated(source)?;
+        Ok(Declared { plan, reading, own: () })
     }
 
     fn table(plan: &FilterPlan) -> Option<Box<Growing>> {
@@ -107,8 +107,8 @@ impl<T: ?Sized, S: BuildHasher> Viewed for ExpiringCuckooFilter<T, S> {
     const KIND: FilterKind = FilterKind::Expiring;
 
     fn declared(source: &mut Source<'_>) -> Result<Declared<ViewClock>, LoadError> {
-        let Declared { plan, now, own } = <Box<dyn ExpiringTable> as Saved>::stated(source)?;
-        Ok(Declared { plan, now, own: ViewClock::of(&own.1) })
+        let Declared { plan, reading, own } = <Box<dyn ExpiringTable> as Saved>::stated(source)?;
+        Ok(Declared { plan, reading, own: ViewClock::of(&own.1) })
     }
 
     fn table(plan: &FilterPlan) -> Option<Box<dyn PayloadViewTable>> {

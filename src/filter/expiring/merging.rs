@@ -39,6 +39,10 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// must not be behind the other's. What has expired by either clock is not added. Don't call
     /// [`restart_clock`](Self::restart_clock) meanwhile. To check for room, the call first reads both filters once.
     ///
+    /// If this filter has [evicted](crate::WhenFull::EvictOldest) ticks at which entries of the other expire, the call
+    /// adds all others, and then returns [`AbsorbError::Evicted`], which says how many are missing. Each of them counts as
+    /// a [failed insert](crate::Stats::inserts_refused). An [`empty_like`](Self::empty_like) filter has evicted nothing.
+    ///
     /// Cost: one pass over both tables, in the order of memory. It takes about as long as inserting the keys in a batch
     /// (`cargo bench --bench merge`). Meanwhile changes to the other filter [cost
     /// more](crate::guide::consistency#what-each-operation-costs).
@@ -66,7 +70,9 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     ///
     /// An entry that both have lives until the later one of its expiries, as by
     /// [`insert_or_renew_until`](Self::insert_or_renew_until); that is not counted as added. The clocks must be as for
-    /// `absorb`. While one clock is ahead, the other filter may still have what has expired by the first.
+    /// `absorb`. While one clock is ahead, the other filter may still have what has expired by the first. An entry at a
+    /// tick that this filter has evicted is missing only if the key has no entry here: then the call adds all others, and
+    /// returns [`AbsorbError::Evicted`], as `absorb` does.
     ///
     /// The filters compare fingerprints, so a key whose look-alike is here is not added. It is found even so, but
     /// shares an entry with that key: see [what removals then

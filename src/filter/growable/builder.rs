@@ -93,7 +93,14 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// ```
     pub fn builder_with_hasher(hasher: S) -> GrowableBuilder<T, S> {
         let settings = Settings::new(FilterKind::Growable);
-        GrowableBuilder { settings, max_capacity: None, memory_limit: None, hasher, key: PhantomData }
+        GrowableBuilder {
+            settings,
+            max_capacity: None,
+            expected_keys: None,
+            memory_limit: None,
+            hasher,
+            key: PhantomData,
+        }
     }
 }
 
@@ -115,6 +122,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
 pub struct GrowableBuilder<T: ?Sized, S = DefaultHashBuilder> {
     settings: Settings,
     max_capacity: Option<usize>,
+    expected_keys: Option<usize>,
     memory_limit: Option<usize>,
     hasher: S,
     key: PhantomData<fn(&T)>,
@@ -176,8 +184,8 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// If an adversary may choose keys, the hasher needs a secret key: see the page
     /// [`security`](crate::guide::security).
     pub fn hasher<S2>(self, hasher: S2) -> GrowableBuilder<T, S2> {
-        let Self { settings, max_capacity, memory_limit, .. } = self;
-        GrowableBuilder { settings, max_capacity, memory_limit, hasher, key: PhantomData }
+        let Self { settings, max_capacity, expected_keys, memory_limit, .. } = self;
+        GrowableBuilder { settings, max_capacity, expected_keys, memory_limit, hasher, key: PhantomData }
     }
 }
 
@@ -227,6 +235,33 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
         self
     }
 
+    /// Sets how many keys the filter usually holds. The [false-positive rate](Self::false_positive_rate) holds up to this many
+    /// keys, and not at every size. If not called, it holds at every size.
+    ///
+    /// **Call it if you know the usual number of keys**, even roughly: a filter for a million keys at 0.1 % then uses 16 bits
+    /// per key instead of 28. Without it, each slot reserves a bit for each doubling up to the largest size, which most
+    /// filters never reach.
+    ///
+    /// With more keys than expected, the filter grows on, to at least eight times as many (at the default rate, to about 60
+    /// times), and its rate rises in proportion to the keys: twice the keys have twice the rate.
+    /// [`Stats::false_positive_rate`](crate::Stats::false_positive_rate) reports it, and
+    /// [`FilterPlan::false_positive_rate_with`] computes it for any number of keys. With a
+    /// [`max_capacity`](Self::max_capacity), the filter can grow to that, which may take more bits per key.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::GrowableCuckooFilter;
+    ///
+    /// let plan = GrowableCuckooFilter::<u64>::builder().expected_keys(1_000_000).plan()?;
+    /// assert!(plan.false_positive_rate_with(1_000_000) <= 0.001);
+    /// assert!(plan.false_positive_rate_with(3_000_000) <= 0.003);
+    /// assert!(plan.max_capacity >= Some(8_000_000));
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn expected_keys(mut self, keys: usize) -> Self {
+        self.expected_keys = Some(keys);
+        self
+    }
+
     /// Sets how many bytes the filter may use: [`memory_usage`](FilterPlan::memory_usage) is never
     /// more. There is no limit if not called.
     ///
@@ -249,16 +284,22 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     }
 
     fn growth_plan(&self) -> Result<Plan, BuildError> {
-        let max_capacity = self.max_capacity;
+        let (max_capacity, expected) = (self.max_capacity, self.expected_keys);
         let memory_limit = self.memory_limit.unwrap_or(usize::MAX);
         self.settings.check()?;
         let Settings { rate, encoding, pages, .. } = self.settings;
         let most = max_capacity.unwrap_or(usize::MAX);
-        let capacity = self.settings.capacity.unwrap_or(FIRST_CAPACITY.min(most));
+        let usual = expected.unwrap_or(usize::MAX);
+        let capacity = self.settings.capacity.unwrap_or(FIRST_CAPACITY.min(most).min(usual));
         if most < capacity {
             return Err(BuildError::MaxCapacityBelowCapacity { capacity, max_capacity: most });
         }
-        let plan = Plan::new(Wanted { capacity, max_capacity, rate, encoding })?;
+        if let Some(expected_keys) = expected
+            && !(capacity..=most).contains(&expected_keys)
+        {
+            return Err(BuildError::InvalidExpectedKeys { capacity, expected_keys, max_capacity });
+        }
+        let plan = Plan::new(Wanted { capacity, max_capacity, expected, rate, encoding })?;
         let memory_of_caller = size_of::<GrowableCuckooFilter<T, S>>();
         let plan = Plan { pages, memory_limit, memory_of_caller, ..plan };
         if let Some((needed, limit)) = GrowingTable::beyond_limit(&plan, plan.first) {
@@ -283,10 +324,11 @@ impl<T: ?Sized, S: Default> Default for GrowableBuilder<T, S> {
 
 impl<T: ?Sized, S: Clone> Clone for GrowableBuilder<T, S> {
     fn clone(&self) -> Self {
-        let Self { settings, max_capacity, memory_limit, hasher, .. } = self;
+        let Self { settings, max_capacity, expected_keys, memory_limit, hasher, .. } = self;
         Self {
             settings: settings.clone(),
             max_capacity: *max_capacity,
+            expected_keys: *expected_keys,
             memory_limit: *memory_limit,
             hasher: hasher.clone(),
             key: PhantomData,
@@ -302,6 +344,7 @@ impl<T: ?Sized, S> fmt::Debug for GrowableBuilder<T, S> {
             .field("false_positive_rate", &self.settings.rate)
             .field("encoding", &self.settings.encoding)
             .field("max_capacity", &self.max_capacity)
+            .field("expected_keys", &self.expected_keys)
             .field("memory_limit", &self.memory_limit)
             .finish_non_exhaustive()
     }

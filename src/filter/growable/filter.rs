@@ -15,15 +15,17 @@ use crate::table::face::filter_plan::FilterPlan;
 /// A concurrent cuckoo filter that grows and shrinks: an approximate multiset of keys of type `T`, whose number need not be
 /// known beforehand.
 ///
-/// Its largest size is fixed when it is built: by default it has room for 61 million keys, and inserts into a filter that is
-/// full at that size fail. [`max_capacity`](crate::GrowableBuilder::max_capacity) sets another one.
+/// Its largest size is fixed when it is built: at the default rate, it has room for at least 61 million keys if no other size
+/// is [set](crate::GrowableBuilder::max_capacity). Inserts into a filter that is full at that size fail.
 ///
 /// Its table grows and shrinks by 32 buckets at a time, while other threads use it. So its memory follows the number of
 /// keys, and a lookup costs the same at any size and at any moment. [The rate asked
-/// for](crate::GrowableBuilder::false_positive_rate) holds at every size.
+/// for](crate::GrowableBuilder::false_positive_rate) holds at every size, or up to the
+/// [expected keys](crate::GrowableBuilder::expected_keys).
 ///
-/// Use it where the number of keys is not known. A [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter) of the right
-/// capacity is smaller. The page [`growth`](crate::guide::growth) explains sizes, limits and memory.
+/// Use it where the number of keys is not known. Set `expected_keys` if you know what is usual: that halves the memory. A
+/// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter) of the right capacity is smaller. The page
+/// [`growth`](crate::guide::growth) explains sizes, limits and memory.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::GrowableCuckooFilter;
@@ -107,8 +109,9 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// cannot be merged, for example because a key has more copies than the smaller table has room for.
     /// [`capacity`](Self::capacity) returns what was reached.
     ///
-    /// On Linux, the memory goes back to the system, in whole pages. On other systems, and while a save is running, it is
-    /// kept for the next growth, and [`Stats::memory_usage`] still counts it.
+    /// On Linux, the memory of buckets above 128 KiB goes back to the system, in whole pages. What is below that stays, and
+    /// so does everything on other systems or while a save is running. It is kept for the next growth, and
+    /// [`Stats::memory_usage`] still counts it.
     ///
     /// Cost: each merge reads and writes 64 buckets, under their locks. Where a bucket would overflow, keys are relocated
     /// first.

@@ -123,6 +123,7 @@ fn absorb(table: &dyn AnyTable, image: &TableImage<'_>, merge: Merge) -> Result<
         Some(Stopped::MemoryLimit { len, needed, limit }) => {
             Err(AbsorbError::MemoryLimit { absorbed, len, needed, limit })
         }
+        Some(Stopped::Evicted { rejected, up_to }) => Err(AbsorbError::Evicted { absorbed, rejected, up_to }),
         Some(Stopped::ClockSetBack) => Err(AbsorbError::ClockSetBack { absorbed }),
     }
 }
@@ -163,9 +164,10 @@ impl Absorbing for Box<dyn ExpiringTable> {
         if merge == Merge::Union {
             return Ok(());
         }
-        // Those that are live by both clocks.
-        let ahead = self.clock().now().zip(other.clock().now()).map_or(0, |(ours, theirs)| ours.saturating_sub(theirs));
-        check_room(self.table(), self.live_in(0), other.live_in(ahead), merge)
+        // Those that are live by both clocks. Where this table has evicted ticks, none is added that ends at one of them.
+        let now = self.clock().now().zip(other.clock().now());
+        let passed = now.map_or(0, |(ours, theirs)| ours.saturating_sub(theirs).saturating_add(self.clock().ahead()));
+        check_room(self.table(), self.live_in(0), other.live_in(passed), merge)
     }
 }
 

@@ -1,0 +1,37 @@
+//! What models see of a growing table's words by themselves: any thread may ask for any of them, whatever it has read.
+
+use crate::machine::memory::Pages;
+use crate::machine::segments::{Segments, Sizes};
+use crate::sync::Ordering;
+
+/// A list of eight words at most, and two at first.
+#[derive(Debug)]
+pub struct Words(Segments);
+
+const SIZES: Sizes = Sizes { first_bits: 1, pages: Pages::Usual };
+
+impl Words {
+    pub fn new() -> Self {
+        Self(Segments::new(SIZES, 2).expect("a model has memory"))
+    }
+
+    /// Makes sure that there are so many words.
+    pub fn extend(&self, len: usize) {
+        self.0.extend(SIZES, len).expect("a model has memory");
+    }
+
+    /// What a word holds, if it is there.
+    pub fn get(&self, index: u32) -> Option<u64> {
+        // Relaxed: it orders nothing that the list itself would not.
+        self.0.get(index).map(|word| word.load(Ordering::Relaxed))
+    }
+
+    pub fn set(&self, index: u32, value: u64) {
+        self.0.get(index).expect("a model sets words that are there").store(value, Ordering::Relaxed);
+    }
+
+    /// Gives back the memory of the words from this index on.
+    pub fn release(&self, from: usize) {
+        self.0.release(from);
+    }
+}
