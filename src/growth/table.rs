@@ -71,7 +71,7 @@ struct Size {
 
 /// What a table needs as soon as it grows.
 #[derive(Debug)]
-struct Grown {
+pub(super) struct Grown {
     /// The whole words of the buckets that are being split or merged.
     moving: [AtomicU64; GROUP],
     /// The gates that the first buckets do not have.
@@ -135,7 +135,7 @@ impl GrowingTable {
             plan,
         };
         if buckets > plan.first {
-            table.prepare_to_grow().then_some(())?;
+            table.prepare_to_grow(table.allocate_grown()?);
         }
         if cfg!(ccf_model = "loom") {
             // loom assumes that a `SeqCst` load may always read the initial value of an atomic. It treats the value of a
@@ -212,17 +212,21 @@ impl GrowingTable {
         size_of::<Grown>() + (MOST_GATES - Self::gates_of(plan)) * size_of::<Mutex<()>>()
     }
 
-    /// Allocates that unless it is there. Returns whether it is. The caller holds the lock by which the size changes, or
-    /// has the table alone.
-    pub(super) fn prepare_to_grow(&self) -> bool {
-        let grown = &self.size().grown;
-        if grown.get().is_some() {
-            return true;
+    /// Allocates that, unless it is there: then there is nothing to allocate. `None` if there is no memory.
+    pub(super) fn allocate_grown(&self) -> Option<Option<Box<[Grown; 1]>>> {
+        if self.size().grown.get().is_some() {
+            return Some(None);
         }
-        let Some(gates) = boxed_slice(MOST_GATES - self.gates.len(), || Mutex::new(())) else { return false };
+        let gates = boxed_slice(MOST_GATES - self.gates.len(), || Mutex::new(()))?;
         let mut new = Some(Grown { moving: core::array::from_fn(|_| AtomicU64::new(0)), gates });
-        let boxed = boxed_slice(1, || new.take().expect("one is made")).and_then(|boxed| boxed.try_into().ok());
-        boxed.is_some_and(|boxed| grown.set(boxed).is_ok())
+        Some(Some(boxed_slice(1, || new.take().expect("one is made"))?.try_into().ok()?))
+    }
+
+    /// Keeps what was allocated. The caller holds the lock by which the size changes, or has the table alone.
+    pub(super) fn prepare_to_grow(&self, grown: Option<Box<[Grown; 1]>>) {
+        if let Some(grown) = grown {
+            self.size().grown.set(grown).expect("one thread at a time changes the size");
+        }
     }
 
     /// A thread that has read a state that is *moving*, or of more buckets than at first, sees that it is there.

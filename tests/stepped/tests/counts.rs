@@ -175,3 +175,18 @@ fn a_full_set_of_few_buckets_is_found_at_once() {
         assert!(loads <= 64 + 64 && locks <= 12, "{loads} loads, {locks} locks");
     }
 }
+
+/// A further copy fails after its class was counted: under the lock of its stripe, and without a search.
+#[test]
+fn what_a_copy_too_many_reads() {
+    for buckets in 2..=8 {
+        let filter = Growable::of_buckets(buckets);
+        (0..2).for_each(|_| filter.insert(growing(0)).expect("it may have two"));
+        // Keys through which a search would lead on.
+        (1..3).for_each(|nth| filter.insert(growing(nth)).expect("there is room"));
+        let fails = || assert!(filter.insert(growing(0)).is_err());
+        let [loads, locks] = [Step::Load, Step::Lock].map(|step| count(step, fails));
+        println!("{buckets} buckets: {loads} loads, {locks} locks");
+        assert!(loads <= 10 && locks == 1, "{buckets} buckets: {loads} loads, {locks} locks");
+    }
+}
