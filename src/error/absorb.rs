@@ -217,7 +217,8 @@ messages! {
          and there may be no more; {ONCE_EACH}; otherwise add fewer copies of it";
     Self::Full { absorbed, len, capacity } =>
         "after {absorbed} copies were added, one failed: other keys fill its buckets, although this filter holds \
-         {len} copies and has a capacity of {capacity}; {ONCE_EACH}; otherwise build the filters with more capacity, or reserve it in one that grows";
+         {len} copies and has a capacity of {capacity}; {ONCE_EACH}; otherwise build the filters with more capacity, or \
+         reserve it in one that grows";
     Self::MaxCapacity { absorbed, len, max_capacity } =>
         "after {absorbed} copies were added, one failed: this filter is full at its largest size; it holds {len} \
          copies and has a max_capacity of {max_capacity}; build the filters with a larger max_capacity";

@@ -14,10 +14,10 @@
 //! and the copy is added unless another thread has taken the room. Each further turn is due to a copy that another
 //! thread has added, and free slots run out. So contention alone never makes an insert fail.
 //!
-//! `insert_if_absent` asks after that search whether there is a copy by now, and fails only if there is none. There is none
-//! at the moment without room then: both buckets of the class are full, so none can be added before the locks are free. (It
-//! must ask after the search. Before, there may be room, which a copy of the same class then takes.) It never has too many
-//! copies: it needs none where there is one.
+//! `insert_if_absent` asks after that search whether there is a copy by now, and fails only if there is none. Both buckets of
+//! the class are full then, and stay so. So there is none at the moment without room either. (It must ask after the search.
+//! Before, there may be room, which a copy of the same class then takes.) It never has too many copies: it needs none where
+//! there is one.
 //!
 //! A failed insert has added nothing and taken nothing out. The table may have grown meanwhile, by at most
 //! [`GROUPS_PER_INSERT`] groups. It stays so: to merge them again would take as long, and others may have filled them.
@@ -77,6 +77,10 @@ impl GrowingTable {
                 First::IsThere => {}
             }
         }
+        self.add_under_stripe(class, absent)
+    }
+
+    fn add_under_stripe(&self, class: Class, absent: bool) -> Result<Option<bool>, GrowableInsertError> {
         let _guard = self.stripe(class).lock(self.counters());
         self.add_counted(class, absent)
     }
@@ -107,7 +111,7 @@ impl GrowingTable {
     ) -> Result<bool, GrowableInsertError> {
         // Copies are counted before the search: there is no need for room if there may be no further one.
         if found == First::IsThere
-            && let Some(added) = self.try_add(class, absent)?
+            && let Some(added) = self.add_under_stripe(class, absent)?
         {
             return Ok(added);
         }
@@ -161,15 +165,15 @@ impl GrowingTable {
         }
         let result = self.under_all_locks(|all| {
             loop {
+                let relocate =
+                    |class: Class, side: usize| self.relocate(&self.stripe(class).locked_with_all(all), class, side);
+                let is_nothing = matches!(self.search(class.sides, &relocate), (Outcome::Nothing { .. }, _));
+                // Last: the room that there was may have gone to a copy of this class.
                 if let Some(added) = self.add_counted(class, absent)? {
                     return Ok(added);
                 }
-                let relocate =
-                    |class: Class, side: usize| self.relocate(&self.stripe(class).locked_with_all(all), class, side);
-                if let (Outcome::Nothing { .. }, _) = self.search(class.sides, &relocate) {
-                    // The last room may have gone to a copy of this class.
-                    let is_there = absent && self.copies(class) != [0; 2];
-                    return if is_there { Ok(false) } else { Err(error) };
+                if is_nothing {
+                    return Err(error);
                 }
             }
         });

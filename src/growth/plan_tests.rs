@@ -219,6 +219,34 @@ fn distinct_keys_practically_never_have_too_many_copies() {
     assert!(most.0 < 2e-11, "more likely than `guide/growth.md` says: {most:?}");
 }
 
+/// A table may have more copies of a class than it would take: from an older snapshot. They stay, and a copy of the table has
+/// them too.
+#[test]
+fn copies_beyond_the_limit_stay_and_are_copied() {
+    use crate::table::face::any_table::{AnyTable as _, TableImage};
+    use crate::table::image::merge::Merge;
+
+    let table = GrowingTable::new(plan(200, None, 0.001, None)).expect("some kilobytes");
+    let hash = mixed(1);
+    let class = table.plan.classes.of(hash);
+    let all = (0..).take_while(|_| table.add(class)).count();
+    table.counters().add_len(all as i64);
+    let error = table.insert(hash).expect_err("there are too many");
+    assert_eq!(error, GrowableInsertError::TooManyCopies { copies: all, limit: all / 2 });
+    let copy_by = |merge| {
+        let copy = GrowingTable::new(table.plan).expect("some kilobytes");
+        let image = TableImage::begin(&table).expect("some kilobytes");
+        let absorbed = copy.absorb(&image, merge);
+        assert!(absorbed.stopped.is_none(), "{absorbed:?}");
+        (absorbed.copies as usize, copy.len(), copy.count(hash))
+    };
+    assert_eq!(copy_by(Merge::Sum), (all, all, all));
+    assert_eq!(copy_by(Merge::Union), (1, 1, 1));
+    // It has room for a further one when there are fewer than the limit.
+    (0..=all / 2).for_each(|_| assert!(table.remove(hash)));
+    assert_eq!((table.insert(hash), table.count(hash)), (Ok(()), all / 2));
+}
+
 /// An attacker who knows the hasher's key can fill a pair of buckets, and is then refused, but cannot drive the memory up.
 #[test]
 fn keys_chosen_to_fill_a_pair_do_not_make_the_filter_grow() {
@@ -230,7 +258,10 @@ fn keys_chosen_to_fill_a_pair_do_not_make_the_filter_grow() {
     let alike = (257..1 << 14).filter(|&base| base & 0xff != 0 && pair(base) == pair(257));
     let (mut inserted, mut failed) = (0, 0);
     for hash in alike {
-        match table.insert(hash) {
+        let before = table.state().buckets();
+        let result = table.insert(hash);
+        assert!(table.state().buckets() <= before + 4 * GROUP, "one insert splits 128 buckets at most");
+        match result {
             Ok(()) => inserted += 1,
             Err(GrowableInsertError::Full { .. } | GrowableInsertError::TooManyCopies { .. }) => failed += 1,
             Err(error) => panic!("{error}"),

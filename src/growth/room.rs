@@ -16,9 +16,9 @@ use crate::word::layouts::AnyLayout;
 
 /// A search that queues more buckets than this, in all its tries, is long.
 ///
-/// Among distinct keys, no search is long until the table is fuller than its capacity. Where each key has several copies,
+/// Among distinct keys, hardly any search is long until the table is fuller than its capacity. Where each key has several copies,
 /// long searches begin before there is no room.
-const LONG_SEARCH: usize = 96;
+const LONG_SEARCH: usize = 64;
 
 /// A search's view of a table in one state.
 struct View<'a> {

@@ -208,7 +208,7 @@ impl<'a, const N: usize> Search<'a, N> {
     /// Puts a bucket in the queue, unless it was there before or the queue is full.
     #[inline]
     fn join(&mut self, graph: &impl Graph, bucket: usize, entry: Entry, parent: u16) {
-        if self.len == N {
+        if self.len >= N {
             return;
         }
         if self.is_small || N == SECOND_BUDGET {

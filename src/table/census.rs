@@ -43,8 +43,12 @@ impl<L: Layout> Table<L> {
     /// two. Nearly always the first bucket holds something else, and nothing is counted.
     #[inline]
     pub(super) fn census_if_full(&self, item: Item, purpose: Purpose) -> Option<Census> {
-        let in_first = self.layout.count(self.load(item.first), self.layout.fingerprint_of(item.entry));
-        if in_first < self.layout.lanes().slots.into() {
+        let (fingerprint, first) = (self.layout.fingerprint_of(item.entry), self.load(item.first));
+        // The lowest slot's lane alone tells nearly all buckets apart.
+        let lane = u64::from(self.layout.lanes().first);
+        if (self.layout.without_payloads(first) ^ u64::from(fingerprint.0)) & lane != 0
+            || self.layout.count(first, fingerprint) < self.layout.lanes().slots.into()
+        {
             return None;
         }
         let census = self.census(item, purpose);

@@ -40,7 +40,7 @@ use crate::table::face::filter_plan::FilterPlan;
 ///
 /// # Growth and shrinking
 ///
-/// - **Who pays:** an insert splits at most 128 buckets. It does so if it finds the table fuller than its capacity, or if
+/// - **Who pays:** an insert splits at most 128 buckets. It does so if it finds the table beyond its capacity, or if
 ///   room is hard to find for its key. Where even that is too long, call [`reserve`](Self::reserve) on a thread of its own.
 /// - **Who waits:** no lookup. A writer waits only for the lock of a bucket or a stripe, which others hold for a few
 ///   instructions, or for as long as it takes to split 32 buckets. If a search finds no room, it also waits for a thread
@@ -107,8 +107,8 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// first.
     ///
     /// It merges 32 buckets at a time. Other threads can use the filter meanwhile. It stops at the first group of buckets that
-    /// cannot be merged, because there is no room or because a key has more copies than it
-    /// [may have](crate::guide::growth#copies) in the smaller table. [`capacity`](Self::capacity) returns what was reached.
+    /// cannot be merged, because its keys have no room in fewer buckets, or because a key has more copies than it [may
+    /// have](crate::guide::growth#copies) in the smaller table. [`capacity`](Self::capacity) returns what was reached.
     ///
     /// On Linux, the memory of buckets above 128 KiB goes back to the system, in whole pages. What is below that stays, and
     /// so does everything on other systems or while a save is running. It is kept for the next growth, and

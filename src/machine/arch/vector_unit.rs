@@ -26,8 +26,14 @@ impl VectorUnit {
     #[inline]
     pub(crate) fn widest() -> Self {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        if avx2::is_available() {
-            return if avx512::is_available_too() { Self::Avx512 } else { Self::Avx2 };
+        {
+            let (avx2, avx512) = (avx2::is_available(), avx512::is_available_too());
+            if avx2 && avx512 {
+                return Self::Avx512;
+            }
+            if avx2 {
+                return Self::Avx2;
+            }
         }
         Self::Common
     }

@@ -80,17 +80,20 @@ pub fn compile_model(model: &str, source: &str) {
     println!("cargo::rustc-cfg=ccf_model=\"{model}\"");
 
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("a build script has it"));
-    let copy = out.join("src");
-    if copy.exists() {
-        fs::remove_dir_all(&copy).expect("the former copy can be removed");
-    }
-    copy_folder(Path::new(source), &copy);
-    edit(&copy, table::ADDITIONS, "false");
-    for control in controls {
-        let Control { name, edits, .. } = control;
-        edit(&copy, edits, &format!("crate::model::fault::injected(crate::model::fault::Fault::{name})"));
-    }
+    make_model(controls, Path::new(source), &out.join("src"));
     fs::write(out.join("faults.rs"), faults()).expect("the list of faults can be written");
+}
+
+/// Copies the library's source, and edits the copy.
+fn make_model(controls: &[Control], source: &Path, copy: &Path) {
+    if copy.exists() {
+        fs::remove_dir_all(copy).expect("the former copy can be removed");
+    }
+    copy_folder(source, copy);
+    edit(copy, table::ADDITIONS, "false");
+    for Control { name, edits, .. } in controls {
+        edit(copy, edits, &format!("crate::model::fault::injected(crate::model::fault::Fault::{name})"));
+    }
 }
 
 fn copy_folder(from: &Path, to: &Path) {
@@ -187,6 +190,15 @@ mod tests {
     #[test]
     fn an_edit_that_moves_lines_is_an_error() {
         assert!(edited(Edit { instead: "if !LEFT_OUT {\nCODE }", ..EDIT }, "step();").is_err());
+    }
+
+    /// As the builds of the models would say, but in a moment.
+    #[test]
+    fn the_source_has_the_code_that_each_control_edits() {
+        let source = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../src"));
+        let folder = env::temp_dir().join(format!("ccf-controls-{}", std::process::id()));
+        make_model(table::CONTROLS, source, &folder);
+        fs::remove_dir_all(folder).expect("the copy can be removed");
     }
 
     #[test]

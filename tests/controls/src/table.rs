@@ -402,7 +402,11 @@ pub const CONTROLS: &[Control] = &[
         "`insert_if_absent` fails without checking whether the key was inserted meanwhile.",
         &[
             edit("table/relocate.rs", "if census.is_done {", "if census.is_done && !LEFT_OUT {"),
-            edit("growth/change.rs", "return if is_there {", "return if is_there && !LEFT_OUT {"),
+            edit(
+                "growth/change.rs",
+                "if let Some(added) = self.add_counted(class, absent)? {",
+                "if !(is_nothing && LEFT_OUT) && let Some(added) = self.add_counted(class, absent)? {",
+            ),
         ],
     ),
     control(
