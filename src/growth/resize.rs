@@ -96,6 +96,7 @@ impl GrowingTable {
         }
         let extended = self.words.extend(Self::sizes(&self.plan), buckets + GROUP);
         extended.map_err(|bytes| GrowableInsertError::OutOfMemory { bytes })?;
+        self.resizing().touched.fetch_max((buckets + GROUP) as u64, Ordering::Relaxed);
         let _gates = self.gates_of_group(split, level);
         for nth in 0..GROUP {
             self.publish(nth, self.load(split + nth));
@@ -246,8 +247,10 @@ impl GrowingTable {
         // No bucket is added meanwhile.
         let _resizing = (!fault::injected(Fault::GivesBackWithoutLock)).then(|| self.resizing().lock.lock());
         // A running save may still read words beyond the end. One that begins later does not.
-        if !self.saving().is_running() || fault::injected(Fault::GivesBackBesideSave) {
-            self.words.release(self.state().buckets());
+        let is_needed = self.saving().is_running() && !fault::injected(Fault::GivesBackBesideSave);
+        let buckets = self.state().buckets();
+        if !is_needed && self.words.release(Self::sizes(&self.plan), buckets) {
+            self.resizing().touched.store(buckets as u64, Ordering::Relaxed);
         }
     }
 }

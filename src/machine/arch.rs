@@ -1,5 +1,5 @@
-//! The processor's own instructions, and calls of the system. With `segments.rs` beside it, one of the two modules with
-//! `unsafe` code.
+//! The processor's own instructions, and calls of the system. The other modules with `unsafe` code, `range.rs`,
+//! `segments.rs` and `words.rs`, are about the memory of growing tables.
 //!
 //! None of it changes what a program computes. On other architectures, and under Miri, the hints are left out, the
 //! comparison is arithmetic on words, and loops are compiled for what every processor of the target has.
@@ -15,10 +15,10 @@ use crate::sync::AtomicU64;
 /// The size of the system's pages in bytes. It is a setting of the kernel: 4 KiB on x86-64, and 4, 16 or 64 KiB on others.
 /// `None` if the system does not say, or is not asked.
 pub(crate) fn page_size() -> Option<usize> {
-    #[cfg(all(target_os = "linux", not(any(miri, ccf_model))))]
+    #[cfg(all(any(target_os = "linux", target_os = "macos"), not(any(miri, ccf_model))))]
     // SAFETY: this only returns a number.
     return usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).ok();
-    #[cfg(not(all(target_os = "linux", not(any(miri, ccf_model)))))]
+    #[cfg(not(all(any(target_os = "linux", target_os = "macos"), not(any(miri, ccf_model)))))]
     None
 }
 
