@@ -9,6 +9,7 @@
 //! | `threads` | inserts by several threads into such a filter, into one that begins with its final size, and a fixed one |
 //! | `longest` | the longest of these inserts. Ask for this part alone: see below |
 //! | `sizes` | the memory and the false-positive rate at every size, up to `N` keys |
+//! | `expected` | the same of filters whose `expected_keys` are the keys that they get |
 //! | `doubling` | how many entries a second `reserve` moves to a larger table, and `shrink_to_fit` to a smaller one |
 //! | `spike` | a thousand keys, a million, and a thousand again, then `shrink_to_fit` |
 //!
@@ -230,6 +231,29 @@ fn longest(keys: u64, runs: usize) -> Vec<Vec<String>> {
     [vec![head], rows.to_vec()].concat()
 }
 
+/// The memory and the false-positive rate of a filter that expects as many keys as it gets, at four sizes in each decade up to
+/// this many keys, and of one that is made for a thousand.
+fn expected(keys: u64) -> Vec<Vec<String>> {
+    let head = ["keys", "bits per key, expected_keys", "its rate, %", "bits per key, without", "its rate, %"];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    for nth in 0.. {
+        let next = (1000.0 * 10f64.powf(f64::from(nth) / 4.0)).round() as u64;
+        if next > keys {
+            return rows;
+        }
+        let mut row = vec![next.to_string()];
+        for builder in [growable().expected_keys(next as usize), growable()] {
+            let filter = builder.build().expect("a valid filter");
+            fill(&filter, 0..next);
+            let stats = filter.stats();
+            row.push(format!("{:.1}", stats.memory_usage as f64 * 8.0 / next as f64));
+            row.push(format!("{:.5}", stats.false_positive_rate * 100.0));
+        }
+        rows.push(row);
+    }
+    rows
+}
+
 /// The memory and the false-positive rate from the first size to one that holds this many keys.
 fn sizes(keys: u64) -> Vec<Vec<String>> {
     let filter = of_a_thousand();
@@ -347,6 +371,7 @@ fn main() -> io::Result<()> {
         (title, longest(keys, rounds))
     });
     options.part("sizes", || ("Every size: bits a key and false-positive rate".into(), sizes(keys)));
+    options.part("expected", || ("Filters that expect as many keys as they get".into(), expected(keys)));
     for size in options.sizes() {
         let (name, bytes) = (size.name(), options.table_bytes(size));
         options.part("doubling", || {

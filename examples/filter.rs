@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     assert!((740..=750).contains(&accepted));
     assert!(signed_up.contains("user1@example.org"), "a key that is in is always found");
 
-    // Remove only what was inserted, and as often.
+    // Remove only what was inserted, once for each insert.
     assert!(blocked.remove("trashmail.com"));
     assert!(blocked.contains("mailinator.com"));
     Ok(())

@@ -1,4 +1,4 @@
-//! Counts distinct visitors where nobody knows beforehand how many there are. The filter grows while threads insert, and
+//! Counts distinct visitors whose number is not known beforehand. The filter grows while threads insert, and
 //! shrinks when the visitors have gone.
 
 use std::error::Error;
@@ -7,7 +7,7 @@ use std::thread;
 use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Room for 1,000 keys at first. When the table is full, it doubles, within 16 MiB.
+    // Room for 1,000 keys at first. From then on the table grows with its keys, by 32 buckets at a time, within 16 MiB.
     let visitors = GrowableCuckooFilter::<u64>::builder().capacity(1_000).memory_limit(16 << 20).build()?;
 
     // Four log files. Each visitor comes in two of them.
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         visitors.stats().memory_usage / 1024,
         visitors.capacity()
     );
-    // A false positive takes a new visitor for a known one: at most 0.1 %, the default rate, of them in the mean.
+    // A false positive takes a new visitor for a known one: at most 0.1 %, the default rate, of them on average.
     assert!((199_500..=200_000).contains(&new));
     assert_eq!(visitors.len() as u64, new);
 

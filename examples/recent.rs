@@ -1,5 +1,5 @@
 //! Drops messages that are delivered twice within ten minutes. The memory is constant. When more messages come than the
-//! filter is made for, it forgets the oldest sooner, and says by how much.
+//! filter has room for, it evicts the oldest sooner, and says by how much.
 
 use std::error::Error;
 use std::time::{Duration, SystemTime};

@@ -1,5 +1,5 @@
-//! A cuckoo filter that many threads share: lock-free lookups that never miss a key, inserts, removals, any
-//! false-positive rate, any capacity.
+//! A cuckoo filter that many threads share: lock-free lookups that never miss a key, inserts, removals, false-positive
+//! rates from 10 % to 10⁻⁹, any capacity up to billions of keys.
 //!
 //! An approximate-membership filter is a set that answers "definitely absent" or "probably present" in a few bits per
 //! key. Put one in front of something slow: a database, a list of revoked tokens, the IDs of recent requests. This one
@@ -54,10 +54,11 @@
 //!
 //! # Hazards
 //!
-//! - **Remove only what you inserted, and as often.** If you remove a key that was never inserted, another one with
-//!   the same fingerprint may be lost.
-//! - **Size for the most keys that are present at one time.** A [`ConcurrentCuckooFilter`] does not grow, and its
-//!   keys cannot be listed.
+//! - **Remove only what you inserted, once for each insert.** If you remove a key that was never inserted, another one
+//!   with the same fingerprint may be lost.
+//! - **Size for the most keys that are present at one time.** A [`ConcurrentCuckooFilter`] does not grow, a
+//!   [`GrowableCuckooFilter`] grows to the [largest size](GrowableBuilder::max_capacity) that it was built with, and keys
+//!   cannot be listed.
 //! - **Copies take up slots.** After 4 to 16 inserts of one key, a further one fails with
 //!   [`InsertError::TooManyCopies`].
 //! - **The default hasher's hashes differ** between processes, versions and processors. For a snapshot that is to
@@ -69,7 +70,7 @@
 //! # Speed, async, platforms
 //!
 //! A lookup takes 4 to 120 nanoseconds, most of them for two cache lines. Batches in large tables are two to six times
-//! as fast. `benches/README.md` in the repository compares filters. Async tasks call the operations directly, except
+//! as fast as single calls. `benches/README.md` in the repository compares filters. Async tasks call the operations directly, except
 //! [those that belong on a blocking thread](guide::threads_and_async). The crate needs Rust 1.89 or later, `std`, and 64-bit
 //! atomics or the feature `portable-atomic`. Short programs for each type are in `examples/`: `cargo run --example filter`.
 //!

@@ -150,9 +150,9 @@ fn answers_can_be_replayed_until_the_filter_is_rebuilt() {
         let collected: Vec<u64> = false_positives(&filter).take(COLLECTED).collect();
         assert_eq!(found(&filter, &collected), COLLECTED, "each answer is the same again");
 
-        let neighbours: Vec<u64> = collected.iter().flat_map(|key| (0..40).map(move |bit| key ^ 1 << bit)).collect();
-        let (mistaken, expected) = (found(&filter, &neighbours) as f64, rate * neighbours.len() as f64);
-        assert!(plausible(mistaken, expected), "{mistaken} neighbours of false positives for {expected}");
+        let neighbors: Vec<u64> = collected.iter().flat_map(|key| (0..40).map(move |bit| key ^ 1 << bit)).collect();
+        let (mistaken, expected) = (found(&filter, &neighbors) as f64, rate * neighbors.len() as f64);
+        assert!(plausible(mistaken, expected), "{mistaken} neighbors of false positives for {expected}");
 
         let mistaken = (100..110).map(|secret| found(&build(secret), &collected)).sum::<usize>() as f64;
         let expected = rate * 10.0 * COLLECTED as f64;

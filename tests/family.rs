@@ -115,7 +115,8 @@ fn says_that_it_is_full<F: Table>(new: impl Fn(usize) -> F, number: impl Fn(u64)
         let held = (0..).find(|&nth| filter.insert(&entry(nth)).is_err()).unwrap();
         assert!(held >= capacity as u64 && held as usize >= filter.capacity(), "refused after {held}: {filter:?}");
         let error = filter.insert(&entry(held)).unwrap_err().to_string();
-        let said = format!("the {} is full: it holds {held} keys and is made for {};", F::NAME, filter.capacity());
+        let said =
+            format!("the {} is full: it holds {held} keys and has a capacity of {};", F::NAME, filter.capacity());
         assert!(error.starts_with(&said), "{error}");
         assert_eq!(filter.insert_if_absent(&entry(0)), Ok(false), "that needs no room");
 

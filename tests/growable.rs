@@ -201,6 +201,66 @@ fn the_rate_holds_at_every_size() {
     }
 }
 
+/// Up to the expected keys the rate holds; beyond, it rises in proportion, and the filter says so.
+#[test]
+#[cfg_attr(miri, ignore = "statistics need many keys")]
+fn with_expected_keys_the_rate_holds_up_to_as_many_and_rises_in_proportion() {
+    const EXPECTED: u64 = 50_000;
+    for (rate, slots) in [(0.03, 6), (0.001, 5), (1e-5, 3)] {
+        let filter = builder(1000, rate).expected_keys(EXPECTED as usize).build().unwrap();
+        insert_all(&filter, 0..EXPECTED);
+        let stats = filter.stats();
+        assert!(filter.plan().layout.slots_per_bucket >= slots, "{filter:?}");
+        // Half of the rate at least: no bit more than it needs is spent on it.
+        assert!((rate / 2.5..=rate).contains(&stats.false_positive_rate) || rate > 0.02, "{stats:?}");
+        assert!(filter.plan().max_false_positive_rate <= rate, "{filter:?}");
+        for times in [1, 3, 8] {
+            insert_all(&filter, filter.len() as u64..times * EXPECTED);
+            assert!(has_all(&filter, 0..times * EXPECTED));
+            let rate_now = filter.stats().false_positive_rate;
+            let in_proportion = stats.false_positive_rate * times as f64;
+            // Two mistakes about one key count once.
+            assert!((in_proportion * 0.88..=in_proportion * 1.01).contains(&rate_now), "{rate_now}, {in_proportion}");
+            let planned = filter.plan().false_positive_rate_with(filter.len());
+            assert!((planned - rate_now).abs() < 1e-9, "{planned}, {rate_now}");
+            const LOOKUPS: u64 = 400_000;
+            let found = (ABSENT..ABSENT + LOOKUPS).filter(|&number| filter.contains(&key(number))).count() as f64;
+            assert!(plausible(found, rate_now * LOOKUPS as f64), "{found} for {rate_now}: {filter:?}");
+        }
+        // Copies of the filter have the setting, and so have views and snapshots: what determines them is the layout.
+        let copy = filter.empty_like().unwrap();
+        assert_eq!(
+            (copy.max_capacity(), copy.plan().max_capacity),
+            (filter.max_capacity(), filter.plan().max_capacity)
+        );
+        copy.absorb(&filter).unwrap();
+        assert_eq!(copy.digest().unwrap(), filter.digest().unwrap());
+        remove_all(&filter, EXPECTED..8 * EXPECTED);
+        filter.shrink_to_fit();
+        assert!(filter.stats().false_positive_rate <= rate && has_all(&filter, 0..EXPECTED));
+    }
+}
+
+#[test]
+fn expected_keys_lie_between_the_capacity_and_the_largest() {
+    let invalid = |builder: GrowableBuilder<_, _>, expected: usize| {
+        let error = builder.expected_keys(expected).build().unwrap_err();
+        assert!(matches!(error, BuildError::InvalidExpectedKeys { .. }), "{error:?}");
+        assert!(error.to_string().contains(&expected.to_string()), "{error}");
+        error.to_string()
+    };
+    assert!(invalid(builder(1000, 0.01), 999).contains("capacity of 1000"));
+    assert!(invalid(builder(10, 0.01).max_capacity(5000), 5001).contains("max_capacity of 5000"));
+    let filter = builder(1000, 0.01).expected_keys(1000).max_capacity(1000).build().unwrap();
+    assert!(filter.max_capacity() >= 1000);
+    // Without a capacity, the filter begins with no more than it is expected to hold.
+    let small = GrowableCuckooFilter::<u64>::builder().expected_keys(30).build().unwrap();
+    assert!(small.capacity() < 1000, "{small:?}");
+    // Both can be had, at the price of bits.
+    let far = builder(1000, 0.001).expected_keys(1000).max_capacity(100_000_000).build().unwrap();
+    assert!(far.max_capacity() >= 100_000_000);
+}
+
 /// Random inserts, removals and shrinks, compared with a map that knows what is in. The rate is so high that many keys
 /// are of one class.
 ///
@@ -320,6 +380,7 @@ fn documented_memory() {
     for (name, builder, most) in [
         ("by default", builder(1000, 0.001), [30.0, 28.5]),
         ("up to 20 million keys", builder(1000, 0.001).max_capacity(20_000_000), [30.0, 25.0]),
+        ("a million expected", builder(1000, 0.001).expected_keys(1_000_000), [21.0, 16.0]),
     ] {
         let filter = builder.build().unwrap();
         // The least and the most from a hundred thousand keys on, and from a million on.

@@ -95,6 +95,42 @@ fn a_plan_grows_with_the_filter() {
     }
 }
 
+/// A rate or a capacity that was mistyped can be seen in a log.
+#[test]
+fn a_plan_displays_the_type_capacity_memory_rate_layout_and_clock() {
+    fn assert_shows(plan: &FilterPlan, parts: &[&str]) {
+        let shown = plan.to_string();
+        assert!(
+            shown.starts_with(&format!("{} for {} keys in {} bytes", plan.filter, plan.capacity, plan.memory_usage))
+        );
+        assert!(shown.contains(&plan.layout.to_string()), "{shown}");
+        for part in parts {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+    }
+    let fixed =
+        |rate| ConcurrentCuckooFilter::<str>::builder().capacity(1000).false_positive_rate(rate).plan().unwrap();
+    assert_shows(&fixed(0.1), &["false-positive rate 0.057 (", "plain"]);
+    assert_shows(&fixed(0.001), &["false-positive rate 0.00056 (", "semi-sorted"]);
+    assert_shows(&fixed(1e-8), &["false-positive rate 3.9e-10 ("]);
+
+    // That of the largest size, because it is near 0 at first.
+    let growable = GrowableCuckooFilter::<str>::builder();
+    for (rate, shown) in [(0.1, "false-positive rate 0.05"), (0.001, "false-positive rate 0.0009")] {
+        let plan = growable.clone().false_positive_rate(rate).plan().unwrap();
+        let (most, bytes) = (plan.max_capacity.unwrap(), plan.max_memory_usage.unwrap());
+        assert_shows(&plan, &[shown, &format!("and up to {most} keys in {bytes} bytes")]);
+    }
+
+    let maplet = CuckooMaplet::<str>::builder().capacity(1000).value_bits(4).plan().unwrap();
+    assert_shows(&maplet, &["false-positive rate 0.000", " + 4 bits"]);
+
+    let minute = Duration::from_secs(60);
+    let expiring = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime(14 * minute, minute);
+    let expiring = expiring.when_full(WhenFull::EvictOldest).plan().unwrap();
+    assert_shows(&expiring, &["false-positive rate 0.000", ", lifetime 15 ticks of 60s, WhenFull::EvictOldest"]);
+}
+
 /// What a user sees of it are the public fields.
 #[test]
 fn a_plan_shows_its_public_fields() {

@@ -1,6 +1,7 @@
-//! What pages name exists: the tests on the page `verification`, the targets of the guide's links, and the code on which
-//! `tests/proof` rests.
+//! What pages name exists: the tests on the page `verification`, the items in CONTRIBUTING.md, the faults that have no
+//! history, and the code on which `tests/proof` rests. (`ci/links` checks the links of all pages.)
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -20,43 +21,64 @@ fn every_test_that_the_page_names_exists() {
     assert!(checked > 40, "{checked} names: has their form changed?");
 }
 
-/// The definitions of links in a text, as a label and a target.
-fn links(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    text.lines().filter_map(|line| line.trim_start_matches([' ', '/', '!']).strip_prefix('[')?.split_once("]: "))
+/// The sources below a folder, one after the other.
+fn sources(folder: &str) -> String {
+    fn add(folder: &Path, text: &mut String) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                add(&path, text);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                text.push_str(&read(path));
+            }
+        }
+    }
+    let mut text = String::new();
+    add(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut text);
+    text
 }
 
-/// What the repository's site and rustdoc make of a heading.
-fn anchor(heading: &str) -> String {
-    let kept = heading.to_lowercase().replace(' ', "-");
-    kept.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
+/// The names in a source, each once.
+fn names(source: &str) -> BTreeSet<&str> {
+    source.split(|c: char| !c.is_alphanumeric() && c != '_').collect()
 }
 
 #[test]
-fn links_between_pages_of_the_guide_lead_somewhere_on_the_site_and_in_the_documentation() {
-    let rustdoc = read("src/guide/mod.rs");
+fn every_item_that_contributing_names_exists() {
+    let page = read("CONTRIBUTING.md");
+    let source = ["src", "tests", "loom-tests/tests"].map(sources).concat();
     let mut checked = 0;
-    for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/guide")).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_none_or(|extension| extension != "md") {
-            continue;
-        }
-        let page = read(&path);
-        for label in page.split("][").skip(1).map(|rest| rest.split(']').next().unwrap()) {
-            assert!(links(&page).any(|(defined, _)| defined == label), "{path:?} does not define [{label}]");
-        }
-        for (label, target) in links(&page) {
-            let (file, wanted) = target.split_once('#').unwrap_or((target, ""));
-            let other = read(path.with_file_name(file));
-            let mut headings =
-                other.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#'));
-            assert!(wanted.is_empty() || headings.any(|line| anchor(line.trim()) == wanted), "{path:?}: {target}");
-            let is_here = links(&rustdoc)
-                .any(|(defined, item)| defined == label && item.split_once('#').unwrap_or((item, "")).1 == wanted);
-            assert!(is_here, "src/guide/mod.rs does not define [{label}] of {path:?}");
+    for code in page.split('`').skip(1).step_by(2) {
+        // A name, a path of names, or a macro. A part of a name selects a test.
+        let is_name = code.chars().all(|c| c.is_alphanumeric() || "_:!".contains(c)) && !code.starts_with("CCF_");
+        let is_of_code = code.contains(['_', ':', '!']) || code.chars().all(char::is_uppercase);
+        if is_name && is_of_code {
+            let name = code.trim_end_matches('!').rsplit("::").next().unwrap();
+            assert!(source.contains(name), "CONTRIBUTING.md names {code}, and there is none");
             checked += 1;
         }
     }
-    assert!(checked > 50, "{checked} links: has their form changed?");
+    assert!(checked > 15, "{checked} names: has their form changed?");
+}
+
+#[test]
+fn every_fault_has_a_control_and_the_page_lists_those_without_a_history() {
+    let source = read("src/sync/fault.rs");
+    let faults = source.split_once("pub enum Fault {").unwrap().1.split_once("\n}").unwrap().0;
+    let faults: BTreeSet<_> = faults.lines().filter_map(|line| line.trim().strip_suffix(',')).collect();
+    assert!(faults.len() > 40, "{} faults: has their form changed?", faults.len());
+
+    let controls = ["loom-tests/tests", "tests/stepped/tests"].map(sources).concat();
+    let named = names(&controls);
+    let without: Vec<_> = faults.difference(&named).collect();
+    assert!(without.is_empty(), "{without:?} have no control");
+
+    let histories = sources("tests/stepped/tests/histories");
+    let named = names(&histories);
+    let without: BTreeSet<_> = faults.difference(&named).copied().collect();
+    let page = read("tests/stepped/README.md");
+    let listed: BTreeSet<_> = page.split('`').skip(1).step_by(2).filter(|code| faults.contains(code)).collect();
+    assert_eq!(listed, without, "those that tests/stepped/README.md lists, and those without a history");
 }
 
 /// The functions with this name, without their last brace.

@@ -31,12 +31,12 @@ fn figure4(all: &[Measured], size: &str) -> Chart {
     const RATES: (f64, f64) = (1e-7, 0.1);
     // These are straight lines, because the rate is on a logarithmic axis. They go from where they enter the view to
     // where they leave it.
-    let line = |name: &str, colour, line, bits: fn(f64) -> f64| {
+    let line = |name: &str, color, line, bits: fn(f64) -> f64| {
         let rates = (0..=1200).map(|step| RATES.1 * 10f64.powf(-0.005 * f64::from(step)));
         let points = rates.map(|rate| (bits(rate), rate)).filter(|point| (BITS.0..=BITS.1).contains(&point.0));
         let points: Vec<_> = points.collect();
         let ends = vec![points[0], points[points.len() - 1]];
-        Series { name: name.into(), points: ends, style: Style { colour, marker: Marker::None, line } }
+        Series { name: name.into(), points: ends, style: Style { color, marker: Marker::None, line } }
     };
     let point = |measured: &Measured| {
         let within = |bits: f64| (BITS.0..BITS.1).contains(&bits) && measured.positives.0 > 0;
@@ -46,11 +46,11 @@ fn figure4(all: &[Measured], size: &str) -> Chart {
     let of_ours = |name: &str, marker, semi_sorted| {
         let of_kind = ours.iter().filter(|measured| measured.name.ends_with('s') == semi_sorted);
         let points = of_kind.filter_map(|measured| point(measured)).collect();
-        Series { name: name.into(), points, style: Style { colour: 0, marker, line: Line::None } }
+        Series { name: name.into(), points, style: Style { color: 0, marker, line: Line::None } }
     };
     let mut series = vec![
         line("information-theoretic bound", 6, Line::Thick, bound),
-        line("Bloom, space-optimised", 6, Line::Dashed, |rate| std::f64::consts::LOG2_E * bound(rate)),
+        line("Bloom, space-optimized", 6, Line::Dashed, |rate| std::f64::consts::LOG2_E * bound(rate)),
         line("paper's semi-sorted, 95.5 %", 1, Line::Thin, |rate| (bound(rate) + 2.0) / PAPERS_LOAD),
         line("paper's plain, 95.5 %", 1, Line::Dashed, |rate| (bound(rate) + 3.0) / PAPERS_LOAD),
         of_ours("ours, semi-sorted", Marker::Circle, true),
@@ -88,7 +88,7 @@ fn speeds(all: &[Measured], size: &str, title: &str, x: &str, points: fn(&Measur
 
 /// The same style for a system in all charts. Ours are highlighted.
 fn style_of(name: &str) -> Style {
-    let (colour, marker, line) = match name {
+    let (color, marker, line) = match name {
         "ours 5x14s" => (0, Marker::Circle, Line::Thick),
         "ours, growable" => (0, Marker::Square, Line::None),
         "ours 5x12" => (1, Marker::Square, Line::Thick),
@@ -101,5 +101,5 @@ fn style_of(name: &str) -> Style {
         "scalable" => (4, Marker::Cross, Line::Dashed),
         _ => (7, Marker::Cross, Line::Dashed),
     };
-    Style { colour, marker, line }
+    Style { color, marker, line }
 }

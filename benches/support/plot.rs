@@ -1,6 +1,6 @@
 //! Line charts as SVG: a title, axes with their units, and a legend at the side.
 //!
-//! The colours are those of Okabe and Ito, which people with any kind of colour vision can distinguish. Series also
+//! The colors are those of Okabe and Ito, which people with any kind of color vision can distinguish. Series also
 //! differ by their markers. The background is white, so that a chart can be read on a dark page.
 
 use std::fmt::Write as _;
@@ -109,8 +109,8 @@ impl Marker {
 /// How a series is drawn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Style {
-    /// 0 to 7: vermilion, blue, bluish green, orange, sky blue, reddish purple, black, grey.
-    pub(crate) colour: usize,
+    /// 0 to 7: vermilion, blue, bluish green, orange, sky blue, reddish purple, black, gray.
+    pub(crate) color: usize,
     /// The shape of the points.
     pub(crate) marker: Marker,
     /// What connects the points.
@@ -126,15 +126,15 @@ pub(crate) enum Line {
     Dashed,
 }
 
-/// In the order of [`Style::colour`].
-const COLOURS: [&str; 8] = ["#d55e00", "#0072b2", "#009e73", "#e69f00", "#56b4e9", "#cc79a7", "#000000", "#808080"];
+/// In the order of [`Style::color`].
+const COLORS: [&str; 8] = ["#d55e00", "#0072b2", "#009e73", "#e69f00", "#56b4e9", "#cc79a7", "#000000", "#808080"];
 
 const MARKERS: [Marker; 5] = [Marker::Circle, Marker::Square, Marker::Triangle, Marker::Diamond, Marker::Cross];
 
 impl Style {
     /// A style for the `n`th series: no two of the first 40 are the same.
     pub(crate) fn nth(n: usize) -> Self {
-        Self { colour: n % COLOURS.len(), marker: MARKERS[n % MARKERS.len()], line: Line::Thin }
+        Self { color: n % COLORS.len(), marker: MARKERS[n % MARKERS.len()], line: Line::Thin }
     }
 }
 
@@ -237,27 +237,27 @@ impl Svg {
         self.element(format_args!("<text x=\"{x:.1}\" y=\"{y:.1}\" {how}>{text}</text>"));
     }
 
-    fn line(&mut self, points: &[(f64, f64)], colour: &str, width: u32, dashes: &str) {
+    fn line(&mut self, points: &[(f64, f64)], color: &str, width: u32, dashes: &str) {
         let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let points = points.join(" ");
         self.element(format_args!(
-            "<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\" \
+            "<polyline points=\"{points}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"{width}\" \
              stroke-dasharray=\"{dashes}\"/>"
         ));
     }
 
     /// A line through some points, and the markers of others.
     fn series(&mut self, style: Style, line: &[(f64, f64)], markers: &[(f64, f64)]) {
-        let colour = COLOURS[style.colour];
+        let color = COLORS[style.color];
         match style.line {
             Line::None => {}
-            Line::Thin => self.line(line, colour, 2, "none"),
-            Line::Thick => self.line(line, colour, 4, "none"),
-            Line::Dashed => self.line(line, colour, 2, "8 5"),
+            Line::Thin => self.line(line, color, 2, "none"),
+            Line::Thick => self.line(line, color, 4, "none"),
+            Line::Dashed => self.line(line, color, 2, "8 5"),
         }
         for (x, y) in markers.iter().filter(|_| style.marker != Marker::None) {
             let path = style.marker.path();
-            self.element(format_args!("<path d=\"{path}\" fill=\"{colour}\" transform=\"translate({x:.1} {y:.1})\"/>"));
+            self.element(format_args!("<path d=\"{path}\" fill=\"{color}\" transform=\"translate({x:.1} {y:.1})\"/>"));
         }
     }
 }

@@ -30,7 +30,6 @@ impl TableLayout {
         Self { buckets, encoding, slots_per_bucket: slots as usize, fingerprint_bits, payload_bits }
     }
 
-    #[cfg(feature = "snapshot")]
     pub(crate) fn shape(self) -> Shape {
         let Self { encoding, slots_per_bucket, fingerprint_bits, payload_bits, .. } = self;
         Shape { encoding, slots: slots_per_bucket as u32, fingerprint_bits, payload_bits }
@@ -66,25 +65,25 @@ pub enum AbsorbError {
     #[cfg(feature = "snapshot")]
     #[non_exhaustive]
     Schema {
-        /// That of the absorbing filter.
+        /// The absorbing filter's.
         ours: String,
-        /// That of the other.
+        /// The other filter's.
         theirs: String,
     },
     /// The layouts differ.
     #[non_exhaustive]
     Layout {
-        /// That of the absorbing filter.
+        /// The absorbing filter's.
         ours: TableLayout,
-        /// That of the other.
+        /// The other filter's.
         theirs: TableLayout,
     },
     /// The ticks of two [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter)s differ in length.
     #[non_exhaustive]
     Resolution {
-        /// That of the absorbing filter.
+        /// The absorbing filter's.
         ours: Duration,
-        /// That of the other.
+        /// The other filter's.
         theirs: Duration,
     },
     /// The entries of the other [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) may live longer than those of
@@ -93,7 +92,7 @@ pub enum AbsorbError {
     Lifetime {
         /// The longest lifetime in the absorbing filter, in ticks.
         ours: u64,
-        /// That in the other.
+        /// The longest lifetime in the other filter.
         theirs: u64,
     },
     /// The clock of the absorbing [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is behind that of the
@@ -141,7 +140,7 @@ pub enum AbsorbError {
         absorbed: u64,
         /// How many copies the absorbing filter held.
         len: usize,
-        /// How many keys it can be made for.
+        /// Its largest capacity.
         max_capacity: usize,
     },
     /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is full, and may not take more memory.
@@ -155,6 +154,18 @@ pub enum AbsorbError {
         needed: usize,
         /// The limit, in bytes.
         limit: usize,
+    },
+    /// The absorbing [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has
+    /// [evicted](crate::WhenFull::EvictOldest) the ticks at which some entries of the other expire, so an insert of
+    /// these fails. All others were added.
+    #[non_exhaustive]
+    Evicted {
+        /// How many entries were added.
+        absorbed: u64,
+        /// How many were not, because their ticks were evicted.
+        rejected: u64,
+        /// The last tick that the absorbing filter has evicted.
+        up_to: Tick,
     },
     /// The clock of the absorbing [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) was set back meanwhile, by
     /// [`restart_clock`](crate::ExpiringCuckooFilter::restart_clock).
@@ -198,20 +209,24 @@ messages! {
     Self::ClockBehind { ours: Some(ours), theirs } =>
         "this filter is at tick {ours}, and the other at tick {theirs}; call advance_to(Tick::new({theirs})) first";
     Self::TooMany { len, coming, capacity } =>
-        "this filter holds {len} copies and the other {coming}, but this filter is made for {capacity}; build both \
+        "this filter holds {len} copies and the other {coming}, but this filter has a capacity of {capacity}; build both \
          with more capacity";
     Self::TooManyCopies { absorbed, copies } =>
         "after {absorbed} copies were added, one failed: this filter already holds {copies} copies of its key, \
          all that the key's two buckets have room for; {ONCE_EACH}";
     Self::Full { absorbed, len, capacity } =>
         "after {absorbed} copies were added, one failed: other keys fill its buckets, although this filter holds \
-         {len} copies and is made for {capacity}; {ONCE_EACH}, or build the filters with more capacity";
+         {len} copies and has a capacity of {capacity}; {ONCE_EACH}, or build the filters with more capacity";
     Self::MaxCapacity { absorbed, len, max_capacity } =>
         "after {absorbed} copies were added, one failed: this filter is full at its largest size; it holds {len} \
-         copies and is made for {max_capacity}; build the filters with a larger max_capacity";
+         copies and has a max_capacity of {max_capacity}; build the filters with a larger max_capacity";
     Self::MemoryLimit { absorbed, len, needed, limit } =>
         "after {absorbed} copies were added, one failed: this filter is full with {len} copies, and with more \
          buckets it would take up {needed} bytes, more than its limit of {limit}; build it with a higher memory_limit";
+    Self::Evicted { absorbed, rejected, up_to } =>
+        "{absorbed} entries were added, and {rejected} were not, because they expire at ticks that this filter has \
+         evicted, up to tick {up_to}; if they are needed until then, build this filter with more capacity, or merge \
+         both into one that empty_like has made";
     Self::ClockSetBack { absorbed } =>
         "after {absorbed} copies were added, the clock of this filter was set back; don't call restart_clock \
          meanwhile, and build this filter again";

@@ -20,8 +20,9 @@ pub enum BuildError {
         /// The type of the filter.
         filter: FilterKind,
     },
-    /// The table for that many keys would be too large. A table has fewer than 2³² buckets, which take 32 GiB (20
-    /// billion keys at the default rate). All tables together must fit in the address space.
+    /// The table for that many keys would be too large. A table has at most 2³² − 2 buckets, which take 32 GiB: 20 billion
+    /// keys at the default rate. That of a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) has room for 10 billion at
+    /// that rate. The table must also fit in the address space.
     #[non_exhaustive]
     CapacityTooLarge {
         /// The type of the filter.
@@ -49,8 +50,19 @@ pub enum BuildError {
         /// The largest capacity asked for.
         max_capacity: usize,
     },
+    /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is to hold fewer keys usually than it has room for at first, or
+    /// more than at its largest size.
+    #[non_exhaustive]
+    InvalidExpectedKeys {
+        /// The first capacity.
+        capacity: usize,
+        /// The usual number of keys that was given.
+        expected_keys: usize,
+        /// The largest capacity asked for, if any.
+        max_capacity: Option<usize>,
+    },
     /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) can't grow to the largest capacity that was asked for within
-    /// its memory limit. (The default of that capacity is no promise.)
+    /// its memory limit. (The default of that capacity is not a promise.)
     #[non_exhaustive]
     MemoryLimitBelowMaxCapacity {
         /// The largest capacity asked for.
@@ -101,7 +113,7 @@ pub enum BuildError {
     #[non_exhaustive]
     OutOfMemory {
         /// How many bytes the filter asks for in all. If it is the first filter with semi-sorted buckets, it also
-        /// needs the decode table of up to 256 KiB that all such filters share.
+        /// needs the decode table of its layout, up to 256 KiB, which all filters of that layout share.
         bytes: usize,
     },
     /// The filter would use more memory than the given limit.
@@ -141,6 +153,12 @@ messages! {
     Self::MaxCapacityBelowCapacity { capacity, max_capacity } =>
         "the max_capacity of {max_capacity} is less than the capacity of {capacity}, which the filter has before it \
          grows; ask for a larger max_capacity or a smaller capacity";
+    Self::InvalidExpectedKeys { capacity, expected_keys, .. } if expected_keys < capacity =>
+        "the expected_keys of {expected_keys} are fewer than the capacity of {capacity}, which the filter has before it \
+         grows; ask for a smaller capacity, or expect more keys";
+    Self::InvalidExpectedKeys { expected_keys, max_capacity, .. } =>
+        "the expected_keys of {expected_keys} are more than the max_capacity of {}; ask for a larger max_capacity, or \
+         expect fewer keys", max_capacity.unwrap_or(usize::MAX);
     Self::MemoryLimitBelowMaxCapacity { max_capacity, needed, limit } =>
         "a filter that grows to its max_capacity of {max_capacity} takes up to {needed} bytes, more than its \
          memory_limit of {limit}; raise the limit, or ask for a smaller max_capacity";
@@ -155,7 +173,7 @@ messages! {
         "the longest lifetime would be {ticks} ticks, and the limit is {most}; choose a coarser resolution (a \
          fourteenth of the longest lifetime is often fine enough), or a shorter lifetime";
     Self::InvalidRate { rate } =>
-        "the false-positive rate was {rate:?}; it is a share, more than 0 and less than 1 (0.001 is 0.1 %, one in a \
+        "the false-positive rate was {rate:?}; it must be greater than 0 and less than 1 (0.001 is 0.1 %, one in a \
          thousand)";
     Self::RateTooLow { filter: filter @ FilterKind::Expiring, value_bits, rate, lowest, .. } =>
         "a false-positive rate of {rate:?} is too low: the type {filter} with {value_bits}-bit expiries cannot go \

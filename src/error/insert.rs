@@ -45,7 +45,7 @@ pub enum GrowableInsertError {
     MaxCapacity {
         /// How many keys the filter held.
         len: usize,
-        /// How many keys the filter can be made for.
+        /// The filter's largest capacity.
         max_capacity: usize,
     },
     /// The filter is full, and growth would exceed its [memory limit](crate::GrowableBuilder::memory_limit). Some other
@@ -208,13 +208,14 @@ fn full(filter: FilterKind, len: usize, capacity: usize) -> String {
     if len < capacity || filter == FilterKind::Growable {
         return format!(
             "the {filter} has no room for this key: other keys fill its buckets, although it holds only {len} keys and \
-             is made for {capacity}; use insert_if_absent if keys are inserted repeatedly and never removed, or a \
+             has a capacity of {capacity}; use insert_if_absent if keys are inserted repeatedly and never removed, or a \
              hasher that is keyed with a secret"
         );
     }
     let or = if filter == FilterKind::Concurrent { ", or a GrowableCuckooFilter" } else { "" };
     format!(
-        "the {filter} is full: it holds {len} keys and is made for {capacity}; remove some keys, or build a larger one{or}"
+        "the {filter} is full: it holds {len} keys and has a capacity of {capacity}; remove some keys, or build a \
+         larger one{or}"
     )
 }
 
@@ -229,7 +230,7 @@ messages! {
 messages! {
     GrowableInsertError:
     Self::MaxCapacity { len, max_capacity } =>
-        "the GrowableCuckooFilter is full at its largest size: it holds {len} keys and is made for {max_capacity}; \
+        "the GrowableCuckooFilter is full at its largest size: it holds {len} keys and has a max_capacity of {max_capacity}; \
          remove some keys, or build a filter with a larger max_capacity";
     Self::MemoryLimit { len, needed, limit } =>
         "the GrowableCuckooFilter is full with {len} keys, and with more buckets it would take up {needed} bytes, \
@@ -323,11 +324,12 @@ impl From<ValueTooLarge> for MapletInsertError {
     }
 }
 
-/// Why a batch of inserts ended early, and where. The reason is the error of the operation on one key.
+/// Where a batch of inserts ended early, and why. The reason is the error of the operation on one key: it is the `source`,
+/// and not part of the message (the `Display`).
 ///
-/// The keys before the one that failed were inserted as they would have been one by one, so those that need none were passed
-/// over. That key and those after it were not. To go on, make room and insert the keys from `index` on, or leave this one out
-/// and insert those from `index + 1` on.
+/// The keys before the one that failed were inserted as they would have been one by one: keys that need no insert were
+/// skipped. The failed key and those after it were not inserted. To go on, make room and insert the keys from `index` on, or
+/// leave this one out and insert those from `index + 1` on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InsertBatchError<E = InsertError> {
@@ -348,13 +350,18 @@ impl<E> InsertBatchError<E> {
     }
 }
 
-impl<E: fmt::Display> fmt::Display for InsertBatchError<E> {
+impl<E> fmt::Display for InsertBatchError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a key of the batch failed, after {} that succeeded: {}", self.index, self.error)
+        let index = self.index;
+        write!(
+            f,
+            "the insert of the batch's key {index} (counted from 0) failed, after all keys before it were done; make room, \
+             and go on from that key or from the next"
+        )
     }
 }
 
-/// The message contains that of the source.
+/// The source is the error of the key that failed.
 impl<E: Error + 'static> Error for InsertBatchError<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(&self.error)
@@ -362,8 +369,8 @@ impl<E: Error + 'static> Error for InsertBatchError<E> {
 }
 
 /// Why a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) could not
-/// [reserve](crate::GrowableCuckooFilter::reserve) room. The filter is as it was before, unless an allocation failed
-/// after a part of the growth.
+/// [reserve](crate::GrowableCuckooFilter::reserve) room. The filter has not grown; only after
+/// [`OutOfMemory`](Self::OutOfMemory) it may have grown to a part of what was asked for, and is usable at that size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReserveError {
@@ -444,7 +451,7 @@ mod tests {
     fn a_refused_batch_tells_how_far_it_came_and_why() {
         let error = InsertBatchError::new(7, InsertError::full(100, 100));
         let text = error.to_string();
-        assert!(text.contains("after 7 that succeeded") && text.contains("is full"), "{text}");
-        assert!(error.source().is_some_and(|source| source.is::<InsertError>()));
+        assert!(text.contains("the batch's key 7 ") && text.contains("go on from that key"), "{text}");
+        assert!(error.source().is_some_and(|source| source.to_string().contains("is full")));
     }
 }

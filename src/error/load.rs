@@ -9,12 +9,13 @@ use crate::error::message::messages;
 ///
 /// Whatever the reason, rebuild the filter from the source of truth, or keep the one that is in use. [Never use an empty
 /// filter in its place](crate::guide::beyond_one_process#when-a-snapshot-cannot-be-loaded), because its "definitely
-/// absent" would be wrong. The message of each error (its `Display`) names the reason and what to do.
-/// [`LoadPathError`](crate::LoadPathError) also names the file.
+/// absent" would be wrong. The message of each error (its `Display`) names the reason and what to do; that of
+/// [`Io`](Self::Io) leaves the reason to its `source`. [`LoadPathError`](crate::LoadPathError) also names the file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// The reader failed, with this error, or the file could not be opened.
+    /// The reader failed, or the file could not be opened. The error that it failed with is the `source`, and not part of
+    /// the message.
     Io(std::io::Error),
     /// The reader ended before the snapshot did.
     #[non_exhaustive]
@@ -184,6 +185,16 @@ pub enum LoadError {
         /// Its number in its table, from 0.
         bucket: usize,
     },
+    /// An entry of a filter whose entries expire would live longer than any entry of that filter can.
+    #[non_exhaustive]
+    LifetimeTooLong {
+        /// The number of its bucket.
+        bucket: usize,
+        /// In how many ticks it would expire. Ticks that were evicted count too.
+        ticks: u64,
+        /// The longest lifetime in ticks.
+        longest: u64,
+    },
     /// The buckets hold more or fewer items than the snapshot says.
     #[non_exhaustive]
     WrongCount {
@@ -220,14 +231,14 @@ pub enum LoadError {
 
 messages! {
     LoadError:
-    Self::Io(error) =>
-        "the snapshot could not be read: {error}; correct that, or rebuild the filter from the source of \
-         truth";
+    Self::Io(_) =>
+        "the reader of the snapshot failed; correct the cause, which is the source of this error, or rebuild the filter \
+         from the source of truth";
     Self::Truncated { available, expected } =>
         "the snapshot is cut short: there are {available} bytes of at least {expected}; fetch it again, or rebuild \
          the filter from the source of truth";
     Self::NotASnapshot =>
-        "this is no snapshot of a filter: it does not begin with the eight bytes that mark one; look for the right \
+        "this is not a snapshot of a filter: it does not begin with the eight bytes that mark one; look for the right \
          file, or rebuild the filter";
     Self::UnsupportedVersion { version, supported } =>
         "the snapshot has format version {version}, and this library reads only version {supported}; save it with the \
@@ -275,8 +286,8 @@ messages! {
         "the snapshot declares values of {value_bits} bits, not of 1 to {most}; rebuild the maplet";
     Self::InvalidClock { expiry_bits, longest, nanoseconds, place, lag, ahead } =>
         "the snapshot declares a clock that no filter has: expiries of {expiry_bits} bits, a lifetime of {longest} \
-         ticks, {nanoseconds} nanoseconds of a tick, the place {place}, a lag of {lag} ticks and {ahead} ticks that \
-         ended early; rebuild the filter";
+         ticks, {nanoseconds} nanoseconds of a tick, the place {place}, a lag of {lag} ticks and {ahead} evicted ticks; \
+         rebuild the filter";
     Self::UnknownFlags { flags } =>
         "the snapshot declares the flags {flags:#04x}, which this library does not know; load it with the version of \
          the library that saved it, or rebuild the filter";
@@ -291,12 +302,15 @@ messages! {
     Self::AttachmentTooLong { len, most } =>
         "the snapshot declares an attachment of {len} bytes; the limit is {most}; rebuild the filter";
     Self::MemoryLimit { needed, limit } =>
-        "the filter would take {needed} bytes, and the limit is {limit}; raise the limit if you trust the snapshot";
+        "the filter would use {needed} bytes, and the limit is {limit}; raise the limit if you trust the snapshot";
     Self::OutOfMemory { bytes } =>
-        "the {bytes} bytes of the filter could not be allocated; provide more, or load it elsewhere";
+        "the {bytes} bytes of the filter could not be allocated; try again when there is more memory";
     Self::DamagedBucket { bucket } =>
         "bucket {bucket} of the snapshot is damaged: no filter writes such a bucket; fetch it again, or rebuild the \
          filter";
+    Self::LifetimeTooLong { bucket, ticks, longest } =>
+        "bucket {bucket} of the snapshot has an entry that would live for {ticks} more ticks, and the longest lifetime \
+         is {longest}; fetch it again, or rebuild the filter";
     Self::WrongCount { stated, counted } =>
         "the snapshot declares {stated} keys and has {counted}; fetch it again, or rebuild the filter";
     Self::TrailingBytes { snapshot, available } =>
@@ -309,7 +323,7 @@ messages! {
          rebuild the filter";
 }
 
-/// The source of [`Io`](Self::Io) is its error, which the message contains.
+/// The source of [`Io`](Self::Io) is its error. The others have none.
 impl Error for LoadError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         if let Self::Io(error) = self { Some(error) } else { None }

@@ -8,8 +8,21 @@ use crate::error::load::LoadError;
 
 /// Why a snapshot could not be loaded from a file: its path, and the reason. Needs the feature `snapshot`.
 ///
-/// The message (its `Display`) names both, and what to do. In a function that returns a [`LoadError`], `?` keeps the
+/// The message (its `Display`) names the path. The reason, and what to do, are in the message of its `source`, so print the
+/// whole chain of sources, as `{:#}` of an `anyhow::Error` does. In a function that returns a [`LoadError`], `?` keeps the
 /// reason alone.
+///
+/// ```
+/// use std::error::Error;
+/// use concurrent_cuckoo_filter::SnapshotInfo;
+///
+/// let error = SnapshotInfo::read_from_path("no such file").unwrap_err();
+/// let chain = std::iter::successors(Some(&error as &dyn Error), |&error| error.source());
+/// let messages: Vec<String> = chain.map(|error| error.to_string()).collect();
+/// assert_eq!(messages[0], "the snapshot in \"no such file\" could not be used");
+/// assert!(messages[1].starts_with("the reader of the snapshot failed; correct the cause"));
+/// assert!(messages.len() == 3, "the last one is the system's: {}", messages[2]);
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct LoadPathError {
@@ -27,11 +40,11 @@ impl LoadPathError {
 
 impl fmt::Display for LoadPathError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {}", self.path, self.error)
+        write!(f, "the snapshot in {:?} could not be used", self.path)
     }
 }
 
-/// The message contains that of the source.
+/// The source is the [`LoadError`].
 impl Error for LoadPathError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(&self.error)

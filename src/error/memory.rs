@@ -5,8 +5,8 @@ use std::io;
 
 use crate::error::message::messages;
 
-/// The memory for a point-in-time view of a filter was refused, so it could not be saved or digested. The filter is as it
-/// was before, and works on.
+/// The memory for a point-in-time view of a filter could not be allocated, so the filter could not be saved or digested. The
+/// filter is unchanged and usable.
 ///
 /// A view needs some memory at its beginning, and 16 to 64 bytes for each bucket that other threads change while it is
 /// read. In a function that returns an [`io::Error`], `?` makes it one of the kind
@@ -33,5 +33,18 @@ impl Error for OutOfMemory {}
 impl From<OutOfMemory> for io::Error {
     fn from(error: OutOfMemory) -> Self {
         Self::new(io::ErrorKind::OutOfMemory, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The error of a save is not a second link of the chain: its message would appear twice in a log of all sources.
+    #[test]
+    fn as_an_error_of_input_and_output_it_has_the_same_message_and_no_source() {
+        let error = io::Error::from(OutOfMemory::new());
+        assert_eq!(error.to_string(), OutOfMemory::new().to_string());
+        assert!(error.source().is_none());
     }
 }

@@ -1,7 +1,9 @@
 //! Operations on hashes instead of keys.
 
-/// The hash of a key, for the operations of [`ByHash`]: what `filter.hash_one(&key)` returns, or `Hashed(hash)` of a hash from
-/// a hasher equal to the filter's. Nothing else converts to it, so a key that is a number cannot be mistaken for a hash:
+/// The hash of a key, for the operations of [`ByHash`].
+///
+/// `filter.hash_one(&key)` returns one. `Hashed(hash)` makes one of a hash from a hasher equal to the filter's. Nothing else
+/// converts to it, so a key that is a number cannot be mistaken for a hash:
 ///
 /// ```compile_fail,E0308
 /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
@@ -58,16 +60,3 @@ impl<F> Clone for ByHash<'_, F> {
 }
 
 impl<F> Copy for ByHash<'_, F> {}
-
-/// How to get the view.
-macro_rules! by_hash {
-    () => {
-        /// Returns the filter with operations on hashes instead of keys.
-        #[inline(always)]
-        #[must_use]
-        pub fn by_hash(&self) -> ByHash<'_, Self> {
-            ByHash(self)
-        }
-    };
-}
-pub(crate) use by_hash;

@@ -10,7 +10,7 @@ pub struct Figure {
     pub name: &'static str,
     /// What the figure says, in a sentence.
     pub help: &'static str,
-    /// `bytes`, `ticks`, `ratio` (from 0 to 1), or empty for a number of things.
+    /// `bytes`, `ticks`, `ratio` (usually from 0 to 1), or empty for a number of things.
     pub unit: &'static str,
     /// The kind of the figure, and its value.
     pub value: FigureValue,
@@ -100,17 +100,17 @@ impl Stats {
         let gauge = Figure::gauge;
         let gauges = [
             gauge("cuckoo_filter_len", "", self.len as f64, "Keys in the filter."),
-            gauge("cuckoo_filter_capacity", "", self.capacity as f64, "Keys that the filter is made for."),
+            gauge("cuckoo_filter_capacity", "", self.capacity as f64, "Distinct keys that fit."),
             gauge("cuckoo_filter_slots", "", self.slots as f64, "Slots for fingerprints."),
             gauge("cuckoo_filter_load_factor", "ratio", self.load_factor, "Share of the slots that is taken."),
-            gauge("cuckoo_filter_memory_bytes", "bytes", self.memory_usage as f64, "Memory that the filter takes up."),
+            gauge("cuckoo_filter_memory_bytes", "bytes", self.memory_usage as f64, "Memory that the filter uses."),
             gauge("cuckoo_filter_false_positive_rate_expected", "ratio", self.false_positive_rate, expected),
             gauge("cuckoo_filter_false_positive_rate_max", "ratio", self.max_false_positive_rate, max),
             gauge("cuckoo_filter_longest_path", "", self.longest_path as f64, path),
         ];
         let of_expiry = self.expiry.as_ref().map(|expiry| {
             let early_by = expiry.evicted_early_by as f64;
-            let help = "Most ticks by which entries ended too early.";
+            let help = "Most ticks by which entries were evicted before their expiry.";
             expiry.counters().chain([Figure::gauge("cuckoo_filter_evicted_early_by_ticks", "ticks", early_by, help)])
         });
         gauges.into_iter().chain(self.counters()).chain(of_expiry.into_iter().flatten())
@@ -187,7 +187,7 @@ counters! {
     ExpiryStats:
     clock_steps_back: "Ticks that were below an earlier one."
     clock_jumps: "Ticks with which all entries expired at once."
-    expired: "Expired entries that were taken out."
-    evicted: "Entries dropped before their end, to make room."
-    sweeps: "Passes over the table that took expired entries out."
+    expired: "Expired entries that were removed."
+    evicted: "Entries dropped before their expiry, to make room."
+    sweeps: "Passes over the table that removed expired entries."
 }

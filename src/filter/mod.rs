@@ -1,5 +1,14 @@
-//! The public types: a folder for each type of filter, with its builder and what else is long. What is the same in all
-//! types is in `shared/`.
+//! The public types: a folder for each type of filter. Its methods are written out there, with bodies of a line or a few.
+//! What the types do alike is ordinary generic code in `shared/`.
+//!
+//! | file in a type's folder | what |
+//! |---|---|
+//! | `filter.rs` | the type, and facts about the filter as a whole |
+//! | `builder.rs` | its construction |
+//! | `operations.rs` | operations on one key, and on its hash |
+//! | `batches.rs` | the same on many keys |
+//! | `merging.rs` | `absorb`, `unite`, `digest`, `empty_like` |
+//! | `snapshots.rs` | saving and loading |
 //!
 //! The documentation of a type shows its methods in the order of these modules. So what a user needs first comes first.
 

@@ -11,6 +11,7 @@ use crate::snapshot::file;
 use crate::snapshot::format::{Declared, Saved, check_clock};
 use crate::snapshot::parts::VERSION;
 use crate::snapshot::source::{Label, Source};
+use crate::table::expiring::clock::Reading;
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
 use crate::word::tick::Tick;
@@ -60,7 +61,7 @@ pub struct SnapshotInfo {
 impl SnapshotInfo {
     /// Reads the header of a snapshot. The rest is neither read nor checked.
     ///
-    /// Cost: some 50 bytes, the schema and the attachment, in small pieces.
+    /// Cost: it reads about 50 bytes, the schema and the attachment, in small pieces.
     ///
     /// # Errors
     /// The [`LoadError`] that loading would have, or [`LoadError::UnknownKind`].
@@ -83,8 +84,8 @@ impl SnapshotInfo {
     /// It reads exactly the snapshot. In a buffer that must hold nothing else, compare [`bytes`](Self::bytes) with its
     /// length. [`verify_from_path`](Self::verify_from_path) does that for a file.
     ///
-    /// Cost: one pass in pieces of 8 KiB, and some 20 KiB of memory (beside the attachment, and the decode table that
-    /// filters share).
+    /// Cost: one pass in pieces of 8 KiB, and about 20 KiB of memory (beside the attachment, and the decode table of the
+    /// layout, which filters share).
     ///
     /// # Errors
     /// As for [`read`](Self::read), and those of loading.
@@ -106,7 +107,7 @@ impl SnapshotInfo {
         let kind = FilterKind::of_number(header.kind).ok_or(LoadError::UnknownKind { kind: header.kind })?;
         let schema = String::from_utf8_lossy(header.schema()).into_owned();
         let Label { position, attachment } = source.label(&header)?;
-        let (plan, now) = match kind {
+        let Declared { plan, reading, own: now } = match kind {
             FilterKind::Concurrent => stated::<Box<dyn FilterTable>>(&mut source)?,
             FilterKind::Growable => stated::<GrowingTable>(&mut source)?,
             FilterKind::Maplet => stated::<Box<dyn MapletTable>>(&mut source)?,
@@ -115,20 +116,21 @@ impl SnapshotInfo {
         source.expect_table(&plan)?;
         source.nothing_follows()?;
         let bytes = source.bytes();
-        let len = verify.then(|| verified(source, &plan, now)).transpose()?;
-        Ok(Self { version: VERSION, plan, schema, position, attachment, now: now.map(Tick::new), bytes, len })
+        let len = verify.then(|| verified(source, &plan, reading)).transpose()?;
+        Ok(Self { version: VERSION, plan, schema, position, attachment, now, bytes, len })
     }
 }
 
-/// The plan of a filter with this core, and its tick.
-fn stated<C: Saved>(source: &mut Source<'_>) -> Result<(FilterPlan, Option<u64>), LoadError> {
-    C::stated(source).map(|Declared { plan, now, .. }| (plan, now))
+/// What the snapshot declares of a filter with this core, and the tick of its clock.
+fn stated<C: Saved>(source: &mut Source<'_>) -> Result<Declared<Option<Tick>>, LoadError> {
+    let declared = C::stated(source)?;
+    Ok(Declared { plan: declared.plan, reading: declared.reading, own: declared.now() })
 }
 
 /// How many keys there are, in a snapshot whose words have yet to be read.
-fn verified(mut source: Source<'_>, plan: &FilterPlan, now: Option<u64>) -> Result<u64, LoadError> {
-    let len = source.words(plan, &mut |_, _| ())?;
-    check_clock(plan, now, len)?;
+fn verified(mut source: Source<'_>, plan: &FilterPlan, reading: Option<Reading>) -> Result<u64, LoadError> {
+    let len = source.words(plan, reading, &mut |_, _| ())?;
+    check_clock(reading, len)?;
     source.end()?;
     Ok(len)
 }

@@ -32,19 +32,20 @@ use crate::word::tick::Tick;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Stats {
-    /// How many keys are in the filter. A key that was inserted several times counts several times.
+    /// How many keys the filter holds. A key that was inserted several times counts several times.
     pub len: usize,
-    /// How many keys the filter is made for: what the filter's `capacity()` returns.
+    /// How many distinct keys fit: what the filter's `capacity()` returns.
     pub capacity: usize,
     /// How many slots for fingerprints the filter has.
     pub slots: usize,
-    /// `len` divided by `slots`, from 0 to 1. From about 0.9 on, inserts get slower.
+    /// `len` divided by `slots`: from 0 to 1 while no thread changes the filter. While others do, `len` may count an insert
+    /// and not yet a removal that came before it, so the result can exceed 1. From about 0.9 on, inserts get slower.
     pub load_factor: f64,
-    /// The memory that the filter uses, in bytes. It leaves out two things: the decode tables of up to 256 KiB each that
-    /// all semi-sorted filters and maplets share, and the name of a schema that the caller has given, up to 255 bytes.
+    /// The memory that the filter uses, in bytes. It leaves out two things: the decode tables of the semi-sorted layouts,
+    /// of 4 to 256 KiB each, which all filters and maplets of a layout share, and the name of a schema that the caller has given, up to 255 bytes.
     pub memory_usage: usize,
     /// The expected false-positive rate at the present load: the share of lookups of absent keys that are answered
-    /// `true`, from 0 to 1. It is about `2·b·load/2ᶠ` with `b` slots per bucket and fingerprints of `f` bits (section 5.1 of
+    /// `true`. It is about `2·b·load/2ᶠ` with `b` slots per bucket and fingerprints of `f` bits (section 5.1 of
     /// the paper).
     pub false_positive_rate: f64,
     /// The expected false-positive rate with as many keys as the capacity.
@@ -65,7 +66,7 @@ pub struct Stats {
     pub removals_not_found: u64,
     /// How often a lookup had to retry because another thread had just moved or removed something in the same stripe,
     /// had added something there (in a maplet), or had moved the clock (if entries expire). If one key of a batch
-    /// retries, up to 31 of its neighbours do too.
+    /// retries, up to 31 keys next to it do too.
     pub lookup_retries: u64,
     /// How often a writer found the lock of a stripe taken, and waited: the contention of `remove`,
     /// `insert_if_absent`, `count`, `clear` and inserts that relocate.
@@ -88,7 +89,7 @@ pub struct Stats {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ExpiryStats {
-    /// How often `advance_to` got a tick below the greatest one before. If many threads call it, this grows now and then. If
+    /// How often `advance_to` got a tick below the largest one before. If many threads call it, this grows now and then. If
     /// it grows while [`Advance`](crate::Advance) never says `Forward`, the clock is behind, and nothing expires.
     pub clock_steps_back: u64,
     /// How often `advance_to` got a tick so far ahead that every entry expired at once. A long pause looks like this, and

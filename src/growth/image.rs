@@ -224,7 +224,7 @@ impl Saved for GrowingTable {
             |buckets: &u64| (first..=plan.largest as u64).contains(buckets) && buckets.is_multiple_of(GROUP as u64);
         let buckets =
             source.growing_header(plan.largest, is_possible, |buckets| plan.shape(State::of_buckets(buckets)))?;
-        Ok(Declared { plan: Self::filter_plan(&plan, buckets), now: None, own: (plan, buckets) })
+        Ok(Declared { plan: Self::filter_plan(&plan, buckets), reading: None, own: (plan, buckets) })
     }
 
     fn empty((plan, buckets): (Plan, usize), memory_limit: usize, memory_of_caller: usize) -> Result<Self, LoadError> {

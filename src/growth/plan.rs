@@ -5,6 +5,10 @@
 //! for at the largest size, and less at every other. Each slot reserves a bit for each further doubling. Of all plans
 //! for the most keys, the one whose classes have the fewest bits is chosen.
 //!
+//! If the caller says how many keys are expected, the rate has to hold up to that many only. Then a class has as many bits
+//! as that takes, and the table can grow until its slots have too few bits left: to some 60 times as many keys.
+//! Beyond the expected number, the rate rises in proportion to the keys.
+//!
 //! A slot has at most 32 bits. So a filter with a low rate and a large maximum begins with more buckets than its first
 //! capacity takes.
 
@@ -22,11 +26,21 @@ use crate::word::layouts;
 /// The smallest number of buckets.
 const LEAST_BUCKETS: usize = if cfg!(ccf_model) { 2 } else { 32 };
 
+/// The fewest bits of a side.
+const LEAST_SIDE_BITS: u32 = LEAST_BUCKETS.ilog2() + 1;
+
 /// The fewest doublings of a filter, whatever its rate.
 const LEAST_DOUBLINGS: u32 = 8;
 
 /// The most bits of a base: a slot has them and one for each doubling.
 const MOST_BASE_BITS: u32 = u32::BITS - LEAST_DOUBLINGS;
+
+/// The most bits of a class.
+const MOST_CLASS_BITS: u32 = MOST_BASE_BITS + sizing::LARGEST.ilog2();
+
+/// A filter whose rate holds up to an expected number of keys can grow to at least this many times as many, if there is a
+/// table for them. (At a high rate, a class has more bits than the rate needs for that.)
+const LEAST_TIMES_EXPECTED: usize = 8;
 
 /// By default, a filter can grow to this many keys, and to 60 times its first capacity.
 const REACH: usize = 60_000_000;
@@ -40,6 +54,9 @@ const MOST_FOR_REACH: usize = (64 << 10) / size_of::<u64>();
 pub(crate) struct Wanted {
     pub(crate) capacity: usize,
     pub(crate) max_capacity: Option<usize>,
+    /// Up to how many keys the rate has to hold, if not at every size. Not less than `capacity`, and not more than
+    /// `max_capacity`.
+    pub(crate) expected: Option<usize>,
     pub(crate) rate: f64,
     pub(crate) encoding: Option<Encoding>,
 }
@@ -118,13 +135,9 @@ const WHILE_GROWING: f64 = 0.92;
 /// 2.88 square roots with two slots in a bucket, by 0.85 with three, and by 0.44 with four.
 const MARGIN: [f64; 9] = [0.0, 0.0, 4.0, 1.6, 1.0, 0.8, 0.7, 0.6, 0.6];
 
-/// The false-positive rate with this many keys in a table of these classes.
-pub(crate) fn false_positive_rate(classes: Classes, keys: f64) -> f64 {
-    // Two random bases are equal with this probability: their lowest bits are never all 0.
-    let lows = f64::from(1 << NEVER_ZERO);
-    let equal = (lows + 2.0) / (lows * lows) / 2f64.powi((classes.base_bits() - NEVER_ZERO) as i32);
-    // A key is in either of two buckets, of which there are half as many even ones as all.
-    -f64::exp_m1(2.0 * keys * f64::ln_1p(-equal / 2f64.powi(classes.side_bits() as i32)))
+/// The fewest buckets of a table whose classes have this many bits: a slot has at most 32 of them.
+fn least_buckets(class_bits: u32) -> usize {
+    LEAST_BUCKETS.max(1 << class_bits.saturating_sub(u32::BITS))
 }
 
 /// The fewest bits of a class with which this many keys have this rate.
@@ -143,25 +156,26 @@ fn reach(capacity: usize, rate: f64) -> usize {
 
 /// The lowest rate that a filter can have: that of the smallest table, with every slot taken.
 pub(crate) fn lowest_rate(encoding: Option<Encoding>) -> f64 {
-    let plan = Plan::of(Classes::new(MOST_BASE_BITS, LEAST_BUCKETS.ilog2() + 1), LEAST_BUCKETS, encoding);
+    let plan = Plan::of(Classes::new(MOST_BASE_BITS, LEAST_SIDE_BITS), LEAST_BUCKETS, encoding);
     plan.rate(plan.slots(State::of_buckets(plan.largest)) as f64)
 }
 
 impl Plan {
     pub(crate) fn new(wanted: Wanted) -> Result<Self, BuildError> {
-        let Wanted { capacity, max_capacity, rate, encoding } = wanted;
+        let Wanted { capacity, max_capacity, expected, rate, encoding } = wanted;
         let (filter, lowest) = (FilterKind::Growable, lowest_rate(encoding));
         if rate < lowest {
             return Err(BuildError::RateTooLow { filter, encoding, value_bits: 0, rate, lowest });
+        }
+        if let Some(expected) = expected {
+            return Self::for_expected(expected, wanted);
         }
         let asked = max_capacity.unwrap_or(0).max(capacity);
         let most = if max_capacity.is_some() { asked } else { reach(capacity, rate).max(asked) };
         let plan = match Self::widest_for(most, rate, encoding) {
             Some(plan) => plan,
             None => {
-                let bases = NEVER_ZERO..=MOST_BASE_BITS;
-                let widest = bases.filter_map(|base| Self::widest(base, sizing::LARGEST.ilog2(), rate, encoding));
-                let widest = widest.max_by_key(Self::max_capacity).expect("the rate is at least the lowest");
+                let widest = Self::largest_of(rate, encoding);
                 let largest = widest.max_capacity();
                 if asked > largest {
                     return Err(BuildError::CapacityTooLarge { filter, capacity: asked, largest });
@@ -169,19 +183,82 @@ impl Plan {
                 widest
             }
         };
-        let fits = "it is at most the largest capacity";
-        let full = |buckets: usize| plan.capacity_of_share(State::of_buckets(buckets), 1.0);
-        let largest = if max_capacity.is_some() { plan.fewest(asked, full).expect(fits) } else { plan.largest };
-        let plan = Self { largest, ..plan };
-        Ok(Self { first: plan.buckets_for(capacity).expect(fits), ..plan })
+        Ok(plan.with_sizes_for(capacity, max_capacity))
+    }
+
+    /// The plan whose rate holds up to `expected` keys, with the fewest bits of a class with which it does and the table can
+    /// grow far enough. Of the plans with these bits, the one with the longest bases that reaches as far as a filter does by
+    /// default, or else the one that reaches farthest.
+    fn for_expected(expected: usize, wanted: Wanted) -> Result<Self, BuildError> {
+        let Wanted { capacity, max_capacity, rate, encoding, .. } = wanted;
+        let most = max_capacity.unwrap_or_else(|| expected.saturating_mul(REACH_TIMES).max(REACH));
+        let enough = max_capacity.unwrap_or_else(|| expected.saturating_mul(LEAST_TIMES_EXPECTED));
+        let mut farthest: Option<Self> = None;
+        for bits in bits_for(expected, rate).max(NEVER_ZERO + LEAST_SIDE_BITS)..=MOST_CLASS_BITS {
+            // A table of the largest size is filled further than others, so that size is decided first.
+            let sized = |plan: Self| {
+                let fits = max_capacity.is_none_or(|most| plan.max_capacity() >= most);
+                if fits { plan.with_largest_for(capacity, max_capacity) } else { plan }
+            };
+            let holds = |plan: &Self| sized(*plan).holds_rate_for(expected, rate);
+            let holding = || Self::of_class_bits(bits, encoding).filter(holds);
+            let Some(widest) = holding().max_by_key(Self::max_capacity) else { continue };
+            if widest.max_capacity() >= enough {
+                let plan = holding().find(|plan| plan.max_capacity() >= most).unwrap_or(widest);
+                return Ok(plan.with_sizes_for(capacity, max_capacity));
+            }
+            farthest = farthest.into_iter().chain([widest]).max_by_key(Self::max_capacity);
+        }
+        let too_large =
+            |capacity, largest| BuildError::CapacityTooLarge { filter: FilterKind::Growable, capacity, largest };
+        match (farthest, max_capacity) {
+            (Some(plan), None) => Ok(plan.with_sizes_for(capacity, None)),
+            (Some(plan), Some(most)) => Err(too_large(most, plan.max_capacity())),
+            (None, _) => Err(too_large(expected, Self::largest_of(rate, encoding).max_capacity())),
+        }
+    }
+
+    /// The plans whose classes have this many bits, those with the longest bases first. Their tables are of any size.
+    fn of_class_bits(bits: u32, encoding: Option<Encoding>) -> impl Iterator<Item = Self> {
+        let splits = (NEVER_ZERO..=MOST_BASE_BITS).rev().filter_map(move |base| Some((base, bits.checked_sub(base)?)));
+        let possible = splits.filter(|(_, sides)| (LEAST_SIDE_BITS..=sizing::LARGEST.ilog2()).contains(sides));
+        possible.map(move |(base, sides)| Self::of(Classes::new(base, sides), least_buckets(bits), encoding))
+    }
+
+    /// Whether a table of the size that this many keys need keeps to the rate up to its capacity.
+    fn holds_rate_for(&self, keys: usize, rate: f64) -> bool {
+        let buckets = self.buckets_for(keys);
+        buckets.is_some_and(|buckets| self.rate(self.capacity(State::of_buckets(buckets)) as f64) <= rate)
+    }
+
+    /// The plan with the largest table that keeps to the rate. The rate is at least the lowest.
+    fn largest_of(rate: f64, encoding: Option<Encoding>) -> Self {
+        let bases = NEVER_ZERO..=MOST_BASE_BITS;
+        let widest = bases.filter_map(|base| Self::widest(base, sizing::LARGEST.ilog2(), rate, encoding));
+        widest.max_by_key(Self::max_capacity).expect("the rate is at least the lowest")
+    }
+
+    /// This plan, with the fewest buckets that have these capacities at first and at the largest size. If no largest
+    /// capacity was asked for, it stays as large as it can be.
+    fn with_sizes_for(self, capacity: usize, max_capacity: Option<usize>) -> Self {
+        let plan = self.with_largest_for(capacity, max_capacity);
+        Self { first: plan.buckets_for(capacity).expect("it is at most the largest capacity"), ..plan }
+    }
+
+    /// This plan, with the fewest buckets at the largest size that hold as many keys as were asked for.
+    fn with_largest_for(self, capacity: usize, max_capacity: Option<usize>) -> Self {
+        let Some(most) = max_capacity else { return self };
+        let full = |buckets: usize| self.capacity_of_share(State::of_buckets(buckets), 1.0);
+        let largest = self.fewest(most.max(capacity), full).expect("it is at most the largest capacity");
+        Self { largest, ..self }
     }
 
     /// The plan for `most` items whose classes have the fewest bits. Its largest table is as large as the rate allows.
     /// `None` if no table holds them.
     fn widest_for(most: usize, rate: f64, encoding: Option<Encoding>) -> Option<Self> {
         let most_sides = sizing::LARGEST.ilog2();
-        (bits_for(most, rate)..=MOST_BASE_BITS + most_sides).find_map(|bits| {
-            let sides = bits.saturating_sub(MOST_BASE_BITS).max(LEAST_BUCKETS.ilog2() + 1)..=most_sides;
+        (bits_for(most, rate)..=MOST_CLASS_BITS).find_map(|bits| {
+            let sides = bits.saturating_sub(MOST_BASE_BITS).max(LEAST_SIDE_BITS)..=most_sides;
             let mut bases = sides.filter_map(|side_bits| Some((bits.checked_sub(side_bits)?, side_bits)));
             bases.find_map(|(base_bits, side_bits)| {
                 let is_possible = base_bits >= NEVER_ZERO
@@ -194,8 +271,7 @@ impl Plan {
 
     /// The plan with the largest table that keeps to the rate with every slot taken. `None` if not even the first does.
     fn widest(base_bits: u32, side_bits: u32, rate: f64, encoding: Option<Encoding>) -> Option<Self> {
-        // A slot of the first table has at most 32 bits.
-        let first = LEAST_BUCKETS.max(1 << (base_bits + side_bits).saturating_sub(u32::BITS));
+        let first = least_buckets(base_bits + side_bits);
         let plan = Self::of(Classes::new(base_bits, side_bits), first, encoding);
         let keeps = |groups: usize| plan.rate(plan.slots(State::of_buckets(groups * GROUP)) as f64) <= rate;
         let few = first / GROUP;
@@ -239,7 +315,7 @@ impl Plan {
 
     /// The false-positive rate with this many keys.
     pub(crate) fn rate(&self, keys: f64) -> f64 {
-        false_positive_rate(self.classes, keys)
+        self.classes.false_positive_rate(keys)
     }
 
     /// The slots of a bucket that is not split, and of one that is, in a table of this size.

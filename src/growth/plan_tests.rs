@@ -6,7 +6,7 @@ use crate::word::geometry::mixed;
 const ENCODINGS: [Option<Encoding>; 3] = [None, Some(Encoding::Plain), Some(Encoding::SemiSorted)];
 
 fn plan(capacity: usize, max_capacity: Option<usize>, rate: f64, encoding: Option<Encoding>) -> Plan {
-    Plan::new(Wanted { capacity, max_capacity, rate, encoding }).expect("it is possible")
+    Plan::new(Wanted { capacity, max_capacity, expected: None, rate, encoding }).expect("it is possible")
 }
 
 /// Rates that a filter may be built for, and the lowest.
@@ -24,7 +24,7 @@ fn for_each_plan(mut check: impl FnMut(Wanted, Plan)) {
             for capacity in [0, 1, 1000, 54_321, 3_000_000] {
                 let times = [1, 2, 100, 7_777].map(|times| Some(capacity * times));
                 for max_capacity in times.into_iter().chain([None, Some(0), Some(10)]) {
-                    let wanted = Wanted { capacity, max_capacity, rate, encoding };
+                    let wanted = Wanted { capacity, max_capacity, expected: None, rate, encoding };
                     // At the lowest rate, this may be too much for one table.
                     if let Ok(plan) = Plan::new(wanted) {
                         check(wanted, plan);
@@ -82,7 +82,8 @@ fn the_first_and_the_largest_capacity_are_kept() {
 fn the_largest_capacity_of_all_is_kept_and_one_more_is_an_error() {
     for encoding in ENCODINGS {
         for rate in rates(encoding).step_by(10) {
-            let plan_of = |capacity, max| Plan::new(Wanted { capacity, max_capacity: Some(max), rate, encoding });
+            let plan_of =
+                |capacity, max| Plan::new(Wanted { capacity, max_capacity: Some(max), expected: None, rate, encoding });
             let Err(BuildError::CapacityTooLarge { capacity: usize::MAX, largest, .. }) = plan_of(1, usize::MAX) else {
                 panic!("no table is so large")
             };
@@ -100,11 +101,60 @@ fn the_largest_capacity_of_all_is_kept_and_one_more_is_an_error() {
     }
 }
 
+/// Up to the expected keys the rate holds at every size, and the class has no bit more than that takes, unless the filter could
+/// not grow any further.
+#[test]
+fn the_rate_holds_up_to_the_expected_keys() {
+    for encoding in ENCODINGS {
+        for rate in rates(encoding).step_by(7) {
+            for expected in [0, 1, 1000, 54_321, 3_000_000] {
+                for max_capacity in [None, Some(expected), Some(expected * 5), Some(expected * 1000)] {
+                    let wanted =
+                        Wanted { capacity: expected / 10, max_capacity, expected: Some(expected), rate, encoding };
+                    let Ok(plan) = Plan::new(wanted) else { continue };
+                    assert!(plan.first.is_multiple_of(GROUP) && plan.first <= plan.largest, "{wanted:?}");
+                    assert!(plan.capacity(State::of_buckets(plan.first)) >= wanted.capacity, "{wanted:?}");
+                    let buckets = plan.buckets_for(expected).expect("it can hold the expected keys");
+                    for state in sizes(&plan).filter(|state| state.buckets() <= buckets) {
+                        assert!(plan.rate(plan.capacity(state) as f64) <= rate, "{wanted:?}, {state:?}");
+                    }
+                    let bits = plan.classes.base_bits() + plan.classes.side_bits();
+                    let shorter = Plan::of_class_bits(bits - 1, encoding);
+                    let farther = max_capacity.unwrap_or(expected.saturating_mul(LEAST_TIMES_EXPECTED));
+                    let is_enough = |plan: Plan| {
+                        plan.max_capacity() >= farther
+                            && plan.with_largest_for(wanted.capacity, max_capacity).holds_rate_for(expected, rate)
+                    };
+                    assert!(shorter.into_iter().all(|plan| !is_enough(plan)), "{wanted:?}: {plan:?}");
+                    assert!(plan.max_capacity() >= farther, "{wanted:?}: {plan:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn expected_keys_that_are_too_many_are_an_error_that_says_how_many_are_possible() {
+    for (rate, max_capacity) in [(1e-6, None), (0.001, Some(usize::MAX))] {
+        let wanted = Wanted { capacity: 0, max_capacity, expected: Some(1 << 40), rate, encoding: None };
+        let Err(BuildError::CapacityTooLarge { capacity, largest, .. }) = Plan::new(wanted) else {
+            panic!("{wanted:?}")
+        };
+        assert_eq!(capacity, 1 << 40);
+        assert!(Plan::new(Wanted { expected: Some(largest), max_capacity: None, ..wanted }).is_ok(), "{largest}");
+    }
+    let wanted =
+        Wanted { capacity: 0, max_capacity: Some(usize::MAX), expected: Some(1000), rate: 0.001, encoding: None };
+    let Err(BuildError::CapacityTooLarge { capacity: usize::MAX, largest, .. }) = Plan::new(wanted) else { panic!() };
+    assert!(Plan::new(Wanted { max_capacity: Some(largest), ..wanted }).is_ok());
+}
+
 #[test]
 fn a_rate_below_the_lowest_is_an_error_that_names_it() {
     for encoding in ENCODINGS {
         let lowest = lowest_rate(encoding);
-        let failed = Plan::new(Wanted { capacity: 1, max_capacity: None, rate: lowest * 0.99, encoding });
+        let failed =
+            Plan::new(Wanted { capacity: 1, max_capacity: None, expected: None, rate: lowest * 0.99, encoding });
         let Err(BuildError::RateTooLow { lowest: named, .. }) = failed else { panic!("{failed:?}") };
         assert_eq!(named, lowest);
         plan(1, Some(1), lowest, encoding);

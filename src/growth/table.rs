@@ -445,6 +445,7 @@ impl GrowingTable {
             capacity: plan.capacity(state),
             memory_usage: Self::memory_at(plan, buckets),
             max_false_positive_rate: plan.rate(plan.capacity(state) as f64),
+            rate_when_largest: plan.rate(plan.max_capacity() as f64),
             max_capacity: Some(plan.max_capacity()),
             max_memory_usage: Some(Self::memory_at(plan, plan.largest)),
             first,

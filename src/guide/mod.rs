@@ -16,7 +16,7 @@
 #![doc = include_str!("README.md")]
 
 // A page is also read in the repository, where its links are the definitions at its end. In this documentation those of
-// the macro come first, and of two definitions the first holds. `tests/verification.rs` checks both.
+// the macro come first, and of two definitions the first holds. `ci/links` compares them.
 
 macro_rules! pages {
     ($($page:ident)*) => {$(
@@ -51,6 +51,7 @@ macro_rules! pages {
         /// [`plan`]: crate::Builder::plan
         /// [scaling]: crate::guide::scaling
         /// [scaling#concurrent-writers]: crate::guide::scaling#concurrent-writers
+        /// [scaling#tail-latency-of-writers]: crate::guide::scaling#tail-latency-of-writers
         /// [security]: crate::guide::security
         /// [security#a-known-hasher-key]: crate::guide::security#a-known-hasher-key
         /// [security#hazards-without-an-adversary]: crate::guide::security#hazards-without-an-adversary

@@ -10,7 +10,7 @@ use core::hash::{BuildHasher, Hash, Hasher};
 ///
 /// It is `ahash`. Any version of this crate may use another function, so **don't store its hashes**. Don't choose
 /// it for snapshots that outlive the process: use `StableHashBuilder` for those (needs the feature `stable-hash`).
-/// `ahash` is keyed, but it is no cryptographic function: the page [`security`](crate::guide::security) says when
+/// `ahash` is keyed, but it is not a cryptographic function: the page [`security`](crate::guide::security) says when
 /// that matters.
 #[derive(Clone)]
 pub struct DefaultHashBuilder(ahash::RandomState);

@@ -9,7 +9,7 @@ use siphasher::sip::SipHasher13;
 /// over little-endian bytes. Needs the feature `stable-hash`.
 ///
 /// Use it for [snapshots](crate::ConcurrentCuckooFilter#method.save) that must survive a restart, an upgrade or a
-/// move. It takes 10 to 20 ns for a short key, some 10 more than ahash.
+/// move. It takes 10 to 20 ns for a short key, about 10 more than ahash.
 ///
 /// The key's `Hash` decides which bytes it hashes. For `str`, `String`, `[u8]`, integers and tuples of these, the bytes
 /// are the same on every machine. They have been so for as long as the standard library has existed, although it does

@@ -3,12 +3,12 @@
 use crate::sync::AtomicU64;
 
 #[cfg(not(ccf_model))]
-use crate::machine::arch::zeroed;
+use crate::machine::system::zeroed;
 #[cfg(ccf_model)]
 use crate::sync::memory::zeroed;
 
 #[cfg(not(ccf_model))]
-pub(crate) use crate::machine::arch::release;
+pub(crate) use crate::machine::system::release;
 #[cfg(ccf_model)]
 pub(crate) use crate::sync::memory::release;
 
@@ -30,7 +30,7 @@ pub(crate) fn boxed_slice_on<T>(pages: Pages, len: usize, element: impl FnMut() 
     if pages == Pages::Huge {
         // Before the first touch: then the system decides.
         #[cfg(target_os = "linux")]
-        crate::machine::arch::ask_for_huge_pages(elements.spare_capacity_mut());
+        crate::machine::system::ask_for_huge_pages(elements.spare_capacity_mut());
     }
     elements.resize_with(len, element);
     // No second allocation, which could only abort: there is no spare capacity.
@@ -44,7 +44,7 @@ pub(crate) fn zeroed_on(pages: Pages, len: usize) -> Option<Box<[AtomicU64]>> {
     let mut list = zeroed(len)?;
     if pages == Pages::Huge {
         #[cfg(target_os = "linux")]
-        crate::machine::arch::ask_for_huge_pages(&mut list);
+        crate::machine::system::ask_for_huge_pages(&mut list);
     }
     Some(list)
 }

@@ -59,7 +59,7 @@ use crate::sync::{AtomicU64, Ordering, Tally};
 #[cfg(ccf_model)]
 use crate::sync::memory::Reserved;
 #[cfg(not(ccf_model))]
-use system::Reserved;
+use reserved::Reserved;
 
 /// How many pages may be written to at a time, ahead of the words in use.
 const PAGES_AHEAD: usize = 16;
@@ -158,7 +158,7 @@ fn end_of_step(pages: Pages, len: usize) -> usize {
 
 /// The system's own calls.
 #[cfg(all(any(target_os = "linux", target_os = "macos"), target_pointer_width = "64", not(any(miri, ccf_model))))]
-mod system {
+mod reserved {
     #![allow(unsafe_code, reason = "system calls; each block has its SAFETY note")]
 
     use core::ops::Range;
@@ -166,7 +166,7 @@ mod system {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use crate::machine::arch::page_size;
+    use crate::machine::system::page_size;
     use crate::sync::AtomicU64;
 
     /// How many ranges a process has at most.
@@ -298,7 +298,7 @@ mod system {
     all(any(target_os = "linux", target_os = "macos"), target_pointer_width = "64", not(miri)),
     ccf_model
 )))]
-mod system {
+mod reserved {
     use core::convert::Infallible;
     use core::ops::Range;
 

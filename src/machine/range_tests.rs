@@ -2,7 +2,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::system::{MOST_BYTES, MOST_RANGES};
+use super::reserved::{MOST_BYTES, MOST_RANGES};
 use super::*;
 
 /// How many bytes of the memory from this word on are resident. A page of zeros that processes share is not.

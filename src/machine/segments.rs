@@ -24,8 +24,8 @@
 
 use core::ptr::{null_mut, slice_from_raw_parts_mut};
 
-use crate::machine::arch::page_size;
 use crate::machine::memory::{Pages, boxed_slice, release, zeroed_on};
+use crate::machine::system::page_size;
 use crate::sync::{AtomicPtr, AtomicU64, Ordering};
 
 /// The bits of an index.

@@ -18,7 +18,7 @@
 //! - **Up to [`BUDGET`](crate::plan::path::BUDGET) buckets** a search finds every path, so an insert fails only if the
 //!   items do not fit. A test bounds the probability of that for every table of up to 128 buckets and some larger ones:
 //!   it is at most 9e-10 (`small_tables_overflow_with_negligible_probability`). The bound takes all pairs of buckets to
-//!   be equally likely. Fingerprints of eight bits favour some pairs, which adds a tenth at most. Where the bound is
+//!   be equally likely. Fingerprints of eight bits favor some pairs, which adds a tenth at most. Where the bound is
 //!   one in a hundred, at least half as many real tables have a failing insert:
 //!   `small_tables_refuse_items_as_often_as_computed`.
 //! - **In larger tables**, filled to the capacity, at most three searches in a million examine more than 512 buckets,

@@ -67,21 +67,20 @@ pub(crate) fn not_saved<R>(path: &Path, result: io::Result<R>) -> io::Result<R> 
                 "; make room for it, and save again"
             }
             ErrorKind::InvalidFilename => "; choose a shorter name",
-            _ => "; save again when that is mended, or choose another path",
+            _ => "; fix this and retry, or choose another path",
         };
-        let message = format!(
-            "{path:?}: the snapshot could not be saved: {error}{advice} (a file that was there before is as it was)"
-        );
+        let message =
+            format!("{path:?}: the snapshot could not be saved: {error}{advice} (an existing file is untouched)");
         io::Error::new(error.kind(), message)
     })
 }
 
-/// Replaces the file, which is no link. Returns the folder that it is in, which has yet to be synced.
+/// Replaces the file, which is not a link. Returns the folder that it is in, which has yet to be synced.
 fn replace_target(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<PathBuf> {
     delete_abandoned(path);
     let old = fs::metadata(path).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
-        return Err(io::Error::new(ErrorKind::InvalidInput, "it is no file; choose another path"));
+        return Err(io::Error::new(ErrorKind::InvalidInput, "it is not a file; choose another path"));
     }
     let mut partial = Partial::create(path, old.as_ref())?;
     write(&mut partial.file)?;

@@ -60,6 +60,12 @@
 //! expire has 36 more, or 38 if it evicts, and a growable filter's has 23 more. Numbers that say how much to read or
 //! allocate are used only after the checksum that follows them (except the length of the schema, which is 255 at most).
 //!
+//! Every number is checked against the others with which the library later computes. In a snapshot of kind 5, the
+//! longest lifetime fits on the ring, fewer ticks were evicted than it has, and each place is on the ring. An entry's
+//! end is one that the sweep has yet to reach, or it comes at most as many ticks after now as the longest lifetime has:
+//! the evicted ticks are among these. So each place means one tick, and the sweep counts no entry as evicted that it
+//! does not find.
+//!
 //! Any change of one bit, and any burst of up to 32 bits, is certain to be detected. Other changes go undetected one
 //! time in four billion. A checksum protects from accidents, not from an adversary, who can compute it too. An
 //! adversary can make any valid snapshot. It can't make the library do anything that it must not do, but it decides
@@ -72,8 +78,10 @@
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::snapshot::source::Source;
+use crate::table::expiring::clock::Reading;
 use crate::table::face::any_table::{HasTable, TableImage};
 use crate::table::face::filter_plan::FilterPlan;
+use crate::word::tick::Tick;
 
 /// What all kinds of snapshots have in common, and how they differ.
 pub(crate) trait Saved: HasTable + Sized {
@@ -93,12 +101,12 @@ pub(crate) trait Saved: HasTable + Sized {
 
     /// Reads what follows the header.
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
-        let Declared { plan, now, own } = Self::stated(source)?;
+        let Declared { plan, reading, own } = Self::stated(source)?;
         source.expect_table(&plan)?;
         source.reserve(plan.memory_usage.saturating_add(memory_of_caller))?;
         let filter = Self::empty(own, source.limit(), memory_of_caller)?;
-        let len = source.words(&plan, &mut |start, words| filter.table().fill_from(start, words))?;
-        check_clock(&plan, now, len)?;
+        let len = source.words(&plan, reading, &mut |start, words| filter.table().fill_from(start, words))?;
+        check_clock(reading, len)?;
         Ok(filter)
     }
 }
@@ -108,15 +116,22 @@ pub(crate) trait Saved: HasTable + Sized {
 pub struct Declared<T> {
     /// Without the memory of the filter's caller.
     pub(crate) plan: FilterPlan,
-    /// The tick of the filter's clock, if it was set.
-    pub(crate) now: Option<u64>,
+    /// What the filter's clock shows, if it has one.
+    pub(crate) reading: Option<Reading>,
     /// What only this kind of filter has.
     pub(crate) own: T,
 }
 
+impl<T> Declared<T> {
+    /// The tick of the filter's clock, if it was set.
+    pub(crate) fn now(&self) -> Option<Tick> {
+        self.reading.and_then(|reading| reading.now).map(Tick::new)
+    }
+}
+
 /// A filter whose entries expire takes none before its first tick.
-pub(crate) fn check_clock(plan: &FilterPlan, now: Option<u64>, entries: u64) -> Result<(), LoadError> {
-    if plan.lifetime_in_ticks.is_some() && now.is_none() && entries > 0 {
+pub(crate) fn check_clock(reading: Option<Reading>, entries: u64) -> Result<(), LoadError> {
+    if reading.is_some_and(|reading| reading.now.is_none()) && entries > 0 {
         return Err(LoadError::EntriesWithoutClock { entries });
     }
     Ok(())

@@ -57,9 +57,9 @@ impl<F, S> Loader<F, S> {
     /// A loader for filters with this hasher, of at most `memory_limit` bytes, as `memory_usage` counts them.
     ///
     /// The hasher must be the one with which the snapshot was made. The loader allocates nothing larger than the
-    /// limit. (Two things come on top: an attachment of up to 64 KiB, and, if this is the first filter of its
-    /// layout, the decode table of up to 256 KiB that all semi-sorted filters share.) For a growable filter, the
-    /// limit stays in force after loading.
+    /// limit. (Loading also needs an attachment of up to 64 KiB and, if this is the first filter of its semi-sorted
+    /// layout, the decode table of 4 to 256 KiB that all filters of that layout share.) For a growable filter, the limit
+    /// stays in force after loading.
     pub fn new(hasher: S, memory_limit: usize) -> Self {
         Self { hasher, memory_limit, schema: Schema::default(), plan: None, filter: PhantomData }
     }
@@ -117,8 +117,8 @@ impl<F: FromSnapshot<S>, S> Loader<F, S> {
     ///
     /// The loader reads exactly the snapshot, in pieces of 8 KiB, and leaves what follows it. It checks everything
     /// that it reads: every number of the header before anything is allocated, every bucket, the number of keys,
-    /// and checksums. No input makes this panic, or makes a filter that panics. The checksums find accidents for
-    /// certain or nearly so. But anyone who makes a snapshot on purpose decides what the filter answers: only load
+    /// and checksums. No input makes this panic, or makes a filter that panics. The checksums detect bursts up
+    /// to 32 bits, and all but 1 in 2³² other corruptions. But anyone who makes a snapshot on purpose decides what the filter answers: only load
     /// snapshots from those whom you trust with its answers.
     ///
     /// # Errors

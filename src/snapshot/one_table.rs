@@ -118,7 +118,7 @@ impl Saved for Box<dyn ExpiringTable> {
         let clock = if is_known { clock.at(now, ahead, place, lag) } else { clock };
         let table = source.table_header(expiry_bits.into())?;
         let plan = FilterPlan::of_table(Self::KIND, table, 0).with_clock(&clock);
-        Ok(Declared { plan, now: clock.now(), own: (table, clock) })
+        Ok(Declared { plan, reading: Some(clock.read()), own: (table, clock) })
     }
 
     fn empty((table, clock): (TablePlan, Clock), _: usize, _: usize) -> Result<Self, LoadError> {
@@ -128,7 +128,7 @@ impl Saved for Box<dyn ExpiringTable> {
 }
 
 fn declared(kind: FilterKind, table: TablePlan) -> Declared<TablePlan> {
-    Declared { plan: FilterPlan::of_table(kind, table, 0), now: None, own: table }
+    Declared { plan: FilterPlan::of_table(kind, table, 0), reading: None, own: table }
 }
 
 /// The error for a table that could not be allocated, with this many bytes beside it.

@@ -16,12 +16,11 @@ use crate::snapshot::parts::MAX_ATTACHMENT;
 use crate::snapshot::pieces::{Header, PIECE, Pieces};
 use crate::table::face::any_table::TableImage;
 
-/// A save that has begun: the filter as it was at that moment, ready to be written. Needs the feature `snapshot`.
+/// A save that has begun: a point-in-time view of the filter, ready to be written. Needs the feature `snapshot`.
 ///
-/// [`ConcurrentCuckooFilter::begin_save`](crate::ConcurrentCuckooFilter::begin_save) and its counterparts make it, and it
-/// borrows the filter for `'a`. That of
-/// [`begin_save_owned`](crate::ConcurrentCuckooFilter::begin_save_owned) keeps an `Arc` of the filter instead. It is a
-/// `Save<'static>`, which can go to a thread or a task that outlives the caller.
+/// [`ConcurrentCuckooFilter::begin_save`](crate::ConcurrentCuckooFilter::begin_save) and its counterparts return it, and it
+/// borrows the filter for `'a`. [`begin_save_owned`](crate::ConcurrentCuckooFilter::begin_save_owned) returns a
+/// `Save<'static>` that holds an `Arc` of the filter. It can go to a thread or a task that outlives the caller.
 ///
 /// Write it with [`write_to`](Self::write_to) or [`write_to_path`](Self::write_to_path), on any thread, or read it with
 /// [`into_reader`](Self::into_reader). Dropping it cancels the save. [`Loader::load`](crate::Loader::load) returns the
@@ -54,9 +53,8 @@ use crate::table::face::any_table::TableImage;
 ///
 /// # What is in the snapshot
 ///
-/// - **Each key that is in the filter at the moment when the save begins**, as often as it is in the filter, however it is
-///   relocated, and also if it is removed afterwards.
-/// - **No key whose insert begins after that moment.** A key whose insert overlaps it may be in the snapshot or not.
+/// - **Each key that is present when the save begins**, with all its copies, even if it is relocated or removed afterwards.
+/// - **No key whose insert begins after that.** A key whose insert overlaps the beginning may be in the snapshot or not.
 /// - Keys that a `clear` removes before the snapshot is written may be in it or not.
 ///
 /// So if one thread makes all changes, and saves between two of them, the snapshot is exactly what the filter was then,
@@ -68,8 +66,8 @@ use crate::table::face::any_table::TableImage;
 /// # Cost
 ///
 /// One pass over the table, without a copy of it. Lookups go on. Operations that lock a stripe wait at the beginning for as
-/// long as it takes to lock all of them (some microseconds). Then each change takes one more lock, for some 100 ns, or more
-/// with several saves. The first change to a bucket that has yet to be written also keeps the bucket's old word
+/// long as it takes to lock all of them (a few microseconds). Then each change takes one more lock, for about 100 ns, or
+/// more with several saves. The first change to a bucket that has yet to be written also keeps the bucket's old word
 /// (copy-on-write), in 16 to 64 bytes. So a slow writer costs memory in proportion to what is changed meanwhile, but holds up
 /// no other thread. Any number of saves can run at a time.
 #[must_use = "nothing is done until `write_to`, `write_to_path`, `into_reader` or `digest` is called"]
@@ -119,7 +117,7 @@ impl<'a> Save<'a> {
     /// # Errors
     /// - [`InvalidInput`](io::ErrorKind::InvalidInput) if the attachment is too long;
     /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory for the buffer cannot be allocated. A read returns it
-    ///   too, if that for old words could not be. What was read before that is no snapshot.
+    ///   too, if that for old words could not be. What was read before that is not a snapshot.
     pub fn into_reader(self) -> io::Result<SaveReader<'a>> {
         self.check()?;
         let buffer = boxed_slice(PIECE, || 0).and_then(|buffer| buffer.try_into().ok()).ok_or_else(OutOfMemory::new)?;
@@ -134,7 +132,7 @@ impl<'a> Save<'a> {
     /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory for old words could not be allocated. The changes
     ///   themselves are done.
     ///
-    /// What was written before an error is no snapshot, and the filter is as it was.
+    /// What was written before an error is not a snapshot. The filter is unchanged and usable.
     pub fn write_to(self, mut to: impl Write) -> io::Result<()> {
         self.check()?;
         self.write(&mut to)
@@ -158,7 +156,7 @@ impl<'a> Save<'a> {
     /// Each error has the path, the reason and what to do in its message:
     ///
     /// - the kinds of [`write_to`](Self::write_to);
-    /// - those of the file system, such as [`NotFound`](io::ErrorKind::NotFound) if there is no such folder;
+    /// - those of the file system, such as [`NotFound`](io::ErrorKind::NotFound) if the folder does not exist;
     /// - [`InvalidInput`](io::ErrorKind::InvalidInput) if the path has no file name, or if there is something else than a
     ///   file.
     ///

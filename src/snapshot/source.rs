@@ -8,6 +8,7 @@ use crate::machine::memory::Pages;
 use crate::plan::sizing::{self, LoadLimit};
 use crate::snapshot::parts::{MAGIC, MAX_ATTACHMENT, VERSION, encoding_number};
 use crate::snapshot::schema::MAX_SCHEMA;
+use crate::table::expiring::clock::Reading;
 use crate::table::face::by_layout;
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::plan::TablePlan;
@@ -15,6 +16,7 @@ use crate::table::image::save::CHUNK;
 use crate::word::classes::State;
 use crate::word::layout::Shape;
 use crate::word::layouts::Layouts;
+use crate::word::ring::{Arc, Ring};
 
 /// The bytes of a section without the table's words: the header with a checksum, and the count after the words.
 const SECTION: u64 = 23;
@@ -279,7 +281,12 @@ impl<'a> Source<'a> {
 
     /// Reads what follows the header of a section, and passes the words to `put`, in order and a chunk at a time. Returns
     /// how many copies are in them.
-    pub(crate) fn words(&mut self, plan: &FilterPlan, put: &mut dyn FnMut(usize, &[u64])) -> Result<u64, LoadError> {
+    pub(crate) fn words(
+        &mut self,
+        plan: &FilterPlan,
+        reading: Option<Reading>,
+        put: &mut dyn FnMut(usize, &[u64]),
+    ) -> Result<u64, LoadError> {
         let (shape, buckets) = (plan.layout.shape(), plan.layout.buckets);
         let no_memory = || LoadError::OutOfMemory { bytes: plan.memory_usage };
         let growing = match plan.classes {
@@ -304,6 +311,9 @@ impl<'a> Source<'a> {
                 None => by_layout::copies_in(shape, words).ok_or_else(no_memory)?,
             };
             counted += copies.map_err(|nth| LoadError::DamagedBucket { bucket: start + nth })?;
+            if let Some(reading) = reading {
+                check_ends(plan, reading, start, words)?;
+            }
             put(start, words);
         }
         let stated = u64::from_le_bytes(self.take()?);
@@ -327,5 +337,26 @@ impl<'a> Source<'a> {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// Checks the ends of the entries in these words, which begin at the bucket `start`. At this reading of its clock, a filter
+/// can have entries that died and are yet to be swept, and live ones that end within the longest lifetime.
+fn check_ends(plan: &FilterPlan, reading: Reading, start: usize, words: &[u64]) -> Result<(), LoadError> {
+    let (Some(longest), Some(ring)) = (plan.lifetime_in_ticks, Ring::of_bits(plan.layout.payload_bits)) else {
+        return Ok(());
+    };
+    // A clock that was never set shows no ticks. Then any entry is an error: `check_clock`.
+    let Reading { now: Some(_), moment, ahead } = reading else { return Ok(()) };
+    // The clock's own now has the evicted ticks behind it.
+    let possible = Arc::of_entries(ring, moment, longest - ahead);
+    let first_other = by_layout::first_payload(plan.layout.shape(), words, &|place| !possible.contains(place));
+    let first_other = first_other.ok_or(LoadError::OutOfMemory { bytes: plan.memory_usage })?;
+    match first_other {
+        Some((nth, place)) => {
+            let ticks = ring.ticks_until(moment, place) + ahead;
+            Err(LoadError::LifetimeTooLong { bucket: start + nth, ticks, longest })
+        }
+        None => Ok(()),
     }
 }

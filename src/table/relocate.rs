@@ -29,7 +29,7 @@
 //! changed of a stripe that matters (all of them, or those of the copies in few buckets), and no path under all locks.
 //! The third is that all slots of both buckets hold copies of this class, counted under its lock. Such copies can only
 //! move from one of the two buckets to the other, so there was no path at the moment of the count.
-//! (`insert_within_capacity` gives up earlier, without a search. `table/expiring/mod.rs` says what a clock adds.)
+//! (`table/expiring/mod.rs` says what a clock adds.)
 //!
 //! In a larger table, a search that ends because of its budget shows only that there is no room *near*, and other
 //! threads keep bumping versions far from the buckets in question. There a fourth condition is also enough: two

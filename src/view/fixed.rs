@@ -4,7 +4,7 @@ use crate::machine::arch::{VectorUnit, Vectorized};
 use crate::plan::batch::{BLOCK, Block, Coming, Hashes, Window};
 use crate::plan::pairs::Pairs;
 use crate::table::face::by_layout::{OfLayout, of_layout, of_layout_with_payload};
-use crate::view::words::{Lookups, Words};
+use crate::view::words::{ViewTable, Words};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Buckets, Items};
 use crate::word::layout::{Borrowed, Fingerprint, Layout, OfShape, Shape};
@@ -26,10 +26,11 @@ trait Question: Copy {
     fn answer_all(self, layout: impl Layout, asked: Asked<'_>, pairs: &Pairs, answers: &mut [Self::Answer; BLOCK]);
 }
 
+/// Whether the key is present.
 #[derive(Clone, Copy)]
-struct Contains;
+struct AskPresence;
 
-impl Question for Contains {
+impl Question for AskPresence {
     type Answer = bool;
 
     const ABSENT: bool = false;
@@ -45,10 +46,11 @@ impl Question for Contains {
     }
 }
 
+/// Which values the key has.
 #[derive(Clone, Copy)]
-struct ValuesOfKey;
+struct AskValues;
 
-impl Question for ValuesOfKey {
+impl Question for AskValues {
     type Answer = Values;
 
     const ABSENT: Values = Values::EMPTY;
@@ -67,9 +69,9 @@ impl Question for ValuesOfKey {
 
 /// Whether the key has an entry with one of these payloads.
 #[derive(Clone, Copy)]
-struct ContainsAny(Payloads);
+struct AskAnyPayload(Payloads);
 
-impl Question for ContainsAny {
+impl Question for AskAnyPayload {
     type Answer = bool;
 
     const ABSENT: bool = false;
@@ -89,7 +91,7 @@ impl Question for ContainsAny {
 
 /// A table whose slots have payloads.
 #[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
-pub trait PayloadLookups: Lookups {
+pub trait PayloadViewTable: ViewTable {
     fn values(&self, words: Words<'_>, hash: u64) -> Values;
 
     fn values_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values]));
@@ -131,31 +133,31 @@ impl<L: Layout, const SLOTS: u32, const BITS: u32> Fixed<L, SLOTS, BITS> {
         answers: &mut dyn FnMut(&[Q::Answer]),
     ) {
         let (layout, buckets) = (self.layout, self.buckets);
-        VectorUnit::widest().run(Ask { layout, buckets, question, words, hashes, answers });
+        VectorUnit::widest().run(FixedBatch { layout, buckets, question, words, hashes, answers });
     }
 }
 
-impl<L: Layout, const SLOTS: u32, const BITS: u32> Lookups for Fixed<L, SLOTS, BITS> {
+impl<L: Layout, const SLOTS: u32, const BITS: u32> ViewTable for Fixed<L, SLOTS, BITS> {
     fn contains(&self, words: Words<'_>, hash: u64) -> bool {
-        self.ask(Contains, words, hash)
+        self.ask(AskPresence, words, hash)
     }
 
     fn contains_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        self.ask_all(Contains, words, hashes, answers);
+        self.ask_all(AskPresence, words, hashes, answers);
     }
 }
 
-impl<L: Layout, const SLOTS: u32, const BITS: u32> PayloadLookups for Fixed<L, SLOTS, BITS> {
+impl<L: Layout, const SLOTS: u32, const BITS: u32> PayloadViewTable for Fixed<L, SLOTS, BITS> {
     fn values(&self, words: Words<'_>, hash: u64) -> Values {
-        self.ask(ValuesOfKey, words, hash)
+        self.ask(AskValues, words, hash)
     }
 
     fn values_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values])) {
-        self.ask_all(ValuesOfKey, words, hashes, answers);
+        self.ask_all(AskValues, words, hashes, answers);
     }
 
     fn contains_any(&self, words: Words<'_>, hash: u64, payloads: Payloads) -> bool {
-        self.ask(ContainsAny(payloads), words, hash)
+        self.ask(AskAnyPayload(payloads), words, hash)
     }
 
     fn contains_any_batch(
@@ -165,7 +167,7 @@ impl<L: Layout, const SLOTS: u32, const BITS: u32> PayloadLookups for Fixed<L, S
         payloads: Payloads,
         answers: &mut dyn FnMut(&[bool]),
     ) {
-        self.ask_all(ContainsAny(payloads), words, hashes, answers);
+        self.ask_all(AskAnyPayload(payloads), words, hashes, answers);
     }
 }
 
@@ -173,7 +175,7 @@ impl<L: Layout, const SLOTS: u32, const BITS: u32> PayloadLookups for Fixed<L, S
 struct Make(Buckets);
 
 impl OfLayout for Make {
-    type Made = Box<dyn Lookups>;
+    type Made = Box<dyn ViewTable>;
 
     fn make<L: OfShape, const SLOTS: u32, const BITS: u32>(self, layout: L) -> Self::Made {
         Box::new(Fixed::<L, SLOTS, BITS> { layout, buckets: self.0 })
@@ -184,25 +186,25 @@ impl OfLayout for Make {
 struct MakeWithPayload(Buckets);
 
 impl OfLayout for MakeWithPayload {
-    type Made = Box<dyn PayloadLookups>;
+    type Made = Box<dyn PayloadViewTable>;
 
     fn make<L: OfShape, const SLOTS: u32, const BITS: u32>(self, layout: L) -> Self::Made {
         Box::new(Fixed::<L, SLOTS, BITS> { layout, buckets: self.0 })
     }
 }
 
-/// Lookups in a table of this shape, or `None` if there is no memory for its decode table.
-pub(super) fn lookups(shape: Shape, buckets: usize) -> Option<Box<dyn Lookups>> {
+/// A table of this shape, or `None` if there is no memory for its decode table.
+pub(super) fn table(shape: Shape, buckets: usize) -> Option<Box<dyn ViewTable>> {
     of_layout(shape, Make(Buckets::new(buckets)))
 }
 
-/// Lookups in a table of this shape whose slots have payloads, or `None` if there is no memory for its decode table.
-pub(super) fn payload_lookups(shape: Shape, buckets: usize) -> Option<Box<dyn PayloadLookups>> {
+/// A table of this shape whose slots have payloads, or `None` if there is no memory for its decode table.
+pub(super) fn payload_table(shape: Shape, buckets: usize) -> Option<Box<dyn PayloadViewTable>> {
     of_layout_with_payload(shape, MakeWithPayload(Buckets::new(buckets)))
 }
 
 /// A batch, all of which is compiled for each vector unit.
-struct Ask<'a, L, Q: Question> {
+struct FixedBatch<'a, L, Q: Question> {
     layout: L,
     buckets: Buckets,
     question: Q,
@@ -211,7 +213,7 @@ struct Ask<'a, L, Q: Question> {
     answers: &'a mut dyn FnMut(&[Q::Answer]),
 }
 
-impl<L: Layout, Q: Question> Vectorized for Ask<'_, L, Q> {
+impl<L: Layout, Q: Question> Vectorized for FixedBatch<'_, L, Q> {
     #[inline(always)]
     fn run(self) {
         let Self { layout, buckets, question, words, hashes, answers } = self;

@@ -4,7 +4,7 @@ use core::hint::select_unpredictable;
 
 use crate::machine::arch::{VectorUnit, Vectorized};
 use crate::plan::batch::{BLOCK, Coming, Hashes, Window};
-use crate::view::words::{Lookups, Words};
+use crate::view::words::{ViewTable, Words};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::classes::{Classes, Place, State};
 use crate::word::geometry::mixed;
@@ -28,10 +28,10 @@ impl Growing {
     }
 
     /// The comparison for buckets of two layouts.
-    fn mixed(&self) -> Mixed<'_> {
+    fn two_layouts(&self) -> TwoLayouts<'_> {
         let level = self.state.level();
         let [whole, split] = [level, level + 1].map(|depth| self.layouts.at(depth));
-        Mixed { level, whole, split }
+        TwoLayouts { level, whole, split }
     }
 }
 
@@ -46,9 +46,9 @@ trait Compare: Copy {
 
 /// All buckets have this layout.
 #[derive(Clone, Copy)]
-struct Whole<L>(L);
+struct OneLayout<L>(L);
 
-impl<L: Layout> Compare for Whole<L> {
+impl<L: Layout> Compare for OneLayout<L> {
     #[inline(always)]
     fn folded(self, bucket: Bucket) -> u32 {
         self.0.folded(bucket)
@@ -62,13 +62,13 @@ impl<L: Layout> Compare for Whole<L> {
 
 /// Buckets that are split have another layout.
 #[derive(Clone, Copy)]
-struct Mixed<'a> {
+struct TwoLayouts<'a> {
     level: u32,
     whole: AnyLayout<'a>,
     split: AnyLayout<'a>,
 }
 
-impl Compare for Mixed<'_> {
+impl Compare for TwoLayouts<'_> {
     #[inline(always)]
     fn folded(self, _: Bucket) -> u32 {
         0
@@ -81,12 +81,12 @@ impl Compare for Mixed<'_> {
     }
 }
 
-impl Lookups for Growing {
+impl ViewTable for Growing {
     fn contains(&self, words: Words<'_>, hash: u64) -> bool {
         let class = self.classes.of(mixed(hash));
         let places = class.sides.map(|side| self.state.place(side));
         let stored = self.classes.stored_at(class, self.state, places);
-        let compare = self.mixed();
+        let compare = self.two_layouts();
         let of = |side: usize| compare.matches(words.get(places[side].number), 0, places[side].depth, stored[side]);
         of(0) | of(1) != 0
     }
@@ -95,21 +95,21 @@ impl Lookups for Growing {
         let (&Self { classes, state, ref layouts }, unit) = (self, VectorUnit::widest());
         let rows = layouts.rows(state.level(), state.split() > 0);
         if rows.whole() != rows.split() {
-            return unit.run(LookUp { classes, state, compare: self.mixed(), words, hashes, answers });
+            return unit.run(GrowingBatch { classes, state, compare: self.two_layouts(), words, hashes, answers });
         }
         match layouts.at(state.level()).encoded() {
             Encoded::Plain(&layout) => {
-                unit.run(LookUp { classes, state, compare: Whole(layout), words, hashes, answers });
+                unit.run(GrowingBatch { classes, state, compare: OneLayout(layout), words, hashes, answers });
             }
             Encoded::SemiSorted(&layout) => {
-                unit.run(LookUp { classes, state, compare: Whole(layout), words, hashes, answers });
+                unit.run(GrowingBatch { classes, state, compare: OneLayout(layout), words, hashes, answers });
             }
         }
     }
 }
 
 /// A batch, all of which is compiled for each vector unit.
-struct LookUp<'a, C> {
+struct GrowingBatch<'a, C> {
     classes: Classes,
     state: State,
     compare: C,
@@ -120,49 +120,49 @@ struct LookUp<'a, C> {
 
 /// Where the sides of a block's classes are, and what their slots store.
 #[derive(Clone, Copy, Default)]
-struct Places {
+struct BlockOfSides {
     numbers: [[u32; BLOCK]; 2],
     depths: [[u32; BLOCK]; 2],
     stored: [[u32; BLOCK]; 2],
 }
 
-impl<C: Compare> Vectorized for LookUp<'_, C> {
+impl<C: Compare> Vectorized for GrowingBatch<'_, C> {
     #[inline(always)]
     fn run(self) {
         let Self { classes, state, compare, words, hashes, answers } = self;
         let is_far = words.are_far();
-        let mut window = Window::<Places>::new(hashes);
+        let mut window = Window::<BlockOfSides>::new(hashes);
         loop {
-            while let Some(Coming { hashes, prepared: places, is_first, .. }) = window.coming() {
+            while let Some(Coming { hashes, prepared: sides, is_first, .. }) = window.coming() {
                 for (nth, &hash) in hashes.iter().enumerate() {
                     let class = classes.of(mixed(hash));
                     for side in 0..2 {
                         let Place { number, depth } = state.place(class.sides[side]);
-                        places.numbers[side][nth] = number as u32;
-                        places.depths[side][nth] = depth;
-                        places.stored[side][nth] = classes.stored(class, depth);
+                        sides.numbers[side][nth] = number as u32;
+                        sides.depths[side][nth] = depth;
+                        sides.stored[side][nth] = classes.stored(class, depth);
                     }
                 }
                 if is_first {
-                    places.numbers.as_flattened().iter().for_each(|&number| words.prefetch(number as usize));
+                    sides.numbers.as_flattened().iter().for_each(|&number| words.prefetch(number as usize));
                 }
             }
             let Some((block, coming)) = window.next() else { return };
             let (mut buckets, mut folded) = ([[Bucket::default(); BLOCK]; 2], [[0; BLOCK]; 2]);
-            let places = block.prepared;
+            let sides = block.prepared;
             for nth in 0..BLOCK {
                 for side in 0..2 {
                     if is_far {
                         words.prefetch(coming.numbers[side][nth] as usize);
                     }
-                    let bucket = words.get(places.numbers[side][nth] as usize);
+                    let bucket = words.get(sides.numbers[side][nth] as usize);
                     (buckets[side][nth], folded[side][nth]) = (bucket, compare.folded(bucket));
                 }
             }
             let mut of_block = [false; BLOCK];
             for (nth, answer) in of_block.iter_mut().enumerate() {
                 let of = |side: usize| {
-                    let (depth, stored) = (places.depths[side][nth], places.stored[side][nth]);
+                    let (depth, stored) = (sides.depths[side][nth], sides.stored[side][nth]);
                     compare.matches(buckets[side][nth], folded[side][nth], depth, stored)
                 };
                 *answer = of(0) | of(1) != 0;

@@ -7,21 +7,18 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::error::load::LoadError;
 use crate::filter::batch_key::BatchKey;
-use crate::filter::by_hash::{ByHash, Hashed, by_hash};
+use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::maplet::filter::CuckooMaplet;
-use crate::filter::shared::batches::blocks;
-use crate::filter::shared::operations::{batch_on_keys, operation_on_a_key};
+use crate::filter::shared::batches::{append_to, blocks};
 use crate::filter::snapshot_info::SnapshotInfo;
-use crate::growth::plan::false_positive_rate;
 use crate::hasher::probe::probe;
-use crate::plan::sizing;
 use crate::snapshot::format::{Declared, check_clock};
 use crate::snapshot::loader::Loader;
 use crate::snapshot::parts::VERSION;
 use crate::snapshot::source::{Label, Source};
 use crate::view::viewed::Viewed;
-use crate::view::words::{Lookups, Words};
+use crate::view::words::{ViewTable as _, Words};
 use crate::word::tick::Tick;
 use crate::word::values::Values;
 
@@ -46,9 +43,9 @@ use crate::word::values::Values;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// It reads the words of the table where they are, at any address, and copies none. So it uses some hundred bytes (and
-/// the decode table of up to 256 KiB that all semi-sorted filters share), whatever the size of the snapshot, and is
-/// constructed at once. It cannot be changed: to change a filter, [load](crate::Loader) it.
+/// It reads the words of the table where they are, at any address, and copies none. So it uses a few hundred bytes (and the
+/// decode table of a semi-sorted layout, 4 to 256 KiB, which all filters of that layout share), whatever the size of the
+/// snapshot, and is constructed at once. It cannot be changed: to change a filter, [load](crate::Loader) it.
 ///
 /// `B` is anything that lends the bytes: `&[u8]`, `&'static [u8; N]`, `Vec<u8>`, `Arc<[u8]>`, or the owned map of a
 /// crate such as `memmap2`. A view is `Send` and `Sync` if `B` and the hasher are. Nothing is locked, counted or written.
@@ -88,13 +85,13 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
     /// snapshot and nothing else. [`Loader::view`](crate::Loader::view) also takes a schema other than the name of the key
     /// type, and settings that are expected.
     ///
-    /// Cost: it reads some 100 bytes at the beginning and 12 at the end, copies the schema and the attachment, and
-    /// allocates for these and for some hundred bytes. The table is not read: see [verified or not](Self#verified-or-not).
+    /// Cost: it reads about 100 bytes at the beginning and 12 at the end, copies the schema and the attachment, and
+    /// allocates for these and for a few hundred bytes. The table is not read: see [verified or not](Self#verified-or-not).
     ///
     /// # Errors
     /// Those of loading: each failure has its own [`LoadError`]. There is no memory limit. What loading finds only in the
-    /// words is found by [`verify`](Self::verify): `DamagedBucket`, `WrongCount` and `WrongChecksum`. **A snapshot that
-    /// could not be viewed is not an empty filter.**
+    /// words is found by [`verify`](Self::verify): `DamagedBucket`, `LifetimeTooLong`, `WrongCount` and `WrongChecksum`.
+    /// **A snapshot that could not be viewed is not an empty filter.**
     pub fn new(bytes: B, hasher: F::Hasher) -> Result<Self, LoadError> {
         Loader::new(hasher, 0).view(bytes)
     }
@@ -131,18 +128,18 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
         self.len() == 0
     }
 
-    /// Returns the expected false-positive rate with as many keys: the share of lookups of absent keys that find something,
-    /// from 0 to 1.
+    /// Returns the expected false-positive rate with as many keys: the share of lookups of absent keys that find something.
     #[must_use]
     pub fn false_positive_rate(&self) -> f64 {
-        let (plan, keys) = (&self.info.plan, self.len() as f64);
-        match plan.classes {
-            Some((classes, _)) => false_positive_rate(classes, keys),
-            None => sizing::false_positive_rate(plan.layout.shape(), plan.layout.buckets, keys / plan.slots as f64),
-        }
+        self.info.plan.false_positive_rate_with(self.len())
     }
 
-    by_hash!();
+    /// Returns the view with lookups by hash instead of key.
+    #[inline(always)]
+    #[must_use]
+    pub fn by_hash(&self) -> ByHash<'_, Self> {
+        ByHash(self)
+    }
 
     /// Returns the hash of a key, for [`by_hash`](Self::by_hash).
     #[inline(always)]
@@ -153,6 +150,10 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
         Q: Hash + ?Sized,
     {
         Hashed(self.hasher.hash_one(key))
+    }
+
+    fn hash_all<K: Hash>(&self, keys: impl IntoIterator<Item = K>) -> impl Iterator<Item = Hashed> {
+        keys.into_iter().map(|key| Hashed(self.hasher.hash_one(key)))
     }
 
     /// Returns the bytes.
@@ -170,116 +171,129 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
 /// Lookups in a view of any filter without a clock. They answer what the filter itself answered at the moment of the
 /// snapshot.
 impl<F: Viewed<Clock = ()>, B: AsRef<[u8]>> View<F, B> {
-    operation_on_a_key! {
-        F::Key:
-        /// Whether the key is in: `false` is certain, `true` is wrong for a share of the absent keys
-        /// ([`false_positive_rate`](Self::false_positive_rate)).
-        ///
-        /// Cost: the key's hash, and two cache lines of the table.
-        #[must_use]
-        contains() -> bool
+    /// Returns whether the key is in the filter: `false` if it is definitely absent, `true` if it is probably present.
+    /// The share of absent keys that get `true` is the [false-positive rate](Self::false_positive_rate).
+    ///
+    /// Cost: the key's hash, and two cache lines of the table.
+    #[must_use]
+    #[inline]
+    pub fn contains<Q>(&self, key: &Q) -> bool
+    where
+        F::Key: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.by_hash().contains(self.hash_one(key))
     }
 
-    batch_on_keys! {
-        F::Key:
-        /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same order.
-        ///
-        /// Cost: that of single lookups, but the cache lines of many keys are loaded in parallel. In a large table that is
-        /// several times as fast. It allocates nothing but what `found` does.
-        contains_batch(keys, found: &mut Vec<bool>)
+    /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same
+    /// order.
+    ///
+    /// Cost: as for single lookups, but the cache lines of many keys are loaded in parallel. In a large table that is
+    /// several times as fast. It allocates nothing but what `found` does.
+    pub fn contains_batch<K: BatchKey<F::Key> + Hash>(&self, keys: impl IntoIterator<Item = K>, found: &mut Vec<bool>) {
+        self.by_hash().contains_batch(self.hash_all(keys), found);
     }
 }
 
 /// The values in a view of a maplet.
 impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<CuckooMaplet<T, S>, B> {
-    operation_on_a_key! {
-        T:
-        /// Returns all values of the key; none if it is absent. As in the maplet itself, a value of another key is among them
-        /// for a share of the keys.
-        ///
-        /// Cost: the key's hash, and two cache lines of the table.
-        #[must_use]
-        #[doc(alias = "get")]
-        values() -> Values
+    /// Returns all values of the key; none if it is absent. As in the maplet itself, a value of another key is among
+    /// them for a share of the keys.
+    ///
+    /// Cost: the key's hash, and two cache lines of the table.
+    #[must_use]
+    #[doc(alias = "get")]
+    #[inline]
+    pub fn values<Q>(&self, key: &Q) -> Values
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.by_hash().values(self.hash_one(key))
     }
 
-    batch_on_keys! {
-        T:
-        /// [`values`](Self::values) for many keys: appends the values of each to `found`, in the order of the keys.
-        values_batch(keys, found: &mut Vec<Values>)
+    /// [`values`](Self::values) for many keys: appends the values of each to `found`, in the order of the keys.
+    pub fn values_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, found: &mut Vec<Values>) {
+        self.by_hash().values_batch(self.hash_all(keys), found);
     }
 }
 
 /// Lookups in a view of a filter whose entries expire. They take the current tick: a view has no clock.
 impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<ExpiringCuckooFilter<T, S>, B> {
-    operation_on_a_key! {
-        T:
-        /// Whether the key has an entry that lives at this tick: what the filter would answer if it were loaded and advanced
-        /// to it. A tick before that of the snapshot (`info().now`) is taken for that, since the entries that had ended by
-        /// then are gone.
-        ///
-        /// Cost: the key's hash, and two cache lines of the table.
-        #[must_use]
-        contains_at(tick: Tick) -> bool
+    /// Returns whether the key has an entry that is live at this tick: what the filter would answer if it were loaded
+    /// and advanced to it. Earlier ticks than that of the snapshot are treated as `info().now`, since the entries that
+    /// had expired by then are gone.
+    ///
+    /// Cost: the key's hash, and two cache lines of the table.
+    #[must_use]
+    #[inline]
+    pub fn contains_at<Q>(&self, key: &Q, tick: Tick) -> bool
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.by_hash().contains_at(self.hash_one(key), tick)
     }
 
-    batch_on_keys! {
-        T:
-        /// [`contains_at`](Self::contains_at) for many keys: appends the answers to `found`, one for each key and in the same
-        /// order.
-        contains_batch_at(keys, tick: Tick, found: &mut Vec<bool>)
+    /// [`contains_at`](Self::contains_at) for many keys: appends the answers to `found`, one for each key and in the
+    /// same order.
+    pub fn contains_batch_at<K: BatchKey<T> + Hash>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+        tick: Tick,
+        found: &mut Vec<bool>,
+    ) {
+        self.by_hash().contains_batch_at(self.hash_all(keys), tick, found);
     }
 }
 
-/// Lookups by hash in a view of any filter without a clock: the operations of [`View`].
+/// Lookups by hash in a view of any filter without a clock.
 impl<F: Viewed<Clock = ()>, B: AsRef<[u8]>> ByHash<'_, View<F, B>> {
-    /// [`View::contains`]
+    /// Returns whether the key with this hash is in the filter. See [`View::contains`].
     #[inline]
     #[must_use]
     pub fn contains(self, hash: Hashed) -> bool {
         self.0.table.contains(self.0.words(), hash.0)
     }
 
-    /// [`View::contains_batch`]
+    /// Looks up the keys with these hashes, and appends the answers to `found`. See [`View::contains_batch`].
     pub fn contains_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<bool>) {
-        let mut answers = |answers: &[bool]| found.extend_from_slice(answers);
-        self.0.table.contains_batch(self.0.words(), &mut blocks(hashes.into_iter()), &mut answers);
+        self.0.table.contains_batch(self.0.words(), &mut blocks(hashes), &mut append_to(found));
     }
 }
 
 /// The values of a hash in a view of a maplet.
 impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> ByHash<'_, View<CuckooMaplet<T, S>, B>> {
-    /// [`View::values`]
+    /// Returns the values of the key with this hash. See [`View::values`].
     #[inline]
     #[must_use]
     pub fn values(self, hash: Hashed) -> Values {
         self.0.table.values(self.0.words(), hash.0)
     }
 
-    /// [`View::values_batch`]
+    /// Looks up the keys with these hashes, and appends the values of each to `found`. See [`View::values_batch`].
     pub fn values_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<Values>) {
-        let mut answers = |answers: &[Values]| found.extend_from_slice(answers);
-        self.0.table.values_batch(self.0.words(), &mut blocks(hashes.into_iter()), &mut answers);
+        self.0.table.values_batch(self.0.words(), &mut blocks(hashes), &mut append_to(found));
     }
 }
 
-/// Lookups by hash in a view of a filter whose entries expire: the operations of [`View`].
+/// Lookups by hash in a view of a filter whose entries expire.
 impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> ByHash<'_, View<ExpiringCuckooFilter<T, S>, B>> {
-    /// [`View::contains_at`]
+    /// Returns whether the key with this hash has an entry that is live at this tick. See [`View::contains_at`].
     #[inline]
     #[must_use]
     pub fn contains_at(self, hash: Hashed, tick: Tick) -> bool {
         self.0.clock.live_at(tick.get()).is_some_and(|live| self.0.table.contains_any(self.0.words(), hash.0, live))
     }
 
-    /// [`View::contains_batch_at`]
+    /// Looks up the keys with these hashes, and appends the answers to `found`. See [`View::contains_batch_at`].
     pub fn contains_batch_at(self, hashes: impl IntoIterator<Item = Hashed>, tick: Tick, found: &mut Vec<bool>) {
-        let Some(live) = self.0.clock.live_at(tick.get()) else {
-            return found.extend(hashes.into_iter().map(|_| false));
-        };
-        let (words, mut answers) = (self.0.words(), |answers: &[bool]| found.extend_from_slice(answers));
-        let mut hashes = blocks(hashes.into_iter());
-        self.0.table.contains_any_batch(words, &mut hashes, live, &mut answers);
+        match self.0.clock.live_at(tick.get()) {
+            Some(live) => {
+                self.0.table.contains_any_batch(self.0.words(), &mut blocks(hashes), live, &mut append_to(found));
+            }
+            None => found.extend(hashes.into_iter().map(|_| false)),
+        }
     }
 }
 
@@ -313,14 +327,16 @@ impl<F, S> Loader<F, S> {
         let mut source = Source::new(&mut unread, usize::MAX, available).expecting(expected);
         let schema = schema.name::<F::Key>();
         let Label { position, attachment } = source.header(F::KIND, &schema, probe(&hasher))?;
-        let Declared { plan, now, own: clock } = F::declared(&mut source)?;
+        let declared = F::declared(&mut source)?;
+        let now = declared.now();
+        let Declared { plan, reading, own: clock } = declared;
         source.expect_table(&plan)?;
         source.nothing_follows()?;
         // All of it is there.
         let (start, bytes_in_all) = (source.position(), source.bytes());
         let start = start as usize;
         let len = Words::from(snapshot, start).get(plan.layout.buckets).0;
-        check_clock(&plan, now, len)?;
+        check_clock(reading, len)?;
         // For the decode table, of as many bytes at most.
         let table = F::table(&plan).ok_or(LoadError::OutOfMemory { bytes: 256 << 10 })?;
         let schema = schema.into_owned();
@@ -330,7 +346,7 @@ impl<F, S> Loader<F, S> {
             schema,
             position,
             attachment,
-            now: now.map(Tick::new),
+            now,
             bytes: bytes_in_all,
             len: Some(len),
         };

@@ -14,9 +14,9 @@ use crate::snapshot::source::Source;
 use crate::table::expiring::clock::{Clock, Reading};
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
-use crate::view::fixed::{PayloadLookups, lookups, payload_lookups};
+use crate::view::fixed::{self, PayloadViewTable};
 use crate::view::growing::Growing;
-use crate::view::words::Lookups;
+use crate::view::words::ViewTable;
 use crate::word::payloads::Payloads;
 use crate::word::ring::{Moment, Ring};
 
@@ -30,7 +30,7 @@ pub trait Viewed {
     /// `()` for filters whose entries do not expire.
     type Clock;
     #[doc(hidden)]
-    type Table: Lookups + ?Sized;
+    type Table: ViewTable + ?Sized;
     #[doc(hidden)]
     const KIND: FilterKind;
 
@@ -43,46 +43,77 @@ pub trait Viewed {
     fn table(plan: &FilterPlan) -> Option<Box<Self::Table>>;
 }
 
-macro_rules! viewed {
-    ($Filter:ident of $Core:ty, $Table:ty, $Clock:ty, $clock:expr, $plan:ident => $table:expr) => {
-        impl<T: ?Sized, S: BuildHasher> Viewed for $Filter<T, S> {
-            type Key = T;
-            type Hasher = S;
-            type Clock = $Clock;
-            type Table = $Table;
+impl<T: ?Sized, S: BuildHasher> Viewed for ConcurrentCuckooFilter<T, S> {
+    type Key = T;
+    type Hasher = S;
+    type Clock = ();
+    type Table = dyn ViewTable;
 
-            const KIND: FilterKind = <$Core as Saved>::KIND;
+    const KIND: FilterKind = FilterKind::Concurrent;
 
-            fn declared(source: &mut Source<'_>) -> Result<Declared<$Clock>, LoadError> {
-                let Declared { plan, now, own } = <$Core as Saved>::stated(source)?;
-                Ok(Declared { plan, now, own: ($clock)(own) })
-            }
+    fn declared(source: &mut Source<'_>) -> Result<Declared<()>, LoadError> {
+        let Declared { plan, reading, .. } = <Box<dyn FilterTable> as Saved>::stated(source)?;
+        Ok(Declared { plan, reading, own: () })
+    }
 
-            fn table($plan: &FilterPlan) -> Option<Box<$Table>> {
-                $table
-            }
-        }
-    };
+    fn table(plan: &FilterPlan) -> Option<Box<dyn ViewTable>> {
+        fixed::table(plan.layout.shape(), plan.layout.buckets)
+    }
 }
 
-viewed! {
-    ConcurrentCuckooFilter of Box<dyn FilterTable>, dyn Lookups, (), |_| (),
-    plan => lookups(plan.layout.shape(), plan.layout.buckets)
+impl<T: ?Sized, S: BuildHasher> Viewed for CuckooMaplet<T, S> {
+    type Key = T;
+    type Hasher = S;
+    type Clock = ();
+    type Table = dyn PayloadViewTable;
+
+    const KIND: FilterKind = FilterKind::Maplet;
+
+    fn declared(source: &mut Source<'_>) -> Result<Declared<()>, LoadError> {
+        let Declared { plan, reading, .. } = <Box<dyn MapletTable> as Saved>::stated(source)?;
+        Ok(Declared { plan, reading, own: () })
+    }
+
+    fn table(plan: &FilterPlan) -> Option<Box<dyn PayloadViewTable>> {
+        fixed::payload_table(plan.layout.shape(), plan.layout.buckets)
+    }
 }
 
-viewed! {
-    CuckooMaplet of Box<dyn MapletTable>, dyn PayloadLookups, (), |_| (),
-    plan => payload_lookups(plan.layout.shape(), plan.layout.buckets)
+impl<T: ?Sized, S: BuildHasher> Viewed for GrowableCuckooFilter<T, S> {
+    type Key = T;
+    type Hasher = S;
+    type Clock = ();
+    type Table = Growing;
+
+    const KIND: FilterKind = FilterKind::Growable;
+
+    fn declared(source: &mut Source<'_>) -> Result<Declared<()>, LoadError> {
+        let Declared { plan, reading, .. } = <GrowingTable as Saved>::stated(source)?;
+        Ok(Declared { plan, reading, own: () })
+    }
+
+    fn table(plan: &FilterPlan) -> Option<Box<Growing>> {
+        let (classes, encoding) = plan.classes?;
+        Growing::new(classes, encoding, plan.layout.buckets).map(Box::new)
+    }
 }
 
-viewed! {
-    GrowableCuckooFilter of GrowingTable, Growing, (), |_| (),
-    plan => plan.classes.and_then(|(classes, encoding)| Growing::new(classes, encoding, plan.layout.buckets)).map(Box::new)
-}
+impl<T: ?Sized, S: BuildHasher> Viewed for ExpiringCuckooFilter<T, S> {
+    type Key = T;
+    type Hasher = S;
+    type Clock = ViewClock;
+    type Table = dyn PayloadViewTable;
 
-viewed! {
-    ExpiringCuckooFilter of Box<dyn ExpiringTable>, dyn PayloadLookups, ViewClock, |(_, clock)| ViewClock::of(&clock),
-    plan => payload_lookups(plan.layout.shape(), plan.layout.buckets)
+    const KIND: FilterKind = FilterKind::Expiring;
+
+    fn declared(source: &mut Source<'_>) -> Result<Declared<ViewClock>, LoadError> {
+        let Declared { plan, reading, own } = <Box<dyn ExpiringTable> as Saved>::stated(source)?;
+        Ok(Declared { plan, reading, own: ViewClock::of(&own.1) })
+    }
+
+    fn table(plan: &FilterPlan) -> Option<Box<dyn PayloadViewTable>> {
+        fixed::payload_table(plan.layout.shape(), plan.layout.buckets)
+    }
 }
 
 /// The clock of a view.

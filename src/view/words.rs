@@ -37,9 +37,9 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Lookups in the words of a table.
+/// The table of a view, without its words: it knows where a key would be, and how to compare.
 #[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
-pub trait Lookups: core::fmt::Debug + Send + Sync {
+pub trait ViewTable: core::fmt::Debug + Send + Sync {
     fn contains(&self, words: Words<'_>, hash: u64) -> bool;
 
     fn contains_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));

@@ -64,6 +64,15 @@ impl Classes {
         u32::from(self.base_bits) + u32::from(self.side_bits) - depth
     }
 
+    /// The false-positive rate of a table with this many keys of these classes.
+    pub(crate) fn false_positive_rate(self, keys: f64) -> f64 {
+        // Two random bases are equal with this probability: their lowest bits are never all 0.
+        let lows = f64::from(1 << NEVER_ZERO);
+        let equal = (lows + 2.0) / (lows * lows) / 2f64.powi((self.base_bits() - NEVER_ZERO) as i32);
+        // A key is in either of two buckets, of which there are half as many even ones as all.
+        -f64::exp_m1(2.0 * keys * f64::ln_1p(-equal / 2f64.powi(self.side_bits() as i32)))
+    }
+
     /// The class of a hash that [`mixed`](crate::word::geometry::mixed) has made.
     #[inline(always)]
     pub(crate) fn of(self, hash: u64) -> Class {

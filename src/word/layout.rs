@@ -18,7 +18,7 @@ pub enum Encoding {
     /// The top four bits of the fingerprints are sorted, and stored as one rank. This saves a bit or more for each
     /// fingerprint (section 5.2). With seven or eight slots it is the top three bits.
     ///
-    /// A lookup reads a decode table of 4 to 256 KiB twice, which all filters share.
+    /// A lookup reads a decode table twice. It has 4 to 256 KiB, and all filters of the layout share it.
     SemiSorted,
 }
 

@@ -139,6 +139,14 @@ impl Arc {
         Self::up_to(ring, moment.now(), moment.lag())
     }
 
+    /// The places of the ends that entries can have at a moment, if the live ones end at most `longest` ticks after now:
+    /// those of the ticks after `swept`, up to that one.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn of_entries(ring: Ring, moment: Moment, longest: u64) -> Self {
+        // The whole ring, if the sweep lags so much that there is no place for the latest ends yet.
+        Self::up_to(ring, moment.now() + longest, (moment.lag() + longest).min(ring.len()))
+    }
+
     /// The places of the last `len` ticks up to this one.
     pub(crate) fn up_to(ring: Ring, tick: u64, len: u64) -> Self {
         Self { ring, first: ring.place(tick.wrapping_sub(len).wrapping_add(1)), len }
@@ -196,6 +204,10 @@ mod tests {
                 prop_assert_eq!(ring.ticks_until(moment, ring.place(end)), end - now);
             }
             prop_assert_eq!(Arc::of_dead(ring, moment).contains(ring.place(end)), end <= now);
+            #[cfg(feature = "snapshot")]
+            for longest in [1, ring.longest() / 2, ring.longest()] {
+                prop_assert_eq!(Arc::of_entries(ring, moment, longest).contains(ring.place(end)), end <= now + longest);
+            }
             for end in [end, end + ring.len()] {
                 if end > now {
                     prop_assert_eq!(ring.has_room_for(moment, end), end <= swept + ring.len());

@@ -189,7 +189,7 @@ fn compute_unrank_table(slots: u32, bits: u32) -> Option<Box<[u32]>> {
     let mut list = 0u64;
     for entry in &mut table {
         *entry = (list & low | (list & !low) >> by) as u32;
-        // The list of the next rank: raise the first high part that is below its neighbour (or below the highest, for
+        // The list of the next rank: raise the first high part that is below its neighbor (or below the highest, for
         // the last), and set those before it to 0.
         let part = |slot: u32| if slot == slots { highest } else { list >> (slot * bits) & highest };
         let Some(slot) = (0..slots).find(|&slot| part(slot) < part(slot + 1)) else { break };

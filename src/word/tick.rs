@@ -22,7 +22,7 @@ use core::fmt;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A number alone is no tick, since it could be seconds. A clock that took them for ticks would be far in the future, and all
+/// A number alone is not a tick, since it could be seconds. A clock that took them for ticks would be far in the future, and all
 /// that is inserted until a time would have expired already:
 ///
 /// ```compile_fail,E0308

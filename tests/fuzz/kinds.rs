@@ -6,8 +6,9 @@
 use std::hash::BuildHasher;
 
 use concurrent_cuckoo_filter::{
-    Advance, ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, ExpiringInsertError, FromSnapshot,
-    GrowableCuckooFilter, Hashed, Loader, StableDefault, StableHashBuilder, StableHasher, Tick, Values,
+    AbsorbError, Advance, ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, ExpiringInsertError,
+    FromSnapshot, GrowableCuckooFilter, Hashed, Loader, StableDefault, StableHashBuilder, StableHasher, Tick, Values,
+    WhenFull,
 };
 use serde::Deserialize;
 use serde::de::DeserializeSeed;
@@ -168,12 +169,45 @@ macro_rules! add_and_remove {
     };
 }
 
+/// Merges the filter, which holds this many live copies, with empty ones: the sum and the union. Then it unites with its
+/// own copy, which changes nothing.
+macro_rules! merge {
+    ($Filter:ty, $filter:ident, $live:expr) => {
+        let digest = $filter.digest().unwrap();
+        for merge in [<$Filter>::absorb, <$Filter>::unite] {
+            let copy = $filter.empty_like().unwrap();
+            match merge(&copy, $filter) {
+                Ok(copies) => assert!(copies <= $live && copies == copy.len() as u64),
+                // Inserts cannot make a table as full, or have as many copies of a key, as forged ones.
+                Err(error) => assert!(
+                    matches!(
+                        error,
+                        AbsorbError::TooMany { .. }
+                            | AbsorbError::Full { .. }
+                            | AbsorbError::TooManyCopies { .. }
+                            | AbsorbError::MaxCapacity { .. }
+                            | AbsorbError::MemoryLimit { .. }
+                    ),
+                    "{error}"
+                ),
+            }
+            if copy.len() as u64 == $live {
+                assert_eq!(copy.digest().unwrap(), digest, "it holds something else");
+            }
+            assert_eq!($filter.unite(&copy), Ok(0), "it has all of that");
+        }
+        assert_eq!($filter.digest().unwrap(), digest, "it has changed");
+    };
+}
+
 fn use_one_table(filter: &OneTable) {
     add_and_remove!(filter);
+    merge!(OneTable, filter, filter.len() as u64);
 }
 
 fn use_growable(filter: &Growable) {
     add_and_remove!(filter);
+    merge!(Growable, filter, filter.len() as u64);
     // Inserts until the filter grows, if growth is near.
     let (len, capacity) = (filter.len(), filter.capacity());
     let mut added = Vec::new();
@@ -227,6 +261,7 @@ fn use_maplet(maplet: &Maplet) {
         assert_eq!((maplet.by_hash().values(hash), counts()), (before, counts_before));
     }
     assert_eq!(maplet.len(), len);
+    merge!(Maplet, maplet, maplet.len() as u64);
 
     let mut found: Vec<Values> = Vec::new();
     maplet.by_hash().values_batch(hashes(40), &mut found);
@@ -234,7 +269,7 @@ fn use_maplet(maplet: &Maplet) {
 }
 
 fn use_expiring(filter: &Expiring) {
-    let (longest, live) = (filter.plan().lifetime_in_ticks.unwrap(), filter.live_len());
+    let live = filter.live_len();
     assert!(live <= filter.len());
     let found: Vec<bool> = hashes(40).map(|hash| filter.by_hash().contains(hash)).collect();
     let as_before = || {
@@ -259,10 +294,23 @@ fn use_expiring(filter: &Expiring) {
         }
     }
     as_before();
+    merge!(Expiring, filter, live as u64);
+    // Now ends, and the ticks that were evicted, are beyond the largest tick.
+    filter.restart_clock(Tick::new(u64::MAX - 1));
+    as_before();
+    merge!(Expiring, filter, live as u64);
     let now = 1000;
     filter.restart_clock(Tick::new(now));
     as_before();
+    if filter.plan().when_full == Some(WhenFull::Refuse) {
+        use_until_it_is_full(filter, live, now);
+    }
+    come_and_go(filter);
+}
 
+/// What no insert into a full filter disturbs: it fails.
+fn use_until_it_is_full(filter: &Expiring, live: usize, now: u64) {
+    let longest = filter.plan().lifetime_in_ticks.unwrap();
     for (number, hash) in (0..).zip(hashes(20)) {
         let was_in = filter.by_hash().contains(hash);
         let end = now + 1 + number % longest;
@@ -284,7 +332,6 @@ fn use_expiring(filter: &Expiring) {
             "{too_long:?}"
         );
     }
-    as_before();
 
     // Entries live exactly until their tick. After one round of the ring no entry is left, wherever it came from.
     let kept =
@@ -292,7 +339,7 @@ fn use_expiring(filter: &Expiring) {
     let kept: Vec<Hashed> = kept.collect();
     filter.advance_to(Tick::new(now + longest - 1));
     assert!(kept.iter().all(|&hash| filter.by_hash().contains(hash)), "it has expired too soon");
-    // Entries from the snapshot may live until then, a tick longer than an insert may ask for.
+    // Of keys that no entry hides, also none of the snapshot.
     let new = hashes(40).find(|&hash| {
         !filter.by_hash().contains(hash) && filter.by_hash().insert_until(hash, Tick::new(now + longest)).is_ok()
     });
@@ -301,4 +348,46 @@ fn use_expiring(filter: &Expiring) {
     assert!(new.is_none_or(|hash| !filter.by_hash().contains(hash)), "it does not expire");
     filter.advance_to(Tick::new(now + (1 << filter.plan().layout.payload_bits)));
     assert!(filter.is_empty() && filter.live_len() == 0 && hashes(40).all(|hash| !filter.by_hash().contains(hash)));
+}
+
+/// Entries are added, renewed, removed and evicted, and expire, for more than a round of the ring. Each is counted once,
+/// those of the snapshot too.
+fn come_and_go(filter: &Expiring) {
+    let (plan, expiry) = (filter.plan(), || filter.stats().expiry.unwrap());
+    let (longest, round) = (plan.lifetime_in_ticks.unwrap(), 1 << plan.layout.payload_bits);
+    let gone = || expiry().expired + expiry().evicted;
+    let (mut now, mut there) = (filter.now().unwrap().get(), filter.len() as u64 + gone());
+    for (number, hash) in (0..).zip(hashes(160)) {
+        let end = Tick::new(now + 1 + number * 31 % longest);
+        let added = match number % 4 {
+            0 | 1 => filter.by_hash().insert_until(hash, end),
+            2 => filter.by_hash().insert_if_absent_until(hash, end),
+            _ => filter.by_hash().insert_or_renew_until(hash, end),
+        };
+        match added {
+            Ok(added) => there += u64::from(added),
+            Err(error) => assert!(
+                matches!(
+                    error,
+                    ExpiringInsertError::Full { .. }
+                        | ExpiringInsertError::TooManyCopies { .. }
+                        | ExpiringInsertError::Evicted { .. }
+                ),
+                "{error}"
+            ),
+        }
+        if number % 5 == 0 {
+            there -= u64::from(filter.by_hash().remove(hash));
+        }
+        if number % 16 == 15 {
+            now += 1 + number / 16 % 3 * (longest / 2);
+            filter.advance_to(Tick::new(now));
+        }
+        assert_eq!(filter.len() as u64 + gone(), there, "an entry was counted twice, or not at all");
+        assert!(filter.live_len() <= filter.len());
+    }
+    // The first call skips the round, the second one sweeps what is left.
+    now += round;
+    (0..2).for_each(|_| _ = filter.advance_to(Tick::new(now)));
+    assert!(filter.is_empty() && gone() == there && expiry().oldest_unswept.is_none());
 }

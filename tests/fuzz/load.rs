@@ -16,13 +16,15 @@
 
 mod counting;
 mod kinds;
+mod mutate;
 mod repair;
 
 use concurrent_cuckoo_filter::SnapshotInfo;
 use counting::peak_of;
 use kinds::{Expiring, Growable, Kind, Maplet, OneTable, Way, kind_of};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
-use repair::{label, mutate, prepare, repair, stated_schema};
+use mutate::mutate;
+use repair::{label, prepare, repair, stated_schema};
 
 const LIMIT: usize = 1 << 20;
 

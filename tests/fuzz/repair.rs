@@ -7,9 +7,8 @@
 use std::sync::LazyLock;
 
 use concurrent_cuckoo_filter::Encoding;
-use libfuzzer_sys::fuzzer_mutate;
 
-use crate::kinds::{Expiring, Fixed, Growable, Kind, Maplet, OneTable, kind_of};
+use crate::kinds::{Expiring, Fixed, Growable, Kind, Maplet, OneTable};
 
 /// The offset of the number of the kind.
 const KIND: usize = 10;
@@ -33,6 +32,12 @@ const HEAD_OF_MAPLET: usize = 1;
 /// The bytes of the fields that a filter whose entries expire has besides its table: the bits of an end, and its
 /// clock.
 const HEAD_OF_EXPIRING: usize = 32;
+
+/// Of these fields, the place of the flags.
+const FLAGS: usize = 17;
+
+/// The bytes of the number of evicted ticks, which only a filter that evicts has, after the other fields.
+const EVICTED: usize = 2;
 
 const SEAL: usize = 4;
 
@@ -159,7 +164,13 @@ pub fn repair(bytes: &mut [u8], level: u8, kind: u8) {
         bytes[length.clone()].copy_from_slice(&(attached as u32).to_le_bytes());
     }
     let attachment = length.end + SEAL..length.end + SEAL + attached.min(room);
-    let head = attachment.end + SEAL..attachment.end + SEAL + head_len;
+    let mut head = attachment.end + SEAL..attachment.end + SEAL + head_len;
+    if kind == Expiring::NUMBER && matches!(bytes[head.start + FLAGS], 2 | 3) {
+        head.end += EVICTED;
+        if head.end + SEAL > bytes.len() {
+            return;
+        }
+    }
     if level == 3 {
         let (before, tables) = bytes.split_at_mut(head.end);
         let len = tables.len() - SEAL;
@@ -186,19 +197,6 @@ pub fn repair(bytes: &mut [u8], level: u8, kind: u8) {
     }
 }
 
-/// Sometimes the repaired bytes stay, and from then on only seals are corrected. So the fuzzer tests small snapshots that
-/// are correct except for one number.
-pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
-    let size = fuzzer_mutate(data, size, max_size);
-    if let Some((mode, bytes)) = data[..size].split_first_mut()
-        && seed.is_multiple_of(4)
-    {
-        repair(bytes, 3, kind_of(*mode));
-        *mode = *mode & !3 | 1;
-    }
-    size
-}
-
 /// Makes a filter of that kind out of `sections`: as many tables as `head` asks for, or as fit, and as large as
 /// possible.
 fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
@@ -216,10 +214,13 @@ fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
     };
     match kind {
         OneTable::NUMBER if len >= SECTION + 8 => {
-            hold_what_it_can(section(sections, None, buckets_in(len)), payload_bits);
+            hold_what_it_can(section(sections, None, buckets_in(len)), payload_bits, &|_| None);
         }
-        Maplet::NUMBER | Expiring::NUMBER if len >= SECTION + 2 * 8 => {
-            hold_what_it_can(section(sections, None, buckets_in(len)), payload_bits);
+        Maplet::NUMBER if len >= SECTION + 2 * 8 => {
+            hold_what_it_can(section(sections, None, buckets_in(len)), payload_bits, &Some);
+        }
+        Expiring::NUMBER if len >= SECTION + 2 * 8 => {
+            hold_what_it_can(section(sections, None, buckets_in(len)), payload_bits, &possible_ends(head));
         }
         Growable::NUMBER if len >= SECTION + GROUP * 8 => {
             let growth = &GROWTHS[usize::from(head[1]) % GROWTHS.len()];
@@ -274,15 +275,41 @@ fn make_clock_fit(head: &mut [u8], expiry_bits: u32) {
     let nanoseconds = stated(&head[13..17]) % 1_000_000_000;
     head[1..5].copy_from_slice(&longest.to_le_bytes());
     head[13..17].copy_from_slice(&nanoseconds.to_le_bytes());
-    head[17] &= 1;
-    if head[17] == 0 {
+    // Whether it evicts is clear by now: by that, it has more bytes.
+    head[FLAGS] = head[FLAGS] & 1 | if evicts(head) { 2 } else { 0 };
+    if head[FLAGS] & 1 == 0 {
         head[18..HEAD_OF_EXPIRING].fill(0);
-        return;
     }
     let place = u16::from_le_bytes(head[26..28].try_into().unwrap()) & (round - 1) as u16;
     let lag = stated(&head[28..HEAD_OF_EXPIRING]) % (round + 1);
     head[26..28].copy_from_slice(&place.to_le_bytes());
     head[28..HEAD_OF_EXPIRING].copy_from_slice(&lag.to_le_bytes());
+    if evicts(head) {
+        let evicted = if head[FLAGS] & 1 == 0 { 0 } else { u32::from(evicted(head)) % longest };
+        head[HEAD_OF_EXPIRING..][..EVICTED].copy_from_slice(&(evicted as u16).to_le_bytes());
+    }
+}
+
+/// Whether this head, with its seal, has a number of evicted ticks.
+fn evicts(head: &[u8]) -> bool {
+    head.len() == HEAD_OF_EXPIRING + EVICTED + SEAL
+}
+
+fn evicted(head: &[u8]) -> u16 {
+    if evicts(head) { u16::from_le_bytes(head[HEAD_OF_EXPIRING..][..EVICTED].try_into().unwrap()) } else { 0 }
+}
+
+/// A function from any end to one that an entry can have by this clock, or to none if there can be no entry.
+fn possible_ends(head: &[u8]) -> impl Fn(u16) -> Option<u16> {
+    let number = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().unwrap());
+    let (last, longest, lag) = ((1u32 << head[0]) - 1, number(&head[1..5]), number(&head[28..HEAD_OF_EXPIRING]));
+    let (is_known, now) = (head[FLAGS] & 1 == 1, u32::from(u16::from_le_bytes(head[26..28].try_into().unwrap())));
+    let ends = (lag + longest - u32::from(evicted(head))).min(last + 1);
+    move |end| {
+        let after_swept = u32::from(end).wrapping_sub(now.wrapping_sub(lag).wrapping_add(1)) & last;
+        let first = now.wrapping_sub(lag).wrapping_add(1);
+        is_known.then(|| (first.wrapping_add(after_swept % ends) & last) as u16)
+    }
 }
 
 /// The most buckets of a table whose section has this many bytes. The bytes must be enough for one bucket.
@@ -295,8 +322,9 @@ fn buckets_in(len: usize) -> usize {
 
 /// Sets the count of a section to the copies that it has, if the section has a valid layout, with this many bits of
 /// a value or an end. Clears the bits that a plain bucket never sets, including those of a value without a
-/// fingerprint.
-fn hold_what_it_can(section: &mut [u8], payload_bits: u32) {
+/// fingerprint. Replaces each value or end by what `payload` makes of it; if that is nothing, in a plain bucket, the copy
+/// goes too.
+fn hold_what_it_can(section: &mut [u8], payload_bits: u32, payload: &dyn Fn(u16) -> Option<u16>) {
     let (header, rest) = section.split_at_mut(15);
     let [encoding, slots, bits] = [header[0] & 1, header[1], header[2]].map(u32::from);
     let Some(low) = bits.checked_sub(4 * encoding).filter(|&low| (1..=32).contains(&low)) else { return };
@@ -313,6 +341,16 @@ fn hold_what_it_can(section: &mut [u8], payload_bits: u32) {
             for at in (0..slots).map(|slot| slot * lane) {
                 if word >> at & ((1 << low) - 1) == 0 {
                     word &= !(((1 << lane) - 1) << at);
+                }
+            }
+        }
+        for at in (0..slots).map(|slot| slot * lane).filter(|_| payload_bits > 0) {
+            if word >> at & ((1 << lane) - 1) != 0 {
+                let (payload_at, all) = (at + low, (1 << payload_bits) - 1);
+                match payload((word >> payload_at & all) as u16) {
+                    Some(fit) => word = word & !(all << payload_at) | u64::from(fit) << payload_at,
+                    None if encoding == 0 => word &= !(((1 << lane) - 1) << at),
+                    None => (),
                 }
             }
         }

@@ -7,12 +7,14 @@
 #![no_main]
 
 mod kinds;
+mod mutate;
 mod repair;
 
 use concurrent_cuckoo_filter::{LoadError, Loader, Tick, View, Viewed};
 use kinds::{Expiring, Fixed, Growable, Kind, Maplet, OneTable, hashes, kind_of};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
-use repair::{mutate, prepare, repair, stated_schema};
+use mutate::mutate;
+use repair::{prepare, repair, stated_schema};
 
 /// Checks the answers of a view by themselves, and by those of the filter if there is one.
 type Check<F> = fn(&View<F, &[u8]>, Option<&F>);

@@ -3,7 +3,7 @@ use std::time::Duration;
 use concurrent_cuckoo_filter::{AbsorbError, ExpiringCuckooFilter, Expiry, Tick};
 
 use crate::support::{Raw, hashes};
-use crate::{Hasher, expiring};
+use crate::{Hasher, evicting, expiring};
 
 #[test]
 fn the_live_come_along_with_their_ends() {
@@ -117,6 +117,78 @@ fn ends_at_the_end_of_time_come_along() {
     assert!(sum.contains(&Raw(1)), "it has ten ticks");
     sum.advance_to(Tick::new(110));
     assert!(!sum.contains(&Raw(1)));
+}
+
+/// Ticks that the other filter has evicted count too: with them, its clock may be beyond the largest tick.
+#[test]
+fn evicted_ticks_beyond_the_largest_tick_hide_no_entry() {
+    const LAST: u64 = u64::MAX;
+    let other = evicting(1000);
+    other.advance_to(Tick::new(LAST - 14));
+    hashes(0, 5000).find(|key| other.insert_until(key, Tick::new(LAST - 8)).is_err()).expect("it gets full");
+    // The first of these evicts the ticks up to `LAST - 8`. After that there is room for all.
+    hashes(5000, 100).for_each(|key| _ = other.insert_until(&key, Tick::new(LAST)).unwrap());
+    assert_eq!((other.live_len(), other.stats().expiry.unwrap().evicted_early_by), (100, 6));
+    // Each keeps what is left of its life. Now the evicted ticks end beyond the largest one, and some entries do too.
+    other.restart_clock(Tick::new(LAST - 2));
+    assert_eq!(other.live_len(), 100);
+    for merge in [ExpiringCuckooFilter::absorb, ExpiringCuckooFilter::unite] {
+        let copy = other.empty_like().unwrap();
+        assert_eq!(merge(&copy, &other), Ok(100), "all that it holds");
+        assert!(hashes(5000, 100).all(|key| copy.contains(&key)));
+        assert_eq!(copy.digest().unwrap(), other.digest().unwrap());
+        copy.restart_clock(Tick::new(0));
+        copy.advance_to(Tick::new(13));
+        assert_eq!(copy.live_len(), 100, "for the rest of their lives, 14 ticks");
+        copy.advance_to(Tick::new(14));
+        assert_eq!(copy.live_len(), 0);
+    }
+}
+
+/// Where the target has evicted the tick at which an entry expires, an insert of that entry fails. So the rest is added,
+/// and the error says what was not.
+#[test]
+fn entries_whose_ticks_were_evicted_are_reported() {
+    for merge in [ExpiringCuckooFilter::absorb, ExpiringCuckooFilter::unite] {
+        let target = evicting(1000);
+        target.advance_to(Tick::new(1000));
+        hashes(0, 5000).find(|key| target.insert_until(key, Tick::new(1003)).is_err()).expect("it gets full");
+        target.insert_until(&Raw(4711), Tick::new(1010)).unwrap();
+        let other = target.empty_like().unwrap();
+        for (nth, key) in (0..).zip(hashes(6000, 100)) {
+            assert_eq!(other.insert_until(&key, Tick::new(1001 + nth % 5)), Ok(true));
+        }
+        let (before, evicted) = (target.live_len(), target.stats().expiry.unwrap().evicted);
+        let error = merge(&target, &other).unwrap_err();
+        let AbsorbError::Evicted { absorbed, rejected, up_to, .. } = error else { panic!("{error}") };
+        assert_eq!((absorbed, rejected, up_to), (40, 60, Tick::new(1003)));
+        for (nth, key) in (0..).zip(hashes(6000, 100)) {
+            assert_eq!(target.contains(&key), nth % 5 >= 3, "those that expire later are in");
+        }
+        assert_eq!(target.live_len(), before + 40);
+        let stats = target.stats();
+        assert_eq!(stats.expiry.unwrap().evicted, evicted, "none of these was evicted: they were never in");
+        assert!(error.to_string().contains("60") && error.to_string().contains("tick 1003"), "{error}");
+        // The remedies: an empty filter has evicted nothing, and once the clock has passed these ticks, all is well.
+        assert_eq!(merge(&target.empty_like().unwrap(), &other), Ok(100));
+        for filter in [&target, &other] {
+            filter.advance_to(Tick::new(1003));
+        }
+        assert_eq!(target.unite(&other), Ok(0));
+    }
+}
+
+/// Another entry of the key that lives longer is all that a union needs.
+#[test]
+fn a_union_needs_no_entry_that_was_evicted_if_the_key_has_a_later_one() {
+    let target = evicting(1000);
+    target.advance_to(Tick::new(1000));
+    hashes(0, 5000).find(|key| target.insert_until(key, Tick::new(1003)).is_err()).expect("it gets full");
+    target.insert_until(&Raw(4711), Tick::new(1010)).unwrap();
+    let other = target.empty_like().unwrap();
+    other.insert_until(&Raw(4711), Tick::new(1002)).unwrap();
+    assert_eq!(target.unite(&other), Ok(0));
+    assert!(matches!(target.absorb(&other), Err(AbsorbError::Evicted { absorbed: 0, rejected: 1, .. })));
 }
 
 /// Dead entries take up no room in the sum, whether swept or not.

@@ -21,13 +21,19 @@ mod sums;
 mod support;
 mod unions;
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, ExpiringCuckooFilter, GrowableCuckooFilter};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, ExpiringCuckooFilter, GrowableCuckooFilter, WhenFull};
 use kinds::{Expiring, Growable, Hasher, Maplet, maplet};
 use support::Raw;
 
 fn expiring(capacity: usize, ticks: u64) -> Expiring {
     let builder = ExpiringCuckooFilter::<Raw>::builder().capacity(capacity).lifetime_in_ticks(ticks);
     builder.hasher(Hasher::default()).build().unwrap()
+}
+
+/// A filter that evicts, for lifetimes of up to 14 ticks.
+fn evicting(capacity: usize) -> Expiring {
+    let builder = ExpiringCuckooFilter::<Raw>::builder().capacity(capacity).lifetime_in_ticks(14);
+    builder.when_full(WhenFull::EvictOldest).hasher(Hasher::default()).build().unwrap()
 }
 
 fn growable(capacity: usize) -> Growable {

@@ -14,7 +14,10 @@ pub(crate) fn agreed<F: Viewed>(bytes: &[u8], hasher: F::Hasher, loaded: Result<
         (Err(error), Ok(view)) => {
             let by_scan = matches!(
                 error,
-                LoadError::DamagedBucket { .. } | LoadError::WrongCount { .. } | LoadError::WrongChecksum { .. }
+                LoadError::DamagedBucket { .. }
+                    | LoadError::LifetimeTooLong { .. }
+                    | LoadError::WrongCount { .. }
+                    | LoadError::WrongChecksum { .. }
             );
             assert!(by_scan, "{error}, but a view is accepted");
             assert_eq!(view.verify().unwrap_err().to_string(), error.to_string());

@@ -10,6 +10,7 @@ use std::time::Duration;
 use concurrent_cuckoo_filter::{LoadError, Loader};
 
 use crate::filters::{Filter, builder, state};
+use crate::support::chain;
 
 /// A new folder for one test. It is deleted with this value.
 pub(crate) struct Folder(pub(crate) PathBuf);
@@ -93,7 +94,7 @@ fn what_cannot_be_written_leaves_the_old_file() {
     let lost = folder.0.join("no such folder/revoked.ccf");
     names(&save(&lost), ErrorKind::NotFound, &lost, "No such file", "make its folder");
     for other in [&folder.0, Path::new("/")] {
-        names(&save(other), ErrorKind::InvalidInput, other, "it is no file", "choose another path");
+        names(&save(other), ErrorKind::InvalidInput, other, "it is not a file", "choose another path");
     }
     let nameless = Path::new("");
     names(&save(nameless), ErrorKind::InvalidInput, nameless, "the path has no file name", "add one");
@@ -108,16 +109,16 @@ fn a_file_that_is_missing_or_cut_short_is_an_error_that_says_so() {
     let path = folder.0.join("revoked.ccf");
     let load_from = |path: &Path| {
         let error = Filter::load_from_path(path, state(), 1 << 20).unwrap_err();
-        let text = error.to_string();
-        assert!(text.starts_with(&format!("{path:?}: the snapshot ")) && text.contains("rebuild the filter"), "{text}");
+        let text = chain(&error).join(": ");
+        assert!(text.contains(&format!("{path:?}")) && text.contains("rebuild the filter"), "{text}");
         assert_eq!(error.path, path);
         (LoadError::from(error), text)
     };
     let load = || load_from(&path).0;
     for (path, kind, reason) in [
-        (&*path, ErrorKind::NotFound, "could not be read: No such file"),
-        (&folder.0, ErrorKind::IsADirectory, "could not be read: Is a directory"),
-        (Path::new(""), ErrorKind::InvalidInput, "could not be read: the path is empty; name a file"),
+        (&*path, ErrorKind::NotFound, "source of truth: No such file"),
+        (&folder.0, ErrorKind::IsADirectory, "source of truth: Is a directory"),
+        (Path::new(""), ErrorKind::InvalidInput, "source of truth: the path is empty; name a file"),
     ] {
         let (error, text) = load_from(path);
         assert!(matches!(error, LoadError::Io(error) if cfg!(not(unix)) || error.kind() == kind), "{text}");

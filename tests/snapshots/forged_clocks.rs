@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{ExpiringInsertError, Tick};
+use concurrent_cuckoo_filter::{ExpiringInsertError, Tick, WhenFull};
 
-use crate::filters::{Expiring, load, saved};
+use crate::filters::{Expiring, expiring_builder, load, saved};
 use crate::forged::{Forged, ForgedClock, refused};
 
 fn loaded(clock: &ForgedClock) -> Expiring {
@@ -114,20 +114,72 @@ fn entries_without_a_clock_are_refused() {
     assert_eq!(load::<Expiring>(&entries.bytes()).expect("with a clock, it may have them").len(), 2);
 }
 
-/// As the page `security` says: for up to as many ticks as the ring has, and for those that were ended early besides.
+/// Each end that a filter cannot have, by its place on the ring: of the live ones, those that come later than the longest
+/// lifetime after now. The ticks after now that were evicted count: these entries would live through them.
 #[test]
-fn a_forged_entry_may_live_for_longer_than_the_lifetime_but_not_for_ever() {
-    let (known, forgetful) = (ForgedClock::known(), ForgedClock::forgetful());
-    for (clock, longest) in [(ForgedClock { lag: 0, ..known }, 16), (ForgedClock { lag: 0, ..forgetful }, 16 + 14)] {
-        let lives_for = |end: u64| {
-            let entry = Forged { words: vec![1 << 40 | end << 46, 0], count: 1, ..Forged::of_expiring(&clock) };
-            let filter = load::<Expiring>(&entry.bytes()).expect("a snapshot may state it");
-            let ticks = (0..).find(|ticks| {
-                filter.advance_to(Tick::new(clock.now + ticks));
+fn an_entry_that_would_outlive_the_longest_lifetime_is_refused() {
+    let (known, forgetful) = (ForgedClock::known, ForgedClock::forgetful);
+    for clock in [
+        ForgedClock { lag: 0, ..known() },
+        known(),
+        ForgedClock { lag: 16, ..known() },
+        ForgedClock { lag: 0, longest: 9, ..known() },
+        ForgedClock { longest: 1, ..known() },
+        ForgedClock { lag: 0, ..forgetful() },
+        ForgedClock { lag: 0, ahead: Some(3), ..forgetful() },
+        ForgedClock { ahead: Some(3), place: 15, ..forgetful() },
+    ] {
+        let ForgedClock { longest, place, lag, ahead, now, .. } = clock;
+        let (longest, ahead) = (u64::from(longest), u64::from(ahead.unwrap_or(0)));
+        let refused_ends = (0..16).filter(|&end: &u64| {
+            let entry = Forged { words: vec![0, 1 << 40 | end << 46], count: 1, ..Forged::of_expiring(&clock) };
+            let ticks = (end + 16 - u64::from(place) - 1) % 16 + 1;
+            let is_live = ticks + u64::from(lag) <= 16;
+            if is_live && ticks + ahead > longest {
+                let shown = format!("LifetimeTooLong {{ bucket: 1, ticks: {}, longest: {longest} }}", ticks + ahead);
+                let words = ["bucket 1".to_string(), format!("{} more ticks", ticks + ahead), format!("is {longest}")];
+                refused(&entry, &shown, &words.each_ref().map(String::as_str));
+                return true;
+            }
+            let filter = load::<Expiring>(&entry.bytes()).expect("a filter can have such an entry");
+            let lived = (0..).find(|ticks| {
+                filter.advance_to(Tick::new(now + ticks));
                 filter.live_len() == 0
             });
-            ticks.expect("it ends some time")
-        };
-        assert_eq!((0..16).map(lives_for).max(), Some(longest), "{} ticks by the snapshot", clock.longest);
+            assert_eq!(lived, Some(if is_live { ticks + ahead } else { 0 }));
+            false
+        });
+        // Those that the ring has beyond the dead ones, the evicted ones and the lifetime.
+        assert_eq!(refused_ends.count() as u64, 16 - (u64::from(lag) + longest - ahead).min(16));
     }
+}
+
+/// A filter that evicts, whose snapshot says that it has evicted more ticks than it has: the entries that expire last
+/// would live longer than any entry can. When they expired, the sweep would count more evicted entries than there are.
+#[test]
+fn a_wrong_number_of_evicted_ticks_is_refused() {
+    let filter = expiring_builder().capacity(1000).lifetime_in_ticks(14).when_full(WhenFull::EvictOldest);
+    let filter = filter.build().unwrap();
+    filter.advance_to(Tick::new(1000));
+    (0..700).for_each(|key| filter.insert_until(&key, Tick::new(1001 + key % 14)).map(drop).unwrap());
+    let genuine = Forged::of(&saved(&filter));
+    let with_evicted = |ticks: u16| {
+        let mut forged = genuine.clone();
+        forged.head[32..].copy_from_slice(&ticks.to_le_bytes());
+        forged
+    };
+    load::<Expiring>(&with_evicted(0).bytes()).expect("it is as it was");
+    for ticks in 1..14 {
+        refused(&with_evicted(ticks), "LifetimeTooLong", &["the longest lifetime is 14"]);
+    }
+    // Where no entry expires last, the number is possible, and the figures stay right while everything expires.
+    (0..700).filter(|key| key % 14 >= 11).for_each(|key| {
+        assert!(filter.remove_expiring_at(&key, Tick::new(1001 + key % 14)));
+    });
+    let mut forged = Forged::of(&saved(&filter));
+    forged.head[32..].copy_from_slice(&3u16.to_le_bytes());
+    let forged = load::<Expiring>(&forged.bytes()).expect("no entry outlives the lifetime");
+    (1001..1030).for_each(|now| _ = forged.advance_to(Tick::new(now)));
+    let expiry = forged.stats().expiry.expect("entries expire");
+    assert_eq!((forged.len(), expiry.expired + expiry.evicted), (0, 550));
 }

@@ -64,6 +64,19 @@ fn writes_seeds() {
     (0..).find(|key| filter.insert_until(key, Tick::new(12)).is_err()).unwrap();
     filter.insert(&1).unwrap();
     write("expiring-forgetful", 4, &saved(&filter));
+    // The same in each layout, for the longest lifetimes and for half of these. Some entries are yet to be swept.
+    for (bits, rate, slots, _) in MAPLET_LAYOUTS {
+        for longest in [(1 << bits) - 1, 1 << (bits - 1)] {
+            let builder = expiring_builder().capacity(8).lifetime_in_ticks(longest).false_positive_rate(rate);
+            let filter = builder.when_full(WhenFull::EvictOldest).build().unwrap();
+            filter.advance_to(Tick::new(7));
+            let end = |key| Tick::new(8 + key % longest);
+            (0..).find(|key| filter.insert_until(key, end(*key)).is_err()).unwrap();
+            filter.advance_to(Tick::new(8));
+            _ = filter.insert(&1);
+            write(&format!("evicting-{bits}-{slots}-{longest}"), 4, &saved(&filter));
+        }
+    }
 }
 
 fn labelled(filter: &impl Kind) -> Vec<u8> {

@@ -3,6 +3,7 @@
 // Each test binary uses a part of this.
 #![allow(dead_code, unreachable_pub)]
 
+use std::error::Error;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -43,6 +44,17 @@ pub type Seeded = ahash::RandomState;
 
 pub fn seeded(seed: u64) -> Seeded {
     Seeded::with_seeds(seed, seed ^ 1, seed ^ 2, seed ^ 3)
+}
+
+/// The message of an error and those of its sources. None contains a later one, so a log of all of them says nothing twice.
+pub fn chain(error: &(dyn Error + 'static)) -> Vec<String> {
+    let messages: Vec<_> =
+        std::iter::successors(Some(error), |&error| error.source()).map(|error| error.to_string()).collect();
+    for (nth, message) in messages.iter().enumerate() {
+        let repeated = messages[nth + 1..].iter().find(|later| message.contains(&**later));
+        assert_eq!(repeated, None, "it is in {message:?} already");
+    }
+    messages
 }
 
 /// Tells other threads to end when this one ends, even by a check that has failed.

@@ -45,7 +45,7 @@ impl Deduper {
         self.evicted.swap(evicted, Ordering::Relaxed) < evicted
     }
 
-    /// Returns whether the packet was seen, and remembers it. In doubt it counts as new.
+    /// Returns whether the packet was seen, and remembers it. When in doubt, it counts as new.
     #[must_use]
     pub fn dedup(&self, packet: &[u8]) -> bool {
         self.seen.try_use_now(packet) == Err(Refused::Used)
@@ -114,7 +114,7 @@ impl Dedupe {
         Ok(Self { fields, hasher: RandomState::new(), seen: LastKeys::new(events, false_positive_rate)? })
     }
 
-    /// Returns whether the event came before, and remembers it for longer. In doubt it counts as new.
+    /// Returns whether the event came before, and remembers it for longer. When in doubt, it counts as new.
     pub fn is_duplicate(&self, event: &ObjectMap) -> bool {
         self.seen.check_and_renew(&self.key(event))
     }

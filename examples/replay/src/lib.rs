@@ -86,7 +86,7 @@ impl<N: Hash + ?Sized> UsedOnce<N> {
     /// the filter has room, and mistakes the nonce for no other.
     ///
     /// # Errors
-    /// The nonce must not be used. In doubt a nonce counts as used, and never as new.
+    /// The nonce must not be used. When in doubt, a nonce counts as used, and never as new.
     pub fn try_use(&self, nonce: &N, issued: u64, now: u64) -> Result<(), Refused> {
         // A nonce from the future would outlive the memory of its use.
         let age = now.checked_sub(issued).ok_or(Refused::Clock)?;
@@ -142,7 +142,7 @@ impl<K: Hash + ?Sized> LastKeys<K> {
         Ok(Self { keys, new: AtomicU64::new(0) })
     }
 
-    /// Returns whether the key was seen, and remembers it. Of many threads that bring one key, one gets `false`. In doubt a
+    /// Returns whether the key was seen, and remembers it. Of many threads that bring one key, one gets `false`. When in doubt, a
     /// key counts as seen.
     pub fn check_and_set(&self, key: &K) -> bool {
         // Relaxed: a thread that sees an old number lets old keys live on a little.
@@ -154,7 +154,7 @@ impl<K: Hash + ?Sized> LastKeys<K> {
         used.is_err()
     }
 
-    /// [`check_and_set`](Self::check_and_set), but a key that was seen is remembered anew, and in doubt a key counts as new.
+    /// [`check_and_set`](Self::check_and_set), but a key that was seen is remembered anew, and when in doubt, a key counts as new.
     pub fn check_and_renew(&self, key: &K) -> bool {
         self.keys.advance(self.new_keys());
         // Without room, or without a clock, it counts as new.

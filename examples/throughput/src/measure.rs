@@ -1,215 +1,137 @@
-//! Threads that start together, the clock, the five workloads, and the check of every answer.
+//! One round of one set: it is filled, asked for present and for absent keys, and emptied, while the clock runs and each
+//! answer is checked.
 
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::sets::{BATCH, Figures, Operation, Set, SetKind};
+use crate::sets::{RATE, Set};
 
-pub(crate) const WORKLOADS: [&str; 5] = ["insert", "lookup present", "lookup absent", "90/5/5 mix", "remove"];
-/// The indices of some of them.
-pub(crate) const PRESENT: usize = 1;
-pub(crate) const ABSENT: usize = 2;
-pub(crate) const MIX: usize = 3;
+pub(crate) const OPERATIONS: [&str; 4] = ["insert", "find present", "find absent", "remove"];
 
-/// In the mix, one key of this many is removed and inserted again and again. All others stay.
-const CHURN: usize = 20;
+/// How many keys a call of an operation is given. The clock is read between two calls.
+const CHUNK: usize = 1_000;
 
-/// How many of its churning keys a thread keeps out of the set. So it doesn't insert the key that it has just removed,
-/// whose place is still in the cache.
-const OUT: usize = 256;
-
-/// What threads did, and for how long.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Measurement {
-    pub(crate) operations: usize,
-    /// How many operations had the answer yes.
-    pub(crate) yes: usize,
-    pub(crate) elapsed: Duration,
+pub(crate) struct Keys {
+    pub(crate) present: Vec<String>,
+    /// They are never inserted.
+    pub(crate) absent: Vec<String>,
 }
 
-impl Measurement {
-    fn count(&mut self, keys: &[&[u8]], yes: usize) {
-        self.operations += keys.len();
-        self.yes += yes;
-    }
-}
-
-/// All workloads on one set, one after the other. In batches there is no mix: it alternates between operations.
+/// What was measured in one round.
 pub(crate) struct Round {
-    pub(crate) workloads: [Option<Measurement>; WORKLOADS.len()],
-    pub(crate) full: Figures,
+    /// Of each operation, in millions per second.
+    pub(crate) speeds: [Option<f64>; OPERATIONS.len()],
+    /// The share of the lookups of absent keys that found one.
+    pub(crate) false_positives: f64,
+    /// How many answers about present keys were checked.
+    pub(crate) checked: usize,
 }
 
-/// The rounds of one set with so many threads.
-pub(crate) struct Row {
-    pub(crate) threads: usize,
-    pub(crate) set: SetKind,
-    pub(crate) rounds: Vec<Round>,
+/// Measures a new set on this many threads. Lookups take at least this long. The error says which answers were wrong.
+pub(crate) fn round<S: Sync>(set: &Set<S>, keys: &Keys, threads: usize, time: Duration) -> Result<Round, String> {
+    let once = Duration::ZERO;
+    let all = |keys: &[String], time, operation: fn(&S, &[&str]) -> usize, shared: &S| {
+        on_threads(threads, time, keys, |keys| operation(shared, keys))
+    };
+    let must_be = |right: usize, done: &Done, otherwise: &str| {
+        let wrong = format!("{}: {} of {} {otherwise}", set.name, right.abs_diff(done.yes), done.operations);
+        if done.yes == right { Ok(()) } else { Err(wrong) }
+    };
+    let shared = (set.new)(keys.present.len());
+    let insert = all(&keys.present, once, set.insert, &shared);
+    must_be(insert.operations, &insert, "inserts failed")?;
+    let hit = all(&keys.present, time, set.find, &shared);
+    must_be(hit.operations, &hit, "lookups missed a present key")?;
+    let miss = all(&keys.absent, time, set.find, &shared);
+    let false_positives = miss.yes as f64 / miss.operations as f64;
+    // Chance alone never comes near twice the rate, with so many lookups.
+    if set.is_exact || false_positives > 2.0 * RATE {
+        must_be(0, &miss, "lookups found an absent key")?;
+    }
+    let mut checked = insert.operations + hit.operations;
+    let remove = set.remove.map(|remove| all(&keys.present, once, remove, &shared));
+    if let Some(remove) = &remove {
+        must_be(remove.operations, remove, "removals did not find their key")?;
+        // An empty filter finds nothing, just as an exact set.
+        let left = all(&keys.present, once, set.find, &shared);
+        must_be(0, &left, "lookups found a removed key")?;
+        checked += remove.operations + left.operations;
+    }
+    let speeds = [Some(insert), Some(hit), Some(miss), remove].map(|done| done.map(|done| done.speed()));
+    Ok(Round { speeds, false_positives, checked })
 }
 
-impl Row {
-    /// The median of the rounds, in millions of operations a second.
-    pub(crate) fn speed(&self, workload: usize) -> Option<f64> {
-        let measured = self.rounds.iter().filter_map(|round| round.workloads[workload]);
-        let mut speeds: Vec<f64> =
-            measured.map(|measured| measured.operations as f64 / measured.elapsed.as_secs_f64() / 1e6).collect();
-        speeds.sort_by(f64::total_cmp);
-        speeds.get(speeds.len() / 2).copied()
+/// How many operations threads did, for how many the answer was yes, and how long it took.
+struct Done {
+    operations: usize,
+    yes: usize,
+    elapsed: Duration,
+}
+
+impl Done {
+    /// In millions per second.
+    fn speed(&self) -> f64 {
+        self.operations as f64 / self.elapsed.as_secs_f64().max(1e-9) / 1e6
     }
 }
 
-/// Measures an empty set, which is empty again in the end. Lookups and the mix take at least `time` each. The error says
-/// which answer was wrong.
-pub(crate) fn round(
-    set: &impl Set,
-    row: &Row,
-    present: &[&[u8]],
-    absent: &[&[u8]],
-    time: Duration,
-) -> Result<Round, String> {
-    let whose = format!("in the {} on {} threads", row.set.name(), row.threads);
-    let figures = |when: &str, expected: usize| {
-        let figures = set.figures();
-        let wrong = || format!("wrong answers: {} items and not {expected} {when} {whose}", figures.items);
-        if figures.items == expected { Ok(figures) } else { Err(wrong()) }
+/// Gives each thread its share of the keys: all of them once, and then again until the time is up. The time is that from
+/// the first start to the last end.
+fn on_threads(threads: usize, time: Duration, keys: &[String], operation: impl Fn(&[&str]) -> usize + Sync) -> Done {
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let ready = Barrier::new(threads);
+    let work = |share: &[&str]| {
+        ready.wait();
+        let start = Instant::now();
+        let (mut operations, mut yes) = (0, 0);
+        for chunk in share.chunks(CHUNK).cycle() {
+            yes += operation(chunk);
+            operations += chunk.len();
+            if operations >= share.len() && start.elapsed() >= time {
+                break;
+            }
+        }
+        (start, Instant::now(), operations, yes)
     };
-    // Every answer about a present key must be yes.
-    let yes = |done: Measurement| {
-        let wrong = || format!("wrong answers: {} misses of present keys {whose}", done.operations - done.yes);
-        if done.yes == done.operations { Ok(done) } else { Err(wrong()) }
-    };
-    let all = |operation, keys: &[&[u8]], time| {
-        on_threads(row.threads, keys, |share| pass(share, time, |batch| set.apply(operation, batch)))
-    };
-
-    let insert = yes(all(Operation::Insert, present, Duration::ZERO))?;
-    let full = figures("after all inserts", present.len())?;
-    let find_present = yes(all(Operation::Find, present, time))?;
-    let find_absent = all(Operation::Find, absent, time);
-    let mix = (row.set != SetKind::Batches).then(|| on_threads(row.threads, present, |share| mix(share, time, set)));
-    let mix = mix.map(yes).transpose()?;
-    figures("after the mix", present.len())?;
-    let remove = yes(all(Operation::Remove, present, Duration::ZERO))?;
-    figures("after all removes", 0)?;
-    Ok(Round { workloads: [Some(insert), Some(find_present), Some(find_absent), mix, Some(remove)], full })
-}
-
-/// Runs the work on every thread, each with its share of the keys, and times it from when the first one starts to when
-/// the last one is done.
-fn on_threads(threads: usize, keys: &[&[u8]], work: impl Fn(&[&[u8]]) -> Measurement + Sync) -> Measurement {
-    let barrier = Barrier::new(threads);
-    let spans: Vec<(Instant, Instant, Measurement)> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads)
-            .map(|index| {
-                let share = &keys[keys.len() * index / threads..keys.len() * (index + 1) / threads];
-                let (barrier, work) = (&barrier, &work);
-                scope.spawn(move || {
-                    barrier.wait();
-                    let started = Instant::now();
-                    let done = work(share);
-                    (started, Instant::now(), done)
-                })
-            })
-            .collect();
-        workers.into_iter().map(|worker| worker.join().expect("a worker does not panic")).collect()
+    let runs: Vec<_> = thread::scope(|scope| {
+        let share = |nth| &keys[keys.len() * nth / threads..keys.len() * (nth + 1) / threads];
+        let work = &work;
+        let workers: Vec<_> = (0..threads).map(share).map(|share| scope.spawn(move || work(share))).collect();
+        workers.into_iter().map(|worker| worker.join().expect("no thread panics")).collect()
     });
-    let first = spans.iter().map(|span| span.0).min().expect("a thread");
-    let last = spans.iter().map(|span| span.1).max().expect("a thread");
-    Measurement {
-        operations: spans.iter().map(|span| span.2.operations).sum(),
-        yes: spans.iter().map(|span| span.2.yes).sum(),
-        // Not 0, so that speeds are finite.
-        elapsed: (last - first).max(Duration::from_nanos(1)),
-    }
-}
-
-/// Goes over all keys once, and then again until the time is up. The clock is read only once for each batch, so that
-/// this costs nothing.
-fn pass(keys: &[&[u8]], time: Duration, operation: impl Fn(&[&[u8]]) -> usize) -> Measurement {
-    let deadline = Instant::now() + time;
-    let mut done = Measurement::default();
-    for batch in keys.chunks(BATCH).cycle() {
-        done.count(batch, operation(batch));
-        if done.operations >= keys.len() && Instant::now() >= deadline {
-            break;
-        }
-    }
-    done
-}
-
-/// Until the time is up, looks up keys that stay, while other keys are removed and inserted again.
-///
-/// Only this thread removes and inserts the keys of its share. So it never removes a key that is not in the set, which
-/// is the one rule that callers of a cuckoo filter must keep.
-fn mix(keys: &[&[u8]], time: Duration, set: &impl Set) -> Measurement {
-    let deadline = Instant::now() + time;
-    let mut done = Measurement::default();
-    let mut step = |operation, keys: Option<&[&[u8]]>| {
-        let keys = keys.unwrap_or_default();
-        done.count(keys, set.apply(operation, keys));
-    };
-    // The keys are in random order, so any part will do.
-    let (churn, stay) = keys.split_at(keys.len().div_ceil(CHURN));
-    let out = OUT.min(churn.len() / 2);
-    let mut looked_up = stay.chunks(9).cycle();
-    let mut inserted = churn.chunks(1).cycle();
-    let mut removed = inserted.clone();
-
-    // From here on, inserts are `out` keys behind removals.
-    removed.by_ref().take(out).for_each(|key| step(Operation::Remove, Some(key)));
-    loop {
-        for _ in 0..BATCH / 20 {
-            step(Operation::Find, looked_up.next());
-            step(Operation::Remove, removed.next());
-            step(Operation::Find, looked_up.next());
-            step(Operation::Insert, inserted.next());
-        }
-        if Instant::now() >= deadline {
-            break;
-        }
-    }
-    inserted.take(out).for_each(|key| step(Operation::Insert, Some(key)));
-    done
+    let start = runs.iter().map(|run| run.0).min().expect("a thread");
+    let end = runs.iter().map(|run| run.1).max().expect("a thread");
+    let (operations, yes) = (runs.iter().map(|run| run.2).sum(), runs.iter().map(|run| run.3).sum());
+    Done { operations, yes, elapsed: end - start }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sets::Filter;
+    use crate::sets::{FILTER, LOCKED};
 
-    /// Keeps its promises, but for one key.
-    struct Forgetful(Filter, Vec<u8>);
-
-    impl Set for Forgetful {
-        fn apply(&self, operation: Operation, keys: &[&[u8]]) -> usize {
-            let forgotten = operation == Operation::Find && keys.contains(&&*self.1);
-            self.0.apply(operation, keys) - usize::from(forgotten)
-        }
-
-        fn figures(&self) -> Figures {
-            self.0.figures()
-        }
+    fn wrong<S: Sync>(set: Set<S>) -> Option<String> {
+        let keys = |name: &str| (0..100).map(|nth| format!("{name}{nth}")).collect();
+        round(&set, &Keys { present: keys("present"), absent: keys("absent") }, 2, Duration::ZERO).err()
     }
 
-    /// What is wrong with a round of three threads, whose shares are no multiples of a batch, on 12,345 keys.
-    fn wrong(set: impl Fn(Filter, &[u8]) -> Forgetful) -> String {
-        let text: String = (0..22_345).map(|key| format!("{key}\n")).collect();
-        let keys = crate::keys::lines(text.as_bytes());
-        let (present, absent) = keys.split_at(12_345);
-        let row = Row { threads: 3, set: SetKind::Filter, rounds: Vec::new() };
-        let set = set(Filter::with_capacity(12_346), present[7_000]);
-        round(&set, &row, present, absent, Duration::ZERO).err().expect("a wrong answer")
-    }
-
+    /// The control: a set that is wrong in one way ends the round, with an error that says so.
     #[test]
-    fn a_missed_key_or_a_wrong_number_of_items_is_a_wrong_answer() {
-        let missed = wrong(|filter, key| Forgetful(filter, key.into()));
-        assert!(missed.contains("1 misses of present keys in the filter on 3 threads"), "{missed}");
-        let too_many = wrong(|filter, key| {
-            filter.insert(key).unwrap();
-            Forgetful(filter, b"no key".into())
-        });
-        assert!(too_many.contains("12346 items and not 12345 after all inserts"), "{too_many}");
+    fn a_wrong_set_is_detected() {
+        assert_eq!((wrong(FILTER), wrong(LOCKED)), (None, None));
+        let loses_one = wrong(Set { insert: |set, keys| (FILTER.insert)(set, &keys[1..]) + 1, ..FILTER });
+        assert_eq!(loses_one.as_deref(), Some("concurrent-cuckoo-filter: 2 of 100 lookups missed a present key"));
+        let is_full = wrong(Set { insert: |set, keys| (FILTER.insert)(set, keys) - 1, ..FILTER });
+        assert_eq!(is_full.as_deref(), Some("concurrent-cuckoo-filter: 2 of 100 inserts failed"));
+        let finds_all = wrong(Set { find: |_, keys| keys.len(), ..FILTER });
+        assert_eq!(finds_all.as_deref(), Some("concurrent-cuckoo-filter: 100 of 100 lookups found an absent key"));
+        let finds_one = wrong(Set { find: |set, keys| (LOCKED.find)(set, keys).max(1), ..LOCKED });
+        assert_eq!(finds_one.as_deref(), Some("RwLock<HashSet>: 2 of 100 lookups found an absent key"));
+        let keeps_one =
+            wrong(Set { remove: Some(|set, keys| (FILTER.remove.unwrap())(set, &keys[1..]) + 1), ..FILTER });
+        assert_eq!(keeps_one.as_deref(), Some("concurrent-cuckoo-filter: 2 of 100 lookups found a removed key"));
+        let misses_one = wrong(Set { remove: Some(|set, keys| (FILTER.remove.unwrap())(set, keys) - 1), ..FILTER });
+        assert_eq!(misses_one.as_deref(), Some("concurrent-cuckoo-filter: 2 of 100 removals did not find their key"));
     }
 }

@@ -1,126 +1,146 @@
-//! The sets that are compared. All uses of the filter are in this file.
+//! The sets that are compared, with the same keys and the same hash function.
 
 use std::collections::HashSet;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder};
+use ahash::{AHasher, RandomState};
+use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+use fastbloom::AtomicBloomFilter;
 use parking_lot::RwLock;
 
-pub(crate) type Filter = ConcurrentCuckooFilter<[u8]>;
+/// The largest acceptable false-positive rate of a filter.
+pub(crate) const RATE: f64 = 0.001;
 
-/// How many keys a batch has.
-pub(crate) const BATCH: usize = 1_000;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
-    Insert,
-    Find,
-    Remove,
+/// A set that threads share, and its operations. Each takes some keys, and returns for how many the answer was yes.
+pub(crate) struct Set<S> {
+    pub(crate) name: &'static str,
+    /// Whether it never finds an absent key.
+    pub(crate) is_exact: bool,
+    /// An empty set for this many keys.
+    pub(crate) new: fn(usize) -> S,
+    pub(crate) insert: fn(&S, &[&str]) -> usize,
+    pub(crate) find: fn(&S, &[&str]) -> usize,
+    pub(crate) remove: Option<fn(&S, &[&str]) -> usize>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SetKind {
-    Filter,
-    /// The filter, with a thousand keys in each call.
-    Batches,
-    HashSet,
+fn count(keys: &[&str], answer: impl Fn(&str) -> bool) -> usize {
+    keys.iter().filter(|key| answer(key)).count()
 }
 
-impl SetKind {
-    pub(crate) const ALL: [Self; 3] = [Self::Filter, Self::Batches, Self::HashSet];
+/// `ahash` with fixed keys, so that each run has the same hashes.
+pub(crate) struct FixedHasher(AHasher);
 
-    pub(crate) fn name(self) -> &'static str {
-        if self == Self::HashSet { "HashSet" } else { "filter" }
+impl Default for FixedHasher {
+    fn default() -> Self {
+        const STATE: RandomState = RandomState::with_seeds(1, 2, 3, 4);
+        Self(STATE.build_hasher())
     }
 }
 
-#[derive(Clone, Copy)]
-pub(crate) struct Figures {
-    pub(crate) items: usize,
-    /// In bytes.
-    pub(crate) memory: usize,
-    /// The share of absent keys that are found, by the set's own estimate.
-    pub(crate) expected_rate: f64,
-}
-
-/// A set of keys that threads share.
-pub(crate) trait Set: Sync {
-    /// Does this to all of the keys, and returns for how many of them the answer was yes.
-    fn apply(&self, operation: Operation, keys: &[&[u8]]) -> usize;
-
-    fn figures(&self) -> Figures;
-}
-
-impl Set for Filter {
-    #[inline]
-    fn apply(&self, operation: Operation, keys: &[&[u8]]) -> usize {
-        let keys = keys.iter();
-        match operation {
-            Operation::Insert => keys.filter(|key| self.insert(**key).is_ok()).count(),
-            Operation::Find => keys.filter(|key| self.contains(**key)).count(),
-            Operation::Remove => keys.filter(|key| self.remove(**key)).count(),
-        }
+impl Hasher for FixedHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.write(bytes);
     }
 
-    fn figures(&self) -> Figures {
-        let stats = self.stats();
-        Figures { items: self.len(), memory: stats.memory_usage, expected_rate: stats.false_positive_rate }
+    fn write_u8(&mut self, byte: u8) {
+        self.0.write_u8(byte);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0.finish()
     }
 }
 
-/// The filter, with all keys in one call.
-pub(crate) struct Batches(pub(crate) Filter);
+type Hash = BuildHasherDefault<FixedHasher>;
+pub(crate) type Filter = ConcurrentCuckooFilter<str, Hash>;
+pub(crate) type Locked = RwLock<HashSet<Box<str>, Hash>>;
 
-impl Set for Batches {
-    #[inline]
-    fn apply(&self, operation: Operation, keys: &[&[u8]]) -> usize {
-        let (count, keys, mut answers) = (keys.len(), keys.iter().copied(), Vec::new());
-        match operation {
-            Operation::Insert => return self.0.insert_batch(keys).map_or_else(|refused| refused.index, |()| count),
-            Operation::Find => self.0.contains_batch(keys, &mut answers),
-            Operation::Remove => self.0.remove_batch(keys, &mut answers),
-        }
-        answers.into_iter().filter(|answer| *answer).count()
-    }
-
-    fn figures(&self) -> Figures {
-        self.0.figures()
-    }
+fn filter(keys: usize) -> Filter {
+    let builder = ConcurrentCuckooFilter::builder().capacity(keys).false_positive_rate(RATE);
+    builder.hasher(Hash::default()).build().expect("the settings are valid")
 }
 
-/// What a program has without a filter: a set of the keys themselves, behind a lock, with the filter's hasher.
-///
-/// A key is allocated and freed while the lock is not held.
-pub(crate) type LockedSet = RwLock<HashSet<Box<[u8]>, DefaultHashBuilder>>;
+pub(crate) const FILTER: Set<Filter> = Set {
+    name: "concurrent-cuckoo-filter",
+    is_exact: false,
+    new: filter,
+    insert: |set, keys| count(keys, |key| set.insert(key).is_ok()),
+    find: |set, keys| count(keys, |key| set.contains(key)),
+    remove: Some(|set, keys| count(keys, |key| set.remove(key))),
+};
 
-pub(crate) fn locked_set(items: usize) -> LockedSet {
-    RwLock::new(HashSet::with_capacity_and_hasher(items, DefaultHashBuilder::new()))
-}
+/// The same filter. Each call is given a thousand keys.
+pub(crate) const BATCHES: Set<Filter> = Set {
+    name: "the same, in batches",
+    is_exact: false,
+    new: filter,
+    insert: |set, keys| set.insert_batch(keys.iter().copied()).map_or_else(|error| error.index, |()| keys.len()),
+    find: |set, keys| {
+        let mut found = Vec::new();
+        set.contains_batch(keys.iter().copied(), &mut found);
+        found.into_iter().filter(|found| *found).count()
+    },
+    remove: Some(|set, keys| {
+        let mut removed = Vec::new();
+        set.remove_batch(keys.iter().copied(), &mut removed);
+        removed.into_iter().filter(|removed| *removed).count()
+    }),
+};
 
-impl Set for LockedSet {
-    #[inline]
-    fn apply(&self, operation: Operation, keys: &[&[u8]]) -> usize {
-        let insert = |key: &[u8]| {
+/// It has fingerprints of 8 bits (a rate of 3 %) or of 16 (0.012 %), and rounds its table up to a power of two.
+pub(crate) const ATOMIC_CUCKOO: Set<atomic_cuckoo_filter::CuckooFilter<FixedHasher>> = Set {
+    name: "atomic-cuckoo-filter",
+    is_exact: false,
+    new: |keys| atomic_cuckoo_filter::CuckooFilterBuilder::default().capacity(keys).build().expect("valid settings"),
+    insert: |set, keys| count(keys, |key| set.insert(key).is_ok()),
+    find: |set, keys| count(keys, |key| set.contains(key)),
+    remove: Some(|set, keys| count(keys, |key| set.remove(key))),
+};
+
+/// A Bloom filter cannot remove a key, and always has room.
+pub(crate) const BLOOM: Set<AtomicBloomFilter<Hash>> = Set {
+    name: "fastbloom::AtomicBloomFilter",
+    is_exact: false,
+    new: |keys| AtomicBloomFilter::with_false_pos(RATE).hasher(Hash::default()).expected_items(keys),
+    insert: |set, keys| keys.iter().map(|key| set.insert(*key)).count(),
+    find: |set, keys| count(keys, |key| set.contains(key)),
+    remove: None,
+};
+
+pub(crate) const SCC: Set<scc::HashIndex<Box<str>, (), Hash>> = Set {
+    name: "scc::HashIndex",
+    is_exact: true,
+    new: |keys| scc::HashIndex::with_capacity_and_hasher(keys, Hash::default()),
+    insert: |set, keys| count(keys, |key| set.insert_sync(key.into(), ()).is_ok()),
+    find: |set, keys| count(keys, |key| set.contains(key)),
+    remove: Some(|set, keys| count(keys, |key| set.remove_sync(key))),
+};
+
+pub(crate) const PAPAYA: Set<papaya::HashSet<Box<str>, Hash>> = Set {
+    name: "papaya::HashSet",
+    is_exact: true,
+    new: |keys| papaya::HashSet::with_capacity_and_hasher(keys, Hash::default()),
+    insert: |set, keys| count(keys, |key| set.pin().insert(key.into())),
+    find: |set, keys| count(keys, |key| set.pin().contains(key)),
+    remove: Some(|set, keys| count(keys, |key| set.pin().remove(key))),
+};
+
+/// What a program has without another crate. A key is allocated and freed while the lock is not held.
+pub(crate) const LOCKED: Set<Locked> = Set {
+    name: "RwLock<HashSet>",
+    is_exact: true,
+    new: |keys| RwLock::new(HashSet::with_capacity_and_hasher(keys, Hash::default())),
+    insert: |set, keys| {
+        count(keys, |key| {
             let key = key.into();
-            self.write().insert(key)
-        };
-        let remove = |key: &[u8]| {
-            let removed = self.write().take(key);
+            set.write().insert(key)
+        })
+    },
+    find: |set, keys| count(keys, |key| set.read().contains(key)),
+    remove: Some(|set, keys| {
+        count(keys, |key| {
+            let removed = set.write().take(key);
             removed.is_some()
-        };
-        let keys = keys.iter();
-        match operation {
-            Operation::Insert => keys.filter(|key| insert(key)).count(),
-            Operation::Find => keys.filter(|key| self.read().contains(**key)).count(),
-            Operation::Remove => keys.filter(|key| remove(key)).count(),
-        }
-    }
-
-    fn figures(&self) -> Figures {
-        let set = self.read();
-        // The standard library's table fills at most 7 of 8 places. Each takes a `Box` and a byte. What the allocator
-        // adds to each key is not counted.
-        let places = (set.capacity() * 8 / 7).next_power_of_two();
-        let keys: usize = set.iter().map(|key| key.len()).sum();
-        Figures { items: set.len(), memory: places * (size_of::<Box<[u8]>>() + 1) + keys, expected_rate: 0.0 }
-    }
-}
+        })
+    }),
+};

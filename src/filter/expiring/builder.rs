@@ -7,40 +7,88 @@ use core::time::Duration;
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
-use crate::filter::shared::settings::{Settings, builder};
+use crate::filter::shared::parts::Parts;
+use crate::filter::shared::settings::Settings;
 use crate::hasher::default::{DefaultHashBuilder, Is};
+use crate::machine::memory::Pages;
 use crate::plan::sizing::RateHolds;
+#[cfg(feature = "snapshot")]
+use crate::snapshot::schema::Schema;
 use crate::table::expiring::clock::{Clock, WhenFull, ticks_for};
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::plan::TablePlan;
 use crate::table::table::memory_for;
 use crate::word::ring::{MOST_RING_BITS, Ring};
 
-/// The settings that only this builder has.
-#[derive(Clone, Debug, Default)]
-struct Own {
-    lifetime: Option<Lifetime>,
-    when_full: WhenFull,
+/// Construction with the default hasher, which is keyed at random for each filter and each builder.
+///
+/// A type that names another hasher has the functions that end in `_with_hasher` instead. (Rust does not infer a
+/// hasher that is not named, so these functions cannot make any.)
+impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
+    /// Returns a builder with the default hasher. A clone of the builder has the same hasher, and so do all
+    /// filters that are built from either.
+    pub fn builder() -> ExpiringBuilder<T, S>
+    where
+        DefaultHashBuilder: Is<S>,
+    {
+        Self::builder_with_hasher(DefaultHashBuilder::new().itself())
+    }
 }
 
+/// Construction with any hasher.
+impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
+    /// Returns a builder with this hasher.
+    ///
+    /// Any hasher works, even one as weak as the identity, because the filter mixes the hashes once more. But without a
+    /// secret key in the hasher, [anyone who chooses the keys](crate::guide::security#a-known-hasher-key) can choose
+    /// them so that they collide.
+    ///
+    /// ```
+    /// use std::hash::RandomState;
+    /// use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    ///
+    /// type Filter = ExpiringCuckooFilter<str, RandomState>; // one name for every use
+    /// let builder = Filter::builder_with_hasher(RandomState::new()).capacity(1000).lifetime_in_ticks(15);
+    /// let (plan, filter): (_, Filter) = (builder.plan()?, builder.build()?);
+    /// assert_eq!(plan.capacity, filter.capacity());
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn builder_with_hasher(hasher: S) -> ExpiringBuilder<T, S> {
+        let settings = Settings::new(FilterKind::Expiring);
+        ExpiringBuilder { settings, lifetime: None, when_full: WhenFull::default(), hasher, key: PhantomData }
+    }
+}
+
+/// Builds an [`ExpiringCuckooFilter`]. [`ExpiringCuckooFilter::builder`] makes one. The page
+/// [`choosing_parameters`](crate::guide::choosing_parameters) helps with the settings.
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct ExpiringBuilder<T: ?Sized, S = DefaultHashBuilder> {
+    settings: Settings,
+    lifetime: Option<Lifetime>,
+    when_full: WhenFull,
+    hasher: S,
+    key: PhantomData<fn(&T)>,
+}
+
+/// The longest lifetime, as the caller has given it.
 #[derive(Clone, Copy, Debug)]
 enum Lifetime {
     Of { longest: Duration, resolution: Duration },
     InTicks(u64),
 }
 
-builder! {
-    /// Builds an [`ExpiringCuckooFilter`]. [`ExpiringCuckooFilter::builder`] makes one. The page
-    /// [`choosing_parameters`](crate::guide::choosing_parameters) helps with the settings.
-    ExpiringBuilder of ExpiringCuckooFilter as Expiring with Own, ".lifetime_in_ticks(15)";
-
+/// The settings that all builders have.
+impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// Sets how many entries the filter must be able to hold at a time, including those that have just expired:
     /// [`ExpiringCuckooFilter::capacity`] says what that promises. Required. Any number works, without rounding to powers of
     /// two; 0 builds the smallest filter, two buckets.
     ///
     /// If entries arrive evenly and live equally long, ask for as many as arrive in
     /// [`lifetime_in_ticks`](FilterPlan::lifetime_in_ticks) `+ 2` ticks.
-    capacity(entries);
+    pub fn capacity(mut self, entries: usize) -> Self {
+        self.settings.capacity = Some(entries);
+        self
+    }
 
     /// Sets the largest acceptable false-positive rate: the share of lookups of absent keys that may be answered `true`. It
     /// is 0.001 (0.1 %) if not called.
@@ -61,9 +109,66 @@ builder! {
     /// | 254 | 8 | – | – | 1.7 % | 0.037 % | 2.4e-7 |
     /// | 4,094 | 12 | – | – | – | 0.6 % | 3.8e-6 |
     /// | 65,534 | 16 | – | – | – | – | 0.0061 % |
-    false_positive_rate;
+    pub fn false_positive_rate(mut self, rate: f64) -> Self {
+        self.settings.rate = rate;
+        self
+    }
 
-    plan;
+    /// Sets whether to ask the system for huge pages for each table of 4 MiB or more. It is off if not called.
+    ///
+    /// With pages of 2 MiB, a lookup in a large table finds the address translations of its two pages in the TLB. In a
+    /// table of 192 MB, that makes lookups 5 to 7% faster, single ones and batches (`cargo bench --bench lookups --
+    /// --only=batches`).
+    ///
+    /// This is best effort. Linux grants huge pages if `/sys/kernel/mm/transparent_hugepage/enabled` is `madvise` or
+    /// `always`, and if it has such pages free. On other systems the filter does not ask. Huge pages use no more
+    /// memory, but a machine that is short of free ones may take longer to build the filter. A filter that is loaded,
+    /// or made by `empty_like`, uses regular pages.
+    pub fn huge_pages(mut self, wanted: bool) -> Self {
+        self.settings.pages = if wanted { Pages::Huge } else { Pages::Usual };
+        self
+    }
+
+    /// Sets the schema of this filter's snapshots: a short name for what the keys are, up to 255 bytes. Each snapshot
+    /// contains it, and `load` compares it. It is the name of the key type if not called.
+    ///
+    /// **Another schema is an error.** Without this check, a filter of other keys would answer "definitely absent" to
+    /// everything.
+    ///
+    /// The default is [`core::any::type_name`] of the key type (of a longer name, its beginning and a checksum). It
+    /// changes if the type is renamed or moved to another module, it differs between `String` and `str`, though they
+    /// hash alike, and the compiler does not promise to keep it. So for snapshots that are kept, choose a name
+    /// yourself, with a version in it, so you can bump it when the key's meaning changes while its type keeps its name.
+    ///
+    /// Needs the feature `snapshot`.
+    #[cfg(feature = "snapshot")]
+    pub fn schema(mut self, schema: impl Into<String>) -> Self {
+        self.settings.schema = Schema::named(schema.into());
+        self
+    }
+
+    /// Sets the hasher of the keys. It replaces the one that the builder has.
+    ///
+    /// If an adversary may choose keys, the hasher needs a secret key: see the page
+    /// [`security`](crate::guide::security).
+    pub fn hasher<S2>(self, hasher: S2) -> ExpiringBuilder<T, S2> {
+        let Self { settings, lifetime, when_full, .. } = self;
+        ExpiringBuilder { settings, lifetime, when_full, hasher, key: PhantomData }
+    }
+}
+
+/// What would be built.
+impl<T: ?Sized, S> ExpiringBuilder<T, S> {
+    /// Returns the configuration that [`build`](Self::build) would build: memory, capacity, layout and rate. It
+    /// allocates no table, so it shows whether settings are valid, and what they would cost.
+    ///
+    /// # Errors
+    /// Those of [`build`](Self::build), except `OutOfMemory`.
+    pub fn plan(&self) -> Result<FilterPlan, BuildError> {
+        let (table, clock) = self.table_plan()?;
+        let of_value = size_of::<ExpiringCuckooFilter<T, S>>();
+        Ok(FilterPlan::of_table(FilterKind::Expiring, table, of_value).with_clock(&clock))
+    }
 }
 
 impl<T: ?Sized, S> ExpiringBuilder<T, S> {
@@ -79,7 +184,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// ([`false_positive_rate`](Self::false_positive_rate) has a table). So choose the coarsest resolution that is
     /// good enough: a fourteenth of the longest lifetime often is.
     pub fn lifetime(mut self, longest: Duration, resolution: Duration) -> Self {
-        self.own.lifetime = Some(Lifetime::Of { longest, resolution });
+        self.lifetime = Some(Lifetime::Of { longest, resolution });
         self
     }
 
@@ -90,7 +195,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// The filter then does not know how long a tick is, so times and durations as an [`Expiry`](crate::Expiry) fail with
     /// [`ExpiringInsertError::ResolutionUnknown`](crate::ExpiringInsertError::ResolutionUnknown).
     pub fn lifetime_in_ticks(mut self, longest: u64) -> Self {
-        self.own.lifetime = Some(Lifetime::InTicks(longest));
+        self.lifetime = Some(Lifetime::InTicks(longest));
         self
     }
 
@@ -117,7 +222,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// - with `Full`, if the filter holds less than half of its capacity. Then entries of a few keys fill these
     ///   buckets, and evicting others would not help.
     ///
-    /// Cost: an insert that evicts a tick makes a few searches for room, some ten microseconds each, of which one holds
+    /// Cost: an insert that evicts a tick makes a few searches for room, about ten microseconds each, of which one holds
     /// all locks of inserts. Lookups do not wait.
     ///
     /// ```
@@ -133,7 +238,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn when_full(mut self, when_full: WhenFull) -> Self {
-        self.own.when_full = when_full;
+        self.when_full = when_full;
         self
     }
 
@@ -147,27 +252,21 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
         let table = plan.table_with_clock(clock);
         let bytes = memory_for(plan.buckets) + size_of::<Clock>();
         let table = table.ok_or(BuildError::OutOfMemory { bytes })?;
-        Ok(ExpiringCuckooFilter::from_parts(table, self.hasher, self.settings.schema))
+        Ok(ExpiringCuckooFilter::from_parts(Parts { core: table, hasher: self.hasher, schema: self.settings.schema }))
     }
 
     fn table_plan(&self) -> Result<(TablePlan, Clock), BuildError> {
         let capacity = self.settings.checked()?;
-        let (ticks, resolution) = self.own.lifetime.ok_or(BuildError::LifetimeMissing)?.in_ticks()?;
+        let (ticks, resolution) = self.lifetime.ok_or(BuildError::LifetimeMissing)?.in_ticks()?;
         let most = Ring::new(MOST_RING_BITS).longest();
         let ring = Ring::for_lifetime(ticks).filter(|_| ticks > 0).ok_or(BuildError::InvalidTicks { ticks, most })?;
         // A filter that evicts is soon full, and stays so.
-        let until = match self.own.when_full {
+        let until = match self.when_full {
             WhenFull::Refuse => RateHolds::UpToCapacity,
             WhenFull::EvictOldest => RateHolds::Always,
         };
         let plan = self.settings.plan(capacity, ring.bits(), until)?;
-        Ok((plan, Clock::new(ring, ticks, resolution, self.own.when_full)))
-    }
-
-    fn filter_plan(&self) -> Result<FilterPlan, BuildError> {
-        let (table, clock) = self.table_plan()?;
-        let of_value = size_of::<ExpiringCuckooFilter<T, S>>();
-        Ok(FilterPlan::of_table(FilterKind::Expiring, table, of_value).with_clock(&clock))
+        Ok((plan, Clock::new(ring, ticks, resolution, self.when_full)))
     }
 }
 
@@ -181,5 +280,38 @@ impl Lifetime {
             }
             Self::Of { longest, resolution } => Ok((ticks_for(longest, resolution), Some(resolution))),
         }
+    }
+}
+
+/// A builder with the hasher's default.
+impl<T: ?Sized, S: Default> Default for ExpiringBuilder<T, S> {
+    fn default() -> Self {
+        ExpiringCuckooFilter::builder_with_hasher(S::default())
+    }
+}
+
+impl<T: ?Sized, S: Clone> Clone for ExpiringBuilder<T, S> {
+    fn clone(&self) -> Self {
+        let Self { settings, lifetime, when_full, hasher, .. } = self;
+        Self {
+            settings: settings.clone(),
+            lifetime: *lifetime,
+            when_full: *when_full,
+            hasher: hasher.clone(),
+            key: PhantomData,
+        }
+    }
+}
+
+/// Leaves out the hasher, whose key is a secret.
+impl<T: ?Sized, S> fmt::Debug for ExpiringBuilder<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExpiringBuilder")
+            .field("capacity", &self.settings.capacity)
+            .field("false_positive_rate", &self.settings.rate)
+            .field("encoding", &self.settings.encoding)
+            .field("lifetime", &self.lifetime)
+            .field("when_full", &self.when_full)
+            .finish_non_exhaustive()
     }
 }

@@ -21,11 +21,11 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// several threads read a clock around the end of a tick. Many threads may call this, as often as they like.
     ///
     /// Cost: three loads where nothing is due. While expired entries are left, each call *sweeps* a thousandth of the
-    /// table, or 32 KiB if that is more: some 20 µs, and 120 µs in a table of 192 MB. The call with a new tick also locks
-    /// each stripe once (some 20 µs in all), or all of them at once if it skips ticks.
+    /// table, or 32 KiB if that is more: about 20 µs, and 120 µs in a table of 192 MB. The call with a new tick also locks
+    /// each stripe once (about 20 µs in all), or all of them at once if it skips ticks.
     ///
     /// An expiry has few bits, and after some ticks they stand for a later tick. A sweep must finish before that. If there
-    /// were too few calls, the call with the next tick sweeps all the rest: some 80 ms for 100 MB, and 150 ms if every
+    /// were too few calls, the call with the next tick sweeps all the rest: about 80 ms for 100 MB, and 150 ms if every
     /// entry has expired (`cargo bench --bench expiring -- --only=sweep`). A tick that is ahead by the longest lifetime
     /// always takes such a pass. Lookups go on meanwhile, and so do inserts. Two kinds of calls wait: inserts of entries
     /// with nearly the longest lifetime, and other calls with that tick at the same time.
@@ -42,21 +42,21 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// ```
     #[inline]
     pub fn advance_to(&self, tick: Tick) -> Advance {
-        self.core.advance_to(tick.get())
+        self.parts.core.advance_to(tick.get())
     }
 
-    /// The tick that is now by the clock of the filter: the greatest tick that [`advance_to`](Self::advance_to) has
-    /// brought since the last [`restart_clock`](Self::restart_clock), or the tick of that restart if it is greater.
+    /// Returns the current tick of the filter's clock: the largest tick passed to [`advance_to`](Self::advance_to) since the
+    /// last [`restart_clock`](Self::restart_clock), or the tick of that restart if it is larger.
     /// `None` if neither was called.
     ///
     /// Cost: a few loads. It takes a lock only while another thread changes the clock.
     #[inline]
     #[must_use]
     pub fn now(&self) -> Option<Tick> {
-        self.core.clock().now().map(Tick::new)
+        self.parts.core.clock().now().map(Tick::new)
     }
 
-    /// Starts a new clock, which shows `tick` now. Nothing expires by that, and **each entry keeps the rest of its
+    /// Starts a new clock, which shows `tick` now. This expires nothing, and **each entry keeps the rest of its
     /// lifetime**: one that was to expire 5 ticks from now on the old clock expires 5 ticks from now on the new
     /// clock.
     ///
@@ -66,7 +66,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     ///
     /// Cost: it locks all stripes, after waiting for a running sweep.
     pub fn restart_clock(&self, tick: Tick) {
-        self.core.restart_clock(tick.get());
+        self.parts.core.restart_clock(tick.get());
     }
 
     /// Returns the tick in which this time lies, if tick 0 begins at 1970: for [`advance_to`](Self::advance_to). An
@@ -77,7 +77,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// [`TickError::ResolutionUnknown`] if the filter was built [by ticks](crate::ExpiringBuilder::lifetime_in_ticks),
     /// [`TickError::BeforeEpoch`] if the time is before 1970.
     pub fn tick_at(&self, time: SystemTime) -> Result<Tick, TickError> {
-        let resolution = self.core.clock().resolution().ok_or(TickError::ResolutionUnknown)?;
+        let resolution = self.parts.core.clock().resolution().ok_or(TickError::ResolutionUnknown)?;
         let since = time.duration_since(UNIX_EPOCH).map_err(|error| TickError::BeforeEpoch { by: error.duration() })?;
         Ok(Tick::new(u64::try_from(since.as_nanos() / resolution.as_nanos()).unwrap_or(u64::MAX)))
     }

@@ -8,8 +8,8 @@ use crate::word::tick::Tick;
 
 /// When an entry of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is to expire.
 ///
-/// What ends in `_until` takes one, or a [`Tick`], a time ([`SystemTime`]) or a time to live ([`Duration`]) in its place. The
-/// last two need a filter that was built with a [`lifetime`](crate::ExpiringBuilder::lifetime).
+/// The `_until` methods accept any `Into<Expiry>`: also a [`Tick`], a time ([`SystemTime`]) or a time to live ([`Duration`]).
+/// The last two need a filter that was built with a [`lifetime`](crate::ExpiringBuilder::lifetime).
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -26,7 +26,7 @@ use crate::word::tick::Tick;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A number alone is no expiry, since it could be a tick, or seconds to live, or seconds since 1970:
+/// A number alone is not an expiry, since it could be a tick, or seconds to live, or seconds since 1970:
 ///
 /// ```compile_fail,E0277
 /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;

@@ -1,10 +1,19 @@
 //! The filter whose entries expire one by one.
+//!
+//! Its methods stand in the documentation in the order of these modules.
 
 pub(crate) mod builder;
 pub(crate) mod expiry;
-pub(crate) mod filter;
 
 mod clock;
-mod figures;
+mod operations;
 
 mod batches;
+
+pub(crate) mod filter;
+
+mod figures;
+
+mod merging;
+#[cfg(feature = "snapshot")]
+mod snapshots;

@@ -1,4 +1,4 @@
-//! How a [`GrowableCuckooFilter`] is made.
+//! How a [`GrowableCuckooFilter`] is built.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -6,20 +6,49 @@ use core::marker::PhantomData;
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::filter::growable::filter::GrowableCuckooFilter;
-use crate::filter::shared::settings::{Settings, builder, constructors, setting_of_encoding};
+use crate::filter::shared::parts::Parts;
+use crate::filter::shared::settings::{self, Settings};
 use crate::growth::plan::{Plan, Wanted};
 use crate::growth::table::GrowingTable;
 use crate::hasher::default::{DefaultHashBuilder, Is};
+use crate::machine::memory::Pages;
+#[cfg(feature = "snapshot")]
+use crate::snapshot::schema::Schema;
 use crate::table::face::filter_plan::FilterPlan;
 use crate::word::layout::Encoding;
 
 /// The first capacity if none is given, or the largest if that is less.
 const FIRST_CAPACITY: usize = 1000;
 
-constructors! {
-    GrowableCuckooFilter:
+/// Construction with all other settings as they are by default.
+impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// Makes an empty filter with room for `capacity` keys before it grows. Its false-positive rate is at most 0.1 % at
-    /// any size. It can grow to at least 60 million keys, and to 60 times `capacity`.
+    /// any size. It can grow to at least 60 million keys. For capacities up to 160 million it can also grow to 60 times the
+    /// capacity, and for larger ones to 9.9 billion keys ([`max_capacity`](Self::max_capacity)).
+    ///
+    /// [`builder`](Self::builder) has the other settings, and returns an error where this function panics.
+    ///
+    /// # Panics
+    /// Panics if the capacity is beyond the limit of the type, or if the allocation fails.
+    #[must_use]
+    #[track_caller]
+    pub fn with_capacity(capacity: usize) -> Self
+    where
+        DefaultHashBuilder: Is<S>,
+    {
+        Self::with_capacity_and_hasher(capacity, DefaultHashBuilder::new().itself())
+    }
+
+    /// [`with_capacity`](Self::with_capacity), with keys hashed by `hasher`:
+    /// [`builder_with_hasher`](Self::builder_with_hasher) says which hashers are good.
+    ///
+    /// # Panics
+    /// Panics if the capacity is beyond the limit of the type, or if the allocation fails.
+    #[must_use]
+    #[track_caller]
+    pub fn with_capacity_and_hasher(capacity: usize, hasher: S) -> Self {
+        settings::expect_built(capacity, Self::builder_with_hasher(hasher).capacity(capacity).build())
+    }
 }
 
 /// Makes an empty filter of the smallest size, which grows with its keys.
@@ -29,59 +58,207 @@ impl<T: ?Sized, S: Default> Default for GrowableCuckooFilter<T, S> {
     }
 }
 
-/// The settings that only this builder has.
-#[derive(Clone, Debug, Default)]
-struct Own {
-    max_capacity: Option<usize>,
-    memory_limit: Option<usize>,
+/// Construction with the default hasher, which is keyed at random for each filter and each builder.
+///
+/// A type that names another hasher has the functions that end in `_with_hasher` instead. (Rust does not infer a
+/// hasher that is not named, so these functions cannot make any.)
+impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
+    /// Returns a builder with the default hasher. A clone of the builder has the same hasher, and so do all
+    /// filters that are built from either.
+    pub fn builder() -> GrowableBuilder<T, S>
+    where
+        DefaultHashBuilder: Is<S>,
+    {
+        Self::builder_with_hasher(DefaultHashBuilder::new().itself())
+    }
 }
 
-builder! {
-    /// Builds a [`GrowableCuckooFilter`]. [`GrowableCuckooFilter::builder`] makes one. The page
-    /// [`growth`](crate::guide::growth) has the memory at each size.
+/// Construction with any hasher.
+impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
+    /// Returns a builder with this hasher.
+    ///
+    /// Any hasher works, even one as weak as the identity, because the filter mixes the hashes once more. But without a
+    /// secret key in the hasher, [anyone who chooses the keys](crate::guide::security#a-known-hasher-key) can choose
+    /// them so that they collide.
     ///
     /// ```
+    /// use std::hash::RandomState;
     /// use concurrent_cuckoo_filter::GrowableCuckooFilter;
     ///
-    /// let filter = GrowableCuckooFilter::<str>::builder()
-    ///     .capacity(10_000)
-    ///     .false_positive_rate(1e-4)
-    ///     .memory_limit(1 << 20)
-    ///     .build()?;
-    /// assert!(filter.plan().memory_usage <= 1 << 20);
+    /// type Filter = GrowableCuckooFilter<str, RandomState>; // one name for every use
+    /// let builder = Filter::builder_with_hasher(RandomState::new()).capacity(1000);
+    /// let (plan, filter): (_, Filter) = (builder.plan()?, builder.build()?);
+    /// assert_eq!(plan.capacity, filter.capacity());
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
-    GrowableBuilder of GrowableCuckooFilter as Growable with Own, "";
+    pub fn builder_with_hasher(hasher: S) -> GrowableBuilder<T, S> {
+        let settings = Settings::new(FilterKind::Growable);
+        GrowableBuilder {
+            settings,
+            max_capacity: None,
+            expected_keys: None,
+            memory_limit: None,
+            hasher,
+            key: PhantomData,
+        }
+    }
+}
 
+/// Builds a [`GrowableCuckooFilter`]. [`GrowableCuckooFilter::builder`] makes one. The page
+/// [`growth`](crate::guide::growth) has the memory at each size.
+///
+/// ```
+/// use concurrent_cuckoo_filter::GrowableCuckooFilter;
+///
+/// let filter = GrowableCuckooFilter::<str>::builder()
+///     .capacity(10_000)
+///     .false_positive_rate(1e-4)
+///     .memory_limit(1 << 20)
+///     .build()?;
+/// assert!(filter.plan().memory_usage <= 1 << 20);
+/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+/// ```
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct GrowableBuilder<T: ?Sized, S = DefaultHashBuilder> {
+    settings: Settings,
+    max_capacity: Option<usize>,
+    expected_keys: Option<usize>,
+    memory_limit: Option<usize>,
+    hasher: S,
+    key: PhantomData<fn(&T)>,
+}
+
+/// The settings that all builders have.
+impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// Sets how many keys the filter can hold before it grows for the first time. If not called, it is 1,000, or
     /// [`max_capacity`](Self::max_capacity) if that is less. 0 builds the smallest filter.
-    capacity(keys);
+    pub fn capacity(mut self, keys: usize) -> Self {
+        self.settings.capacity = Some(keys);
+        self
+    }
 
     /// Sets the largest acceptable false-positive rate of the whole filter, however much it grows: the share of
     /// lookups of absent keys that may be answered `true`. It is 0.001 (0.1 %) if not called.
     ///
     /// The rate comes near this only at the [largest size](Self::max_capacity). Before that it is lower.
-    false_positive_rate;
+    pub fn false_positive_rate(mut self, rate: f64) -> Self {
+        self.settings.rate = rate;
+        self
+    }
 
+    /// Sets whether to ask the system for huge pages for each table of 4 MiB or more. It is off if not called.
+    ///
+    /// With pages of 2 MiB, a lookup in a large table finds the address translations of its two pages in the TLB. In a
+    /// table of 192 MB, that makes lookups 5 to 7% faster, single ones and batches (`cargo bench --bench lookups --
+    /// --only=batches`).
+    ///
+    /// This is best effort. Linux grants huge pages if `/sys/kernel/mm/transparent_hugepage/enabled` is `madvise` or
+    /// `always`, and if it has such pages free. On other systems the filter does not ask. Huge pages use no more
+    /// memory, but a machine that is short of free ones may take longer to build the filter. A filter that is loaded,
+    /// or made by `empty_like`, uses regular pages.
+    pub fn huge_pages(mut self, wanted: bool) -> Self {
+        self.settings.pages = if wanted { Pages::Huge } else { Pages::Usual };
+        self
+    }
+
+    /// Sets the schema of this filter's snapshots: a short name for what the keys are, up to 255 bytes. Each snapshot
+    /// contains it, and `load` compares it. It is the name of the key type if not called.
+    ///
+    /// **Another schema is an error.** Without this check, a filter of other keys would answer "definitely absent" to
+    /// everything.
+    ///
+    /// The default is [`core::any::type_name`] of the key type (of a longer name, its beginning and a checksum). It
+    /// changes if the type is renamed or moved to another module, it differs between `String` and `str`, though they
+    /// hash alike, and the compiler does not promise to keep it. So for snapshots that are kept, choose a name
+    /// yourself, with a version in it, so you can bump it when the key's meaning changes while its type keeps its name.
+    ///
+    /// Needs the feature `snapshot`.
+    #[cfg(feature = "snapshot")]
+    pub fn schema(mut self, schema: impl Into<String>) -> Self {
+        self.settings.schema = Schema::named(schema.into());
+        self
+    }
+
+    /// Sets the hasher of the keys. It replaces the one that the builder has.
+    ///
+    /// If an adversary may choose keys, the hasher needs a secret key: see the page
+    /// [`security`](crate::guide::security).
+    pub fn hasher<S2>(self, hasher: S2) -> GrowableBuilder<T, S2> {
+        let Self { settings, max_capacity, expected_keys, memory_limit, .. } = self;
+        GrowableBuilder { settings, max_capacity, expected_keys, memory_limit, hasher, key: PhantomData }
+    }
+}
+
+/// What would be built.
+impl<T: ?Sized, S> GrowableBuilder<T, S> {
+    /// Returns the configuration that [`build`](Self::build) would build: memory, capacity, layout and rate. It
+    /// allocates no table, so it shows whether settings are valid, and what they would cost.
     ///
     /// A [`memory_limit`](Self::memory_limit) is checked as `build` checks it. Otherwise it changes nothing here: the plan's
     /// `max_capacity` and `max_memory_usage` are those of the largest size, whether or not the limit ends the growth before.
     /// To learn whether `n` keys fit, plan for `max_capacity(n)`: if they do not,
     /// [`MemoryLimitBelowMaxCapacity`](BuildError::MemoryLimitBelowMaxCapacity) says how many bytes they need.
-    plan;
+    ///
+    /// # Errors
+    /// Those of [`build`](Self::build), except `OutOfMemory`.
+    pub fn plan(&self) -> Result<FilterPlan, BuildError> {
+        let plan = self.growth_plan()?;
+        Ok(GrowingTable::filter_plan(&plan, plan.first))
+    }
 }
-setting_of_encoding!(GrowableBuilder);
+
+/// The choice of the encoding.
+impl<T: ?Sized, S> GrowableBuilder<T, S> {
+    /// Restricts the choice of the layout to one encoding of the buckets.
+    ///
+    /// If not called, the builder takes the layout that needs the least memory and, of two that need the same, the
+    /// plain one. Ask for [`Encoding::Plain`] if the table fits in the cache, and speed is worth the memory of the next
+    /// layout.
+    pub fn encoding(mut self, encoding: Encoding) -> Self {
+        self.settings.encoding = Some(encoding);
+        self
+    }
+}
 
 impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// Sets how many keys the filter must be able to hold at its largest size. If not called, that is at least 60
-    /// million, and 60 times [`capacity`](Self::capacity). (Below a rate of 4·10⁻⁶ it can be less:
-    /// [`GrowableCuckooFilter::max_capacity`] tells.)
+    /// million, and 60 times [`capacity`](Self::capacity), if the rate allows it: the lower the rate and the larger the
+    /// capacity, the less room there is to grow. At 10⁻⁵, a filter of ten million keys can grow to 17 times as many, and one of
+    /// a hundred million to 1.5 times. The page [`growth`](crate::guide::growth#sizes) has a table, and
+    /// [`GrowableCuckooFilter::max_capacity`] returns the number.
     ///
-    /// The filter has the layout that is best for the rate at this size, so name it if you know it: a filter [far below its
+    /// The filter has the layout that is best for the rate at this size, so set it if you know it: a filter [far below its
     /// largest size](crate::guide::growth#memory) uses more bits per key. For a low rate and a large number, the filter
     /// begins larger than `capacity` requires.
     pub fn max_capacity(mut self, keys: usize) -> Self {
-        self.own.max_capacity = Some(keys);
+        self.max_capacity = Some(keys);
+        self
+    }
+
+    /// Sets how many keys the filter usually holds. The [false-positive rate](Self::false_positive_rate) holds up to this many
+    /// keys, and not at every size. If not called, it holds at every size.
+    ///
+    /// **Call it if you know the usual number of keys**, even roughly: a filter for a million keys at 0.1 % then uses 16 bits
+    /// per key instead of 28. Without it, each slot reserves a bit for each doubling up to the largest size, which most
+    /// filters never reach.
+    ///
+    /// With more keys than expected, the filter grows on, to at least eight times as many (at the default rate, to about 60
+    /// times), and its rate rises in proportion to the keys: twice the keys have twice the rate.
+    /// [`Stats::false_positive_rate`](crate::Stats::false_positive_rate) reports it, and
+    /// [`FilterPlan::false_positive_rate_with`] computes it for any number of keys. With a
+    /// [`max_capacity`](Self::max_capacity), the filter can grow to that, which may take more bits per key.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::GrowableCuckooFilter;
+    ///
+    /// let plan = GrowableCuckooFilter::<u64>::builder().expected_keys(1_000_000).plan()?;
+    /// assert!(plan.false_positive_rate_with(1_000_000) <= 0.001);
+    /// assert!(plan.false_positive_rate_with(3_000_000) <= 0.003);
+    /// assert!(plan.max_capacity >= Some(8_000_000));
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn expected_keys(mut self, keys: usize) -> Self {
+        self.expected_keys = Some(keys);
         self
     }
 
@@ -92,7 +269,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// goes up by doublings; with huge pages, up to 2 MiB.) [`plan`](Self::plan) says how to
     /// learn whether `n` keys fit.
     pub fn memory_limit(mut self, bytes: usize) -> Self {
-        self.own.memory_limit = Some(bytes);
+        self.memory_limit = Some(bytes);
         self
     }
 
@@ -104,20 +281,26 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// the process](crate::Builder::build).)
     pub fn build(self) -> Result<GrowableCuckooFilter<T, S>, BuildError> {
         let table = GrowingTable::new(self.growth_plan()?)?;
-        Ok(GrowableCuckooFilter::from_parts(table, self.hasher, self.settings.schema))
+        Ok(GrowableCuckooFilter::from_parts(Parts { core: table, hasher: self.hasher, schema: self.settings.schema }))
     }
 
     fn growth_plan(&self) -> Result<Plan, BuildError> {
-        let Own { max_capacity, memory_limit } = self.own;
-        let memory_limit = memory_limit.unwrap_or(usize::MAX);
+        let (max_capacity, expected) = (self.max_capacity, self.expected_keys);
+        let memory_limit = self.memory_limit.unwrap_or(usize::MAX);
         self.settings.check()?;
         let Settings { rate, encoding, pages, .. } = self.settings;
         let most = max_capacity.unwrap_or(usize::MAX);
-        let capacity = self.settings.capacity.unwrap_or(FIRST_CAPACITY.min(most));
+        let usual = expected.unwrap_or(usize::MAX);
+        let capacity = self.settings.capacity.unwrap_or(FIRST_CAPACITY.min(most).min(usual));
         if most < capacity {
             return Err(BuildError::MaxCapacityBelowCapacity { capacity, max_capacity: most });
         }
-        let plan = Plan::new(Wanted { capacity, max_capacity, rate, encoding })?;
+        if let Some(expected_keys) = expected
+            && !(capacity..=most).contains(&expected_keys)
+        {
+            return Err(BuildError::InvalidExpectedKeys { capacity, expected_keys, max_capacity });
+        }
+        let plan = Plan::new(Wanted { capacity, max_capacity, expected, rate, encoding })?;
         let memory_of_caller = size_of::<GrowableCuckooFilter<T, S>>();
         let plan = Plan { pages, memory_limit, memory_of_caller, ..plan };
         if let Some((needed, limit)) = GrowingTable::beyond_limit(&plan, plan.first) {
@@ -131,9 +314,39 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
         }
         Ok(plan)
     }
+}
 
-    fn filter_plan(&self) -> Result<FilterPlan, BuildError> {
-        let plan = self.growth_plan()?;
-        Ok(GrowingTable::filter_plan(&plan, plan.first))
+/// A builder with the hasher's default.
+impl<T: ?Sized, S: Default> Default for GrowableBuilder<T, S> {
+    fn default() -> Self {
+        GrowableCuckooFilter::builder_with_hasher(S::default())
+    }
+}
+
+impl<T: ?Sized, S: Clone> Clone for GrowableBuilder<T, S> {
+    fn clone(&self) -> Self {
+        let Self { settings, max_capacity, expected_keys, memory_limit, hasher, .. } = self;
+        Self {
+            settings: settings.clone(),
+            max_capacity: *max_capacity,
+            expected_keys: *expected_keys,
+            memory_limit: *memory_limit,
+            hasher: hasher.clone(),
+            key: PhantomData,
+        }
+    }
+}
+
+/// Leaves out the hasher, whose key is a secret.
+impl<T: ?Sized, S> fmt::Debug for GrowableBuilder<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GrowableBuilder")
+            .field("capacity", &self.settings.capacity)
+            .field("false_positive_rate", &self.settings.rate)
+            .field("encoding", &self.settings.encoding)
+            .field("max_capacity", &self.max_capacity)
+            .field("expected_keys", &self.expected_keys)
+            .field("memory_limit", &self.memory_limit)
+            .finish_non_exhaustive()
     }
 }

@@ -1,33 +1,31 @@
-//! The filter that grows: it hashes keys and asks its table.
+//! The filter that grows: its type, its size, and its figures.
 
-use core::borrow::Borrow;
 use core::fmt;
-use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
-use crate::error::insert::{GrowableInsertError, InsertBatchError, ReserveError};
-use crate::filter::batch_key::BatchKey;
-use crate::filter::by_hash::{ByHash, Hashed, by_hash};
-use crate::filter::shared::batches::{add_absent, batches, batches_of_keys_alone, blocks};
-use crate::filter::shared::operations::{
-    batch_on_keys, batches_on_keys, hashed, operation_on_a_key, operations_on_keys, properties,
-};
+use crate::error::insert::ReserveError;
+use crate::filter::by_hash::ByHash;
+use crate::filter::shared::parts::Parts;
 use crate::filter::stats::Stats;
 use crate::growth::table::GrowingTable;
 use crate::hasher::default::DefaultHashBuilder;
-use crate::snapshot::schema::Schema;
 use crate::table::face::filter_plan::FilterPlan;
-use crate::word::geometry::mixed;
 
-/// A concurrent cuckoo filter that grows and shrinks: an approximate multiset of any number of keys of type `T`.
+/// A concurrent cuckoo filter that grows and shrinks: an approximate multiset of keys of type `T`, whose number need not be
+/// known beforehand.
+///
+/// Its largest size is fixed when it is built: by default it has room for 61 million keys, and inserts into a filter that is
+/// full at that size fail. [`max_capacity`](crate::GrowableBuilder::max_capacity) sets another one.
 ///
 /// Its table grows and shrinks by 32 buckets at a time, while other threads use it. So its memory follows the number of
 /// keys, and a lookup costs the same at any size and at any moment. [The rate asked
-/// for](crate::GrowableBuilder::false_positive_rate) holds at every size.
+/// for](crate::GrowableBuilder::false_positive_rate) holds at every size, or up to the
+/// [expected keys](crate::GrowableBuilder::expected_keys).
 ///
-/// Use it where the number of keys is not known. A [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter) of the right
-/// capacity is smaller. The page [`growth`](crate::guide::growth) explains sizes and memory.
+/// Use it where the number of keys is not known. Set `expected_keys` if you know what is usual: that halves the memory. A
+/// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter) of the right capacity is smaller. The page
+/// [`growth`](crate::guide::growth) explains sizes, limits and memory.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::GrowableCuckooFilter;
@@ -42,15 +40,15 @@ use crate::word::geometry::mixed;
 ///
 /// # Growth and shrinking
 ///
-/// - **Who pays:** an insert that finds the table fuller than it is made for splits up to 128 buckets. Where even that is
+/// - **Who pays:** an insert that finds more keys than the capacity splits up to 128 buckets. Where even that is
 ///   too long, call [`reserve`](Self::reserve) on a thread of its own.
 /// - **Who waits:** no lookup. A writer waits only for the lock of a bucket or a stripe, which others hold for a few
 ///   instructions, or for as long as it takes to split 32 buckets. If a search finds no room, it also waits for a thread
 ///   that changes the size.
 /// - **What others may observe:** [`capacity`](Self::capacity) and the [`plan`](Self::plan) change. All that a filter of
 ///   fixed size promises holds meanwhile: see the page [`consistency`](crate::guide::consistency).
-/// - **Limits:** [`max_capacity`](crate::GrowableBuilder::max_capacity) and
-///   [`memory_limit`](crate::GrowableBuilder::memory_limit).
+/// - **Limits:** the largest size ([`max_capacity`](Self::max_capacity)), which the
+///   [builder](crate::GrowableBuilder::max_capacity) sets, and the [`memory_limit`](crate::GrowableBuilder::memory_limit).
 /// - **Shrinking** happens only if you ask for it. A filter whose keys come and go at constant length does not grow.
 /// - **Allocation:** after construction only growth allocates, at each doubling, and changes while the filter is being
 ///   saved.
@@ -64,97 +62,32 @@ use crate::word::geometry::mixed;
 /// - Where others decide how many keys there are, set a [memory limit](crate::GrowableBuilder::memory_limit). [A known
 ///   hasher key](crate::guide::security#a-known-hasher-key) makes the filter grow only while it is a quarter full.
 pub struct GrowableCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
-    pub(in crate::filter) core: GrowingTable,
-    pub(in crate::filter) hasher: S,
-    #[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots state it"))]
-    pub(in crate::filter) schema: Schema,
-    /// The filter takes keys and keeps none.
+    pub(in crate::filter) parts: Parts<GrowingTable, S>,
+    /// The filter takes keys by reference and keeps none.
     key: PhantomData<fn(&T)>,
 }
 
-operations_on_keys! {
-    GrowableCuckooFilter, mixed:
-
-    /// Adds one copy of the key, even if the key is present already.
-    ///
-    /// The filter is a multiset: a key that was inserted twice must be removed twice. To add a key only once, use
-    /// [`insert_if_absent`](Self::insert_if_absent).
-    ///
-    /// Cost: usually two cache lines read and one of them written, under the lock of that bucket. One insert in 32 may also
-    /// [split buckets](Self#growth-and-shrinking).
-    ///
-    /// # Errors
-    /// A [`GrowableInsertError`] if there is no room and the filter cannot grow, after it has filled the table beyond its
-    /// capacity, as far as possible. Nothing has changed then, and a later attempt may succeed.
-    insert() -> Result<(), GrowableInsertError> = |filter, hash| filter.core.insert(hash);
-
-    /// Adds the key if it is absent, and returns `true` if it added the key.
-    ///
-    /// If many threads race to add one absent key, exactly one gets `true`, also while the filter grows. As in
-    /// [`ConcurrentCuckooFilter::insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent), a key that is mistaken
-    /// for another is not added. So [`remove`](Self::remove) only keys for which this returned `true`.
-    ///
-    /// Cost: that of [`contains`](Self::contains) if the key is present. Otherwise also that of an
-    /// [`insert`](Self::insert), with one stripe locked.
-    ///
-    /// # Errors
-    /// Fails as [`insert`](Self::insert) does, if the key is absent and there is no room. Nothing has changed then.
-    insert_if_absent() -> Result<bool, GrowableInsertError> = |filter, hash| filter.core.insert_if_absent(hash);
-
-    /// Returns whether the key is in the filter: `false` if it is definitely absent, `true` if it is probably
-    /// present. The share of absent keys that get `true` is the [false-positive rate](crate::Stats::false_positive_rate).
-    ///
-    /// A key that is present throughout the call is found, whatever other threads do, and however the filter grows.
-    /// The call is lock-free: it takes no lock and waits for no other thread.
-    ///
-    /// Cost: two cache lines of the table, also while it grows, one of the stripes and one with the size, which both stay in
-    /// the cache.
-    #[must_use]
-    contains() -> bool = |filter, hash| filter.core.contains(hash);
-
-    /// Removes one copy of the key, and returns `true` if there was one.
-    ///
-    /// **Remove only keys that were inserted**, once for each insert, at whatever size. A key that was never inserted can be
-    /// mistaken for one that was, as in [`contains`](Self::contains). Removing it makes the other key disappear.
-    ///
-    /// Cost: the cache lines of a lookup, with one stripe and one bucket locked.
-    remove() -> bool = |filter, hash| filter.core.remove(hash);
-
-    /// Returns how many copies of the key are in the filter. That is the exact number of copies that were inserted
-    /// and not removed, plus the copies of any other keys that the filter cannot distinguish from this one.
-    ///
-    /// Cost: the cache lines of a lookup, with one stripe locked. Where [`contains`](Self::contains) is enough, it is
-    /// faster and waits for no other thread.
-    #[must_use]
-    count() -> usize = |filter, hash| filter.core.count(hash);
-}
-
-batches_of_keys_alone! {
-    GrowableCuckooFilter, GrowableInsertError, mixed;
-    /// In a table larger than the cache, these are several times as fast as one call for each key (`cargo bench --bench
-    /// lookups`): while the filter works on the first keys, the buckets of the next ones are on their way from memory.
-}
-
-properties!(GrowableCuckooFilter);
-
 impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
-    pub(in crate::filter) fn from_parts(core: GrowingTable, hasher: S, schema: Schema) -> Self {
-        Self { core, hasher, schema, key: PhantomData }
+    pub(in crate::filter) fn from_parts(parts: Parts<GrowingTable, S>) -> Self {
+        Self { parts, key: PhantomData }
     }
+}
 
+/// Growth and shrinking, and removal of all keys.
+impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// Makes room for `additional` more keys now, on this thread, so that no insert has to split buckets for them later.
     ///
     /// If there is room already, the call does nothing. Other threads can use the filter meanwhile. Call this before a
     /// bulk load, or at intervals: `filter.reserve(100_000)` in a thread of its own keeps room for 100,000 keys ahead of
-    /// the inserts. `additional` is counted from [`len`](Self::len) at the moment of the call, so what others insert
+    /// the inserts. `additional` is counted from [`len`](Self::len) when the call begins, so what others insert
     /// meanwhile counts.
     ///
     /// Cost: each bucket is split that has to be, in order, with the locks of 32 at a time.
     ///
     /// # Errors
     /// A [`ReserveError`] if there would be more keys than [`max_capacity`](Self::max_capacity), if the filter would go beyond
-    /// the [memory limit](crate::GrowableBuilder::memory_limit), or if the allocation fails. The filter may have grown by a
-    /// part then.
+    /// the [memory limit](crate::GrowableBuilder::memory_limit), or if an allocation fails. Only after a failed allocation it
+    /// may have grown, to a part of what was asked for.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
@@ -166,15 +99,15 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reserve(&self, additional: usize) -> Result<(), ReserveError> {
-        self.core.reserve(additional)
+        self.parts.core.reserve(additional)
     }
 
-    /// Makes the table as small as possible for the keys that are in and for `capacity` keys, but not smaller than it was
-    /// at first.
+    /// Makes the table as small as possible for the present keys and for `capacity` keys, but not smaller than it was at
+    /// first.
     ///
-    /// It merges 32 buckets at a time. Other threads can use the filter meanwhile. It ends at the first buckets whose keys
-    /// have no room in fewer, for example because some have more copies than the smaller table has room for.
-    /// [`capacity`](Self::capacity) tells.
+    /// It merges 32 buckets at a time. Other threads can use the filter meanwhile. It stops at the first group of buckets that
+    /// cannot be merged, for example because a key has more copies than the smaller table has room for.
+    /// [`capacity`](Self::capacity) returns what was reached.
     ///
     /// On 64-bit Linux, the memory goes back to the system, except for a page at most. On other systems, and while a save is
     /// running, it is kept for the next growth, and [`Stats::memory_usage`] still counts it. (On Linux with 32 bits or with a limit for
@@ -184,35 +117,56 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// Cost: each merge reads and writes 64 buckets, under their locks. Where a bucket would overflow, keys are relocated
     /// first.
     pub fn shrink_to(&self, capacity: usize) {
-        self.core.shrink_to(capacity);
+        self.parts.core.shrink_to(capacity);
     }
 
     /// [`shrink_to`](Self::shrink_to) without room for further keys.
     pub fn shrink_to_fit(&self) {
-        self.core.shrink_to(0);
+        self.parts.core.shrink_to(0);
     }
 
-    /// Returns how many keys the filter can be made for at its largest size.
+    /// Removes all keys that are present when the call begins, as
+    /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes. The table keeps its size; to free
+    /// its memory, call [`shrink_to_fit`](Self::shrink_to_fit) afterwards.
+    pub fn clear(&self) {
+        self.parts.core.clear();
+    }
+}
+
+/// Operations by hash.
+impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
+    /// Returns the filter with operations on hashes instead of keys.
+    #[inline(always)]
+    #[must_use]
+    pub fn by_hash(&self) -> ByHash<'_, Self> {
+        ByHash(self)
+    }
+}
+
+/// Facts about the filter as a whole.
+impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
+    /// Returns the capacity of the filter at its largest size. It is fixed when the filter is built, and not limited by the
+    /// [memory limit](crate::GrowableBuilder::memory_limit).
     #[must_use]
     pub fn max_capacity(&self) -> usize {
-        self.core.max_capacity()
+        self.parts.core.max_capacity()
     }
 
-    /// Returns how many keys are in the filter. A key that was inserted several times counts as often. The number is exact
+    /// Returns how many keys the filter holds. A key that was inserted several times counts each time. The number is exact
     /// while no other thread changes the filter. Cost: it adds up at most 64 counters.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.core.len()
+        self.parts.core.len()
     }
 
-    /// Returns how many keys the table is made for at its present size. When there are as many, inserts make it grow.
+    /// Returns the capacity of the table at its present size. When there are as many keys, inserts make it grow.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.core.capacity()
+        self.parts.core.capacity()
     }
 
-    /// Returns what the filter is by its settings, at its present size: its layout, slots and memory, its rate at
-    /// capacity, and the largest size. Each change of the size changes it.
+    /// Returns the filter's configuration at its present size: its layout, slots and memory, its rate at capacity, and the
+    /// largest size. Each change of the size changes it.
     ///
     /// The rate rises with the size, but never beyond what the builder was asked for. The memory is never more than [the
     /// limit](crate::GrowableBuilder::memory_limit), if one was set. From 512 buckets on, the buckets are where the system has
@@ -223,7 +177,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// Cost: some arithmetic, less than a microsecond. It takes no lock and allocates nothing.
     #[must_use]
     pub fn plan(&self) -> FilterPlan {
-        FilterPlan { memory_usage: self.core.memory_usage(), ..self.core.plan() }
+        FilterPlan { memory_usage: self.parts.core.memory_usage(), ..self.parts.core.plan() }
     }
 
     /// Returns all figures at once, with counts of what has happened since the filter was made: see
@@ -232,13 +186,50 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// Cost: it adds up at most 64 cache lines. It takes no lock and does not allocate.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        Stats::of(&self.core, self.core.memory_usage())
+        Stats::of(&self.parts.core, self.parts.core.memory_usage())
     }
 
-    /// Removes all keys that are in the filter when the call begins, as
-    /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes. The table keeps its size; to free
-    /// its memory, call [`shrink_to_fit`](Self::shrink_to_fit) afterwards.
-    pub fn clear(&self) {
-        self.core.clear();
+    /// Returns whether the filter holds no keys. This is as exact as [`len`](Self::len).
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Records that `count` positive answers turned out to be wrong, for example because the database behind the filter
+    /// did not have the keys. From this and [`record_negatives`](Self::record_negatives), the filter computes
+    /// [`Stats::observed_false_positive_rate`].
+    ///
+    /// Cost: one addition to the thread's own counter. No other thread waits for it.
+    pub fn record_false_positives(&self, count: u64) {
+        self.parts.core.counters().record_false_positives(count);
+    }
+
+    /// Records that `count` lookups were answered `false`. The filter does not count them by itself, because a lookup
+    /// that need not retry writes nothing.
+    ///
+    /// Cost: one addition to the thread's own counter. If that is too much for each lookup, add up the answers and
+    /// record the sum at intervals. [`Stats`] has an example.
+    pub fn record_negatives(&self, count: u64) {
+        self.parts.core.counters().record_negatives(count);
+    }
+
+    /// Returns the hasher, for example to hash keys with it before they come to the filter.
+    #[must_use]
+    pub fn hasher(&self) -> &S {
+        &self.parts.hasher
     }
 }
+
+/// Shows statistics, but not the table and not the hasher, whose key is a secret.
+impl<T: ?Sized, S> fmt::Debug for GrowableCuckooFilter<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GrowableCuckooFilter")
+            .field("len", &self.len())
+            .field("plan", &self.plan())
+            .finish_non_exhaustive()
+    }
+}
+
+// A key's `Hash` may panic, but it runs before a table is touched: no panic can leave the filter half changed.
+impl<T: ?Sized, S: UnwindSafe> UnwindSafe for GrowableCuckooFilter<T, S> {}
+impl<T: ?Sized, S: RefUnwindSafe> RefUnwindSafe for GrowableCuckooFilter<T, S> {}

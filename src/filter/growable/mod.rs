@@ -1,4 +1,14 @@
-//! The filter that grows.
+//!
+//! Its methods stand in the documentation in the order of these modules.
 
 pub(crate) mod builder;
+
+mod operations;
+
+mod batches;
+
 pub(crate) mod filter;
+
+mod merging;
+#[cfg(feature = "snapshot")]
+mod snapshots;

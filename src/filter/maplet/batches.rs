@@ -1,4 +1,4 @@
-//! The batches of the maplet.
+//! The operations on many keys of a [`CuckooMaplet`].
 
 use core::cell::Cell;
 use core::hash::{BuildHasher, Hash};
@@ -7,20 +7,25 @@ use crate::error::insert::{InsertBatchError, MapletInsertError};
 use crate::filter::batch_key::BatchKey;
 use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::maplet::filter::CuckooMaplet;
-use crate::filter::shared::batches::{add_absent, blocks, blocks_of_pairs};
-use crate::filter::shared::operations::{batch_on_keys, batches_on_keys, hashed};
+use crate::filter::shared::batches::{add_each, append_to, blocks, blocks_of_pairs};
 use crate::plan::batch::BLOCK;
+use crate::table::face::any_table::HasTable as _;
 use crate::word::values::Values;
 
-batches_on_keys! {
-    /// The operations on many keys at a time.
-    ///
-    /// In a table larger than the cache, they are several times as fast as one call for each key: while the maplet works on
-    /// the first keys, the buckets of the next ones are on their way from memory. Keys are passed by reference, as [`BatchKey`]
-    /// describes. A batch is not a transaction, but an operation for each key, with all that a single one promises. What the
-    /// [batches of a filter](crate::ConcurrentCuckooFilter::contains_batch) promise of memory, locks and panics holds here too.
-    CuckooMaplet:
-
+/// The operations on many keys at a time.
+///
+/// In a table larger than the cache, they are several times as fast as one call for each key: while the maplet works on
+/// the first keys, the buckets of the next ones are on their way from memory.
+///
+/// Batches of any size work, and are at their best from about a hundred keys on. Keys are passed by reference, as
+/// [`BatchKey`] describes.
+///
+/// A batch is not a transaction. Each of its keys is an operation of its own, which takes effect at one point of the
+/// call, with all that a single operation promises. A batch allocates only where a single operation does, and for what
+/// the answers are appended to. It holds no lock while it asks the iterator for a key or passes on an answer. If the
+/// iterator or a key's `Hash` panics, the batch ends there. All keys that it took before, except the last few hundred,
+/// have been processed.
+impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// [`values`](Self::values) for many keys: appends the values of each key to `found`, in the same order. They take 16
     /// bytes for each key.
     ///
@@ -36,37 +41,27 @@ batches_on_keys! {
     /// assert_eq!(to_be_read & (1 << 3 | 1 << 9), 1 << 3 | 1 << 9);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    values_batch(keys, found: &mut Vec<Values>) = |maplet, hashes| {
-        let mut hashes = blocks(hashes);
-        maplet.core.values_batch(&mut hashes, &mut |answers| found.extend_from_slice(answers));
-    };
+    pub fn values_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, found: &mut Vec<Values>) {
+        self.by_hash().values_batch(self.parts.hash_all(keys), found);
+    }
 
     /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same
     /// order.
-    contains_batch(keys, found: &mut Vec<bool>) = |maplet, hashes| {
-        let mut hashes = blocks(hashes);
-        maplet.core.contains_batch(&mut hashes, &mut |answers| found.extend_from_slice(answers));
-    };
+    pub fn contains_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, found: &mut Vec<bool>) {
+        self.by_hash().contains_batch(self.parts.hash_all(keys), found);
+    }
 
     /// [`insert`](Self::insert) for many pairs, in their order.
     ///
     /// # Errors
     /// [`InsertBatchError`] if an insert fails. The error says which pair. Pairs after it may have been taken from the
     /// iterator, but none of them went in.
-    insert_batch(pairs of u16) -> Result<(), InsertBatchError<MapletInsertError>> = |maplet, pairs| {
-        let values = Cell::new([0; BLOCK]);
-        let mut too_large = None;
-        let checked = pairs.map_while(|(Hashed(hash), value)| {
-            too_large = maplet.check(value).err();
-            too_large.is_none().then_some((hash, value))
-        });
-        let inserted = maplet.core.insert_values_batch(&mut blocks_of_pairs(checked, &values), &values);
-        match (inserted, too_large) {
-            (Ok(inserted), Some(error)) => Err(InsertBatchError::new(inserted, error.into())),
-            (Ok(_), None) => Ok(()),
-            (Err(refused), _) => Err(refused.map()),
-        }
-    };
+    pub fn insert_batch<K: BatchKey<T> + Hash>(
+        &self,
+        pairs: impl IntoIterator<Item = (K, u16)>,
+    ) -> Result<(), InsertBatchError<MapletInsertError>> {
+        self.by_hash().insert_batch(self.parts.hash_pairs(pairs))
+    }
 
     /// [`insert_if_absent`](Self::insert_if_absent) for many pairs, in their order: appends to `had`, for each pair, the
     /// values that its key had: none if the pair was added. Returns how many were.
@@ -83,35 +78,88 @@ batches_on_keys! {
     /// assert!(had[0].is_empty() && had[1].contains(3));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    insert_if_absent_batch(pairs of u16, had: &mut Vec<Values>)
-        -> Result<usize, InsertBatchError<MapletInsertError>> = |maplet, pairs| {
-            let pairs = pairs.map(|(Hashed(hash), value)| (hash, value));
-            add_absent(pairs, |hashes| maplet.core.prefetch(hashes), |hash, value| {
-                let values = maplet.by_hash().insert_if_absent(Hashed(hash), value)?;
-                had.push(values);
-                Ok(values.is_empty())
-            })
-        };
+    pub fn insert_if_absent_batch<K: BatchKey<T> + Hash>(
+        &self,
+        pairs: impl IntoIterator<Item = (K, u16)>,
+        had: &mut Vec<Values>,
+    ) -> Result<usize, InsertBatchError<MapletInsertError>> {
+        self.by_hash().insert_if_absent_batch(self.parts.hash_pairs(pairs), had)
+    }
 
     /// [`remove`](Self::remove) for many pairs, in their order: appends to `removed`, for each pair, whether there
     /// was one.
-    remove_batch(pairs of u16, removed: &mut Vec<bool>) = |maplet, pairs| {
+    pub fn remove_batch<K: BatchKey<T> + Hash>(
+        &self,
+        pairs: impl IntoIterator<Item = (K, u16)>,
+        removed: &mut Vec<bool>,
+    ) {
+        self.by_hash().remove_batch(self.parts.hash_pairs(pairs), removed);
+    }
+}
+
+/// The operations on many keys at a time, by the hashes of the keys.
+#[allow(clippy::missing_errors_doc, reason = "each operation refers to the one on keys, which has them")]
+impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
+    /// Looks up the keys with these hashes, and appends the values of each to `found`. See
+    /// [`values_batch`](CuckooMaplet::values_batch) for promises and cost.
+    pub fn values_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<Values>) {
+        self.0.parts.core.values_batch(&mut blocks(hashes), &mut append_to(found));
+    }
+
+    /// Looks up the keys with these hashes, and appends the answers to `found`. See
+    /// [`contains_batch`](CuckooMaplet::contains_batch) for promises and cost.
+    pub fn contains_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<bool>) {
+        self.0.parts.core.table().contains_batch(&mut blocks(hashes), &mut append_to(found));
+    }
+
+    /// Adds a value to those of each key with one of these hashes. See [`insert_batch`](CuckooMaplet::insert_batch) for
+    /// promises, cost and errors.
+    pub fn insert_batch(
+        self,
+        pairs: impl IntoIterator<Item = (Hashed, u16)>,
+    ) -> Result<(), InsertBatchError<MapletInsertError>> {
         let values = Cell::new([0; BLOCK]);
-        let mut pairs = pairs;
+        let mut too_large = None;
+        let checked = pairs.into_iter().map_while(|(hash, value)| {
+            too_large = self.0.check(value).err();
+            too_large.is_none().then_some((hash, value))
+        });
+        let inserted = self.0.parts.core.insert_values_batch(&mut blocks_of_pairs(checked, &values), &values);
+        match (inserted, too_large) {
+            (Ok(inserted), Some(error)) => Err(InsertBatchError::new(inserted, error.into())),
+            (Ok(_), None) => Ok(()),
+            (Err(failed), _) => Err(failed.map()),
+        }
+    }
+
+    /// Adds a value to each key with one of these hashes that has none, and appends to `had` the values that each had.
+    /// See [`insert_if_absent_batch`](CuckooMaplet::insert_if_absent_batch) for promises, cost and errors.
+    pub fn insert_if_absent_batch(
+        self,
+        pairs: impl IntoIterator<Item = (Hashed, u16)>,
+        had: &mut Vec<Values>,
+    ) -> Result<usize, InsertBatchError<MapletInsertError>> {
+        let add = |hash, value| self.insert_if_absent(Hashed(hash), value);
+        add_each(self.0.parts.core.table(), pairs, add, had, |values| values.is_empty())
+    }
+
+    /// Removes a value from each key with one of these hashes, and appends to `removed` whether the key had it. See
+    /// [`remove_batch`](CuckooMaplet::remove_batch) for promises and cost.
+    pub fn remove_batch(self, pairs: impl IntoIterator<Item = (Hashed, u16)>, removed: &mut Vec<bool>) {
+        let (core, values) = (&self.0.parts.core, Cell::new([0; BLOCK]));
+        let mut pairs = pairs.into_iter();
         loop {
             // A value with too many bits can't have been inserted. It ends one batch, and another begins after it.
             let mut too_large = false;
-            let checked = pairs.by_ref().map_while(|(Hashed(hash), value)| {
-                too_large = maplet.check(value).is_err();
+            let checked = pairs.by_ref().map_while(|(hash, value)| {
+                too_large = self.0.check(value).is_err();
                 (!too_large).then_some((hash, value))
             });
-            maplet.core.remove_values_batch(&mut blocks_of_pairs(checked, &values), &values, &mut |answers| {
-                removed.extend_from_slice(answers);
-            });
+            core.remove_values_batch(&mut blocks_of_pairs(checked, &values), &values, &mut append_to(removed));
             if !too_large {
                 return;
             }
-            removed.push(maplet.core.counters().removal(false));
+            removed.push(core.table().counters().removal(false));
         }
-    };
+    }
 }

@@ -1,33 +1,28 @@
-//! The maplet: a filter that also stores a few bits for each key.
+//! The maplet, a filter that also stores a few bits for each key: its type, and its figures.
 
-use core::borrow::Borrow;
 use core::fmt;
-use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
-use crate::error::insert::{MapletInsertError, ValueTooLarge};
+use crate::error::insert::ValueTooLarge;
 use crate::error::kind::FilterKind;
-use crate::filter::by_hash::{ByHash, Hashed, by_hash};
-use crate::filter::shared::figures::figures;
-use crate::filter::shared::operations::{operation_on_a_key, operations_on_keys, properties};
+use crate::filter::by_hash::ByHash;
+use crate::filter::shared::parts::Parts;
 use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
-use crate::snapshot::schema::Schema;
-use crate::table::face::any_table::AnyTable;
+use crate::table::face::any_table::HasTable as _;
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::traits::MapletTable;
-use crate::word::values::Values;
 
 /// A cuckoo filter that also stores a value of a few bits with each key, and that many threads share. It is an
 /// approximate, concurrent multiset of pairs of a key of type `T` and a value.
 ///
-/// It answers not only "is this key in?" but also "with which values?". The literature calls such a filter a
+/// It answers not only "is this key present?" but also "with which values?". The literature calls such a filter a
 /// maplet; the paper calls this value association (section 6). Use it where a key may be in one of several places:
 /// which run of an LSM tree, which segment file, shard or node holds it. One lookup here replaces one lookup in a
 /// filter of each place.
 ///
-/// [`values`](Self::values) returns a set. **The value of a key that is in is always in the set.** Values of other keys
+/// [`values`](Self::values) returns a set. **The set always contains the values of a present key.** Values of other keys
 /// appear at the [false-positive rate](crate::Stats::false_positive_rate), for absent keys and for present ones, but
 /// none that was never inserted. So the store behind the maplet must be able to answer "not here". While keys move
 /// between places, a store also needs an order of writes: see the page
@@ -53,166 +48,131 @@ use crate::word::values::Values;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// No maplet grows. Build it for the most that it will hold, or rebuild it.
+/// A maplet does not grow. Build it for the most pairs that it will hold, or rebuild it.
 pub struct CuckooMaplet<T: ?Sized, S = DefaultHashBuilder> {
-    pub(in crate::filter) core: Box<dyn MapletTable>,
-    pub(in crate::filter) hasher: S,
-    #[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots state it"))]
-    pub(in crate::filter) schema: Schema,
-    pub(in crate::filter) value_bits: u32,
+    pub(in crate::filter) parts: Parts<Box<dyn MapletTable>, S>,
+    value_bits: u32,
+    /// The maplet takes keys by reference and keeps none.
     key: PhantomData<fn(&T)>,
 }
 
-operations_on_keys! {
-    CuckooMaplet, core::convert::identity:
-
-    /// Adds the value to those of the key, even if the key has it already.
-    ///
-    /// The maplet is a multiset of pairs: a pair that is inserted twice must be removed twice.
-    ///
-    /// Cost: usually two cache lines read and one of them written, with one stripe locked for a few instructions.
-    /// (A filter's [`insert`](crate::ConcurrentCuckooFilter::insert) takes no lock. This one does, so that all
-    /// operations on a key have one order.) Where both buckets of the key are full, it costs as much as a filter's
-    /// insert that relocates.
-    ///
-    /// # Errors
-    /// [`MapletInsertError::ValueTooLarge`] if the value has too many bits; [`MapletInsertError::Full`] or
-    /// [`MapletInsertError::TooManyCopies`] if there is no room. After an error nothing has changed.
-    insert(value: u16) -> Result<(), MapletInsertError> = |maplet, hash| {
-        maplet.check(value)?;
-        maplet.core.insert_value(hash, value).map_err(MapletInsertError::from)
-    };
-
-    /// Adds the value unless the key has a value already. Returns the values that the key had: an empty set means
-    /// that this value was added.
-    ///
-    /// It is one step: of many threads that race to add a value to a key without one, exactly one gets the empty
-    /// set. The others get the value that it added.
-    ///
-    /// The maplet mistakes a key for another at the [false-positive rate](crate::Stats::false_positive_rate), and then adds
-    /// nothing. So [`remove`](Self::remove) and [`replace`](Self::replace) only keys for which this returned an empty set,
-    /// or accept that they [change another key's value](crate::guide::security#hazards-without-an-adversary).
-    ///
-    /// Cost: that of [`values`](Self::values) if the key has a value; otherwise that of an [`insert`](Self::insert)
-    /// with one stripe locked.
-    ///
-    /// # Errors
-    /// As for [`insert`](Self::insert).
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::CuckooMaplet;
-    /// let owners = CuckooMaplet::<str>::builder().capacity(100).value_bits(8).build()?;
-    /// assert!(owners.insert_if_absent("job-1", 17)?.is_empty(), "node 17 has it now");
-    /// assert!(owners.insert_if_absent("job-1", 99)?.contains(17), "so node 99 learns who has it");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    insert_if_absent(value: u16) -> Result<Values, MapletInsertError> = |maplet, hash| {
-        maplet.check(value)?;
-        maplet.core.insert_value_if_absent(hash, value).map_err(MapletInsertError::from)
-    };
-
-    /// Returns the values of the key: a set of at most 12, on the stack.
-    ///
-    /// A value that the key has throughout the call is in the set, whatever other threads do. If the set is empty,
-    /// the key is definitely absent. The call takes effect in one step: the set is what the key had at one moment.
-    /// While [`replace`](Self::replace) changes a value, the set has either the old value or the new one.
-    ///
-    /// **The set is a point-in-time view.** If a value names a place, such as a segment, the key may have moved before
-    /// you read that place. The page [`several_places`](crate::guide::several_places) shows how a get notices that.
-    ///
-    /// The call is lock-free: it takes no lock and waits for no thread. It retries, and counts that for
-    /// [`stats`](Self::stats), only if another thread has just changed something in the same stripe.
-    ///
-    /// Cost: two cache lines of the table, and one of the stripes, which stay in the cache.
-    #[doc(alias = "get")]
-    #[must_use]
-    values() -> Values = |maplet, hash| maplet.core.values(hash);
-
-    /// Returns whether the key is in, with any value: `false` is certain; `true` is wrong for a share of the absent keys,
-    /// the [false-positive rate](crate::Stats::false_positive_rate).
-    ///
-    /// It behaves like [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains), at its cost, but
-    /// inserts of other threads can also make it retry.
-    #[must_use]
-    contains() -> bool = |maplet, hash| maplet.core.contains(hash);
-
-    /// Removes one copy of the value from the key. Returns `true` if the key had one.
-    ///
-    /// **Remove only pairs that were inserted**, once for each insert. A look-alike may have this value, and would
-    /// then lose it. A value with too many bits can't have been inserted, so the answer is `false`.
-    ///
-    /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions.
-    remove(value: u16) -> bool = |maplet, hash| {
-        if maplet.check(value).is_err() {
-            return maplet.core.counters().removal(false);
-        }
-        maplet.core.remove_value(hash, value)
-    };
-
-    /// Replaces one copy of `old` by `new`. Returns `true` if the key had one.
-    ///
-    /// It is one step: at every moment the key has one of the two values, never neither and never both. It needs no
-    /// room. If the key has `new` already, it then has it twice.
-    ///
-    /// **Replace only pairs that were inserted**, as with [`remove`](Self::remove). An `old` with too many bits
-    /// can't have been inserted, so the answer is `false`.
-    ///
-    /// Cost: that of a [`remove`](Self::remove).
-    ///
-    /// # Errors
-    /// [`ValueTooLarge`] if `new` has too many bits. Nothing has changed then.
-    replace(old: u16, new: u16) -> Result<bool, ValueTooLarge> = |maplet, hash| {
-        maplet.check(new)?;
-        Ok(maplet.check(old).is_ok() && maplet.core.replace_value(hash, old, new))
-    };
-
-    /// Returns how many copies of the value the key has. It is the exact number of copies that were inserted and neither
-    /// removed nor replaced, plus those of look-alikes. It is 0 for a value with too many bits.
-    ///
-    /// Cost: two cache lines, with one stripe locked.
-    #[must_use]
-    count(value: u16) -> usize = |maplet, hash| {
-        if maplet.check(value).is_ok() { maplet.core.count_value(hash, value) } else { 0 }
-    };
-}
-
 impl<T: ?Sized, S> CuckooMaplet<T, S> {
-    /// Whether the value has few enough bits.
+    pub(in crate::filter) fn from_parts(parts: Parts<Box<dyn MapletTable>, S>) -> Self {
+        let value_bits = parts.core.table().shape().payload_bits;
+        Self { parts, value_bits, key: PhantomData }
+    }
+
+    /// Checks that the value has few enough bits.
     #[inline(always)]
     pub(in crate::filter) fn check(&self, value: u16) -> Result<(), ValueTooLarge> {
         let value_bits = self.value_bits;
         if u32::from(value) >> value_bits == 0 { Ok(()) } else { Err(ValueTooLarge { value, value_bits }) }
     }
 
-    pub(in crate::filter) fn from_parts(core: Box<dyn MapletTable>, hasher: S, schema: Schema) -> Self {
-        let value_bits = core.shape().payload_bits;
-        Self { core, hasher, schema, value_bits, key: PhantomData }
-    }
-
-    /// Removes all pairs that are in the maplet when the call begins, as
+    /// Removes all pairs that are present when the call begins, as
     /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes. A call of [`values`](Self::values)
     /// that overlaps it may find a set of values that the key never had together, but never a value that the key did not
     /// have.
     pub fn clear(&self) {
-        self.core.clear();
+        self.parts.core.table().clear();
     }
 }
 
-properties!(CuckooMaplet);
+/// Operations by hash.
+impl<T: ?Sized, S> CuckooMaplet<T, S> {
+    /// Returns the maplet with operations on hashes instead of keys.
+    #[inline(always)]
+    #[must_use]
+    pub fn by_hash(&self) -> ByHash<'_, Self> {
+        ByHash(self)
+    }
+}
 
-figures! {
-    CuckooMaplet as Maplet, a "maplet" of "pairs";
-    /// A pair is a key and a value, and counts as often as it was inserted.
-    len;
+/// Facts about the maplet as a whole.
+impl<T: ?Sized, S> CuckooMaplet<T, S> {
+    /// Returns how many pairs the maplet holds. A pair is a key and a value. A pair that was inserted several times
+    /// counts several times.
+    ///
+    /// The number is exact while no other thread changes the maplet. While others do, each change that overlaps the
+    /// call may or may not be counted.
+    ///
+    /// Cost: it adds up at most 64 counters. There are several so that inserts on different threads need not share one.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.parts.core.table().len()
+    }
+
+    /// Returns the capacity in pairs: at least what was asked for.
+    ///
+    /// This many pairs with distinct keys fit: the probability that an insert of one of them fails is below one in a
+    /// billion for each maplet.
     ///
     /// All values of a key are in its two buckets. So a key can have as many values as these buckets have slots, 4 to
     /// 12 depending on the layout. Keys with several values each fill their buckets sooner.
-    capacity;
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.parts.core.table().capacity()
+    }
+
+    /// Returns the maplet's configuration: its layout, slots and memory, and its rate at capacity. It is what the
+    /// builder's `plan` returned, and never changes. Its `Display` is a line for a log.
     ///
     /// The bits of a value are the [payload](crate::TableLayout::payload_bits) of its layout.
-    plan;
-    /// relocations, failed inserts, retries, contention.
+    ///
+    /// Cost: some arithmetic, about 200 ns. It reads nothing that changes, and allocates nothing.
+    #[must_use]
+    pub fn plan(&self) -> FilterPlan {
+        FilterPlan::of(FilterKind::Maplet, self.parts.core.table().facts(), size_of::<Self>())
+    }
+
+    /// Returns all figures at once: sizes, the expected false-positive rate, and counts of what has happened since the
+    /// maplet was made: relocations, failed inserts, retries and contention.
     ///
     /// Cost: it adds up at most 64 cache lines. It takes no lock and does not allocate.
-    stats;
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let table = self.parts.core.table();
+        Stats::of(table, size_of::<Self>() + table.memory_usage())
+    }
+
+    /// Returns whether the maplet holds no pairs. This is as exact as [`len`](Self::len).
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Records that `count` positive answers turned out to be wrong, for example because the store behind the maplet
+    /// did not have the keys. From this and [`record_negatives`](Self::record_negatives), the maplet computes
+    /// [`Stats::observed_false_positive_rate`].
+    ///
+    /// Cost: one addition to the thread's own counter. No other thread waits for it.
+    pub fn record_false_positives(&self, count: u64) {
+        self.parts.core.table().counters().record_false_positives(count);
+    }
+
+    /// Records that `count` lookups were answered with no value. The maplet does not count them by itself, because a
+    /// lookup that need not retry writes nothing.
+    ///
+    /// Cost: one addition to the thread's own counter. If that is too much for each lookup, add up the answers and
+    /// record the sum at intervals. [`Stats`] has an example.
+    pub fn record_negatives(&self, count: u64) {
+        self.parts.core.table().counters().record_negatives(count);
+    }
+
+    /// Returns the hasher, for example to hash keys with it before they come to the maplet.
+    #[must_use]
+    pub fn hasher(&self) -> &S {
+        &self.parts.hasher
+    }
 }
+
+/// Shows statistics, but not the table and not the hasher, whose key is a secret.
+impl<T: ?Sized, S> fmt::Debug for CuckooMaplet<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CuckooMaplet").field("len", &self.len()).field("plan", &self.plan()).finish_non_exhaustive()
+    }
+}
+
+// A key's `Hash` may panic, but it runs before a table is touched: no panic can leave the filter half changed.
+impl<T: ?Sized, S: UnwindSafe> UnwindSafe for CuckooMaplet<T, S> {}
+impl<T: ?Sized, S: RefUnwindSafe> RefUnwindSafe for CuckooMaplet<T, S> {}

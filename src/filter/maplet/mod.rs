@@ -1,6 +1,14 @@
-//! The filter that also has a value for each key.
+//!
+//! Its methods stand in the documentation in the order of these modules.
 
 pub(crate) mod builder;
+
+mod operations;
+
+mod batches;
+
 pub(crate) mod filter;
 
-pub(crate) mod batches;
+mod merging;
+#[cfg(feature = "snapshot")]
+mod snapshots;

@@ -1,12 +1,9 @@
-//! What several types of filter have in common: operations, batches, settings of builders, snapshots, merging and
-//! digests. Most of it is written once, as a macro with its documentation.
+//! What the types of filter have in common, as ordinary generic code behind their methods.
 
 pub(crate) mod batches;
-pub(super) mod figures;
-pub(crate) mod operations;
+pub(super) mod parts;
 pub(super) mod settings;
 
+mod merging;
 #[cfg(feature = "snapshot")]
 mod snapshots;
-
-mod absorbing;

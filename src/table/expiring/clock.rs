@@ -81,7 +81,7 @@ pub(crate) struct Tallies {
     pub(crate) sweeps: Tally,
     pub(crate) steps_back: Tally,
     pub(crate) jumps: Tally,
-    /// Entries that were evicted, or rejected because their tick was.
+    /// Entries that were evicted.
     pub(crate) forgotten: Tally,
     /// The most ticks by which the clock was ahead.
     pub(crate) most_ahead: Tally,
@@ -147,14 +147,12 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// What the caller calls the moment's `now`, if a tick is known.
-    pub(crate) fn tick(self) -> Option<u64> {
-        self.now.map(|now| now.wrapping_add(self.ahead))
-    }
-
-    /// The moment, and what the caller calls its `now`; `None` unless the clock had been set to a tick.
-    pub(crate) fn moment_and_tick(self) -> Option<(Moment, u64)> {
-        Some((self.moment, self.tick()?))
+    /// How many ticks of the caller after the caller's own `now` a live entry ends whose end has this place on the ring.
+    ///
+    /// It is counted from there, and not from the moment's `now`: with the ticks that were evicted, that may be beyond
+    /// the largest tick of the caller.
+    pub(crate) fn ticks_until(self, ring: Ring, place: u16) -> u64 {
+        self.ahead + ring.ticks_until(self.moment, place)
     }
 }
 
@@ -226,9 +224,10 @@ impl Clock {
 
     /// The earliest tick of the caller whose entries died and were not swept yet. Not exact while the clock advances.
     pub(crate) fn oldest_unswept(&self) -> Option<u64> {
-        let reading = self.read();
-        let lag = reading.moment.lag();
-        reading.tick().filter(|_| lag > 0).map(|tick| tick.saturating_sub(lag - 1))
+        let Reading { now, moment, ahead } = self.read();
+        // The last `lag` ticks up to the moment's `now`, which is `ahead` ticks after the caller's.
+        let before = moment.lag().checked_sub(1)?;
+        Some(now?.saturating_add(ahead.saturating_sub(before)).saturating_sub(before.saturating_sub(ahead)))
     }
 
     /// The moment, at the beginning of a lookup, and for writers.

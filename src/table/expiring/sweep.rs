@@ -166,8 +166,9 @@ impl<L: Layout> Table<L> {
             self.set_aside(bucket, Fault::SweepSetsNothingAside);
             match self.exchange(bucket, seen, left) {
                 Ok(()) => {
-                    let forgotten = early.map_or(0, |early| self.layout.lanes_with(seen, |end| early.contains(end)));
-                    return (lanes.count_ones() as usize, forgotten.count_ones() as usize);
+                    // Of those that were taken out.
+                    let early = early.map_or(0, |early| self.layout.lanes_with(seen, |end| early.contains(end)));
+                    return (lanes.count_ones() as usize, (lanes & early).count_ones() as usize);
                 }
                 Err(now) => seen = now,
             }

@@ -17,7 +17,6 @@ use crate::table::image::read::each_chunk;
 use crate::table::image::save::{SaveNumber, Saving};
 use crate::word::digest;
 use crate::word::layout::Shape;
-use crate::word::ring::Moment;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
@@ -132,10 +131,6 @@ impl<'a> TableImage<'a> {
 
     pub(crate) fn reading(&self) -> Option<Reading> {
         self.table().saving().reading(self.save)
-    }
-
-    pub(crate) fn moment_and_tick(&self) -> Option<(Moment, u64)> {
-        self.reading()?.moment_and_tick()
     }
 
     /// The shape of the table, and its number of buckets, at that moment.

@@ -13,6 +13,8 @@ use crate::word::layout::Layout;
 use crate::word::layout::{Encoding, Plain, SHAPES, SemiSorted, WithPayload};
 #[cfg(any(test, feature = "snapshot"))]
 use crate::word::layout::{OfShape, Shape};
+#[cfg(feature = "snapshot")]
+use crate::word::payloads::PayloadOps;
 
 /// Expands to `$body` with `$Layout` as the type of this shape's encoding, for each of these shapes with its slots
 /// and bits as `$SLOTS` and `$BITS`.
@@ -123,6 +125,21 @@ pub(crate) fn copies_in(shape: Shape, words: &[u64]) -> Option<Result<u64, usize
         0 => copies_in_words(L::try_of(shape)?, words),
         _ => copies_in_words(WithPayload::<L>::try_of(shape)?, words),
     }))
+}
+
+/// The first payload for which `is_it` says so, in words of this shape, and the place of its word. `None` if there is no
+/// memory for the layout's decode table.
+#[cfg(feature = "snapshot")]
+pub(crate) fn first_payload(shape: Shape, words: &[u64], is_it: &dyn Fn(u16) -> bool) -> Option<Option<(usize, u16)>> {
+    Some(by_encoding!(shape, L => first_payload_in_words(WithPayload::<L>::try_of(shape)?, words, is_it)))
+}
+
+#[cfg(feature = "snapshot")]
+fn first_payload_in_words<L: Layout>(layout: L, words: &[u64], is_it: &dyn Fn(u16) -> bool) -> Option<(usize, u16)> {
+    (0..).zip(words).find_map(|(nth, &word)| {
+        let lanes = layout.lanes_with(Bucket(word), is_it);
+        (lanes != 0).then(|| (nth, layout.payload_in(Bucket(word), lanes)))
+    })
 }
 
 #[cfg(feature = "snapshot")]

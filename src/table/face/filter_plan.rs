@@ -16,8 +16,8 @@ use crate::word::layout::Encoding;
 /// The memory, capacity, layout and rate that follow from a filter's settings. A filter's `plan` returns its own, a
 /// builder's `plan` that of the filter that it would build, and `SnapshotInfo` that of a snapshot.
 ///
-/// Its `Display` names what `Loader::expect` compares. To see whether a snapshot fits the settings, use that, not `==`:
-/// the plan of a snapshot leaves out a part of the memory.
+/// Its `Display` is a line for a log: the type, capacity, memory, rate, layout and clock. To see whether a snapshot fits the
+/// settings, use `Loader::expect`, not `==`: the plan of a snapshot leaves out a part of the memory.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
@@ -25,7 +25,7 @@ use crate::word::layout::Encoding;
 /// let builder = ConcurrentCuckooFilter::<str>::builder().capacity(1_000_000_000);
 /// let plan = builder.plan()?; // allocates nothing
 /// assert!(plan.capacity >= 1_000_000_000 && plan.max_false_positive_rate <= 0.001);
-/// println!("{plan}: {} MB, {} bits a slot", plan.memory_usage / 1_000_000, plan.bits_per_slot());
+/// assert!(plan.to_string().starts_with("ConcurrentCuckooFilter for 1000000"), "log it: {plan}");
 /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq)]
@@ -33,37 +33,39 @@ use crate::word::layout::Encoding;
 pub struct FilterPlan {
     /// The type of the filter.
     pub filter: FilterKind,
-    /// How many keys the table is made for (pairs in a maplet, entries in an expiring filter): at least as many as
-    /// were asked for.
+    /// How many distinct keys fit (pairs in a maplet, entries in an expiring filter): at least as many as were asked for.
     pub capacity: usize,
-    /// How the table is laid out: of a growable filter, at its present size, or the first one in a builder's plan. Between
-    /// two powers of two, some of its buckets have fingerprints of one bit less, and perhaps one slot more.
+    /// How the table is laid out. For growable filters, that is the layout at the current size; in a builder's plan, at the
+    /// initial size. Between two powers of two, some of its buckets have fingerprints of one bit less, and perhaps one slot
+    /// more.
     pub layout: TableLayout,
-    /// How many slots the table has, each for one key. It can never hold more. `capacity / slots` is the load factor that the
-    /// filter is made for.
+    /// How many slots the table has, each for one key. It can never hold more. `capacity / slots` is the load factor at
+    /// capacity.
     pub slots: usize,
-    /// How many bytes the filter takes, as [`Stats::memory_usage`](crate::Stats::memory_usage) counts them: of a growable
-    /// filter, at its present size, or the first one in a builder's plan. The plan of a
-    /// snapshot leaves out the value of the filter itself, whose size depends on the hasher: `size_of` tells it.
+    /// How many bytes the filter uses, as [`Stats::memory_usage`](crate::Stats::memory_usage) counts them. For growable
+    /// filters, that is at the current size; in a builder's plan, at the initial size. The plan of a snapshot leaves out the
+    /// value of the filter itself, whose size depends on the hasher: `size_of` tells it.
     pub memory_usage: usize,
-    /// The false-positive rate with as many keys as the capacity: at most the one that was asked for. Of a growable filter it
-    /// rises with the size, up to that one.
+    /// The false-positive rate with as many keys as the capacity: at most the one that was asked for. For growable filters it
+    /// rises with the size, up to that one, or beyond it if there are more keys
+    /// than [expected](crate::GrowableBuilder::expected_keys).
     pub max_false_positive_rate: f64,
-    /// How many keys a growable filter is made for at its largest size, if no memory limit ends its growth before. `None`
-    /// for others.
+    /// The capacity of a growable filter at its largest size, if no memory limit ends its growth before. `None` for others.
     pub max_capacity: Option<usize>,
-    /// How many bytes a growable filter takes at that size. `None` for others.
+    /// How many bytes a growable filter uses at that size. `None` for others.
     pub max_memory_usage: Option<usize>,
-    /// The longest lifetime of an entry in ticks. `None` for filters without a clock, also below.
+    /// The longest lifetime of an entry in ticks. `None` for non-expiring filters, like the next two fields.
     pub lifetime_in_ticks: Option<u64>,
-    /// How long a tick is, if the builder was told so.
+    /// How long a tick is, if the builder was given a resolution.
     pub resolution: Option<Duration>,
     /// What an expiring filter does when it is full.
     pub when_full: Option<WhenFull>,
     /// The smallest and the largest table that the filter can have.
     pub(crate) first: TableLayout,
     pub(crate) largest: TableLayout,
-    /// Of a growable filter, what determines the layouts of its buckets.
+    /// The false-positive rate at the capacity of the largest table.
+    pub(crate) rate_when_largest: f64,
+    /// For growable filters, what determines the layouts of their buckets.
     pub(crate) classes: Option<(Classes, Option<Encoding>)>,
 }
 
@@ -79,12 +81,13 @@ impl FilterPlan {
         let TablePlan { shape, buckets, limit, .. } = table;
         let (layout, slots) = (TableLayout::of(shape, buckets), buckets * shape.slots as usize);
         let capacity = sizing::capacity_of(shape, buckets, limit);
+        let rate = sizing::false_positive_rate(shape, buckets, capacity as f64 / slots as f64);
         Self {
             filter,
             capacity,
             layout,
             memory_usage: table.memory_usage().saturating_add(of_value),
-            max_false_positive_rate: sizing::false_positive_rate(shape, buckets, capacity as f64 / slots as f64),
+            max_false_positive_rate: rate,
             max_capacity: None,
             max_memory_usage: None,
             lifetime_in_ticks: None,
@@ -92,6 +95,7 @@ impl FilterPlan {
             when_full: None,
             first: layout,
             largest: layout,
+            rate_when_largest: rate,
             slots,
             classes: None,
         }
@@ -116,7 +120,23 @@ impl FilterPlan {
         settings(self) == settings(other)
     }
 
-    /// Returns how many bits of the table a slot takes. A key takes more, because some slots stay free:
+    /// Returns the false-positive rate of the filter when it holds this many keys. Of a filter of fixed size, it is that of a
+    /// full table if there are more keys than [`slots`](Self::slots).
+    ///
+    /// In a growable filter with [`expected_keys`](crate::GrowableBuilder::expected_keys), the rate rises in proportion to the
+    /// keys beyond those.
+    #[must_use]
+    pub fn false_positive_rate_with(&self, keys: usize) -> f64 {
+        match self.classes {
+            Some((classes, _)) => classes.false_positive_rate(keys as f64),
+            None => {
+                let TableLayout { buckets, .. } = self.layout;
+                sizing::false_positive_rate(self.layout.shape(), buckets, (keys as f64 / self.slots as f64).min(1.0))
+            }
+        }
+    }
+
+    /// Returns how many bits of the table a slot uses. A key uses more, because some slots stay free:
     /// `8 · memory_usage / capacity`.
     #[must_use]
     pub fn bits_per_slot(&self) -> f64 {
@@ -143,13 +163,23 @@ impl fmt::Debug for FilterPlan {
     }
 }
 
-/// For example "ConcurrentCuckooFilter for 1001 keys (222 buckets of 5 slots with 14 bits, semi-sorted)".
+/// For example "ConcurrentCuckooFilter for 1007 keys in 2224 bytes, false-positive rate 0.00056 (220 buckets of 5 slots with 14
+/// bits, semi-sorted)". For growable filters, capacity and memory are followed by those at the largest size, and the rate is
+/// the one at that size. The rate has two digits.
 impl fmt::Display for FilterPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { filter, capacity, layout, first, largest, .. } = self;
-        match self.max_capacity {
-            Some(most) => write!(f, "{filter} for up to {most} keys (from {first} to {largest})")?,
-            None => write!(f, "{filter} for {capacity} keys ({layout})")?,
+        let Self { filter, capacity, layout, first, largest, memory_usage, .. } = self;
+        let rate = Rounded(self.rate_when_largest);
+        match (self.max_capacity, self.max_memory_usage) {
+            (Some(most), Some(most_memory)) => write!(
+                f,
+                "{filter} for {capacity} keys in {memory_usage} bytes, and up to {most} keys in {most_memory} bytes, \
+                 false-positive rate {rate} (from {first} to {largest})"
+            )?,
+            _ => write!(
+                f,
+                "{filter} for {capacity} keys in {memory_usage} bytes, false-positive rate {rate} ({layout})"
+            )?,
         }
         if let (Some(longest), Some(when_full)) = (self.lifetime_in_ticks, self.when_full) {
             write!(f, ", lifetime {longest} ticks")?;
@@ -159,5 +189,22 @@ impl fmt::Display for FilterPlan {
             write!(f, ", WhenFull::{when_full:?}")?;
         }
         Ok(())
+    }
+}
+
+/// A rate with two significant digits, written as a builder takes it: 0.00055, or 3.8e-9.
+struct Rounded(f64);
+
+impl fmt::Display for Rounded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(rate) = *self;
+        if rate <= 0.0 {
+            return write!(f, "0");
+        }
+        let digits = 1 - rate.log10().floor() as i32;
+        if digits > 6 {
+            return write!(f, "{rate:.1e}");
+        }
+        write!(f, "{rate:.0$}", digits.max(0) as usize)
     }
 }

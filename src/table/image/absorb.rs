@@ -28,16 +28,16 @@
 use std::io;
 
 use crate::error::insert::{ExpiringInsertError, InsertError};
-use crate::sync::Ordering;
 use crate::sync::fault::Fault;
 use crate::table::expiring::IfPresent;
-use crate::table::expiring::clock::{Clock, Until};
+use crate::table::expiring::clock::{Clock, Reading, Until};
 use crate::table::face::any_table::TableImage;
 use crate::table::image::merge::{Absorbed, Merge, Stopped};
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Item;
 use crate::word::layout::{Entry, Layout};
+use crate::word::tick::Tick;
 
 /// Copies that found no room in the bucket that they have in the other table. Their other buckets are being
 /// prefetched.
@@ -107,34 +107,44 @@ impl<L: Layout> Table<L> {
 
     /// Merges a table whose entries expire: the entries that are live by both clocks. The other table has the same
     /// resolution, and its clock is not ahead.
+    ///
+    /// An entry whose tick this table has evicted cannot be added. It is counted, and the others are added.
     fn absorb_expiring(&self, clock: &Clock, image: &TableImage<'_>, merge: Merge) -> Absorbed {
         let if_present = match merge {
             Merge::Sum => IfPresent::Add,
             Merge::Union => IfPresent::Extend,
         };
-        let Some((moment, tick)) = image.moment_and_tick() else {
+        let Some(reading @ Reading { now: Some(tick), moment, .. }) = image.reading() else {
             return Absorbed { copies: 0, stopped: None }; // without a tick there are no entries
         };
-        read(image, &mut |start, words, copies| {
+        let (mut rejected, mut last_evicted) = (0, Tick::new(0));
+        let absorbed = read(image, &mut |start, words, copies| {
             self.each_item(start, words, |item| {
                 let place = self.layout.payload_of(item.entry);
                 if !clock.ring.is_live(moment, place) {
                     return Ok(());
                 }
-                let ticks = clock.ring.ticks_until(moment, place);
+                // Counted from the other clock's tick, so nothing here can be beyond the largest tick.
+                let ticks = reading.ticks_until(clock.ring, place);
                 if clock.now().is_some_and(|now| now.saturating_sub(tick) < ticks) {
                     let until = Until::Since { tick, ticks };
                     match self.add_until(self.layout(), item.with(self.layout, 0), until, if_present) {
-                        // This table has ended that tick early, so the entry goes like its own.
-                        Err(ExpiringInsertError::Evicted { .. }) => {
-                            _ = clock.tallies.forgotten.fetch_add(1, Ordering::Relaxed)
+                        Err(ExpiringInsertError::Evicted { up_to, .. }) => {
+                            rejected += 1;
+                            last_evicted = last_evicted.max(up_to);
                         }
                         added => *copies += u64::from(added?),
                     }
                 }
                 Ok(())
             })
-        })
+        });
+        match absorbed {
+            Absorbed { copies, stopped: None } if rejected > 0 => {
+                Absorbed { copies, stopped: Some(Stopped::Evicted { rejected, up_to: last_evicted }) }
+            }
+            absorbed => absorbed,
+        }
     }
 
     fn each_item(

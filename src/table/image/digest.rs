@@ -18,11 +18,12 @@ impl<L: Layout> Table<L> {
         let Some(clock) = self.clock() else {
             return self.sum_of_copies(save, |entry| Some(self.layout.payload_of(entry).into()));
         };
-        let Some((moment, tick)) = self.saving().reading(save).and_then(Reading::moment_and_tick) else {
+        let Some(reading @ Reading { now: Some(now), moment, .. }) = self.saving().reading(save) else {
             return Ok(0); // without a tick there are no entries
         };
-        // In the caller's ticks: the places on the ring differ from filter to filter.
-        let end = |place| tick.wrapping_add(clock.ring.ticks_until(moment, place));
+        // In the caller's ticks: the places on the ring differ from filter to filter. Modulo 2⁶⁴, because an end may be
+        // beyond the largest tick.
+        let end = |place| now.wrapping_add(reading.ticks_until(clock.ring, place));
         self.sum_of_copies(save, |entry| {
             let place = self.layout.payload_of(entry);
             clock.ring.is_live(moment, place).then(|| end(place))

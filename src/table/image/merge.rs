@@ -1,6 +1,7 @@
 //! Pure: which copies of another table are added to a table, and how that ended.
 
 use crate::error::insert::{ExpiringInsertError, GrowableInsertError, InsertError};
+use crate::word::tick::Tick;
 
 /// Which copies of the other table are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,11 @@ pub(crate) enum Stopped {
         len: usize,
         needed: usize,
         limit: usize,
+    },
+    /// All others were added. The table has evicted the ticks at which these expire.
+    Evicted {
+        rejected: u64,
+        up_to: Tick,
     },
     /// The clock was set back meanwhile, so that the next entry would live too long.
     ClockSetBack,

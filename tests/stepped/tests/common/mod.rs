@@ -74,8 +74,8 @@ pub fn on_shuttle_threads(jobs: Vec<Job>) {
 
 /// Runs a model under this many schedules of each of shuttle's kinds. The same seed gives the same schedules.
 ///
-/// Uniform random walks are uniform over all schedules. A random scheduler favours schedules that switch threads
-/// often. PCT (probabilistic concurrency testing) favours those that switch at few places, but for a long time.
+/// Uniform random walks are uniform over all schedules. A random scheduler favors schedules that switch threads
+/// often. PCT (probabilistic concurrency testing) favors those that switch at few places, but for a long time.
 pub fn under_schedules(seed: u64, schedules: usize, model: impl Fn() + Send + Sync + 'static) {
     under_each_kind(seed, schedules, Arc::new(model));
 }

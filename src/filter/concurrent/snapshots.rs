@@ -1,0 +1,173 @@
+//! Snapshots of a [`ConcurrentCuckooFilter`]: how it is saved and loaded.
+
+use core::hash::BuildHasher;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::load::LoadError;
+use crate::error::load_path::LoadPathError;
+use crate::error::memory::OutOfMemory;
+use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
+use crate::filter::shared::parts::Parts;
+use crate::snapshot::file;
+use crate::snapshot::loader::{FromSnapshot, Loaded, Loader};
+use crate::snapshot::save::Save;
+use crate::snapshot::schema::Schema;
+use crate::snapshot::source::Source;
+use crate::table::face::any_table::{AnyTable, HasTable};
+
+/// Snapshots: the filter as bytes, to survive a restart or to travel. All of this needs the feature `snapshot`.
+///
+/// A snapshot is useful only with the same hasher, and **not every hasher is stable**:
+/// [`DefaultHashBuilder`](crate::DefaultHashBuilder) and [`std::hash::RandomState`] have random keys in each process.
+/// `StableHashBuilder` (feature `stable-hash`) says for which keys its hashes survive a restart, an upgrade and another
+/// machine. By the hash of a fixed probe in the snapshot, [`load`](Self::load) detects another hasher; by the schema,
+/// other keys. The page [`beyond_one_process`](crate::guide::beyond_one_process) says what to do with snapshots.
+///
+/// ```
+/// # #[cfg(feature = "stable-hash")] {
+/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, StableHashBuilder};
+///
+/// type Revoked = ConcurrentCuckooFilter<str, StableHashBuilder>;
+///
+/// let hasher = StableHashBuilder::with_key(*b"sixteen secrets!"); // from the configuration
+/// let revoked = Revoked::with_capacity_and_hasher(1000, hasher.clone());
+/// revoked.insert("token-17")?;
+/// # let folder = std::env::temp_dir().join(format!("snapshots-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// # let path = folder.join("ConcurrentCuckooFilter");
+/// revoked.save_to_path(&path)?;
+///
+/// let loaded = Revoked::load_from_path(&path, hasher.clone(), 1 << 20)?;
+/// assert!(loaded.contains("token-17") && loaded.len() == 1);
+/// let error = Revoked::load(&b"an empty file is not an empty filter"[..], hasher, 1 << 20).unwrap_err();
+/// eprintln!("rebuild the filter: {error}");
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
+    /// Writes a snapshot of the filter as it is when the call begins, while other threads use it: [`Save`] says exactly
+    /// what is in it, and what that costs. Needs the feature `snapshot`.
+    ///
+    /// The snapshot is `68 + schema + 8 · buckets` bytes long, with the length of the schema in bytes (3 for text
+    /// without a schema of its own). That is a little less than [`memory_usage`](crate::Stats::memory_usage).
+    ///
+    /// # Errors
+    /// Those of [`begin_save`](Self::begin_save) and [`Save::write_to`].
+    pub fn save(&self, to: impl io::Write) -> io::Result<()> {
+        self.begin_save()?.write_to(to)
+    }
+
+    /// Writes a snapshot to a file. The file has either all of the old bytes or all of the new ones, whatever happens:
+    /// [`Save::write_to_path`] says how. Needs the feature `snapshot`.
+    ///
+    /// # Errors
+    /// Those of [`begin_save`](Self::begin_save) and [`Save::write_to_path`]. The message of each has the path, the
+    /// reason and what to do.
+    pub fn save_to_path(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        let path = path.as_ref();
+        file::not_saved(path, self.begin_save().map_err(io::Error::from))?.write_to_path(path)
+    }
+
+    /// Begins a save: the point-in-time view is fixed when this returns. It can be written at any time, on any thread,
+    /// with a [position](Save::position) in the caller's log and an [attachment](Save::attachment). Needs the feature
+    /// `snapshot`.
+    ///
+    /// The save borrows the filter. If a thread or a task that may outlive the caller is to write it, call
+    /// [`begin_save_owned`](Self::begin_save_owned).
+    ///
+    /// Cost: it locks all stripes of the table for a few microseconds, after a running [`clear`](Self::clear). It
+    /// allocates 24 bytes for each 8 KiB of the table.
+    ///
+    /// # Errors
+    /// Fails if that allocation fails.
+    pub fn begin_save(&self) -> Result<Save<'_>, OutOfMemory> {
+        self.parts.begin_save::<T>()
+    }
+
+    /// [`begin_save`](Self::begin_save) of a filter in an [`Arc`], which the save keeps alive. So it can go to a thread
+    /// or a task that outlives the caller: it is a `Save<'static>` if key type and hasher are `'static`. The
+    /// point-in-time view is fixed in this call, on this thread. Needs the feature `snapshot`.
+    ///
+    /// Cost: as for `begin_save`, and a copy of the schema's name.
+    ///
+    /// # Errors
+    /// As for `begin_save`.
+    pub fn begin_save_owned<'a>(self: &Arc<Self>) -> Result<Save<'a>, OutOfMemory>
+    where
+        T: 'a,
+        S: Send + Sync + 'a,
+    {
+        self.parts.begin_save_owned::<T>(self.clone())
+    }
+
+    /// Reads a snapshot into a new filter of at most `memory_limit` bytes. Needs the feature `snapshot`.
+    ///
+    /// `hasher` must be the one with which the snapshot was made. Everything that is read is checked, and nothing
+    /// larger than `memory_limit` is allocated: [`Loader::load`] says what that means. A [`Loader`] also takes a schema
+    /// other than the name of the key type, and returns the position and the attachment.
+    ///
+    /// # Errors
+    /// Each failure has its own [`LoadError`]. **A filter that could not be loaded is not an empty one**: rebuild it
+    /// from the source of truth.
+    pub fn load(from: impl io::Read, hasher: S, memory_limit: usize) -> Result<Self, LoadError> {
+        Ok(Loader::<Self, S>::new(hasher, memory_limit).load(from)?.filter)
+    }
+
+    /// Reads a snapshot from a file, as [`load`](Self::load) does. Needs the feature `snapshot`.
+    ///
+    /// # Errors
+    /// A [`LoadPathError`] with the path and the reason, which is as for `load`. A file that cannot be opened is
+    /// [`LoadError::Io`]; one in which something follows the snapshot is [`LoadError::TrailingBytes`].
+    pub fn load_from_path(path: impl AsRef<Path>, hasher: S, memory_limit: usize) -> Result<Self, LoadPathError> {
+        Ok(Loader::<Self, S>::new(hasher, memory_limit).load_from_path(path)?.filter)
+    }
+}
+
+impl<T: ?Sized, S: Send + Sync> HasTable for ConcurrentCuckooFilter<T, S> {
+    fn table(&self) -> &(dyn AnyTable + 'static) {
+        self.parts.core.table()
+    }
+}
+
+impl<T: ?Sized, S: BuildHasher> FromSnapshot<S> for ConcurrentCuckooFilter<T, S> {
+    fn from_snapshot(source: Source<'_>, hasher: S, schema: Schema) -> Result<Loaded<Self>, LoadError> {
+        let (parts, label) = Parts::load::<T>(source, hasher, schema, size_of::<Self>())?;
+        Ok(Loaded::new(Self::from_parts(parts), label))
+    }
+}
+
+/// Serializes the filter as the bytes of a snapshot. [`save`](Self::save) says what it holds while others change the
+/// filter. Needs the feature `serde`.
+///
+/// `serde` needs all bytes at once, so this makes a second copy of the table, which `save` does not.
+///
+/// The filter is one value of bytes (`serialize_bytes`). These formats take it, and were tried: JSON, MessagePack,
+/// FlexBuffers and Pickle anywhere; CBOR (`ciborium`), `bincode` and `postcard` wherever these take a field; RON, but
+/// not in an enum with a `tag`; BSON and TOML as a field of a struct, because they have nothing but documents and
+/// tables at the top. **YAML (`serde_yaml`) has no bytes**, and fails.
+#[cfg(feature = "serde")]
+impl<T: ?Sized, S: BuildHasher> serde::Serialize for ConcurrentCuckooFilter<T, S> {
+    fn serialize<R: serde::Serializer>(&self, serializer: R) -> Result<R::Ok, R::Error> {
+        crate::snapshot::serde::serialize(self.begin_save(), self.plan().memory_usage, serializer)
+    }
+}
+
+/// Deserializes a filter from the bytes of a snapshot, checked as by [`load`](Self::load). It is for hashers whose
+/// default is always the same. Needs the feature `serde`.
+///
+/// With any other hasher this does not compile. [`StableDefault`](crate::StableDefault) shows the way that does, a
+/// [`Loader`].
+///
+/// **There is no memory limit, except by the bytes.** No table is allocated before its bytes are there. So the filter
+/// uses at most 1.25 times its bytes, and a fixed part of 0.5 KiB. Loading also needs the input in memory (three times
+/// for a format without bytes, such as JSON). If that is too much, use a `Loader`, which takes a limit.
+#[cfg(feature = "serde")]
+impl<'de, T: ?Sized, S: crate::StableDefault> serde::Deserialize<'de> for ConcurrentCuckooFilter<T, S> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::DeserializeSeed;
+
+        Loader::<Self, S>::new(S::default(), usize::MAX).deserialize(deserializer)
+    }
+}

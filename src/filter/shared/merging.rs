@@ -1,0 +1,189 @@
+//! Merging and digests, for all types of filter.
+
+use core::hash::BuildHasher;
+
+use crate::error::absorb::AbsorbError;
+use crate::error::build::BuildError;
+use crate::error::insert::InsertError;
+use crate::error::kind::FilterKind;
+use crate::error::memory::OutOfMemory;
+use crate::filter::shared::parts::Parts;
+use crate::growth::table::GrowingTable;
+use crate::hasher::probe::probe;
+use crate::machine::memory::Pages;
+use crate::table::face::any_table::{AnyTable, Facts, HasTable, TableImage};
+use crate::table::face::filter_plan::FilterPlan;
+use crate::table::face::plan::TablePlan;
+use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
+use crate::table::image::merge::{Absorbed, Merge, Stopped};
+use crate::table::table::memory_for;
+use crate::word::tick::Tick;
+
+impl<C: Absorbing, S: BuildHasher> Parts<C, S> {
+    /// Adds what the other filter holds and, for a union, this one lacks. Both have keys of type `T`, and these plans.
+    /// Returns how many copies were added.
+    #[cfg_attr(
+        not(feature = "snapshot"),
+        allow(clippy::extra_unused_type_parameters, reason = "only a schema depends on the type of the keys")
+    )]
+    pub(in crate::filter) fn merge<T: ?Sized>(
+        &self,
+        other: &Self,
+        [ours, theirs]: [FilterPlan; 2],
+        merge: Merge,
+    ) -> Result<u64, AbsorbError> {
+        if probe(&self.hasher) != probe(&other.hasher) {
+            return Err(AbsorbError::Hasher);
+        }
+        #[cfg(feature = "snapshot")]
+        {
+            let (ours, theirs) = (self.schema.name::<T>(), other.schema.name::<T>());
+            if ours != theirs {
+                return Err(AbsorbError::Schema { ours: ours.into_owned(), theirs: theirs.into_owned() });
+            }
+        }
+        check_settings(&ours, &theirs)?;
+        let image = TableImage::begin(other.core.table()).map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })?;
+        self.core.prepare(&other.core, &image, merge)?;
+        absorb(self.core.table(), &image, merge)
+    }
+
+    pub(in crate::filter) fn digest(&self, kind: FilterKind) -> Result<u64, OutOfMemory> {
+        TableImage::begin(self.core.table())?.digest(kind, probe(&self.hasher))
+    }
+
+    /// The parts of an empty filter with the same settings.
+    pub(in crate::filter) fn empty_like(&self) -> Result<Self, BuildError>
+    where
+        S: Clone,
+    {
+        let core = self.core.another()?;
+        Ok(Self { core, hasher: self.hasher.clone(), schema: self.schema.clone() })
+    }
+}
+
+/// A core that can absorb another of its kind.
+pub(in crate::filter) trait Absorbing: HasTable + Sized {
+    /// An empty core with the same settings.
+    fn another(&self) -> Result<Self, BuildError>;
+
+    /// Checks what must hold at the moment of the other core's image, and makes room where that is possible.
+    fn prepare(&self, other: &Self, image: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError>;
+}
+
+/// An empty core with the settings of this table, which does not grow.
+fn empty_like<C>(table: &dyn AnyTable, make: impl FnOnce(TablePlan) -> Option<C>) -> Result<C, BuildError> {
+    let Facts { shape, buckets, limit, .. } = table.facts();
+    let core = make(TablePlan::new(shape, buckets, limit, Pages::Usual));
+    core.ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(buckets) })
+}
+
+/// Checks the room for `coming` more copies in a table that has `len`. How many a union adds is not known beforehand.
+fn check_room(table: &dyn AnyTable, len: usize, coming: usize, merge: Merge) -> Result<(), AbsorbError> {
+    let capacity = table.capacity();
+    if merge == Merge::Sum && coming > 0 && len.saturating_add(coming) > capacity {
+        return Err(AbsorbError::TooMany { len, coming, capacity });
+    }
+    Ok(())
+}
+
+/// Checks what must be the same in both filters, beside hasher and schema.
+fn check_settings(ours: &FilterPlan, theirs: &FilterPlan) -> Result<(), AbsorbError> {
+    for (ours, theirs) in [(ours.first, theirs.first), (ours.largest, theirs.largest)] {
+        if ours != theirs {
+            return Err(AbsorbError::Layout { ours, theirs });
+        }
+    }
+    if let (Some(ours), Some(theirs)) = (ours.resolution, theirs.resolution)
+        && ours != theirs
+    {
+        return Err(AbsorbError::Resolution { ours, theirs });
+    }
+    match (ours.lifetime_in_ticks, theirs.lifetime_in_ticks) {
+        (Some(ours), Some(theirs)) if ours < theirs => Err(AbsorbError::Lifetime { ours, theirs }),
+        _ => Ok(()),
+    }
+}
+
+/// Adds the copies of the image, and returns how many.
+fn absorb(table: &dyn AnyTable, image: &TableImage<'_>, merge: Merge) -> Result<u64, AbsorbError> {
+    let Absorbed { copies: absorbed, stopped } = table.absorb(image, merge);
+    match stopped {
+        None => Ok(absorbed),
+        Some(Stopped::OutOfMemory) => Err(AbsorbError::OutOfMemory { absorbed }),
+        Some(Stopped::NoRoom(InsertError::Full { len, capacity })) => {
+            Err(AbsorbError::Full { absorbed, len, capacity })
+        }
+        Some(Stopped::NoRoom(InsertError::TooManyCopies { copies })) => {
+            Err(AbsorbError::TooManyCopies { absorbed, copies })
+        }
+        Some(Stopped::MaxCapacity { len, max_capacity }) => {
+            Err(AbsorbError::MaxCapacity { absorbed, len, max_capacity })
+        }
+        Some(Stopped::MemoryLimit { len, needed, limit }) => {
+            Err(AbsorbError::MemoryLimit { absorbed, len, needed, limit })
+        }
+        Some(Stopped::Evicted { rejected, up_to }) => Err(AbsorbError::Evicted { absorbed, rejected, up_to }),
+        Some(Stopped::ClockSetBack) => Err(AbsorbError::ClockSetBack { absorbed }),
+    }
+}
+
+impl Absorbing for Box<dyn FilterTable> {
+    fn another(&self) -> Result<Self, BuildError> {
+        empty_like(self.table(), TablePlan::table)
+    }
+
+    fn prepare(&self, other: &Self, _: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError> {
+        check_room(self.table(), self.table().len(), other.table().len(), merge)
+    }
+}
+
+impl Absorbing for Box<dyn MapletTable> {
+    fn another(&self) -> Result<Self, BuildError> {
+        empty_like(self.table(), TablePlan::table_with_payload)
+    }
+
+    fn prepare(&self, other: &Self, _: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError> {
+        check_room(self.table(), self.table().len(), other.table().len(), merge)
+    }
+}
+
+impl Absorbing for Box<dyn ExpiringTable> {
+    fn another(&self) -> Result<Self, BuildError> {
+        empty_like(self.table(), |plan| plan.table_with_clock(self.clock().another()))
+    }
+
+    fn prepare(&self, other: &Self, image: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError> {
+        // The other clock is read first: this one can only have advanced meanwhile.
+        let (theirs, ours) = (image.reading().and_then(|reading| reading.now), self.clock().now());
+        if let Some(theirs) = theirs
+            && ours.is_none_or(|ours| ours < theirs)
+        {
+            return Err(AbsorbError::ClockBehind { ours: ours.map(Tick::new), theirs: Tick::new(theirs) });
+        }
+        if merge == Merge::Union {
+            return Ok(());
+        }
+        // Those that are live by both clocks. Where this table has evicted ticks, none is added that ends at one of them.
+        let now = self.clock().now().zip(other.clock().now());
+        let passed = now.map_or(0, |(ours, theirs)| ours.saturating_sub(theirs).saturating_add(self.clock().ahead()));
+        check_room(self.table(), self.live_in(0), other.live_in(passed), merge)
+    }
+}
+
+impl Absorbing for GrowingTable {
+    fn another(&self) -> Result<Self, BuildError> {
+        GrowingTable::new(self.plan)
+    }
+
+    fn prepare(&self, other: &Self, _: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError> {
+        // The copies come in the order of the buckets, so some buckets would be full long before the table is. If there
+        // cannot be so much room, an insert says why. A union may add nothing, so it makes room for no more than the other
+        // has: a small table becomes as large.
+        let _ = self.reserve(match merge {
+            Merge::Sum => other.len(),
+            Merge::Union => other.len().saturating_sub(self.len()),
+        });
+        Ok(())
+    }
+}
