@@ -75,13 +75,43 @@ impl Words {
         if u64::from(index) < self.first_in_range.load(Ordering::Acquire) {
             return self.segments.get(index);
         }
-        // Relaxed: it was stored before what was just read.
+        // SAFETY: the index is one of the range, of which this thread knows.
+        Some(unsafe { self.in_range(index) })
+    }
+
+    /// [`get`](Self::get) for two indices. In nearly all lookups in a large table, both are in the range.
+    #[inline(always)]
+    pub(crate) fn pair(&self, [first, second]: [u32; 2]) -> Option<(&AtomicU64, &AtomicU64)> {
+        // Acquire, with `extend`, as in `get`.
+        let in_range = self.first_in_range.load(Ordering::Acquire);
+        if u64::from(first) < in_range || u64::from(second) < in_range {
+            return self.pair_in_any(first, second);
+        }
+        // SAFETY: both are indices of the range, of which this thread knows.
+        Some(unsafe { (self.in_range(first), self.in_range(second)) })
+    }
+
+    #[inline(never)]
+    fn pair_in_any(&self, first: u32, second: u32) -> Option<(&AtomicU64, &AtomicU64)> {
+        Some((self.get(first)?, self.get(second)?))
+    }
+
+    /// A word in the range.
+    ///
+    /// # Safety
+    /// `first_in_range` has been read by an Acquire load, and is at most the index.
+    #[inline(always)]
+    unsafe fn in_range(&self, index: u32) -> &AtomicU64 {
+        // Relaxed: it was stored before what was read.
         let base = self.base.load(Ordering::Relaxed);
         debug_assert!(!base.is_null(), "the range is published before its base");
         let word = base.wrapping_add(index as usize);
-        // SAFETY: the index is below a size for which the list has been extended, so the word is mapped and may be read
-        // (`range.rs`, *Why no reader faults*). It is zero, or what was stored, and only used as an atomic.
-        Some(unsafe { &*word })
+        // SAFETY: the list has been extended to more than the index (`get`), so the word is mapped and may be read (`range.rs`,
+        // *Why no reader faults*). It is zero, or what was stored, and only used as an atomic.
+        unsafe {
+            core::hint::assert_unchecked(!word.is_null());
+            &*word
+        }
     }
 
     /// Makes sure that the list has `len` words. A new one is 0, or what it was when it was [released](Self::release). The

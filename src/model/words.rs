@@ -26,6 +26,12 @@ impl Words {
         self.0.get(index).map(|word| word.load(Ordering::Relaxed))
     }
 
+    /// What two words hold, if both are there.
+    pub fn pair(&self, indices: [u32; 2]) -> Option<[u64; 2]> {
+        let (first, second) = self.0.pair(indices)?;
+        Some([first, second].map(|word| word.load(Ordering::Relaxed)))
+    }
+
     pub fn set(&self, index: u32, value: u64) {
         self.0.get(index).expect("a model sets words that are there").store(value, Ordering::Relaxed);
     }
