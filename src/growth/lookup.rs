@@ -118,8 +118,7 @@ impl GrowingTable {
         let stripe = self.stripe(class);
         let version = stripe.version();
         // A word is missing only if the table has shrunk, and so its state has changed.
-        let (first, second) = self.words.pair(both(places, |place| place.number as u32))?;
-        let pair = [load(first), load(second)];
+        let pair = self.words.read_pair(both(places, |place| place.number as u32), load)?;
         let is_still = (stripe.is_still(version) || fault::injected(Fault::LookupWithoutVersion))
             && (self.is_still(epoch) || fault::injected(Fault::LookupWithoutEpoch));
         is_still.then_some(pair)

@@ -75,43 +75,39 @@ impl Words {
         if u64::from(index) < self.first_in_range.load(Ordering::Acquire) {
             return self.segments.get(index);
         }
-        // SAFETY: the index is one of the range, of which this thread knows.
-        Some(unsafe { self.in_range(index) })
+        // SAFETY: the base was read after the index of the first word in the range, and this index is not below that.
+        Some(unsafe { in_range(self.base(), index) })
     }
 
-    /// [`get`](Self::get) for two indices. In nearly all lookups in a large table, both are in the range.
+    /// What `read` returns for each of two words, the first one first, if both are there ([`get`](Self::get)). In nearly all
+    /// lookups in a large table, both are in the range.
     #[inline(always)]
-    pub(crate) fn pair(&self, [first, second]: [u32; 2]) -> Option<(&AtomicU64, &AtomicU64)> {
-        // Acquire, with `extend`, as in `get`.
-        let in_range = self.first_in_range.load(Ordering::Acquire);
-        if u64::from(first) < in_range || u64::from(second) < in_range {
-            return self.pair_in_any(first, second);
+    pub(crate) fn read_pair<R>(&self, indices: [u32; 2], read: impl Fn(&AtomicU64) -> R) -> Option<[R; 2]> {
+        let [first, second] = indices;
+        // Acquire, as in `get`.
+        let in_range_from = self.first_in_range.load(Ordering::Acquire);
+        if u64::from(first) < in_range_from || u64::from(second) < in_range_from {
+            return self.read_any_pair(indices, read);
         }
-        // SAFETY: both are indices of the range, of which this thread knows.
-        Some(unsafe { (self.in_range(first), self.in_range(second)) })
+        let base = self.base();
+        // SAFETY: as in `get`, for both.
+        let (first, second) = unsafe { (in_range(base, first), in_range(base, second)) };
+        Some([read(first), read(second)])
     }
 
     #[inline(never)]
-    fn pair_in_any(&self, first: u32, second: u32) -> Option<(&AtomicU64, &AtomicU64)> {
-        Some((self.get(first)?, self.get(second)?))
+    fn read_any_pair<R>(&self, [first, second]: [u32; 2], read: impl Fn(&AtomicU64) -> R) -> Option<[R; 2]> {
+        let (first, second) = (self.get(first)?, self.get(second)?);
+        Some([read(first), read(second)])
     }
 
-    /// A word in the range.
-    ///
-    /// # Safety
-    /// `first_in_range` has been read by an Acquire load, and is at most the index.
+    /// Where the word with the index 0 would be if it were in the range.
     #[inline(always)]
-    unsafe fn in_range(&self, index: u32) -> &AtomicU64 {
-        // Relaxed: it was stored before what was read.
+    fn base(&self) -> *mut AtomicU64 {
+        // Relaxed: a caller has read `first_in_range`, before which it was stored.
         let base = self.base.load(Ordering::Relaxed);
         debug_assert!(!base.is_null(), "the range is published before its base");
-        let word = base.wrapping_add(index as usize);
-        // SAFETY: the list has been extended to more than the index (`get`), so the word is mapped and may be read (`range.rs`,
-        // *Why no reader faults*). It is zero, or what was stored, and only used as an atomic.
-        unsafe {
-            core::hint::assert_unchecked(!word.is_null());
-            &*word
-        }
+        base
     }
 
     /// Makes sure that the list has `len` words. A new one is 0, or what it was when it was [released](Self::release). The
@@ -178,4 +174,16 @@ impl Words {
             _ => Segments::held_by_new(sizes.first_bits(), len),
         }
     }
+}
+
+/// A word in the range.
+///
+/// # Safety
+/// The base was read after an Acquire load of `first_in_range`, which was not above the index.
+#[inline(always)]
+unsafe fn in_range<'a>(base: *mut AtomicU64, index: u32) -> &'a AtomicU64 {
+    let word = base.wrapping_add(index as usize);
+    // SAFETY: the list has been extended to more than the index (`get`), so the word is mapped and may be read (`range.rs`, *Why
+    // no reader faults*). It is zero, or what was stored, and only used as an atomic.
+    unsafe { &*word }
 }

@@ -28,8 +28,7 @@ impl Words {
 
     /// What two words hold, if both are there.
     pub fn pair(&self, indices: [u32; 2]) -> Option<[u64; 2]> {
-        let (first, second) = self.0.pair(indices)?;
-        Some([first, second].map(|word| word.load(Ordering::Relaxed)))
+        self.0.read_pair(indices, |word| word.load(Ordering::Relaxed))
     }
 
     pub fn set(&self, index: u32, value: u64) {
