@@ -59,7 +59,7 @@
 //! - **Size for the most keys that are present at one time.** A [`ConcurrentCuckooFilter`] does not grow, a
 //!   [`GrowableCuckooFilter`] grows to the [largest size](GrowableBuilder::max_capacity) that it was built with, and keys
 //!   cannot be listed.
-//! - **Copies take up slots.** After 4 to 16 inserts of one key, a further one fails with
+//! - **Copies take up slots.** After 4 to 16 inserts of one key (2 to 8 in a growable filter), a further one fails with
 //!   [`InsertError::TooManyCopies`].
 //! - **The default hasher's hashes differ** between processes, versions and processors. For a snapshot that is to
 //!   survive a restart, use `StableHashBuilder` (feature `stable-hash`): see

@@ -140,11 +140,13 @@ fn growth_that_is_refused_memory_is_put_off_and_changes_nothing() {
         let before = size(&filter);
         assert!(filter.len() > filter.capacity(), "segment {nth}: {filter:?}");
         assert_eq!(before.0, held);
+        let in_use_before = in_use();
         assert!(refuse_all(|| filter.insert(&key)).is_err());
         let error = refuse_all(|| filter.reserve(10_000 << nth)).expect_err("refused");
         assert!(matches!(error, ReserveError::OutOfMemory { bytes: named, .. } if named == bytes), "{error:?}");
         assert_eq!(size(&filter), before);
         assert!((0..held).all(|key| filter.contains(&key)));
+        assert_eq!(in_use(), in_use_before, "what was allocated before the refused request is free again");
         // Later, memory is available: that insert asks for what was refused. (At the end of a segment it may need the next.)
         let (result, requests) = watch(|| filter.insert(&held));
         assert!(result.is_ok() && requests.count >= 1 && requests.bytes >= bytes, "{requests:?} after {bytes}");
@@ -166,12 +168,12 @@ fn a_small_filter_takes_some_hundred_bytes_and_says_so() {
     let before = in_use();
     let fixed = ConcurrentCuckooFilter::<u64>::with_capacity(100);
     assert_eq!(fixed.stats().memory_usage - size_of_val(&fixed), (in_use() - before) as usize);
-    assert!(fixed.stats().memory_usage <= 624, "{fixed:?}");
+    assert!(fixed.stats().memory_usage <= 688, "{fixed:?}");
 
     let before = in_use();
     let growable = GrowableCuckooFilter::<u64>::with_capacity(0);
     assert_eq!(growable.stats().memory_usage - size_of_val(&growable), (in_use() - before) as usize);
-    assert!(growable.stats().memory_usage <= 1_500, "{growable:?}");
+    assert!(growable.stats().memory_usage <= 1_624, "{growable:?}");
     // Also when it has grown, as long as its words fill no page.
     let capacity = growable.capacity();
     (0..600).for_each(|key| growable.insert(&key).unwrap());

@@ -50,7 +50,7 @@ fn a_filter_is_send_and_sync_whatever_its_keys_are() {
 #[test]
 #[cfg_attr(target_arch = "s390x", ignore = "the figures are for cache lines of at most 128 bytes")]
 fn a_small_filter_takes_little_memory() {
-    for (capacity, most) in [(100, 51.0), (1000, 24.0), (10_000, 16.0)] {
+    for (capacity, most) in [(100, 56.0), (1000, 24.0), (10_000, 16.0)] {
         let bits = |bytes: usize| bytes as f64 * 8.0 / capacity as f64;
         let one = bits(Filter::<u64>::with_capacity(capacity).stats().memory_usage);
         let growable = GrowableCuckooFilter::<u64>::builder().capacity(capacity);
@@ -149,9 +149,9 @@ fn the_steps_of_the_rate_are_those_of_the_documentation() {
     let rows = documented_steps(include_str!("../src/filter/concurrent/builder.rs"));
     for (rate, documented) in rows[0].iter().zip(&rows[2]).skip(1) {
         let rate = documented_rate(rate).unwrap();
-        let plan = Filter::<u64>::builder().capacity(KEYS).false_positive_rate(rate).plan().unwrap();
+        let plan = Filter::<u64>::builder().capacity(10_000_000).false_positive_rate(rate).plan().unwrap();
         let bits = (plan.layout.buckets * 64) as f64 / plan.capacity as f64;
-        assert!(is(bits, documented), "{rate}: {bits}, not {documented}");
+        assert_eq!(format!("{bits:.1}"), *documented, "{rate}: {bits}");
     }
 
     type Bits = fn(usize, f64) -> Option<f64>;

@@ -113,3 +113,27 @@ fn the_error_of_a_file_leads_to_that_of_the_system() {
     check::<LoadError>(Fixed::load(&b"an empty file"[..], seeded(1), 1 << 20).unwrap_err(), 1);
     check::<std::io::Error>(fixed().save_to_path(missing.join("file")).unwrap_err(), 1);
 }
+
+/// Two sizes of a growable filter are not two settings, so the error does not name them.
+#[test]
+#[cfg(feature = "snapshot")]
+fn other_settings_are_named_without_the_size() {
+    use concurrent_cuckoo_filter::{LoadError, Loader};
+
+    type Growable = GrowableCuckooFilter<u64, support::Seeded>;
+    let builder = Growable::builder_with_hasher(seeded(1)).capacity(100);
+    let filter = builder.clone().build().unwrap();
+    filter.reserve(10_000).unwrap();
+    let mut bytes = Vec::new();
+    filter.save(&mut bytes).unwrap();
+    let load = |plan| Loader::<Growable, _>::new(seeded(1), 1 << 20).expect(plan).load(&bytes[..]);
+    load(builder.plan().unwrap()).expect("its size does not matter");
+    let plan = builder.false_positive_rate(0.01).plan().unwrap();
+    let error = load(plan).expect_err("another rate");
+    let most = [filter.max_capacity(), plan.max_capacity.unwrap()].map(|most| format!("for up to {most} keys"));
+    assert!(
+        matches!(&error, LoadError::OtherSettings { snapshot, expected, .. } if snapshot.contains(&most[0]) && expected.contains(&most[1]))
+    );
+    let text = chain(&error).concat();
+    assert!(!text.contains(&filter.capacity().to_string()) && !text.contains("bytes"), "{text}");
+}

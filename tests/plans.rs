@@ -116,7 +116,7 @@ fn a_plan_displays_the_type_capacity_memory_rate_layout_and_clock() {
 
     // That of the largest size, because it is near 0 at first.
     let growable = GrowableCuckooFilter::<str>::builder();
-    for (rate, shown) in [(0.1, "false-positive rate 0.05"), (0.001, "false-positive rate 0.0009")] {
+    for (rate, shown) in [(0.1, "false-positive rate of 0.05"), (0.001, "false-positive rate of 0.0009")] {
         let plan = growable.clone().false_positive_rate(rate).plan().unwrap();
         let (most, bytes) = (plan.max_capacity.unwrap(), plan.max_memory_usage.unwrap());
         assert_shows(&plan, &[shown, &format!("and up to {most} keys in {bytes} bytes")]);

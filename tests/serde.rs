@@ -65,7 +65,7 @@ fn what_load_refuses_is_refused() {
     let (loader, json) = (Loader::<Filter, _>::new(Fixed::default(), 1 << 20), serde_json::to_string(&more).unwrap());
     let error = loader.deserialize(&mut serde_json::Deserializer::from_str(&json)).unwrap_err();
     assert!(error.to_string().contains("more bytes follow"), "{error}");
-    assert!(reason(b"no snapshot").contains("this is no snapshot"));
+    assert!(reason(b"not a snapshot").contains("this is not a snapshot"));
     assert!(serde_json::from_str::<Filter>("5").unwrap_err().to_string().contains("a snapshot of a filter"));
     let other = serde_json::from_str::<CuckooMaplet<u64, Fixed>>(&serde_json::to_string(&bytes).unwrap());
     assert!(other.unwrap_err().to_string().contains("of type ConcurrentCuckooFilter, and type CuckooMaplet"));

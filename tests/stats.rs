@@ -188,34 +188,11 @@ fn until(filter: &Filter, work: &[&(dyn Fn() + Sync)], seen: impl Fn(&Stats) -> 
     assert!(happened, "never: {:?}", filter.stats());
 }
 
-/// Inserts and removes a key, beside one that is looked for.
+/// Inserts and removes a key.
 fn come_and_go(filter: &Filter, key: usize) {
     let key = hashes(key, 1).next().expect("one");
     filter.insert(&key).unwrap();
     assert!(filter.remove(&key));
-}
-
-#[test]
-#[cfg_attr(miri, ignore = "needs real threads at full speed")]
-fn lookups_that_are_disturbed_are_counted() {
-    let absent: Vec<_> = hashes(100, 32).collect();
-    for encoding in [Encoding::SemiSorted, Encoding::Plain] {
-        let lookups: [&(dyn Fn(&Filter) + Sync); 2] = [
-            &|filter| {
-                let _ = filter.contains(&absent[0]);
-            },
-            &|filter| {
-                let mut found = Vec::with_capacity(32);
-                filter.contains_batch(&absent, &mut found);
-            },
-        ];
-        for lookup in lookups {
-            let filter = build(2, encoding, 0.001);
-            until(&filter, &[&|| lookup(&filter), &|| come_and_go(&filter, 0)], |stats| stats.lookup_retries > 0);
-            let stats = filter.stats();
-            assert_eq!((stats.lock_waits, stats.len), (0, 0), "only one thread takes locks");
-        }
-    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::layout::Layout;
 use super::support::exact::{SccIndex, exact};
 use super::support::hash::HASH;
 use super::support::ours::growable;
-use super::support::peers::{ATOMIC, ATOMIC_BLOOM, SCALABLE};
+use super::support::peers::{ATOMIC, SCALABLE};
 use super::support::subject::{Set, Subject};
 use super::timed::{self, Timed};
 
@@ -23,8 +23,6 @@ use super::timed::{self, Timed};
 pub(crate) struct System {
     pub(crate) name: String,
     pub(crate) about: &'static str,
-    /// Whether it is in the figures, and not in the tables alone. Only then are its removals measured.
-    pub(crate) in_figures: bool,
     pub(crate) removes: bool,
     /// An empty one that takes this many bytes, or slightly less.
     pub(crate) build: Box<dyn Fn(usize) -> Built>,
@@ -65,9 +63,8 @@ impl Built {
 /// All systems, ours first.
 pub(crate) fn systems() -> Vec<System> {
     let mut systems: Vec<System> = Layout::all().into_iter().map(ours).collect();
-    let growable = system("ours, growable", "GrowableCuckooFilter, from its smallest size to its largest", grown);
     systems.extend([
-        System { in_figures: false, ..growable },
+        system("ours, growable", "GrowableCuckooFilter, from its smallest size to its largest", grown),
         System {
             removes: false,
             ..system("Bloom", "fastbloom, 13 bits a key, 9 hashes", |bytes| {
@@ -81,12 +78,6 @@ pub(crate) fn systems() -> Vec<System> {
                 let contains = |filter: &fastbloom::BloomFilter<_>, key| filter.contains(&key);
                 Built::new(filter, (bytes, keys as u64), insert, contains, |_, _| false).with_rate(bloom_rate())
             })
-        },
-        System {
-            name: "Bloom, atomic".into(),
-            in_figures: false,
-            removes: false,
-            ..peer(&ATOMIC_BLOOM, "fastbloom's AtomicBloomFilter, 13 bits a key, 9 hashes", Some(bloom_rate()))
         },
         System {
             removes: false,
@@ -143,8 +134,8 @@ pub(crate) fn systems() -> Vec<System> {
             )
             .with_rate(bloom_rate())
         }),
-        peer(&ATOMIC, "atomic-cuckoo-filter, 4 slots of 16 bits", None),
-        peer(&SCALABLE, "scalable_cuckoo_filter in a parking_lot::RwLock, 4 slots of 16 bits", None),
+        peer(&ATOMIC, "atomic-cuckoo-filter, 4 slots of 16 bits"),
+        peer(&SCALABLE, "scalable_cuckoo_filter in a parking_lot::RwLock, 4 slots of 16 bits"),
         system("exact set", "scc::HashIndex<u64, ()>", |bytes| {
             let built = (exact::<SccIndex>().build)(bytes);
             // Its memory is known when the keys are in.
@@ -154,17 +145,17 @@ pub(crate) fn systems() -> Vec<System> {
     systems
 }
 
-/// In the tables and in the figures, and with removals.
+/// One that can remove.
 fn system(name: &str, about: &'static str, build: impl Fn(usize) -> Built + 'static) -> System {
-    System { name: name.into(), about, in_figures: true, removes: true, build: Box::new(build) }
+    System { name: name.into(), about, removes: true, build: Box::new(build) }
 }
 
 /// Another crate's filter, with the settings of the other benchmarks.
-fn peer<S: Set + 'static>(peer: &Subject<S>, about: &'static str, rate: Option<f64>) -> System {
+fn peer<S: Set + 'static>(peer: &Subject<S>, about: &'static str) -> System {
     let build = peer.build;
     system(peer.about.name, about, move |bytes| {
         let built = build(bytes);
-        Built { rate, ..Built::of(built.set, built.size.bytes, built.size.capacity) }
+        Built::of(built.set, built.size.bytes, built.size.capacity)
     })
 }
 
@@ -181,16 +172,13 @@ const QUOTIENT_BITS: u8 = 9;
 
 /// One of this crate's layouts.
 fn ours(layout: Layout) -> System {
-    // The default, and the plain layout of the same size.
-    let in_figures = (layout.slots, layout.bits) == (5, 14) || (layout.slots, layout.bits) == (5, 12);
     let about = if layout.encoding == Encoding::SemiSorted { "semi-sorted" } else { "plain" };
-    let system = system(&format!("ours {}", layout.name()), about, move |bytes| {
+    system(&format!("ours {}", layout.name()), about, move |bytes| {
         let filter = layout.with_bytes(bytes);
         let (bytes, capacity) = (filter.stats().memory_usage, filter.capacity() as u64);
         let rate = filter.plan().max_false_positive_rate;
         Built::of(filter, bytes, capacity).with_rate(rate)
-    });
-    System { in_figures, ..system }
+    })
 }
 
 /// A growable filter that takes this many bytes at its largest size, or up to 2 % less.

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ccf_loom::model::{Fault, Key, Seeded, SmallestOfValues};
-use common::{A, B};
+use common::{A, B, C};
 
 type Table = ccf_loom::model::Table<SmallestOfValues>;
 type Role = common::Role<Table>;
@@ -183,4 +183,29 @@ model! {
     save_against_replacement, at least 10,
     fails with "the image has a value that came later"
     for [ReplaceSetsNothingAside]
+}
+
+/// Two threads add the same absent key. Its buckets are full, and a relocation can free one slot. The later thread
+/// finds the table full, but a value of the key present.
+fn two_insert_if_absent_into_the_last_slot() -> Model {
+    // The key's buckets are A and B; y can go from B to C, where one slot is free.
+    let of = |first, second, nth| Key::of::<SmallestOfValues>(4, first, second, nth);
+    let present = [1, 2, 3].map(|nth| of(A, B, nth));
+    let others = [present[0], present[1], present[2].twin(), of(B, C, 0), of(C, B, 1)];
+    let table = Table::new(4);
+    others.iter().for_each(|&key| table.place(key));
+    let adder = |key: Key| {
+        role(move |table| {
+            let result = table.insert_value_if_absent(key);
+            assert!(result.is_ok(), "{result:?}, though the key is present or there is room");
+        })
+    };
+    let x = of(A, B, 0).with(1);
+    let finally = role(move |table| assert_eq!((table.count(x), table.len()), (1, 6), "one of them has added it"));
+    (Arc::new(table), vec![adder(x), adder(x.twin())], finally)
+}
+model! {
+    two_insert_if_absent_into_the_last_slot, at least 20, preemptions 2,
+    fails with "though the key is present or there is room"
+    for [FullThoughPresent]
 }

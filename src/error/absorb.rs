@@ -125,7 +125,8 @@ pub enum AbsorbError {
         /// Its capacity.
         capacity: usize,
     },
-    /// Copies of a key fill the key's two buckets.
+    /// There are as many copies of a key as there may be: they fill the key's two buckets, or
+    /// [half](crate::guide::growth#copies) of them in a growable filter.
     #[non_exhaustive]
     TooManyCopies {
         /// How many copies were added.
@@ -183,9 +184,9 @@ pub enum AbsorbError {
     },
 }
 
-/// What to do if keys that are in both filters fill their buckets.
-const ONCE_EACH: &str =
-    "if this was absorb, which adds another copy of each key, call unite, into one that empty_like has made";
+/// What to do if keys that are in both filters fill their buckets. Who needs each copy must not be told to unite.
+const ONCE_EACH: &str = "absorb adds a copy of each key for each that the other has; if one copy of each is enough, call \
+     unite, into one that empty_like has made";
 
 messages! {
     AbsorbError:
@@ -213,10 +214,11 @@ messages! {
          with more capacity";
     Self::TooManyCopies { absorbed, copies } =>
         "after {absorbed} copies were added, one failed: this filter already holds {copies} copies of its key, \
-         all that the key's two buckets have room for; {ONCE_EACH}";
+         and there may be no more; {ONCE_EACH}; otherwise add fewer copies of it";
     Self::Full { absorbed, len, capacity } =>
         "after {absorbed} copies were added, one failed: other keys fill its buckets, although this filter holds \
-         {len} copies and has a capacity of {capacity}; {ONCE_EACH}, or build the filters with more capacity";
+         {len} copies and has a capacity of {capacity}; {ONCE_EACH}; otherwise build the filters with more capacity, or \
+         reserve it in one that grows";
     Self::MaxCapacity { absorbed, len, max_capacity } =>
         "after {absorbed} copies were added, one failed: this filter is full at its largest size; it holds {len} \
          copies and has a max_capacity of {max_capacity}; build the filters with a larger max_capacity";

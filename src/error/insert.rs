@@ -36,7 +36,8 @@ pub enum InsertError {
     },
 }
 
-/// Why a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) did not take a key. The filter is as it was before.
+/// Why a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) did not take a key. Its keys are the same as before. Its table
+/// may have grown, by at most 128 buckets, except if there were [too many copies](Self::TooManyCopies).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GrowableInsertError {
@@ -67,9 +68,9 @@ pub enum GrowableInsertError {
         /// number.
         bytes: usize,
     },
-    /// Other keys fill this key's buckets although the filter has fewer keys than its capacity. They are many copies of
-    /// some keys, or keys chosen by an adversary who has the hasher's key. The filter grows for them only while it is at
-    /// least a quarter full.
+    /// Other keys fill this key's buckets, and one insert splits at most 128 buckets. That practically does not happen to
+    /// distinct keys. It does if most keys have as many copies as they may have (to one insert in some thousands), or if an
+    /// adversary who has the hasher's key chooses keys. The filter grows for them only while it is at least a quarter full.
     #[non_exhaustive]
     Full {
         /// How many keys the filter held.
@@ -77,11 +78,14 @@ pub enum GrowableInsertError {
         /// Its capacity.
         capacity: usize,
     },
-    /// The filter already holds as many copies of this key as the key's two buckets have slots: fewer while it is small.
+    /// The filter already holds as many copies of this key as it may: as many as half of the slots of the key's two
+    /// buckets. There are more slots in the buckets of a [larger](crate::guide::growth#copies) table.
     #[non_exhaustive]
     TooManyCopies {
         /// How many copies there are.
         copies: usize,
+        /// How many there may be at the present size.
+        limit: usize,
     },
 }
 
@@ -184,7 +188,17 @@ macro_rules! from_insert_error {
         }
     )+};
 }
-from_insert_error! { GrowableInsertError ExpiringInsertError MapletInsertError }
+from_insert_error! { ExpiringInsertError MapletInsertError }
+
+impl From<InsertError> for GrowableInsertError {
+    #[cold]
+    fn from(error: InsertError) -> Self {
+        match error {
+            InsertError::Full { len, capacity } => Self::Full { len, capacity },
+            InsertError::TooManyCopies { copies } => Self::TooManyCopies { copies, limit: copies },
+        }
+    }
+}
 
 /// What a batch has to know of a failed insert.
 pub(crate) trait Refusal: From<InsertError> {
@@ -205,7 +219,7 @@ refusal! { InsertError ExpiringInsertError }
 
 /// The message of `Full`.
 fn full(filter: FilterKind, len: usize, capacity: usize) -> String {
-    if len < capacity || filter == FilterKind::Growable {
+    if len < capacity {
         return format!(
             "the {filter} has no room for this key: other keys fill its buckets, although it holds only {len} keys and \
              has a capacity of {capacity}; use insert_if_absent if keys are inserted repeatedly and never removed, or a \
@@ -238,10 +252,14 @@ messages! {
     Self::OutOfMemory { bytes } =>
         "the GrowableCuckooFilter is full, and the {bytes} bytes for more buckets could not be allocated; remove some \
          keys, or try again when there is more memory";
-    Self::Full { len, capacity } => "{}", full(FilterKind::Growable, *len, *capacity);
-    Self::TooManyCopies { copies } =>
-        "the GrowableCuckooFilter already holds {copies} copies of this key, all that the key's two buckets have room \
-         for at the present size; use insert_if_absent if one copy is enough";
+    Self::Full { len, capacity } =>
+        "the GrowableCuckooFilter has no room for this key: other keys fill its buckets; it holds {len} keys and is made \
+         for {capacity}, and one insert splits at most 128 buckets; reserve more room, use insert_if_absent if keys are \
+         inserted repeatedly and never removed, or use a hasher that is keyed with a secret";
+    Self::TooManyCopies { copies, limit } =>
+        "the GrowableCuckooFilter already holds {copies} copies of this key, and at the present size {limit} are the \
+         most, half of the slots of the key's two buckets; use insert_if_absent if one copy is enough, or reserve more \
+         room if a few copies more are";
 }
 
 messages! {

@@ -69,9 +69,9 @@ pub enum LoadError {
     /// The snapshot is of a filter with other settings than [`Loader::expect`](crate::Loader::expect) was given.
     #[non_exhaustive]
     OtherSettings {
-        /// The filter of the snapshot: the `Display` of its [`FilterPlan`](crate::FilterPlan).
+        /// The filter of the snapshot: what is compared of its [`FilterPlan`](crate::FilterPlan).
         snapshot: String,
-        /// The expected filter.
+        /// The same of the expected filter.
         expected: String,
     },
     /// The snapshot was made with another hasher, or with a hasher whose output has changed with its version, the

@@ -44,14 +44,15 @@ use core::borrow::Borrow;
 /// numbers.by_hash().insert_batch((10..20).map(|number| numbers.hash_one(&number)))?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+// Where rustc itself suggests to borrow, as for numbers, it shows the message and leaves out label and notes.
 #[diagnostic::on_unimplemented(
-    message = "a batch for a filter of `{T}` takes references such as `&{T}`, and these keys are of type `{Self}`: give it \
-               `keys.iter().map(String::as_str)` for `String`s, `keys.iter().copied()` for references, `keys.iter()` for \
-               other owned keys, or the same batch of `filter.by_hash()` the hashes \
-               `keys.map(|key| filter.hash_one(&key))` of keys that are made on the way. In pairs with a value or an \
-               expiry it is `pairs.iter().map(|(key, other)| (key.as_str(), *other))`",
-    label = "its keys are of type `{Self}`",
-    note = "a batch takes references to what the operations on single keys take: for a filter of `str`, `&str`"
+    message = "a batch takes references (`&{T}`), and not `{Self}`: pass `keys.iter()`, or hashes to `by_hash()`",
+    label = "these keys are of type `{Self}`",
+    note = "of `String`s, for `str`: `keys.iter().map(String::as_str)`",
+    note = "of a list of references: `keys.iter().copied()`",
+    note = "of pairs: `pairs.iter().map(|(key, other)| (key.as_str(), *other))`",
+    note = "of keys that the iterator makes: `filter.by_hash()` has the same batch for the hashes \
+            `keys.map(|key| filter.hash_one(&key))`"
 )]
 pub trait BatchKey<T: ?Sized>: Sealed {}
 

@@ -156,38 +156,94 @@ impl Stats {
     }
 }
 
-/// The counts of events among the fields, each a figure that has the name of its field.
-macro_rules! counters {
-    ($Stats:ident: $($count:ident: $help:literal)+) => {
-        impl $Stats {
-            fn counters(&self) -> impl Iterator<Item = Figure> + use<> {
-                [$(Figure::counter(concat!("cuckoo_filter_", stringify!($count), "_total"), self.$count, $help)),+]
-                    .into_iter()
-            }
+impl Stats {
+    /// The counts of events, each as a figure that has the name of its field.
+    fn counters(&self) -> impl Iterator<Item = Figure> + use<> {
+        [
+            Figure::counter("cuckoo_filter_relocations_total", self.relocations, "Fingerprints moved to make room."),
+            Figure::counter(
+                "cuckoo_filter_inserts_refused_total",
+                self.inserts_refused,
+                "Inserts that failed for lack of room.",
+            ),
+            Figure::counter(
+                "cuckoo_filter_removals_not_found_total",
+                self.removals_not_found,
+                "Removals that found nothing.",
+            ),
+            Figure::counter(
+                "cuckoo_filter_lookup_retries_total",
+                self.lookup_retries,
+                "Retries of lookups because another thread had just moved or removed something.",
+            ),
+            Figure::counter(
+                "cuckoo_filter_lock_waits_total",
+                self.lock_waits,
+                "Locks of stripes that writers found taken.",
+            ),
+            Figure::counter(
+                "cuckoo_filter_negatives_recorded_total",
+                self.negatives_recorded,
+                "Lookups answered false, as the caller recorded them.",
+            ),
+            Figure::counter(
+                "cuckoo_filter_false_positives_recorded_total",
+                self.false_positives_recorded,
+                "Positive answers that were wrong, as the caller recorded them.",
+            ),
+        ]
+        .into_iter()
+    }
 
-            fn subtract(&mut self, earlier: &Self) {
-                $(self.$count = self.$count.saturating_sub(earlier.$count);)+
-            }
-        }
-    };
+    /// Subtracts the earlier counts of events.
+    fn subtract(&mut self, earlier: &Self) {
+        let subtract = |count: &mut u64, earlier: u64| *count = count.saturating_sub(earlier);
+        subtract(&mut self.relocations, earlier.relocations);
+        subtract(&mut self.inserts_refused, earlier.inserts_refused);
+        subtract(&mut self.removals_not_found, earlier.removals_not_found);
+        subtract(&mut self.lookup_retries, earlier.lookup_retries);
+        subtract(&mut self.lock_waits, earlier.lock_waits);
+        subtract(&mut self.negatives_recorded, earlier.negatives_recorded);
+        subtract(&mut self.false_positives_recorded, earlier.false_positives_recorded);
+    }
 }
 
-counters! {
-    Stats:
-    relocations: "Fingerprints moved to make room."
-    inserts_refused: "Inserts that failed for lack of room."
-    removals_not_found: "Removals that found nothing."
-    lookup_retries: "Retries of lookups because another thread had just moved or removed something."
-    lock_waits: "Locks of stripes that writers found taken."
-    negatives_recorded: "Lookups answered false, as the caller recorded them."
-    false_positives_recorded: "Positive answers that were wrong, as the caller recorded them."
-}
+impl ExpiryStats {
+    /// The counts of events, each as a figure that has the name of its field.
+    fn counters(&self) -> impl Iterator<Item = Figure> + use<> {
+        [
+            Figure::counter(
+                "cuckoo_filter_clock_steps_back_total",
+                self.clock_steps_back,
+                "Ticks that were below an earlier one.",
+            ),
+            Figure::counter(
+                "cuckoo_filter_clock_jumps_total",
+                self.clock_jumps,
+                "Ticks with which all entries expired at once.",
+            ),
+            Figure::counter("cuckoo_filter_expired_total", self.expired, "Expired entries that were removed."),
+            Figure::counter(
+                "cuckoo_filter_evicted_total",
+                self.evicted,
+                "Entries dropped before their expiry, to make room.",
+            ),
+            Figure::counter(
+                "cuckoo_filter_sweeps_total",
+                self.sweeps,
+                "Passes over the table that removed expired entries.",
+            ),
+        ]
+        .into_iter()
+    }
 
-counters! {
-    ExpiryStats:
-    clock_steps_back: "Ticks that were below an earlier one."
-    clock_jumps: "Ticks with which all entries expired at once."
-    expired: "Expired entries that were removed."
-    evicted: "Entries dropped before their expiry, to make room."
-    sweeps: "Passes over the table that removed expired entries."
+    /// Subtracts the earlier counts of events.
+    fn subtract(&mut self, earlier: &Self) {
+        let subtract = |count: &mut u64, earlier: u64| *count = count.saturating_sub(earlier);
+        subtract(&mut self.clock_steps_back, earlier.clock_steps_back);
+        subtract(&mut self.clock_jumps, earlier.clock_jumps);
+        subtract(&mut self.expired, earlier.expired);
+        subtract(&mut self.evicted, earlier.evicted);
+        subtract(&mut self.sweeps, earlier.sweeps);
+    }
 }

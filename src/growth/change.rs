@@ -1,20 +1,30 @@
 //! CONCURRENT: changes of a growing table: inserts, removals and `clear`.
 //!
 //! An insert that finds both buckets full searches for a path to a bucket with room (`room.rs`). If there is none, it
-//! grows the table, if that holds more items than its capacity, and tries again.
+//! grows the table, if that holds more items than its capacity, and tries again. It counts the copies of its class before
+//! it searches, if it has seen one (`growth/mod.rs`, *How many copies a class may have*).
 //!
 //! # Why a failed insert is right
-//! In the end the insert holds the lock by which the size changes, and those of all stripes. So the size stays, no copy
-//! is taken out, and no relocation is half done: others can only add. It searches once more. If there is no path, each
+//! *Too many copies*: the insert holds the class's stripe. So no copy is taken out, and from its count until it returns there
+//! are at least as many. The limit is that of a state that it reads after the count.
+//!
+//! *No room*: in the end the insert holds the lock by which the size changes, and those of all stripes. So the size stays, no
+//! copy is taken out, and no relocation is half done: others can only add. It searches once more. If there is no path, each
 //! bucket that it saw was full and stays full, so this is a moment without room. If there is one, it is carried out,
 //! and the copy is added unless another thread has taken the room. Each further turn is due to a copy that another
 //! thread has added, and free slots run out. So contention alone never makes an insert fail.
 //!
-//! A failed insert has added nothing and taken nothing out. If there is no room for it, the table grows as long as it
-//! holds at least [`LEAST_LOAD`] of its capacity. (Keys of one class are counted first: the table does not grow for
-//! them.)
+//! `insert_if_absent` asks after that search whether there is a copy by now, and fails only if there is none. Both buckets of
+//! the class are full then, and stay so. So there is none at the moment without room either. (It must ask after the search.
+//! Before, there may be room, which a copy of the same class then takes.) It never has too many copies: it needs none where
+//! there is one.
+//!
+//! A failed insert has added nothing and taken nothing out. The table may have grown meanwhile, by at most
+//! [`GROUPS_PER_INSERT`] groups. It stays so: to merge them again would take as long, and others may have filled them.
 
 use crate::error::insert::{GrowableInsertError, InsertBatchError};
+use crate::growth::resize::is_loaded;
+use crate::growth::slots::First;
 use crate::growth::table::GrowingTable;
 use crate::plan::batch::{BLOCK, Hashes, Window};
 use crate::plan::path::Outcome;
@@ -35,23 +45,18 @@ const INSERTS_PER_CHECK: i64 = if cfg!(ccf_model = "loom") {
 /// thread can invalidate.
 const SEARCHES: u32 = if cfg!(ccf_model) { 1 } else { 4 };
 
-/// How many groups an insert that finds no room splits.
-const GROUPS_PER_INSERT: usize = 2;
-
-/// The share of its capacity that a table must hold to grow for an insert that finds no room. (In a small table, a few
-/// keys may by chance have the same two buckets. In any other, keys of several copies each may have.) So keys that were
-/// chosen to collide cannot drive the memory beyond a fixed multiple of what the keys need.
-const LEAST_LOAD: f64 = 0.25;
+/// The most groups that one insert splits: 128 buckets, as the documentation says.
+const GROUPS_PER_INSERT: usize = if cfg!(ccf_model) { 2 } else { 4 };
 
 impl GrowingTable {
     /// Adds a copy.
     #[inline(always)]
     pub(crate) fn insert(&self, hash: u64) -> Result<(), GrowableInsertError> {
         let class = self.plan.classes.of(hash);
-        if !self.add(class) {
-            self.add_slow(class, false)?;
+        match self.add_first(class) {
+            First::Added => self.count_added(1, GROUPS_PER_INSERT),
+            found => _ = self.insert_slow(class, false, found)?,
         }
-        self.count_added(1);
         Ok(())
     }
 
@@ -62,48 +67,84 @@ impl GrowingTable {
             return Ok(false);
         }
         let class = self.plan.classes.of(hash);
-        let added = match self.add_if_absent(class) {
-            Some(added) => added,
-            None => self.add_slow(class, true)?,
-        };
+        let Some(added) = self.try_add(class, true)? else { return self.insert_slow(class, true, First::NoRoom) };
         if added {
-            self.count_added(1);
+            self.count_added(1, GROUPS_PER_INSERT);
         }
         Ok(added)
     }
 
-    /// Counts copies that were added, and grows the table if it is too full now.
+    /// Counts copies that were added, and splits at most `groups` groups if the table is too full now.
     #[inline(always)]
-    fn count_added(&self, count: i64) {
+    fn count_added(&self, count: i64, groups: usize) {
         if self.counters().add_len(count) & (INSERTS_PER_CHECK - 1) < count {
-            self.keep_load();
+            self.keep_load(groups);
         }
     }
 
-    /// `insert`, or `insert_if_absent` if `absent`, where neither bucket had room. Returns whether it added a copy.
-    /// Does not count it.
+    /// Adds a copy if there is room in either bucket; if `absent`, unless there is one. Returns whether it did, and `None`
+    /// if there is no room.
+    #[inline(always)]
+    fn try_add(&self, class: Class, absent: bool) -> Result<Option<bool>, GrowableInsertError> {
+        if !absent {
+            match self.add_first(class) {
+                First::Added => return Ok(Some(true)),
+                First::NoRoom => return Ok(None),
+                First::IsThere => {}
+            }
+        }
+        self.add_under_stripe(class, absent)
+    }
+
+    fn add_under_stripe(&self, class: Class, absent: bool) -> Result<Option<bool>, GrowableInsertError> {
+        let _guard = self.stripe(class).lock_unless(Fault::InsertIfAbsentWithoutLock, self.counters());
+        self.add_counted(class, absent)
+    }
+
+    /// `insert`, or `insert_if_absent` if `absent`, after a first attempt has found no room or a copy. Returns whether it
+    /// added a copy.
     #[cold]
     #[inline(never)]
-    pub(super) fn add_slow(&self, class: Class, absent: bool) -> Result<bool, GrowableInsertError> {
-        let attempt = || if absent { self.add_if_absent(class) } else { self.add(class).then_some(true) };
+    fn insert_slow(&self, class: Class, absent: bool, found: First) -> Result<bool, GrowableInsertError> {
+        let mut groups = GROUPS_PER_INSERT;
+        let result = self.add_slow(class, absent, found, &mut groups);
+        match result {
+            Ok(true) => self.count_added(1, groups),
+            Ok(false) => {}
+            Err(_) => self.counters().insert_refused(),
+        }
+        result
+    }
+
+    /// `insert_slow` without the count. It splits at most `groups` groups, and leaves there how many more it might have
+    /// split.
+    pub(super) fn add_slow(
+        &self,
+        class: Class,
+        absent: bool,
+        found: First,
+        groups: &mut usize,
+    ) -> Result<bool, GrowableInsertError> {
+        // Copies are counted before the search: there is no need for room if there may be no further one.
+        if found == First::IsThere
+            && let Some(added) = self.add_under_stripe(class, absent)?
+        {
+            return Ok(added);
+        }
         for _ in 0..SEARCHES {
-            let outcome = self.search(class.sides, &|class, side| {
+            let (outcome, is_long) = self.search(class.sides, &|class, side| {
                 let guard = self.stripe(class).lock_unless(Fault::RelocateWithoutLock, self.counters());
                 self.relocate(&guard, class, side)
             });
-            let buckets = self.state().buckets();
             let is_nothing = matches!(outcome, Outcome::Nothing { .. });
+            let buckets = self.state().buckets();
             if is_nothing {
-                let copies = {
-                    let _guard = self.lock(class);
-                    self.copies_that_fill(class)
-                };
-                if let Some(copies) = copies {
-                    return self.fail(GrowableInsertError::TooManyCopies { copies });
-                }
-                self.grow_if_crowded(1, GROUPS_PER_INSERT);
+                self.grow_if_crowded(1, groups);
             }
-            if let Some(added) = attempt() {
+            if let Some(added) = self.try_add(class, absent)? {
+                if added && is_long {
+                    self.grow_if_loaded(groups);
+                }
                 return Ok(added);
             }
             // Another search would find nothing.
@@ -112,63 +153,52 @@ impl GrowingTable {
             }
         }
         loop {
-            if let Some(result) = self.add_alone(class, absent) {
-                return result.or_else(|error| self.fail(error));
+            if let Some(result) = self.add_alone(class, absent, groups) {
+                return result;
             }
         }
     }
 
-    /// Counts an insert that fails.
-    fn fail(&self, error: GrowableInsertError) -> Result<bool, GrowableInsertError> {
-        self.counters().insert_refused();
-        Err(error)
-    }
-
-    /// How many copies of the class there are, if they fill its two buckets: no other bucket may hold one. The caller holds
-    /// the class's stripe.
-    fn copies_that_fill(&self, class: Class) -> Option<usize> {
-        let copies = self.copies(class).iter().sum();
-        let state = self.state();
-        let slots = class.sides.iter().map(|&side| self.layout(state.place(side).depth).slots()).sum::<usize>();
-        (copies == slots).then_some(copies)
-    }
-
-    /// `add_slow` while no other thread changes the size or removes a copy. `None` if the table has grown instead.
-    fn add_alone(&self, class: Class, absent: bool) -> Option<Result<bool, GrowableInsertError>> {
+    /// `add_slow` while no other thread changes the size or removes a copy. `None` if the table has grown instead, by one
+    /// group.
+    fn add_alone(&self, class: Class, absent: bool, groups: &mut usize) -> Option<Result<bool, GrowableInsertError>> {
         let _resizing = self.resizing().lock.lock();
         self.recover();
         let (state, len) = (self.state(), self.len());
         let capacity = self.plan.capacity(state);
-        let is_crowded = len >= capacity;
+        let mut split = || {
+            *groups = groups.checked_sub(1)?;
+            Some(self.split_group())
+        };
         // It may grow, and perhaps it is why this fails.
         let mut error = GrowableInsertError::Full { len, capacity };
-        if is_crowded {
-            match self.split_group() {
-                Ok(()) => return None,
-                Err(why) => error = why,
+        if len >= capacity {
+            match split() {
+                Some(Ok(())) => return None,
+                Some(Err(why)) => error = why,
+                None => {}
             }
         }
         let result = self.under_all_locks(Fault::FullWithoutLocks, || {
-            let guard = self.stripe(class).held();
             loop {
-                if absent && self.copies(class) != [0; 2] {
-                    return Ok(false);
-                }
-                if self.add(class) {
-                    return Ok(true);
-                }
-                let _ = &guard;
                 let relocate = |class: Class, side: usize| self.relocate(&self.stripe(class).held(), class, side);
-                if let Outcome::Nothing { .. } = self.search(class.sides, &relocate) {
-                    let too_many = |copies| GrowableInsertError::TooManyCopies { copies };
-                    return Err(self.copies_that_fill(class).map_or(error, too_many));
+                let is_nothing = matches!(self.search(class.sides, &relocate), (Outcome::Nothing { .. }, _));
+                // Last: the room that there was may have gone to a copy of this class.
+                if !(is_nothing && fault::injected(Fault::FullThoughPresent))
+                    && let Some(added) = self.add_counted(class, absent)?
+                {
+                    return Ok(added);
+                }
+                if is_nothing {
+                    return Err(error);
                 }
             }
         });
         if let Err(GrowableInsertError::Full { .. }) = result
-            && len as f64 >= LEAST_LOAD * capacity as f64
+            && is_loaded(len, capacity)
+            && let Some(grown) = split()
         {
-            return self.split_group().err().map(Err);
+            return grown.err().map(Err);
         }
         Some(result)
     }

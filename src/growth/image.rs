@@ -37,19 +37,42 @@ const AHEAD: usize = if cfg!(ccf_model) { 1 } else { 64 * GROUP };
 
 impl GrowingTable {
     /// Calls `each` with a hash of the class of each copy in an image of `buckets` buckets, of which these are the
-    /// words from `start` on.
+    /// words from `start` on, and with the side on which the copy is.
     pub(crate) fn each_hash(
         &self,
         buckets: usize,
         start: usize,
         words: &[u64],
-        each: &mut dyn FnMut(u64) -> Result<(), GrowableInsertError>,
+        each: &mut dyn FnMut(u64, usize) -> Result<(), GrowableInsertError>,
     ) -> Result<(), GrowableInsertError> {
         let (state, classes) = (State::of_buckets(buckets), self.plan.classes);
         (start..).zip(words).try_for_each(|(number, &word)| {
             let depth = state.depth(number);
             let mut entries = self.layout(depth).entries(Bucket(word));
-            entries.try_for_each(|entry| each(classes.hash(classes.of_stored(number, depth, entry.0))))
+            entries.try_for_each(|entry| each(classes.hash(classes.of_stored(number, depth, entry.0)), number % 2))
+        })
+    }
+
+    /// Adds a copy of an image on the side where it is in the image, if there is room; in a union, unless there is a copy of
+    /// its class. Returns whether it did.
+    fn add_as_in_image(&self, hash: u64, side: usize, merge: Merge) -> bool {
+        let class = self.plan.classes.of(hash);
+        let _guard = self.lock(class);
+        let added = (merge == Merge::Sum || self.copies(class) == [0; 2]) && self.add_on(class, side);
+        self.counters().add_len(added.into());
+        added
+    }
+
+    /// Adds a copy of an image of this many buckets, by an insert. In a smaller table, a class may have fewer copies: if that
+    /// is why the insert fails, the table becomes as large.
+    fn take_in(&self, hash: u64, merge: Merge, buckets: usize) -> Result<bool, GrowableInsertError> {
+        let insert = || match merge {
+            Merge::Sum => self.insert(hash).map(|()| true),
+            Merge::Union => self.insert_if_absent(hash),
+        };
+        insert().or_else(|error| {
+            let is_smaller = self.state().buckets() < buckets;
+            if is_smaller && self.grow_if_possible(buckets) { insert() } else { Err(error) }
         })
     }
 
@@ -157,7 +180,7 @@ impl AnyTable for GrowingTable {
     fn digest(&self, save: SaveNumber) -> Result<u64, OutOfMemory> {
         let (buckets, mut start, mut sum) = (self.saving().buckets(save), 0, 0u64);
         each_chunk(buckets, |start, words| self.read_chunk(save, start, words), &mut |words| {
-            let each = &mut |hash| {
+            let each = &mut |hash, _| {
                 sum = sum.wrapping_add(digest::of_copy(hash as u32, hash >> 32, 0));
                 Ok(())
             };
@@ -171,13 +194,12 @@ impl AnyTable for GrowingTable {
 
     fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
         let buckets = image.layout().1;
+        // In an empty table that is at least as large, each copy has room where it is in the other one.
+        let copies_table = self.len() == 0 && self.state().buckets() >= buckets;
         read(image, &mut |start, words, copies| {
-            Ok(self.each_hash(buckets, start, words, &mut |hash| {
-                let added = match merge {
-                    Merge::Sum => self.insert(hash).map(|()| true)?,
-                    Merge::Union => self.insert_if_absent(hash)?,
-                };
-                *copies += u64::from(added);
+            Ok(self.each_hash(buckets, start, words, &mut |hash, side| {
+                let added = copies_table && self.add_as_in_image(hash, side, merge);
+                *copies += u64::from(added || self.take_in(hash, merge, buckets)?);
                 Ok(())
             })?)
         })

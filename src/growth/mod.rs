@@ -57,6 +57,34 @@
 //! read of the epoch and that of the state need not be in that order: if they are late, the second read of the epoch
 //! shows it.
 //!
+//! # How many copies a class may have
+//! The copies of a class fill at most half of the slots of its two buckets. (Buckets of two depths differ by at most one slot.
+//! So that is as many as the smaller one has.) Then copies of a few keys never fill the buckets of other keys: take the
+//! buckets as vertices, and each class with so many copies as an edge. Each component that is a tree, of `k` edges and `k + 1`
+//! buckets, has room for all its copies in `k` buckets, and relocations lead to the last. One cycle in a component takes that
+//! too, and two are too many. While there are fewer than half as many such classes as buckets, nearly all components of random
+//! edges are trees. Beyond that, such keys take up at least half of all slots, and the table grows for what it holds.
+//!
+//! With one copy more per class, a tree of `k` edges needs `k (b + 1)` slots of `b (k + 1)`, so one of more than `b` edges has
+//! too few.
+//!
+//! An insert adds without a count if it sees no copy: it reads the bucket on the other side without a lock, and that to which it
+//! adds under its gate. Otherwise it counts the copies under the class's stripe, under which none is taken out or relocated.
+//! Inserts that overlap may thus exceed the limit by one, and not by two: an insert without a count adds only on a side without
+//! a copy, and of those that overlap one counted insert, at most one finds the other side like that. A copy that a table
+//! has beyond the limit stays: an older snapshot may have some, and they are in a copy of the table too.
+//!
+//! A merge that would leave a class more copies than it may have in the smaller table is not carried out.
+//!
+//! # How much one insert does
+//! It searches at most four times, and once more under the locks of all stripes; again after each group that it splits under
+//! that lock; and each time that another thread takes the room that was found last. It splits at most four groups.
+//! Where copies or chosen keys leave it no room even so, it fails, and the size stays as it is by then.
+//!
+//! The table grows for three reasons: it holds more items than its capacity; an insert has found no room; or one has found
+//! some only after a long search. The last two count only while it holds at least a quarter of its capacity. The last one is
+//! why keys of several copies each hardly ever fail: searches become long before there is no room.
+//!
 //! # Saves
 //! A save begins while it holds all stripes and all gates, including those that the first growth has added meanwhile.
 //! So no relocation and no insert is half done, and no group is moving: the image is exactly the table at that moment.

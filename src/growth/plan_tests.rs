@@ -1,5 +1,6 @@
 use super::*;
 use crate::error::insert::GrowableInsertError;
+use crate::growth::slots::First;
 use crate::growth::table::GrowingTable;
 use crate::word::geometry::mixed;
 
@@ -185,12 +186,65 @@ fn a_table_of_every_size_fills_to_its_capacity() {
                 let keys = seed << 32..(seed << 32) + plan.capacity(state) as u64;
                 for class in keys.map(|key| plan.classes.of(mixed(key))) {
                     // Without counting it: so the table does not grow.
-                    assert!(table.add(class) || table.add_slow(class, false).expect("there is room"));
+                    assert!(
+                        table.add(class) || table.add_slow(class, false, First::NoRoom, &mut 0).expect("there is room")
+                    );
                 }
                 assert_eq!(table.capacity(), plan.capacity(state));
             }
         }
     }
+}
+
+/// Distinct keys are not mistaken for copies of one key, of which there may be only so many. A key's look-alikes are
+/// Poisson distributed, with the false-positive rate as their mean: how likely are they to be as many as the limit?
+#[test]
+#[cfg_attr(miri, ignore = "too long")]
+fn distinct_keys_practically_never_have_too_many_copies() {
+    let mut most = (0.0, None);
+    for_each_plan(|wanted, plan| {
+        for state in sizes(&plan) {
+            let limit = plan.slots_of(state)[0];
+            let mean = -(-plan.rate(plan.capacity(state) as f64)).ln_1p();
+            let mut term = (-mean).exp();
+            (1..=limit).for_each(|nth| term *= mean / nth as f64);
+            let tail = (0..40).map(|nth| (1..=nth).fold(term, |term, more| term * mean / (limit + more) as f64));
+            let likely = tail.sum::<f64>();
+            if likely > most.0 {
+                most = (likely, Some((wanted, limit, state.buckets())));
+            }
+        }
+    });
+    println!("most likely: {most:?}");
+    assert!(most.0 < 2e-11, "more likely than `guide/growth.md` says: {most:?}");
+}
+
+/// A table may have more copies of a class than it would take: from an older snapshot. They stay, and a copy of the table has
+/// them too.
+#[test]
+fn copies_beyond_the_limit_stay_and_are_copied() {
+    use crate::table::face::any_table::{AnyTable as _, TableImage};
+    use crate::table::image::merge::Merge;
+
+    let table = GrowingTable::new(plan(200, None, 0.001, None)).expect("some kilobytes");
+    let hash = mixed(1);
+    let class = table.plan.classes.of(hash);
+    let all = (0..).take_while(|_| table.add(class)).count();
+    table.counters().add_len(all as i64);
+    let error = table.insert(hash).expect_err("there are too many");
+    assert_eq!(error, GrowableInsertError::TooManyCopies { copies: all, limit: all / 2 });
+    let copy_by = |merge| {
+        let copy = GrowingTable::new(table.plan).expect("some kilobytes");
+        let image = TableImage::begin(&table).expect("some kilobytes");
+        let absorbed = copy.absorb(&image, merge);
+        assert!(absorbed.stopped.is_none(), "{absorbed:?}");
+        (absorbed.copies as usize, copy.len(), copy.count(hash))
+    };
+    assert_eq!(copy_by(Merge::Sum), (all, all, all));
+    assert_eq!(copy_by(Merge::Union), (1, 1, 1));
+    // It has room for a further one when there are fewer than the limit.
+    (0..=all / 2).for_each(|_| assert!(table.remove(hash)));
+    assert_eq!((table.insert(hash), table.count(hash)), (Ok(()), all / 2));
 }
 
 /// An attacker who knows the hasher's key can fill a pair of buckets, and is then refused, but cannot drive the memory up.
@@ -204,7 +258,10 @@ fn keys_chosen_to_fill_a_pair_do_not_make_the_filter_grow() {
     let alike = (257..1 << 14).filter(|&base| base & 0xff != 0 && pair(base) == pair(257));
     let (mut inserted, mut failed) = (0, 0);
     for hash in alike {
-        match table.insert(hash) {
+        let before = table.state().buckets();
+        let result = table.insert(hash);
+        assert!(table.state().buckets() <= before + 4 * GROUP, "one insert splits 128 buckets at most");
+        match result {
             Ok(()) => inserted += 1,
             Err(GrowableInsertError::Full { .. } | GrowableInsertError::TooManyCopies { .. }) => failed += 1,
             Err(error) => panic!("{error}"),
@@ -238,7 +295,10 @@ fn loads_at_which_inserts_take_so_many_relocations() {
                     let before = table.counters().counts().relocations;
                     keys.by_ref().take(count).for_each(|class| {
                         // Without counting it: so the table does not grow.
-                        assert!(table.add(class) || table.add_slow(class, false).expect("there is room"));
+                        assert!(
+                            table.add(class)
+                                || table.add_slow(class, false, First::NoRoom, &mut 0).expect("there is room")
+                        );
                     });
                     (table.counters().counts().relocations - before) as f64 / count as f64
                 };

@@ -16,8 +16,14 @@ const TRIES: usize = if cfg!(ccf_model) { 1 } else { 8 };
 /// The most copies that a merge moves out of one bucket per try: those of two buckets, and some that other threads add.
 const MOVED: usize = if cfg!(ccf_model) { 1 } else { 32 };
 
-/// The most groups that an insert that finds the table too full splits.
-const GROUPS_PER_CHECK: usize = if cfg!(ccf_model) { 1 } else { 4 };
+/// The share of its capacity that a table must hold to grow where room is hard to find. (In a small table, a few keys may by
+/// chance have the same two buckets. In any other, many keys of several copies each may have.) So keys that were chosen to
+/// collide cannot drive the memory beyond a fixed multiple of what the keys need.
+const LEAST_LOAD: f64 = 0.25;
+
+pub(super) fn is_loaded(len: usize, capacity: usize) -> bool {
+    len as f64 >= LEAST_LOAD * capacity as f64
+}
 
 /// The table as it will be after the merge of a group, for a search: so no copy is moved to a bucket that will have no
 /// room for it.
@@ -60,23 +66,34 @@ impl Graph for Merged<'_> {
 }
 
 impl GrowingTable {
-    /// Grows the table if it holds more items than its capacity. Inserts call it at intervals.
+    /// Grows the table by at most `groups` groups if it holds more items than its capacity. Inserts call it at intervals.
     #[cold]
     #[inline(never)]
-    pub(super) fn keep_load(&self) {
-        self.grow_if_crowded(0, GROUPS_PER_CHECK);
+    pub(super) fn keep_load(&self, mut groups: usize) {
+        self.grow_if_crowded(0, &mut groups);
     }
 
-    /// Splits at most `groups` groups, until the capacity suffices for `more` items than there are. Does nothing while
-    /// another thread changes the size.
-    pub(super) fn grow_if_crowded(&self, more: usize, groups: usize) {
-        let is_crowded = || self.len() + more > self.capacity();
-        if !is_crowded() {
+    /// Splits groups until the capacity suffices for `more` items than there are, or until no more may be split: `groups` is
+    /// how many. Does nothing while another thread changes the size.
+    pub(super) fn grow_if_crowded(&self, more: usize, groups: &mut usize) {
+        self.grow_while(|| self.len() + more > self.capacity(), groups);
+    }
+
+    /// Splits as many groups as may be split, if the table [`is_loaded`]. Does nothing while another thread changes the
+    /// size.
+    pub(super) fn grow_if_loaded(&self, groups: &mut usize) {
+        self.grow_while(|| is_loaded(self.len(), self.capacity()), groups);
+    }
+
+    fn grow_while(&self, is_due: impl Fn() -> bool, groups: &mut usize) {
+        if !is_due() {
             return;
         }
         if let Some(_resizing) = crate::sync::try_lock(&self.resizing().lock) {
             // An insert that finds no room reports why the table cannot grow.
-            let _ = (0..groups).take_while(|_| is_crowded()).try_for_each(|_| self.split_group());
+            while *groups > 0 && is_due() && self.split_group().is_ok() {
+                *groups -= 1;
+            }
         }
     }
 
@@ -91,12 +108,12 @@ impl GrowingTable {
         if let Some((needed, limit)) = self.grown_beyond_limit(buckets + GROUP) {
             return Err(GrowableInsertError::MemoryLimit { len: self.len(), needed, limit });
         }
-        if !self.prepare_to_grow() {
-            return Err(GrowableInsertError::OutOfMemory { bytes: Self::memory_to_grow(&self.plan) });
-        }
-        let extended = self.words.extend(Self::sizes(&self.plan), buckets + GROUP);
-        extended.map_err(|bytes| GrowableInsertError::OutOfMemory { bytes })?;
+        let out_of_memory = |bytes| GrowableInsertError::OutOfMemory { bytes };
+        // Of two allocations, either both are kept or none.
+        let grown = self.allocate_grown().ok_or_else(|| out_of_memory(Self::memory_to_grow(&self.plan)))?;
+        self.words.extend(Self::sizes(&self.plan), buckets + GROUP).map_err(out_of_memory)?;
         self.resizing().touched.fetch_max((buckets + GROUP) as u64, Ordering::Relaxed);
+        self.prepare_to_grow(grown);
         let _gates = self.gates_of_group(split, level);
         for nth in 0..GROUP {
             self.publish(nth, self.load(split + nth));
@@ -132,6 +149,11 @@ impl GrowingTable {
         };
         let smaller = State::of_buckets(buckets);
         let (level, split) = (smaller.level(), smaller.split() as usize);
+        if self.layout(level).slots() < self.layout(level + 1).slots()
+            && !(split..split + GROUP).all(|number| self.may_merge(number, smaller))
+        {
+            return false;
+        }
         for _ in 0..TRIES {
             let gates = self.gates_of_group(split, level);
             let mut crowded = [false; GROUP];
@@ -158,6 +180,16 @@ impl GrowingTable {
             }
         }
         false
+    }
+
+    /// Whether no class in this bucket's halves has more copies than it may have in the smaller table. (Copies that other
+    /// threads add meanwhile are not seen.)
+    fn may_merge(&self, number: usize, smaller: State) -> bool {
+        let level = smaller.level();
+        [number, number + (1 << level)].into_iter().flat_map(|half| self.classes_in(half, level + 1)).all(|class| {
+            let _guard = self.lock(class);
+            self.copies(class).iter().sum::<usize>() <= self.most_copies(class, smaller)
+        })
     }
 
     /// Both halves of a split bucket as one word, if that has room for them. It is atomic if the caller holds the gates
@@ -213,17 +245,28 @@ impl GrowingTable {
         if let Some((needed, limit)) = self.grown_beyond_limit(buckets) {
             return Err(ReserveError::MemoryLimit { additional, needed, limit });
         }
+        self.grow_to(buckets).map_err(|error| match error {
+            GrowableInsertError::OutOfMemory { bytes } => ReserveError::OutOfMemory { bytes },
+            _ => too_large(),
+        })
+    }
+
+    /// Grows the table to at least this many buckets.
+    fn grow_to(&self, buckets: usize) -> Result<(), GrowableInsertError> {
         loop {
             // Not for longer than a group: an insert may wait for it.
             let _resizing = self.resizing().lock.lock();
             if self.state().buckets() >= buckets {
                 return Ok(());
             }
-            self.split_group().map_err(|error| match error {
-                GrowableInsertError::OutOfMemory { bytes } => ReserveError::OutOfMemory { bytes },
-                _ => too_large(),
-            })?;
+            self.split_group()?;
         }
+    }
+
+    /// Grows the table to at least this many buckets, unless it would then go beyond a limit. Returns whether it has them.
+    pub(crate) fn grow_if_possible(&self, buckets: usize) -> bool {
+        let _request = self.resizing().requests.lock();
+        Self::beyond_limit(&self.plan, buckets).is_none() && self.grow_to(buckets).is_ok()
     }
 
     /// Makes the table as small as its items, and a capacity of this many, allow.

@@ -1,6 +1,7 @@
 //! CONCURRENT: how a growing table makes room: by a path of relocations. A path is a plan: each hop names a class and a
 //! side, and finds its bucket under the stripe and the gates. So a split or a merge in between does no harm.
 
+use core::cell::Cell;
 use core::hint::select_unpredictable;
 
 use crate::growth::table::{GrowingTable, load};
@@ -13,17 +14,30 @@ use crate::word::classes::{Class, GROUP, State, both};
 use crate::word::layout::Entry;
 use crate::word::layouts::AnyLayout;
 
+/// A search that queues more buckets than this, in all its tries, is long.
+///
+/// Among distinct keys, no search is long until the table is fuller than its capacity. Where each key has several copies,
+/// long searches begin before there is no room.
+const LONG_SEARCH: usize = 96;
+
 /// A search's view of a table in one state.
 struct View<'a> {
     table: &'a GrowingTable,
     state: State,
     /// The layouts of buckets that are not split, and of buckets that are.
     layouts: [AnyLayout<'a>; 2],
+    /// How many buckets the search has queued, in all its tries.
+    queued: Cell<usize>,
 }
 
 impl<'a> View<'a> {
     fn new(table: &'a GrowingTable, state: State) -> Self {
-        Self { table, state, layouts: [table.layout(state.level()), table.layout(state.level() + 1)] }
+        Self {
+            table,
+            state,
+            layouts: [table.layout(state.level()), table.layout(state.level() + 1)],
+            queued: Cell::new(0),
+        }
     }
 
     #[inline(always)]
@@ -52,6 +66,8 @@ impl Graph for View<'_> {
 
     #[inline(always)]
     fn prefetch(&self, number: usize) {
+        // A search prefetches each bucket that it queues.
+        self.queued.set(self.queued.get() + 1);
         if let Some(word) = self.table.words.get(number as u32) {
             prefetch_line(word);
         }
@@ -73,8 +89,8 @@ impl Graph for View<'_> {
 }
 
 impl GrowingTable {
-    /// Searches for a path to room in a bucket of either side, and carries it out.
-    pub(super) fn search(&self, sides: [u32; 2], relocate: &dyn Fn(Class, usize) -> bool) -> Outcome {
+    /// Searches for a path to room in a bucket of either side, and carries it out. Also returns whether the search was long.
+    pub(super) fn search(&self, sides: [u32; 2], relocate: &dyn Fn(Class, usize) -> bool) -> (Outcome, bool) {
         let state = self.state();
         let view = View::new(self, state);
         let mut hops = 0;
@@ -88,7 +104,7 @@ impl GrowingTable {
         if hops > 0 {
             self.counters().relocated(hops);
         }
-        outcome
+        (outcome, view.queued.get() > LONG_SEARCH)
     }
 
     /// Moves a copy of the class from this side to the other, if there is one and there is room. The guard is that of its

@@ -1,17 +1,62 @@
 //! CONCURRENT: the steps on the buckets of one class, of which all changes consist. Each holds one gate for a few
 //! instructions.
 
+use crate::error::insert::GrowableInsertError;
 use crate::growth::table::GrowingTable;
 use crate::sync::fault::{self, Fault};
 use crate::table::stripe::Guard;
-use crate::word::classes::{Class, Place, both};
+use crate::word::classes::{Class, Place, State, both};
+
+/// What an attempt to add a copy of a class that has none has found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum First {
+    /// There was none, and it was added.
+    Added,
+    /// There was none on the side without room. (There may be one by now.)
+    NoRoom,
+    /// There is one, or was a moment ago.
+    IsThere,
+}
 
 impl GrowingTable {
+    /// Adds a copy to the emptier of the class's buckets, if that has room and neither holds a copy of the class: so the
+    /// copies need not be counted. Does not count it.
+    #[inline(always)]
+    pub(super) fn add_first(&self, class: Class) -> First {
+        // This only determines where to try, and on which side there is surely no copy. Both words are loaded before either
+        // is decoded, so the loads overlap.
+        let state = self.state();
+        let places = both(class.sides, |side| state.place(side));
+        let words = both(places, |place| self.load_if_there(place.number));
+        let layouts = both(places, |place| self.layout(place.depth));
+        let free = [layouts[0].free(words[0]), layouts[1].free(words[1])];
+        let emptier = usize::from(free[1] > free[0]);
+        let is_on = |side: usize| {
+            let stored = self.plan.classes.stored(class, places[side].depth);
+            layouts[side].may_hold(words[side], stored)
+        };
+        if is_on(1 - emptier) {
+            return First::IsThere;
+        }
+        if free[emptier] == 0 {
+            return if is_on(emptier) { First::IsThere } else { First::NoRoom };
+        }
+        let side = class.sides[emptier];
+        let (_gate, Place { number, depth }) = self.enter(side, Fault::AddsWithoutGate);
+        let (seen, layout) = (self.load(number), self.layout(depth));
+        let stored = self.plan.classes.stored(class, depth);
+        if layout.may_hold(seen, stored) {
+            return First::IsThere;
+        }
+        let Some(changed) = layout.add(seen, stored) else { return First::NoRoom };
+        self.set_aside(number, Fault::InsertSetsNothingAside);
+        self.store(number, changed);
+        First::Added
+    }
+
     /// Adds a copy to the emptier of the class's buckets, if either has room. Does not count it.
     #[inline(always)]
     pub(super) fn add(&self, class: Class) -> bool {
-        // This only determines where to try first. Both words are loaded before either is decoded, so the loads
-        // overlap.
         let state = self.state();
         let [first, second] = both(class.sides, |side| state.place(side));
         let words = [self.load_if_there(first.number), self.load_if_there(second.number)];
@@ -31,13 +76,24 @@ impl GrowingTable {
         true
     }
 
-    /// Adds a copy of the class unless there is one. `None` if there is no room. Does not count it.
-    pub(super) fn add_if_absent(&self, class: Class) -> Option<bool> {
-        let _guard = self.stripe(class).lock_unless(Fault::InsertIfAbsentWithoutLock, self.counters());
-        if self.copies(class) != [0; 2] {
-            return Some(false);
+    /// Adds a copy of the class, unless it has as many as it may have; or, if `absent`, unless it has one. Returns whether it
+    /// did, and `None` if there is no room. Does not count it. The caller holds the class's stripe, so it counts the copies
+    /// exactly.
+    pub(super) fn add_counted(&self, class: Class, absent: bool) -> Result<Option<bool>, GrowableInsertError> {
+        let copies = self.copies(class).iter().sum();
+        if absent && copies > 0 {
+            return Ok(Some(false));
         }
-        self.add(class).then_some(true)
+        let limit = self.most_copies(class, self.state());
+        if copies >= limit {
+            return Err(GrowableInsertError::TooManyCopies { copies, limit });
+        }
+        Ok(self.add(class).then_some(true))
+    }
+
+    /// How many copies a class may have in this state: half of the slots of its two buckets (`growth/mod.rs`).
+    pub(super) fn most_copies(&self, class: Class, state: State) -> usize {
+        class.sides.iter().map(|&side| self.layout(state.place(side).depth).slots()).sum::<usize>() / 2
     }
 
     /// Takes a copy of the class out on this side. The guard is that of its stripe. `false` if there is none.

@@ -6,16 +6,19 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 240 | the value: this struct (192, of which the words take 64, the plan 48 and the layouts 34), the hasher (32) and the schema (16, with the feature `snapshot`) |
+//! | 248 | the value: this struct (200, of which the words take 64, the plan 48 and the layouts 34), the hasher (32) and the schema (16, with the feature `snapshot`) |
 //! | 256 | the words of 32 buckets |
 //! | 256 | the table of segments |
 //! | 512 | 32 stripes |
 //! | 32 | a gate for each bucket |
-//! | 128 | the size, and what changes with it: two cache lines |
-//! | 64 | the counters: one shard |
+//! | 128 | the size, padded to cache lines of its own |
+//! | 64 | what changes of the size, and saves, write |
+//! | 128 | the counters: one shard, padded |
 //! | 1,264 | from the first growth on: the words that are being moved, and all further gates |
 
 use std::sync::OnceLock;
+
+use crossbeam_utils::CachePadded;
 
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
@@ -51,20 +54,12 @@ pub(crate) struct GrowingTable {
     /// Those of the first buckets. A bucket's word changes only while its gate is held.
     gates: Box<[Mutex<()>]>,
     /// In a box, like what is atomic in `table/table.rs`. (A single lookup takes a tenth less time for it.)
-    shared: Box<[Shared; 1]>,
+    size: Box<[CachePadded<Size>; 1]>,
+    resizing: Box<[Resizing; 1]>,
 }
 
-/// The size, which every operation reads, has a cache line of its own, which changes only when the size does.
+/// What every operation reads. Its cache lines change only when the size does, because it is padded.
 #[derive(Debug)]
-struct Shared {
-    size: Size,
-    resizing: Resizing,
-}
-
-/// (Most processors have lines of 64 bytes. These are the most common of those with longer ones.)
-#[derive(Debug)]
-#[cfg_attr(any(target_arch = "aarch64", target_arch = "powerpc64"), repr(align(128)))]
-#[cfg_attr(not(any(target_arch = "aarch64", target_arch = "powerpc64")), repr(align(64)))]
 struct Size {
     /// How often `state` has changed. A change writes the state, then this, then the words.
     epoch: AtomicU64,
@@ -76,7 +71,7 @@ struct Size {
 
 /// What a table needs as soon as it grows.
 #[derive(Debug)]
-struct Grown {
+pub(super) struct Grown {
     /// The whole words of the buckets that are being split or merged.
     moving: [AtomicU64; GROUP],
     /// The gates that the first buckets do not have.
@@ -121,31 +116,32 @@ impl GrowingTable {
         let words = Words::new(Self::sizes(&plan), buckets).ok()?;
         let state = state.with_rows(layouts.rows(state.level(), state.split() > 0));
         let mut counters = Some(Counters::new(Self::counted_by(&plan))?);
-        let shared = || Shared {
-            size: Size {
+        let size = || {
+            CachePadded::new(Size {
                 epoch: AtomicU64::new(0),
                 state: AtomicU64::new(state.0),
                 grown: OnceLock::new(),
                 counters: counters.take().expect("one is made"),
-            },
-            resizing: Resizing {
-                lock: Mutex::new(()),
-                requests: Mutex::new(()),
-                capacity: Tally::new(plan.capacity(state) as u64),
-                touched: Tally::new(buckets as u64),
-                saving: Saving::new(),
-            },
+            })
+        };
+        let resizing = || Resizing {
+            lock: Mutex::new(()),
+            requests: Mutex::new(()),
+            capacity: Tally::new(plan.capacity(state) as u64),
+            touched: Tally::new(buckets as u64),
+            saving: Saving::new(),
         };
         let table = Self {
             layouts,
             words,
             stripes: boxed_slice(Self::stripes_of(&plan), Stripe::new)?,
             gates: boxed_slice(Self::gates_of(&plan), || Mutex::new(()))?,
-            shared: boxed_slice(1, shared)?.try_into().ok()?,
+            size: boxed_slice(1, size)?.try_into().ok()?,
+            resizing: boxed_slice(1, resizing)?.try_into().ok()?,
             plan,
         };
         if buckets > plan.first {
-            table.prepare_to_grow().then_some(())?;
+            table.prepare_to_grow(table.allocate_grown()?);
         }
         if cfg!(ccf_model = "loom") {
             // loom assumes that a `SeqCst` load may always read the initial value of an atomic. It treats the value of a
@@ -207,7 +203,8 @@ impl GrowingTable {
         let own = Self::stripes_of(plan) * size_of::<Stripe>()
             + Self::gates_of(plan) * size_of::<Mutex<()>>()
             + Counters::memory_for(Self::counted_by(plan))
-            + size_of::<Shared>()
+            + size_of::<CachePadded<Size>>()
+            + size_of::<Resizing>()
             + Words::OWN_MEMORY
             + if moved { Self::memory_to_grow(plan) } else { 0 };
         plan.memory_of_caller.saturating_add(own).saturating_add(of_words)
@@ -215,7 +212,7 @@ impl GrowingTable {
 
     #[inline(always)]
     fn size(&self) -> &Size {
-        &self.shared[0].size
+        &self.size[0]
     }
 
     #[inline(always)]
@@ -228,17 +225,21 @@ impl GrowingTable {
         size_of::<Grown>() + (MOST_GATES - Self::gates_of(plan)) * size_of::<Mutex<()>>()
     }
 
-    /// Allocates that unless it is there. Returns whether it is. The caller holds the lock by which the size changes, or
-    /// has the table alone.
-    pub(super) fn prepare_to_grow(&self) -> bool {
-        let grown = &self.size().grown;
-        if grown.get().is_some() {
-            return true;
+    /// Allocates that, unless it is there: then there is nothing to allocate. `None` if there is no memory.
+    pub(super) fn allocate_grown(&self) -> Option<Option<Box<[Grown; 1]>>> {
+        if self.size().grown.get().is_some() {
+            return Some(None);
         }
-        let Some(gates) = boxed_slice(MOST_GATES - self.gates.len(), || Mutex::new(())) else { return false };
+        let gates = boxed_slice(MOST_GATES - self.gates.len(), || Mutex::new(()))?;
         let mut new = Some(Grown { moving: core::array::from_fn(|_| AtomicU64::new(0)), gates });
-        let boxed = boxed_slice(1, || new.take().expect("one is made")).and_then(|boxed| boxed.try_into().ok());
-        boxed.is_some_and(|boxed| grown.set(boxed).is_ok())
+        Some(Some(boxed_slice(1, || new.take().expect("one is made"))?.try_into().ok()?))
+    }
+
+    /// Keeps what was allocated. The caller holds the lock by which the size changes, or has the table alone.
+    pub(super) fn prepare_to_grow(&self, grown: Option<Box<[Grown; 1]>>) {
+        if let Some(grown) = grown {
+            self.size().grown.set(grown).expect("one thread at a time changes the size");
+        }
     }
 
     /// A thread that has read a state that is *moving*, or of more buckets than at first, sees that it is there.
@@ -445,7 +446,6 @@ impl GrowingTable {
             capacity: plan.capacity(state),
             memory_usage: Self::memory_at(plan, buckets),
             max_false_positive_rate: plan.rate(plan.capacity(state) as f64),
-            rate_when_largest: plan.rate(plan.max_capacity() as f64),
             max_capacity: Some(plan.max_capacity()),
             max_memory_usage: Some(Self::memory_at(plan, plan.largest)),
             first,
@@ -480,7 +480,7 @@ impl GrowingTable {
     }
 
     pub(crate) fn resizing(&self) -> &Resizing {
-        &self.shared[0].resizing
+        &self.resizing[0]
     }
 }
 

@@ -43,6 +43,7 @@ macro_rules! pages {
         /// [faq#how-do-i-count-beyond-4-to-16-copies]: crate::guide::faq#how-do-i-count-beyond-4-to-16-copies
         /// [glossary]: crate::guide::glossary
         /// [growth]: crate::guide::growth
+        /// [growth#copies]: crate::guide::growth#copies
         /// [growth#memory]: crate::guide::growth#memory
         /// [in_front_of_a_database]: crate::guide::in_front_of_a_database
         /// [in_front_of_a_database#what-to-measure]: crate::guide::in_front_of_a_database#what-to-measure

@@ -103,7 +103,8 @@ impl fmt::Debug for DefaultHasher {
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`builder` and `with_capacity` are for the default hasher, and this type names another one: `{S}`",
-    label = "it needs a hasher: call `builder_with_hasher(hasher)` or `with_capacity_and_hasher(capacity, hasher)`"
+    label = "it needs a hasher",
+    note = "call `builder_with_hasher(hasher)` or `with_capacity_and_hasher(capacity, hasher)`"
 )]
 pub trait Is<S> {
     fn itself(self) -> S;

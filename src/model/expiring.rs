@@ -4,10 +4,10 @@
 
 use crate::error::insert::ExpiringInsertError;
 use crate::model::one_table::{AnyLayout, Image, Key, Table, answers, empty, one_block};
+use crate::table::census::Purpose;
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Advance, Clock, Until, WhenFull};
 use crate::table::face::traits::ExpiringTable;
-use crate::table::relocate::Purpose;
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Ring;
 

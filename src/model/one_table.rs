@@ -94,6 +94,13 @@ impl Key {
         Self { buckets, fingerprint, first, second, value: 0 }
     }
 
+    /// A class whose first bucket is this one, wherever its other one is.
+    pub fn at<L: AnyLayout>(buckets: usize, first: usize) -> Self {
+        let Fingerprint(fingerprint) = L::of_model().fingerprint_from(0x9e37_79b9);
+        let second = Buckets::new(buckets).alternate(first, Fingerprint(fingerprint));
+        Self { buckets, fingerprint, first, second, value: 0 }
+    }
+
     /// A key of the same class that tries the buckets in the other order.
     pub fn twin(self) -> Self {
         Self { first: self.second, second: self.first, ..self }

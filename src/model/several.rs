@@ -99,7 +99,7 @@ impl Growable {
         let image = TableImage::forgotten(&self.0);
         let (buckets, mut start, mut copies) = (self.0.saving().buckets(SaveNumber::ONLY), 0, 0);
         let read = image.read(&mut |words| {
-            let each = &mut |hash| {
+            let each = &mut |hash, _| {
                 copies += usize::from(hash == key.0);
                 Ok(())
             };

@@ -6,6 +6,10 @@
 //! first, so that the path is as short as it can be. The alternate bucket of an item follows from its fingerprint
 //! alone, so the search needs only the buckets.
 //!
+//! Copies of a few keys lead back and forth among few buckets. In a table of at most [`BUDGET`] buckets, a search examines
+//! none twice. In a larger one, its first try may, but the second one, with [`SECOND_BUDGET`], does not. So where fewer
+//! buckets can be reached, the second try examines these and the search ends.
+//!
 //! The search runs without locks over buckets that other threads change meanwhile. Its result is a plan: the code
 //! that carries it out checks each hop again.
 
@@ -157,10 +161,14 @@ struct Search<'a, const N: usize> {
     /// The nodes, as many as the budget. The first `len` are in the queue.
     nodes: &'a mut [Node; N],
     len: usize,
-    /// The table has at most `BUDGET` buckets. A larger one is so much larger than the budget that a search hardly ever
-    /// meets a bucket twice. (A plan that does is still safe.)
+    /// Whether the table has at most `BUDGET` buckets.
     is_small: bool,
-    /// The buckets in the queue, by number, if the table is small. It makes the search exact there.
+    /// A bit for the number of each bucket in the queue, modulo `BUDGET`. In a small table each bucket has its own, so the
+    /// search is exact. In a larger one, two buckets of the queue rarely share one.
+    ///
+    /// In a larger table, the first try does without them, because most searches end there, and the try with the whole
+    /// budget too: there is more to search than the second budget by then. (A plan that meets a bucket twice is still
+    /// safe.)
     seen: [u64; BUDGET / 64],
     trace: u64,
 }
@@ -200,16 +208,20 @@ impl<'a, const N: usize> Search<'a, N> {
     /// Puts a bucket in the queue, unless it was there before or the queue is full.
     #[inline]
     fn join(&mut self, graph: &impl Graph, bucket: usize, entry: Entry, parent: u16) {
-        let Some(node) = self.nodes.get_mut(self.len) else { return };
-        if self.is_small {
-            let (word, bit) = (&mut self.seen[bucket / 64], 1 << (bucket % 64));
-            if *word & bit != 0 {
+        if self.len >= N {
+            return;
+        }
+        if self.is_small || N == SECOND_BUDGET {
+            let (word, bit) = (&mut self.seen[bucket / 64 % (BUDGET / 64)], 1 << (bucket % 64));
+            if *word & bit != 0
+                && (self.is_small || self.nodes[..self.len].iter().any(|node| node.bucket as usize == bucket))
+            {
                 return;
             }
             *word |= bit;
         }
         graph.prefetch(bucket);
-        *node = Node { bucket: bucket as u32, entry, parent };
+        self.nodes[self.len] = Node { bucket: bucket as u32, entry, parent };
         self.len += 1;
     }
 

@@ -8,7 +8,7 @@ use crate::machine::memory::Pages;
 use crate::plan::sizing::{self, LoadLimit};
 use crate::table::table::Table;
 use crate::word::geometry::{Buckets, mixed};
-use crate::word::layout::{Encoding, OfShape, Plain, SHAPES, SemiSorted, Shape};
+use crate::word::layout::{Encoding, OfShape, Plain, SHAPES, SemiSorted, Shape, WithPayload};
 
 /// The distance of each bucket that can be reached from the item's two, by another kind of search: to a fixed
 /// point.
@@ -157,6 +157,73 @@ fn a_search_looks_at_no_more_buckets_than_its_budget() {
     });
     assert!(matches!(outcome, Outcome::Nothing { .. }));
     assert!(seen.borrow().len() <= BUDGET, "{} buckets", seen.borrow().len());
+}
+
+/// A search for room in a table of this shape, beyond the budget, in which buckets lead to few others: it examines each of
+/// these once. There are as many classes as `classes`, each with a pair of its own, and their copies fill all buckets.
+fn examines_each_once<L: OfShape>(shape: Shape, classes: usize) {
+    const BUCKETS: usize = 100_000;
+    let (layout, buckets) = (L::of(shape), Buckets::new(BUCKETS));
+    // A chain: each class leads from the second bucket of the one before to a bucket of its own.
+    let mut fingerprints = (1..1u64 << 20).map(|number| layout.fingerprint_from(mixed(number)));
+    let mut chain: Vec<(usize, Bucket)> = Vec::new();
+    let fill = |fingerprint| {
+        let entries = (0..shape.slots).map(|_| layout.entry(fingerprint, 0));
+        entries.fold(Bucket::default(), |word, entry| layout.add(word, entry).expect("it has as many slots"))
+    };
+    let mut from = 77;
+    for _ in 0..classes {
+        let new = |&fingerprint: &_| {
+            let to = buckets.alternate(from, fingerprint);
+            chain.iter().all(|&(bucket, _)| bucket != to) && to != from
+        };
+        let fingerprint = fingerprints.find(new).expect("there are enough");
+        chain.push((from, fill(fingerprint)));
+        from = buckets.alternate(from, fingerprint);
+        // The last bucket leads back.
+        if chain.len() == classes {
+            chain.push((from, fill(fingerprint)));
+        }
+    }
+    let words: HashMap<usize, Bucket> = chain.iter().copied().collect();
+    let (examined, passed_on) = (RefCell::new(HashMap::<usize, usize>::new()), Cell::new(0));
+    let load = |bucket| {
+        *examined.borrow_mut().entry(bucket).or_default() += 1;
+        *words.get(&bucket).expect("no other bucket can be reached")
+    };
+    let item =
+        Item { entry: layout.entries(chain[0].1).next().expect("it is full"), first: 77, second: chain[1].0, sum: 0 };
+    let outcome = find_path(layout, buckets, item, load, |_| (), &mut |_| {
+        passed_on.set(passed_on.get() + 1);
+        false
+    });
+    assert!(matches!(outcome, Outcome::Nothing { .. }) && passed_on.get() == 0);
+    let examined = examined.into_inner();
+    assert_eq!(examined.len(), classes + 1, "{shape:?}");
+    // The first try may go back and forth. The second one loads each bucket once to see whether it has room, and once for
+    // where its entries lead.
+    let loads: usize = examined.values().sum();
+    assert!(loads <= 2 * (FIRST_BUDGET + classes + 1), "{shape:?}: {loads} loads of {} buckets", classes + 1);
+}
+
+/// Copies of one key lead back and forth between its two buckets. Above the size of the budget, such a search used to
+/// examine its whole budget.
+#[test]
+fn a_search_among_few_buckets_examines_each_once() {
+    for shape in SHAPES.into_iter() {
+        for classes in [1, 2, 5, 17, FIRST_BUDGET - 2, 100] {
+            match shape.encoding {
+                Encoding::Plain => examines_each_once::<Plain>(shape, classes),
+                Encoding::SemiSorted => examines_each_once::<SemiSorted>(shape, classes),
+            }
+        }
+        if let Some(shape) = shape.with_payload(4) {
+            match shape.encoding {
+                Encoding::Plain => examines_each_once::<WithPayload<Plain>>(shape, 1),
+                Encoding::SemiSorted => examines_each_once::<WithPayload<SemiSorted>>(shape, 1),
+            }
+        }
+    }
 }
 
 /// In large tables filled to the capacity, and with a quarter of the other slots taken too: the shares of the searches

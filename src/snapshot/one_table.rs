@@ -7,7 +7,7 @@ use crate::error::load::LoadError;
 use crate::snapshot::format::{Declared, Head, Saved};
 use crate::snapshot::source::Source;
 use crate::table::expiring::clock::{Clock, Reading, WhenFull};
-use crate::table::face::any_table::TableImage;
+use crate::table::face::any_table::{HasTable as _, TableImage};
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::plan::TablePlan;
 use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
@@ -39,7 +39,7 @@ impl Saved for Box<dyn MapletTable> {
     type Stated = TablePlan;
 
     fn head(&self, _: &TableImage<'_>) -> Head {
-        Head::of(&[self.shape().payload_bits as u8])
+        Head::of(&[self.table().shape().payload_bits as u8])
     }
 
     fn stated(source: &mut Source<'_>) -> Result<Declared<TablePlan>, LoadError> {
@@ -67,7 +67,7 @@ impl Saved for Box<dyn ExpiringTable> {
         let Reading { now, moment, ahead } = image.reading().expect("the table has a clock");
         let resolution = clock.resolution().unwrap_or_default();
         let mut head = [0; 34];
-        head[0] = self.shape().payload_bits as u8;
+        head[0] = self.table().shape().payload_bits as u8;
         head[1..5].copy_from_slice(&(clock.longest() as u32).to_le_bytes());
         head[5..13].copy_from_slice(&resolution.as_secs().to_le_bytes());
         head[13..17].copy_from_slice(&resolution.subsec_nanos().to_le_bytes());

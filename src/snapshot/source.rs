@@ -257,7 +257,7 @@ impl<'a> Source<'a> {
     /// Checks that this is the expected filter, and that enough bytes are left for its buckets, which come next.
     pub(crate) fn expect_table(&mut self, plan: &FilterPlan) -> Result<(), LoadError> {
         if let Some(expected) = self.settings.filter(|expected| !plan.has_settings_of(expected)) {
-            return Err(LoadError::OtherSettings { snapshot: plan.to_string(), expected: expected.to_string() });
+            return Err(LoadError::OtherSettings { snapshot: plan.settings(), expected: expected.settings() });
         }
         let words = (plan.layout.buckets as u64).saturating_mul(size_of::<u64>() as u64);
         self.expected = self.read.saturating_add(words).saturating_add(SECTION - TABLE_HEADER + END);

@@ -5,7 +5,7 @@ use core::hint::select_unpredictable;
 use crate::error::insert::InsertError;
 use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
-use crate::table::relocate::Purpose;
+use crate::table::census::Purpose;
 use crate::table::stripe::Guard;
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
@@ -103,7 +103,7 @@ impl<L: Layout> Table<L> {
 
     #[inline(never)]
     fn insert_absent_item(&self, item: Item) -> Result<bool, InsertError> {
-        self.until_added(item, Purpose::InsertIfAbsent, Some(Fault::InsertIfAbsentWithoutLock), |guard| {
+        self.until_added(item, Purpose::InsertItemIfAbsent, Some(Fault::InsertIfAbsentWithoutLock), |guard| {
             if self.copies_of_item(self.layout(), item) > 0 {
                 return Some(false);
             }

@@ -3,6 +3,8 @@
 use std::sync::LazyLock;
 use std::thread::available_parallelism;
 
+use crossbeam_utils::CachePadded;
+
 use crate::machine::arch::at;
 use crate::machine::memory::boxed_slice;
 use crate::sync::fault::{self, Fault};
@@ -12,15 +14,14 @@ use crate::sync::{AtomicI64, Ordering, Tally};
 /// The most shards that a table's counts have. If there are more threads, they share shards.
 const MAX_SHARDS: usize = 64;
 
-/// All that a table counts, in a number of shards. Each shard is on a cache line of its own, and a thread always
-/// changes the same shard.
+/// All that a table counts, in a number of shards. Each shard is on cache lines of its own, and a thread always changes
+/// the same shard.
 ///
 /// All accesses are relaxed: these are statistics, which order nothing.
 #[derive(Debug)]
 pub(crate) struct Counters {
-    /// The number of shards in use is a power of two. Between any two of them is an unused one, so they share neither a
-    /// cache line nor a pair of lines that a processor loads together.
-    shards: Box<[Shard]>,
+    /// Their number is a power of two.
+    shards: Box<[CachePadded<Shard>]>,
     /// The number of the filter whose counts these are. No other filter of this process has it.
     filter: u64,
     /// The most relocations that one path took. Not in the shards: it hardly ever changes.
@@ -30,12 +31,8 @@ pub(crate) struct Counters {
 /// The number of the next filter. Not 0, which is that of none.
 static NEXT_FILTER: Tally = Tally::new(1);
 
-/// The distance from one shard in use to the next, in elements.
-const STRIDE: usize = 2;
-
 /// What the threads that share a shard have counted. [`Counts`] explains the fields.
 #[derive(Debug, Default)]
-#[repr(align(64))]
 struct Shard {
     /// It may be negative in one shard: one thread may insert an item and another remove it.
     len: AtomicI64,
@@ -78,34 +75,24 @@ fn shards_for(buckets: usize) -> usize {
     worthwhile.min(*THREADS)
 }
 
-/// The number of elements for this many shards in use.
-fn elements(shards: usize) -> usize {
-    (shards - 1) * STRIDE + 1
-}
-
 impl Counters {
     pub(crate) fn new(buckets: usize) -> Option<Self> {
         let shards = shards_for(buckets);
         Some(Self {
-            shards: boxed_slice(elements(shards), Shard::default)?,
+            shards: boxed_slice(shards, CachePadded::default)?,
             filter: NEXT_FILTER.fetch_add(1, Ordering::Relaxed),
             longest_path: Tally::new(0),
         })
     }
 
     pub(crate) fn memory_for(buckets: usize) -> usize {
-        elements(shards_for(buckets)) * size_of::<Shard>()
-    }
-
-    fn shards(&self) -> impl Iterator<Item = &Shard> {
-        self.shards.iter().step_by(STRIDE)
+        shards_for(buckets) * size_of::<CachePadded<Shard>>()
     }
 
     #[inline]
     fn shard(&self) -> &Shard {
-        // There are `elements(n)` shards, with `n` in use, a power of two. So their number less one is `(n - 1) *
-        // STRIDE`, and the masked product is the number of one in use, times the distance.
-        at(&self.shards, (thread_number() * STRIDE) & (self.shards.len() - 1))
+        let shard: &CachePadded<Shard> = at(&self.shards, thread_number() & (self.shards.len() - 1));
+        shard
     }
 
     /// Returns what the thread's own shard has counted by now.
@@ -177,7 +164,7 @@ impl Counters {
     /// How many items there are. It is exact while no thread changes that. Each change made meanwhile may or may not
     /// be included.
     pub(crate) fn len(&self) -> usize {
-        let sum: i64 = self.shards().map(|shard| shard.len.load(Ordering::Relaxed)).sum();
+        let sum: i64 = self.shards.iter().map(|shard| shard.len.load(Ordering::Relaxed)).sum();
         // A removal may be included while the insertion before it, in a shard that was read earlier, is not.
         sum.max(0) as usize
     }
@@ -186,7 +173,7 @@ impl Counters {
     #[inline(never)]
     pub(crate) fn counts(&self) -> Counts {
         let sum = |count: fn(&Shard) -> &Tally| {
-            self.shards().map(|shard| count(shard).load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
+            self.shards.iter().map(|shard| count(shard).load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
         };
         Counts {
             len: self.len(),
@@ -208,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_counts_of_all_shards_are_added_up() {
-        let shards = boxed_slice(elements(8), Shard::default).expect("memory");
+        let shards = boxed_slice(8, CachePadded::default).expect("memory");
         let counters = Counters { shards, filter: 1, longest_path: Tally::new(0) };
         let count = |nth| {
             counters.add_len(3);

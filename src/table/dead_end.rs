@@ -3,6 +3,7 @@
 //! invalidate it.
 
 use crate::sync::fault::{self, Fault};
+use crate::table::census::{Census, Purpose};
 use crate::table::stripe::{MAX_STRIPES, Stripe};
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
@@ -35,22 +36,22 @@ impl StripeSet {
 
 impl<L: Layout> Table<L> {
     /// If few buckets can be reached from the item's two, and all of them were full at one point of this call: how many
-    /// copies of its class there were at that point.
+    /// copies of its class there were at that point, and whether the operation needed room.
     ///
     /// The argument is that of `relocate.rs`, with two differences. The passes go through the stripes of the copies in
     /// these buckets only: a full bucket changes only when one of its copies is taken out or replaced. And the second
     /// read must find the same stripes as the first, because the first pass went through those. The buckets do not
     /// change from the second read until the second pass begins, so the count is right for that moment. If a try is
     /// invalidated, its second read and pass serve as the first ones of the next try.
-    pub(super) fn copies_at_dead_end(&self, item: Item) -> Option<usize> {
+    pub(super) fn census_at_dead_end(&self, item: Item, purpose: Purpose) -> Option<Census> {
         let stripes = self.stripes_reached(item)?;
         let mut before = (stripes, self.settle(stripes.of(&self.stripes)));
         for _ in 0..TRIES {
             let stripes = self.stripes_reached(item)?;
-            let copies = self.count_class(item);
+            let census = self.census(item, purpose);
             let now = (stripes, self.settle(stripes.of(&self.stripes)));
             if now == before {
-                return Some(copies);
+                return Some(census);
             }
             before = now;
         }

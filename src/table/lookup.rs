@@ -185,11 +185,6 @@ impl<L: Layout> Table<L> {
         self.copies_of_item(layout, item)
     }
 
-    pub(super) fn count_class(&self, item: Item) -> usize {
-        let _guard = self.stripe(item.sum).lock_unless(Fault::CountWithoutLock, &self.counters);
-        self.copies(item)
-    }
-
     /// Whether it pays to prefetch buckets before a lookup. In a small table it does not: its buckets are in the
     /// cache.
     #[inline(always)]

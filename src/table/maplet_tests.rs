@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use crate::error::insert::InsertError;
 use crate::machine::memory::Pages;
 use crate::plan::sizing::LoadLimit;
+use crate::table::face::any_table::HasTable as _;
 use crate::table::face::plan::TablePlan;
 use crate::table::maplet::ValuesOfKey;
 use crate::table::table::Table;
@@ -75,7 +76,7 @@ fn compare<L: OfShape>(shape: Shape, buckets: usize, operations: &[(u8, u64, u16
             assert_eq!(copies, held.len(), "all values of the key count");
         }
         let len = model.values().map(Vec::len).sum::<usize>();
-        assert_eq!(table.len(), len);
+        assert_eq!(table.table().len(), len);
     }
 }
 

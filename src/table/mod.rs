@@ -8,6 +8,7 @@ pub(crate) mod stripe;
 #[allow(clippy::module_inception, reason = "the folder is about the table, and the file has it")]
 pub(crate) mod table;
 
+pub(crate) mod census;
 mod change;
 mod dead_end;
 pub(crate) mod lookup;

@@ -29,7 +29,7 @@
 //! changed of a stripe that matters (all of them, or those of the copies in few buckets), and no path under all locks.
 //! The third is that all slots of both buckets hold copies of this class, counted under its lock. Such copies can only
 //! move from one of the two buckets to the other, so there was no path at the moment of the count.
-//! (`table/expiring/mod.rs` says what a clock adds.)
+//! That one is checked first, because it takes one lock and two words. (`table/expiring/mod.rs` says what a clock adds.)
 //!
 //! In a larger table, a search that ends because of its budget shows only that there is no room *near*, and other
 //! threads keep bumping versions far from the buckets in question. There a fourth condition is also enough: two
@@ -45,6 +45,7 @@ use crate::error::insert::InsertError;
 use crate::machine::arch::prefetch;
 use crate::plan::path::{self, Hop, Outcome};
 use crate::sync::fault::{self, Fault};
+use crate::table::census::Purpose;
 use crate::table::stripe::{Guard, Stripe};
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
@@ -62,14 +63,6 @@ const SEARCHES: u32 = if cfg!(ccf_model) { 2 } else { 4 };
 /// How many of these searches may find no path. Without interference, a failed insert makes that many, or one if its
 /// few buckets or the count of its copies decide.
 const SEARCHES_IN_VAIN: u32 = 2;
-
-/// The operation for which room is made.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    Insert,
-    /// It needs no room if the item is present by then.
-    InsertIfAbsent,
-}
 
 /// The searches that an insert has made so far.
 #[derive(Default)]
@@ -132,19 +125,23 @@ impl<L: Layout> Table<L> {
                 return Ok(());
             }
             let moment = self.moment();
-            let trace = match self.search(item, moment, &|hop| self.relocate(hop), None) {
-                Outcome::Planned => return Ok(()),
-                Outcome::Nothing { trace } => trace,
-            };
-            // Only after the first failed search: if other threads change just these buckets, more tries would hardly
-            // help.
-            let at_dead_end = if effort.in_vain == 0 { self.copies_at_dead_end(item) } else { None };
-            let copies = at_dead_end.unwrap_or_else(|| self.count_class(item));
-            if copies > 0 && purpose == Purpose::InsertIfAbsent && !fault::injected(Fault::FullThoughPresent) {
-                // Another thread has added it meanwhile: no room is needed any more.
+            let (mut trace, mut full) = (0, self.census_if_full(item, purpose));
+            if full.is_none() {
+                trace = match self.search(item, moment, &|hop| self.relocate(hop), None) {
+                    Outcome::Planned => return Ok(()),
+                    Outcome::Nothing { trace } => trace,
+                };
+                // Only after the first failed search: if other threads change just these buckets, more tries would hardly
+                // help.
+                full = if effort.in_vain == 0 { self.census_at_dead_end(item, purpose) } else { None };
+            }
+            let census = full.unwrap_or_else(|| self.census(item, purpose));
+            let is_full = full.is_some() || census.copies == self.slots_of(item);
+            if census.is_done && !fault::injected(Fault::FullThoughPresent) {
                 return Ok(());
             }
-            if at_dead_end.is_some() || copies == self.slots_of(item) {
+            let copies = census.copies;
+            if is_full {
                 return Err(self.refusal(item, copies));
             }
             let now = (self.settle(&self.stripes), self.moment());

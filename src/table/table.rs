@@ -2,10 +2,10 @@
 //! protocol, its rules and its proof.
 //!
 //! # Memory of a small table
-//! A filter for 100 keys takes 624 bytes on a 64-bit machine: the words of 32 buckets 256 (fewer would not do with the
-//! certainty of `plan/sizing.rs`), [`Table`] 168, the value with its hasher 64, the counters 64, what saves need 40, and
+//! A filter for 100 keys takes 688 bytes on a 64-bit machine: the words of 32 buckets 256 (fewer would not do with the
+//! certainty of `plan/sizing.rs`), [`Table`] 168, the value with its hasher 64, the counters 128, what saves need 40, and
 //! two stripes 32. Beyond the words and the value, most is there for speed: the layout and the geometry are read where
-//! they are used, without another pointer, and what threads count has a cache line of its own.
+//! they are used, without another pointer, and what threads count is padded to cache lines of its own.
 
 use crate::machine::arch::{at, at_step};
 use crate::machine::memory::{Pages, boxed_slice, boxed_slice_on};

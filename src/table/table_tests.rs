@@ -10,10 +10,12 @@ use crate::machine::arch::VectorUnit;
 use crate::machine::memory::Pages;
 use crate::plan::batch::BLOCK;
 use crate::plan::sizing::LoadLimit;
+use crate::table::census::Purpose;
+use crate::table::face::any_table::HasTable as _;
 use crate::table::face::batch::Lookups;
 use crate::table::face::plan::TablePlan;
 use crate::table::lookup::{Contains, Lookup};
-use crate::table::relocate::{Effort, Purpose};
+use crate::table::relocate::Effort;
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::Item;
@@ -94,7 +96,7 @@ fn compare<L: OfShape>(shape: Shape, buckets: usize, operations: &[(u8, u64)]) {
             }
             _ => {
                 table.clear();
-                known.clear();
+                known.table().clear();
                 model.clear();
             }
         }
@@ -112,7 +114,7 @@ fn compare<L: OfShape>(shape: Shape, buckets: usize, operations: &[(u8, u64)]) {
             }
             None => {}
         }
-        assert_eq!((table.counters.len(), known.len()), (len, len));
+        assert_eq!((table.counters.len(), known.table().len()), (len, len));
         let occupied = |bucket| table.layout.occupied(table.load(bucket));
         assert_eq!((0..buckets).map(occupied).sum::<usize>(), len, "what was found by looking into every bucket");
     }

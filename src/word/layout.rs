@@ -314,7 +314,6 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
 }
 
 pub(crate) trait OfShape: Layout + 'static {
-    /// The layout without payloads.
     /// The layout of this shape, or `None` if there is no memory for its decode table.
     fn try_of(shape: Shape) -> Option<Self>;
 

@@ -110,6 +110,15 @@ impl<'a> AnyLayout<'a> {
         differences.wrapping_sub(self.lanes.ones) & !differences & self.lanes.tops
     }
 
+    /// Whether a slot may hold this. It compares what the slots store as it is, and decodes nothing: so it errs where a slot
+    /// differs only in its high part.
+    #[inline(always)]
+    pub(crate) fn may_hold(self, bucket: Bucket, stored: u32) -> bool {
+        let &Lanes { ones, tops, first, .. } = self.lanes;
+        let differences = bucket.0 ^ u64::from(stored & first).wrapping_mul(ones);
+        differences.wrapping_sub(ones) & !differences & tops != 0
+    }
+
     #[inline(always)]
     pub(crate) fn count(self, bucket: Bucket, stored: u32) -> usize {
         self.zeros(self.differences(bucket, stored))

@@ -225,6 +225,9 @@ fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
         Growable::NUMBER if len >= SECTION + GROUP * 8 => {
             let growth = &GROWTHS[usize::from(head[1]) % GROWTHS.len()];
             let buckets = ((len - SECTION) / 8 / GROUP * GROUP).min(growth.largest);
+            // The layout of buckets that are split from the last whole level on is not known.
+            let level = buckets.ilog2() as usize;
+            let buckets = if growth.layouts[level + 1] == [0; 3] { 1 << level } else { buckets };
             let Some(more) = buckets.checked_sub(growth.first) else { return };
             let first = growth.first + usize::from(head[3]) % (more / GROUP + 1) * GROUP;
             head[..3].copy_from_slice(&growth.head);

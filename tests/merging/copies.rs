@@ -50,6 +50,44 @@ fn a_copy_of_a_filter_that_grows_grows_up_to_its_limit() {
     assert_eq!(filter.len(), 6000);
 }
 
+/// A filter that grows may have more buckets than its keys need, and more copies of a key than a smaller one may have. Or
+/// it is filled beyond its capacity, since it may not grow.
+#[test]
+fn a_copy_has_room_for_all_that_the_filter_has_room_for() {
+    let checked = |filter: &Growable| {
+        assert_eq!(copy_of!(filter).digest(), filter.digest(), "{filter:?}");
+        let union = filter.another();
+        let added = union.unite(filter).unwrap();
+        assert_eq!((union.len() as u64, union.unite(filter)), (added, Ok(0)), "{filter:?}");
+    };
+    let builder = |capacity| Growable::builder_with_hasher(Hasher::default()).capacity(capacity);
+    let three_times = |filter: &Growable, keys| {
+        hashes(0, keys).for_each(|key| (0..3).for_each(|_| filter.insert(&key).unwrap()));
+    };
+    let reserved = builder(100).build().unwrap();
+    reserved.reserve(1_000_000).unwrap();
+    three_times(&reserved, 1000);
+    checked(&reserved);
+
+    let emptied = builder(100).build().unwrap();
+    let more = || hashes(1_000_000, 200_000);
+    more().for_each(|key| emptied.insert(&key).unwrap());
+    three_times(&emptied, 500);
+    more().for_each(|key| assert!(emptied.remove(&key)));
+    checked(&emptied);
+
+    let full = builder(5000).max_capacity(5000).build().unwrap();
+    let inserted = (0..).take_while(|&nth| full.insert(&scattered(nth)).is_ok()).count();
+    assert!(inserted > full.max_capacity(), "{full:?}");
+    checked(&full);
+
+    // What has keys of its own is no copy. It becomes as large as the other one if a key needs that.
+    let own = reserved.another();
+    own.insert(&scattered(1 << 40)).unwrap();
+    assert_eq!((own.absorb(&reserved), own.len()), (Ok(3000), 3001));
+    assert_eq!(own.plan().layout, reserved.plan().layout);
+}
+
 /// Other threads insert keys in order, and insert and remove others. The copy has each stable key, each key that was in
 /// before, and no key that came after; and of what one thread inserts in order, a beginning.
 macro_rules! copies_in_use {

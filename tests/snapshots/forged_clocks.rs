@@ -60,7 +60,7 @@ fn a_clock_that_no_filter_has_is_refused() {
             format!("{nanoseconds} nanoseconds"),
             format!("the place {place}"),
             format!("a lag of {lag} ticks"),
-            format!("{ahead} ticks that ended early"),
+            format!("{ahead} evicted ticks"),
         ];
         refused(&Forged::of_expiring(clock), &shown, &words.each_ref().map(String::as_str));
     }
@@ -137,7 +137,7 @@ fn an_entry_that_would_outlive_the_longest_lifetime_is_refused() {
             let is_live = ticks + u64::from(lag) <= 16;
             if is_live && ticks + ahead > longest {
                 let shown = format!("LifetimeTooLong {{ bucket: 1, ticks: {}, longest: {longest} }}", ticks + ahead);
-                let words = ["bucket 1".to_string(), format!("{} more ticks", ticks + ahead), format!("is {longest}")];
+                let words = ["bucket 1".to_owned(), format!("{} more ticks", ticks + ahead), format!("is {longest}")];
                 refused(&entry, &shown, &words.each_ref().map(String::as_str));
                 return true;
             }

@@ -21,7 +21,7 @@ fn each_forged_field_is_refused_for_its_reason() {
     new().load().expect("nothing is wrong with this one");
     Forged { buckets: 1, words: vec![0], ..new() }.load().expect("a filter may have one bucket");
     for (forged, shown, words) in [
-        (Forged { magic: *b"\x89DCF\r\n\x1a\n", ..new() }, "NotASnapshot", &["no snapshot"][..]),
+        (Forged { magic: *b"\x89DCF\r\n\x1a\n", ..new() }, "NotASnapshot", &["not a snapshot"][..]),
         (
             Forged { version: 2, ..new() },
             "UnsupportedVersion { version: 2, supported: 3 }",

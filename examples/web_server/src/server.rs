@@ -67,7 +67,7 @@ fn check_id(shared: &Shared, headers: &HeaderMap) -> Result<(), Response> {
     let Some(id) = headers.get("x-request-id") else { return Ok(()) };
     match shared.seen.is_first(id.as_bytes()) {
         Ok(true) => Ok(()),
-        Ok(false) => Err(say(StatusCode::CONFLICT, "a request with this identifier has come before")),
+        Ok(false) => Err(say(StatusCode::CONFLICT, "duplicate request ID")),
         // To fail open, return `Ok(())`.
         Err(error) => Err(say(StatusCode::SERVICE_UNAVAILABLE, &format!("no room for identifiers: {error}"))),
     }

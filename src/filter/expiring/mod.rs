@@ -17,3 +17,5 @@ mod figures;
 mod merging;
 #[cfg(feature = "snapshot")]
 mod snapshots;
+
+mod signposts;

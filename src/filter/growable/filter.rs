@@ -15,8 +15,8 @@ use crate::table::face::filter_plan::FilterPlan;
 /// A concurrent cuckoo filter that grows and shrinks: an approximate multiset of keys of type `T`, whose number need not be
 /// known beforehand.
 ///
-/// Its largest size is fixed when it is built: by default it has room for 61 million keys, and inserts into a filter that is
-/// full at that size fail. [`max_capacity`](crate::GrowableBuilder::max_capacity) sets another one.
+/// Its largest size is fixed when it is built: at the default rate, it has room for at least 61 million keys if no other size
+/// is [set](crate::GrowableBuilder::max_capacity). Inserts into a filter that is full at that size fail.
 ///
 /// Its table grows and shrinks by 32 buckets at a time, while other threads use it. So its memory follows the number of
 /// keys, and a lookup costs the same at any size and at any moment. [The rate asked
@@ -40,8 +40,8 @@ use crate::table::face::filter_plan::FilterPlan;
 ///
 /// # Growth and shrinking
 ///
-/// - **Who pays:** an insert that finds more keys than the capacity splits up to 128 buckets. Where even that is
-///   too long, call [`reserve`](Self::reserve) on a thread of its own.
+/// - **Who pays:** an insert splits at most 128 buckets. It does so if it finds the table beyond its capacity, or if
+///   room is hard to find for its key. Where even that is too long, call [`reserve`](Self::reserve) on a thread of its own.
 /// - **Who waits:** no lookup. A writer waits only for the lock of a bucket or a stripe, which others hold for a few
 ///   instructions, or for as long as it takes to split 32 buckets. If a search finds no room, it also waits for a thread
 ///   that changes the size.
@@ -57,8 +57,9 @@ use crate::table::face::filter_plan::FilterPlan;
 ///
 /// Those of [all filters](crate#hazards), and two more:
 ///
-/// - **A small filter holds fewer copies of a key**: four while its buckets have two slots, ten at the largest size (at the
-///   default rate). Further ones fail. The filter does not grow for them.
+/// - **There may be only a few copies of a key**: half as many as its two buckets have slots, so that they take no room from
+///   other keys. At the default rate, these are [two in a small filter, and five at the largest
+///   size](crate::guide::growth#copies). Further ones fail. The filter does not grow for them.
 /// - Where others decide how many keys there are, set a [memory limit](crate::GrowableBuilder::memory_limit). [A known
 ///   hasher key](crate::guide::security#a-known-hasher-key) makes the filter grow only while it is a quarter full.
 pub struct GrowableCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
@@ -106,8 +107,8 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// first.
     ///
     /// It merges 32 buckets at a time. Other threads can use the filter meanwhile. It stops at the first group of buckets that
-    /// cannot be merged, for example because a key has more copies than the smaller table has room for.
-    /// [`capacity`](Self::capacity) returns what was reached.
+    /// cannot be merged, because its keys have no room in fewer buckets, or because a key has more copies than it [may
+    /// have](crate::guide::growth#copies) in the smaller table. [`capacity`](Self::capacity) returns what was reached.
     ///
     /// On 64-bit Linux, the memory goes back to the system, except for a page at most. On other systems, and while a save is
     /// running, it is kept for the next growth, and [`Stats::memory_usage`] still counts it. (On Linux with 32 bits or with a limit for

@@ -34,7 +34,9 @@ impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
     /// Both filters may be in use meanwhile. The call adds what the other filter holds when the call begins, as for
     /// [`digest`](Self::digest). Each copy is added like an insert, at some point of the call.
     ///
-    /// This filter grows for them. The two may have any sizes, but they must have been built with the same settings.
+    /// This filter grows for them. The two may have any sizes, but they must have been built with the same settings. If this
+    /// one is empty, it gets at least as many buckets as the other has, and has room for each copy. So
+    /// [`empty_like`](Self::empty_like) and this always make a copy, unless there is no memory.
     ///
     /// Cost: one pass over both tables, in the order of memory. It takes about as long as inserting the keys in a batch
     /// (`cargo bench --bench merge`). Meanwhile changes to the other filter [cost
@@ -60,7 +62,7 @@ impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
     /// example, have equal [digests](Self::digest) when each has united with all others, directly or through a third.
     /// Of several copies in the other filter, one is added; those in this one stay.
     ///
-    /// This filter grows for what it lacks. The two may have any sizes, but they must have been built with the same
+    /// This filter grows for what it lacks: an empty one as `absorb` does. The two may have any sizes, but they must have been built with the same
     /// settings.
     ///
     /// The filters compare fingerprints, so a key whose look-alike is here is not added. It is found even so, but

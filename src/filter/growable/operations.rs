@@ -20,8 +20,10 @@ impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
     /// [split buckets](Self#growth-and-shrinking).
     ///
     /// # Errors
-    /// A [`GrowableInsertError`] if there is no room and the filter cannot grow, after it has filled the table beyond its
-    /// capacity, as far as possible. Nothing has changed then, and a later attempt may succeed.
+    /// A [`GrowableInsertError`] if there are as many copies of the key as there [may be](crate::guide::growth#copies), or
+    /// if there is no room and the filter cannot grow, after it has filled the table beyond its
+    /// capacity, as far as possible. The keys are the same as before then, and a later attempt may succeed. The table may
+    /// have grown, by at most 128 buckets.
     #[inline]
     pub fn insert<Q>(&self, key: &Q) -> Result<(), GrowableInsertError>
     where
@@ -41,7 +43,7 @@ impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
     /// [`insert`](Self::insert), with one stripe locked.
     ///
     /// # Errors
-    /// Fails as [`insert`](Self::insert) does, if the key is absent and there is no room. Nothing has changed then.
+    /// Fails as [`insert`](Self::insert) does, if the key is absent and there is no room.
     #[inline]
     pub fn insert_if_absent<Q>(&self, key: &Q) -> Result<bool, GrowableInsertError>
     where

@@ -12,3 +12,5 @@ pub(crate) mod filter;
 mod merging;
 #[cfg(feature = "snapshot")]
 mod snapshots;
+
+mod signposts;

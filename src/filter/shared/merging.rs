@@ -176,10 +176,15 @@ impl Absorbing for GrowingTable {
         GrowingTable::new(self.plan)
     }
 
-    fn prepare(&self, other: &Self, _: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError> {
-        // The copies come in the order of the buckets, so some buckets would be full long before the table is. If there
-        // cannot be so much room, an insert says why. A union may add nothing, so it makes room for no more than the other
-        // has: a small table becomes as large.
+    fn prepare(&self, other: &Self, image: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError> {
+        // If there cannot be so much room, an insert says why.
+        if self.len() == 0 {
+            // It becomes a copy, whatever the other one holds: with fewer buckets there might be no room.
+            let _ = self.grow_if_possible(image.layout().1);
+            return Ok(());
+        }
+        // The copies come in the order of the buckets, so some buckets would be full long before the table is. A union may
+        // add nothing, so it makes room for no more than the other has: a small table becomes as large.
         let _ = self.reserve(match merge {
             Merge::Sum => other.len(),
             Merge::Union => other.len().saturating_sub(self.len()),

@@ -3,7 +3,7 @@
 use crate::machine::arch::vectorized::Vectorized;
 
 /// Whether this processor has all the features that [`run`] is compiled for. The standard library detects them once.
-#[inline]
+#[inline(always)]
 pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("bmi1")

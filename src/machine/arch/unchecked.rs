@@ -10,7 +10,7 @@
 /// | list | index | why it is below the length |
 /// |---|---|---|
 /// | a table's words (`table/table.rs`) | a bucket | `Buckets` returns numbers below its count for any hash, any fingerprint and any such number (tested in `word/geometry_tests.rs`); a table has as many words as that |
-/// | shards of counters (`table/counters.rs`) | a thread's number times the distance of two shards, masked | the mask is the length less one |
+/// | shards of counters (`table/counters.rs`) | a thread's number, masked | the mask is the length less one, and the length is a power of two |
 /// | a decode table (`word/bucket.rs`) | a word's rank | it is the top bits of the word, `rank_bits` of them (tested in `word/layout_tests.rs`), and the table has `1 << rank_bits` entries |
 ///
 /// Builds with debug assertions check it, and so do all tests; `ci/asan` also runs them with AddressSanitizer.

@@ -27,10 +27,11 @@ impl VectorUnit {
     pub(crate) fn widest() -> Self {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
-            if avx512::is_available() {
+            let (avx2, avx512) = (avx2::is_available(), avx512::is_available_too());
+            if avx2 && avx512 {
                 return Self::Avx512;
             }
-            if avx2::is_available() {
+            if avx2 {
                 return Self::Avx2;
             }
         }
@@ -43,9 +44,9 @@ impl VectorUnit {
     pub(crate) fn run(self, work: impl Vectorized) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         match self.min(Self::widest()) {
-            // SAFETY: `widest` has found that AVX-512 is available.
+            // SAFETY: `widest` has found that AVX2 is available, and AVX-512 too.
             Self::Avx512 => return unsafe { avx512::run(work) },
-            // SAFETY: `widest` has found that AVX2 is available; it is wherever AVX-512 is.
+            // SAFETY: `widest` has found that AVX2 is available.
             Self::Avx2 => return unsafe { avx2::run(work) },
             Self::Common => (),
         }

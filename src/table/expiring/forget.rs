@@ -30,6 +30,7 @@
 //!   the last tick that a lifetime allows, to end that tick would empty the table. And no entry could be added until
 //!   the caller's clock goes on.)
 //! - All slots of both buckets hold entries of this class. To evict all other entries for one key would be a bad trade.
+//!   (Usually the count in `table/relocate.rs` has found that before, and the insert fails without these locks.)
 //! - The table holds less than half of its capacity. Then it is not full: entries of a few keys fill these buckets.
 //!
 //! # Linearizability
@@ -48,9 +49,9 @@ use core::cell::Cell;
 use crate::plan::path::Outcome;
 use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
+use crate::table::census::Purpose;
 use crate::table::expiring::clock::{Admission, Clock, Reading, Until};
 use crate::table::expiring::sweep::later;
-use crate::table::relocate::Purpose;
 use crate::table::table::Table;
 use crate::word::geometry::Item;
 use crate::word::layout::Layout;

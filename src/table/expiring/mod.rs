@@ -104,7 +104,7 @@
 //! | `expires_at` | when it reads the clock |
 //! | `insert_if_absent` | *false*: when it reads the words, by the moment of the clock by which it also judges the end. *true*: as `insert`; under the lock, no other thread has added an entry of the class |
 //! | an insert that fails for its lifetime | when it reads the clock |
-//! | an insert that fails for lack of room | at the moment without room that `table/relocate.rs` describes. Dead entries count as room there: the search leaves them out, by one moment of the clock for all buckets, and its result does not count if the clock has gone on. At last the insert checks whether its own entry would still be live. If so, it was live at that moment |
+//! | an insert that fails for lack of room | at the moment without room that `table/relocate.rs` describes. Dead entries count as room there: the search leaves them out, by one moment of the clock for all buckets, and its result does not count if the clock has gone on. At last the insert checks whether its own entry would still be live. If so, it was live at that moment. Where live entries of the class fill both buckets: when the count reads the clock. It holds the lock of their stripe, so no other thread adds or moves one of them meanwhile, and those that it finds were there then |
 //!
 //! *When an entry dies while it is renewed.* `insert_or_renew` has found a live entry that ends at `a`, and by its
 //! exchange that entry ends at `b`. Then it reads the moment. If `now` is before `a`, the entry was live at the
@@ -150,9 +150,9 @@ use crate::error::insert::{ExpiringInsertError, InsertError};
 use crate::plan::batch::BLOCK;
 use crate::plan::pairs::Pairs;
 use crate::sync::fault::{self, Fault};
+use crate::table::census::Purpose;
 use crate::table::expiring::clock::{Admission, Clock, Reading, Until, WhenFull};
 use crate::table::lookup::{Block, Lookup};
-use crate::table::relocate::Purpose;
 use crate::table::stripe::Guard;
 use crate::table::table::Table;
 use crate::word::bucket::{BucketOps, Place, choose};
@@ -352,8 +352,10 @@ impl<L: Layout> Table<L> {
                     // The entry is still live, so it was live when there was no room.
                     if let Some(error) = refused.take() {
                         let clock = self.own_clock();
-                        if clock.when_full() == WhenFull::Refuse || self.forget(clock, class, until, purpose).is_none()
-                        {
+                        // Entries of this class alone fill both buckets: then no eviction helps (`forget.rs`).
+                        let is_final =
+                            clock.when_full() == WhenFull::Refuse || matches!(error, InsertError::TooManyCopies { .. });
+                        if is_final || self.forget(clock, class, until, purpose).is_none() {
                             self.counters.insert_refused();
                             return Err(error.into());
                         }

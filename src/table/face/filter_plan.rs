@@ -63,8 +63,6 @@ pub struct FilterPlan {
     /// The smallest and the largest table that the filter can have.
     pub(crate) first: TableLayout,
     pub(crate) largest: TableLayout,
-    /// The false-positive rate at the capacity of the largest table.
-    pub(crate) rate_when_largest: f64,
     /// For growable filters, what determines the layouts of their buckets.
     pub(crate) classes: Option<(Classes, Option<Encoding>)>,
 }
@@ -81,13 +79,12 @@ impl FilterPlan {
         let TablePlan { shape, buckets, limit, .. } = table;
         let (layout, slots) = (TableLayout::of(shape, buckets), buckets * shape.slots as usize);
         let capacity = sizing::capacity_of(shape, buckets, limit);
-        let rate = sizing::false_positive_rate(shape, buckets, capacity as f64 / slots as f64);
         Self {
             filter,
             capacity,
             layout,
             memory_usage: table.memory_usage().saturating_add(of_value),
-            max_false_positive_rate: rate,
+            max_false_positive_rate: sizing::false_positive_rate(shape, buckets, capacity as f64 / slots as f64),
             max_capacity: None,
             max_memory_usage: None,
             lifetime_in_ticks: None,
@@ -95,7 +92,6 @@ impl FilterPlan {
             when_full: None,
             first: layout,
             largest: layout,
-            rate_when_largest: rate,
             slots,
             classes: None,
         }
@@ -118,6 +114,17 @@ impl FilterPlan {
             (plan.filter, plan.first, plan.largest, plan.lifetime_in_ticks, plan.resolution, plan.when_full)
         };
         settings(self) == settings(other)
+    }
+
+    /// What [`has_settings_of`](Self::has_settings_of) compares, as an error names it. The size of a growable filter and the
+    /// memory are not part of it: those of a snapshot and of a builder may differ though the settings are the same.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn settings(&self) -> String {
+        let Self { filter, capacity, layout, first, largest, .. } = self;
+        match self.max_capacity {
+            Some(most) => format!("{filter} for up to {most} keys (from {first} to {largest})"),
+            None => format!("{filter} for {capacity} keys ({layout}){}", ClockOf(self)),
+        }
     }
 
     /// Returns the false-positive rate of the filter when it holds this many keys. Of a filter of fixed size, it is that of a
@@ -169,26 +176,34 @@ impl fmt::Debug for FilterPlan {
 impl fmt::Display for FilterPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { filter, capacity, layout, first, largest, memory_usage, .. } = self;
-        let rate = Rounded(self.rate_when_largest);
+        let rate = Rounded(self.false_positive_rate_with(self.max_capacity.unwrap_or(*capacity)));
         match (self.max_capacity, self.max_memory_usage) {
             (Some(most), Some(most_memory)) => write!(
                 f,
-                "{filter} for {capacity} keys in {memory_usage} bytes, and up to {most} keys in {most_memory} bytes, \
-                 false-positive rate {rate} (from {first} to {largest})"
-            )?,
+                "{filter} for {capacity} keys in {memory_usage} bytes, and up to {most} keys in {most_memory} bytes with a \
+                 false-positive rate of {rate} (from {first} to {largest}){}",
+                ClockOf(self)
+            ),
             _ => write!(
                 f,
-                "{filter} for {capacity} keys in {memory_usage} bytes, false-positive rate {rate} ({layout})"
-            )?,
+                "{filter} for {capacity} keys in {memory_usage} bytes, false-positive rate {rate} ({layout}){}",
+                ClockOf(self)
+            ),
         }
-        if let (Some(longest), Some(when_full)) = (self.lifetime_in_ticks, self.when_full) {
-            write!(f, ", lifetime {longest} ticks")?;
-            if let Some(resolution) = self.resolution {
-                write!(f, " of {resolution:?}")?;
-            }
-            write!(f, ", WhenFull::{when_full:?}")?;
+    }
+}
+
+/// The settings of a plan's clock, if it has one.
+struct ClockOf<'a>(&'a FilterPlan);
+
+impl fmt::Display for ClockOf<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Some(longest), Some(when_full)) = (self.0.lifetime_in_ticks, self.0.when_full) else { return Ok(()) };
+        write!(f, ", lifetime {longest} ticks")?;
+        if let Some(resolution) = self.0.resolution {
+            write!(f, " of {resolution:?}")?;
         }
-        Ok(())
+        write!(f, ", WhenFull::{when_full:?}")
     }
 }
 

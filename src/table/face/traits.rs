@@ -5,13 +5,12 @@
 
 use core::cell::Cell;
 use core::fmt::Debug;
-use core::ops::Deref;
 
 use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError};
 use crate::plan::batch::{BLOCK, Hashes};
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Advance, Clock, Until};
-use crate::table::face::any_table::{AnyTable, HasTable};
+use crate::table::face::any_table::HasTable;
 use crate::word::values::Values;
 
 /// A `Table` as filters use it: its slots hold only fingerprints.
@@ -80,17 +79,3 @@ pub(crate) type BlockOfUntil = Cell<[Until; BLOCK]>;
 
 /// The values that go with a block of hashes.
 pub(crate) type BlockOfValues = Cell<[u16; BLOCK]>;
-
-/// The table without what is special to these filters.
-macro_rules! deref {
-    ($($Table:ident)*) => {
-        $(impl Deref for dyn $Table {
-            type Target = dyn AnyTable;
-
-            fn deref(&self) -> &Self::Target {
-                self.table()
-            }
-        })*
-    };
-}
-deref!(FilterTable MapletTable ExpiringTable);

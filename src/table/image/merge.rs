@@ -52,7 +52,7 @@ impl From<GrowableInsertError> for Stopped {
     fn from(error: GrowableInsertError) -> Self {
         match error {
             GrowableInsertError::Full { len, capacity } => Self::NoRoom(InsertError::Full { len, capacity }),
-            GrowableInsertError::TooManyCopies { copies } => Self::NoRoom(InsertError::TooManyCopies { copies }),
+            GrowableInsertError::TooManyCopies { copies, .. } => Self::NoRoom(InsertError::TooManyCopies { copies }),
             GrowableInsertError::MaxCapacity { len, max_capacity } => Self::MaxCapacity { len, max_capacity },
             GrowableInsertError::MemoryLimit { len, needed, limit } => Self::MemoryLimit { len, needed, limit },
             GrowableInsertError::OutOfMemory { .. } => Self::OutOfMemory,

@@ -4,7 +4,11 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use ccf_steps::model::{AnyLayout, Growable, GrowableKey, Key, Smallest, Step, Table, Usual, before_each_step};
+use ccf_steps::WhenFull;
+use ccf_steps::model::{
+    AnyLayout, Growable, GrowableKey, Key, Smallest, SmallestOfValues, Step, Table, Usual, UsualOfValues,
+    before_each_step,
+};
 
 /// All keys of a table of two buckets have this pair, and so the same stripe.
 const BUCKETS: usize = 2;
@@ -90,5 +94,99 @@ fn what_a_lookup_reads() {
         for nth in [0, 1] {
             assert_eq!(count(Step::Load, || assert_eq!(filter.contains(growing(nth)), nth == 0)), 4 + 3);
         }
+    }
+}
+
+/// More buckets than a search examines at most.
+const MANY: usize = 4096;
+
+/// How many words and versions an operation reads, and how many locks it takes.
+fn work(operation: impl Fn()) -> [usize; 2] {
+    [Step::Load, Step::Lock].map(|step| count(step, &operation))
+}
+
+/// One more copy of a key whose copies fill its two buckets is rejected after a look at these, in a table of any size:
+/// reads of two words each by the attempts, by the search, and by the count under the lock.
+fn one_more_copy_is_rejected_at_once<L: AnyLayout, V: AnyLayout>() {
+    let one = Key::at::<L>(MANY, 0);
+    let table = Table::<L>::new(MANY);
+    while table.insert(one).is_ok() {}
+    assert_eq!(table.len(), 2 * table.slots_per_bucket());
+    let [loads, locks] = work(|| assert!(table.insert(one).is_err()));
+    assert!(loads <= 11 && locks <= 1, "{loads} loads, {locks} locks");
+
+    // In a maplet, whatever values the copies have.
+    let one = Key::at::<V>(MANY, 0);
+    let maplet = Table::<V>::new(MANY);
+    (0..).find(|nth| maplet.insert(one.with(nth % 3)).is_err());
+    for value in 0..4 {
+        let [loads, locks] = work(|| assert!(maplet.insert(one.with(value)).is_err()));
+        assert!(loads <= 20 && locks <= 3, "{loads} loads, {locks} locks");
+    }
+    // One that has a value already gets it, without a lock.
+    assert_eq!(work(|| assert!(!maplet.insert_value_if_absent(one).expect("it has values").is_empty()))[1], 0);
+
+    // A union adds a pair of a key and a value if it is not there. Other values of the key don't count, and are no reason
+    // to search again.
+    let of_union = |value| {
+        let other = Table::<V>::new(MANY);
+        other.insert(one.with(value)).expect("it is empty");
+        work(|| assert_eq!(maplet.unite(&other).is_err(), value == 3))
+    };
+    let ([present, _], [absent, _]) = (of_union(0), of_union(3));
+    assert!(absent <= present + 40, "{absent} loads, {present} if the pair is there");
+
+    for when_full in [WhenFull::Refuse, WhenFull::EvictOldest] {
+        let filter = Table::<V>::with_clock(MANY, 3, 1000, when_full);
+        while filter.insert_until(one, 1002) == Ok(true) {}
+        for expires_at in [1001, 1002, 1003] {
+            let [loads, locks] = work(|| assert!(filter.insert_until(one, expires_at).is_err()));
+            assert!(loads <= 48 && locks <= 4, "{loads} loads, {locks} locks");
+        }
+        assert_eq!(filter.insert_or_renew_until(one, 1003), Ok(false), "it needs no room");
+        assert_eq!((filter.ahead(), filter.live_len()), (0, 2 * filter.slots_per_bucket()), "nothing was evicted");
+    }
+}
+
+#[test]
+fn one_more_copy_is_rejected_at_once_plain() {
+    one_more_copy_is_rejected_at_once::<Smallest, SmallestOfValues>();
+}
+
+#[test]
+fn one_more_copy_is_rejected_at_once_semi_sorted() {
+    one_more_copy_is_rejected_at_once::<Usual, UsualOfValues>();
+}
+
+/// Keys that share three buckets fill them. An insert of any of them examines these, and locks the stripes of what is in
+/// them.
+#[test]
+fn a_full_set_of_few_buckets_is_found_at_once() {
+    let table = Table::<Smallest>::new(MANY);
+    // Pairs of one even bucket and one odd one.
+    let keys = [(0, 1), (2, 1), (2, 3)].map(|(first, second)| Key::new(MANY, first, second, 0));
+    for _ in 0..3 {
+        keys.iter().for_each(|&key| _ = table.insert(key));
+    }
+    assert_eq!(table.len(), 4 * table.slots_per_bucket());
+    for key in keys {
+        let [loads, locks] = work(|| assert!(table.insert(key).is_err()));
+        // The search tries 32 buckets before it notices.
+        assert!(loads <= 64 + 64 && locks <= 12, "{loads} loads, {locks} locks");
+    }
+}
+
+/// A further copy fails after its class was counted: under the lock of its stripe, and without a search.
+#[test]
+fn what_a_copy_too_many_reads() {
+    for buckets in 2..=8 {
+        let filter = Growable::of_buckets(buckets);
+        (0..2).for_each(|_| filter.insert(growing(0)).expect("it may have two"));
+        // Keys through which a search would lead on.
+        (1..3).for_each(|nth| filter.insert(growing(nth)).expect("there is room"));
+        let fails = || assert!(filter.insert(growing(0)).is_err());
+        let [loads, locks] = [Step::Load, Step::Lock].map(|step| count(step, fails));
+        println!("{buckets} buckets: {loads} loads, {locks} locks");
+        assert!(loads <= 10 && locks == 1, "{buckets} buckets: {loads} loads, {locks} locks");
     }
 }

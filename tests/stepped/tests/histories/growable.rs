@@ -17,11 +17,15 @@ impl Kind for Growable {
     type Key = GrowableKey;
 
     fn world(random: &mut SmallRng) -> World<Self> {
+        if random.random_ratio(1, 4) {
+            return world_of_the_last_slot(random);
+        }
         let key = |class| GrowableKey::new(4 * (class % 2), 1 + 4 * (class / 2 % 2), class / 4);
         let (keys, filter): ([_; CLASSES], _) = (std::array::from_fn(key), Self::new());
-        // Most worlds are narrow: one or two classes, and few questions.
+        // Most worlds are narrow: up to three classes, and few questions. Two classes can fill their buckets, so the insert of
+        // a third one fails.
         let narrow = random.random_ratio(3, 4);
-        let used = if narrow { random.random_range(1..=2) } else { random.random_range(1..=CLASSES) };
+        let used = if narrow { random.random_range(1..=3) } else { random.random_range(1..=CLASSES) };
         let threads = random.random_range(2..=4);
         let mut given = State::default();
         for _ in 0..random.random_range(if narrow { 3..6 } else { 0..8 }) {
@@ -112,12 +116,28 @@ impl Kind for Growable {
     }
 }
 
+/// A table of the largest size, in which all keys have the same two buckets, and these have one free slot. Copies of one
+/// class come and go. So either there is room, or there is a copy: no `insert_if_absent` may fail.
+fn world_of_the_last_slot(random: &mut SmallRng) -> World<Growable> {
+    let keys: [_; CLASSES] = std::array::from_fn(|class| GrowableKey::new(0, 1, class));
+    let filter = Growable::of_buckets(8);
+    let mut given = State::default();
+    for class in [0, 0, 1] {
+        filter.insert(keys[class]).expect("there is room");
+        given.entries[class][0] += 1;
+    }
+    let asked = [Ask::Insert, Ask::Remove, Ask::InsertIfAbsent];
+    let questions =
+        questions(random, 2, 5, &asked, |ask, _| Question { ask, class: 2, number: 0, other: 0, twin: false });
+    World { filter, keys: keys.into(), room: Room::that_grows(2), longest: None, numbers: 1, given, questions }
+}
+
 histories_of!(Growable);
 
 without! {
     random_schedules, in at most 40_000 worlds:
     SplitsUnannounced, MergesUnannounced from 38, LookupIgnoresMoving, LookupWithoutEpoch, WriterWithoutEpoch,
-    AddsWithoutGate, TakesWithoutGate
+    AddsWithoutGate, TakesWithoutGate, FullThoughPresent
 }
 without! {
     real_threads, in at most 1_000_000 worlds:

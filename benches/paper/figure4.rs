@@ -1,16 +1,7 @@
-//! The figures.
+//! Figure 4: the false-positive rate against the bits per key, with the bound.
 
 use super::measure::Measured;
 use super::support::plot::{Axis, Chart, Line, Marker, Scale, Series, Style};
-
-/// Each chart, with the name of its file.
-pub(crate) fn charts(all: &[Measured], size: &str) -> [(&'static str, Chart); 3] {
-    let mut figure7 = speeds(all, size, "7: inserts, by load", "keys in, % of capacity", |it| &it.inserts);
-    figure7.y.scale = Scale::Log10;
-    let figure5 =
-        speeds(all, size, "5: lookups at capacity, by the share of hits", "hits, % of all lookups", |it| &it.shares);
-    [("figure4", figure4(all, size)), ("figure5", figure5), ("figure7", figure7)]
-}
 
 /// The information-theoretic bound, in bits for each key.
 fn bound(rate: f64) -> f64 {
@@ -26,7 +17,7 @@ fn short_percent(rate: f64) -> String {
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-fn figure4(all: &[Measured], size: &str) -> Chart {
+pub(crate) fn figure4(all: &[Measured], size: &str) -> Chart {
     const BITS: (f64, f64) = (5.0, 26.0);
     const RATES: (f64, f64) = (1e-7, 0.1);
     // These are straight lines, because the rate is on a logarithmic axis. They go from where they enter the view to
@@ -57,7 +48,7 @@ fn figure4(all: &[Measured], size: &str) -> Chart {
         of_ours("ours, plain", Marker::Cross, false),
     ];
     series.extend(others.iter().filter_map(|measured| {
-        let style = Style { line: Line::None, ..style_of(&measured.name) };
+        let style = style_of(&measured.name);
         point(measured).map(|point| Series { name: measured.name.clone(), points: vec![point], style })
     }));
     Chart {
@@ -71,35 +62,16 @@ fn figure4(all: &[Measured], size: &str) -> Chart {
     }
 }
 
-fn speeds(all: &[Measured], size: &str, title: &str, x: &str, points: fn(&Measured) -> &Vec<(f64, f64)>) -> Chart {
-    let series = all.iter().filter(|measured| measured.in_figures).map(|measured| Series {
-        name: measured.name.clone(),
-        points: points(measured).iter().map(|&(share, mops)| (share * 100.0, mops)).collect(),
-        style: style_of(&measured.name),
-    });
-    Chart {
-        title: format!("Figure {title}"),
-        subtitle: format!("u64 keys, tables of {size}, one thread"),
-        x: Axis { range: Some((0.0, 100.0)), ..Axis::linear(x) },
-        y: Axis::linear("million operations a second"),
-        series: series.collect(),
-    }
-}
-
-/// The same style for a system in all charts. Ours are highlighted.
+/// Ours are one series each for both encodings, so only the others have a style of their own.
 fn style_of(name: &str) -> Style {
-    let (color, marker, line) = match name {
-        "ours 5x14s" => (0, Marker::Circle, Line::Thick),
-        "ours, growable" => (0, Marker::Square, Line::None),
-        "ours 5x12" => (1, Marker::Square, Line::Thick),
-        "Bloom" | "Bloom, atomic" => (6, Marker::Circle, Line::Thin),
-        "blocked Bloom" => (2, Marker::Triangle, Line::Thin),
-        "quotient" => (3, Marker::Diamond, Line::Thin),
-        "d-left counting Bloom" => (5, Marker::Square, Line::Thin),
-        "counting Bloom" => (7, Marker::Triangle, Line::Thin),
-        "atomic" => (4, Marker::Diamond, Line::Thin),
-        "scalable" => (4, Marker::Cross, Line::Dashed),
-        _ => (7, Marker::Cross, Line::Dashed),
+    let (color, marker) = match name {
+        "Bloom" => (6, Marker::Circle),
+        "blocked Bloom" => (2, Marker::Triangle),
+        "quotient" => (3, Marker::Diamond),
+        "d-left counting Bloom" => (5, Marker::Square),
+        "atomic" => (4, Marker::Diamond),
+        "ours, growable" => (0, Marker::Square),
+        _ => (4, Marker::Cross),
     };
-    Style { color, marker, line }
+    Style { color, marker, line: Line::None }
 }
