@@ -80,7 +80,7 @@ impl Connection {
 }
 
 /// How a client identifies itself.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Session {
     /// It has not logged in yet, or has to do it again.
     #[default]
@@ -92,6 +92,15 @@ enum Session {
 }
 
 impl Session {
+    /// A request with the token of the login, if there is one.
+    fn request<Q>(&self, message: Q) -> Request<Q> {
+        let mut request = Request::new(message);
+        if let Self::Open(token) = self {
+            request.metadata_mut().insert("token", token.clone());
+        }
+        request
+    }
+
     /// Whether this is etcd's way to say that a request needs a (new) login.
     fn has_ended(status: &Status) -> bool {
         let said = status.message();
@@ -113,6 +122,8 @@ pub(crate) struct Client {
     /// The password, and another one, which is tried if etcd rejects the first.
     passwords: Vec<String>,
     session: Mutex<Session>,
+    /// Held during a login, which costs etcd much: the requests that wait for it share its token.
+    login: tokio::sync::Mutex<()>,
     one_try: Duration,
 }
 
@@ -161,6 +172,7 @@ impl Client {
             user: etcd.user.clone(),
             passwords,
             session: Mutex::default(),
+            login: tokio::sync::Mutex::default(),
             one_try,
         })
     }
@@ -245,12 +257,14 @@ impl Client {
         A: Answer,
     {
         let calling = async {
-            match once(to, path, self.request(to, message.clone()).await?).await {
+            let session = self.session(to).await?;
+            match once(to, path, session.request(message.clone())).await {
                 // Etcd forgets the token of a login after some minutes, and when passwords or rights change. It needs one as
                 // soon as authentication is enabled.
                 Err(status) if self.user.is_some() && Session::has_ended(&status) => {
-                    *lock(&self.session) = Session::Closed;
-                    once(to, path, self.request(to, message).await?).await
+                    self.close(&session);
+                    let session = self.session(to).await?;
+                    once(to, path, session.request(message)).await
                 }
                 answer => answer,
             }
@@ -261,23 +275,28 @@ impl Client {
         }
     }
 
-    /// The request, with the token of the login if authentication is on.
-    async fn request<Q>(&self, to: &Connection, message: Q) -> Result<Request<Q>, Status> {
-        let mut request = Request::new(message);
-        let Some(user) = &self.user else { return Ok(request) };
-        let session = lock(&self.session).clone();
-        let session = match session {
-            Session::Closed => {
-                let session = self.log_in(to, user).await?;
-                lock(&self.session).clone_from(&session);
-                session
-            }
-            session => session,
-        };
-        if let Session::Open(token) = session {
-            request.metadata_mut().insert("token", token);
+    /// The session of the requests: a login, if authentication is on and there was none yet.
+    async fn session(&self, to: &Connection) -> Result<Session, Status> {
+        let Some(user) = &self.user else { return Ok(Session::NotNeeded) };
+        let known = || Some(lock(&self.session).clone()).filter(|session| *session != Session::Closed);
+        if let Some(session) = known() {
+            return Ok(session);
         }
-        Ok(request)
+        let _login = self.login.lock().await;
+        if let Some(session) = known() {
+            return Ok(session);
+        }
+        let session = self.log_in(to, user).await?;
+        lock(&self.session).clone_from(&session);
+        Ok(session)
+    }
+
+    /// Etcd takes this session no longer. There may be a later one already.
+    fn close(&self, ended: &Session) {
+        let mut session = lock(&self.session);
+        if *session == *ended {
+            *session = Session::Closed;
+        }
     }
 
     /// Logs in with the first password that etcd takes.
@@ -333,7 +352,7 @@ impl Client {
         let watching = async {
             // The stream of requests stays open; etcd would end the watch with it.
             let create = tokio_stream::once(WatchRequest { create: Some(create) }).chain(tokio_stream::pending());
-            let (mut grpc, request) = (ready(to).await?, self.request(to, create).await?);
+            let (mut grpc, request) = (ready(to).await?, self.session(to).await?.request(create));
             let path = PathAndQuery::from_static("/etcdserverpb.Watch/Watch");
             grpc.streaming(request, path, ProstCodec::<WatchRequest, WatchResponse>::default()).await
         };

@@ -83,7 +83,7 @@ async fn start(settings: Settings) -> Node {
 
 async fn start_with(settings: Settings, clock: Clock) -> Node {
     let node = Node::begin_with(settings, clock).unwrap();
-    node.joined().await.unwrap();
+    tokio::time::timeout(LONGEST, node.joined()).await.expect("it to join in time").unwrap();
     ready(&node).await;
     node
 }

@@ -8,10 +8,10 @@ use crate::keys::ChangeId;
 use crate::lock;
 
 /// As `etcdutl snapshot restore --bump-revision N --mark-compacted` leaves a cluster: later revisions than before, and the
-/// nodes' own one is compacted. In the second round others have changed the set since.
+/// nodes' own one is compacted. In the second round others have changed the set since, and in the third that is all.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restore_that_compacts_what_the_nodes_knew_is_a_loss() {
-    for is_changed in [false, true] {
+    for (is_changed, is_compacted) in [(false, true), (true, true), (true, false)] {
         let Some((mut cluster, nodes)) = three().await else { return };
         revoke(&nodes[0], "early").await;
         let backup = cluster.save("backup");
@@ -38,7 +38,9 @@ async fn a_restore_that_compacts_what_the_nodes_knew_is_a_loss() {
             }
             network(&cluster, Mode::Cut);
         }
-        cluster.ctl(&["compact", &cluster.revision().to_string()]);
+        if is_compacted {
+            cluster.ctl(&["compact", &cluster.revision().to_string()]);
+        }
         network(&cluster, Mode::Forward);
         nodes.iter().for_each(|node| node.shared().is_deaf.store(false, Ordering::SeqCst));
         for node in &nodes {
@@ -129,5 +131,5 @@ async fn a_token_that_changes_without_a_new_head_gets_errors() {
     let message = WatchResponse { events: vec![event], ..WatchResponse::default() };
     apply(shared, &known, &message).unwrap();
     assert_eq!(shared.disputes.at(id, restored.mod_revision), Some(end));
-    assert_eq!(known.lookup(shared.secret.hash(id)), crate::filter::Verdict::Perhaps, "it has its entry");
+    assert!(known.filter.by_hash().contains(shared.secret.hash(id)), "it has its entry");
 }
