@@ -73,6 +73,8 @@ pub struct Health {
     pub since: f64,
     /// Why.
     pub why: String,
+    /// The cluster of the fleet, in hexadecimal digits, as etcd's logs have it. `None` as long as the node does not know it.
+    pub cluster: Option<String>,
     /// The revision of etcd up to which its filter has everything.
     pub position: Option<i64>,
     /// The entries of its filter, with those that have just ended.
@@ -275,6 +277,7 @@ impl Node {
             state,
             since: status.since.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
             why: status.why,
+            cluster: shared.client.cluster().map(|cluster| format!("{cluster:x}")),
             position: shared.applied(),
             len: known.as_ref().map(|known| known.filter.len()),
             clock_set_by: shared.clock.was_set_by(),

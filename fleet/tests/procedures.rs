@@ -106,6 +106,8 @@ fn restore_a_backup() -> Option<()> {
         );
     }
     nodes.iter().for_each(Node::wait_until_ready);
+    let cluster_id = nodes[0].get("/healthz").1["cluster"].as_str().unwrap().to_owned();
+    assert!(lines[0].contains(&format!(": cluster {cluster_id}, ")), "{said}");
     assert_eq!((nodes[0].protected("early"), nodes[0].protected("late")), (401, 200));
     assert_eq!(nodes[0].change("PUT", "late"), 201);
     all_reject(&nodes, "late");
