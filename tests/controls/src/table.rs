@@ -51,10 +51,10 @@ pub const ADDITIONS: &[Edit] = &[
     edit(
         "plan/batch.rs",
         "#[inline(always)]\n    pub(crate) fn new(source: Hashes<'a>) -> Self {",
-        "\n    pub(crate) fn new(source: Hashes<'a>) -> Self {",
+        "#[inline]\n    pub(crate) fn new(source: Hashes<'a>) -> Self {",
     ),
-    edit("growth/lookup.rs", "#[inline(always)]\n    fn look_up_block(", "\n    fn look_up_block("),
-    edit("growth/lookup.rs", "#[inline(always)]\n    fn look_up_by<", "\n    fn look_up_by<"),
+    edit("growth/lookup.rs", "#[inline(always)]\n    fn look_up_block(", "#[inline]\n    fn look_up_block("),
+    edit("growth/lookup.rs", "#[inline(always)]\n    fn look_up_by<", "#[inline]\n    fn look_up_by<"),
     // loom assumes that a `SeqCst` load may always read the initial value of an atomic. It treats the value of a `SeqCst`
     // exchange correctly.
     edit(
