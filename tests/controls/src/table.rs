@@ -47,6 +47,7 @@ pub const ADDITIONS: &[Edit] = &[
     // Memory is not that of the system: its words are a model's atomics.
     edit("machine/memory.rs", "use crate::machine::system::zeroed;", "use crate::sync::memory::zeroed;"),
     edit("machine/memory.rs", "use crate::machine::system::release;", "use crate::sync::memory::release;"),
+    edit("machine/range.rs", "use reserved::Reserved;", "use crate::sync::memory::Reserved;"),
     // Threads of models have small stacks, and none of the code is optimized there.
     edit(
         "plan/batch.rs",
@@ -803,7 +804,7 @@ pub const CONTROLS: &[Control] = &[
     control(
         "GivesBackBesideSave",
         "Memory goes back to the system although a save still reads it.",
-        &[edit("growth/resize.rs", "if !self.saving().is_running() {", "if !self.saving().is_running() || LEFT_OUT {")],
+        &[edit("growth/resize.rs", "if !self.saving().is_running()", "if (!self.saving().is_running() || LEFT_OUT)")],
     ),
     control(
         "GivesBackWithoutLock",
