@@ -105,8 +105,6 @@ mod filter;
 mod growth;
 mod hasher;
 mod machine;
-#[cfg(ccf_model)]
-pub mod model;
 mod plan;
 mod snapshot;
 mod sync;

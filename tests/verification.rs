@@ -62,22 +62,22 @@ fn every_item_that_contributing_names_exists() {
 }
 
 #[test]
-fn every_fault_has_a_control_and_the_page_lists_those_without_a_history() {
-    let source = read("src/sync/fault.rs");
-    let faults = source.split_once("pub enum Fault {").unwrap().1.split_once("\n}").unwrap().0;
-    let faults: BTreeSet<_> = faults.lines().filter_map(|line| line.trim().strip_suffix(',')).collect();
-    assert!(faults.len() > 40, "{} faults: has their form changed?", faults.len());
+fn every_control_is_in_a_test_and_the_page_lists_those_without_a_history() {
+    let source = read("tests/controls/src/table.rs");
+    let controls = source.split("control(").filter_map(|from| from.trim_start().strip_prefix('"')?.split('"').next());
+    let controls: BTreeSet<_> = controls.collect();
+    assert!(controls.len() > 60, "{} controls: has their form changed?", controls.len());
 
-    let controls = ["loom-tests/tests", "tests/stepped/tests"].map(sources).concat();
-    let named = names(&controls);
-    let without: Vec<_> = faults.difference(&named).collect();
-    assert!(without.is_empty(), "{without:?} have no control");
+    let tests = ["loom-tests/tests", "tests/stepped/tests"].map(sources).concat();
+    let named = names(&tests);
+    let without: Vec<_> = controls.difference(&named).collect();
+    assert!(without.is_empty(), "{without:?} are in no test");
 
     let histories = sources("tests/stepped/tests/histories");
     let named = names(&histories);
-    let without: BTreeSet<_> = faults.difference(&named).copied().collect();
+    let without: BTreeSet<_> = controls.difference(&named).copied().collect();
     let page = read("tests/stepped/README.md");
-    let listed: BTreeSet<_> = page.split('`').skip(1).step_by(2).filter(|code| faults.contains(code)).collect();
+    let listed: BTreeSet<_> = page.split('`').skip(1).step_by(2).filter(|code| controls.contains(code)).collect();
     assert_eq!(listed, without, "those that tests/stepped/README.md lists, and those without a history");
 }
 

@@ -28,25 +28,9 @@ use crate::growth::slots::First;
 use crate::growth::table::GrowingTable;
 use crate::plan::batch::{BLOCK, Hashes, Window};
 use crate::plan::path::Outcome;
-use crate::sync::fault::{self, Fault};
+use crate::sync::sizes::{GROUPS_PER_INSERT, INSERTS_PER_CHECK, SEARCHES_WHILE_GROWING};
 use crate::word::bucket::Bucket;
 use crate::word::classes::Class;
-
-/// An insert checks whether the table is too full when its thread's own count is a multiple of this. (Not under loom.)
-const INSERTS_PER_CHECK: i64 = if cfg!(ccf_model = "loom") {
-    1 << 32
-} else if cfg!(ccf_model) {
-    1
-} else {
-    32
-};
-
-/// The number of searches that an insert makes at most while others change the table. After that it makes one that no
-/// thread can invalidate.
-const SEARCHES: u32 = if cfg!(ccf_model) { 1 } else { 4 };
-
-/// The most groups that one insert splits: 128 buckets, as the documentation says.
-const GROUPS_PER_INSERT: usize = if cfg!(ccf_model) { 2 } else { 4 };
 
 impl GrowingTable {
     /// Adds a copy.
@@ -63,7 +47,7 @@ impl GrowingTable {
     /// Adds a copy unless there is one. Returns whether it did.
     pub(crate) fn insert_if_absent(&self, hash: u64) -> Result<bool, GrowableInsertError> {
         // Avoids the lock where a lookup is enough.
-        if !fault::injected(Fault::InsertIfAbsentWithoutLock) && self.contains(hash) {
+        if self.contains(hash) {
             return Ok(false);
         }
         let class = self.plan.classes.of(hash);
@@ -77,7 +61,7 @@ impl GrowingTable {
     /// Counts copies that were added, and splits at most `groups` groups if the table is too full now.
     #[inline(always)]
     fn count_added(&self, count: i64, groups: usize) {
-        if self.counters().add_len(count) & (INSERTS_PER_CHECK - 1) < count {
+        if self.counters().add_len(count) & (INSERTS_PER_CHECK as i64 - 1) < count {
             self.keep_load(groups);
         }
     }
@@ -97,7 +81,7 @@ impl GrowingTable {
     }
 
     fn add_under_stripe(&self, class: Class, absent: bool) -> Result<Option<bool>, GrowableInsertError> {
-        let _guard = self.stripe(class).lock_unless(Fault::InsertIfAbsentWithoutLock, self.counters());
+        let _guard = self.stripe(class).lock(self.counters());
         self.add_counted(class, absent)
     }
 
@@ -131,9 +115,9 @@ impl GrowingTable {
         {
             return Ok(added);
         }
-        for _ in 0..SEARCHES {
+        for _ in 0..SEARCHES_WHILE_GROWING {
             let (outcome, is_long) = self.search(class.sides, &|class, side| {
-                let guard = self.stripe(class).lock_unless(Fault::RelocateWithoutLock, self.counters());
+                let guard = self.stripe(class).lock(self.counters());
                 self.relocate(&guard, class, side)
             });
             let is_nothing = matches!(outcome, Outcome::Nothing { .. });
@@ -179,14 +163,13 @@ impl GrowingTable {
                 None => {}
             }
         }
-        let result = self.under_all_locks(Fault::FullWithoutLocks, || {
+        let result = self.under_all_locks(|all| {
             loop {
-                let relocate = |class: Class, side: usize| self.relocate(&self.stripe(class).held(), class, side);
+                let relocate =
+                    |class: Class, side: usize| self.relocate(&self.stripe(class).locked_with_all(all), class, side);
                 let is_nothing = matches!(self.search(class.sides, &relocate), (Outcome::Nothing { .. }, _));
                 // Last: the room that there was may have gone to a copy of this class.
-                if !(is_nothing && fault::injected(Fault::FullThoughPresent))
-                    && let Some(added) = self.add_counted(class, absent)?
-                {
+                if let Some(added) = self.add_counted(class, absent)? {
                     return Ok(added);
                 }
                 if is_nothing {
@@ -208,12 +191,9 @@ impl GrowingTable {
         let class = self.plan.classes.of(hash);
         // The processor starts no load before it has taken the lock, but it does start a prefetch.
         self.prefetch_class(self.state(), class);
-        let guard = self.stripe(class).lock_unless(Fault::RemoveWithoutLock, self.counters());
+        let guard = self.stripe(class).lock(self.counters());
         let copies = self.copies(class);
-        let removed = (0..2).any(|side| {
-            copies[side] > 0
-                && self.take_on(&guard, class, side, Fault::RemoveWithoutBump, Fault::RemoveSetsNothingAside)
-        });
+        let removed = (0..2).any(|side| copies[side] > 0 && self.take_on(&guard, class, side));
         self.counters().removal(removed)
     }
 
@@ -255,10 +235,8 @@ impl GrowingTable {
         let _resizing = self.resizing().lock.lock();
         self.recover();
         // All locks, so that no relocation carries a copy past this loop.
-        self.under_all_locks(Fault::ClearWithoutLocks, || {
-            if !fault::injected(Fault::ClearWithoutBump) {
-                self.stripes.iter().for_each(|stripe| stripe.held().bump());
-            }
+        self.under_all_locks(|all| {
+            self.stripes.iter().for_each(|stripe| stripe.locked_with_all(all).bump());
             let state = self.state();
             let mut copies = 0;
             for number in 0..state.buckets() {

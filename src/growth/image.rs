@@ -19,7 +19,9 @@ use crate::snapshot::parts::{wanted_number, wanted_of_number};
 use crate::snapshot::source::Source;
 #[cfg(feature = "snapshot")]
 use crate::sync::Ordering;
-use crate::sync::fault::{self, Fault};
+#[cfg(feature = "snapshot")]
+use crate::sync::sizes::GROUP;
+use crate::sync::sizes::GROWN_BEFORE_SAVE;
 use crate::table::counters::Counters;
 use crate::table::face::any_table::{AnyTable, Facts, HasTable, TableImage};
 use crate::table::image::absorb::read;
@@ -27,13 +29,9 @@ use crate::table::image::merge::{Absorbed, Merge};
 use crate::table::image::read::each_chunk;
 use crate::table::image::save::{SaveNumber, Saving, SetAside};
 use crate::word::bucket::Bucket;
-use crate::word::classes::{GROUP, State};
+use crate::word::classes::State;
 use crate::word::digest;
 use crate::word::layout::Shape;
-
-/// By how many buckets a table may grow, from when a save has asked for memory until it holds the locks. If it grows by
-/// more, the save begins again.
-const AHEAD: usize = if cfg!(ccf_model) { 1 } else { 64 * GROUP };
 
 impl GrowingTable {
     /// Calls `each` with a hash of the class of each copy in an image of `buckets` buckets, of which these are the
@@ -79,20 +77,18 @@ impl GrowingTable {
     /// Begins a save, at this moment. All gates are held too: so no insert is half done, and no bucket is being moved.
     fn begin(&self) -> Result<SaveNumber, OutOfMemory> {
         loop {
-            let (gates, set_aside) = (self.gates(), SetAside::new(self.state().buckets() + AHEAD)?);
+            let (gates, set_aside) = (self.gates(), SetAside::new(self.state().buckets() + GROWN_BEFORE_SAVE)?);
             // The gates are given back before the lock of the size is taken, behind which a split may wait for them.
             let mut held = Vec::new();
             held.try_reserve_exact(gates).map_err(|_| OutOfMemory::new())?;
-            let begun = self.under_all_locks(Fault::SaveWithoutLocks, move || {
-                if !fault::injected(Fault::SaveWithoutGates) {
-                    held.extend((0..gates).map(|number| self.gate(number)));
-                    // A table that has grown for the first time meanwhile has more of them.
-                    let is_all = self.gates() == gates || fault::injected(Fault::SaveMissesNewGates);
-                    if self.state().is_moving() || !is_all {
-                        return None;
-                    }
+            let begun = self.under_all_locks(move |all| {
+                held.extend((0..gates).map(|number| self.gate(number)));
+                // A table that has grown for the first time meanwhile has more of them.
+                let is_all = self.gates() == gates;
+                if self.state().is_moving() || !is_all {
+                    return None;
                 }
-                Some(self.saving().begin(set_aside.of_buckets(self.state().buckets())?))
+                Some(self.saving().begin(all, set_aside.of_buckets(self.state().buckets())?))
             });
             if let Some(begun) = begun {
                 return begun;

@@ -5,7 +5,6 @@ use core::hint::select_unpredictable;
 use crate::growth::table::{GrowingTable, load};
 use crate::machine::arch::{VectorUnit, Vectorized, prefetch_line};
 use crate::plan::batch::{BLOCK, Block, Coming, Hashes, Window};
-use crate::sync::fault::{self, Fault};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::classes::{Class, Place, Rows, State, both, stripe_number};
 use crate::word::layout::{Borrowed, Layout, Plain, SemiSorted};
@@ -119,9 +118,7 @@ impl GrowingTable {
         let version = stripe.version();
         // A word is missing only if the table has shrunk, and so its state has changed.
         let pair = self.words.read_pair(both(places, |place| place.number as u32), load)?;
-        let is_still = (stripe.is_still(version) || fault::injected(Fault::LookupWithoutVersion))
-            && (self.is_still(epoch) || fault::injected(Fault::LookupWithoutEpoch));
-        is_still.then_some(pair)
+        (stripe.is_still(version) && self.is_still(epoch)).then_some(pair)
     }
 
     /// `contains` where the first attempt was invalidated, or where a bucket is being moved.
@@ -135,11 +132,9 @@ impl GrowingTable {
             let state = self.state();
             let version = stripe.version();
             let found = self.copies_in(class, state).iter().any(|&copies| copies > 0);
-            if self.is_still(epoch) || fault::injected(Fault::LookupWithoutEpoch) {
-                // A match is certain, whatever was taken meanwhile.
-                if found || stripe.is_still(version) || fault::injected(Fault::LookupWithoutVersion) {
-                    return found;
-                }
+            // If the state is the same, a match is certain, whatever was taken meanwhile.
+            if self.is_still(epoch) && (found || stripe.is_still(version)) {
+                return found;
             }
             self.counters().lookup_retried();
         }
@@ -175,7 +170,7 @@ impl GrowingTable {
         loop {
             let epoch = self.epoch();
             let found = read(self.state());
-            if self.is_still(epoch) || fault::injected(Fault::WriterWithoutEpoch) {
+            if self.is_still(epoch) {
                 return found;
             }
         }
@@ -184,7 +179,7 @@ impl GrowingTable {
     /// How many copies of the class of this hash there are.
     pub(crate) fn count(&self, hash: u64) -> usize {
         let class = self.plan.classes.of(hash);
-        let _guard = self.stripe(class).lock_unless(Fault::CountWithoutLock, self.counters());
+        let _guard = self.stripe(class).lock(self.counters());
         self.copies(class).iter().sum()
     }
 
@@ -289,7 +284,7 @@ impl GrowingTable {
 
     /// The lookups of a block: the steps of a single lookup, for all keys, in the same order. If the state has changed
     /// meanwhile, each key is looked up again by itself.
-    #[cfg_attr(not(ccf_model), inline(always))]
+    #[inline(always)]
     fn look_up_block(&self, block: Block<'_, Places>, coming: &Places, answers: &mut [bool; BLOCK]) {
         let epoch = self.epoch();
         let (state, places) = (self.state(), block.prepared);
@@ -300,7 +295,7 @@ impl GrowingTable {
         let are_still = by_rows!(self, state.rows(), layout => self.look_up_by(layout, places, len, coming, answers),
             whole split => self.look_up_by_two(whole, split, places, len, coming, answers),
             self.look_up_by_any(places, len, coming, answers));
-        if are_still != 0 || !(self.is_still(epoch) || fault::injected(Fault::LookupWithoutEpoch)) {
+        if are_still != 0 || !self.is_still(epoch) {
             self.look_up_each(block, coming, answers);
         }
     }
@@ -315,7 +310,7 @@ impl GrowingTable {
     }
 
     /// The lookups of a block in a table whose buckets have this layout. Not 0 if any was invalidated.
-    #[cfg_attr(not(ccf_model), inline(always))]
+    #[inline(always)]
     fn look_up_by<L: Layout>(
         &self,
         layout: L,
@@ -400,9 +395,7 @@ impl GrowingTable {
                 let Some(word) = self.words.get(places.numbers[side][nth]) else { return 1 };
                 each(side, nth, load(word));
             }
-            if !fault::injected(Fault::LookupWithoutVersion) {
-                changes |= stripe.changes_since(version);
-            }
+            changes |= stripe.changes_since(version);
         }
         changes
     }
@@ -419,7 +412,7 @@ fn either_holds(whole: impl Layout, split: impl Layout, pair: [(Bucket, bool); 2
     whole.either_holds_each(of(false), stored) | split.either_holds_each(of(true), fitting)
 }
 
-#[cfg(all(test, not(ccf_model)))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::growth::plan::Plan;

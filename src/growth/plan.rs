@@ -19,12 +19,10 @@ use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::machine::memory::Pages;
 use crate::plan::sizing;
-use crate::word::classes::{Classes, GROUP, State};
+use crate::sync::sizes::{GROUP, LEAST_BUCKETS};
+use crate::word::classes::{Classes, State};
 use crate::word::layout::{Encoding, NEVER_ZERO, Shape};
 use crate::word::layouts;
-
-/// The smallest number of buckets.
-const LEAST_BUCKETS: usize = if cfg!(ccf_model) { 2 } else { 32 };
 
 /// The fewest bits of a side.
 const LEAST_SIDE_BITS: u32 = LEAST_BUCKETS.ilog2() + 1;

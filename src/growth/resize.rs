@@ -4,17 +4,11 @@ use crate::error::insert::{GrowableInsertError, ReserveError};
 use crate::growth::table::{GrowingTable, load};
 use crate::plan::path::{self, Graph, Hop, Outcome};
 use crate::sync::Ordering;
-use crate::sync::fault::{self, Fault};
+use crate::sync::sizes::{GROUP, MERGE_TRIES, MOVED_PER_MERGE};
 use crate::word::bucket::Bucket;
-use crate::word::classes::{Class, GROUP, State, both};
+use crate::word::classes::{Class, State, both};
 use crate::word::layout::Entry;
 use crate::word::layouts::Entries;
-
-/// How often a merge makes room for copies that do not fit, while other threads take that room.
-const TRIES: usize = if cfg!(ccf_model) { 1 } else { 8 };
-
-/// The most copies that a merge moves out of one bucket per try: those of two buckets, and some that other threads add.
-const MOVED: usize = if cfg!(ccf_model) { 1 } else { 32 };
 
 /// The share of its capacity that a table must hold to grow where room is hard to find. (In a small table, a few keys may by
 /// chance have the same two buckets. In any other, many keys of several copies each may have.) So keys that were chosen to
@@ -118,9 +112,7 @@ impl GrowingTable {
         for nth in 0..GROUP {
             self.publish(nth, self.load(split + nth));
         }
-        if !fault::injected(Fault::SplitsUnannounced) {
-            self.change_state(state.moving());
-        }
+        self.change_state(state.moving());
         let (from, to) = (self.layout(level), self.layout(level + 1));
         for nth in 0..GROUP {
             let (number, whole) = (split + nth, load(&self.moving()[nth]));
@@ -131,8 +123,8 @@ impl GrowingTable {
                 halves[half].push(Entry(self.plan.classes.stored(class, level + 1)));
             });
             let [low, high] = both(halves, |half| to.of(half).expect("a deeper bucket has as many slots"));
-            self.set_aside(number, Fault::SplitSetsNothingAside);
-            self.set_aside(number + (1 << level), Fault::SplitSetsNothingAside);
+            self.set_aside(number);
+            self.set_aside(number + (1 << level));
             self.store(number + (1 << level), high);
             self.store(number, low);
         }
@@ -154,7 +146,7 @@ impl GrowingTable {
         {
             return false;
         }
-        for _ in 0..TRIES {
+        for _ in 0..MERGE_TRIES {
             let gates = self.gates_of_group(split, level);
             let mut crowded = [false; GROUP];
             for (nth, crowded) in crowded.iter_mut().enumerate() {
@@ -164,11 +156,9 @@ impl GrowingTable {
                 }
             }
             if !crowded.contains(&true) {
-                if !fault::injected(Fault::MergesUnannounced) {
-                    self.change_state(smaller.moving());
-                }
+                self.change_state(smaller.moving());
                 for nth in 0..GROUP {
-                    self.set_aside(split + nth, Fault::SplitSetsNothingAside);
+                    self.set_aside(split + nth);
                     self.store(split + nth, load(&self.moving()[nth]));
                 }
                 self.change_state(smaller);
@@ -211,7 +201,7 @@ impl GrowingTable {
     /// Moves copies out of the two halves of a bucket until the whole one has room for the rest. Returns `false` if
     /// there was no room elsewhere. The caller holds the lock `resizing`.
     fn make_room(&self, number: usize, smaller: State) -> bool {
-        for _ in 0..MOVED {
+        for _ in 0..MOVED_PER_MERGE {
             if self.merged(number, smaller.level()).is_some() {
                 break;
             }
@@ -266,7 +256,7 @@ impl GrowingTable {
     /// Grows the table to at least this many buckets, unless it would then go beyond a limit. Returns whether it has them.
     pub(crate) fn grow_if_possible(&self, buckets: usize) -> bool {
         let _request = self.resizing().requests.lock();
-        Self::beyond_limit(&self.plan, buckets).is_none() && self.grow_to(buckets).is_ok()
+        self.grown_beyond_limit(buckets).is_none() && self.grow_to(buckets).is_ok()
     }
 
     /// Makes the table as small as its items, and a capacity of this many, allow.
@@ -288,12 +278,13 @@ impl GrowingTable {
     /// Returns the memory of the words beyond the end to the system.
     pub(crate) fn give_back(&self) {
         // No bucket is added meanwhile.
-        let _resizing = (!fault::injected(Fault::GivesBackWithoutLock)).then(|| self.resizing().lock.lock());
+        let _resizing = self.resizing().lock.lock();
         // A running save may still read words beyond the end. One that begins later does not.
-        let is_needed = self.saving().is_running() && !fault::injected(Fault::GivesBackBesideSave);
-        let buckets = self.state().buckets();
-        if !is_needed && self.words.release(Self::sizes(&self.plan), buckets) {
-            self.resizing().touched.store(buckets as u64, Ordering::Relaxed);
+        if !self.saving().is_running() {
+            let buckets = self.state().buckets();
+            if self.words.release(Self::sizes(&self.plan), buckets) {
+                self.resizing().touched.store(buckets as u64, Ordering::Relaxed);
+            }
         }
     }
 }

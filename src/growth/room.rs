@@ -7,18 +7,18 @@ use core::hint::select_unpredictable;
 use crate::growth::table::{GrowingTable, load};
 use crate::machine::arch::prefetch_line;
 use crate::plan::path::{self, Graph, Hop, Outcome};
-use crate::sync::fault::{self, Fault};
+use crate::sync::sizes::GROUP;
 use crate::table::stripe::Guard;
 use crate::word::bucket::Bucket;
-use crate::word::classes::{Class, GROUP, State, both};
+use crate::word::classes::{Class, State, both};
 use crate::word::layout::Entry;
 use crate::word::layouts::AnyLayout;
 
 /// A search that queues more buckets than this, in all its tries, is long.
 ///
-/// Among distinct keys, no search is long until the table is fuller than its capacity. Where each key has several copies,
+/// Among distinct keys, hardly any search is long until the table is fuller than its capacity. Where each key has several copies,
 /// long searches begin before there is no room.
-const LONG_SEARCH: usize = 96;
+const LONG_SEARCH: usize = 64;
 
 /// A search's view of a table in one state.
 struct View<'a> {
@@ -110,17 +110,13 @@ impl GrowingTable {
     /// Moves a copy of the class from this side to the other, if there is one and there is room. The guard is that of its
     /// stripe.
     pub(crate) fn relocate(&self, guard: &Guard<'_>, class: Class, side: usize) -> bool {
-        if !self.is_on(class, side) && !fault::injected(Fault::RelocateWithoutRecheck) {
+        if !self.is_on(class, side) {
             return false;
-        }
-        let take = || self.take_on(guard, class, side, Fault::RelocateWithoutBump, Fault::RelocateSetsNoSourceAside);
-        if fault::injected(Fault::RelocateClearsFirst) {
-            return take() && self.add_on(class, 1 - side);
         }
         // From here to the take there are two copies. At no moment is there none.
         let is_added = self.add_on(class, 1 - side);
         if is_added {
-            take();
+            self.take_on(guard, class, side);
         }
         is_added
     }

@@ -3,7 +3,6 @@
 
 use crate::error::insert::GrowableInsertError;
 use crate::growth::table::GrowingTable;
-use crate::sync::fault::{self, Fault};
 use crate::table::stripe::Guard;
 use crate::word::classes::{Class, Place, State, both};
 
@@ -42,14 +41,14 @@ impl GrowingTable {
             return if is_on(emptier) { First::IsThere } else { First::NoRoom };
         }
         let side = class.sides[emptier];
-        let (_gate, Place { number, depth }) = self.enter(side, Fault::AddsWithoutGate);
+        let (_gate, Place { number, depth }) = self.enter(side);
         let (seen, layout) = (self.load(number), self.layout(depth));
         let stored = self.plan.classes.stored(class, depth);
         if layout.may_hold(seen, stored) {
             return First::IsThere;
         }
         let Some(changed) = layout.add(seen, stored) else { return First::NoRoom };
-        self.set_aside(number, Fault::InsertSetsNothingAside);
+        self.set_aside(number);
         self.store(number, changed);
         First::Added
     }
@@ -68,10 +67,10 @@ impl GrowingTable {
     /// Adds a copy on this side, if its bucket has room. Does not count it.
     pub(crate) fn add_on(&self, class: Class, side: usize) -> bool {
         let side = class.sides[side];
-        let (_gate, Place { number, depth }) = self.enter(side, Fault::AddsWithoutGate);
+        let (_gate, Place { number, depth }) = self.enter(side);
         let seen = self.load(number);
         let Some(changed) = self.layout(depth).add(seen, self.plan.classes.stored(class, depth)) else { return false };
-        self.set_aside(number, Fault::InsertSetsNothingAside);
+        self.set_aside(number);
         self.store(number, changed);
         true
     }
@@ -97,24 +96,15 @@ impl GrowingTable {
     }
 
     /// Takes a copy of the class out on this side. The guard is that of its stripe. `false` if there is none.
-    pub(super) fn take_on(
-        &self,
-        guard: &Guard<'_>,
-        class: Class,
-        side: usize,
-        no_bump: Fault,
-        nothing_aside: Fault,
-    ) -> bool {
+    pub(super) fn take_on(&self, guard: &Guard<'_>, class: Class, side: usize) -> bool {
         let side = class.sides[side];
-        let (_gate, Place { number, depth }) = self.enter(side, Fault::TakesWithoutGate);
+        let (_gate, Place { number, depth }) = self.enter(side);
         let seen = self.load(number);
         let Some(changed) = self.layout(depth).remove(seen, self.plan.classes.stored(class, depth)) else {
             return false;
         };
-        self.set_aside(number, nothing_aside);
-        if !fault::injected(no_bump) {
-            guard.bump();
-        }
+        self.set_aside(number);
+        guard.bump();
         self.store(number, changed);
         true
     }

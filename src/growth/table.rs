@@ -26,22 +26,16 @@ use crate::growth::plan::Plan;
 use crate::machine::memory::boxed_slice;
 use crate::machine::words::{Sizes, Words};
 use crate::plan::sizing::LoadLimit;
-use crate::sync::fault::{self, Fault};
+use crate::sync::sizes::{BUCKETS_PER_STRIPE, GROUP, LEAST_STRIPES, MAX_STRIPES, MOST_GATES};
 use crate::sync::{self, AtomicU64, Mutex, MutexGuard, Ordering, Tally};
 use crate::table::counters::Counters;
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::plan::TablePlan;
 use crate::table::image::save::Saving;
-use crate::table::stripe::{BUCKETS_PER_STRIPE, Guard, MAX_STRIPES, Stripe};
+use crate::table::stripe::{self, AllLocked, Guard, Stripe};
 use crate::word::bucket::Bucket;
-use crate::word::classes::{Class, GROUP, Place, State, stripe_number};
+use crate::word::classes::{Class, Place, State, stripe_number};
 use crate::word::layouts::{AnyLayout, Layouts};
-
-/// The low bits of its number choose a bucket's gate.
-const MOST_GATES: usize = if cfg!(ccf_model) { 4 } else { 1024 };
-
-/// The fewest stripes. A class keeps its stripe for the table's whole life, so a table that begins small has few.
-const LEAST_STRIPES: usize = if cfg!(ccf_model) { 2 } else { 32 };
 
 /// A concurrent multiset of classes, in a table that grows and shrinks by some buckets at a time. Keys are passed as
 /// [`mixed`](crate::word::geometry::mixed) hashes.
@@ -142,12 +136,6 @@ impl GrowingTable {
         };
         if buckets > plan.first {
             table.prepare_to_grow(table.allocate_grown()?);
-        }
-        if cfg!(ccf_model = "loom") {
-            // loom assumes that a `SeqCst` load may always read the initial value of an atomic. It treats the value of a
-            // `SeqCst` exchange correctly.
-            (0..buckets).for_each(|number| _ = table.store(number, Bucket::default()));
-            table.change_state(state);
         }
         Some(table)
     }
@@ -301,13 +289,9 @@ impl GrowingTable {
         self.stripe(class).lock(self.counters())
     }
 
-    /// Calls `work` with the locks of all stripes, which are taken in order.
-    pub(super) fn under_all_locks<R>(&self, fault: Fault, work: impl FnOnce() -> R) -> R {
-        let mut locks = [const { None }; MAX_STRIPES];
-        for (lock, stripe) in locks.iter_mut().zip(&self.stripes) {
-            *lock = stripe.lock_unless(fault, self.counters()).into_lock();
-        }
-        work()
+    /// Calls `work` with the locks of all stripes.
+    pub(super) fn under_all_locks<R>(&self, work: impl FnOnce(&AllLocked<'_>) -> R) -> R {
+        stripe::under_all_locks(&self.stripes, self.counters(), work)
     }
 
     /// Locks the gate of a bucket that there is or was.
@@ -328,21 +312,18 @@ impl GrowingTable {
 
     /// The gate of this side, and where its copies are while that is held.
     #[inline(always)]
-    pub(super) fn enter(&self, side: u32, left_out: Fault) -> (Option<MutexGuard<'_, ()>>, Place) {
-        if fault::injected(left_out) {
-            return (None, self.state().place(side));
-        }
+    pub(super) fn enter(&self, side: u32) -> (MutexGuard<'_, ()>, Place) {
         loop {
             let before = self.state();
             let number = before.place(side).number;
             let gate = self.gate(number);
-            let state = if fault::injected(Fault::EntersFormerPlace) { before } else { self.state() };
+            let state = self.state();
             let place = state.place(side);
             if place.number != number {
                 continue;
             }
             if state.moving_at(side).is_none() {
-                return (Some(gate), place);
+                return (gate, place);
             }
             // The thread that was moving them held this gate, so it has died.
             drop(gate);
@@ -362,7 +343,7 @@ impl GrowingTable {
         let first = state.split() as usize;
         let _gates = self.gates_of_group(first, state.level());
         for nth in 0..GROUP {
-            self.set_aside(first + nth, Fault::SplitSetsNothingAside);
+            self.set_aside(first + nth);
             self.store(first + nth, load(&self.moving()[nth]));
         }
         self.change_state(State::of_buckets(state.buckets()));
@@ -371,7 +352,7 @@ impl GrowingTable {
     /// The gates of the group of buckets from here on, and of those that they become at this level, in order.
     pub(super) fn gates_of_group(&self, first: usize, level: u32) -> [Option<MutexGuard<'_, ()>>; 2 * GROUP] {
         // From this level on, a bucket and what it becomes have the same gate.
-        let is_whole_only = 1 << level >= MOST_GATES || fault::injected(Fault::LocksHalfTheGates);
+        let is_whole_only = 1 << level >= MOST_GATES;
         core::array::from_fn(|nth| match nth.checked_sub(GROUP) {
             None => Some(self.gate(first + nth)),
             Some(nth) => (!is_whole_only).then(|| self.gate(first + nth + (1 << level))),
@@ -409,9 +390,7 @@ impl GrowingTable {
     /// the same afterwards.
     #[inline(always)]
     pub(super) fn contents(&self, state: State, side: u32) -> (Bucket, u32) {
-        if let Some(at) = state.moving_at(side)
-            && !fault::injected(Fault::LookupIgnoresMoving)
-        {
+        if let Some(at) = state.moving_at(side) {
             return (load(&self.moving()[at]), state.level());
         }
         let Place { number, depth } = state.place(side);
@@ -431,8 +410,8 @@ impl GrowingTable {
 
     /// Sets the bucket's word aside for the saves that are running. The caller holds its gate.
     #[inline(always)]
-    pub(super) fn set_aside(&self, number: usize, left_out: Fault) {
-        if self.saving().is_running() && !fault::injected(left_out) {
+    pub(super) fn set_aside(&self, number: usize) {
+        if self.saving().is_running() {
             self.saving().set_aside(number, || self.load(number));
         }
     }

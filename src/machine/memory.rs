@@ -1,16 +1,9 @@
 //! Pure: fallible allocation.
 
+use crate::machine::system::zeroed;
 use crate::sync::AtomicU64;
 
-#[cfg(not(ccf_model))]
-use crate::machine::system::zeroed;
-#[cfg(ccf_model)]
-use crate::sync::memory::zeroed;
-
-#[cfg(not(ccf_model))]
 pub(crate) use crate::machine::system::release;
-#[cfg(ccf_model)]
-pub(crate) use crate::sync::memory::release;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pages {

@@ -5,7 +5,7 @@ use core::ops::Range;
 
 /// The part of the memory at the address `start`, `len` bytes long, that consists of whole pages of `page` bytes: in
 /// bytes from `start` on. `None` if there is no whole page, or if `page` is no power of two, as all pages are.
-#[cfg_attr(not(all(target_os = "linux", not(any(miri, ccf_model)))), allow(dead_code, reason = "only Linux is asked"))]
+#[cfg_attr(not(all(target_os = "linux", not(miri))), allow(dead_code, reason = "only Linux is asked"))]
 pub(crate) fn whole_pages(start: usize, len: usize, page: usize) -> Option<Range<usize>> {
     if !page.is_power_of_two() {
         return None;

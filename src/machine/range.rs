@@ -56,9 +56,6 @@
 use crate::machine::memory::Pages;
 use crate::sync::{AtomicU64, Ordering, Tally};
 
-#[cfg(ccf_model)]
-use crate::sync::memory::Reserved;
-#[cfg(not(ccf_model))]
 use reserved::Reserved;
 
 /// How many pages may be written to at a time, ahead of the words in use.
@@ -157,7 +154,7 @@ fn end_of_step(pages: Pages, len: usize) -> usize {
 }
 
 /// The system's own calls.
-#[cfg(all(any(target_os = "linux", target_os = "macos"), target_pointer_width = "64", not(any(miri, ccf_model))))]
+#[cfg(all(any(target_os = "linux", target_os = "macos"), target_pointer_width = "64", not(miri)))]
 mod reserved {
     #![allow(unsafe_code, reason = "system calls; each block has its SAFETY note")]
 
@@ -294,10 +291,7 @@ mod reserved {
 }
 
 /// Where no range can be reserved.
-#[cfg(not(any(
-    all(any(target_os = "linux", target_os = "macos"), target_pointer_width = "64", not(miri)),
-    ccf_model
-)))]
+#[cfg(not(all(any(target_os = "linux", target_os = "macos"), target_pointer_width = "64", not(miri))))]
 mod reserved {
     use core::convert::Infallible;
     use core::ops::Range;
@@ -342,7 +336,7 @@ mod reserved {
     }
 }
 
-#[cfg(all(test, target_os = "linux", target_pointer_width = "64", not(any(miri, ccf_model))))]
+#[cfg(all(test, target_os = "linux", target_pointer_width = "64", not(miri)))]
 #[path = "range_tests.rs"]
 #[allow(unsafe_code, reason = "the tests read words and fork; each block has its SAFETY note")]
 mod tests;

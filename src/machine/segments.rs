@@ -26,27 +26,22 @@ use core::ptr::{null_mut, slice_from_raw_parts_mut};
 
 use crate::machine::memory::{Pages, boxed_slice, release, zeroed_on};
 use crate::machine::system::page_size;
+use crate::sync::sizes::{INDEX_BITS, LARGE_SEGMENT};
 use crate::sync::{AtomicPtr, AtomicU64, Ordering};
-
-/// The bits of an index.
-const MOST: usize = if cfg!(ccf_model) { 3 } else { u32::BITS as usize };
-
-/// From this size on, in bytes, an allocator gets memory from the system for a segment alone.
-const LARGE: usize = if cfg!(ccf_model) { 0 } else { 128 << 10 };
 
 #[derive(Debug)]
 pub(crate) struct Segments {
     /// By the highest bit of an index: where index 0 would be in that segment. Null if there is no such segment.
-    bases: Box<[AtomicPtr<AtomicU64>; MOST]>,
+    bases: Box<[AtomicPtr<AtomicU64>; INDEX_BITS]>,
     first_bits: u32,
 }
 
 impl Segments {
-    pub(crate) const OWN_MEMORY: usize = MOST * size_of::<AtomicPtr<AtomicU64>>();
+    pub(crate) const OWN_MEMORY: usize = INDEX_BITS * size_of::<AtomicPtr<AtomicU64>>();
 
     /// A list without any segment. The first one will have `1 << first_bits` words.
     pub(crate) fn new(first_bits: u32) -> Option<Self> {
-        let bases = boxed_slice(MOST, || AtomicPtr::new(null_mut()))?.try_into().ok()?;
+        let bases = boxed_slice(INDEX_BITS, || AtomicPtr::new(null_mut()))?.try_into().ok()?;
         Some(Self { bases, first_bits })
     }
 
@@ -138,12 +133,12 @@ impl Drop for Segments {
 
 /// The segments of a list: for each, the index of its first word, and the number of its words.
 fn segments(first_bits: u32) -> impl Iterator<Item = (usize, usize)> {
-    let further = (first_bits..MOST as u32).map(|bits| (1 << bits, 1 << bits));
+    let further = (first_bits..INDEX_BITS as u32).map(|bits| (1 << bits, 1 << bits));
     [(0, 1 << first_bits)].into_iter().chain(further)
 }
 
 fn is_large(words: usize) -> bool {
-    words >= LARGE / size_of::<u64>()
+    words >= LARGE_SEGMENT / size_of::<u64>()
 }
 
 /// How many bytes the segments take up that have words below `in_use`, or that are there.

@@ -2,18 +2,17 @@
 //! that it clears. They change how fast a program is and what memory it occupies, and never what it computes.
 #![allow(unsafe_code, reason = "system calls and a raw allocation; each has its SAFETY note")]
 
-#[cfg(all(target_os = "linux", not(any(miri, ccf_model))))]
+#[cfg(all(target_os = "linux", not(miri)))]
 use crate::machine::pages::whole_pages;
-#[cfg(not(ccf_model))]
 use crate::sync::AtomicU64;
 
 /// The size of the system's pages in bytes. It is a setting of the kernel: 4 KiB on x86-64, and 4, 16 or 64 KiB on others.
 /// `None` if the system does not say, or is not asked.
 pub(crate) fn page_size() -> Option<usize> {
-    #[cfg(all(any(target_os = "linux", target_os = "macos"), not(any(miri, ccf_model))))]
+    #[cfg(all(any(target_os = "linux", target_os = "macos"), not(miri)))]
     // SAFETY: this only returns a number.
     return usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).ok();
-    #[cfg(not(all(any(target_os = "linux", target_os = "macos"), not(any(miri, ccf_model)))))]
+    #[cfg(not(all(any(target_os = "linux", target_os = "macos"), not(miri))))]
     None
 }
 
@@ -24,7 +23,7 @@ pub(crate) fn page_size() -> Option<usize> {
 /// pages free. This is best effort: a failure changes only the speed.
 #[cfg(target_os = "linux")]
 pub(crate) fn ask_for_huge_pages<T>(memory: &mut [T]) {
-    #[cfg(not(any(miri, ccf_model)))]
+    #[cfg(not(miri))]
     if let Some(page) = page_size()
         && let Some(pages) = whole_pages(memory.as_ptr().addr(), size_of_val(memory), page)
     {
@@ -33,14 +32,13 @@ pub(crate) fn ask_for_huge_pages<T>(memory: &mut [T]) {
         // has nothing to round. This advice changes neither what they hold nor who may use them.
         let _ = unsafe { libc::madvise(start, pages.len(), libc::MADV_HUGEPAGE) };
     }
-    #[cfg(any(miri, ccf_model))]
+    #[cfg(miri)]
     let _ = memory;
 }
 
 /// Returns the whole pages of this list to the system, on Linux. Returns whether it did. Afterwards each element in
 /// them is 0, or what it was. (A caller may not rely on either. A global allocator can give out memory that is mapped
 /// from a file, and then it is what the file has.)
-#[cfg(not(ccf_model))]
 pub(crate) fn release(list: &[AtomicU64]) -> bool {
     #[cfg(all(target_os = "linux", not(miri)))]
     if let Some(page) = page_size() {
@@ -56,7 +54,7 @@ pub(crate) fn release(list: &[AtomicU64]) -> bool {
 /// # Safety
 /// `page` is the size of the system's pages, or a multiple of it. The system rejects a start within a page. But it
 /// rounds a *length* up to whole pages, and the rest of the last one may belong to something else.
-#[cfg(all(target_os = "linux", not(any(miri, ccf_model))))]
+#[cfg(all(target_os = "linux", not(miri)))]
 unsafe fn release_pages(list: &[AtomicU64], page: usize) -> bool {
     whole_pages(list.as_ptr().addr(), size_of_val(list), page).is_none_or(|pages| {
         let start = list.as_ptr().cast_mut().wrapping_byte_add(pages.start).cast();
@@ -69,7 +67,6 @@ unsafe fn release_pages(list: &[AtomicU64], page: usize) -> bool {
 
 /// A list of `len` zeros, or `None` if the allocation fails. For a large list it asks the system for pages, and the
 /// system clears each when it is first touched. So this takes no time, whatever the length.
-#[cfg(not(ccf_model))]
 pub(crate) fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
     use std::alloc::{Layout, alloc_zeroed};
 
@@ -81,6 +78,6 @@ pub(crate) fn zeroed(len: usize) -> Option<Box<[AtomicU64]>> {
     (!memory.is_null()).then(|| unsafe { Vec::from_raw_parts(memory, len, len) }.into_boxed_slice())
 }
 
-#[cfg(all(test, target_os = "linux", not(any(miri, ccf_model))))]
+#[cfg(all(test, target_os = "linux", not(miri)))]
 #[path = "system_tests.rs"]
 mod tests;

@@ -5,6 +5,7 @@
 #![allow(clippy::new_without_default, clippy::len_without_is_empty, reason = "no model needs it")]
 
 mod expiring;
+pub(crate) mod fault;
 mod one_table;
 mod several;
 mod words;
@@ -13,6 +14,6 @@ pub use one_table::{AnyLayout, Image, Key, Smallest, SmallestOfValues, Table, Us
 pub use several::{Growable, GrowableKey};
 pub use words::Words;
 
-pub use crate::sync::fault::{Fault, Seeded, inject};
 #[cfg(ccf_model = "steps")]
 pub use crate::sync::steps::{Step, before_each_step};
+pub use fault::{Fault, Seeded, inject};

@@ -36,7 +36,7 @@ pub trait AnyLayout: OfShape {
     fn shape_of_model() -> Shape;
 
     fn of_model() -> Self {
-        Self::of(Self::shape_of_model())
+        Self::try_of(Self::shape_of_model()).expect("a model has memory")
     }
 }
 

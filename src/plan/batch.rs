@@ -60,8 +60,7 @@ pub(crate) struct Block<'a, P> {
 }
 
 impl<'a, P: Copy + Default> Window<'a, P> {
-    // Threads of models have small stacks, and none of the code is optimized there.
-    #[cfg_attr(not(ccf_model), inline(always))]
+    #[inline(always)]
     pub(crate) fn new(source: Hashes<'a>) -> Self {
         Self {
             source,

@@ -2,11 +2,11 @@
 //! compiled as a model, they are those of `sync/loom.rs` or `sync/steps.rs`. (What is built once and then only read is in
 //! the standard library's `OnceLock`, and the number of threads in a standard atomic.)
 
-pub(crate) mod fault;
 #[cfg(ccf_model = "loom")]
 pub(crate) mod loom;
 #[cfg(ccf_model)]
 pub(crate) mod memory;
+pub(crate) mod sizes;
 #[cfg(ccf_model = "steps")]
 pub(crate) mod steps;
 pub(crate) mod thread;

@@ -4,7 +4,6 @@ use core::hint::select_unpredictable;
 
 use crate::error::insert::InsertError;
 use crate::sync::Ordering;
-use crate::sync::fault::{self, Fault};
 use crate::table::census::Purpose;
 use crate::table::stripe::Guard;
 use crate::table::table::Table;
@@ -30,7 +29,7 @@ impl<L: Layout> Table<L> {
     #[inline(never)]
     fn insert_slow(&self, hash: u64) -> Result<(), InsertError> {
         let item = self.item(hash);
-        self.until_added(item, Purpose::Insert, None, |_| self.add_slow(item).then_some(()))?;
+        self.until_added(item, Purpose::Insert, |_| self.add_slow(item).then_some(()))?;
         self.counters.add_len(1);
         Ok(())
     }
@@ -45,14 +44,14 @@ impl<L: Layout> Table<L> {
     #[cold]
     #[inline(never)]
     pub(super) fn insert_item_slow(&self, item: Item) -> Result<(), InsertError> {
-        self.until_added(item, Purpose::Insert, None, |_| self.add_slow(item).then_some(()))
+        self.until_added(item, Purpose::Insert, |_| self.add_slow(item).then_some(()))
     }
 
     /// Adds a copy of the item of this hash unless there is one. Returns whether it did.
     #[inline(always)]
     pub(super) fn insert_if_absent(&self, layout: impl Layout, hash: u64) -> Result<bool, InsertError> {
-        // Avoids the lock where a lookup is enough. (Not in the model without the lock, where it would hide the fault.)
-        if !fault::injected(Fault::InsertIfAbsentWithoutLock) && self.contains(layout, hash) {
+        // Avoids the lock where a lookup is enough.
+        if self.contains(layout, hash) {
             return Ok(false);
         }
         self.insert_absent(layout, hash)
@@ -80,7 +79,7 @@ impl<L: Layout> Table<L> {
     #[inline(always)]
     fn add_if_absent(&self, layout: impl Layout, hash: u64) -> Option<bool> {
         let item = self.buckets.item(layout, hash);
-        let _guard = self.stripe(item.sum).lock_unless(Fault::InsertIfAbsentWithoutLock, &self.counters);
+        let _guard = self.stripe(item.sum).lock(&self.counters);
         if layout.either_holds(self.load(item.first), self.load(item.second), layout.fingerprint_of(item.entry)) {
             return Some(false);
         }
@@ -95,7 +94,7 @@ impl<L: Layout> Table<L> {
     /// makes no difference.
     pub(super) fn insert_item_if_absent(&self, item: Item) -> Result<bool, InsertError> {
         // Avoids the lock if a copy is found.
-        if !fault::injected(Fault::InsertIfAbsentWithoutLock) && self.copies_of_item(self.layout(), item) > 0 {
+        if self.copies_of_item(self.layout(), item) > 0 {
             return Ok(false);
         }
         self.insert_absent_item(item)
@@ -103,11 +102,12 @@ impl<L: Layout> Table<L> {
 
     #[inline(never)]
     fn insert_absent_item(&self, item: Item) -> Result<bool, InsertError> {
-        self.until_added(item, Purpose::InsertItemIfAbsent, Some(Fault::InsertIfAbsentWithoutLock), |guard| {
+        self.until_added(item, Purpose::InsertItemIfAbsent, |all| {
+            let guard = self.stripe(item.sum).lock_unless_all(all, &self.counters);
             if self.copies_of_item(self.layout(), item) > 0 {
                 return Some(false);
             }
-            self.bump_to_add(guard, Fault::AddValueWithoutBump);
+            self.bump_to_add(&guard);
             let added = self.add_slow(item);
             self.counters.add_len(i64::from(added));
             added.then_some(true)
@@ -126,7 +126,7 @@ impl<L: Layout> Table<L> {
     /// Removes a copy of the item, which is one of this hash, without counting.
     #[inline(always)]
     pub(super) fn remove_item(&self, layout: impl Layout, item: Item, hash: u64) -> bool {
-        match self.stripe(item.sum).try_lock_unless(Fault::RemoveWithoutLock) {
+        match self.stripe(item.sum).try_lock() {
             Some(guard) => self.remove_locked(layout, guard, item, hash),
             None => self.remove_slow(hash, layout.payload_of(item.entry)),
         }
@@ -141,11 +141,13 @@ impl<L: Layout> Table<L> {
             return false;
         }
         let bucket = select_unpredictable(in_first, item.first, item.second);
-        let taken = !self.is_being_saved()
-            && guard.bump_and(Fault::RemoveWithoutBump, Fault::RemoveBumpsLate, || {
-                self.exchange(bucket, copy.bucket, layout.without(copy)).is_ok()
-            });
-        taken || self.remove_locked_slow(guard, hash, layout.payload_of(item.entry))
+        if !self.is_being_saved() {
+            guard.bump();
+            if self.exchange(bucket, copy.bucket, layout.without(copy)).is_ok() {
+                return true;
+            }
+        }
+        self.remove_locked_slow(guard, hash, layout.payload_of(item.entry))
     }
 
     #[cold]
@@ -168,18 +170,17 @@ impl<L: Layout> Table<L> {
             if !self.layout.holds_entry(seen, item.entry) {
                 return false;
             }
-            self.set_aside(bucket, Fault::RemoveSetsNothingAside);
-            guard.bump_and(Fault::RemoveWithoutBump, Fault::RemoveBumpsLate, || {
-                self.change(bucket, seen, |seen| self.layout.remove(seen, item.entry))
-            })
+            self.set_aside(bucket);
+            guard.bump();
+            self.change(bucket, seen, |seen| self.layout.remove(seen, item.entry))
         })
     }
 
     /// Removes every copy that is there when it begins.
     pub(crate) fn clear(&self) {
         // All locks, so that no relocation moves a copy behind this loop.
-        self.under_all_locks(Fault::ClearWithoutLocks, || {
-            self.stripes.iter().for_each(|stripe| stripe.held().bump_unless(Fault::ClearWithoutBump));
+        self.under_all_locks(|all| {
+            self.stripes.iter().for_each(|stripe| stripe.locked_with_all(all).bump());
             let mut copies = 0;
             for word in &self.words {
                 // As in `exchange`.

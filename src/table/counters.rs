@@ -7,7 +7,6 @@ use crossbeam_utils::CachePadded;
 
 use crate::machine::arch::at;
 use crate::machine::memory::boxed_slice;
-use crate::sync::fault::{self, Fault};
 use crate::sync::thread::thread_number;
 use crate::sync::{AtomicI64, Ordering, Tally};
 
@@ -98,13 +97,7 @@ impl Counters {
     /// Returns what the thread's own shard has counted by now.
     #[inline]
     pub(crate) fn add_len(&self, change: i64) -> i64 {
-        let len = &self.shard().len;
-        if fault::injected(Fault::CountDropsUpdates) {
-            let sum = len.load(Ordering::Relaxed) + change;
-            len.store(sum, Ordering::Relaxed);
-            return sum;
-        }
-        len.fetch_add(change, Ordering::Relaxed) + change
+        self.shard().len.fetch_add(change, Ordering::Relaxed) + change
     }
 
     pub(crate) fn relocated(&self, hops: u64) {

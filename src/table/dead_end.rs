@@ -2,9 +2,9 @@
 //! of copies of this pair. It locks only the stripes of the copies in these buckets. Changes under other stripes do not
 //! invalidate it.
 
-use crate::sync::fault::{self, Fault};
+use crate::sync::sizes::{DEAD_END_TRIES, MAX_STRIPES};
 use crate::table::census::{Census, Purpose};
-use crate::table::stripe::{MAX_STRIPES, Stripe};
+use crate::table::stripe::Stripe;
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::Item;
@@ -12,10 +12,6 @@ use crate::word::layout::Layout;
 
 /// The most buckets that count as few. An item whose two buckets are the same counts that one twice.
 const FEW: usize = 16;
-
-/// The most tries while other threads invalidate them. A try costs less than a pass through all stripes, the
-/// alternative.
-const TRIES: usize = if cfg!(ccf_model) { 2 } else { 4 };
 
 /// A set of stripes: one bit for each.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,7 +42,7 @@ impl<L: Layout> Table<L> {
     pub(super) fn census_at_dead_end(&self, item: Item, purpose: Purpose) -> Option<Census> {
         let stripes = self.stripes_reached(item)?;
         let mut before = (stripes, self.settle(stripes.of(&self.stripes)));
-        for _ in 0..TRIES {
+        for _ in 0..DEAD_END_TRIES {
             let stripes = self.stripes_reached(item)?;
             let census = self.census(item, purpose);
             let now = (stripes, self.settle(stripes.of(&self.stripes)));
@@ -77,8 +73,7 @@ impl<L: Layout> Table<L> {
             }
             for entry in self.layout.entries(word) {
                 let sum = self.buckets.sum(self.layout.fingerprint_of(entry));
-                let held_under = if fault::injected(Fault::FullPassesOwnStripe) { item.sum } else { sum };
-                stripes.add(self.stripes().number(held_under));
+                stripes.add(self.stripes().number(sum));
                 let alternate = self.buckets.other(sum, bucket);
                 if !reached[..count].contains(&alternate) {
                     *reached.get_mut(count)? = alternate;

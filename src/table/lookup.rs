@@ -4,7 +4,6 @@ use crate::machine::arch::prefetch;
 use crate::plan::batch::{self, BLOCK};
 use crate::plan::pairs::Pairs;
 use crate::sync::AtomicU64;
-use crate::sync::fault::{self, Fault};
 use crate::table::table::{Stripes, Table, load};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Item, Items};
@@ -109,11 +108,7 @@ impl<L: Layout> Table<L> {
         let version = stripe.version();
         let first = load(words, item.first);
         let second = load(words, item.second);
-        if fault::injected(Fault::LookupWithoutVersion) || stripe.is_still(version) {
-            undisturbed(first, second)
-        } else {
-            disturbed(first, second)
-        }
+        if stripe.is_still(version) { undisturbed(first, second) } else { disturbed(first, second) }
     }
 
     /// The lookups of a block. If there is a next block, prefetches its buckets.
@@ -132,7 +127,7 @@ impl<L: Layout> Table<L> {
         let mut pairs = Pairs::NONE;
         let changes = self.load_block(block, coming, &mut pairs);
         K::compare(self, moment, block, &pairs, answers);
-        if changes != 0 && !fault::injected(Fault::LookupWithoutVersion) {
+        if changes != 0 {
             for (answer, &hash) in answers.iter_mut().zip(block.hashes).take(block.len) {
                 *answer = K::look_again(self, *answer, hash);
             }
@@ -181,7 +176,7 @@ impl<L: Layout> Table<L> {
     }
 
     pub(super) fn count(&self, layout: impl Layout, item: Item) -> usize {
-        let _guard = self.stripe(item.sum).lock_unless(Fault::CountWithoutLock, &self.counters);
+        let _guard = self.stripe(item.sum).lock(&self.counters);
         self.copies_of_item(layout, item)
     }
 

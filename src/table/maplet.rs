@@ -66,7 +66,6 @@ use core::hint::select_unpredictable;
 use crate::error::insert::InsertError;
 use crate::plan::batch::BLOCK;
 use crate::plan::pairs::Pairs;
-use crate::sync::fault::{self, Fault};
 use crate::table::census::Purpose;
 use crate::table::lookup::{Block, Lookup};
 use crate::table::stripe::Guard;
@@ -137,10 +136,10 @@ impl<L: Layout> Table<L> {
     pub(super) fn insert_value(&self, item: Item) -> Result<(), InsertError> {
         // As in `remove`.
         self.prefetch(item);
-        if let Some(guard) = self.stripe(item.sum).try_lock_unless(Fault::AddValueWithoutLock)
+        if let Some(guard) = self.stripe(item.sum).try_lock()
             && !self.is_being_saved()
         {
-            self.bump_to_add(&guard, Fault::AddValueWithoutBump);
+            self.bump_to_add(&guard);
             if self.add(self.layout(), item) {
                 return Ok(());
             }
@@ -151,34 +150,35 @@ impl<L: Layout> Table<L> {
     #[cold]
     #[inline(never)]
     fn insert_value_slow(&self, item: Item) -> Result<(), InsertError> {
-        let add = |guard: &Guard<'_>| self.add_value_locked(guard, item).then_some(());
-        self.until_added(item, Purpose::Insert, Some(Fault::AddValueWithoutLock), add)
+        self.until_added(item, Purpose::Insert, |all| {
+            let guard = self.stripe(item.sum).lock_unless_all(all, &self.counters);
+            self.add_value_locked(&guard, item).then_some(())
+        })
     }
 
     /// Adds a copy of the item, if a bucket of its own has room.
     fn add_value_locked(&self, guard: &Guard<'_>, item: Item) -> bool {
-        self.bump_to_add(guard, Fault::AddValueWithoutBump);
+        self.bump_to_add(guard);
         self.add_slow(item)
     }
 
     /// Adds a copy of the item of this hash and payload, unless there is one of its class. Returns the payloads that it
     /// found, or none if it added the item.
     pub(super) fn insert_value_if_absent(&self, hash: u64, payload: u16) -> Result<Values, InsertError> {
-        // Avoids the lock where a lookup is enough. (Not in the model without the lock, where it would hide the fault.)
-        if !fault::injected(Fault::InsertIfAbsentWithoutLock) {
-            let found = self.values(self.layout(), hash);
-            if !found.is_empty() {
-                return Ok(found);
-            }
+        // Avoids the lock where a lookup is enough.
+        let found = self.values(self.layout(), hash);
+        if !found.is_empty() {
+            return Ok(found);
         }
         let item = self.item_with(hash, payload);
-        self.until_added(item, Purpose::InsertIfAbsent, Some(Fault::InsertIfAbsentWithoutLock), |guard| {
+        self.until_added(item, Purpose::InsertIfAbsent, |all| {
+            let guard = self.stripe(item.sum).lock_unless_all(all, &self.counters);
             let (first, second) = (self.load(item.first), self.load(item.second));
             let found = self.layout.values(first, second, self.layout.fingerprint_of(item.entry));
             if !found.is_empty() {
                 return Some(found);
             }
-            let added = self.add_value_locked(guard, item);
+            let added = self.add_value_locked(&guard, item);
             self.counters.add_len(i64::from(added));
             added.then_some(found)
         })
@@ -190,7 +190,7 @@ impl<L: Layout> Table<L> {
     pub(super) fn replace(&self, old: Item, new: Item) -> bool {
         // As in `remove`.
         self.prefetch(old);
-        let Some(guard) = self.stripe(old.sum).try_lock_unless(Fault::ReplaceWithoutLock) else {
+        let Some(guard) = self.stripe(old.sum).try_lock() else {
             return self.replace_slow(old, new);
         };
         // As in `remove_locked`.
@@ -201,9 +201,8 @@ impl<L: Layout> Table<L> {
         }
         let bucket = select_unpredictable(in_first, old.first, old.second);
         let changed = self.layout.replace_at(copy, old.entry, new.entry);
-        let in_steps = fault::injected(Fault::ReplaceTakesFirst) || fault::injected(Fault::ReplaceAddsFirst);
-        if !self.is_being_saved() && !in_steps {
-            guard.bump_unless(Fault::ReplaceWithoutBump);
+        if !self.is_being_saved() {
+            guard.bump();
             if self.exchange(bucket, copy.bucket, changed).is_ok() {
                 return true;
             }
@@ -226,7 +225,7 @@ impl<L: Layout> Table<L> {
             if !self.layout.holds_entry(seen, old.entry) {
                 return false;
             }
-            self.set_aside(bucket, Fault::ReplaceSetsNothingAside);
+            self.set_aside(bucket);
             self.replace_entry(&guard, bucket, seen, old.entry, new.entry)
         })
     }

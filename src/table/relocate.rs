@@ -44,31 +44,24 @@ use core::cell::Cell;
 use crate::error::insert::InsertError;
 use crate::machine::arch::prefetch;
 use crate::plan::path::{self, Hop, Outcome};
-use crate::sync::fault::{self, Fault};
+use crate::sync::sizes::SEARCHES;
 use crate::table::census::Purpose;
-use crate::table::stripe::{Guard, Stripe};
+use crate::table::stripe::{AllLocked, Guard, Stripe};
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::Item;
 use crate::word::layout::Layout;
 use crate::word::ring::Moment;
 
-/// The number of searches that an insert makes while others change the table. After that, it makes one that no thread
-/// can invalidate.
-///
-/// Without interference, an insert that finds a path needs one search. It needs more if other threads take the room
-/// that it has made.
-const SEARCHES: u32 = if cfg!(ccf_model) { 2 } else { 4 };
-
-/// How many of these searches may find no path. Without interference, a failed insert makes that many, or one if its
-/// few buckets or the count of its copies decide.
-const SEARCHES_IN_VAIN: u32 = 2;
+/// How many of an insert's [`SEARCHES`] may find no path. Without interference, a failed insert makes that many, or one
+/// if its few buckets or the count of its copies decide.
+const SEARCHES_IN_VAIN: usize = 2;
 
 /// The searches that an insert has made so far.
 #[derive(Default)]
 pub(super) struct Effort {
-    searches: u32,
-    in_vain: u32,
+    searches: usize,
+    in_vain: usize,
     /// For the last search without a path: its trace, the bumps that the pass after it counted, and the moment read
     /// after that pass.
     last: Option<(u64, (u64, Option<Moment>))>,
@@ -82,30 +75,26 @@ impl Effort {
 }
 
 impl<L: Layout> Table<L> {
-    /// Calls `attempt` until it has an answer, with the guard of the item's stripe if `lock` says so (and with the
-    /// fault that leaves that lock out). Before each further attempt, makes room in one of the item's two buckets. The
-    /// insert fails if there is no room.
+    /// Calls `attempt` until it has an answer. Before each further attempt, makes room in one of the item's two buckets.
+    /// The insert fails if there is no room.
+    ///
+    /// An attempt gets the locks of all stripes if they are held. Otherwise it takes the lock that it needs.
     #[inline(always)]
     pub(super) fn until_added<R>(
         &self,
         item: Item,
         purpose: Purpose,
-        lock: Option<Fault>,
-        attempt: impl Fn(&Guard<'_>) -> Option<R>,
+        attempt: impl Fn(Option<&AllLocked<'_>>) -> Option<R>,
     ) -> Result<R, InsertError> {
-        let stripe = self.stripe(item.sum);
         let mut effort = Effort::default();
         loop {
-            {
-                let guard = lock.map_or_else(|| stripe.held(), |left_out| stripe.lock_unless(left_out, &self.counters));
-                if let Some(answer) = attempt(&guard) {
-                    return Ok(answer);
-                }
+            if let Some(answer) = attempt(None) {
+                return Ok(answer);
             }
             if effort.is_enough() {
                 let mut answer = None;
-                self.until_added_under_all_locks(item, &mut |guard| {
-                    answer = attempt(guard);
+                self.until_added_under_all_locks(item, &mut |all| {
+                    answer = attempt(Some(all));
                     answer.is_some()
                 })?;
                 return Ok(answer.expect("an attempt has succeeded"));
@@ -121,7 +110,7 @@ impl<L: Layout> Table<L> {
     pub(super) fn make_room(&self, item: Item, purpose: Purpose, effort: &mut Effort) -> Result<(), InsertError> {
         while !effort.is_enough() {
             effort.searches += 1;
-            if self.clock().is_some() && (self.drop_dead(item.first, false) || self.drop_dead(item.second, false)) {
+            if self.clock().is_some() && (self.drop_dead(item.first, None) || self.drop_dead(item.second, None)) {
                 return Ok(());
             }
             let moment = self.moment();
@@ -137,7 +126,7 @@ impl<L: Layout> Table<L> {
             }
             let census = full.unwrap_or_else(|| self.census(item, purpose));
             let is_full = full.is_some() || census.copies == self.slots_of(item);
-            if census.is_done && !fault::injected(Fault::FullThoughPresent) {
+            if census.is_done {
                 return Ok(());
             }
             let copies = census.copies;
@@ -146,11 +135,9 @@ impl<L: Layout> Table<L> {
             }
             let now = (self.settle(&self.stripes), self.moment());
             let certain = effort.last.is_some_and(|(last_trace, last)| {
-                last == now && now.1 == moment
-                    || last_trace == trace && self.buckets.count() > path::BUDGET
-                    || fault::injected(Fault::FullIgnoresVersions)
+                last == now && now.1 == moment || last_trace == trace && self.buckets.count() > path::BUDGET
             });
-            if certain || fault::injected(Fault::FullWithoutConfirmation) {
+            if certain {
                 return Err(self.refusal(item, copies));
             }
             effort.in_vain += 1;
@@ -165,20 +152,20 @@ impl<L: Layout> Table<L> {
     fn until_added_under_all_locks(
         &self,
         item: Item,
-        attempt: &mut dyn FnMut(&Guard<'_>) -> bool,
+        attempt: &mut dyn FnMut(&AllLocked<'_>) -> bool,
     ) -> Result<(), InsertError> {
-        self.under_all_locks(Fault::FullWithoutLocks, || {
-            let guard = self.stripe(item.sum).held();
+        self.under_all_locks(|all| {
+            let drop_dead = |bucket| self.drop_dead(bucket, Some(all));
             loop {
-                if attempt(&guard) {
+                if attempt(all) {
                     return Ok(());
                 }
-                if self.clock().is_some() && (self.drop_dead(item.first, true) || self.drop_dead(item.second, true)) {
+                if self.clock().is_some() && (drop_dead(item.first) || drop_dead(item.second)) {
                     continue;
                 }
                 let relocate = |hop: Hop| {
-                    self.clock().is_none_or(|_| self.drop_dead(hop.to, true))
-                        && self.relocate_locked(&self.stripe_of(hop).held(), hop)
+                    (self.clock().is_none() || drop_dead(hop.to))
+                        && self.relocate_locked(&self.stripe_of(hop).locked_with_all(all), hop)
                 };
                 let moment = self.moment();
                 if let Outcome::Nothing { .. } = self.search(item, moment, &relocate, None)
@@ -186,7 +173,7 @@ impl<L: Layout> Table<L> {
                 {
                     // What is full stays full (a sweep apart), so there was a moment without room. The last attempt
                     // only finds whether the item is present, or needs no room any more.
-                    return if attempt(&guard) { Ok(()) } else { Err(self.refusal(item, self.copies(item))) };
+                    return if attempt(all) { Ok(()) } else { Err(self.refusal(item, self.copies(item))) };
                 }
             }
         })
@@ -243,9 +230,9 @@ impl<L: Layout> Table<L> {
 
     pub(crate) fn relocate(&self, hop: Hop) -> bool {
         if self.clock().is_some() {
-            self.drop_dead(hop.to, false);
+            self.drop_dead(hop.to, None);
         }
-        let guard = self.stripe_of(hop).lock_unless(Fault::RelocateWithoutLock, &self.counters);
+        let guard = self.stripe_of(hop).lock(&self.counters);
         self.relocate_locked(&guard, hop)
     }
 
@@ -253,64 +240,31 @@ impl<L: Layout> Table<L> {
         self.stripe(self.buckets.sum(self.layout.fingerprint_of(hop.entry)))
     }
 
+    /// Moves the hop's copy, if it is still where it was and there is room. The guard is that of its stripe.
     fn relocate_locked(&self, guard: &Guard<'_>, hop: Hop) -> bool {
+        let Hop { entry, from, to } = hop;
         // Read before the word: otherwise the sweep could intervene, and an entry that it removed would be mistaken for
         // one that expires a round of the ring later.
         let moment = self.moment();
-        if !self.is_still_there(hop) {
+        if !self.layout.holds_entry(self.load(from), entry) {
             return false;
         }
-        if self.drops_instead(guard, moment, hop) {
+        if let (Some(clock), Some(moment)) = (self.clock(), moment)
+            && !clock.ring.is_live(moment, self.layout.payload_of(entry))
+        {
+            self.take_dead(clock, guard, from, entry);
             return true;
         }
-        self.set_hop_aside(hop);
-        if fault::injected(Fault::RelocateClearsFirst) {
-            return self.clear_old(guard, hop) && self.fill_new(guard, hop);
-        }
-        // In between there are two copies. At no moment is there none.
-        let filled = self.fill_new(guard, hop);
-        if filled {
-            self.clear_old(guard, hop);
-        }
-        filled
-    }
-
-    fn is_still_there(&self, Hop { entry, from, .. }: Hop) -> bool {
-        self.layout.holds_entry(self.load(from), entry) || fault::injected(Fault::RelocateWithoutRecheck)
-    }
-
-    /// Removes the entry instead if it has expired at the moment.
-    fn drops_instead(&self, guard: &Guard<'_>, moment: Option<Moment>, Hop { entry, from, .. }: Hop) -> bool {
-        let (Some(clock), Some(moment)) = (self.clock(), moment) else {
-            return false;
-        };
-        if clock.ring.is_live(moment, self.layout.payload_of(entry)) || fault::injected(Fault::RelocateDead) {
+        self.set_aside(from);
+        self.set_aside(to);
+        self.bump_to_add(guard);
+        if !self.put(to, entry) {
             return false;
         }
-        self.take_dead(clock, guard, from, entry);
-        true
-    }
-
-    fn set_hop_aside(&self, Hop { from, to, .. }: Hop) {
-        self.set_aside(from, Fault::RelocateSetsNoSourceAside);
-        if !fault::injected(Fault::RelocateSetsTargetAsideLate) {
-            self.set_aside(to, Fault::RelocateSetsNoTargetAside);
-        }
-    }
-
-    fn clear_old(&self, guard: &Guard<'_>, Hop { entry, from, .. }: Hop) -> bool {
+        // Until the next change there are two copies. At no moment is there none.
         let seen = self.load(from);
-        guard.bump_and(Fault::RelocateWithoutBump, Fault::RelocateBumpsLate, || {
-            self.change(from, seen, |seen| self.layout.remove(seen, entry))
-        })
-    }
-
-    fn fill_new(&self, guard: &Guard<'_>, Hop { entry, to, .. }: Hop) -> bool {
-        self.bump_to_add(guard, Fault::RelocateAddsWithoutBump);
-        let filled = self.put(to, entry);
-        if fault::injected(Fault::RelocateSetsTargetAsideLate) {
-            self.set_aside(to, Fault::RelocateSetsNoTargetAside);
-        }
-        filled
+        guard.bump();
+        self.change(from, seen, |seen| self.layout.remove(seen, entry));
+        true
     }
 }

@@ -116,17 +116,9 @@
 //! *Across keys*. `ci/orderings` makes each ordering in the source weaker in turn, `SeqCst` also to acquire and
 //! release, and a model in `loom-tests` fails each time.
 
-use crate::sync::fault::{self, Fault};
+use crate::sync::sizes::MAX_STRIPES;
 use crate::sync::{self, AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::table::counters::Counters;
-
-/// The most stripes a table has. At 16 bytes each they take half of a 32 KiB L1 cache. Fewer under loom, whose
-/// threads have small stacks (see `Table::clear`).
-pub(crate) const MAX_STRIPES: usize = if cfg!(ccf_model = "loom") { 4 } else { 1024 };
-
-/// The number of buckets for each stripe, as long as there are fewer than [`MAX_STRIPES`]. In models it is 1, so that
-/// they have a few stripes.
-pub(crate) const BUCKETS_PER_STRIPE: usize = if cfg!(ccf_model) { 1 } else { size_of::<Stripe>() };
 
 #[derive(Debug)]
 pub(crate) struct Stripe {
@@ -137,9 +129,24 @@ pub(crate) struct Stripe {
 /// A locked stripe: the right to take copies of its classes out of their buckets.
 pub(crate) struct Guard<'a> {
     version: &'a AtomicU64,
-    /// `None` where the locks of all stripes are held elsewhere, where no lock is needed, or where a model leaves it
-    /// out.
-    lock: Option<MutexGuard<'a, ()>>,
+    /// `None` where the locks of all stripes are held: [`AllLocked`] has them.
+    _lock: Option<MutexGuard<'a, ()>>,
+}
+
+/// The locks of all stripes of a table: the right to take copies of any class out of their buckets.
+pub(crate) struct AllLocked<'a> {
+    stripes: &'a [Stripe],
+}
+
+/// Calls `work` with the locks of all these stripes. They are taken in order. No other code waits for a stripe's lock
+/// while it holds one.
+pub(crate) fn under_all_locks<R>(stripes: &[Stripe], counters: &Counters, work: impl FnOnce(&AllLocked<'_>) -> R) -> R {
+    // 8 bytes each, in place: together they take up to 8 KiB of the stack.
+    let mut locks = [const { None }; MAX_STRIPES];
+    for (lock, stripe) in locks.iter_mut().zip(stripes) {
+        *lock = Some(stripe.lock_alone(counters));
+    }
+    work(&AllLocked { stripes })
 }
 
 impl Stripe {
@@ -170,44 +177,44 @@ impl Stripe {
     /// Locks. Counts a lock that was not free at once.
     #[inline]
     pub(crate) fn lock(&self, counters: &Counters) -> Guard<'_> {
-        Guard { version: &self.version, lock: Some(sync::lock(&self.lock, || counters.lock_waited())) }
+        Guard { version: &self.version, _lock: Some(self.lock_alone(counters)) }
     }
 
-    /// Locks if that is possible at once. Takes no lock if the model leaves it out.
+    #[inline]
+    fn lock_alone(&self, counters: &Counters) -> MutexGuard<'_, ()> {
+        sync::lock(&self.lock, || counters.lock_waited())
+    }
+
+    /// Locks if that is possible at once.
     #[inline(always)]
-    pub(crate) fn try_lock_unless(&self, fault: Fault) -> Option<Guard<'_>> {
-        if fault::injected(fault) {
-            return Some(self.held());
-        }
+    pub(crate) fn try_lock(&self) -> Option<Guard<'_>> {
         let lock = sync::try_lock(&self.lock)?;
-        Some(Guard { version: &self.version, lock: Some(lock) })
+        Some(Guard { version: &self.version, _lock: Some(lock) })
     }
 
     /// Locks, and counts that the lock was not free at once.
     pub(crate) fn lock_after_wait(&self, counters: &Counters) -> Guard<'_> {
         counters.lock_waited();
-        Guard { version: &self.version, lock: Some(self.lock.lock()) }
+        Guard { version: &self.version, _lock: Some(self.lock.lock()) }
     }
 
-    /// Locks. Takes no lock if the model leaves it out.
+    /// The right that goes with this stripe's lock, for a thread that holds those of all stripes of its table.
+    pub(crate) fn locked_with_all<'a>(&'a self, all: &'a AllLocked<'_>) -> Guard<'a> {
+        debug_assert!(all.stripes.as_ptr_range().contains(&core::ptr::from_ref(self)), "a stripe of another table");
+        Guard { version: &self.version, _lock: None }
+    }
+
+    /// Locks, unless the caller holds the locks of all stripes.
     #[inline]
-    pub(crate) fn lock_unless(&self, fault: Fault, counters: &Counters) -> Guard<'_> {
-        if fault::injected(fault) { self.held() } else { self.lock(counters) }
-    }
-
-    /// The right that goes with the lock, for a caller that holds the locks of all stripes, or that uses no right of it
-    /// (an insert into a filter only adds).
-    pub(crate) fn held(&self) -> Guard<'_> {
-        Guard { version: &self.version, lock: None }
+    pub(crate) fn lock_unless_all<'a>(&'a self, all: Option<&'a AllLocked<'_>>, counters: &Counters) -> Guard<'a> {
+        match all {
+            Some(all) => self.locked_with_all(all),
+            None => self.lock(counters),
+        }
     }
 }
 
-impl<'a> Guard<'a> {
-    /// The lock alone.
-    pub(crate) fn into_lock(self) -> Option<MutexGuard<'a, ()>> {
-        self.lock
-    }
-
+impl Guard<'_> {
     /// Announces that a copy is about to be taken out of its bucket.
     #[inline]
     pub(crate) fn bump(&self) {
@@ -217,32 +224,22 @@ impl<'a> Guard<'a> {
         self.version.store(version.wrapping_add(1), Ordering::Release);
     }
 
-    /// Announces a change, unless the model leaves that out.
-    #[inline(always)]
-    pub(crate) fn bump_unless(&self, left_out: Fault) {
-        if !fault::injected(left_out) {
-            self.bump();
-        }
-    }
-
-    /// Announces by a bump that a copy is about to be taken out, and takes it. Returns whether that was possible. A model
-    /// leaves the bump out, or makes it late.
-    #[inline(always)]
-    pub(crate) fn bump_and(&self, left_out: Fault, late: Fault, take: impl FnOnce() -> bool) -> bool {
-        if !fault::injected(late) {
-            self.bump_unless(left_out);
-        }
-        let taken = take();
-        if taken && fault::injected(late) {
-            self.bump();
-        }
-        taken
-    }
-
     /// How many bumps there have been.
     #[inline]
     pub(crate) fn bumps(&self) -> u64 {
         // Relaxed: the lock orders it.
         self.version.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::sizes::BUCKETS_PER_STRIPE;
+
+    /// So the offset of a stripe takes no multiplication (`machine::arch::at_step`).
+    #[test]
+    fn a_stripe_has_as_many_bytes_as_buckets() {
+        assert_eq!(size_of::<Stripe>(), BUCKETS_PER_STRIPE);
     }
 }

@@ -10,12 +10,12 @@
 use crate::machine::arch::{at, at_step};
 use crate::machine::memory::{Pages, boxed_slice, boxed_slice_on};
 use crate::plan::sizing::{self, LoadLimit};
-use crate::sync::fault::{self, Fault};
+use crate::sync::sizes::{BUCKETS_PER_STRIPE, MAX_STRIPES};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::counters::Counters;
 use crate::table::expiring::clock::Clock;
 use crate::table::image::save::Saving;
-use crate::table::stripe::{BUCKETS_PER_STRIPE, Guard, MAX_STRIPES, Stripe};
+use crate::table::stripe::{self, AllLocked, Guard, Stripe};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Buckets, Item};
 use crate::word::layout::{Borrowed, Entry, Layout, OfShape, Shape};
@@ -130,9 +130,9 @@ impl<L: Layout> Table<L> {
     /// copy is about to be taken out of the bucket, or moved into it, the caller holds the lock of the stripe by which
     /// that is done (except a sweep, `table/expiring/sweep.rs`).
     #[inline(always)]
-    pub(super) fn set_aside(&self, bucket: usize, left_out: Fault) {
+    pub(super) fn set_aside(&self, bucket: usize) {
         let saving = self.saving();
-        if saving.is_running() && !fault::injected(left_out) {
+        if saving.is_running() {
             saving.set_aside(bucket, || self.load(bucket));
         }
     }
@@ -214,7 +214,7 @@ impl<L: Layout> Table<L> {
         }
         let (emptier, other) = select_unpredictable(swap, (item.second, item.first), (item.first, item.second));
         [emptier, other].into_iter().any(|bucket| {
-            self.set_aside(bucket, Fault::InsertSetsNothingAside);
+            self.set_aside(bucket);
             self.put(bucket, item.entry)
         })
     }
@@ -230,14 +230,7 @@ impl<L: Layout> Table<L> {
     /// `false` if there is none. The caller has excluded that: while it holds the lock, no other thread can take the
     /// copy.
     pub(super) fn replace_entry(&self, guard: &Guard<'_>, bucket: usize, seen: Bucket, old: Entry, new: Entry) -> bool {
-        guard.bump_unless(Fault::ReplaceWithoutBump);
-        let take = |seen| self.change(bucket, seen, |seen| self.layout.remove(seen, old));
-        if fault::injected(Fault::ReplaceTakesFirst) {
-            return take(seen) && self.put(bucket, new);
-        }
-        if fault::injected(Fault::ReplaceAddsFirst) {
-            return self.put(bucket, new) && take(self.load(bucket));
-        }
+        guard.bump();
         self.change(bucket, seen, |seen| self.layout.replace(seen, old, new))
     }
 
@@ -257,11 +250,6 @@ impl<L: Layout> Table<L> {
     #[inline(always)]
     pub(super) fn exchange(&self, bucket: usize, seen: Bucket, changed: Bucket) -> Result<(), Bucket> {
         let word = at(&self.words, bucket);
-        let adds = cfg!(ccf_model) && self.layout.occupied(changed) > self.layout.occupied(seen);
-        if fault::injected(if adds { Fault::AddOverwrites } else { Fault::TakeOverwrites }) {
-            word.store(changed.0, Ordering::SeqCst);
-            return Ok(());
-        }
         // Release: a thread that sees this copy sees what its inserter saw, and one that sees a copy gone sees the bump
         // before it. SeqCst: see `table/stripe.rs`, *Across keys*. Relaxed on failure: the word that it finds only
         // determines what to try next.
@@ -286,15 +274,9 @@ impl<L: Layout> Table<L> {
         Stripes { all: &self.stripes, mask: self.stripe_mask }
     }
 
-    /// Calls `work` with the locks of all stripes, unless the model leaves them out. They are taken in order. No
-    /// other code waits for a stripe's lock while it holds one.
-    pub(crate) fn under_all_locks<R>(&self, fault: Fault, work: impl FnOnce() -> R) -> R {
-        // 8 bytes each, in place: together they take up to 8 KiB of the stack.
-        let mut locks = [const { None }; MAX_STRIPES];
-        for (lock, stripe) in locks.iter_mut().zip(&self.stripes) {
-            *lock = stripe.lock_unless(fault, &self.counters).into_lock();
-        }
-        work()
+    /// Calls `work` with the locks of all stripes.
+    pub(crate) fn under_all_locks<R>(&self, work: impl FnOnce(&AllLocked<'_>) -> R) -> R {
+        stripe::under_all_locks(&self.stripes, &self.counters, work)
     }
 
     /// Drains the writers of these stripes: waits until each relocation and removal in progress has ended. Returns the
@@ -305,9 +287,9 @@ impl<L: Layout> Table<L> {
 
     /// Announces, in a table with payloads, that a copy is about to be added.
     #[inline(always)]
-    pub(super) fn bump_to_add(&self, guard: &Guard<'_>, left_out: Fault) {
+    pub(super) fn bump_to_add(&self, guard: &Guard<'_>) {
         if L::HAS_PAYLOAD {
-            guard.bump_unless(left_out);
+            guard.bump();
         }
     }
 }

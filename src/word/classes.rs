@@ -15,6 +15,7 @@
 
 use core::hint::select_unpredictable;
 
+use crate::sync::sizes::GROUP;
 use crate::word::layout::NEVER_ZERO;
 
 /// The class of a key. The table cannot distinguish keys of one class.
@@ -161,9 +162,6 @@ impl Rows {
 /// split or merged; from bit 8 on, the [`Rows`], which follow from the rest; from bit 16 on, `split`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct State(pub(crate) u64);
-
-/// How many buckets are split at a time. Split pointers are multiples of it.
-pub(crate) const GROUP: usize = if cfg!(ccf_model) { 1 } else { 32 };
 
 const MOVING: u64 = 1 << 6;
 const ROWS_AT: u32 = 8;

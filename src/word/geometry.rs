@@ -207,9 +207,6 @@ fn scale_half(x: u32, n: u64) -> u64 {
 /// constants are the same, which saves an instruction.
 #[inline(always)]
 fn mix(hash: u64) -> u64 {
-    if cfg!(ccf_model) {
-        return hash; // so that a model can name the class that it means
-    }
     let product = u128::from(hash) * u128::from(hash.wrapping_mul(2).wrapping_add(GOLDEN));
     ((product >> 64) as u64 ^ product as u64).wrapping_mul(GOLDEN)
 }

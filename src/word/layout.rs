@@ -317,8 +317,8 @@ pub(crate) trait OfShape: Layout + 'static {
     /// The layout of this shape, or `None` if there is no memory for its decode table.
     fn try_of(shape: Shape) -> Option<Self>;
 
-    /// [`try_of`](Self::try_of) for tests and models, which have enough memory.
-    #[cfg(any(test, ccf_model))]
+    /// [`try_of`](Self::try_of) for tests, which have enough memory.
+    #[cfg(test)]
     fn of(shape: Shape) -> Self {
         Self::try_of(shape).expect("memory for the decode table")
     }

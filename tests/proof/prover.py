@@ -4,7 +4,7 @@
 - `steps(s, fault)`: the steps that any thread may take in a state `s`: a name, a condition, and what changes;
 - `watch(s, t)`, if it is needed: what an observer notes at a step from `s` to `t`. No thread reads these variables;
 - `invariant(s)`: what holds in every state; `wrong(s)`: how the promise may be broken;
-- `CONTROLS`: faults of `src/sync/fault.rs` that `steps` knows;
+- `CONTROLS`: faults of `tests/controls` that `steps` knows;
 - `MOST`: how far the numbers go in a search.
 
 The proof: the invariant holds at the start, each step keeps it, and it excludes `wrong`, over integers without bounds. A

@@ -8,7 +8,7 @@ from pathlib import Path
 from prover import get_version_string, search, variables, what_is_not_proved
 
 HERE = Path(__file__).resolve().parent
-SOURCE = HERE.parents[1] / "src"
+CONTROLS = HERE.parent / "controls/src/table.rs"
 MODELS = {name: import_module(name) for name in "absent growth copies save values".split()}
 
 def attempt(name, fault):
@@ -27,7 +27,7 @@ def complaints():
     """What is wrong with the table of steps, and with the names of the faults."""
     rows = [re.split(r"\s*(?<!\\)\|\s*", line)[1:-1] for line in (HERE / "steps.md").read_text().splitlines() if line.startswith("| ")]
     rows = [row for row in rows if len(row) == 4][1:]
-    faults = re.findall(r"^    (\w+),$", (SOURCE / "sync/fault.rs").read_text(), re.MULTILINE)
+    faults = re.findall(r'\bcontrol\(\s*"(\w+)"', CONTROLS.read_text())
     for name, model in MODELS.items():
         steps = [step for step, _, _ in model.steps(variables(model), None)]
         patterns = [pattern.strip("`").split(" or ") for models, pattern, *_ in rows if name in models.split()]

@@ -102,7 +102,10 @@ pub(crate) const BLOOM: Set<AtomicBloomFilter<Hash>> = Set {
     name: "fastbloom::AtomicBloomFilter",
     is_exact: false,
     new: |keys| AtomicBloomFilter::with_false_pos(RATE).hasher(Hash::default()).expected_items(keys),
-    insert: |set, keys| keys.iter().map(|key| set.insert(*key)).count(),
+    insert: |set, keys| {
+        keys.iter().for_each(|key| _ = set.insert(*key));
+        keys.len()
+    },
     find: |set, keys| count(keys, |key| set.contains(key)),
     remove: None,
 };

@@ -115,6 +115,7 @@ macro_rules! model {
             $(#[test]
             #[allow(non_snake_case)]
             #[should_panic(expected = $message)]
+            #[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
             fn $fault() {
                 let _seeded = Seeded::bugs(&[Fault::$fault, $(Fault::$more),*]);
                 common::explore(1, preemptions(), super::$name);

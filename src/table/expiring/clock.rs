@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use crate::error::insert::ExpiringInsertError;
-use crate::sync::fault::{self, Fault};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
+use crate::table::stripe::AllLocked;
 use crate::word::ring::{Arc, MOST_RING_BITS, Moment, Ring};
 use crate::word::tick::Tick;
 
@@ -238,19 +238,12 @@ impl Clock {
         Moment(self.moment.load(Ordering::SeqCst))
     }
 
-    /// The current tick, for a model, without any ordering.
-    #[cfg(ccf_model)]
-    pub(crate) fn peek(&self) -> u64 {
-        let own = Moment(self.moment.load(Ordering::Relaxed)).now();
-        own.wrapping_add(self.offset.load(Ordering::Relaxed)).wrapping_sub(self.ahead.load(Ordering::Relaxed))
-    }
-
     /// Whether it is still the same moment, at the end of a lookup.
     #[inline(always)]
     pub(in crate::table) fn is_still(&self, moment: Moment) -> bool {
         // Relaxed: the lookup's reads of words come before it and acquire what they have seen. With that come the
         // moments that matter.
-        fault::injected(Fault::LookupWithoutClock) || self.moment.load(Ordering::Relaxed) == moment.0
+        self.moment.load(Ordering::Relaxed) == moment.0
     }
 
     /// Sets the moment. The caller holds the lock of the sweep.
@@ -259,9 +252,9 @@ impl Clock {
         self.moment.store(moment.0, Ordering::SeqCst);
     }
 
-    /// From now on, the caller's tick is `tick` at this moment, which is ahead of that by `ahead`. The caller also holds
-    /// the locks of all stripes.
-    pub(in crate::table) fn call(&self, moment: Moment, tick: u64, ahead: u64) {
+    /// From now on, the caller's tick is `tick` at this moment, which is ahead of that by `ahead`. The caller holds the
+    /// lock of the sweep, too.
+    pub(in crate::table) fn call(&self, _: &AllLocked<'_>, moment: Moment, tick: u64, ahead: u64) {
         // Relaxed: the locks order it.
         self.offset.store(tick.wrapping_add(ahead).wrapping_sub(moment.now()), Ordering::Relaxed);
         // Release: see `now`.
@@ -317,8 +310,7 @@ impl Clock {
             return Err(ExpiringInsertError::LifetimeTooLong { expires_at, now, longest, resolution });
         }
         let end = moment.now() + (lifetime - ahead);
-        let admitted = self.ring.has_room_for(moment, end) || fault::injected(Fault::AddsBeforeSwept);
-        Ok(if admitted { Admission::At { end } } else { Admission::NotYet })
+        Ok(if self.ring.has_room_for(moment, end) { Admission::At { end } } else { Admission::NotYet })
     }
 
     /// The error for an entry whose tick was evicted. The caller holds the lock of a stripe.

@@ -65,7 +65,7 @@ fn lifetimes_last_while_the_clock_begins_its_own_ticks_again() {
         // As if the clock had run that long.
         let clock = table.clock();
         let moment = Moment::new(clock.ring, LAST_TICK - 3, lag);
-        clock.call(moment, 1000, 0);
+        table.table.under_all_locks(|all| clock.call(all, moment, 1000, 0));
         clock.publish(moment);
         for tick in ticks.clone() {
             table.advance_to(tick);

@@ -48,7 +48,6 @@ use core::cell::Cell;
 
 use crate::plan::path::Outcome;
 use crate::sync::Ordering;
-use crate::sync::fault::{self, Fault};
 use crate::table::census::Purpose;
 use crate::table::expiring::clock::{Admission, Clock, Reading, Until};
 use crate::table::expiring::sweep::later;
@@ -63,17 +62,16 @@ impl<L: Layout> Table<L> {
     #[inline(never)]
     pub(crate) fn forget(&self, clock: &Clock, class: Item, until: Until, purpose: Purpose) -> Option<u64> {
         let mut pass = clock.lock_sweep();
-        let ended = self.under_all_locks(Fault::ForgetWithoutLocks, || {
+        let ended = self.under_all_locks(|all| {
             let reading = clock.read();
             let Reading { now: Some(now), moment, ahead } = reading else { return Some(0) };
             let Ok(Admission::At { end }) = clock.admit(reading, until) else { return Some(0) };
-            let present = purpose == Purpose::InsertIfAbsent && self.copies(class) > 0;
-            if present && !fault::injected(Fault::ForgetsThoughPresent) {
+            if purpose == Purpose::InsertIfAbsent && self.copies(class) > 0 {
                 return Some(0);
             }
             let earliest = Cell::new(u64::MAX);
             let outcome = self.search(class, Some(moment), &|_| false, Some(&earliest));
-            if matches!(outcome, Outcome::Planned) && !fault::injected(Fault::ForgetsAgain) {
+            if matches!(outcome, Outcome::Planned) {
                 return Some(0);
             }
             if earliest.get() >= end
@@ -84,7 +82,7 @@ impl<L: Layout> Table<L> {
             }
             let ticks = earliest.get() - moment.now();
             let then = later(clock, &mut pass, moment, ticks);
-            clock.call(then, now, ahead + ticks);
+            clock.call(all, then, now, ahead + ticks);
             clock.publish(then);
             clock.tallies.most_ahead.fetch_max(ahead + ticks, Ordering::Relaxed);
             Some(ticks)

@@ -149,11 +149,10 @@ use core::hint::select_unpredictable;
 use crate::error::insert::{ExpiringInsertError, InsertError};
 use crate::plan::batch::BLOCK;
 use crate::plan::pairs::Pairs;
-use crate::sync::fault::{self, Fault};
 use crate::table::census::Purpose;
 use crate::table::expiring::clock::{Admission, Clock, Reading, Until, WhenFull};
 use crate::table::lookup::{Block, Lookup};
-use crate::table::stripe::Guard;
+use crate::table::stripe::{AllLocked, Guard};
 use crate::table::table::Table;
 use crate::word::bucket::{BucketOps, Place, choose};
 use crate::word::geometry::Item;
@@ -313,7 +312,7 @@ impl<L: Layout> Table<L> {
     ) -> Result<bool, ExpiringInsertError> {
         // As in `remove`.
         self.prefetch(class);
-        let guard = self.stripe(class.sum).lock_unless(Fault::AddValueWithoutLock, &self.counters);
+        let guard = self.stripe(class.sum).lock(&self.counters);
         let add = |item| !self.is_being_saved() && self.add(layout, item);
         match self.add_until_locked(layout, &guard, class, (until, if_present), add)? {
             Attempt::Done(added) => Ok(added),
@@ -334,14 +333,14 @@ impl<L: Layout> Table<L> {
         mut attempt: Attempt,
     ) -> Result<bool, ExpiringInsertError> {
         let purpose = if if_present == IfPresent::Add { Purpose::Insert } else { Purpose::InsertIfAbsent };
-        let add = |guard: &Guard<'_>| {
+        let add = |all: Option<&AllLocked<'_>>| {
+            let guard = self.stripe(class.sum).lock_unless_all(all, &self.counters);
             let add = |item| self.add_slow(item);
-            match self.add_until_locked(self.layout(), guard, class, (until, if_present), add)? {
+            match self.add_until_locked(self.layout(), &guard, class, (until, if_present), add)? {
                 Attempt::Forgotten => self.refuse_forgotten(class, until, if_present),
                 attempt => Ok(attempt),
             }
         };
-        let lock = Fault::AddValueWithoutLock;
         let mut refused = None::<InsertError>;
         loop {
             match attempt {
@@ -359,14 +358,14 @@ impl<L: Layout> Table<L> {
                             self.counters.insert_refused();
                             return Err(error.into());
                         }
-                        attempt = add(&self.stripe(class.sum).lock_unless(lock, &self.counters))?;
+                        attempt = add(None)?;
                         continue;
                     }
-                    let decided = |guard: &Guard<'_>| match add(guard) {
+                    let decided = |all: Option<&AllLocked<'_>>| match add(all) {
                         Ok(Attempt::NoRoom) => None,
                         answer => Some(answer),
                     };
-                    match self.until_added(class, purpose, Some(lock), decided) {
+                    match self.until_added(class, purpose, decided) {
                         Ok(answer) => {
                             attempt = answer?;
                             continue;
@@ -375,7 +374,7 @@ impl<L: Layout> Table<L> {
                     }
                 }
             }
-            attempt = add(&self.stripe(class.sum).lock_unless(lock, &self.counters))?;
+            attempt = add(None)?;
         }
     }
 
@@ -407,7 +406,7 @@ impl<L: Layout> Table<L> {
             return Ok(Attempt::Done(!was_live));
         }
         let item = class.with(layout, clock.ring.place(end));
-        self.bump_to_add(guard, Fault::AddValueWithoutBump);
+        self.bump_to_add(guard);
         if add(item) {
             self.counters.add_len(1);
             return Ok(Attempt::Done(true));
@@ -438,10 +437,10 @@ impl<L: Layout> Table<L> {
             return Some(true);
         }
         let new = class.with(self.layout(), clock.ring.place(end)).entry;
-        self.set_aside(bucket, Fault::ReplaceSetsNothingAside);
+        self.set_aside(bucket);
         let replaced = self.replace_entry(guard, bucket, self.load(bucket), old, new);
         // Read after the exchange: see *When an entry dies while it is renewed*.
-        let was_live = clock.moment().now() < latest || fault::injected(Fault::RenewsTheDead);
+        let was_live = clock.moment().now() < latest;
         replaced.then_some(was_live)
     }
 
@@ -465,7 +464,7 @@ impl<L: Layout> Table<L> {
         // As in `remove`.
         self.prefetch(class);
         let clock = self.own_clock();
-        let guard = self.stripe(class.sum).lock_unless(Fault::RemoveWithoutLock, &self.counters);
+        let guard = self.stripe(class.sum).lock(&self.counters);
         // An end that is not admitted can't have been added.
         let Ok(Admission::At { end }) = clock.admit(clock.read(), Until::Tick(expires_at)) else {
             return false;
@@ -479,7 +478,7 @@ impl<L: Layout> Table<L> {
         // As in `remove`.
         self.prefetch(class);
         let clock = self.own_clock();
-        let guard = self.stripe(class.sum).lock_unless(Fault::RemoveWithoutLock, &self.counters);
+        let guard = self.stripe(class.sum).lock(&self.counters);
         let first = self.live_entries(clock, clock.moment(), class).min_by_key(|&(end, ..)| end);
         first.is_some_and(|(end, ..)| self.take_any(&guard, class.with(self.layout(), clock.ring.place(end))))
     }
@@ -488,7 +487,7 @@ impl<L: Layout> Table<L> {
     /// live one.
     pub(in crate::table) fn last_end(&self, class: Item) -> Option<(u64, u64)> {
         let clock = self.own_clock();
-        let _guard = self.stripe(class.sum).lock_unless(Fault::CountWithoutLock, &self.counters);
+        let _guard = self.stripe(class.sum).lock(&self.counters);
         let Reading { now, moment, ahead } = clock.read();
         let end = self.live_entries(clock, moment, class).map(|(end, ..)| end).max()?;
         Some((now?, end - moment.now() + ahead))

@@ -1,17 +1,16 @@
 //! CONCURRENT: how a clock advances, and how dead entries are taken out. `table/expiring/mod.rs` has the reasoning.
 
 use crate::sync::Ordering;
-use crate::sync::fault::{self, Fault};
+use crate::sync::sizes::SWEPT_AT_LEAST;
 use crate::table::expiring::clock::{Advance, Clock, FIRST_TICK, Pass, Reading};
-use crate::table::stripe::Guard;
+use crate::table::stripe::{AllLocked, Guard};
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::layout::{Entry, Layout};
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::{Arc, LAST_TICK, Moment, Ring};
 
-/// One call sweeps at least `PIECE` buckets, or one part in `SHARE` of the table if that is more.
-const PIECE: usize = if cfg!(ccf_model) { 1 } else { 4096 };
+/// One call sweeps one part in `SHARE` of the table, or [`SWEPT_AT_LEAST`] buckets if that is more.
 const SHARE: usize = 1024;
 
 impl<L: Layout> Table<L> {
@@ -79,8 +78,8 @@ impl<L: Layout> Table<L> {
     }
 
     fn call_and_publish(&self, clock: &Clock, moment: Moment, tick: u64, ahead: u64) {
-        self.under_all_locks(Fault::RestartWithoutLocks, || {
-            clock.call(moment, tick, ahead);
+        self.under_all_locks(|all| {
+            clock.call(all, moment, tick, ahead);
             clock.publish(moment);
         });
         clock.note(tick);
@@ -107,16 +106,13 @@ impl<L: Layout> Table<L> {
     }
 
     fn share(&self) -> usize {
-        (self.words.len() / SHARE).max(PIECE)
+        (self.words.len() / SHARE).max(SWEPT_AT_LEAST)
     }
 
     /// Continues a pass, or begins one, for this many buckets. The caller holds the lock of the sweep.
     fn sweep(&self, clock: &Clock, pass: &mut Option<Pass>, buckets: usize) {
         let Pass { target, dead, next } = *pass.get_or_insert_with(|| self.begin_pass(clock));
         let end = next.saturating_add(buckets).min(self.words.len());
-        if fault::injected(Fault::SweptTooSoon) {
-            self.end_pass(clock, target);
-        }
         let early = early(clock, target);
         let (swept, forgotten) = (next..end).fold((0, 0), |(swept, forgotten), bucket| {
             let lanes = self.sweep_bucket(bucket, dead, early);
@@ -134,10 +130,8 @@ impl<L: Layout> Table<L> {
     fn begin_pass(&self, clock: &Clock) -> Pass {
         // After this, whatever other threads add or relocate is not dead by the pass's target. The bumps invalidate
         // lookups in progress.
-        if !fault::injected(Fault::SweepWithoutSettling) {
-            for stripe in &self.stripes {
-                stripe.lock(&self.counters).bump_unless(Fault::SweepWithoutBump);
-            }
+        for stripe in &self.stripes {
+            stripe.lock(&self.counters).bump();
         }
         let moment = clock.moment();
         Pass { target: moment.now(), dead: Arc::of_dead(clock.ring, moment), next: 0 }
@@ -163,7 +157,7 @@ impl<L: Layout> Table<L> {
                 return (0, 0);
             }
             let left = self.layout.without_all(seen, lanes);
-            self.set_aside(bucket, Fault::SweepSetsNothingAside);
+            self.set_aside(bucket);
             match self.exchange(bucket, seen, left) {
                 Ok(()) => {
                     // Of those that were taken out.
@@ -175,9 +169,9 @@ impl<L: Layout> Table<L> {
         }
     }
 
-    /// Takes the dead out of a bucket if it is full. Returns whether it has room then. `held`: whether the caller
-    /// holds the locks of all stripes; otherwise it must hold none.
-    pub(in crate::table) fn drop_dead(&self, bucket: usize, held: bool) -> bool {
+    /// Takes the dead out of a bucket if it is full. Returns whether it has room then. The caller holds the locks of all
+    /// stripes, or none.
+    pub(in crate::table) fn drop_dead(&self, bucket: usize, all: Option<&AllLocked<'_>>) -> bool {
         let seen = self.load(bucket);
         let Some(clock) = self.clock() else {
             return self.layout.has_room(seen);
@@ -194,9 +188,9 @@ impl<L: Layout> Table<L> {
                 continue;
             }
             let stripe = self.stripe(self.buckets.sum(self.layout.fingerprint_of(entry)));
-            let guard = if held { stripe.held() } else { stripe.lock_unless(Fault::DropWithoutLock, &self.counters) };
+            let guard = stripe.lock_unless_all(all, &self.counters);
             // Checked again under the lock: the place may mean another end by now.
-            if clock.ring.is_live(clock.moment(), payload) && !fault::injected(Fault::DropWithoutLock) {
+            if clock.ring.is_live(clock.moment(), payload) {
                 continue;
             }
             self.take_dead(clock, &guard, bucket, entry);
@@ -206,8 +200,8 @@ impl<L: Layout> Table<L> {
 
     /// Takes a dead entry out of the bucket, if it is still there. The caller holds the lock of its stripe.
     pub(in crate::table) fn take_dead(&self, clock: &Clock, guard: &Guard<'_>, bucket: usize, entry: Entry) {
-        self.set_aside(bucket, Fault::SweepSetsNothingAside);
-        guard.bump_unless(Fault::DropWithoutBump);
+        self.set_aside(bucket);
+        guard.bump();
         let payload = self.layout.payload_of(entry);
         if self.change(bucket, self.load(bucket), |seen| self.layout.remove(seen, entry)) {
             let forgotten = early(clock, clock.moment().now()).is_some_and(|early| early.contains(payload));

@@ -115,12 +115,6 @@ impl<'a> TableImage<'a> {
         Ok(Self { save: filter.table().begin_save()?, held: Held::Shared(filter) })
     }
 
-    /// In a model: that of a save that has begun, and whose image was forgotten.
-    #[cfg(ccf_model)]
-    pub(crate) fn forgotten(table: &'a dyn AnyTable) -> Self {
-        Self { save: SaveNumber::ONLY, held: Held::Borrowed(table) }
-    }
-
     fn table(&self) -> &dyn AnyTable {
         match &self.held {
             Held::Borrowed(table) => *table,

@@ -28,7 +28,6 @@
 use std::io;
 
 use crate::error::insert::{ExpiringInsertError, InsertError};
-use crate::sync::fault::Fault;
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Clock, Reading, Until};
 use crate::table::face::any_table::TableImage;
@@ -205,7 +204,7 @@ impl<L: Layout> Table<L> {
             if added == 0 {
                 return 0;
             }
-            self.set_aside(bucket, Fault::InsertSetsNothingAside);
+            self.set_aside(bucket);
             match self.exchange(bucket, seen, changed) {
                 Ok(()) => return added,
                 Err(now) => seen = now,

@@ -6,9 +6,9 @@ use std::io;
 use crate::error::memory::OutOfMemory;
 #[cfg(feature = "snapshot")]
 use crate::sync::Ordering;
-use crate::sync::fault::{self, Fault};
+use crate::sync::sizes::CHUNK;
 use crate::table::expiring::clock::Clock;
-use crate::table::image::save::{CHUNK, SaveNumber, SetAside};
+use crate::table::image::save::{SaveNumber, SetAside};
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::layout::Layout;
@@ -37,23 +37,12 @@ impl<L: Layout> Table<L> {
     /// Begins a save: the image will be that of this moment. It waits only for threads that hold a stripe's lock.
     pub(crate) fn begin_save(&self) -> Result<SaveNumber, OutOfMemory> {
         let set_aside = SetAside::new(self.words.len())?;
-        if fault::injected(Fault::SaveLocksInTurn) {
-            let save = self.saving().begin(set_aside)?;
-            self.settle(&self.stripes);
-            return Ok(save);
-        }
-        let begin = || self.saving().begin(set_aside.at(self.clock().map(Clock::read)));
-        self.under_all_locks(Fault::SaveWithoutLocks, begin)
+        self.under_all_locks(|all| self.saving().begin(all, set_aside.at(self.clock().map(Clock::read))))
     }
 
     pub(crate) fn read_chunk(&self, save: SaveNumber, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory> {
-        if !fault::injected(Fault::SaveReadsAfterPassing) {
-            self.read(start, words);
-        }
+        self.read(start, words);
         let set_aside = self.saving().pass(save, start)?;
-        if fault::injected(Fault::SaveReadsAfterPassing) {
-            self.read(start, words);
-        }
         for (bucket, word) in set_aside {
             words[bucket - start] = word.0;
         }

@@ -73,20 +73,18 @@
 //! *Why all locks at once.* It is not enough to join the list and to pass once through the locks, as `Table::settle`
 //! does. In between, some relocations would see the save, and others that began earlier would not. Suppose that one of
 //! the former sets bucket `B` aside as it is without `x`. Then one of the latter moves `x` from `A` to `B`, and `A` is
-//! read when `x` is gone. The fault `SaveLocksInTurn` does this, and a model catches it.
+//! read when `x` is gone. A control does this, and a model catches it.
 //!
 //! # What it costs
 //! The guide has it (`consistency`). If the allocation for a word fails, the save fails, and the operation continues.
 
 use crate::error::memory::OutOfMemory;
 use crate::machine::memory::boxed_slice;
-use crate::sync::fault::{self, Fault};
+use crate::sync::sizes::CHUNK;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::table::expiring::clock::Reading;
+use crate::table::stripe::AllLocked;
 use crate::word::bucket::Bucket;
-
-/// How many words are read, passed and written at a time. One in models, so that a save is many steps there too.
-pub(crate) const CHUNK: usize = if cfg!(ccf_model) { 1 } else { 1024 };
 
 #[derive(Debug)]
 pub(crate) struct Saving {
@@ -133,16 +131,11 @@ impl SetAside {
             return;
         }
         let chunk = &mut self.chunks[bucket / CHUNK];
-        match chunk.binary_search_by_key(&bucket, |&(bucket, _)| bucket) {
-            Ok(place) => {
-                if fault::injected(Fault::SetsLatestWordAside) {
-                    chunk[place].1 = word;
-                }
-            }
-            Err(place) => match chunk.try_reserve(1) {
+        if let Err(place) = chunk.binary_search_by_key(&bucket, |&(bucket, _)| bucket) {
+            match chunk.try_reserve(1) {
                 Ok(()) => chunk.insert(place, (bucket, word)),
                 Err(_) => self.refused = true,
-            },
+            }
         }
     }
 }
@@ -163,12 +156,11 @@ impl Saving {
     pub(crate) fn set_aside(&self, bucket: usize, load: impl FnOnce() -> Bucket) {
         let mut saves = self.saves.lock();
         let word = load();
-        let number = if fault::injected(Fault::SetsAsideForOneSave) { 1 } else { usize::MAX };
-        saves.iter_mut().take(number).for_each(|save| save.set_aside(bucket, word));
+        saves.iter_mut().for_each(|save| save.set_aside(bucket, word));
     }
 
-    /// Begins a save, at this moment. The caller holds the locks of all stripes.
-    pub(crate) fn begin(&self, set_aside: SetAside) -> Result<SaveNumber, OutOfMemory> {
+    /// Begins a save, at this moment.
+    pub(crate) fn begin(&self, _: &AllLocked<'_>, set_aside: SetAside) -> Result<SaveNumber, OutOfMemory> {
         let mut saves = self.saves.lock();
         // No other save that is running has this number.
         let save = saves.iter().map(|running| running.save + 1).max().unwrap_or(0);
@@ -216,12 +208,6 @@ impl Saving {
 /// The number of a save of one table that is running.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SaveNumber(u64);
-
-impl SaveNumber {
-    /// That of the only save that is running.
-    #[cfg(ccf_model)]
-    pub(crate) const ONLY: Self = Self(0);
-}
 
 fn running(saves: &mut [SetAside], save: SaveNumber) -> &mut SetAside {
     saves.iter_mut().find(|running| running.save == save.0).expect("a running save is in the list")

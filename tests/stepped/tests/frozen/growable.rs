@@ -148,6 +148,7 @@ fn lookups_never_wait() {
 /// The control.
 #[test]
 #[should_panic(expected = "a present key was missed")]
+#[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
 fn a_split_that_stops_with_the_entries_in_hand_is_noticed() {
     RESIZES[0].stopped(&[Fault::SplitsUnannounced], |_, scene| scene.look(), |_| ());
 }

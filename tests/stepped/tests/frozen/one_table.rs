@@ -84,6 +84,7 @@ fn lookups_do_not_wait_for_a_stopped_writer() {
 /// is in neither.
 #[test]
 #[should_panic(expected = "a present key was missed")]
+#[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
 fn a_relocation_that_stops_with_its_item_in_hand_is_noticed() {
     INSERT.stopped(&[Fault::RelocateClearsFirst], |_, scene| scene.check(), |_| ());
 }

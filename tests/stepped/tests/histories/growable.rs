@@ -136,8 +136,8 @@ histories_of!(Growable);
 
 without! {
     random_schedules, in at most 40_000 worlds:
-    SplitsUnannounced, MergesUnannounced from 38, LookupIgnoresMoving, LookupWithoutEpoch, WriterWithoutEpoch,
-    AddsWithoutGate, TakesWithoutGate, FullThoughPresent
+    SplitsUnannounced, MergesUnannounced from 184, LookupIgnoresMoving, LookupWithoutEpoch, WriterWithoutEpoch,
+    AddsWithoutGate, TakesWithoutGate, FullThoughPresent from 100
 }
 without! {
     real_threads, in at most 1_000_000 worlds:

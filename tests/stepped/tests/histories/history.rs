@@ -365,6 +365,7 @@ macro_rules! without {
 
             $(
                 #[test]
+                #[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
                 #[allow(non_snake_case)]
                 fn $fault() {
                     finds(Fault::$fault, [$($from,)? 0][0]);

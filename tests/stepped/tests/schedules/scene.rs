@@ -89,6 +89,7 @@ macro_rules! scene {
             $($(#[test]
             #[allow(non_snake_case)]
             #[should_panic(expected = $message)]
+            #[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
             fn $fault() {
                 let _seeded = Seeded::bugs(&[Fault::$fault]);
                 under_schedules(2, 1_000_000, || super::$name().play());

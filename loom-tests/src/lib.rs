@@ -1,0 +1,10 @@
+//! The library as a model: a copy of its source, in which each control can leave out a step (`tests/controls`).
+#![allow(dead_code, unused_imports, reason = "models need less than users")]
+#![allow(clippy::collapsible_if, reason = "each edit of the copy stays on its line")]
+
+include!(concat!(env!("OUT_DIR"), "/src/lib.rs"));
+
+// So rustfmt finds these files. The library has them only where it is compiled as a model.
+#[cfg(any())]
+#[path = "../../src/model/mod.rs"]
+mod formatted;

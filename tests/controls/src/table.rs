@@ -1,0 +1,818 @@
+//! The controls, and what else is different in a model. A file's edits are made in the order in which they stand here.
+
+use crate::{Control, Edit};
+
+const fn control(name: &'static str, leaves_out: &'static str, edits: &'static [Edit]) -> Control {
+    Control { name, leaves_out, edits }
+}
+
+/// An edit of code that occurs once.
+const fn edit(file: &'static str, code: &'static str, instead: &'static str) -> Edit {
+    Edit { file, times: 1, code, instead }
+}
+
+/// An edit of code that occurs twice.
+const fn edit_both(file: &'static str, code: &'static str, instead: &'static str) -> Edit {
+    Edit { file, times: 2, code, instead }
+}
+
+/// What a control does to a step that is a statement.
+const UNLESS_LEFT_OUT: &str = "if !LEFT_OUT { CODE }";
+
+/// What is different in every model, whether or not a step is left out.
+pub const ADDITIONS: &[Edit] = &[
+    // The models' entry points.
+    edit("lib.rs", "mod machine;", "CODE pub mod model;"),
+    edit(
+        "table/image/save.rs",
+        "pub(crate) struct SaveNumber(u64);",
+        "CODE impl SaveNumber { pub(crate) const ONLY: Self = Self(0); }",
+    ),
+    edit(
+        "table/face/any_table.rs",
+        "impl<'a> TableImage<'a> {",
+        "CODE pub(crate) fn forgotten(table: &'a dyn AnyTable) -> Self { \
+         Self { save: SaveNumber::ONLY, held: Held::Borrowed(table) } }",
+    ),
+    // The current tick, without any ordering.
+    edit(
+        "table/expiring/clock.rs",
+        "impl Clock {",
+        "CODE pub(crate) fn peek(&self) -> u64 { \
+         let own = Moment(self.moment.load(Ordering::Relaxed)).now(); \
+         own.wrapping_add(self.offset.load(Ordering::Relaxed)).wrapping_sub(self.ahead.load(Ordering::Relaxed)) }",
+    ),
+    // A model names the class that it means.
+    edit("word/geometry.rs", "fn mix(hash: u64) -> u64 {", "CODE if true { return hash; }"),
+    // Memory is not that of the system: its words are a model's atomics.
+    edit("machine/memory.rs", "use crate::machine::system::zeroed;", "use crate::sync::memory::zeroed;"),
+    edit("machine/memory.rs", "use crate::machine::system::release;", "use crate::sync::memory::release;"),
+    edit("machine/range.rs", "use reserved::Reserved;", "use crate::sync::memory::Reserved;"),
+    // Threads of models have small stacks, and none of the code is optimized there.
+    edit(
+        "plan/batch.rs",
+        "#[inline(always)]\n    pub(crate) fn new(source: Hashes<'a>) -> Self {",
+        "\n    pub(crate) fn new(source: Hashes<'a>) -> Self {",
+    ),
+    edit("growth/lookup.rs", "#[inline(always)]\n    fn look_up_block(", "\n    fn look_up_block("),
+    edit("growth/lookup.rs", "#[inline(always)]\n    fn look_up_by<", "\n    fn look_up_by<"),
+    // loom assumes that a `SeqCst` load may always read the initial value of an atomic. It treats the value of a `SeqCst`
+    // exchange correctly.
+    edit(
+        "growth/table.rs",
+        "Some(table)",
+        "if cfg!(ccf_model = \"loom\") { \
+         (0..buckets).for_each(|number| _ = table.store(number, Bucket::default())); table.change_state(state); } CODE",
+    ),
+    // Locks and steps that controls leave out.
+    edit(
+        "table/stripe.rs",
+        "impl Stripe {",
+        "CODE pub(crate) fn lock_if(&self, wanted: bool, counters: &Counters) -> Guard<'_> { \
+         if wanted { self.lock(counters) } else { Guard { version: &self.version, _lock: None } } } \
+         pub(crate) fn try_lock_if(&self, wanted: bool) -> Option<Guard<'_>> { \
+         if wanted { self.try_lock() } else { Some(Guard { version: &self.version, _lock: None }) } }",
+    ),
+    edit(
+        "table/stripe.rs",
+        "pub(crate) fn under_all_locks<R>(",
+        "pub(crate) fn under_all_locks_if<R>(wanted: bool, stripes: &[Stripe], counters: &Counters, \
+         work: impl FnOnce(&AllLocked<'_>) -> R) -> R { \
+         if wanted { under_all_locks(stripes, counters, work) } else { work(&AllLocked { stripes }) } } CODE",
+    ),
+    edit(
+        "table/table.rs",
+        "pub(crate) fn under_all_locks<R>(",
+        "pub(crate) fn under_all_locks_if<R>(&self, wanted: bool, work: impl FnOnce(&AllLocked<'_>) -> R) -> R { \
+         stripe::under_all_locks_if(wanted, &self.stripes, &self.counters, work) } CODE",
+    ),
+    edit(
+        "growth/table.rs",
+        "pub(super) fn under_all_locks<R>(",
+        "pub(super) fn under_all_locks_if<R>(&self, wanted: bool, work: impl FnOnce(&AllLocked<'_>) -> R) -> R { \
+         stripe::under_all_locks_if(wanted, &self.stripes, self.counters(), work) } CODE",
+    ),
+    edit(
+        "growth/table.rs",
+        "pub(super) fn enter(",
+        "pub(super) fn enter_if(&self, wanted: bool, side: u32) -> (Option<MutexGuard<'_, ()>>, Place) { \
+         if wanted { let (gate, place) = self.enter(side); (Some(gate), place) } \
+         else { (None, self.state().place(side)) } } CODE",
+    ),
+    edit(
+        "growth/slots.rs",
+        "pub(super) fn take_on(&self, guard: &Guard<'_>, class: Class, side: usize) -> bool {",
+        "CODE self.take_on_if(true, true, guard, class, side) } pub(super) fn take_on_if(\
+         &self, bumps: bool, sets_aside: bool, guard: &Guard<'_>, class: Class, side: usize) -> bool {",
+    ),
+    edit(
+        "growth/slots.rs",
+        "self.set_aside(number);\n        guard.bump();",
+        "if sets_aside { self.set_aside(number); }\n        if bumps { guard.bump(); }",
+    ),
+];
+
+/// The steps that the models can leave out.
+pub const CONTROLS: &[Control] = &[
+    // Relocations.
+    control(
+        "RelocateWithoutBump",
+        "A relocation does not bump the version.",
+        &[
+            edit("table/relocate.rs", "guard.bump();", UNLESS_LEFT_OUT),
+            edit("growth/room.rs", "self.take_on(", "self.take_on_if(!LEFT_OUT, true, "),
+        ],
+    ),
+    control(
+        "RelocateBumpsLate",
+        "A relocation bumps the version after it has cleared the old slot.",
+        &[
+            edit("table/relocate.rs", "guard.bump();", UNLESS_LEFT_OUT),
+            edit(
+                "table/relocate.rs",
+                "self.change(from, seen, |seen| self.layout.remove(seen, entry));",
+                "if self.change(from, seen, |seen| self.layout.remove(seen, entry)) && LEFT_OUT { guard.bump() }",
+            ),
+        ],
+    ),
+    control(
+        "RelocateAddsWithoutBump",
+        "A relocation of a value does not bump the version before it fills the new slot.",
+        &[edit("table/relocate.rs", "self.bump_to_add(guard);", UNLESS_LEFT_OUT)],
+    ),
+    control(
+        "RelocateWithoutRecheck",
+        "A relocation trusts its plan: it does not check again that the fingerprint is still in the old bucket.",
+        &[
+            edit(
+                "table/relocate.rs",
+                "if !self.layout.holds_entry(self.load(from), entry) {",
+                "if !LEFT_OUT && !self.layout.holds_entry(self.load(from), entry) {",
+            ),
+            edit("growth/room.rs", "if !self.is_on(class, side) {", "if !LEFT_OUT && !self.is_on(class, side) {"),
+        ],
+    ),
+    control(
+        "RelocateWithoutLock",
+        "A relocation does not lock its stripe.",
+        &[
+            edit("table/relocate.rs", ".lock(&self.counters)", ".lock_if(!LEFT_OUT, &self.counters)"),
+            edit(
+                "growth/change.rs",
+                ".lock(self.counters());\n                self.relocate(",
+                ".lock_if(!LEFT_OUT, self.counters());\n                self.relocate(",
+            ),
+        ],
+    ),
+    control(
+        "RelocateSetsNoSourceAside",
+        "A relocation does not copy, for a save, the word that it takes its copy out of.",
+        &[
+            edit("table/relocate.rs", "self.set_aside(from);", UNLESS_LEFT_OUT),
+            edit("growth/room.rs", ", true, guard, class, side)", ", !LEFT_OUT, guard, class, side)"),
+        ],
+    ),
+    control(
+        "RelocateSetsNoTargetAside",
+        "A relocation does not copy, for a save, the word that it puts its copy into.",
+        &[edit("table/relocate.rs", "self.set_aside(to);", UNLESS_LEFT_OUT)],
+    ),
+    control(
+        "RelocateSetsTargetAsideLate",
+        "A relocation copies, for a save, the word that it puts its copy into only after it has put the copy there.",
+        &[
+            edit("table/relocate.rs", "self.set_aside(to);", UNLESS_LEFT_OUT),
+            edit(
+                "table/relocate.rs",
+                "if !self.put(to, entry) {",
+                "let filled = self.put(to, entry); if LEFT_OUT { self.set_aside(to) }; if !filled {",
+            ),
+        ],
+    ),
+    control(
+        "RelocateClearsFirst",
+        "A relocation clears the old slot before it fills the new one.",
+        &[
+            edit(
+                "table/relocate.rs",
+                "let filled = self.put(to, entry);",
+                "if LEFT_OUT { let seen = self.load(from); guard.bump(); \
+             return self.change(from, seen, |seen| self.layout.remove(seen, entry)) && self.put(to, entry); }; CODE",
+            ),
+            edit(
+                "growth/room.rs",
+                "let is_added = self.add_on(class, 1 - side);",
+                "if LEFT_OUT { return self.take_on_if(true, true, guard, class, side) && self.add_on(class, 1 - side); }; CODE",
+            ),
+        ],
+    ),
+    control(
+        "RelocateDead",
+        "A relocation moves an entry that has expired, instead of removing it.",
+        &[edit("table/relocate.rs", "&& !clock.ring.is_live(", "&& !LEFT_OUT CODE")],
+    ),
+    // Removals, and `clear`.
+    control(
+        "RemoveWithoutBump",
+        "A removal does not bump the version.",
+        &[
+            edit_both("table/change.rs", "guard.bump();", UNLESS_LEFT_OUT),
+            edit("growth/change.rs", "self.take_on(", "self.take_on_if(!LEFT_OUT, true, "),
+        ],
+    ),
+    control(
+        "RemoveBumpsLate",
+        "A removal bumps the version after it has cleared the slot.",
+        &[
+            edit_both("table/change.rs", "guard.bump();", UNLESS_LEFT_OUT),
+            edit(
+                "table/change.rs",
+                "if self.exchange(bucket, copy.bucket, layout.without(copy)).is_ok() {",
+                "CODE if LEFT_OUT { guard.bump() }",
+            ),
+            edit(
+                "table/change.rs",
+                "self.change(bucket, seen, |seen| self.layout.remove(seen, item.entry))",
+                "CODE && { if LEFT_OUT { guard.bump() } true }",
+            ),
+        ],
+    ),
+    control(
+        "RemoveWithoutLock",
+        "A removal does not lock its stripe.",
+        &[
+            edit("table/change.rs", ".try_lock()", ".try_lock_if(!LEFT_OUT)"),
+            edit(
+                "table/expiring/mod.rs",
+                ".lock(&self.counters);\n        // An end that is not admitted",
+                ".lock_if(!LEFT_OUT, &self.counters);\n        // An end that is not admitted",
+            ),
+            edit(
+                "table/expiring/mod.rs",
+                ".lock(&self.counters);\n        let first = self.live_entries(",
+                ".lock_if(!LEFT_OUT, &self.counters);\n        let first = self.live_entries(",
+            ),
+            edit(
+                "growth/change.rs",
+                ".lock(self.counters());\n        let copies = self.copies(class);",
+                ".lock_if(!LEFT_OUT, self.counters());\n        let copies = self.copies(class);",
+            ),
+        ],
+    ),
+    control(
+        "RemoveSetsNothingAside",
+        "A removal does not copy, for a save, the word that it takes its copy out of.",
+        &[
+            edit("table/change.rs", "self.set_aside(bucket);", UNLESS_LEFT_OUT),
+            edit("growth/change.rs", ", true, &guard, class, side)", ", !LEFT_OUT, &guard, class, side)"),
+        ],
+    ),
+    control(
+        "ClearWithoutLocks",
+        "`clear` does not hold the stripes' locks.",
+        &[
+            edit("table/change.rs", "self.under_all_locks(", "self.under_all_locks_if(!LEFT_OUT, "),
+            edit(
+                "growth/change.rs",
+                "self.under_all_locks(|all| {\n            self.stripes",
+                "self.under_all_locks_if(!LEFT_OUT, |all| {\n            self.stripes",
+            ),
+        ],
+    ),
+    control(
+        "ClearWithoutBump",
+        "`clear` does not bump the versions.",
+        &[
+            edit(
+                "table/change.rs",
+                "self.stripes.iter().for_each(|stripe| stripe.locked_with_all(all).bump());",
+                UNLESS_LEFT_OUT,
+            ),
+            edit(
+                "growth/change.rs",
+                "self.stripes.iter().for_each(|stripe| stripe.locked_with_all(all).bump());",
+                UNLESS_LEFT_OUT,
+            ),
+        ],
+    ),
+    // Lookups.
+    control(
+        "LookupWithoutVersion",
+        "A lookup that found nothing does not read the version again.",
+        &[
+            edit("table/lookup.rs", "if stripe.is_still(version) {", "if LEFT_OUT || stripe.is_still(version) {"),
+            edit("table/lookup.rs", "if changes != 0 {", "if changes != 0 && !LEFT_OUT {"),
+            edit(
+                "growth/lookup.rs",
+                "(stripe.is_still(version) && self.is_still(epoch)).then_some(pair)",
+                "((LEFT_OUT || stripe.is_still(version)) && self.is_still(epoch)).then_some(pair)",
+            ),
+            edit(
+                "growth/lookup.rs",
+                "(found || stripe.is_still(version)) {",
+                "(LEFT_OUT || found || stripe.is_still(version)) {",
+            ),
+            edit("growth/lookup.rs", "changes |= stripe.changes_since(version);", UNLESS_LEFT_OUT),
+        ],
+    ),
+    control(
+        "CountWithoutLock",
+        "`count` does not lock its stripe.",
+        &[
+            edit("table/lookup.rs", ".lock(&self.counters)", ".lock_if(!LEFT_OUT, &self.counters)"),
+            edit("table/census.rs", ".lock(&self.counters)", ".lock_if(!LEFT_OUT, &self.counters)"),
+            edit(
+                "table/expiring/mod.rs",
+                "let _guard = self.stripe(class.sum).lock(&self.counters);",
+                "let _guard = self.stripe(class.sum).lock_if(!LEFT_OUT, &self.counters);",
+            ),
+            edit("growth/lookup.rs", ".lock(self.counters())", ".lock_if(!LEFT_OUT, self.counters())"),
+        ],
+    ),
+    // Inserts.
+    control(
+        "AddOverwrites",
+        "An addition stores its word even if the bucket has changed since it was read.",
+        &[edit(
+            "table/table.rs",
+            "let word = at(&self.words, bucket);",
+            "CODE if LEFT_OUT && self.layout.occupied(changed) > self.layout.occupied(seen) { \
+             word.store(changed.0, Ordering::SeqCst); return Ok(()); };",
+        )],
+    ),
+    control(
+        "TakeOverwrites",
+        "A removal or relocation stores its word even if the bucket has changed since it was read.",
+        &[edit(
+            "table/table.rs",
+            "let word = at(&self.words, bucket);",
+            "CODE if LEFT_OUT && self.layout.occupied(changed) <= self.layout.occupied(seen) { \
+             word.store(changed.0, Ordering::SeqCst); return Ok(()); };",
+        )],
+    ),
+    control(
+        "CountDropsUpdates",
+        "The length is changed by a load and a store.",
+        &[edit(
+            "table/counters.rs",
+            "self.shard().len.fetch_add(change, Ordering::Relaxed) + change",
+            "if LEFT_OUT { let len = &self.shard().len; let sum = len.load(Ordering::Relaxed) + change; \
+             len.store(sum, Ordering::Relaxed); sum } else { CODE }",
+        )],
+    ),
+    control(
+        "InsertIfAbsentWithoutLock",
+        "`insert_if_absent` does not lock its stripe. (Nor does it look first, which would hide that.)",
+        &[
+            edit(
+                "table/change.rs",
+                "if self.contains(layout, hash) {",
+                "if !LEFT_OUT && self.contains(layout, hash) {",
+            ),
+            edit(
+                "table/change.rs",
+                "// Avoids the lock if a copy is found.\n        if ",
+                "// Avoids the lock if a copy is found.\n        if !LEFT_OUT && ",
+            ),
+            edit("table/change.rs", ".lock(&self.counters)", ".lock_if(!LEFT_OUT, &self.counters)"),
+            edit(
+                "table/change.rs",
+                ".lock_unless_all(all, &self.counters)",
+                ".lock_if(!LEFT_OUT && all.is_none(), &self.counters)",
+            ),
+            edit(
+                "table/maplet.rs",
+                "let found = self.values(self.layout(), hash);",
+                "let found = if LEFT_OUT { Values::EMPTY } else { self.values(self.layout(), hash) };",
+            ),
+            edit(
+                "table/maplet.rs",
+                ".lock_unless_all(all, &self.counters);\n            let (first, second) = ",
+                ".lock_if(!LEFT_OUT && all.is_none(), &self.counters);\n            let (first, second) = ",
+            ),
+            edit("growth/change.rs", "if self.contains(hash) {", "if !LEFT_OUT && self.contains(hash) {"),
+            edit(
+                "growth/change.rs",
+                ".lock(self.counters());\n        self.add_counted(",
+                ".lock_if(!LEFT_OUT, self.counters());\n        self.add_counted(",
+            ),
+        ],
+    ),
+    control(
+        "FullThoughPresent",
+        "`insert_if_absent` fails without checking whether the key was inserted meanwhile.",
+        &[
+            edit("table/relocate.rs", "if census.is_done {", "if census.is_done && !LEFT_OUT {"),
+            edit(
+                "growth/change.rs",
+                "if let Some(added) = self.add_counted(class, absent)? {",
+                "if !(is_nothing && LEFT_OUT) && let Some(added) = self.add_counted(class, absent)? {",
+            ),
+        ],
+    ),
+    control(
+        "FullWithoutConfirmation",
+        "An insert fails after the first search that finds no path.",
+        &[edit("table/relocate.rs", "if certain {", "if certain || LEFT_OUT {")],
+    ),
+    control(
+        "FullIgnoresVersions",
+        "An insert fails after the second search that finds no path, even if something has moved meanwhile.",
+        &[edit("table/relocate.rs", "last == now && now.1 == moment", "LEFT_OUT || CODE")],
+    ),
+    control(
+        "FullPassesOwnStripe",
+        "Where few buckets can be reached, an insert passes only through the lock of its own item's stripe.",
+        &[edit(
+            "table/dead_end.rs",
+            "stripes.add(self.stripes().number(sum));",
+            "stripes.add(self.stripes().number(if LEFT_OUT { item.sum } else { sum }));",
+        )],
+    ),
+    control(
+        "FullWithoutLocks",
+        "An insert whose searches were invalidated makes its last search without the stripes' locks.",
+        &[
+            edit("table/relocate.rs", "self.under_all_locks(", "self.under_all_locks_if(!LEFT_OUT, "),
+            edit(
+                "growth/change.rs",
+                "let result = self.under_all_locks(",
+                "let result = self.under_all_locks_if(!LEFT_OUT, ",
+            ),
+        ],
+    ),
+    control(
+        "InsertSetsNothingAside",
+        "An insert does not copy, for a save, the word that it puts its copy into.",
+        &[
+            edit("table/table.rs", "self.set_aside(bucket);", UNLESS_LEFT_OUT),
+            edit("table/image/absorb.rs", "self.set_aside(bucket);", UNLESS_LEFT_OUT),
+            edit_both(
+                "growth/slots.rs",
+                "self.set_aside(number);\n        self.store(",
+                "if !LEFT_OUT { self.set_aside(number); }\n        self.store(",
+            ),
+        ],
+    ),
+    // Values.
+    control(
+        "AddValueWithoutLock",
+        "An insert of a value, or of an entry with an expiry, does not lock its stripe.",
+        &[
+            edit("table/maplet.rs", "self.stripe(item.sum).try_lock()", "self.stripe(item.sum).try_lock_if(!LEFT_OUT)"),
+            edit(
+                "table/maplet.rs",
+                ".lock_unless_all(all, &self.counters);\n            self.add_value_locked(",
+                ".lock_if(!LEFT_OUT && all.is_none(), &self.counters);\n            self.add_value_locked(",
+            ),
+            edit(
+                "table/expiring/mod.rs",
+                ".lock(&self.counters);\n        let add = ",
+                ".lock_if(!LEFT_OUT, &self.counters);\n        let add = ",
+            ),
+            edit(
+                "table/expiring/mod.rs",
+                ".lock_unless_all(all, &self.counters)",
+                ".lock_if(!LEFT_OUT && all.is_none(), &self.counters)",
+            ),
+        ],
+    ),
+    control(
+        "AddValueWithoutBump",
+        "An insert of a value does not bump the version.",
+        &[
+            edit("table/maplet.rs", "self.bump_to_add(&guard);", UNLESS_LEFT_OUT),
+            edit("table/maplet.rs", "self.bump_to_add(guard);", UNLESS_LEFT_OUT),
+            edit("table/change.rs", "self.bump_to_add(&guard);", UNLESS_LEFT_OUT),
+            edit("table/expiring/mod.rs", "self.bump_to_add(guard);", UNLESS_LEFT_OUT),
+        ],
+    ),
+    control(
+        "ReplaceWithoutLock",
+        "A replacement of a value does not lock its stripe.",
+        &[edit("table/maplet.rs", "self.stripe(old.sum).try_lock()", "self.stripe(old.sum).try_lock_if(!LEFT_OUT)")],
+    ),
+    control(
+        "ReplaceWithoutBump",
+        "A replacement of a value does not bump the version.",
+        &[
+            edit("table/maplet.rs", "guard.bump();", UNLESS_LEFT_OUT),
+            edit(
+                "table/table.rs",
+                "guard.bump();\n        self.change(bucket, seen,",
+                "if !LEFT_OUT { guard.bump(); }\n        self.change(bucket, seen,",
+            ),
+        ],
+    ),
+    control(
+        "ReplaceTakesFirst",
+        "A replacement takes the old value out before it adds the new one.",
+        &[
+            edit("table/maplet.rs", "if !self.is_being_saved() {", "if !self.is_being_saved() && !LEFT_OUT {"),
+            edit(
+                "table/table.rs",
+                "self.change(bucket, seen, |seen| self.layout.replace(seen, old, new))",
+                "if LEFT_OUT { self.change(bucket, seen, |seen| self.layout.remove(seen, old)) && self.put(bucket, new) } \
+                 else { CODE }",
+            ),
+        ],
+    ),
+    control(
+        "ReplaceAddsFirst",
+        "A replacement adds the new value before it takes the old one out.",
+        &[
+            edit("table/maplet.rs", "if !self.is_being_saved() && ", "if !self.is_being_saved() && !LEFT_OUT && "),
+            edit(
+                "table/table.rs",
+                "self.change(bucket, seen, |seen| self.layout.replace(seen, old, new))",
+                "if LEFT_OUT { self.put(bucket, new) && \
+                 self.change(bucket, self.load(bucket), |seen| self.layout.remove(seen, old)) } else { CODE }",
+            ),
+        ],
+    ),
+    control(
+        "ReplaceSetsNothingAside",
+        "A replacement does not copy, for a save, the word that it changes.",
+        &[
+            edit("table/maplet.rs", "self.set_aside(bucket);", UNLESS_LEFT_OUT),
+            edit("table/expiring/mod.rs", "self.set_aside(bucket);", UNLESS_LEFT_OUT),
+        ],
+    ),
+    // Expiry.
+    control(
+        "LookupWithoutClock",
+        "A lookup of live entries does not read the moment again.",
+        &[edit("table/expiring/clock.rs", "self.moment.load(Ordering::Relaxed) == moment.0", "LEFT_OUT || CODE")],
+    ),
+    control(
+        "ForgetWithoutLocks",
+        "An insert that evicts does not hold the stripes' locks.",
+        &[edit("table/expiring/forget.rs", "self.under_all_locks(", "self.under_all_locks_if(!LEFT_OUT, ")],
+    ),
+    control(
+        "ForgetsAgain",
+        "An insert that found no room ends ticks early although another thread has made room.",
+        &[edit(
+            "table/expiring/forget.rs",
+            "if matches!(outcome, Outcome::Planned) {",
+            "if matches!(outcome, Outcome::Planned) && !LEFT_OUT {",
+        )],
+    ),
+    control(
+        "ForgetsThoughPresent",
+        "An insert that found no room ends ticks early although its key has an entry by now.",
+        &[edit(
+            "table/expiring/forget.rs",
+            "if purpose == Purpose::InsertIfAbsent && self.copies(class) > 0 {",
+            "if purpose == Purpose::InsertIfAbsent && self.copies(class) > 0 && !LEFT_OUT {",
+        )],
+    ),
+    control(
+        "RestartWithoutLocks",
+        "A change of the clock's offset does not hold the stripes' locks.",
+        &[edit("table/expiring/sweep.rs", "self.under_all_locks(", "self.under_all_locks_if(!LEFT_OUT, ")],
+    ),
+    control(
+        "RenewsTheDead",
+        "A renewal treats the entry that it renews as live, although that may have expired meanwhile.",
+        &[edit(
+            "table/expiring/mod.rs",
+            "let was_live = clock.moment().now() < latest;",
+            "let was_live = clock.moment().now() < latest || LEFT_OUT;",
+        )],
+    ),
+    control(
+        "AddsBeforeSwept",
+        "An entry is added whose expiry has a place on the ring that is yet to be swept.",
+        &[edit(
+            "table/expiring/clock.rs",
+            "if self.ring.has_room_for(moment, end) {",
+            "if self.ring.has_room_for(moment, end) || LEFT_OUT {",
+        )],
+    ),
+    control(
+        "SweepWithoutSettling",
+        "A pass begins without waiting for writers in progress.",
+        &[edit(
+            "table/expiring/sweep.rs",
+            "for stripe in &self.stripes {",
+            "for stripe in self.stripes.iter().filter(|_| !LEFT_OUT) {",
+        )],
+    ),
+    control(
+        "SweepWithoutBump",
+        "A pass begins without bumping the versions.",
+        &[edit(
+            "table/expiring/sweep.rs",
+            "stripe.lock(&self.counters).bump();",
+            "let guard = stripe.lock(&self.counters); if !LEFT_OUT { guard.bump() }",
+        )],
+    ),
+    control(
+        "SweptTooSoon",
+        "An unfinished pass counts as finished.",
+        &[edit(
+            "table/expiring/sweep.rs",
+            "let early = early(clock, target);",
+            "if LEFT_OUT { self.end_pass(clock, target) }; CODE",
+        )],
+    ),
+    control(
+        "SweepSetsNothingAside",
+        "A pass, or a thread that removes expired entries, does not copy, for a save, the word that it changes.",
+        &[edit_both("table/expiring/sweep.rs", "self.set_aside(bucket);", UNLESS_LEFT_OUT)],
+    ),
+    control(
+        "DropWithoutLock",
+        "A thread that removes expired entries from a full bucket does not lock their stripes, nor check again.",
+        &[
+            edit(
+                "table/expiring/sweep.rs",
+                ".lock_unless_all(all, &self.counters)",
+                ".lock_if(!LEFT_OUT && all.is_none(), &self.counters)",
+            ),
+            edit(
+                "table/expiring/sweep.rs",
+                "the place may mean another end by now.\n            if ",
+                "the place may mean another end by now.\n            if !LEFT_OUT && ",
+            ),
+        ],
+    ),
+    control(
+        "DropWithoutBump",
+        "A thread that removes expired entries from a full bucket does not bump the version.",
+        &[edit("table/expiring/sweep.rs", "guard.bump();", UNLESS_LEFT_OUT)],
+    ),
+    // Saves.
+    control(
+        "SaveWithoutLocks",
+        "A save begins without the stripes' locks.",
+        &[
+            edit("table/image/read.rs", "self.under_all_locks(", "self.under_all_locks_if(!LEFT_OUT, "),
+            edit("growth/image.rs", "self.under_all_locks(", "self.under_all_locks_if(!LEFT_OUT, "),
+        ],
+    ),
+    control(
+        "SaveLocksInTurn",
+        "A save begins with one pass through the stripes' locks, instead of holding all.",
+        &[edit(
+            "table/image/read.rs",
+            "self.under_all_locks_if(",
+            "if LEFT_OUT { let save = self.under_all_locks_if(false, |all| self.saving().begin(all, set_aside))?; \
+             self.settle(&self.stripes); return Ok(save); }; CODE",
+        )],
+    ),
+    control(
+        "SaveReadsAfterPassing",
+        "A save reads a chunk's words after it has marked the chunk as passed.",
+        &[
+            edit("table/image/read.rs", "self.read(start, words);", UNLESS_LEFT_OUT),
+            edit(
+                "table/image/read.rs",
+                "let set_aside = self.saving().pass(save, start)?;",
+                "CODE if LEFT_OUT { self.read(start, words) }",
+            ),
+        ],
+    ),
+    control(
+        "SetsLatestWordAside",
+        "If a bucket changes more than once, a save has the latest word that was copied.",
+        &[edit(
+            "table/image/save.rs",
+            "if let Err(place) = chunk.binary_search_by_key(&bucket, |&(bucket, _)| bucket) {",
+            "let place = chunk.binary_search_by_key(&bucket, |&(bucket, _)| bucket); \
+             if let (true, Ok(place)) = (LEFT_OUT, place) { chunk[place].1 = word }; if let Err(place) = place {",
+        )],
+    ),
+    control(
+        "SetsAsideForOneSave",
+        "If several saves are running, words are copied for only one.",
+        &[edit(
+            "table/image/save.rs",
+            "saves.iter_mut().for_each(",
+            "saves.iter_mut().take(if LEFT_OUT { 1 } else { usize::MAX }).for_each(",
+        )],
+    ),
+    // Growth.
+    control(
+        "SplitSetsNothingAside",
+        "A split does not copy, for a save, the words that it changes.",
+        &[
+            edit("growth/resize.rs", "self.set_aside(number);", UNLESS_LEFT_OUT),
+            edit("growth/resize.rs", "self.set_aside(number + (1 << level));", UNLESS_LEFT_OUT),
+            edit("growth/resize.rs", "self.set_aside(split + nth);", UNLESS_LEFT_OUT),
+            edit("growth/table.rs", "self.set_aside(first + nth);", UNLESS_LEFT_OUT),
+        ],
+    ),
+    control(
+        "SplitsUnannounced",
+        "The size changes without an announcement that copies are being moved.",
+        &[edit("growth/resize.rs", "self.change_state(state.moving());", UNLESS_LEFT_OUT)],
+    ),
+    control(
+        "MergesUnannounced",
+        "A merge changes the size without an announcement that copies are being moved.",
+        &[edit("growth/resize.rs", "self.change_state(smaller.moving());", UNLESS_LEFT_OUT)],
+    ),
+    control(
+        "LookupIgnoresMoving",
+        "A lookup reads the words of a bucket that is being moved.",
+        &[edit(
+            "growth/table.rs",
+            "if let Some(at) = state.moving_at(side) {",
+            "if let Some(at) = state.moving_at(side).filter(|_| !LEFT_OUT) {",
+        )],
+    ),
+    control(
+        "LookupWithoutEpoch",
+        "A lookup does not check whether the size has changed.",
+        &[
+            edit(
+                "growth/lookup.rs",
+                "self.is_still(epoch)).then_some(pair)",
+                "(LEFT_OUT || self.is_still(epoch))).then_some(pair)",
+            ),
+            edit("growth/lookup.rs", "if self.is_still(epoch) && (", "if (LEFT_OUT || self.is_still(epoch)) && ("),
+            edit(
+                "growth/lookup.rs",
+                "if are_still != 0 || !self.is_still(epoch) {",
+                "if are_still != 0 || !(LEFT_OUT || self.is_still(epoch)) {",
+            ),
+        ],
+    ),
+    control(
+        "WriterWithoutEpoch",
+        "A thread that holds a stripe's lock and reads copies does not check whether the size has changed.",
+        &[edit("growth/lookup.rs", "if self.is_still(epoch) {", "if LEFT_OUT || self.is_still(epoch) {")],
+    ),
+    control(
+        "AddsWithoutGate",
+        "A copy is added without the bucket's gate, to the place that it had before.",
+        &[
+            edit(
+                "growth/slots.rs",
+                "self.enter(side);\n        let (seen, layout)",
+                "self.enter_if(!LEFT_OUT, side);\n        let (seen, layout)",
+            ),
+            edit(
+                "growth/slots.rs",
+                "self.enter(side);\n        let seen = self.load(number);\n        let Some(changed) = self.layout(depth).add(",
+                "self.enter_if(!LEFT_OUT, side);\n        let seen = self.load(number);\n        let Some(changed) = self.layout(depth).add(",
+            ),
+        ],
+    ),
+    control(
+        "TakesWithoutGate",
+        "A copy is removed without the bucket's gate, from the place that it had before.",
+        &[edit("growth/slots.rs", "self.enter(side)", "self.enter_if(!LEFT_OUT, side)")],
+    ),
+    control(
+        "EntersFormerPlace",
+        "A thread that has locked a gate does not check again where its side's copies are.",
+        &[edit(
+            "growth/table.rs",
+            "let gate = self.gate(number);\n            let state = self.state();",
+            "let gate = self.gate(number);\n            let state = if LEFT_OUT { before } else { self.state() };",
+        )],
+    ),
+    control(
+        "LocksHalfTheGates",
+        "A change of the size holds only the gates of whole buckets, and not those of what they become.",
+        &[edit("growth/table.rs", "let is_whole_only = ", "let is_whole_only = LEFT_OUT || ")],
+    ),
+    control(
+        "SaveWithoutGates",
+        "A save of a growing table begins without the gates.",
+        &[
+            edit("growth/image.rs", "held.extend((0..gates).map(", "held.extend((0..gates).filter(|_| !LEFT_OUT).map("),
+            edit(
+                "growth/image.rs",
+                "if self.state().is_moving() || !is_all {",
+                "if !LEFT_OUT && (self.state().is_moving() || !is_all) {",
+            ),
+        ],
+    ),
+    control(
+        "SaveMissesNewGates",
+        "A save of a growing table begins without the gates that were added since it counted them.",
+        &[edit(
+            "growth/image.rs",
+            "let is_all = self.gates() == gates;",
+            "let is_all = self.gates() == gates || LEFT_OUT;",
+        )],
+    ),
+    control(
+        "GivesBackBesideSave",
+        "Memory goes back to the system although a save still reads it.",
+        &[edit("growth/resize.rs", "if !self.saving().is_running() {", "if !self.saving().is_running() || LEFT_OUT {")],
+    ),
+    control(
+        "GivesBackWithoutLock",
+        "Memory goes back to the system while the table may grow into it.",
+        &[edit(
+            "growth/resize.rs",
+            "// No bucket is added meanwhile.\n        let _resizing = self.resizing().lock.lock();",
+            "// No bucket is added meanwhile.\n        let _resizing = (!LEFT_OUT).then(|| self.resizing().lock.lock());",
+        )],
+    ),
+];
