@@ -280,9 +280,11 @@ impl GrowingTable {
         // No bucket is added meanwhile.
         let _resizing = self.resizing().lock.lock();
         // A running save may still read words beyond the end. One that begins later does not.
-        let buckets = self.state().buckets();
-        if !self.saving().is_running() && self.words.release(Self::sizes(&self.plan), buckets) {
-            self.resizing().touched.store(buckets as u64, Ordering::Relaxed);
+        if !self.saving().is_running() {
+            let buckets = self.state().buckets();
+            if self.words.release(Self::sizes(&self.plan), buckets) {
+                self.resizing().touched.store(buckets as u64, Ordering::Relaxed);
+            }
         }
     }
 }
