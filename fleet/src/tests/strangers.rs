@@ -11,9 +11,10 @@ async fn a_wrong_url_among_the_endpoints_is_passed_over() {
     // It is asked first.
     let node = start(settings(&format!("{},{}", stray.url(0), right.urls(0)))).await;
     assert!(answer(&node, "alice").await && !answer(&node, "bob").await);
-    // So is each change.
-    node.shared().client.current.store(0, Ordering::SeqCst);
     revoke(&node, "carol").await;
+    // Now that it has a lease for its tokens, a change is the first that it sends there.
+    node.shared().client.current.store(0, Ordering::SeqCst);
+    revoke(&node, "dave").await;
     until("the other to know", async || answer(&first, "carol").await.then_some(())).await;
     assert_eq!(stray.ctl(&["get", "", "--prefix"]), "", "nothing was written there");
     // Between one and one, a node does not choose. It names both.
