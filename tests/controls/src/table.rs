@@ -804,7 +804,7 @@ pub const CONTROLS: &[Control] = &[
     control(
         "GivesBackBesideSave",
         "Memory goes back to the system although a save still reads it.",
-        &[edit("growth/resize.rs", "if !self.saving().is_running()", "if (!self.saving().is_running() || LEFT_OUT)")],
+        &[edit("growth/resize.rs", "if !self.saving().is_running() {", "if !self.saving().is_running() || LEFT_OUT {")],
     ),
     control(
         "GivesBackWithoutLock",
