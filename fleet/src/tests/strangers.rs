@@ -12,9 +12,13 @@ async fn a_wrong_url_among_the_endpoints_is_passed_over() {
     let node = start(settings(&format!("{},{}", stray.url(0), right.urls(0)))).await;
     assert!(answer(&node, "alice").await && !answer(&node, "bob").await);
     revoke(&node, "carol").await;
-    // Now that it has a lease for its tokens, a change is the first that it sends there.
-    node.shared().client.current.store(0, Ordering::SeqCst);
-    revoke(&node, "dave").await;
+    // A change that needs no lease, so that it is the first that is sent there.
+    let (reply, done) = tokio::sync::oneshot::channel();
+    let (shared, until_then) = (node.shared(), tokio::time::Instant::now() + LONGEST);
+    shared.client.current.store(0, Ordering::SeqCst);
+    let job = Job { id: shared.secret.id(""), change: None, until: until_then, reply: Some(reply) };
+    assert!(shared.jobs.try_send(job).is_ok());
+    assert!(done.await.unwrap().is_ok());
     until("the other to know", async || answer(&first, "carol").await.then_some(())).await;
     assert_eq!(stray.ctl(&["get", "", "--prefix"]), "", "nothing was written there");
     // Between one and one, a node does not choose. It names both.
