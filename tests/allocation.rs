@@ -148,11 +148,13 @@ fn growth_that_is_refused_memory_is_put_off_and_changes_nothing() {
         assert!((0..held).all(|key| filter.contains(&key)));
         assert_eq!(in_use(), in_use_before, "what was allocated before the refused request is free again");
         // Later, memory is available: that insert asks for what was refused. (At the end of a segment it may need the next.)
-        let (result, requests) = watch(|| filter.insert(&held));
-        assert!(result.is_ok() && requests.count >= 1 && requests.bytes >= bytes, "{requests:?} after {bytes}");
-        // An insert adds some buckets at most. So it takes some to make up for what was put off.
+        // An insert splits 128 buckets at most, and the table is fuller than its capacity. So some attempts may be needed.
+        let insert = |key: u64| (0..=filter.plan().layout.buckets / 128).any(|_| filter.insert(&key).is_ok());
+        let (is_in, requests) = watch(|| insert(held));
+        assert!(is_in && requests.count >= 1 && requests.bytes >= bytes, "{requests:?} after {bytes}");
+        // It also takes some inserts to make up for what was put off.
         let further = 4_000.max(500 << nth);
-        (held + 1..held + further).for_each(|key| filter.insert(&key).unwrap());
+        (held + 1..held + further).for_each(|key| assert!(insert(key), "there is memory for {key}"));
         held += further;
         assert!(filter.capacity() + 32 >= filter.len() && filter.stats().memory_usage > before.2, "{nth}: {filter:?}");
         assert!((0..held).all(|key| filter.contains(&key)));
