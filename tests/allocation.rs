@@ -235,6 +235,7 @@ fn a_filter_that_grows_and_shrinks_says_what_it_holds() {
 fn where_addresses_are_limited_all_memory_is_from_the_allocator() {
     if !is_limited() {
         run_with_limit(
+            module_path!(),
             "-v 67108864",
             &[
                 "a_filter_that_grows_again_asks_for_nothing",
@@ -251,7 +252,11 @@ fn where_addresses_are_limited_all_memory_is_from_the_allocator() {
 #[cfg_attr(not(all(target_os = "linux", target_pointer_width = "64", not(miri))), ignore = "it has no range")]
 fn a_range_that_is_refused_memory_is_an_error_and_changes_nothing() {
     if !is_limited() {
-        return run_with_limit("-d 65536", &["a_range_that_is_refused_memory_is_an_error_and_changes_nothing"]);
+        return run_with_limit(
+            module_path!(),
+            "-d 65536",
+            &["a_range_that_is_refused_memory_is_an_error_and_changes_nothing"],
+        );
     }
     let filter = GrowableCuckooFilter::<u64>::with_capacity(1000);
     (0..2_000).for_each(|key| filter.insert(&key).unwrap());

@@ -88,6 +88,7 @@ fn after_a_spike_the_filter_is_as_small_as_a_fresh_one() {
 fn where_addresses_are_limited_a_filter_does_the_same() {
     if !is_limited() {
         run_with_limit(
+            module_path!(),
             "-v 67108864",
             &[
                 "a_filter_whose_keys_come_and_go_does_not_grow",

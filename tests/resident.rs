@@ -62,6 +62,6 @@ fn what_is_reported_is_resident() {
 
     let _filters = [compare(500, 8_000), compare(50, 60_000), compare(2, 700_000)];
     if !is_limited() {
-        run_with_limit("-v 67108864", &["what_is_reported_is_resident"]);
+        run_with_limit(module_path!(), "-v 67108864", &["what_is_reported_is_resident"]);
     }
 }

@@ -17,11 +17,14 @@ pub(crate) fn has_ranges() -> bool {
     cfg!(all(any(target_os = "linux", target_os = "macos"), target_pointer_width = "64", not(miri))) && !is_limited()
 }
 
-/// Runs these tests of this program in a process with this limit: options of the shell's `ulimit`.
-pub(crate) fn run_with_limit(limit: &str, tests: &[&str]) {
+/// Runs these tests of this module of this program in a process with this limit: options of the shell's `ulimit`.
+pub(crate) fn run_with_limit(module: &str, limit: &str, tests: &[&str]) {
+    // The name of a test has the module's path within the program.
+    let name = |test: &&str| module.split_once("::").map_or(test.to_string(), |(_, path)| format!("{path}::{test}"));
     let program = env::current_exe().expect("it is a file");
     let mut shell = Command::new("sh");
-    shell.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\"")]).arg(program).arg("--exact").args(tests);
+    shell.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\"")]).arg(program).arg("--exact");
+    shell.args(tests.iter().map(name));
     let output = shell.env(STARTED, "1").output().expect("there is a shell");
     let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).join("\n");
     assert!(output.status.success() && text.contains(&format!("{} passed", tests.len())), "{limit}: {text}");
