@@ -46,7 +46,8 @@ pub enum LoadError {
     /// The snapshot is of another type of filter.
     #[non_exhaustive]
     WrongKind {
-        /// The number of the type that was saved. The format in `src/snapshot/format.rs` lists the numbers.
+        /// The number of the type that was saved. The page [`snapshot_format`](crate::guide::snapshot_format) lists the
+        /// numbers.
         kind: u8,
         /// The type that was to be loaded.
         expected: FilterKind,

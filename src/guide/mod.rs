@@ -10,6 +10,7 @@
 //! [scaling]: crate::guide::scaling
 //! [security]: crate::guide::security
 //! [several_places]: crate::guide::several_places
+//! [snapshot_format]: crate::guide::snapshot_format
 //! [threads_and_async]: crate::guide::threads_and_async
 //! [verification]: crate::guide::verification
 //!
@@ -58,6 +59,7 @@ macro_rules! pages {
         /// [security#hazards-without-an-adversary]: crate::guide::security#hazards-without-an-adversary
         /// [security#visible-answers]: crate::guide::security#visible-answers
         /// [several_places]: crate::guide::several_places
+        /// [snapshot_format]: crate::guide::snapshot_format
         /// [threads_and_async]: crate::guide::threads_and_async
         /// [`unite`]: crate::ConcurrentCuckooFilter::unite
         /// [verification]: crate::guide::verification
@@ -75,6 +77,7 @@ pages! {
     in_front_of_a_database
     several_places
     beyond_one_process
+    snapshot_format
     threads_and_async
     consistency
     security

@@ -60,8 +60,8 @@ use crate::table::face::any_table::TableImage;
 /// So if one thread makes all changes, and saves between two of them, the snapshot is exactly what the filter was then,
 /// unless it clears the filter meanwhile.
 ///
-/// The snapshot holds fingerprints. It holds neither keys nor the hasher's key. The format is documented in
-/// `src/snapshot/format.rs`.
+/// The snapshot holds fingerprints. It holds neither keys nor the hasher's key. The page
+/// [`snapshot_format`](crate::guide::snapshot_format) documents the format.
 ///
 /// # Cost
 ///

@@ -12,6 +12,8 @@
 //! - `schemas`: what a snapshot is of, and the caller's own data in it;
 //! - `files`: snapshots that replace a file, and processes that are killed meanwhile;
 //! - `views`: lookups in a snapshot that is not loaded;
+//! - `other_languages`: the test vectors of the guide's page on the format, and the reader in Python;
+//! - `saver`: the example of the same name;
 //! - `seeds`: the first inputs of the fuzzer, for all kinds of filters;
 //! - `agreed`, `filters`, `forged`, `writers`: helpers that these share.
 #![cfg(all(feature = "snapshot", feature = "stable-hash"))]
@@ -27,10 +29,12 @@ mod inspection;
 #[path = "../support/kinds.rs"]
 mod kinds;
 mod moved;
+mod other_languages;
 #[path = "../support/forged.rs"]
 mod parts;
 mod refusals;
 mod round_trip;
+mod saver;
 mod saving;
 mod schemas;
 mod seeds;
