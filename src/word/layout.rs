@@ -143,6 +143,15 @@ impl Shape {
         Self { encoding: Encoding::SemiSorted, slots, fingerprint_bits, payload_bits: 0 }
     }
 
+    /// The place in [`SHAPES`] of the shape of this encoding with so many slots.
+    pub(crate) const fn row(encoding: Encoding, slots: u32) -> usize {
+        let mut row = 0;
+        while SHAPES[row].encoding as u8 != encoding as u8 || SHAPES[row].slots != slots {
+            row += 1;
+        }
+        row
+    }
+
     /// This shape of a filter, with `bits` bits of each fingerprint given to a payload. `None` if that leaves too few.
     pub(crate) fn with_payload(self, bits: u32) -> Option<Self> {
         let left = self.low_bits().checked_sub(bits)?;
