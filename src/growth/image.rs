@@ -1,5 +1,7 @@
 //! CONCURRENT: images of a growing table, and the operations that filters require of any table.
 
+use core::convert::Infallible;
+
 use crate::error::insert::GrowableInsertError;
 #[cfg(feature = "snapshot")]
 use crate::error::kind::FilterKind;
@@ -18,15 +20,16 @@ use crate::snapshot::parts::{wanted_number, wanted_of_number};
 #[cfg(feature = "snapshot")]
 use crate::snapshot::source::Source;
 #[cfg(feature = "snapshot")]
-use crate::sync::Ordering;
+use crate::sync::AtomicU64;
 #[cfg(feature = "snapshot")]
 use crate::sync::sizes::GROUP;
 use crate::sync::sizes::GROWN_BEFORE_SAVE;
 use crate::table::counters::Counters;
-use crate::table::face::any_table::{AnyTable, Facts, HasTable, TableImage};
+use crate::table::expiring::clock::Reading;
+use crate::table::face::any_table::{AnyTable, Facts, HasTable};
 use crate::table::image::absorb::read;
 use crate::table::image::merge::{Absorbed, Merge};
-use crate::table::image::read::each_chunk;
+use crate::table::image::read::{Imaged, TableImage};
 use crate::table::image::save::{SaveNumber, Saving, SetAside};
 use crate::word::bucket::Bucket;
 use crate::word::classes::State;
@@ -36,13 +39,13 @@ use crate::word::layout::Shape;
 impl GrowingTable {
     /// Calls `each` with a hash of the class of each copy in an image of `buckets` buckets, of which these are the
     /// words from `start` on, and with the side on which the copy is.
-    pub(crate) fn each_hash(
+    pub(crate) fn each_hash<E>(
         &self,
         buckets: usize,
         start: usize,
         words: &[u64],
-        each: &mut dyn FnMut(u64, usize) -> Result<(), GrowableInsertError>,
-    ) -> Result<(), GrowableInsertError> {
+        each: &mut dyn FnMut(u64, usize) -> Result<(), E>,
+    ) -> Result<(), E> {
         let (state, classes) = (State::of_buckets(buckets), self.plan.classes);
         (start..).zip(words).try_for_each(|(number, &word)| {
             let depth = state.depth(number);
@@ -73,9 +76,19 @@ impl GrowingTable {
             if is_smaller && self.grow_if_possible(buckets) { insert() } else { Err(error) }
         })
     }
+}
 
-    /// Begins a save, at this moment. All gates are held too: so no insert is half done, and no bucket is being moved.
-    fn begin(&self) -> Result<SaveNumber, OutOfMemory> {
+impl Imaged for GrowingTable {
+    fn counters(&self) -> &Counters {
+        self.counters()
+    }
+
+    fn saving(&self) -> &Saving {
+        self.saving()
+    }
+
+    /// All gates are held too: so no insert is half done, and no bucket is being moved.
+    fn begin_save(&self) -> Result<SaveNumber, OutOfMemory> {
         loop {
             let (gates, set_aside) = (self.gates(), SetAside::new(self.state().buckets() + GROWN_BEFORE_SAVE)?);
             // The gates are given back before the lock of the size is taken, behind which a split may wait for them.
@@ -96,6 +109,44 @@ impl GrowingTable {
             let _resizing = self.resizing().lock.lock();
             self.recover();
         }
+    }
+
+    fn load(&self, bucket: usize) -> Bucket {
+        self.load(bucket)
+    }
+
+    #[cfg(feature = "snapshot")]
+    fn word(&self, bucket: usize) -> &AtomicU64 {
+        self.word(bucket)
+    }
+
+    fn shape_of(&self, buckets: usize) -> Shape {
+        self.plan.shape(State::of_buckets(buckets))
+    }
+
+    #[cfg(feature = "snapshot")]
+    fn limit(&self) -> LoadLimit {
+        LoadLimit::NONE
+    }
+
+    fn of_classes(&self) -> [u64; 5] {
+        let classes = self.plan.classes;
+        [0, 0, 0, classes.base_bits().into(), classes.side_bits().into()]
+    }
+
+    fn copies_in(&self, buckets: usize, start: usize, words: &[u64]) -> u64 {
+        let state = State::of_buckets(buckets);
+        let occupied = |(number, &word): (usize, &u64)| self.layout(state.depth(number)).occupied(Bucket(word));
+        (start..).zip(words).map(occupied).sum::<usize>() as u64
+    }
+
+    fn digest_of(&self, buckets: usize, _: Option<Reading>, start: usize, words: &[u64]) -> u64 {
+        let mut sum = 0u64;
+        let Ok(()) = self.each_hash::<Infallible>(buckets, start, words, &mut |hash, _| {
+            sum = sum.wrapping_add(digest::of_copy(hash as u32, hash >> 32, 0));
+            Ok(())
+        });
+        sum
     }
 }
 
@@ -128,10 +179,6 @@ impl AnyTable for GrowingTable {
         self.plan.rate(copies as f64)
     }
 
-    fn counters(&self) -> &Counters {
-        self.counters()
-    }
-
     fn prefetch(&self, hashes: &[u64]) {
         self.prefetch(hashes);
     }
@@ -144,72 +191,17 @@ impl AnyTable for GrowingTable {
         self.clear();
     }
 
-    fn saving(&self) -> &Saving {
-        self.saving()
-    }
-
-    fn begin_save(&self) -> Result<SaveNumber, OutOfMemory> {
-        self.begin()
-    }
-
-    fn read_chunk(&self, save: SaveNumber, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory> {
-        let state = State::of_buckets(self.saving().buckets(save));
-        for (number, word) in (start..).zip(&mut *words) {
-            *word = self.load(number).0;
-        }
-        for (number, word) in self.saving().pass(save, start)? {
-            words[number - start] = word.0;
-        }
-        let occupied = |(number, &word): (usize, &u64)| self.layout(state.depth(number)).occupied(Bucket(word));
-        Ok((start..).zip(&*words).map(occupied).sum::<usize>() as u64)
-    }
-
-    fn of_classes(&self) -> [u64; 5] {
-        let classes = self.plan.classes;
-        [0, 0, 0, classes.base_bits().into(), classes.side_bits().into()]
-    }
-
-    fn shape_of(&self, buckets: usize) -> Shape {
-        self.plan.shape(State::of_buckets(buckets))
-    }
-
-    fn digest(&self, save: SaveNumber) -> Result<u64, OutOfMemory> {
-        let (buckets, mut start, mut sum) = (self.saving().buckets(save), 0, 0u64);
-        each_chunk(buckets, |start, words| self.read_chunk(save, start, words), &mut |words| {
-            let each = &mut |hash, _| {
-                sum = sum.wrapping_add(digest::of_copy(hash as u32, hash >> 32, 0));
-                Ok(())
-            };
-            self.each_hash(buckets, start, words, each).expect("it returns no error");
-            start += words.len();
-            Ok(())
-        })
-        .map_err(|_| OutOfMemory::new())?;
-        Ok(sum)
-    }
-
     fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
         let buckets = image.layout().1;
         // In an empty table that is at least as large, each copy has room where it is in the other one.
         let copies_table = self.len() == 0 && self.state().buckets() >= buckets;
         read(image, &mut |start, words, copies| {
-            Ok(self.each_hash(buckets, start, words, &mut |hash, side| {
+            self.each_hash(buckets, start, words, &mut |hash, side| {
                 let added = copies_table && self.add_as_in_image(hash, side, merge);
                 *copies += u64::from(added || self.take_in(hash, merge, buckets)?);
                 Ok(())
-            })?)
+            })
         })
-    }
-
-    #[cfg(feature = "snapshot")]
-    fn fill_from(&self, start: usize, words: &[u64]) {
-        let (state, mut copies) = (self.state(), 0);
-        for (number, &word) in (start..).zip(words) {
-            copies += self.layout(state.depth(number)).occupied(Bucket(word)) as i64;
-            // Relaxed: a thread that gets the table later gets its words with it.
-            self.word(number).store(word, Ordering::Relaxed);
-        }
-        self.counters().add_len(copies);
     }
 }
 

@@ -6,50 +6,56 @@ use crate::growth::table::{GrowingTable, load};
 use crate::machine::arch::{VectorUnit, Vectorized, prefetch_line};
 use crate::plan::batch::{BLOCK, Block, Coming, Hashes, Window};
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::classes::{Class, Place, Rows, State, both, stripe_number};
-use crate::word::layout::{Borrowed, Layout, Plain, SemiSorted};
-use crate::word::layouts::Layouts;
+use crate::word::classes::{Class, Place, State, both, stripe_number};
+use crate::word::layout::{Borrowed, Encoding, Layout, SHAPES, Shape, shapes};
+use crate::word::layouts::{Encodes, Row, Shared};
 
 /// A table of at most this many buckets stays in the L2 cache if it is hot.
 const NEAR: usize = (512 << 10) / size_of::<u64>();
 
 /// The layout of a row, whose numbers are constants.
 macro_rules! layout {
-    ($table:ident, 0) => { layout!(Plain 0 8 8) };
-    ($table:ident, 2) => { layout!(Plain 2 7 9) };
-    ($table:ident, 4) => { layout!(Plain 4 6 10) };
-    ($table:ident, 5) => { layout!($table, 5 6 12) };
-    ($table:ident, 6) => { layout!(Plain 6 5 12) };
-    ($table:ident, 7) => { layout!($table, 7 5 14) };
-    ($table:ident, 8) => { layout!(Plain 8 4 16) };
-    ($table:ident, 9) => { layout!($table, 9 4 17) };
-    ($table:ident, 10) => { layout!(Plain 10 3 21) };
-    ($table:ident, 11) => { layout!($table, 11 3 22) };
-    ($table:ident, 12) => { layout!(Plain 12 2 32) };
-    (Plain $row:literal $slots:literal $bits:literal) => { Borrowed::<Plain, $slots, $bits>(Layouts::plain($row)) };
-    ($table:ident, $row:literal $slots:literal $bits:literal) => {
-        Borrowed::<SemiSorted, $slots, $bits>($table.layouts.semi_sorted($row))
+    ($table:ident, $row:expr) => {
+        Borrowed::<<Row<{ $row }> as Encodes>::Encoding, { SHAPES[$row].slots }, { SHAPES[$row].fingerprint_bits }>(
+            Shared::of_row(&$table.layouts, $row),
+        )
     };
 }
 
 /// `$body` with `$layout` as the layout of all buckets; or `$two` with those of buckets that are not split and of buckets
 /// that are; or `$any` for two that follow each other only if an encoding was asked for.
+///
+/// It has an arm for each row, and one for each row and that of its split buckets. Those that no table can have are constant
+/// conditions that are false, so nothing is compiled for them.
 macro_rules! by_rows {
-    ($table:ident, $rows:expr, $layout:ident => $body:expr, $whole:ident $split:ident => $two:expr, $any:expr) => {
-        by_rows!($table, $rows, $layout => $body, $whole $split => $two, $any;
-            [0] [2] [4] [5] [6] [7] [8] [9] [10] [11] [12];
-            [2 0] [4 2] [5 4] [7 5] [8 7] [9 8] [10 9] [11 10] [12 11])
-    };
-    ($table:ident, $rows:expr, $layout:ident => $body:expr, $whole:ident $split:ident => $two:expr, $any:expr;
-        $([$row:tt])*; $([$of_whole:tt $of_split:tt])*) => {
+    (@arms $table:ident, $rows:expr, $layout:ident => $body:expr, $whole:ident $split:ident => $two:expr, $any:expr;
+        $($Encoding:ident $slots:literal $bits:literal,)*) => {
         match $rows {
-            $(rows if rows == Rows::new($row, $row) => { let $layout = layout!($table, $row); $body })*
-            $(rows if rows == Rows::new($of_whole, $of_split) => {
-                let ($whole, $split) = (layout!($table, $of_whole), layout!($table, $of_split));
+            $(rows if const { Row::<{ row!($Encoding $slots) }>::IS_POSSIBLE }
+                && rows == Row::<{ row!($Encoding $slots) }>::ALONE =>
+            {
+                let $layout = layout!($table, row!($Encoding $slots));
+                $body
+            })*
+            $(rows if const { Row::<{ row!($Encoding $slots) }>::CHANGES }
+                && rows == Row::<{ row!($Encoding $slots) }>::WITH_SPLIT =>
+            {
+                let $whole = layout!($table, row!($Encoding $slots));
+                let $split = layout!($table, Row::<{ row!($Encoding $slots) }>::SPLIT);
                 $two
             })*
             _ => $any,
         }
+    };
+    ($table:ident, $rows:expr, $layout:ident => $body:expr, $whole:ident $split:ident => $two:expr, $any:expr) => {
+        shapes!(by_rows! { @arms $table, $rows, $layout => $body, $whole $split => $two, $any; })
+    };
+}
+
+/// The place of a shape among all.
+macro_rules! row {
+    ($Encoding:ident $slots:literal) => {
+        Shape::row(Encoding::$Encoding, $slots)
     };
 }
 
@@ -417,7 +423,6 @@ mod tests {
     use super::*;
     use crate::growth::plan::Plan;
     use crate::word::classes::Classes;
-    use crate::word::layout::{SHAPES, Shape};
 
     /// Unless an encoding was asked for, every size has code of its own, with the constants of its layouts.
     #[test]

@@ -223,8 +223,9 @@ fn distinct_keys_practically_never_have_too_many_copies() {
 /// them too.
 #[test]
 fn copies_beyond_the_limit_stay_and_are_copied() {
-    use crate::table::face::any_table::{AnyTable as _, TableImage};
+    use crate::table::face::any_table::AnyTable as _;
     use crate::table::image::merge::Merge;
+    use crate::table::image::read::TableImage;
 
     let table = GrowingTable::new(plan(200, None, 0.001, None)).expect("some kilobytes");
     let hash = mixed(1);

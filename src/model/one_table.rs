@@ -3,14 +3,16 @@
 #![allow(private_bounds, private_interfaces, reason = "models name a layout, but do nothing with it")]
 
 use crate::error::insert::InsertError;
+use crate::error::memory::OutOfMemory;
 use crate::machine::memory::Pages;
 use crate::plan::batch::BLOCK;
 use crate::plan::path::Hop;
 use crate::table::expiring::clock::Reading;
-use crate::table::face::any_table::{AnyTable as _, TableImage};
+use crate::table::face::any_table::AnyTable as _;
 use crate::table::face::dyn_table::Shaped;
 use crate::table::face::traits::{FilterTable, MapletTable};
 use crate::table::image::merge::{Absorbed, Merge, Stopped};
+use crate::table::image::read::TableImage;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Buckets, Item};
 use crate::word::layout::{Fingerprint, OfShape, Plain, SemiSorted, Shape, WithPayload};
@@ -270,9 +272,9 @@ impl<L: AnyLayout> Table<L> {
 
     fn image(&self, of: &TableImage<'_>) -> Image<L> {
         let mut words = Vec::new();
-        let copies = of.read(&mut |chunk| {
+        let copies = of.read(|_, chunk| {
             words.extend(chunk.iter().copied().map(Bucket));
-            Ok(())
+            Ok::<_, OutOfMemory>(())
         });
         let image = Image { words, layout: L::of_model(), reading: of.reading() };
         assert_eq!(copies.expect("a model has memory"), image.copies() as u64);

@@ -1,6 +1,9 @@
 //! What the models see of a table that grows. It has the fewest buckets possible. Not part of the real library.
 
+use core::convert::Infallible;
+
 use crate::error::insert::{GrowableInsertError, InsertBatchError};
+use crate::error::memory::OutOfMemory;
 use crate::growth::plan::Plan;
 use crate::growth::table::GrowingTable;
 use crate::model::one_table::{answers, one_block};
@@ -10,7 +13,8 @@ use crate::snapshot::format::Saved;
 use crate::snapshot::save::Save;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::source::Source;
-use crate::table::face::any_table::{AnyTable as _, HasTable as _, TableImage};
+use crate::table::face::any_table::{AnyTable as _, HasTable as _};
+use crate::table::image::read::{Imaged as _, TableImage};
 use crate::table::image::save::SaveNumber;
 use crate::word::classes::Classes;
 use crate::word::layout::Encoding;
@@ -97,15 +101,13 @@ impl Growable {
     /// How many copies of the key's class are in the image of the save that has begun.
     pub fn copies_in_image(&self, key: GrowableKey) -> usize {
         let image = TableImage::forgotten(&self.0);
-        let (buckets, mut start, mut copies) = (self.0.saving().buckets(SaveNumber::ONLY), 0, 0);
-        let read = image.read(&mut |words| {
-            let each = &mut |hash, _| {
+        let (buckets, mut copies) = (self.0.saving().buckets(SaveNumber::ONLY), 0);
+        let read = image.read(|start, words| {
+            let Ok(()) = self.0.each_hash::<Infallible>(buckets, start, words, &mut |hash, _| {
                 copies += usize::from(hash == key.0);
                 Ok(())
-            };
-            self.0.each_hash(buckets, start, words, each).expect("it returns no error");
-            start += words.len();
-            Ok(())
+            });
+            Ok::<_, OutOfMemory>(())
         });
         read.expect("a model has memory");
         core::mem::forget(image);

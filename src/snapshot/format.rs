@@ -25,8 +25,9 @@ use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::snapshot::source::Source;
 use crate::table::expiring::clock::Reading;
-use crate::table::face::any_table::{HasTable, TableImage};
+use crate::table::face::any_table::HasTable;
 use crate::table::face::filter_plan::FilterPlan;
+use crate::table::image::read::TableImage;
 use crate::word::tick::Tick;
 
 /// What all kinds of snapshots have in common, and how they differ.
@@ -51,7 +52,8 @@ pub(crate) trait Saved: HasTable + Sized {
         source.expect_table(&plan)?;
         source.reserve(plan.memory_usage.saturating_add(memory_of_caller))?;
         let filter = Self::empty(own, source.limit(), memory_of_caller)?;
-        let len = source.words(&plan, reading, &mut |start, words| filter.table().fill_from(start, words))?;
+        let (table, buckets) = (filter.table(), plan.layout.buckets);
+        let len = source.words(&plan, reading, &mut |start, words| table.fill_from(buckets, start, words))?;
         check_clock(reading, len)?;
         Ok(filter)
     }

@@ -8,7 +8,7 @@ use crate::plan::sizing::LoadLimit;
 use crate::snapshot::format::Head;
 use crate::snapshot::parts::{MAGIC, VERSION, encoding_number};
 use crate::sync::sizes::CHUNK;
-use crate::table::face::any_table::TableImage;
+use crate::table::image::read::TableImage;
 use crate::word::layout::Shape;
 
 /// The most bytes of a piece. A chunk of words fits, and (in models, whose chunks are small) a header.

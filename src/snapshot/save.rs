@@ -14,7 +14,7 @@ use crate::snapshot::file;
 use crate::snapshot::format::Head;
 use crate::snapshot::parts::MAX_ATTACHMENT;
 use crate::snapshot::pieces::{Header, PIECE, Pieces};
-use crate::table::face::any_table::TableImage;
+use crate::table::image::read::TableImage;
 
 /// A save that has begun: a point-in-time view of the filter, ready to be written. Needs the feature `snapshot`.
 ///

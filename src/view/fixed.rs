@@ -3,11 +3,10 @@
 use crate::machine::arch::{VectorUnit, Vectorized};
 use crate::plan::batch::{BLOCK, Block, Coming, Hashes, Window};
 use crate::plan::pairs::Pairs;
-use crate::table::face::by_layout::{OfLayout, of_layout, of_layout_with_payload};
 use crate::view::words::{ViewTable, Words};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Buckets, Items};
-use crate::word::layout::{Borrowed, Fingerprint, Layout, OfShape, Shape};
+use crate::word::layout::{Borrowed, Fingerprint, Layout, OfShape as _, Shape, WithPayload, by_shape};
 use crate::word::payloads::{PayloadOps, Payloads};
 use crate::word::values::Values;
 
@@ -171,36 +170,18 @@ impl<L: Layout, const SLOTS: u32, const BITS: u32> PayloadViewTable for Fixed<L,
     }
 }
 
-/// A table of this many buckets.
-struct Make(Buckets);
-
-impl OfLayout for Make {
-    type Made = Box<dyn ViewTable>;
-
-    fn make<L: OfShape, const SLOTS: u32, const BITS: u32>(self, layout: L) -> Self::Made {
-        Box::new(Fixed::<L, SLOTS, BITS> { layout, buckets: self.0 })
-    }
-}
-
-/// A table of this many buckets whose slots have payloads.
-struct MakeWithPayload(Buckets);
-
-impl OfLayout for MakeWithPayload {
-    type Made = Box<dyn PayloadViewTable>;
-
-    fn make<L: OfShape, const SLOTS: u32, const BITS: u32>(self, layout: L) -> Self::Made {
-        Box::new(Fixed::<L, SLOTS, BITS> { layout, buckets: self.0 })
-    }
-}
-
 /// A table of this shape, or `None` if there is no memory for its decode table.
 pub(super) fn table(shape: Shape, buckets: usize) -> Option<Box<dyn ViewTable>> {
-    of_layout(shape, Make(Buckets::new(buckets)))
+    let buckets = Buckets::new(buckets);
+    by_shape!(shape, L, SLOTS, BITS => Some(Box::new(Fixed::<L, SLOTS, BITS> { layout: L::try_of(shape)?, buckets })))
 }
 
 /// A table of this shape whose slots have payloads, or `None` if there is no memory for its decode table.
 pub(super) fn payload_table(shape: Shape, buckets: usize) -> Option<Box<dyn PayloadViewTable>> {
-    of_layout_with_payload(shape, MakeWithPayload(Buckets::new(buckets)))
+    let buckets = Buckets::new(buckets);
+    by_shape!(with payload shape, L, SLOTS, BITS => {
+        Some(Box::new(Fixed::<WithPayload<L>, SLOTS, BITS> { layout: WithPayload::try_of(shape)?, buckets }))
+    })
 }
 
 /// A batch, all of which is compiled for each vector unit.

@@ -1,8 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::table::face::by_layout::{OfLayout, of_layout, of_layout_with_payload};
-use crate::word::layout::{Borrowed, Lanes, OfShape, SHAPES, SHAPES_WITH_PAYLOAD};
+use crate::word::layout::{Borrowed, Lanes, OfShape, SHAPES, SHAPES_WITH_PAYLOAD, WithPayload, by_shape};
 use crate::word::payloads::{OnlyPlace, PayloadOps};
 use proptest::prelude::*;
 
@@ -99,27 +98,24 @@ trait Check: Copy {
     fn of<L: Layout>(self, layout: L);
 }
 
-/// Makes a check with the numbers of the layout as data, and with those of a known shape.
-struct Both<C>(C);
-
-impl<C: Check> OfLayout for Both<C> {
-    type Made = ();
-
-    fn make<L: OfShape, const SLOTS: u32, const BITS: u32>(self, layout: L) {
-        self.0.of(layout);
-        self.0.of(Borrowed::<_, SLOTS, BITS>(&layout));
-    }
-}
-
-/// Makes a check with layouts of every kind.
+/// Makes a check with layouts of every kind: with the numbers of the layout as data, and with those of a known shape.
 fn for_each_layout(check: impl Check) {
     for shape in SHAPES {
-        of_layout(shape, Both(check)).expect("memory");
+        by_shape!(shape, L, SLOTS, BITS => {
+            let layout = L::of(shape);
+            check.of(layout);
+            check.of(Borrowed::<_, SLOTS, BITS>(&layout));
+        });
     }
     let of_all = SHAPES_WITH_PAYLOAD.map(|shape| (shape.slots, 4));
     for (slots, bits) in of_all.into_iter().chain([(5, 1), (5, 2), (5, 7), (4, 8), (3, 15), (2, 16)]) {
         let shape = SHAPES_WITH_PAYLOAD.into_iter().find(|shape| shape.slots == slots).expect("there is one");
-        of_layout_with_payload(shape.with_payload(bits).expect("it leaves enough"), Both(check)).expect("memory");
+        let shape = shape.with_payload(bits).expect("it leaves enough");
+        by_shape!(with payload shape, L, SLOTS, BITS => {
+            let layout = WithPayload::<L>::of(shape);
+            check.of(layout);
+            check.of(Borrowed::<_, SLOTS, BITS>(&layout));
+        });
     }
 }
 

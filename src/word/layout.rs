@@ -1,6 +1,6 @@
 //! PURE: how a bucket's 64 bits are divided into fingerprints, and the false-positive rate that follows.
 //!
-//! Every layout is a row of [`SHAPES`]. A bucket is one word. It has `slots` *lanes* of `lane_bits`, from the low
+//! Every layout is a row of `shapes!`. A bucket is one word. It has `slots` *lanes* of `lane_bits`, from the low
 //! end. In a semi-sorted layout, the rank of the fingerprints' top bits, four or three of each, is at the high
 //! end (`word/semisort.rs`). `word/bucket.rs` has the operations on a word.
 
@@ -36,7 +36,7 @@ pub(crate) struct Fingerprint(pub(crate) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Entry(pub(crate) u32);
 
-/// A row of [`SHAPES`]: what distinguishes one layout from another.
+/// What distinguishes one layout from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) encoding: Encoding,
@@ -46,35 +46,81 @@ pub(crate) struct Shape {
     pub(crate) payload_bits: u32,
 }
 
-/// Every layout of a filter, by memory per slot and then by speed.
-pub(crate) const SHAPES: [Shape; 13] = [
-    Shape::plain(8, 8),
-    Shape::semi_sorted(8, 9),
-    Shape::plain(7, 9),
-    Shape::semi_sorted(7, 10),
-    Shape::plain(6, 10),
-    Shape::semi_sorted(6, 12),
-    Shape::plain(5, 12),
-    Shape::semi_sorted(5, 14),
-    Shape::plain(4, 16),
-    Shape::semi_sorted(4, 17),
-    Shape::plain(3, 21),
-    Shape::semi_sorted(3, 22),
-    Shape::plain(2, 32),
-];
+/// Every layout of a filter, by memory per slot and then by speed: its encoding, how many slots a bucket has, and how many
+/// bits a fingerprint has. They are passed to the macro `$called`, behind what else it is given.
+macro_rules! shapes {
+    ($called:ident! { $($given:tt)* }) => {
+        $called! { $($given)*
+            Plain 8 8,
+            SemiSorted 8 9,
+            Plain 7 9,
+            SemiSorted 7 10,
+            Plain 6 10,
+            SemiSorted 6 12,
+            Plain 5 12,
+            SemiSorted 5 14,
+            Plain 4 16,
+            SemiSorted 4 17,
+            Plain 3 21,
+            SemiSorted 3 22,
+            Plain 2 32,
+        }
+    };
+}
 
-/// The rows of [`SHAPES`] from which slots with a payload are made.
+/// Those from which slots with a payload are made.
 ///
 /// A payload takes its bits from the lane, and semi-sorted buckets have a bit or more to spare for each slot. So of
 /// the layouts that take as much memory, they have the lowest rate. Only a payload that leaves too little of a lane
 /// needs a plain bucket.
-pub(crate) const SHAPES_WITH_PAYLOAD: [Shape; 5] = [
-    Shape::semi_sorted(6, 12),
-    Shape::semi_sorted(5, 14),
-    Shape::semi_sorted(4, 17),
-    Shape::semi_sorted(3, 22),
-    Shape::plain(2, 32),
-];
+macro_rules! shapes_with_payload {
+    ($called:ident! { $($given:tt)* }) => {
+        $called! { $($given)*
+            SemiSorted 6 12,
+            SemiSorted 5 14,
+            SemiSorted 4 17,
+            SemiSorted 3 22,
+            Plain 2 32,
+        }
+    };
+}
+
+macro_rules! list {
+    ($($Encoding:ident $slots:literal $bits:literal,)*) => {
+        [$(Shape { encoding: Encoding::$Encoding, slots: $slots, fingerprint_bits: $bits, payload_bits: 0 }),*]
+    };
+}
+
+/// Every layout of a filter, by memory per slot and then by speed.
+pub(crate) const SHAPES: [Shape; 13] = shapes!(list! {});
+
+/// Those from which slots with a payload are made.
+pub(crate) const SHAPES_WITH_PAYLOAD: [Shape; 5] = shapes_with_payload!(list! {});
+
+/// Expands to `$body` with `$Layout` as the type of this shape's encoding, for each shape with its slots and bits as `$SLOTS`
+/// and `$BITS`; or, `with payload`, for each of those from which slots with a payload are made.
+macro_rules! by_shape {
+    (with payload $shape:expr, $Layout:ident, $SLOTS:ident, $BITS:ident => $body:expr) => {
+        $crate::word::layout::shapes_with_payload!(by_shape! { @arms $shape, $Layout, $SLOTS, $BITS => $body; })
+    };
+    (@arms $shape:expr, $Layout:ident, $SLOTS:ident, $BITS:ident => $body:expr;
+        $($Encoding:ident $slots:literal $bits:literal,)*) => {
+        match ($shape.encoding, $shape.slots) {
+            $(($crate::word::layout::Encoding::$Encoding, $slots) => {
+                type $Layout = $crate::word::layout::$Encoding;
+                const $SLOTS: u32 = $slots;
+                const $BITS: u32 = $bits;
+                $body
+            })*
+            _ => unreachable!("{:?} is not one of {:?}", $shape, $crate::word::layout::SHAPES),
+        }
+    };
+    ($shape:expr, $Layout:ident, $SLOTS:ident, $BITS:ident => $body:expr) => {
+        $crate::word::layout::shapes!(by_shape! { @arms $shape, $Layout, $SLOTS, $BITS => $body; })
+    };
+}
+
+pub(crate) use {by_shape, shapes, shapes_with_payload};
 
 /// The fewest bits that a payload leaves of a fingerprint's low part.
 ///
@@ -95,6 +141,15 @@ impl Shape {
 
     pub(crate) const fn semi_sorted(slots: u32, fingerprint_bits: u32) -> Self {
         Self { encoding: Encoding::SemiSorted, slots, fingerprint_bits, payload_bits: 0 }
+    }
+
+    /// The place in [`SHAPES`] of the shape of this encoding with so many slots.
+    pub(crate) const fn row(encoding: Encoding, slots: u32) -> usize {
+        let mut row = 0;
+        while SHAPES[row].encoding as u8 != encoding as u8 || SHAPES[row].slots != slots {
+            row += 1;
+        }
+        row
     }
 
     /// This shape of a filter, with `bits` bits of each fingerprint given to a payload. `None` if that leaves too few.

@@ -11,7 +11,7 @@ use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::classes::State;
 use crate::word::classes::{Classes, Rows};
 use crate::word::layout::{
-    Borrowed, Encoding, Entry, Lanes, Layout, NEVER_ZERO, OfShape, Plain, SHAPES, SemiSorted, Shape,
+    Borrowed, Encoding, Entry, Lanes, Layout, NEVER_ZERO, OfShape, Plain, SHAPES, SemiSorted, Shape, shapes,
 };
 
 /// The shapes that a table that grows can have: those whose slots are never 0 although any low part may be. From one to
@@ -24,16 +24,87 @@ pub(crate) const MOST_SLOTS: usize = 8;
 
 /// The place in [`SHAPES`] of the shape with the most slots that store this many bits: of `encoding`, if one is asked
 /// for and has such a shape; otherwise the plain one, which is faster, before the semi-sorted one.
-pub(crate) fn row(stored_bits: u32, encoding: Option<Encoding>) -> usize {
-    let first = |wanted: Option<Encoding>| {
-        SHAPES.iter().position(|shape| {
-            is_possible(*shape)
-                && shape.fingerprint_bits >= stored_bits
-                && wanted.is_none_or(|wanted| shape.encoding == wanted)
-        })
-    };
-    first(encoding).or_else(|| first(None)).expect("two slots of 32 bits fit")
+pub(crate) const fn row(stored_bits: u32, encoding: Option<Encoding>) -> usize {
+    let mut nth = 0;
+    while nth < SHAPES.len() {
+        let shape = SHAPES[nth];
+        let is_wanted = match encoding {
+            Some(wanted) => wanted as u8 == shape.encoding as u8,
+            None => true,
+        };
+        if is_possible(shape) && shape.fingerprint_bits >= stored_bits && is_wanted {
+            return nth;
+        }
+        nth += 1;
+    }
+    assert!(encoding.is_some(), "two slots of 32 bits fit");
+    row(stored_bits, None)
 }
+
+/// The row of the buckets into which those of this row are split, where it is another one and no encoding was asked for.
+/// The row itself if there is none.
+const fn row_of_split(whole: usize) -> usize {
+    let mut stored_bits = SHAPES[whole].fingerprint_bits;
+    if row(stored_bits, None) != whole {
+        return whole;
+    }
+    while stored_bits > 0 && row(stored_bits, None) == whole {
+        stored_bits -= 1;
+    }
+    row(stored_bits, None)
+}
+
+/// A row of [`SHAPES`] that is known when the code is compiled.
+pub(crate) struct Row<const ROW: usize>;
+
+impl<const ROW: usize> Row<ROW> {
+    /// Whether a table that grows can have it.
+    pub(crate) const IS_POSSIBLE: bool = is_possible(SHAPES[ROW]);
+    /// The row of the buckets into which those of this row are split, if [`CHANGES`](Self::CHANGES); otherwise this one.
+    pub(crate) const SPLIT: usize = row_of_split(ROW);
+    /// Whether that is another one.
+    pub(crate) const CHANGES: bool = Self::SPLIT != ROW;
+
+    /// The rows of a table all of whose buckets have this one.
+    pub(crate) const ALONE: Rows = Rows::new(ROW as u8, ROW as u8);
+    /// The rows of a table some of whose buckets are split into those of another row.
+    pub(crate) const WITH_SPLIT: Rows = Rows::new(ROW as u8, Self::SPLIT as u8);
+}
+
+/// The encoding of a row, as a type.
+pub(crate) trait Encodes {
+    type Encoding: Shared;
+}
+
+/// The layouts that all tables share, of one encoding.
+pub(crate) trait Shared: Layout + 'static {
+    /// That of a row of this encoding which the layouts of a table have.
+    fn of_row(layouts: &Layouts, row: usize) -> &'static Self;
+}
+
+impl Shared for Plain {
+    #[inline(always)]
+    fn of_row(_: &Layouts, row: usize) -> &'static Self {
+        &PLAIN[row]
+    }
+}
+
+impl Shared for SemiSorted {
+    #[inline(always)]
+    fn of_row(layouts: &Layouts, row: usize) -> &'static Self {
+        layouts.semi_sorted(row)
+    }
+}
+
+macro_rules! encodings {
+    ($($Encoding:ident $slots:literal $bits:literal,)*) => {
+        $(impl Encodes for Row<{ Shape::row(Encoding::$Encoding, $slots) }> {
+            type Encoding = $Encoding;
+        })*
+    };
+}
+
+shapes!(encodings! {});
 
 /// The shape of the buckets at this depth, with the bits that their slots store.
 pub(crate) fn shape(classes: Classes, encoding: Option<Encoding>, depth: u32) -> Shape {
@@ -270,12 +341,8 @@ impl Layouts {
         Ok(copies)
     }
 
-    pub(crate) fn plain(row: usize) -> &'static Plain {
-        &PLAIN[row]
-    }
-
     #[inline(always)]
-    pub(crate) fn semi_sorted(&self, row: usize) -> &'static SemiSorted {
+    fn semi_sorted(&self, row: usize) -> &'static SemiSorted {
         SEMI_SORTED[row].get().expect("made with the table")
     }
 }

@@ -11,11 +11,12 @@ use crate::filter::shared::parts::Parts;
 use crate::growth::table::GrowingTable;
 use crate::hasher::probe::probe;
 use crate::machine::memory::Pages;
-use crate::table::face::any_table::{AnyTable, Facts, HasTable, TableImage};
+use crate::table::face::any_table::{AnyTable, Facts, HasTable};
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::plan::TablePlan;
 use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
 use crate::table::image::merge::{Absorbed, Merge, Stopped};
+use crate::table::image::read::TableImage;
 use crate::table::table::memory_for;
 use crate::word::tick::Tick;
 

@@ -12,7 +12,7 @@ use crate::snapshot::format::Saved;
 use crate::snapshot::save::Save;
 use crate::snapshot::schema::Schema;
 use crate::snapshot::source::{Label, Source};
-use crate::table::face::any_table::{HasTable, TableImage};
+use crate::table::image::read::{HasImages, TableImage};
 
 impl<C: Saved, S: BuildHasher> Parts<C, S> {
     /// Begins a save of a filter of keys of type `T`, whose parts these are.
@@ -23,7 +23,7 @@ impl<C: Saved, S: BuildHasher> Parts<C, S> {
     /// [`begin_save`](Self::begin_save) of the filter itself, which the save keeps alive.
     pub(in crate::filter) fn begin_save_owned<'a, T: ?Sized>(
         &self,
-        filter: Arc<dyn HasTable + 'a>,
+        filter: Arc<dyn HasImages + 'a>,
     ) -> Result<Save<'a>, OutOfMemory> {
         Ok(self.save_of(self.schema.name::<T>().into_owned().into(), TableImage::begin_shared(filter)?))
     }

@@ -10,34 +10,11 @@ use crate::table::table::{Table, memory_for};
 use crate::word::bucket::{Bucket, BucketOps};
 #[cfg(feature = "snapshot")]
 use crate::word::layout::Layout;
-use crate::word::layout::{Encoding, Plain, SHAPES, SemiSorted, WithPayload};
-#[cfg(any(test, feature = "snapshot"))]
+use crate::word::layout::{Encoding, Plain, SemiSorted, WithPayload, by_shape};
+#[cfg(feature = "snapshot")]
 use crate::word::layout::{OfShape, Shape};
 #[cfg(feature = "snapshot")]
 use crate::word::payloads::PayloadOps;
-
-/// Expands to `$body` with `$Layout` as the type of this shape's encoding, for each of these shapes with its slots
-/// and bits as `$SLOTS` and `$BITS`.
-macro_rules! by_shape {
-    ($shape:expr, $Layout:ident, $SLOTS:ident, $BITS:ident => $body:expr; $($Encoding:ident $slots:literal $bits:literal),*) => {
-        match ($shape.encoding, $shape.slots) {
-            $((Encoding::$Encoding, $slots) => {
-                type $Layout = $Encoding;
-                const $SLOTS: u32 = $slots;
-                const $BITS: u32 = $bits;
-                $body
-            })*
-            _ => unreachable!("{:?} is not one of {SHAPES:?}", $shape),
-        }
-    };
-}
-
-macro_rules! by_shape_for_payload {
-    ($shape:expr, $Layout:ident, $SLOTS:ident, $BITS:ident => $body:expr) => {
-        by_shape!($shape, $Layout, $SLOTS, $BITS => $body;
-            SemiSorted 6 12, SemiSorted 5 14, SemiSorted 4 17, SemiSorted 3 22, Plain 2 32)
-    };
-}
 
 macro_rules! by_encoding {
     ($shape:expr, $Layout:ident => $body:expr) => {
@@ -60,15 +37,13 @@ impl TablePlan {
         by_shape!(shape, L, SLOTS, BITS => {
             let table = Table::<L>::new(pages, shape, buckets)?.with_limit(limit);
             Some(Box::new(Shaped::<_, SLOTS, BITS> { table }))
-        };
-            Plain 8 8, SemiSorted 8 9, Plain 7 9, SemiSorted 7 10, Plain 6 10, SemiSorted 6 12, Plain 5 12,
-            SemiSorted 5 14, Plain 4 16, SemiSorted 4 17, Plain 3 21, SemiSorted 3 22, Plain 2 32)
+        })
     }
 
     /// An empty table whose slots have a payload, or `None` if there is no memory for it.
     pub(crate) fn table_with_payload(self) -> Option<Box<dyn MapletTable>> {
         let Self { shape, buckets, limit, pages } = self;
-        by_shape_for_payload!(shape, L, SLOTS, BITS => {
+        by_shape!(with payload shape, L, SLOTS, BITS => {
             let table = Table::<WithPayload<L>>::new(pages, shape, buckets)?.with_limit(limit);
             Some(Box::new(Shaped::<_, SLOTS, BITS> { table }))
         })
@@ -77,7 +52,7 @@ impl TablePlan {
     /// An empty table whose entries expire by this clock, or `None` if there is no memory for it.
     pub(crate) fn table_with_clock(self, clock: Clock) -> Option<Box<dyn ExpiringTable>> {
         let Self { shape, buckets, limit, pages } = self;
-        by_shape_for_payload!(shape, L, SLOTS, BITS => {
+        by_shape!(with payload shape, L, SLOTS, BITS => {
             let table = Table::<WithPayload<L>>::new(pages, shape, buckets)?.with_limit(limit).with_clock(clock)?;
             Some(Box::new(Shaped::<_, SLOTS, BITS> { table }))
         })
@@ -91,30 +66,6 @@ impl TablePlan {
         });
         memory_for(self.buckets).saturating_add(own)
     }
-}
-
-/// A function of a layout, which is compiled for each shape.
-#[cfg(any(test, feature = "snapshot"))]
-pub(crate) trait OfLayout {
-    type Made;
-
-    fn make<L: OfShape, const SLOTS: u32, const BITS: u32>(self, layout: L) -> Self::Made;
-}
-
-/// Applies the function to the layout of this shape, which has no payload. `None` if there is no memory for its decode
-/// table.
-#[cfg(any(test, feature = "snapshot"))]
-pub(crate) fn of_layout<O: OfLayout>(shape: Shape, of: O) -> Option<O::Made> {
-    by_shape!(shape, L, SLOTS, BITS => Some(of.make::<L, SLOTS, BITS>(L::try_of(shape)?));
-        Plain 8 8, SemiSorted 8 9, Plain 7 9, SemiSorted 7 10, Plain 6 10, SemiSorted 6 12, Plain 5 12, SemiSorted 5 14,
-        Plain 4 16, SemiSorted 4 17, Plain 3 21, SemiSorted 3 22, Plain 2 32)
-}
-
-/// What is made of the layout of this shape with a payload. `None` if there is no memory for its decode table.
-#[cfg(any(test, feature = "snapshot"))]
-pub(crate) fn of_layout_with_payload<O: OfLayout>(shape: Shape, of: O) -> Option<O::Made> {
-    by_shape_for_payload!(shape, L, SLOTS, BITS =>
-        Some(of.make::<WithPayload<L>, SLOTS, BITS>(WithPayload::<L>::try_of(shape)?)))
 }
 
 /// How many copies words of this shape hold, or the place of the first that no table can hold. `None` if there is no

@@ -1,21 +1,19 @@
 //! PURE: the traits of `table/face/traits.rs` for a table of one layout.
 
 use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError};
-use crate::error::memory::OutOfMemory;
 use crate::machine::arch::prefetch_line;
 use crate::plan::batch::Hashes;
-use crate::table::counters::Counters;
 use crate::table::expiring::clock::{Advance, Clock, Until};
 use crate::table::expiring::{ContainsLive, IfPresent};
-use crate::table::face::any_table::{AnyTable, Facts, HasTable, TableImage};
+use crate::table::face::any_table::{AnyTable, Facts, HasTable};
 use crate::table::face::traits::{BlockOfEnds, BlockOfUntil, BlockOfValues, ExpiringTable, FilterTable, MapletTable};
 use crate::table::image::merge::{Absorbed, Merge};
-use crate::table::image::save::{SaveNumber, Saving};
+use crate::table::image::read::TableImage;
 use crate::table::lookup::Contains;
 use crate::table::maplet::ValuesOfKey;
 use crate::table::table::{Table, memory_for};
 use crate::word::geometry::Item;
-use crate::word::layout::{Borrowed, Layout, OfShape, Shape};
+use crate::word::layout::{Borrowed, Layout, OfShape};
 use crate::word::values::Values;
 
 /// A table with a layout whose shape is known when the code is compiled, or, with 0 slots, is not.
@@ -68,10 +66,6 @@ impl<L: OfShape> AnyTable for Table<L> {
         Facts { shape, buckets, limit: self.limit, memory_usage }
     }
 
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
     fn prefetch(&self, hashes: &[u64]) {
         for item in hashes.iter().map(|&hash| self.item(hash)) {
             self.prefetch(item);
@@ -88,37 +82,8 @@ impl<L: OfShape> AnyTable for Table<L> {
         self.clear();
     }
 
-    fn saving(&self) -> &Saving {
-        self.saving()
-    }
-
-    fn begin_save(&self) -> Result<SaveNumber, OutOfMemory> {
-        self.begin_save()
-    }
-
-    fn read_chunk(&self, save: SaveNumber, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory> {
-        self.read_chunk(save, start, words)
-    }
-
-    fn shape_of(&self, _: usize) -> Shape {
-        self.layout.shape()
-    }
-
-    fn of_classes(&self) -> [u64; 5] {
-        self.buckets.of_classes(self.layout.shape())
-    }
-
-    fn digest(&self, save: SaveNumber) -> Result<u64, OutOfMemory> {
-        self.digest(save)
-    }
-
     fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
         self.absorb(image, merge)
-    }
-
-    #[cfg(feature = "snapshot")]
-    fn fill_from(&self, start: usize, words: &[u64]) {
-        self.fill_from(start, words);
     }
 }
 

@@ -25,13 +25,11 @@
 //!
 //! A table can absorb itself, and two tables can absorb each other: no lock is held from one step to the next.
 
-use std::io;
-
 use crate::error::insert::{ExpiringInsertError, InsertError};
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Clock, Reading, Until};
-use crate::table::face::any_table::TableImage;
 use crate::table::image::merge::{Absorbed, Merge, Stopped};
+use crate::table::image::read::TableImage;
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Item;
@@ -55,17 +53,9 @@ type Each<'a> = dyn FnMut(usize, &[u64], &mut u64) -> Result<(), Stopped> + 'a;
 
 /// Reads an image, a chunk at a time, until `each` stops.
 pub(crate) fn read(image: &TableImage<'_>, each: &mut Each<'_>) -> Absorbed {
-    let (mut start, mut copies, mut refused) = (0, 0, None);
-    let result = image.read(&mut |words| {
-        if let Err(error) = each(start, words, &mut copies) {
-            refused = Some(error);
-            return Err(io::ErrorKind::Other.into());
-        }
-        start += words.len();
-        Ok(())
-    });
-    let stopped = result.err().map(|_| refused.unwrap_or(Stopped::OutOfMemory));
-    Absorbed { copies, stopped }
+    let mut copies = 0;
+    let result = image.read(|start, words| each(start, words, &mut copies));
+    Absorbed { copies, stopped: result.err() }
 }
 
 impl<L: Layout> Table<L> {

@@ -1,6 +1,7 @@
 //! Pure: which copies of another table are added to a table, and how that ended.
 
 use crate::error::insert::{ExpiringInsertError, GrowableInsertError, InsertError};
+use crate::error::memory::OutOfMemory;
 use crate::word::tick::Tick;
 
 /// Which copies of the other table are added.
@@ -40,6 +41,12 @@ pub(crate) enum Stopped {
     },
     /// The clock was set back meanwhile, so that the next entry would live too long.
     ClockSetBack,
+}
+
+impl From<OutOfMemory> for Stopped {
+    fn from(_: OutOfMemory) -> Self {
+        Self::OutOfMemory
+    }
 }
 
 impl From<InsertError> for Stopped {

@@ -2,7 +2,7 @@
 //! proof.
 
 pub(crate) mod absorb;
-mod digest;
 pub(crate) mod merge;
+mod of_table;
 pub(crate) mod read;
 pub(crate) mod save;

@@ -1,68 +1,186 @@
-//! CONCURRENT: how the image of a table is read, and how a table gets one. `table/image/save.rs` has the
-//! reasoning.
+//! CONCURRENT: images of a table, whether it grows or not: how they are read, and how a table gets one. `table/image/save.rs`
+//! has the reasoning.
 
-use std::io;
+use core::fmt::{self, Debug};
+#[cfg(feature = "snapshot")]
+use std::sync::Arc;
 
+use crate::error::kind::FilterKind;
 use crate::error::memory::OutOfMemory;
 #[cfg(feature = "snapshot")]
-use crate::sync::Ordering;
+use crate::plan::sizing::LoadLimit;
 use crate::sync::sizes::CHUNK;
-use crate::table::expiring::clock::Clock;
-use crate::table::image::save::{SaveNumber, SetAside};
-use crate::table::table::Table;
-use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::layout::Layout;
+#[cfg(feature = "snapshot")]
+use crate::sync::{AtomicU64, Ordering};
+use crate::table::counters::Counters;
+use crate::table::expiring::clock::Reading;
+use crate::table::image::save::{SaveNumber, Saving};
+use crate::word::bucket::Bucket;
+use crate::word::digest;
+use crate::word::layout::Shape;
 
-/// Reads an image of this many buckets by `read`, which reads a chunk from a bucket on, and passes it to `chunk`: in the
-/// order of the buckets and a chunk at a time. Returns how many copies are in it. No lock is held while `chunk` runs.
-///
-/// # Errors
-/// Those of `chunk`; of the kind `OutOfMemory` if a word set aside could not be allocated.
-pub(crate) fn each_chunk(
-    buckets: usize,
-    read: impl Fn(usize, &mut [u64]) -> Result<u64, OutOfMemory>,
-    chunk: &mut dyn FnMut(&[u64]) -> io::Result<()>,
-) -> io::Result<u64> {
-    let mut words = [0; CHUNK];
-    let mut copies = 0;
-    for start in (0..buckets).step_by(CHUNK) {
-        let words = &mut words[..CHUNK.min(buckets - start)];
-        copies += read(start, words)?;
-        chunk(words)?;
-    }
-    Ok(copies)
-}
+/// A table of which there can be images.
+pub(crate) trait Imaged: Send + Sync {
+    fn counters(&self) -> &Counters;
 
-impl<L: Layout> Table<L> {
-    /// Begins a save: the image will be that of this moment. It waits only for threads that hold a stripe's lock.
-    pub(crate) fn begin_save(&self) -> Result<SaveNumber, OutOfMemory> {
-        let set_aside = SetAside::new(self.words.len())?;
-        self.under_all_locks(|all| self.saving().begin(all, set_aside.at(self.clock().map(Clock::read))))
-    }
+    /// The saves that are running.
+    fn saving(&self) -> &Saving;
 
-    pub(crate) fn read_chunk(&self, save: SaveNumber, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory> {
+    /// Begins a save: the image will be that of this moment. It waits only for threads that hold a lock.
+    fn begin_save(&self) -> Result<SaveNumber, OutOfMemory>;
+
+    /// What a bucket holds now.
+    fn load(&self, bucket: usize) -> Bucket;
+
+    /// A bucket's word.
+    #[cfg(feature = "snapshot")]
+    fn word(&self, bucket: usize) -> &AtomicU64;
+
+    /// The shape of the table while it has this many buckets.
+    fn shape_of(&self, buckets: usize) -> Shape;
+
+    #[cfg(feature = "snapshot")]
+    fn limit(&self) -> LoadLimit;
+
+    /// What classes are: tables of the same numbers have the same classes.
+    fn of_classes(&self) -> [u64; 5];
+
+    /// How many copies there are in these words of an image of `buckets` buckets, of which they are those from `start` on.
+    fn copies_in(&self, buckets: usize, start: usize, words: &[u64]) -> u64;
+
+    /// The sum of the digests of the copies in these words of an image. If entries expire, that of those that are live by
+    /// this reading.
+    fn digest_of(&self, buckets: usize, reading: Option<Reading>, start: usize, words: &[u64]) -> u64;
+
+    /// Reads the words from this bucket on, as they were at the moment of a save of this table: as many as a chunk has, or
+    /// as there are. Chunks are read in order, and once. Returns how many copies are in this one.
+    fn read_chunk(&self, save: SaveNumber, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory> {
         self.read(start, words);
         let set_aside = self.saving().pass(save, start)?;
         for (bucket, word) in set_aside {
             words[bucket - start] = word.0;
         }
-        Ok(words.iter().map(|&word| self.layout.occupied(Bucket(word)) as u64).sum())
+        Ok(self.copies_in(self.saving().buckets(save), start, words))
     }
 
+    /// Reads the words from this bucket on, as they are now.
     fn read(&self, start: usize, words: &mut [u64]) {
         for (bucket, word) in (start..).zip(words) {
             *word = self.load(bucket).0;
         }
     }
 
+    /// Stores the words of an image of `buckets` buckets from this bucket on, in an empty table of as many that no other
+    /// thread has yet.
     #[cfg(feature = "snapshot")]
-    pub(crate) fn fill_from(&self, start: usize, words: &[u64]) {
-        let mut copies = 0;
-        for (word, &put) in self.words[start..].iter().zip(words) {
-            copies += self.layout.occupied(Bucket(put)) as i64;
+    fn fill_from(&self, buckets: usize, start: usize, words: &[u64]) {
+        for (bucket, &word) in (start..).zip(words) {
             // Relaxed: a thread that gets the table later gets its words with it.
-            word.store(put, Ordering::Relaxed);
+            self.word(bucket).store(word, Ordering::Relaxed);
         }
-        self.counters.add_len(copies);
+        self.counters().add_len(self.copies_in(buckets, start, words) as i64);
+    }
+}
+
+/// What an image keeps alive: a filter.
+#[cfg(feature = "snapshot")]
+pub(crate) trait HasImages: Send + Sync {
+    fn imaged(&self) -> &(dyn Imaged + 'static);
+}
+
+enum Held<'a> {
+    Borrowed(&'a dyn Imaged),
+    #[cfg(feature = "snapshot")]
+    Shared(Arc<dyn HasImages + 'a>),
+}
+
+/// A table as it was at a moment that is past: that of a save, which ends when this is dropped.
+pub(crate) struct TableImage<'a> {
+    held: Held<'a>,
+    save: SaveNumber,
+}
+
+impl<'a> TableImage<'a> {
+    /// Begins a save of the table, at this moment.
+    pub(crate) fn begin(table: &'a dyn Imaged) -> Result<Self, OutOfMemory> {
+        Ok(Self { save: table.begin_save()?, held: Held::Borrowed(table) })
+    }
+
+    /// The same of a filter that the image keeps alive.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn begin_shared(filter: Arc<dyn HasImages + 'a>) -> Result<Self, OutOfMemory> {
+        Ok(Self { save: filter.imaged().begin_save()?, held: Held::Shared(filter) })
+    }
+
+    fn table(&self) -> &dyn Imaged {
+        match &self.held {
+            Held::Borrowed(table) => *table,
+            #[cfg(feature = "snapshot")]
+            Held::Shared(filter) => filter.imaged(),
+        }
+    }
+
+    /// What the table's clock showed at that moment, if it has a clock.
+    pub(crate) fn reading(&self) -> Option<Reading> {
+        self.table().saving().reading(self.save)
+    }
+
+    /// The shape of the table, and its number of buckets, at that moment.
+    pub(crate) fn layout(&self) -> (Shape, usize) {
+        let buckets = self.table().saving().buckets(self.save);
+        (self.table().shape_of(buckets), buckets)
+    }
+
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn limit(&self) -> LoadLimit {
+        self.table().limit()
+    }
+
+    /// [`Imaged::read_chunk`] of this save.
+    pub(crate) fn read_chunk(&self, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory> {
+        self.table().read_chunk(self.save, start, words)
+    }
+
+    /// Passes the words to `chunk`, a chunk at a time, each with the number of its first bucket: in the order of the buckets,
+    /// until `chunk` fails. No lock is held while it runs. Returns how many copies are in them.
+    ///
+    /// # Errors
+    /// Those of `chunk`, and that no memory was left to set a word aside.
+    pub(crate) fn read<E: From<OutOfMemory>>(
+        &self,
+        mut chunk: impl FnMut(usize, &[u64]) -> Result<(), E>,
+    ) -> Result<u64, E> {
+        let (mut words, mut copies) = ([0; CHUNK], 0);
+        let buckets = self.layout().1;
+        for start in (0..buckets).step_by(CHUNK) {
+            let words = &mut words[..CHUNK.min(buckets - start)];
+            copies += self.read_chunk(start, words)?;
+            chunk(start, words)?;
+        }
+        Ok(copies)
+    }
+
+    /// The digest, at the moment of the save, of a filter of this kind with this probe.
+    pub(crate) fn digest(&self, kind: FilterKind, probe: u64) -> Result<u64, OutOfMemory> {
+        let (buckets, reading, mut sum) = (self.layout().1, self.reading(), 0u64);
+        self.read(|start, words| {
+            sum = sum.wrapping_add(self.table().digest_of(buckets, reading, start, words));
+            Ok::<_, OutOfMemory>(())
+        })?;
+        let kind = u64::from(kind.number());
+        let numbers = self.table().of_classes();
+        Ok([kind].into_iter().chain(numbers).chain([probe, sum]).fold(0, digest::with))
+    }
+}
+
+impl Drop for TableImage<'_> {
+    fn drop(&mut self) {
+        self.table().saving().end(self.save);
+    }
+}
+
+impl Debug for TableImage<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TableImage").field("save", &self.save).finish_non_exhaustive()
     }
 }

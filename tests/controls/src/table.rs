@@ -29,9 +29,9 @@ pub const ADDITIONS: &[Edit] = &[
         "CODE impl SaveNumber { pub(crate) const ONLY: Self = Self(0); }",
     ),
     edit(
-        "table/face/any_table.rs",
+        "table/image/read.rs",
         "impl<'a> TableImage<'a> {",
-        "CODE pub(crate) fn forgotten(table: &'a dyn AnyTable) -> Self { \
+        "CODE pub(crate) fn forgotten(table: &'a dyn Imaged) -> Self { \
          Self { save: SaveNumber::ONLY, held: Held::Borrowed(table) } }",
     ),
     // The current tick, without any ordering.
@@ -648,7 +648,7 @@ pub const CONTROLS: &[Control] = &[
         "SaveWithoutLocks",
         "A save begins without the stripes' locks.",
         &[
-            edit("table/image/read.rs", "self.under_all_locks(", "self.under_all_locks_if(!LEFT_OUT, "),
+            edit("table/image/of_table.rs", "self.under_all_locks(", "self.under_all_locks_if(!LEFT_OUT, "),
             edit("growth/image.rs", "self.under_all_locks(", "self.under_all_locks_if(!LEFT_OUT, "),
         ],
     ),
@@ -656,7 +656,7 @@ pub const CONTROLS: &[Control] = &[
         "SaveLocksInTurn",
         "A save begins with one pass through the stripes' locks, instead of holding all.",
         &[edit(
-            "table/image/read.rs",
+            "table/image/of_table.rs",
             "self.under_all_locks_if(",
             "if LEFT_OUT { let save = self.under_all_locks_if(false, |all| self.saving().begin(all, set_aside))?; \
              self.settle(&self.stripes); return Ok(save); }; CODE",
