@@ -6,7 +6,8 @@ use crate::plan::path::{self, Graph, Hop, Outcome};
 use crate::sync::Ordering;
 use crate::sync::sizes::{GROUP, MERGE_TRIES, MOVED_PER_MERGE};
 use crate::word::bucket::Bucket;
-use crate::word::classes::{Class, State, both};
+use crate::word::classes::{Class, State};
+use crate::word::halves::Halves;
 use crate::word::layout::Entry;
 use crate::word::layouts::Entries;
 
@@ -113,16 +114,9 @@ impl GrowingTable {
             self.publish(nth, self.load(split + nth));
         }
         self.change_state(state.moving());
-        let (from, to) = (self.layout(level), self.layout(level + 1));
-        for nth in 0..GROUP {
-            let (number, whole) = (split + nth, load(&self.moving()[nth]));
-            let mut halves = [Entries::default(); 2];
-            from.entries(whole).for_each(|entry| {
-                let class = self.plan.classes.of_stored(number, level, entry.0);
-                let half = (class.sides[number % 2] >> level) as usize & 1;
-                halves[half].push(Entry(self.plan.classes.stored(class, level + 1)));
-            });
-            let [low, high] = both(halves, |half| to.of(half).expect("a deeper bucket has as many slots"));
+        let halves = Halves::new(self.plan.classes, level, self.layout(level), self.layout(level + 1));
+        for (number, whole) in (split..).zip(self.moving()) {
+            let [low, high] = halves.of(number, load(whole));
             self.set_aside(number);
             self.set_aside(number + (1 << level));
             self.store(number + (1 << level), high);

@@ -63,6 +63,9 @@ struct Size {
     counters: Counters,
 }
 
+/// The gates of the buckets of a group, locked.
+type GroupGates<'a> = [MutexGuard<'a, ()>; GROUP];
+
 /// What a table needs as soon as it grows.
 #[derive(Debug)]
 pub(super) struct Grown {
@@ -350,13 +353,22 @@ impl GrowingTable {
     }
 
     /// The gates of the group of buckets from here on, and of those that they become at this level, in order.
-    pub(super) fn gates_of_group(&self, first: usize, level: u32) -> [Option<MutexGuard<'_, ()>>; 2 * GROUP] {
+    pub(super) fn gates_of_group(&self, first: usize, level: u32) -> (GroupGates<'_>, Option<GroupGates<'_>>) {
         // From this level on, a bucket and what it becomes have the same gate.
         let is_whole_only = 1 << level >= MOST_GATES;
-        core::array::from_fn(|nth| match nth.checked_sub(GROUP) {
-            None => Some(self.gate(first + nth)),
-            Some(nth) => (!is_whole_only).then(|| self.gate(first + nth + (1 << level))),
-        })
+        let whole = self.gates_from(first);
+        (whole, (!is_whole_only).then(|| self.gates_from(first + (1 << level))))
+    }
+
+    /// The gates of the group of buckets from here on, in order.
+    fn gates_from(&self, first: usize) -> GroupGates<'_> {
+        // The gates of a group are next to each other: there is a multiple of as many, in the first array too.
+        let nth = first & (MOST_GATES - 1);
+        let gates = match self.gates.get(nth..nth + GROUP) {
+            Some(gates) => gates,
+            None => &self.grown().gates[nth - self.gates.len()..][..GROUP],
+        };
+        core::array::from_fn(|nth| sync::lock(&gates[nth], || self.counters().lock_waited()))
     }
 
     /// The word of a bucket that exists.

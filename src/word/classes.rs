@@ -117,7 +117,7 @@ impl Classes {
 
 /// `g`. The middle bits of a product depend on all bits of the base, so two relocations in a row lead to many buckets.
 #[inline(always)]
-fn turn(base: u32) -> u32 {
+pub(super) fn turn(base: u32) -> u32 {
     (u64::from(base).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32 | 1
 }
 

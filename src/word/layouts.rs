@@ -6,7 +6,7 @@
 use std::sync::OnceLock;
 
 use crate::machine::arch::at;
-use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::bucket::{self, Bucket, BucketOps};
 #[cfg(feature = "snapshot")]
 use crate::word::classes::State;
 use crate::word::classes::{Classes, Rows};
@@ -155,6 +155,20 @@ impl<'a> AnyLayout<'a> {
     }
 
     #[inline(always)]
+    pub(super) fn lanes(&self) -> &'a Lanes {
+        self.lanes
+    }
+
+    pub(super) fn is_semi_sorted(self) -> bool {
+        matches!(self.encoded, Encoded::SemiSorted(_))
+    }
+
+    /// Whether this is the other one too. (All tables share the layouts.)
+    pub(super) fn is_same(self, other: AnyLayout<'_>) -> bool {
+        core::ptr::eq(self.lanes, other.lanes)
+    }
+
+    #[inline(always)]
     pub(crate) fn slots(self) -> usize {
         self.lanes.slots.into()
     }
@@ -205,7 +219,7 @@ impl<'a> AnyLayout<'a> {
 
     /// The high parts, each at the low end of its slot's lane.
     #[inline(always)]
-    fn highs(self, bucket: Bucket) -> u64 {
+    pub(super) fn highs(self, bucket: Bucket) -> u64 {
         let folded = u64::from(*at(self.unrank, (bucket.0 >> self.rank_at) as usize));
         (folded | folded << self.lanes.fold) & self.lanes.list()
     }
@@ -235,6 +249,17 @@ impl<'a> AnyLayout<'a> {
     #[inline]
     pub(crate) fn remove(self, bucket: Bucket, stored: u32) -> Option<Bucket> {
         with!(self, layout => layout.remove(bucket, Entry(stored)))
+    }
+
+    /// The bucket with these lanes and, in a semi-sorted one, this list of high parts. All lanes from the bit `from` on are
+    /// taken, and no others: a plain bucket has them at its low end.
+    #[inline(always)]
+    pub(super) fn encode(self, lows: u64, list: u64, from: u32) -> Bucket {
+        match self.encoded {
+            // If no lane is taken, `from` may be 64.
+            Encoded::Plain(_) => Bucket(lows.wrapping_shr(from)),
+            Encoded::SemiSorted(layout) => bucket::encode(Borrowed::<_, 0, 0>(layout), lows, list),
+        }
     }
 
     /// A bucket of these entries. `None` if they are too many.

@@ -5,6 +5,7 @@ pub(crate) mod bucket;
 pub(crate) mod classes;
 pub(crate) mod digest;
 pub(crate) mod geometry;
+pub(crate) mod halves;
 pub(crate) mod layout;
 pub(crate) mod layouts;
 pub(crate) mod payloads;
