@@ -264,7 +264,7 @@ fn the_reader_finds_the_values_of_a_maplet_in_every_layout() {
     for (value_bits, rate, ..) in MAPLET_LAYOUTS {
         let builder = Maplet::builder_with_hasher(hasher()).capacity(600).value_bits(value_bits);
         let maplet = builder.false_positive_rate(rate).build().unwrap();
-        let value = |number: usize| (number * 40_503 & ((1 << value_bits) - 1)) as u16;
+        let value = |number: usize| ((number * 40_503) & ((1 << value_bits) - 1)) as u16;
         (0..500).for_each(|number| maplet.insert(&key_of(number), value(number)).unwrap());
         // Some keys have two values, or the same one twice.
         (0..60).for_each(|number| maplet.insert(&key_of(number), value(number + number % 2)).unwrap());
