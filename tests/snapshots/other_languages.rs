@@ -291,8 +291,9 @@ fn the_reader_knows_which_entries_have_expired() {
         (300, 1, WhenFull::Refuse, false),
         (300, 15, WhenFull::Refuse, true),
         (300, 100, WhenFull::EvictOldest, true),
-        // One step of the clock sweeps a part of the table, so entries that have expired are in the snapshot.
-        (100_000, 15, WhenFull::Refuse, false),
+        // Of a ring that is longer than the lifetime, one step of the clock sweeps only a part of the table. So entries that
+        // have expired are in the snapshot.
+        (100_000, 8, WhenFull::Refuse, false),
     ] {
         let builder = Expiring::builder_with_hasher(hasher()).capacity(capacity).lifetime_in_ticks(longest);
         let filter = builder.when_full(when_full).build().unwrap();
@@ -379,8 +380,8 @@ fn the_reader_says_what_is_wrong_with_a_snapshot() {
     let folder = Folder::new("refused");
     let snapshot = vector_of_one_table();
     let error = |snapshot: &[u8]| folder.ask(snapshot, None, &[]).unwrap_err();
-    assert!(error(b"something else").ends_with("this is not a snapshot of a filter\n"));
-    assert!(error(&snapshot[..snapshot.len() - 1]).ends_with("the snapshot is truncated\n"));
+    assert!(error(b"something else").contains("this is not a snapshot of a filter"));
+    assert!(error(&snapshot[..snapshot.len() - 1]).contains("the snapshot is truncated"));
     for at in [30, snapshot.len() - 20] {
         let mut damaged = snapshot.clone();
         damaged[at] ^= 1;

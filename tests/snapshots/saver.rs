@@ -5,7 +5,7 @@ use std::{env, fs, process, thread};
 
 #[path = "../../examples/saver.rs"]
 #[allow(dead_code, reason = "its `main` is not called")]
-mod example;
+mod program;
 
 #[test]
 fn a_filter_in_a_static_is_saved_at_intervals_and_at_the_end_and_loaded_again() {
@@ -16,30 +16,30 @@ fn a_filter_in_a_static_is_saved_at_intervals_and_at_the_end_and_loaded_again() 
     // Without its file it does not start with an empty filter.
     let mut answers = Vec::new();
     let hour = Duration::from_secs(3600);
-    example::serve(&path, hour, &b"one\n"[..], &mut answers).unwrap_err();
+    program::serve(&path, hour, &b"one\n"[..], &mut answers).unwrap_err();
     assert!(answers.is_empty() && !path.exists());
 
-    example::install(&path).unwrap();
-    assert!(example::load(&path).unwrap().is_empty());
+    program::install(&path).unwrap();
+    assert!(program::load(&path).unwrap().is_empty());
     // No interval ends before the input does, so it is the last save that has the tokens.
-    example::serve(&path, hour, &b"one\ntwo\none\n"[..], &mut answers).unwrap();
+    program::serve(&path, hour, &b"one\ntwo\none\n"[..], &mut answers).unwrap();
     assert_eq!(String::from_utf8(answers).unwrap(), "revoked\nrevoked\nwas revoked before\n");
-    let loaded = example::load(&path).unwrap();
+    let loaded = program::load(&path).unwrap();
     assert!(loaded.contains("one") && loaded.contains("two") && loaded.len() == 2);
 
     // A save at an interval has what was inserted before it. The test waits until there is one.
-    let filter: &'static example::Revoked = Box::leak(Box::new(loaded));
-    let running = example::Saver::start(filter, path.clone(), Duration::ZERO);
+    let filter: &'static program::Revoked = Box::leak(Box::new(loaded));
+    let running = program::Saver::start(filter, path.clone(), Duration::ZERO);
     filter.insert("three").unwrap();
-    while !example::load(&path).unwrap().contains("three") {
+    while !program::load(&path).unwrap().contains("three") {
         thread::yield_now();
     }
     filter.insert("four").unwrap();
     running.stop().unwrap();
-    assert!(example::load(&path).unwrap().contains("four"), "the last save has all changes");
+    assert!(program::load(&path).unwrap().contains("four"), "the last save has all changes");
 
     // An error of the last save is returned.
-    let running = example::Saver::start(filter, folder.join("no such folder/revoked.ccf"), hour);
+    let running = program::Saver::start(filter, folder.join("no such folder/revoked.ccf"), hour);
     running.stop().unwrap_err();
     fs::remove_dir_all(&folder).unwrap();
 }
