@@ -341,41 +341,43 @@ impl<L: Layout> Table<L> {
                 attempt => Ok(attempt),
             }
         };
-        let mut refused = None::<InsertError>;
+        let has_answer = |all: Option<&AllLocked<'_>>| match add(all) {
+            Ok(Attempt::NoRoom) => None,
+            answer => Some(answer),
+        };
         loop {
             match attempt {
                 Attempt::Done(added) => return Ok(added),
-                Attempt::Forgotten => (),
                 Attempt::NotYet => self.catch_up(self.own_clock(), &mut self.own_clock().lock_sweep()),
-                Attempt::NoRoom => {
-                    // The entry is still live, so it was live when there was no room.
-                    if let Some(error) = refused.take() {
-                        let clock = self.own_clock();
-                        // Entries of this class alone fill both buckets: then no eviction helps (`forget.rs`).
-                        let is_final =
-                            clock.when_full() == WhenFull::Refuse || matches!(error, InsertError::TooManyCopies { .. });
-                        if is_final || self.forget(clock, class, until, purpose).is_none() {
-                            self.counters.insert_refused();
-                            return Err(error.into());
-                        }
-                        attempt = add(None)?;
-                        continue;
-                    }
-                    let decided = |all: Option<&AllLocked<'_>>| match add(all) {
-                        Ok(Attempt::NoRoom) => None,
-                        answer => Some(answer),
-                    };
-                    match self.until_added(class, purpose, decided) {
-                        Ok(answer) => {
-                            attempt = answer?;
-                            continue;
-                        }
-                        Err(error) => refused = Some(error),
-                    }
-                }
+                Attempt::Forgotten | Attempt::NoRoom => (),
             }
-            attempt = add(None)?;
+            attempt = match self.until_added(class, purpose, has_answer) {
+                Ok(answer) => answer?,
+                Err(error) => match add(None)? {
+                    Attempt::NoRoom => self.forget_or_refuse(class, until, purpose, error)?,
+                    attempt => attempt,
+                },
+            };
         }
+    }
+
+    /// Makes room for an entry that was refused for this reason, if entries are evicted. It is still live, so it was live when
+    /// there was no room.
+    fn forget_or_refuse(
+        &self,
+        class: Item,
+        until: Until,
+        purpose: Purpose,
+        error: InsertError,
+    ) -> Result<Attempt, ExpiringInsertError> {
+        let clock = self.own_clock();
+        // Entries of this class alone fill both buckets: then no eviction helps (`forget.rs`).
+        let is_final = clock.when_full() == WhenFull::Refuse || matches!(error, InsertError::TooManyCopies { .. });
+        if is_final || self.forget(clock, class, until, purpose).is_none() {
+            self.counters.insert_refused();
+            return Err(error.into());
+        }
+        Ok(Attempt::NoRoom)
     }
 
     /// Adds an entry of the class by `add`. The caller holds the lock of its stripe.
