@@ -154,11 +154,11 @@ fn the_largest_size_of_a_growable_filter_takes_what_its_plan_says() {
 #[test]
 fn a_memory_limit_is_refused_exactly_if_the_largest_size_cannot_be_reached() {
     let builder = |limit| GrowableCuckooFilter::<u64>::builder().capacity(100).max_capacity(50_000).memory_limit(limit);
-    let error = builder(100_000).build().expect_err("a small limit");
-    let BuildError::MemoryLimitBelowMaxCapacity { max_capacity: 50_000, needed, limit: 100_000, .. } = error else {
+    let error = builder(90_000).build().expect_err("a small limit");
+    let BuildError::MemoryLimitBelowMaxCapacity { max_capacity: 50_000, needed, limit: 90_000, .. } = error else {
         panic!("{error}")
     };
-    for name in ["50000", "100000", &needed.to_string(), "max_capacity", "memory_limit"] {
+    for name in ["50000", "90000", &needed.to_string(), "max_capacity", "memory_limit"] {
         assert!(error.to_string().contains(name), "{name}: {error}");
     }
     assert!(builder(needed - 1).build().is_err() && builder(needed - 1).plan().is_err());

@@ -30,7 +30,8 @@ const LIFETIME: u64 = 3600;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     // The node logs each change of its state.
-    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    // Without the last call, a full disk would make it panic.
+    tracing_subscriber::fmt().with_writer(std::io::stderr).log_internal_errors(false).init();
     let listen = env::args().nth(1).unwrap_or_else(|| "127.0.0.1:4001".into());
     let etcd = env::var("FLEET_ETCD").unwrap_or_else(|_| "http://127.0.0.1:2379".into());
     let key = env::var("FLEET_KEY").map_err(|_| "set FLEET_KEY: 32 hexadecimal digits, the same on all servers")?;

@@ -1,9 +1,13 @@
 //! Changes on their way into the cluster.
 //!
-//! Concurrent changes share a transaction. For each token it has a transaction of its own: put a record, if the one there
-//! is the one that this was decided on. A node deletes none, so a change that is sent again, or that arrives when others
-//! have followed it, changes nothing. With them goes a new head, and the node answers when its own watch has delivered
-//! *that* head, at the revision of etcd's answer: from then on its filter has the changes, and those that they met.
+//! Concurrent changes share a transaction, which does nothing unless the agreement is the one under which the node has joined:
+//! so nothing is changed in another cluster, nor after a loss was announced. For each token it has a transaction of its own:
+//! put a record, if the one there is the one that this was decided on. A node deletes none, and each put changes the
+//! revision of the record. So a change that is sent again, or that arrives when others have followed it, changes nothing.
+//! (A revocation that finds the token revoked already puts its record again, for this very reason: `Node::revoke`.)
+//!
+//! With them goes a new head, and the node answers when its own watch has delivered *that* head, at the revision of etcd's
+//! answer: from then on its filter has the changes, and those that they met.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,9 +18,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::error::NodeError;
 use crate::etcd::Fault;
-use crate::etcd::build::{key_at, put, questions, range, revision, same, txn};
+use crate::etcd::build::{key_at, put, range, revision, same, txn};
 use crate::etcd::messages::{RequestOp, ResponseOp, TxnResponse};
-use crate::keys::ChangeId;
+use crate::keys::{ChangeId, Record};
 use crate::lock;
 use crate::shared::{Change, Done, Job, Shared, count, explain};
 
@@ -115,6 +119,16 @@ impl Group<'_> {
             let (told, mut watched) = watch::channel(Vec::new());
             lock(&shared.pending).insert(id, told);
             let answer = self.send(id, until).await.map_err(explain)?;
+            if !answer.succeeded {
+                // The node joins again, or stops. Nothing was done.
+                if Instant::now() + shared.settings.beat() >= until {
+                    return Err(
+                        "the agreement of the fleet has changed, and the node has not joined again in time".into()
+                    );
+                }
+                sleep(shared.settings.beat()).await;
+                continue;
+            }
             // What it says of a record is in the filter from its own revision on. It may be the answer to a second request.
             let has_come = watched.wait_for(|revisions| revisions.contains(&revision(&answer)));
             match timeout_at(until, has_come).await {
@@ -132,7 +146,10 @@ impl Group<'_> {
             let lease = self.lease(until).await?;
             let mut ops: Vec<_> = self.jobs.iter().map(|job| self.op(job, lease)).collect();
             ops.push(put(shared.names.head(), id.head(shared.clock.latest()), 0));
-            match shared.client.txn(&questions(ops), until).await {
+            // A node without a memory is about to join; no revision is negative.
+            let agreement = lock(&shared.memory).as_ref().map_or(-1, |memory| memory.agreement);
+            let change = txn(vec![same(shared.names.agreement(), agreement)], ops, vec![]);
+            match shared.client.txn(&change, until).await {
                 // The cluster was restored from a backup, or somebody has revoked the lease.
                 Err(Fault::NoLease) => *self.lease.lock().await = Lease::default(),
                 answer => return answer,
@@ -145,19 +162,19 @@ impl Group<'_> {
         let shared = self.shared;
         let Some(Change { end, decided }) = job.change else { return range(shared.names.head(), 0) };
         let key = shared.names.token(job.id);
-        let put = put(key.clone(), shared.secret.value(job.id, end).to_vec(), lease);
-        let txn = txn(vec![same(key.clone(), decided)], vec![put], vec![range(key, 0)]);
+        let put = put(key.clone(), shared.secret.value(job.id, end, decided).to_vec(), lease);
+        let txn = txn(vec![same(key.clone(), decided.revision)], vec![put], vec![range(key, 0)]);
         RequestOp { txn: Some(txn), ..RequestOp::default() }
     }
 
     /// What the answer says of each change.
     fn read(&self, answer: &TxnResponse) -> Vec<Done> {
         let of = |(job, response): (&Job, &ResponseOp)| {
-            let done = Done { position: revision(answer), is_new: true, changed: 0, end: None };
+            let done = Done { position: revision(answer), is_done: true, record: Record::default(), end: None };
             let Some(of_token) = response.txn.as_ref().filter(|of_token| !of_token.succeeded) else { return done };
-            let record = key_at(of_token, 0).unwrap_or_default();
-            let end = self.shared.secret.end(job.id, &record.value);
-            Done { is_new: false, changed: record.mod_revision, end, ..done }
+            let record = key_at(of_token, 0);
+            let end = record.as_ref().and_then(|record| self.shared.secret.end(job.id, record));
+            Done { is_done: false, record: Record::of(record.as_ref()), end, ..done }
         };
         self.jobs.iter().zip(&answer.responses).map(of).collect()
     }

@@ -7,16 +7,14 @@
 //! question was sent less than that time ago. It does not matter where the process was stopped in between: if the deadline
 //! were read after the filter, a node that catches up in between would vouch for a filter that it no longer has.
 
-use std::collections::HashMap;
+#[cfg(test)]
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{BuildError, Hashed, Tick};
+use concurrent_cuckoo_filter::{AbsorbError, BuildError, Hashed, Tick};
 
 use crate::clock::Clock;
-use crate::keys::TokenId;
-use crate::lock;
 use crate::settings::{Filter, Settings};
 
 /// A node's answer from its filter.
@@ -32,15 +30,13 @@ pub(crate) enum Verdict {
 #[derive(Debug)]
 pub(crate) struct NoRoom;
 
-/// A token whose record another client of etcd has deleted or overwritten. It counts as revoked until its end, or until
-/// a node restores it.
-#[derive(Clone, Copy)]
-struct Missing {
-    end: u64,
-    /// The revision in which it was overwritten, 0 if it was deleted.
-    changed: i64,
-    /// It was put back. It stays here, because an earlier request may still be in progress.
-    is_back: bool,
+/// Why a filter can't be copied.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CopyError {
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    #[error(transparent)]
+    Absorb(#[from] AbsorbError),
 }
 
 pub(crate) struct Known {
@@ -54,7 +50,6 @@ pub(crate) struct Known {
     is_exact: AtomicBool,
     /// The tick at which an entry expires before its token does; the node joins again before that.
     renew: AtomicU64,
-    missing: Mutex<HashMap<TokenId, Missing>>,
     /// Called between the two reads of a lookup.
     #[cfg(test)]
     pub(crate) between: Mutex<Option<Box<dyn FnMut() + Send>>>,
@@ -72,10 +67,16 @@ impl Known {
             deadline: AtomicU64::new(0),
             is_exact: AtomicBool::new(true),
             renew: AtomicU64::new(u64::MAX),
-            missing: Mutex::default(),
             #[cfg(test)]
             between: Mutex::default(),
         })
+    }
+
+    /// A filter with the same entries.
+    pub(crate) fn copy(&self) -> Result<Filter, CopyError> {
+        let copy = self.filter.empty_like()?;
+        copy.absorb(&self.filter)?;
+        Ok(copy)
     }
 
     pub(crate) fn lookup(&self, hash: Hashed) -> Verdict {
@@ -162,35 +163,5 @@ impl Known {
     fn is_behind(&self, now: u64) -> bool {
         let filter = self.tick_of_filter() * self.settings.resolution;
         now.saturating_add(self.settings.clock_margin) < filter
-    }
-
-    /// Another client of etcd has deleted the record of this token, or has overwritten it at this revision.
-    pub(crate) fn miss(&self, id: TokenId, end: u64, changed: i64) {
-        lock(&self.missing).insert(id, Missing { end, changed, is_back: false });
-    }
-
-    /// Notes that the token has a record. If that was missing, returns the previous end, whose entry the filter still
-    /// has.
-    pub(crate) fn found(&self, id: TokenId) -> Option<u64> {
-        let mut missing = lock(&self.missing);
-        let of_token = missing.get_mut(&id).filter(|of_token| !of_token.is_back)?;
-        of_token.is_back = true;
-        Some(of_token.end)
-    }
-
-    /// A node has restored it, or it has ended.
-    pub(crate) fn forget(&self, id: TokenId) {
-        lock(&self.missing).remove(&id);
-    }
-
-    /// The end of a token whose record another client of etcd has deleted or overwritten.
-    pub(crate) fn missing_end(&self, id: TokenId) -> Option<u64> {
-        lock(&self.missing).get(&id).map(|missing| missing.end)
-    }
-
-    /// Some of the tokens that are not restored, their ends, and the revisions of their records.
-    pub(crate) fn some_missing(&self, at_most: usize) -> Vec<(TokenId, u64, i64)> {
-        let missing = lock(&self.missing);
-        missing.iter().filter(|(_, of)| !of.is_back).take(at_most).map(|(id, of)| (*id, of.end, of.changed)).collect()
     }
 }

@@ -20,9 +20,11 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+mod accept;
 mod apply;
 mod changes;
 mod clock;
+mod disputes;
 mod error;
 mod etcd;
 mod filter;
@@ -34,12 +36,14 @@ mod link;
 mod node;
 mod settings;
 mod shared;
+mod survey;
 #[cfg(test)]
 mod tests;
 
+pub use accept::{Accepted, accept};
 pub use error::NodeError;
 pub use etcd::Etcd;
-pub use node::{Health, Node, Revocation, accept};
+pub use node::{Health, Node, Revocation};
 pub use settings::{Settings, time};
 pub use shared::State;
 

@@ -3,21 +3,20 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use serde::Serialize;
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Duration, Instant, sleep, timeout_at};
+use tokio::time::{Duration, Instant, sleep, timeout, timeout_at};
 
 use crate::changes::publish;
 use crate::clock::Clock;
 use crate::error::NodeError;
 use crate::etcd::Client;
-use crate::etcd::build::{key_at, questions, range};
+use crate::etcd::build::{key_at, questions, range, revision};
 use crate::follow::follow;
-use crate::history::History;
-use crate::keys::Names;
+use crate::keys::Record;
 use crate::lock;
 use crate::settings::Settings;
 use crate::shared::{Change, Done, Job, Shared, State, explain};
@@ -34,7 +33,19 @@ const QUEUE: usize = 10_000;
 pub struct Node {
     shared: Arc<Shared>,
     /// They end with it.
-    _tasks: JoinSet<()>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "they end when it is dropped"))]
+    tasks: JoinSet<()>,
+    /// Becomes true when one of them ends.
+    has_failed: watch::Receiver<bool>,
+}
+
+/// Tells, when a task that holds it ends, whatever the reason.
+struct Alarm(watch::Sender<bool>);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        self.0.send_replace(true);
+    }
 }
 
 /// What came of a revocation.
@@ -62,6 +73,8 @@ pub struct Health {
     pub since: f64,
     /// Why.
     pub why: String,
+    /// The cluster of the fleet, in hexadecimal digits, as etcd's logs have it. `None` as long as the node does not know it.
+    pub cluster: Option<String>,
     /// The revision of etcd up to which its filter has everything.
     pub position: Option<i64>,
     /// The entries of its filter, with those that have just ended.
@@ -70,41 +83,71 @@ pub struct Health {
     pub clock_set_by: i64,
     /// By how many seconds the clock of the node that made the last change is ahead of this one's.
     pub clock_difference: i64,
-    /// Keys and values that nobody of the fleet has written, and deletions.
+    /// How many changes of the fleet's keys were made by clients outside the fleet.
     pub foreign: u64,
 }
 
 impl Node {
-    /// Starts a node. It is ready a moment later ([`is_ready`](Self::is_ready)). If the cluster can't be reached, it goes
-    /// on trying.
+    /// Starts a node, and waits until it is ready, or for `patience`. If the cluster can't be reached, it goes on trying.
     ///
     /// # Errors
     /// What is wrong with the settings, with the rights of the user, or that the fleet has agreed on others.
     pub async fn start(settings: Settings) -> Result<Self, String> {
-        Self::start_with(settings, Clock::new()).await
+        let patience = settings.patience;
+        let node = Self::begin(settings)?;
+        // If it has not joined by then, it goes on trying.
+        timeout(patience, node.joined()).await.unwrap_or(Ok(())).map(|()| node)
     }
 
-    pub(crate) async fn start_with(settings: Settings, clock: Clock) -> Result<Self, String> {
+    /// Starts a node, and does not wait until it has joined. Call it within a tokio runtime.
+    ///
+    /// # Errors
+    /// What is wrong with the settings.
+    pub fn begin(settings: Settings) -> Result<Self, String> {
+        Self::begin_with(settings, Clock::new())
+    }
+
+    pub(crate) fn begin_with(settings: Settings, clock: Clock) -> Result<Self, String> {
         settings.check()?;
         let client = Client::new(&settings.etcd, settings.one_try())?;
-        let until = Instant::now() + settings.patience;
+        let (failed, has_failed) = watch::channel(false);
         let (jobs, queue) = mpsc::channel(QUEUE);
         let (shared, mut tasks) = (Shared::new(settings, client, clock, jobs), JoinSet::new());
-        tasks.spawn(follow(Arc::clone(&shared)));
+        let alarm = Alarm(failed.clone());
+        tasks.spawn(with(alarm, follow(Arc::clone(&shared))));
         let (queue, lease) = (Arc::new(Mutex::new(queue)), Arc::default());
         for _ in 0..AT_A_TIME {
-            tasks.spawn(publish(Arc::clone(&shared), Arc::clone(&queue), Arc::clone(&lease)));
+            let alarm = Alarm(failed.clone());
+            tasks.spawn(with(alarm, publish(Arc::clone(&shared), Arc::clone(&queue), Arc::clone(&lease))));
         }
-        let node = Self { shared, _tasks: tasks };
-        while Instant::now() < until {
-            let status = lock(&node.shared.status).clone();
+        Ok(Self { shared, tasks, has_failed })
+    }
+
+    /// Waits until the node has joined its fleet for the first time, or waits for an operator.
+    ///
+    /// # Errors
+    /// The fleet has agreed on other settings, or the node lacks a right.
+    pub async fn joined(&self) -> Result<(), String> {
+        loop {
+            let status = lock(&self.shared.status).clone();
             match status.state {
                 State::Refused => return Err(status.why),
                 State::Joining => sleep(Duration::from_millis(2)).await,
-                _ => break,
+                _ => return Ok(()),
             }
         }
-        Ok(node)
+    }
+
+    /// Waits until the node can't go on, which happens only if this crate has a bug: one of its tasks has panicked. End the
+    /// process then. The node answers with errors only.
+    pub async fn failed(&self) {
+        // An error says that all tasks have ended.
+        _ = self.has_failed.clone().wait_for(|failed| *failed).await;
+    }
+
+    /// Whether [`failed`](Self::failed) would return at once.
+    pub fn has_failed(&self) -> bool {
+        *self.has_failed.borrow() || self.has_failed.has_changed().is_err()
     }
 
     /// Whether the token is revoked. A ready node says "no" from memory, and asks etcd otherwise.
@@ -120,7 +163,7 @@ impl Node {
     /// # Errors
     /// [`NodeError::Unknown`].
     pub async fn revoked_until(&self, token: &str) -> Result<Option<u64>, NodeError> {
-        match self.shared.stopped() {
+        match self.stopped() {
             Some(why) => Err(NodeError::Unknown(why)),
             None => self.shared.find(token).await,
         }
@@ -142,39 +185,46 @@ impl Node {
             return Ok(Revocation { until: None, is_new: false, position });
         }
         let by = Instant::now() + settings.patience;
-        let mut decided = 0;
+        // What the token is found to be revoked until, and its record.
+        let (mut found, mut decided) = (None, Record::default());
         loop {
-            let Done { position, is_new, changed, end } = self.change(token, until, decided, by).await?;
-            match end {
-                _ if is_new => return Ok(Revocation { until: Some(until), is_new, position }),
-                Some(end) if end >= until => return Ok(Revocation { until: Some(end), is_new, position }),
-                // It has an earlier end, or can't be read.
-                _ => decided = changed,
+            let end = until.max(found.unwrap_or(0));
+            let done = self.change(token, end, decided, by).await?;
+            if done.is_done {
+                let is_new = found.is_none_or(|found| found < until);
+                return Ok(Revocation { until: Some(end), is_new, position: done.position });
             }
+            // The record is put again, even if it says the same: a restore that was decided on it, and is still on its way,
+            // changes nothing then.
+            (found, decided) = (done.end, done.record);
         }
     }
 
     /// Revokes a token no longer. Returns whether it was revoked.
     ///
     /// # Errors
-    /// [`NodeError::Unacknowledged`], or [`NodeError::Unknown`] if its record can't be read, or somebody has deleted it.
+    /// [`NodeError::Unacknowledged`], or [`NodeError::Unknown`] if a client outside the fleet has changed or deleted its
+    /// record: revoke it first.
     pub async fn restore(&self, token: &str) -> Result<bool, NodeError> {
+        if let Some(why) = self.stopped() {
+            return Err(NodeError::Unacknowledged(why));
+        }
         let by = Instant::now() + self.shared.settings.patience;
         let mut was_there = false;
         loop {
-            let (end, changed) = self.shared.ask(self.shared.secret.id(token), by).await?;
+            let (end, record) = self.shared.ask(self.shared.secret.id(token), by).await?;
             if !self.shared.is_live(end) {
                 return Ok(was_there);
             }
             was_there = true;
-            if self.change(token, 0, changed, by).await?.is_new {
+            if self.change(token, 0, record, by).await?.is_done {
                 return Ok(was_there);
             }
         }
     }
 
-    async fn change(&self, token: &str, end: u64, decided: i64, until: Instant) -> Result<Done, NodeError> {
-        if let Some(why) = self.shared.stopped() {
+    async fn change(&self, token: &str, end: u64, decided: Record, until: Instant) -> Result<Done, NodeError> {
+        if let Some(why) = self.stopped() {
             return Err(NodeError::Unacknowledged(why));
         }
         let (reply, done) = oneshot::channel();
@@ -183,6 +233,12 @@ impl Node {
         let late = |_| NodeError::Unacknowledged("there are too many changes at a time".into());
         timeout_at(until, self.shared.jobs.send(job)).await.map_err(late)?.map_err(|_| gone())?;
         done.await.map_err(|_| gone())?
+    }
+
+    /// Why the node answers nothing and changes nothing, if so.
+    fn stopped(&self) -> Option<String> {
+        let failed = || self.has_failed().then(|| "a task of the node has ended; restart the process".to_owned());
+        self.shared.stopped().or_else(failed)
     }
 
     /// The name by which logs and etcd know a token. It does not reveal the token.
@@ -197,7 +253,7 @@ impl Node {
 
     /// Whether the node says "not revoked" from memory.
     pub fn is_ready(&self) -> bool {
-        self.health().state == State::Ready
+        self.health().state == State::Ready && !self.has_failed()
     }
 
     /// Its settings.
@@ -221,6 +277,7 @@ impl Node {
             state,
             since: status.since.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
             why: status.why,
+            cluster: shared.client.cluster().map(|cluster| format!("{cluster:x}")),
             position: shared.applied(),
             len: known.as_ref().map(|known| known.filter.len()),
             clock_set_by: shared.clock.was_set_by(),
@@ -238,7 +295,7 @@ impl Node {
         let question = questions(vec![range(shared.names.token(id), 0)]);
         let answer = shared.client.txn(&question, Instant::now() + shared.settings.patience).await;
         let answer = answer.map_err(|fault| NodeError::Unknown(explain(fault)))?;
-        Ok(shared.decide(id, key_at(&answer, 0).as_ref())?.filter(|end| shared.is_live(*end)))
+        Ok(shared.decide(id, key_at(&answer, 0).as_ref(), revision(&answer))?.filter(|end| shared.is_live(*end)))
     }
 
     /// How the node and its filter are: name, meaning, value.
@@ -278,12 +335,8 @@ impl Node {
             ("fleet_joins_total", "how often all tokens were read", &all.joins),
             ("fleet_changes_total", "changes of the set that were applied, each of 1 to 100 tokens", &all.changes),
             ("fleet_retries_total", "changes sent again since the node had joined again", &all.retries),
-            ("fleet_foreign_total", "keys, values and deletions that are of nobody of the fleet", &all.foreign),
-            (
-                "fleet_mended_total",
-                "revoked tokens whose record somebody had deleted or overwritten, and that were put back",
-                &all.mended,
-            ),
+            ("fleet_foreign_total", "changes of the fleet's keys by clients outside the fleet", &all.foreign),
+            ("fleet_gaps_total", "how often the watch had left out a change, and all tokens were read", &all.gaps),
             ("fleet_losses_total", "how often the cluster had lost what this node knew", &all.losses),
         ]
         .map(|(name, meaning, tally)| (name, meaning, tally.load(Ordering::Relaxed)))
@@ -301,23 +354,33 @@ impl fmt::Debug for Node {
     }
 }
 
+/// Runs a task that must not end.
+async fn with(_alarm: Alarm, task: impl Future<Output = ()>) {
+    task.await;
+}
+
 fn gone() -> NodeError {
     NodeError::Unacknowledged("the node has ended".into())
 }
 
-/// Accepts that the cluster of these settings has lost something. Returns what, or `None` if nothing waits for that.
-///
-/// # Errors
-/// What etcd says.
-pub async fn accept(settings: &Settings) -> Result<Option<String>, String> {
-    settings.check()?;
-    let client = Client::new(&settings.etcd, settings.one_try())?;
-    let (key, until) = (Names::new(&settings.fleet).history(), Instant::now() + settings.patience);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let accepted = |history: &History| {
-        let accepted = now.max(history.accepted + 1);
-        history.lost.is_some().then_some(History { accepted, lost: None })
-    };
-    let before = History::amend(&client, key, until, accepted).await.map_err(|fault| fault.to_string())?;
-    Ok(before.and_then(|before| before.lost))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Its supervisor has to restart it: as long as it runs, it would be stale forever.
+    #[tokio::test]
+    async fn a_node_whose_task_has_ended_says_so_and_answers_nothing() {
+        let mut node = Node::begin(Settings::new([7; 16])).unwrap();
+        assert!(!node.has_failed());
+        node.tasks.abort_all();
+        node.failed().await;
+        assert!(node.has_failed() && !node.is_ready());
+        for error in [
+            node.is_revoked("alice").await.unwrap_err(),
+            node.revoke("alice", node.time() + 60).await.unwrap_err(),
+            node.restore("alice").await.unwrap_err(),
+        ] {
+            assert!(error.to_string().contains("restart"), "{error}");
+        }
+    }
 }

@@ -12,7 +12,7 @@ use crate::keys::Secret;
 pub(crate) type Filter = ExpiringCuckooFilter<[u8], StableHashBuilder>;
 
 /// The number of the format of keys and values. Nodes of another one do not start.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// The settings of a node, which a program can take from its command line.
 #[derive(Clone, clap::Args)]

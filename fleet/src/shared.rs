@@ -11,13 +11,14 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use crate::clock::Clock;
+use crate::disputes::Disputes;
 use crate::error::NodeError;
-use crate::etcd::build::{key_at, of_one_member, questions, range};
-use crate::etcd::messages::{KeyValue, TxnResponse};
-use crate::etcd::{Client, Fault};
+use crate::etcd::build::{key_at, of_one_member, questions, range, revision};
+use crate::etcd::messages::KeyValue;
+use crate::etcd::{Answer, Client, Fault};
 use crate::filter::{Known, Verdict};
-use crate::history::History;
-use crate::keys::{ChangeId, Names, Secret, TokenId};
+use crate::history::{Agreement, Head, Memory, Place};
+use crate::keys::{ChangeId, Names, Record, Secret, TokenId};
 use crate::lock;
 use crate::settings::Settings;
 
@@ -53,32 +54,6 @@ const LOG: Duration = Duration::from_secs(10);
 /// How long a question for one token may take.
 const QUESTION: Duration = Duration::from_secs(2);
 
-/// The head at the revision that the node has applied: which history it knows.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Head {
-    /// 0 if there is none.
-    pub(crate) revision: i64,
-    pub(crate) value: Vec<u8>,
-}
-
-impl Head {
-    /// In the answer to the nth question.
-    pub(crate) fn at(answer: &TxnResponse, nth: usize) -> Self {
-        key_at(answer, nth)
-            .map(|head| Self { revision: head.mod_revision, value: head.value.to_vec() })
-            .unwrap_or_default()
-    }
-}
-
-/// What a node remembers of the cluster.
-#[derive(Clone, Debug)]
-pub(crate) struct Memory {
-    /// The revision up to which it has applied everything, and the head there.
-    pub(crate) revision: i64,
-    pub(crate) head: Head,
-    pub(crate) accepted: u64,
-}
-
 #[derive(Clone, Debug)]
 pub(crate) struct Status {
     /// `Ready` for a node that follows, whether its filter's deadline is over or not.
@@ -95,8 +70,8 @@ pub(crate) struct Tallies {
     pub(crate) joins: AtomicU64,
     pub(crate) changes: AtomicU64,
     pub(crate) foreign: AtomicU64,
-    pub(crate) mended: AtomicU64,
     pub(crate) losses: AtomicU64,
+    pub(crate) gaps: AtomicU64,
     pub(crate) retries: AtomicU64,
     /// By how many seconds another node's clock was ahead of this one's at its last change, or behind.
     pub(crate) clock_difference: AtomicI64,
@@ -119,18 +94,17 @@ pub(crate) struct Job {
 pub(crate) struct Change {
     /// Until when the token is to be revoked; 0 if it is to be restored.
     pub(crate) end: u64,
-    /// The revision of the last change of its record, 0 if there is none. Nothing is done if it has another one.
-    pub(crate) decided: i64,
+    /// The record on which this was decided. Nothing is done if the token has another one by then.
+    pub(crate) decided: Record,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Done {
     pub(crate) position: i64,
-    /// Whether it was done. Otherwise the record that is there:
-    pub(crate) is_new: bool,
-    /// The revision of its last change.
-    pub(crate) changed: i64,
-    /// Its end, if it can be read.
+    /// Whether it was done. Otherwise the token has another record:
+    pub(crate) is_done: bool,
+    pub(crate) record: Record,
+    /// The end in that record, if it can be read.
     pub(crate) end: Option<u64>,
 }
 
@@ -142,6 +116,7 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) known: ArcSwapOption<Known>,
     pub(crate) memory: Mutex<Option<Memory>>,
+    pub(crate) disputes: Disputes,
     pub(crate) status: Mutex<Status>,
     /// Who waits for a change to come back from the watch. It gets the revisions in which it has come: several, if it
     /// was sent again.
@@ -164,6 +139,7 @@ impl Shared {
             clock,
             known: ArcSwapOption::empty(),
             memory: Mutex::default(),
+            disputes: Disputes::default(),
             status: Mutex::new(status),
             pending: Mutex::default(),
             jobs,
@@ -203,16 +179,22 @@ impl Shared {
         lock(&self.memory).as_ref().map(|memory| memory.revision)
     }
 
+    /// An operator has to judge what the node knew, or has done so.
+    pub(crate) fn forget(&self) {
+        *lock(&self.memory) = None;
+        self.disputes.clear();
+    }
+
     /// Why the node answers nothing and changes nothing, if so.
     pub(crate) fn stopped(&self) -> Option<String> {
         let status = lock(&self.status);
         status.state.is_stopped().then(|| status.why.clone())
     }
 
-    /// Nobody of the fleet has written the record of this token.
+    /// A client outside the fleet has written the record of this token.
     pub(crate) fn damaged(&self, id: TokenId) {
         count(&self.tallies.foreign);
-        tracing::error!(%id, "nobody of the fleet has written this record; requests of its token get 503");
+        tracing::error!(%id, "record not written by this fleet; requests with its token get 503 until it is revoked again");
     }
 
     /// Until when the token is revoked, or `None` if it is not.
@@ -234,8 +216,7 @@ impl Shared {
                     // And not of a cluster that was restored so fast that the node has not noticed.
                     let Some(answer) = answer.ok().filter(|answer| Head::at(answer, 1) == head) else { break };
                     if known.is_fresh() {
-                        let record = key_at(&answer, 0);
-                        let end = self.decide(id, record.as_ref())?.or_else(|| known.missing_end(id));
+                        let end = self.decide(id, key_at(&answer, 0).as_ref(), revision)?;
                         if end.is_none() {
                             count(&self.tallies.false_positives);
                         }
@@ -253,48 +234,81 @@ impl Shared {
         end > 0 && self.clock.earliest() < end.saturating_add(self.settings.clock_margin)
     }
 
-    /// What a quorum says of the token now, in the history that the node knows: its end, and the revision of its last
-    /// change; 0 for one that has no record.
-    pub(crate) async fn ask(&self, id: TokenId, until: Instant) -> Result<(u64, i64), NodeError> {
+    /// What a quorum says of the token now, in the history that the node knows: its end, 0 if it is not revoked, and its
+    /// record.
+    pub(crate) async fn ask(&self, id: TokenId, until: Instant) -> Result<(u64, Record), NodeError> {
         if let Some(why) = self.stopped() {
             return Err(NodeError::Unknown(why));
         }
         count(&self.tallies.questions);
-        let mut all = vec![range(self.names.token(id), 0), range(self.names.history(), 0)];
         let memory = lock(&self.memory).clone();
-        if let Some(memory) = &memory {
-            all.extend([range(self.names.head(), memory.revision), range(self.names.token(id), memory.revision)]);
-        }
-        let answer =
-            self.client.txn(&questions(all), until).await.map_err(|fault| NodeError::Unknown(explain(fault)))?;
-        let history = History::parse(key_at(&answer, 1).as_ref());
-        if let Some(lost) = history.lost {
-            return Err(NodeError::Unknown(lost));
-        }
-        if memory.is_some_and(|memory| Head::at(&answer, 2) != memory.head || history.accepted != memory.accepted) {
-            return Err(NodeError::Unknown("the cluster has another history than this node knows".into()));
-        }
-        let (record, before) = (key_at(&answer, 0), key_at(&answer, 3));
-        if let Some(end) = self.decide(id, record.as_ref())? {
-            return Ok((end, record.map_or(0, |record| record.mod_revision)));
-        }
-        let of_node = || self.known.load().as_ref().and_then(|known| known.missing_end(id));
-        match before.and_then(|before| self.secret.end(id, &before.value)).or_else(of_node) {
-            Some(end) if self.is_live(end) => {
-                Err(NodeError::Unknown("somebody has deleted its record, and it is not put back yet".into()))
+        let of = |then: Option<&Memory>| {
+            let mut all =
+                vec![range(self.names.token(id), 0), range(self.names.agreement(), 0), range(self.names.head(), 0)];
+            if let Some(memory) = then {
+                all.extend([self.names.head(), self.names.token(id)].map(|key| range(key, memory.revision)));
             }
-            _ => Ok((0, 0)),
+            questions(all)
+        };
+        let (answer, is_compacted) = match self.client.txn(&of(memory.as_ref()), until).await {
+            Err(Fault::Compacted) if memory.is_some() => (self.client.txn(&of(None), until).await, true),
+            answer => (answer, false),
+        };
+        let answer = answer.map_err(|fault| NodeError::Unknown(explain(fault)))?;
+        let agreement = key_at(&answer, 1).as_ref().map(Agreement::parse).unwrap_or_default();
+        if let Some(why) = agreement.why_wait(answer.cluster()) {
+            return Err(NodeError::Unknown(why));
         }
+        if let Some(memory) = &memory {
+            let then = (!is_compacted).then(|| Head::at(&answer, 3));
+            let place = memory.place(&Head::at(&answer, 2), then.as_ref());
+            let is_known = matches!(place, Place::Newest | Place::Before);
+            if !is_known || agreement.accepted != memory.accepted || answer.cluster() != memory.cluster {
+                return Err(NodeError::Unknown("the cluster has another history than this node knows".into()));
+            }
+        }
+        let record = key_at(&answer, 0);
+        if let Some(end) = self.decide(id, record.as_ref(), revision(&answer))? {
+            return Ok((end, Record::of(record.as_ref())));
+        }
+        // No node deletes the record of a live token. Whether there was one, the node's own revision says, or its filter. (The
+        // node may not have heard yet of the last foreign change, and it may have been in dispute before.)
+        let before = key_at(&answer, 4).and_then(|before| self.secret.end(id, &before));
+        let before = before.or_else(|| self.disputes.at(id, memory.as_ref()?.revision));
+        let is_in = || {
+            let known = self.known.load();
+            known.as_ref().is_some_and(|known| known.filter.by_hash().contains(self.secret.hash(id)))
+        };
+        if before.is_some_and(|end| self.is_live(end)) || (is_compacted && is_in()) {
+            return Err(deleted());
+        }
+        Ok((0, Record::default()))
     }
 
-    /// The end in a record.
-    pub(crate) fn decide(&self, id: TokenId, record: Option<&KeyValue>) -> Result<Option<u64>, NodeError> {
+    /// The end in a record that etcd has at this revision.
+    pub(crate) fn decide(
+        &self,
+        id: TokenId,
+        record: Option<&KeyValue>,
+        revision: i64,
+    ) -> Result<Option<u64>, NodeError> {
+        if self.disputes.at(id, revision).is_some_and(|end| self.is_live(end)) {
+            return Err(deleted());
+        }
         let Some(record) = record else { return Ok(None) };
-        match self.secret.end(id, &record.value) {
-            None => Err(NodeError::Unknown(format!("the record of token {id} is damaged; revoke it again"))),
+        match self.secret.end(id, record) {
+            None => Err(NodeError::Unknown(format!(
+                "the record of token {id} was not written by this fleet; revoke the token again"
+            ))),
             end => Ok(end),
         }
     }
+}
+
+fn deleted() -> NodeError {
+    NodeError::Unknown(
+        "a client outside the fleet has changed or deleted the token's record; revoke the token again".into(),
+    )
 }
 
 pub(crate) fn explain(fault: Fault) -> String {

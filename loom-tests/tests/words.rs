@@ -1,4 +1,4 @@
-//! The list of a growing table's words (`src/machine/segments.rs`), by itself. In the models of tables, a thread that
+//! The list of a growing table's words (`src/machine/words.rs`), by itself. In the models of tables, a thread that
 //! reads a word has read a size first, and so has seen that the word is there. Here it has not.
 
 mod common;
@@ -35,6 +35,25 @@ fn a_reader_beside_words_that_come_in() -> Model {
 }
 model! {
     a_reader_beside_words_that_come_in, at least 20,
+    fails if an ordering is weaker
+}
+
+/// The same for two words at once, in the range or before it.
+fn a_reader_of_pairs_beside_words_that_come_in() -> Model {
+    let extends = role(|words| {
+        words.extend(4);
+        words.set(3, 1);
+        words.extend(8);
+    });
+    let reads = role(|words| {
+        assert!(matches!(words.pair([3, 6]), None | Some([0..=1, 0])));
+        assert!(matches!(words.pair([7, 5]), None | Some([0, 0])));
+    });
+    let all = role(|words| assert_eq!([words.pair([3, 6]), words.pair([7, 5])], [Some([1, 0]), Some([0, 0])]));
+    (Arc::new(Words::new()), vec![extends, reads], all)
+}
+model! {
+    a_reader_of_pairs_beside_words_that_come_in, at least 20,
     fails if an ordering is weaker
 }
 

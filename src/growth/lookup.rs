@@ -123,9 +123,7 @@ impl GrowingTable {
         let stripe = self.stripe(class);
         let version = stripe.version();
         // A word is missing only if the table has shrunk, and so its state has changed.
-        let first = self.words.get(places[0].number as u32)?;
-        let second = self.words.get(places[1].number as u32)?;
-        let pair = [load(first), load(second)];
+        let pair = self.words.read_pair(both(places, |place| place.number as u32), load)?;
         (stripe.is_still(version) && self.is_still(epoch)).then_some(pair)
     }
 

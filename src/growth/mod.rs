@@ -95,9 +95,10 @@
 //! The array `moving`, and the gates that the first buckets do not have, are made for the first change of the size, before a
 //! state is *moving*, and stay: so a thread that has read such a state sees them.
 //!
-//! A word is never freed before the table is (`machine/segments.rs`). When the table has become smaller, the system may
+//! A word can be read until the table is dropped (`machine/words.rs`). When the table has become smaller, the system may
 //! take the pages beyond its end back. A thread that is late may read zeros there, or an old word. The epoch has changed,
-//! so it retries. A split stores both words of a bucket, whatever they were.
+//! so it retries. A split stores both words of a bucket, whatever they were. No pages go back while a save is running, which
+//! may still read them, nor while the size changes.
 //!
 //! # A thread that dies
 //! No step here can panic. If a thread died while a group is moving, the gates would be free again, and the state still

@@ -106,6 +106,7 @@ impl GrowingTable {
         // Of two allocations, either both are kept or none.
         let grown = self.allocate_grown().ok_or_else(|| out_of_memory(Self::memory_to_grow(&self.plan)))?;
         self.words.extend(Self::sizes(&self.plan), buckets + GROUP).map_err(out_of_memory)?;
+        self.resizing().touched.fetch_max((buckets + GROUP) as u64, Ordering::Relaxed);
         self.prepare_to_grow(grown);
         let _gates = self.gates_of_group(split, level);
         for nth in 0..GROUP {
@@ -280,7 +281,10 @@ impl GrowingTable {
         let _resizing = self.resizing().lock.lock();
         // A running save may still read words beyond the end. One that begins later does not.
         if !self.saving().is_running() {
-            self.words.release(self.state().buckets());
+            let buckets = self.state().buckets();
+            if self.words.release(Self::sizes(&self.plan), buckets) {
+                self.resizing().touched.store(buckets as u64, Ordering::Relaxed);
+            }
         }
     }
 }

@@ -14,11 +14,11 @@ use crate::word::classes::{Class, State, both};
 use crate::word::layout::Entry;
 use crate::word::layouts::AnyLayout;
 
-/// A search that queues more buckets than this, in all its tries, is long.
+/// A search that follows more entries than this to their other buckets, in all its tries, is long.
 ///
-/// Among distinct keys, hardly any search is long until the table is fuller than its capacity. Where each key has several copies,
-/// long searches begin before there is no room.
-const LONG_SEARCH: usize = 64;
+/// Among distinct keys, no search is long until the table is fuller than its capacity. Where each key has several copies,
+/// long searches begin before there is no room: their entries lead to buckets that the search has seen.
+const LONG_SEARCH: usize = 80;
 
 /// A search's view of a table in one state.
 struct View<'a> {
@@ -26,8 +26,8 @@ struct View<'a> {
     state: State,
     /// The layouts of buckets that are not split, and of buckets that are.
     layouts: [AnyLayout<'a>; 2],
-    /// How many buckets the search has queued, in all its tries.
-    queued: Cell<usize>,
+    /// How many entries the search has followed, in all its tries.
+    followed: Cell<usize>,
 }
 
 impl<'a> View<'a> {
@@ -36,7 +36,7 @@ impl<'a> View<'a> {
             table,
             state,
             layouts: [table.layout(state.level()), table.layout(state.level() + 1)],
-            queued: Cell::new(0),
+            followed: Cell::new(0),
         }
     }
 
@@ -66,8 +66,6 @@ impl Graph for View<'_> {
 
     #[inline(always)]
     fn prefetch(&self, number: usize) {
-        // A search prefetches each bucket that it queues.
-        self.queued.set(self.queued.get() + 1);
         if let Some(word) = self.table.words.get(number as u32) {
             prefetch_line(word);
         }
@@ -82,6 +80,7 @@ impl Graph for View<'_> {
     fn hops(&self, number: usize, word: Bucket) -> impl Iterator<Item = (Entry, usize)> {
         let (classes, depth, other) = (self.table.plan.classes, self.state.depth(number), 1 - number % 2);
         self.layout(number).entries(word).map(move |entry| {
+            self.followed.set(self.followed.get() + 1);
             let class = classes.of_stored(number, depth, entry.0);
             (entry, self.state.place(class.sides[other]).number)
         })
@@ -104,7 +103,7 @@ impl GrowingTable {
         if hops > 0 {
             self.counters().relocated(hops);
         }
-        (outcome, view.queued.get() > LONG_SEARCH)
+        (outcome, view.followed.get() > LONG_SEARCH)
     }
 
     /// Moves a copy of the class from this side to the other, if there is one and there is room. The guard is that of its

@@ -6,13 +6,13 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 208 | the value: this struct (160, of which the plan takes 48 and the layouts 34), the hasher (32) and the schema (16, with the feature `snapshot`) |
+//! | 248 | the value: this struct (200, of which the words take 64, the plan 48 and the layouts 34), the hasher (32) and the schema (16, with the feature `snapshot`) |
 //! | 256 | the words of 32 buckets |
 //! | 256 | the table of segments |
 //! | 512 | 32 stripes |
 //! | 32 | a gate for each bucket |
 //! | 128 | the size, padded to cache lines of its own |
-//! | 56 | what changes of the size, and saves, write |
+//! | 64 | what changes of the size, and saves, write |
 //! | 128 | the counters: one shard, padded |
 //! | 1,264 | from the first growth on: the words that are being moved, and all further gates |
 
@@ -24,7 +24,7 @@ use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::growth::plan::Plan;
 use crate::machine::memory::boxed_slice;
-use crate::machine::segments::{Segments, Sizes};
+use crate::machine::words::{Sizes, Words};
 use crate::plan::sizing::LoadLimit;
 use crate::sync::sizes::{BUCKETS_PER_STRIPE, GROUP, LEAST_STRIPES, MAX_STRIPES, MOST_GATES};
 use crate::sync::{self, AtomicU64, Mutex, MutexGuard, Ordering, Tally};
@@ -43,7 +43,7 @@ use crate::word::layouts::{AnyLayout, Layouts};
 pub(crate) struct GrowingTable {
     pub(crate) plan: Plan,
     pub(super) layouts: Layouts,
-    pub(super) words: Segments,
+    pub(super) words: Words,
     pub(super) stripes: Box<[Stripe]>,
     /// Those of the first buckets. A bucket's word changes only while its gate is held.
     gates: Box<[Mutex<()>]>,
@@ -81,6 +81,8 @@ pub(crate) struct Resizing {
     pub(super) requests: Mutex<()>,
     /// The capacity of a table in this state.
     capacity: Tally,
+    /// The number of buckets whose memory was not returned to the system.
+    pub(super) touched: Tally,
     saving: Saving,
 }
 
@@ -96,13 +98,16 @@ impl GrowingTable {
             return Err(BuildError::MemoryLimit { needed, limit });
         }
         let bytes = Self::memory_at(&plan, buckets) - plan.memory_of_caller;
-        Self::try_new(plan, buckets).ok_or(BuildError::OutOfMemory { bytes })
+        let table = Self::try_new(plan, buckets).ok_or(BuildError::OutOfMemory { bytes })?;
+        // It may take up more than was computed, if its words are in other memory than was expected.
+        let (needed, limit) = (table.memory_usage(), plan.memory_limit);
+        if needed > limit { Err(BuildError::MemoryLimit { needed, limit }) } else { Ok(table) }
     }
 
     fn try_new(plan: Plan, buckets: usize) -> Option<Self> {
         let state = State::of_buckets(buckets);
         let layouts = Layouts::new(plan.classes, plan.encoding, plan.first.ilog2())?;
-        let words = Segments::new(Self::sizes(&plan), buckets).ok()?;
+        let words = Words::new(Self::sizes(&plan), buckets).ok()?;
         let state = state.with_rows(layouts.rows(state.level(), state.split() > 0));
         let mut counters = Some(Counters::new(Self::counted_by(&plan))?);
         let size = || {
@@ -117,6 +122,7 @@ impl GrowingTable {
             lock: Mutex::new(()),
             requests: Mutex::new(()),
             capacity: Tally::new(plan.capacity(state) as u64),
+            touched: Tally::new(buckets as u64),
             saving: Saving::new(),
         };
         let table = Self {
@@ -135,7 +141,7 @@ impl GrowingTable {
     }
 
     pub(super) fn sizes(plan: &Plan) -> Sizes {
-        Sizes { first_bits: plan.first.ilog2(), pages: plan.pages }
+        Sizes { first: plan.first, largest: plan.largest, pages: plan.pages }
     }
 
     fn stripes_of(plan: &Plan) -> usize {
@@ -163,13 +169,20 @@ impl GrowingTable {
     /// The bytes of this table when it has grown to this many buckets, and the limit, if they are more than that.
     pub(super) fn grown_beyond_limit(&self, buckets: usize) -> Option<(usize, usize)> {
         let has_grown = buckets > self.plan.first || self.size().grown.get().is_some();
-        let needed = Self::memory_of(&self.plan, self.words.held_with(buckets), has_grown);
+        let needed = Self::memory_of(&self.plan, self.held(buckets), has_grown);
         (needed > self.plan.memory_limit).then_some((needed, self.plan.memory_limit))
+    }
+
+    /// The bytes that the words take up, or will when there are this many buckets.
+    fn held(&self, buckets: usize) -> usize {
+        // Relaxed: a figure.
+        let touched = self.resizing().touched.load(Ordering::Relaxed) as usize;
+        self.words.held(Self::sizes(&self.plan), buckets.max(touched))
     }
 
     /// The bytes of a new table of this many buckets, including the caller's own memory.
     pub(crate) fn memory_at(plan: &Plan, buckets: usize) -> usize {
-        Self::memory_of(plan, Segments::held_by_new(Self::sizes(plan), buckets), buckets > plan.first)
+        Self::memory_of(plan, Words::held_by_new(Self::sizes(plan), buckets), buckets > plan.first)
     }
 
     /// The bytes of a table whose words take up this many, and that has split or merged buckets before (`moved`), or has
@@ -180,7 +193,7 @@ impl GrowingTable {
             + Counters::memory_for(Self::counted_by(plan))
             + size_of::<CachePadded<Size>>()
             + size_of::<Resizing>()
-            + Segments::OWN_MEMORY
+            + Words::OWN_MEMORY
             + if moved { Self::memory_to_grow(plan) } else { 0 };
         plan.memory_of_caller.saturating_add(own).saturating_add(of_words)
     }
@@ -442,7 +455,7 @@ impl GrowingTable {
 
     /// The bytes of the table, including the caller's own memory.
     pub(crate) fn memory_usage(&self) -> usize {
-        Self::memory_of(&self.plan, self.words.held(), self.size().grown.get().is_some())
+        Self::memory_of(&self.plan, self.held(0), self.size().grown.get().is_some())
     }
 
     pub(crate) fn resizing(&self) -> &Resizing {

@@ -4,5 +4,7 @@
 pub(crate) mod arch;
 pub(crate) mod memory;
 pub(crate) mod pages;
+pub(crate) mod range;
 pub(crate) mod segments;
 pub(crate) mod system;
+pub(crate) mod words;

@@ -27,35 +27,22 @@ use core::ptr::{null_mut, slice_from_raw_parts_mut};
 use crate::machine::memory::{Pages, boxed_slice, release, zeroed_on};
 use crate::machine::system::page_size;
 use crate::sync::sizes::{INDEX_BITS, LARGE_SEGMENT};
-use crate::sync::{AtomicPtr, AtomicU64, Ordering, Tally};
-
-/// What is decided about a list: the binary logarithm of the length of its first segment, and the kind of pages.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sizes {
-    pub(crate) first_bits: u32,
-    pub(crate) pages: Pages,
-}
+use crate::sync::{AtomicPtr, AtomicU64, Ordering};
 
 #[derive(Debug)]
 pub(crate) struct Segments {
     /// By the highest bit of an index: where index 0 would be in that segment. Null if there is no such segment.
     bases: Box<[AtomicPtr<AtomicU64>; INDEX_BITS]>,
     first_bits: u32,
-    /// How many words are in use: their memory has not gone back to the system.
-    in_use: Tally,
 }
 
 impl Segments {
     pub(crate) const OWN_MEMORY: usize = INDEX_BITS * size_of::<AtomicPtr<AtomicU64>>();
 
-    /// A list of `len` zeros, or as many as its first segment has. The error is the number of bytes that could not be
-    /// allocated.
-    pub(crate) fn new(sizes: Sizes, len: usize) -> Result<Self, usize> {
-        let bases = boxed_slice(INDEX_BITS, || AtomicPtr::new(null_mut())).and_then(|bases| bases.try_into().ok());
-        let bases = bases.ok_or(Self::OWN_MEMORY)?;
-        let segments = Self { bases, first_bits: sizes.first_bits, in_use: Tally::new(0) };
-        segments.extend(sizes, len.max(1))?;
-        Ok(segments)
+    /// A list without any segment. The first one will have `1 << first_bits` words.
+    pub(crate) fn new(first_bits: u32) -> Option<Self> {
+        let bases = boxed_slice(INDEX_BITS, || AtomicPtr::new(null_mut()))?.try_into().ok()?;
+        Some(Self { bases, first_bits })
     }
 
     /// The word with this index, if its segment is there.
@@ -72,14 +59,14 @@ impl Segments {
         (!base.is_null()).then(|| unsafe { &*word })
     }
 
-    /// Makes sure that the list has `len` words. A new one is 0, or what it was when it was [released](Self::release). The
-    /// error is the number of bytes that could not be allocated. Only one thread at a time calls this.
-    pub(crate) fn extend(&self, sizes: Sizes, len: usize) -> Result<(), usize> {
+    /// Makes sure that the list has `len` words. A new one is 0. The error is the number of bytes that could not be allocated.
+    /// Only one thread at a time calls this.
+    pub(crate) fn extend(&self, pages: Pages, len: usize) -> Result<(), usize> {
         for (start, words) in segments(self.first_bits).take_while(|&(start, _)| start < len) {
             if self.segment(start, words).is_some() {
                 continue;
             }
-            let segment = zeroed_on(sizes.pages, words).ok_or(words.saturating_mul(size_of::<u64>()))?;
+            let segment = zeroed_on(pages, words).ok_or(words.saturating_mul(size_of::<u64>()))?;
             let base = Box::into_raw(segment).cast::<AtomicU64>().wrapping_sub(start);
             // The first segment has all indices below its length.
             let first = if start == 0 { 0 } else { start.ilog2() };
@@ -88,13 +75,17 @@ impl Segments {
                 self.bases[bit as usize].store(base, Ordering::Release);
             }
         }
-        self.in_use.fetch_max(len as u64, Ordering::Relaxed);
         Ok(())
     }
 
+    /// Whether there is a segment with this first word.
+    pub(crate) fn has(&self, start: usize) -> bool {
+        self.segment(start, 0).is_some()
+    }
+
     /// Returns the memory of the words from this index on to the system, as far as possible: each becomes 0, or stays as it
-    /// is. Until the list is extended again, no thread may change any of them. Only one thread at a time calls this.
-    pub(crate) fn release(&self, from: usize) {
+    /// is. No thread may change any of them meanwhile. Returns whether all whole pages of large segments went back.
+    pub(crate) fn release(&self, from: usize) -> bool {
         let mut released = true;
         for (start, words) in segments(self.first_bits).filter(|&(_, words)| is_large(words)) {
             if let Some(segment) = self.segment(start, words)
@@ -106,9 +97,7 @@ impl Segments {
                 released &= release(&segment[from.saturating_sub(start)..]);
             }
         }
-        if released {
-            self.in_use.fetch_min(from as u64, Ordering::Relaxed);
-        }
+        released
     }
 
     /// The segment of so many words, of which the first has this index, if it is there. The pointer is to all of them,
@@ -119,21 +108,14 @@ impl Segments {
         (!base.is_null()).then(|| slice_from_raw_parts_mut(base.wrapping_add(start), words))
     }
 
-    /// How many bytes the words take up.
-    pub(crate) fn held(&self) -> usize {
-        self.held_with(0)
+    /// How many bytes the words take up when those below `in_use` are in use, and their segments allocated.
+    pub(crate) fn held(&self, in_use: usize) -> usize {
+        bytes(self.first_bits, in_use, |start| self.has(start))
     }
 
-    /// How many bytes the words take up when the list has been extended to this length.
-    pub(crate) fn held_with(&self, len: usize) -> usize {
-        // Relaxed: a figure.
-        let in_use = len.max(self.in_use.load(Ordering::Relaxed) as usize);
-        bytes(self.first_bits, in_use, |start, words| self.segment(start, words).is_some())
-    }
-
-    /// How many bytes the words of a new list of this length take up.
-    pub(crate) fn held_by_new(sizes: Sizes, len: usize) -> usize {
-        bytes(sizes.first_bits, len, |_, _| false)
+    /// [`held`](Self::held) by a new list.
+    pub(crate) fn held_by_new(first_bits: u32, in_use: usize) -> usize {
+        bytes(first_bits, in_use, |_| false)
     }
 }
 
@@ -160,13 +142,13 @@ fn is_large(words: usize) -> bool {
 }
 
 /// How many bytes the segments take up that have words below `in_use`, or that are there.
-fn bytes(first_bits: u32, in_use: usize, is_there: impl Fn(usize, usize) -> bool) -> usize {
+fn bytes(first_bits: u32, in_use: usize, is_there: impl Fn(usize) -> bool) -> usize {
     let page = page_size().unwrap_or(4096);
     let of = |(start, words): (usize, usize)| {
         let all = words.saturating_mul(size_of::<u64>());
         let used = in_use.saturating_sub(start).min(words).saturating_mul(size_of::<u64>());
         if is_large(words) { all.min(used.saturating_add(2 * page)) } else { all }
     };
-    let all = segments(first_bits).filter(|&(start, words)| start < in_use.max(1) || is_there(start, words));
+    let all = segments(first_bits).filter(|&(start, _)| start < in_use || is_there(start));
     all.map(of).fold(0, usize::saturating_add)
 }

@@ -9,10 +9,10 @@ use crate::sync::AtomicU64;
 /// The size of the system's pages in bytes. It is a setting of the kernel: 4 KiB on x86-64, and 4, 16 or 64 KiB on others.
 /// `None` if the system does not say, or is not asked.
 pub(crate) fn page_size() -> Option<usize> {
-    #[cfg(all(target_os = "linux", not(miri)))]
+    #[cfg(all(any(target_os = "linux", target_os = "macos"), not(miri)))]
     // SAFETY: this only returns a number.
     return usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).ok();
-    #[cfg(not(all(target_os = "linux", not(miri))))]
+    #[cfg(not(all(any(target_os = "linux", target_os = "macos"), not(miri))))]
     None
 }
 

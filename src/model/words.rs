@@ -1,18 +1,18 @@
 //! What models see of a growing table's words by themselves: any thread may ask for any of them, whatever it has read.
 
 use crate::machine::memory::Pages;
-use crate::machine::segments::{Segments, Sizes};
+use crate::machine::words::{self, Sizes};
 use crate::sync::Ordering;
 
 /// A list of eight words at most, and two at first.
 #[derive(Debug)]
-pub struct Words(Segments);
+pub struct Words(words::Words);
 
-const SIZES: Sizes = Sizes { first_bits: 1, pages: Pages::Usual };
+const SIZES: Sizes = Sizes { first: 2, largest: 8, pages: Pages::Usual };
 
 impl Words {
     pub fn new() -> Self {
-        Self(Segments::new(SIZES, 2).expect("a model has memory"))
+        Self(words::Words::new(SIZES, 2).expect("a model has memory"))
     }
 
     /// Makes sure that there are so many words.
@@ -26,12 +26,17 @@ impl Words {
         self.0.get(index).map(|word| word.load(Ordering::Relaxed))
     }
 
+    /// What two words hold, if both are there.
+    pub fn pair(&self, indices: [u32; 2]) -> Option<[u64; 2]> {
+        self.0.read_pair(indices, |word| word.load(Ordering::Relaxed))
+    }
+
     pub fn set(&self, index: u32, value: u64) {
         self.0.get(index).expect("a model sets words that are there").store(value, Ordering::Relaxed);
     }
 
     /// Gives back the memory of the words from this index on.
     pub fn release(&self, from: usize) {
-        self.0.release(from);
+        assert!(self.0.release(SIZES, from), "a model gives back all that it can");
     }
 }

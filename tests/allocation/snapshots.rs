@@ -58,7 +58,11 @@ fn allocates_no_more_than_the_limit<F: Table>(new: impl Fn(usize) -> F, number: 
         let (bytes, memory) = (filter.saved(), filter.stats().memory_usage);
         let load = |bytes: &[u8], limit| F::load_within(bytes, limit).map(|loaded| loaded.stats().memory_usage);
         let (loaded, requests) = watch(|| load(&bytes, memory));
-        assert_eq!((requests.bytes + size_of::<F>(), loaded.unwrap()), (memory, memory), "{filter:?}");
+        assert_eq!(loaded.unwrap(), memory, "{filter:?}");
+        // The buckets of a large growable filter are not from the allocator.
+        let is_all = !(F::NAME.starts_with("Growable") && has_ranges());
+        let asked = requests.bytes + size_of::<F>();
+        assert!(asked == memory || !is_all && asked < memory, "{asked} of {memory}: {filter:?}");
         // Except for the last request: the box around a table cannot be refused.
         for nth in 1..requests.count {
             let error = refuse(nth, || load(&bytes, memory)).expect_err("refused");

@@ -1,6 +1,8 @@
 // Made by ci/messages of proto/etcd.proto.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Header {
+    #[prost(uint64, tag = "1")]
+    pub cluster_id: u64,
     #[prost(int64, tag = "3")]
     pub revision: i64,
 }
@@ -8,8 +10,12 @@ pub struct Header {
 pub struct KeyValue {
     #[prost(bytes = "bytes", tag = "1")]
     pub key: ::prost::bytes::Bytes,
+    #[prost(int64, tag = "2")]
+    pub create_revision: i64,
     #[prost(int64, tag = "3")]
     pub mod_revision: i64,
+    #[prost(int64, tag = "4")]
+    pub version: i64,
     #[prost(bytes = "bytes", tag = "5")]
     pub value: ::prost::bytes::Bytes,
 }
@@ -118,6 +124,8 @@ pub struct WatchCreateRequest {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WatchResponse {
+    #[prost(message, optional, tag = "1")]
+    pub header: ::core::option::Option<Header>,
     #[prost(bool, tag = "4")]
     pub canceled: bool,
     #[prost(int64, tag = "5")]
@@ -134,6 +142,8 @@ pub struct LeaseGrantRequest {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LeaseGrantResponse {
+    #[prost(message, optional, tag = "1")]
+    pub header: ::core::option::Option<Header>,
     #[prost(int64, tag = "2")]
     pub id: i64,
 }

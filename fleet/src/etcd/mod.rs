@@ -1,13 +1,15 @@
 //! A client of etcd: the calls that a node needs, to one of several members.
 
 pub(crate) mod build;
+mod endpoints;
+mod fault;
 #[expect(unreachable_pub, reason = "it is generated")]
 pub(crate) mod messages;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::uri::PathAndQuery;
@@ -21,104 +23,38 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 use tonic::{Code, Request, Status, Streaming};
 use tonic_prost::ProstCodec;
 
+pub use self::endpoints::Etcd;
+pub(crate) use self::fault::Fault;
 use self::messages::{
-    AuthenticateRequest, AuthenticateResponse, LeaseGrantRequest, LeaseGrantResponse, TxnRequest, TxnResponse,
+    AuthenticateRequest, AuthenticateResponse, Header, LeaseGrantRequest, LeaseGrantResponse, TxnRequest, TxnResponse,
     WatchCreateRequest, WatchRequest, WatchResponse,
 };
 use crate::lock;
 
-/// Where the cluster is, and how to log in.
-#[derive(Clone, Default, clap::Args)]
-pub struct Etcd {
-    /// The members of etcd: `http://HOST:PORT` or `https://HOST:PORT`, separated by commas
-    #[arg(
-        id = "etcd",
-        long,
-        value_name = "URLS",
-        env = "FLEET_ETCD",
-        value_delimiter = ',',
-        default_value = "http://127.0.0.1:2379"
-    )]
-    pub members: Vec<String>,
+/// An answer that says which cluster gave it, as every answer of etcd does.
+pub(crate) trait Answer: Message + Default + 'static {
+    fn header(&self) -> Option<&Header>;
 
-    /// The user of etcd, with the password in FLEET_ETCD_PASSWORD
-    #[arg(id = "etcd-user", long, value_name = "NAME", env = "FLEET_ETCD_USER", requires = "etcd-password")]
-    pub user: Option<String>,
-
-    /// The password of that user
-    // Every user of the machine can read the command line.
-    #[arg(id = "etcd-password", long, env = "FLEET_ETCD_PASSWORD", hide = true, hide_env_values = true)]
-    pub password: Option<String>,
-
-    /// The authority of the members' certificates, in a PEM file, instead of those that the system trusts
-    #[arg(id = "etcd-authority", long, value_name = "FILE")]
-    pub authority: Option<PathBuf>,
-
-    /// The certificate that the node shows to etcd, in a PEM file
-    #[arg(id = "etcd-certificate", long, value_name = "FILE", requires = "etcd-key")]
-    pub certificate: Option<PathBuf>,
-
-    /// The key of that certificate, in a PEM file
-    #[arg(id = "etcd-key", long, value_name = "FILE", requires = "etcd-certificate")]
-    pub key: Option<PathBuf>,
-}
-
-impl Etcd {
-    /// Members at these addresses, separated by commas.
-    pub fn new(members: &str) -> Self {
-        Self { members: members.split(',').map(str::to_owned).collect(), ..Self::default() }
+    fn cluster(&self) -> u64 {
+        self.header().map_or(0, |header| header.cluster_id)
     }
 }
 
-/// Leaves out the password.
-impl fmt::Debug for Etcd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Etcd").field("members", &self.members).finish_non_exhaustive()
+impl Answer for TxnResponse {
+    fn header(&self) -> Option<&Header> {
+        self.header.as_ref()
     }
 }
 
-/// Why a call has no result.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Fault {
-    /// The member has not come to the revision. If a quorum says so, the cluster never has.
-    #[error("the member knows no such revision yet")]
-    Future,
-    #[error("the revision was compacted")]
-    Compacted,
-    #[error("etcd has refused this: {0}; give the node's user the right to read and write the keys FLEET/")]
-    Denied(String),
-    #[error(
-        "etcd has no space left ({0}): compact it, defragment it or raise --quota-backend-bytes, then `etcdctl alarm disarm`"
-    )]
-    NoSpace(String),
-    #[error("the lease is not there any more")]
-    NoLease,
-    /// The outcome is unknown.
-    #[error("{0}")]
-    Unclear(String),
+impl Answer for LeaseGrantResponse {
+    fn header(&self) -> Option<&Header> {
+        self.header.as_ref()
+    }
 }
 
-impl Fault {
-    fn of(status: &Status, member: &str) -> Self {
-        let said = status.message();
-        match status.code() {
-            Code::OutOfRange if said.contains("future") => Self::Future,
-            Code::OutOfRange if said.contains("compacted") => Self::Compacted,
-            Code::ResourceExhausted if said.contains("space") => Self::NoSpace(said.into()),
-            Code::NotFound if said.contains("lease") => Self::NoLease,
-            Code::PermissionDenied | Code::Unauthenticated => Self::Denied(said.into()),
-            Code::InvalidArgument if said.contains("auth") || said.contains("user name") => Self::Denied(said.into()),
-            code => {
-                let mut why = format!("{member}: {said} ({code:?})");
-                // What tonic says is only "transport error".
-                let mut source = std::error::Error::source(status);
-                while let Some(error) = source {
-                    why = format!("{why}: {error}");
-                    source = error.source();
-                }
-                Self::Unclear(why)
-            }
-        }
+impl Answer for WatchResponse {
+    fn header(&self) -> Option<&Header> {
+        self.header.as_ref()
     }
 }
 
@@ -133,14 +69,61 @@ impl Connection {
     fn to(endpoint: &Endpoint) -> Self {
         Self { channel: endpoint.connect_lazy(), member: endpoint.uri().to_string() }
     }
+
+    /// Accepts an answer only if the member belongs to this cluster.
+    pub(crate) fn accept<A: Answer>(&self, answer: A, fleet: u64) -> Result<A, Fault> {
+        match answer.cluster() {
+            cluster if cluster == fleet => Ok(answer),
+            cluster => Err(Fault::Stranger { member: self.member.clone(), cluster, fleet }),
+        }
+    }
+}
+
+/// How a client identifies itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Session {
+    /// It has not logged in yet, or has to do it again.
+    #[default]
+    Closed,
+    /// Authentication is off, so no request needs a token.
+    NotNeeded,
+    /// The token of its login.
+    Open(MetadataValue<Ascii>),
+}
+
+impl Session {
+    /// A request with the token of the login, if there is one.
+    fn request<Q>(&self, message: Q) -> Request<Q> {
+        let mut request = Request::new(message);
+        if let Self::Open(token) = self {
+            request.metadata_mut().insert("token", token.clone());
+        }
+        request
+    }
+
+    /// Whether this is etcd's way to say that a request needs a (new) login.
+    fn has_ended(status: &Status) -> bool {
+        let said = status.message();
+        status.code() == Code::Unauthenticated
+            || said.contains("auth store is old")
+            // A request without a token, after authentication was enabled.
+            || (status.code() == Code::InvalidArgument && said.contains("user name is empty"))
+    }
 }
 
 pub(crate) struct Client {
     members: Vec<(Endpoint, Mutex<Connection>)>,
     /// The member that is asked first.
     pub(crate) current: AtomicUsize,
-    login: Option<(String, String)>,
-    token: Mutex<Option<MetadataValue<Ascii>>>,
+    /// The identifier of the fleet's cluster; 0 as long as the node does not know it. Answers of other clusters count as no
+    /// answers.
+    cluster: AtomicU64,
+    user: Option<String>,
+    /// The password, and another one, which is tried if etcd rejects the first.
+    passwords: Vec<String>,
+    session: Mutex<Session>,
+    /// Held during a login, which costs etcd much: the requests that wait for it share its token.
+    login: tokio::sync::Mutex<()>,
     one_try: Duration,
 }
 
@@ -181,8 +164,32 @@ impl Client {
         if members.is_empty() {
             return Err("there is no address of etcd; give http://HOST:PORT or https://HOST:PORT of each member".into());
         }
-        let login = etcd.user.clone().zip(etcd.password.clone());
-        Ok(Self { members, current: AtomicUsize::new(0), login, token: Mutex::default(), one_try })
+        let passwords = [&etcd.password, &etcd.other_password].into_iter().flatten().cloned().collect();
+        Ok(Self {
+            members,
+            current: AtomicUsize::new(0),
+            cluster: AtomicU64::new(0),
+            user: etcd.user.clone(),
+            passwords,
+            session: Mutex::default(),
+            login: tokio::sync::Mutex::default(),
+            one_try,
+        })
+    }
+
+    /// How many members there are, as the settings say.
+    pub(crate) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// The identifier of the fleet's cluster; `None` as long as the node does not know it.
+    pub(crate) fn cluster(&self) -> Option<u64> {
+        Some(self.cluster.load(Ordering::Acquire)).filter(|cluster| *cluster != 0)
+    }
+
+    /// From now on only answers of this cluster count.
+    pub(crate) fn belong_to(&self, cluster: u64) {
+        self.cluster.store(cluster, Ordering::Release);
     }
 
     fn member(&self, nth: usize) -> &(Endpoint, Mutex<Connection>) {
@@ -199,7 +206,7 @@ impl Client {
     async fn ask<Q, A>(&self, path: &'static str, message: &Q, until: Instant) -> Result<A, Fault>
     where
         Q: Message + Clone + 'static,
-        A: Message + Default + 'static,
+        A: Answer,
     {
         let mut pauses = ExponentialBuilder::default()
             .with_min_delay(Duration::from_millis(5))
@@ -212,8 +219,15 @@ impl Client {
             let current = self.current.load(Ordering::Relaxed);
             let connection = lock(&self.member(current).1).clone();
             let limit = self.one_request().min(until.saturating_duration_since(Instant::now()));
-            let fault = match self.call(&connection, path, message.clone(), limit).await {
-                Err(fault @ (Fault::Unclear(_) | Fault::Future)) => fault,
+            let answer: Result<A, _> = match self.cluster() {
+                None => Err(Fault::Unclear("the node does not know yet which cluster is the fleet's".into())),
+                Some(fleet) => {
+                    let answer = self.call(&connection, path, message.clone(), limit).await;
+                    answer.and_then(|answer| connection.accept(answer, fleet))
+                }
+            };
+            let fault = match answer {
+                Err(fault @ (Fault::Unclear(_) | Fault::Stranger { .. } | Fault::Future)) => fault,
                 answer => return answer,
             };
             // A connection that has lost something may stay silent for long.
@@ -232,7 +246,7 @@ impl Client {
     /// How long a request may take. One that logs in takes longer: to check a password takes etcd some tenths of a second of
     /// processor time.
     fn one_request(&self) -> Duration {
-        let logs_in = self.login.is_some() && lock(&self.token).is_none();
+        let logs_in = self.user.is_some() && matches!(*lock(&self.session), Session::Closed);
         if logs_in { 5 * self.one_try } else { self.one_try }
     }
 
@@ -240,18 +254,17 @@ impl Client {
     async fn call<Q, A>(&self, to: &Connection, path: &'static str, message: Q, limit: Duration) -> Result<A, Fault>
     where
         Q: Message + Clone + 'static,
-        A: Message + Default + 'static,
+        A: Answer,
     {
         let calling = async {
-            match once(to, path, self.request(to, message.clone()).await?).await {
-                // The token that the login gave is forgotten after some minutes, or when rights change.
-                Err(status)
-                    if self.login.is_some()
-                        && (status.code() == Code::Unauthenticated
-                            || status.message().contains("auth store is old")) =>
-                {
-                    *lock(&self.token) = None;
-                    once(to, path, self.request(to, message).await?).await
+            let session = self.session(to).await?;
+            match once(to, path, session.request(message.clone())).await {
+                // Etcd forgets the token of a login after some minutes, and when passwords or rights change. It needs one as
+                // soon as authentication is enabled.
+                Err(status) if self.user.is_some() && Session::has_ended(&status) => {
+                    self.close(&session);
+                    let session = self.session(to).await?;
+                    once(to, path, session.request(message)).await
                 }
                 answer => answer,
             }
@@ -262,22 +275,50 @@ impl Client {
         }
     }
 
-    /// The request, with the token of the login.
-    async fn request<Q>(&self, to: &Connection, message: Q) -> Result<Request<Q>, Status> {
-        let mut request = Request::new(message);
-        let Some((name, password)) = self.login.clone() else { return Ok(request) };
-        let known = lock(&self.token).clone();
-        let token = match known {
-            Some(token) => token,
-            None => {
-                let login = Request::new(AuthenticateRequest { name, password });
-                let answer: AuthenticateResponse = once(to, "/etcdserverpb.Auth/Authenticate", login).await?;
-                let token = answer.token.parse().map_err(|_| Status::internal("the token is no header"))?;
-                lock(&self.token).insert(token).clone()
+    /// The session of the requests: a login, if authentication is on and there was none yet.
+    async fn session(&self, to: &Connection) -> Result<Session, Status> {
+        let Some(user) = &self.user else { return Ok(Session::NotNeeded) };
+        let known = || Some(lock(&self.session).clone()).filter(|session| *session != Session::Closed);
+        if let Some(session) = known() {
+            return Ok(session);
+        }
+        let _login = self.login.lock().await;
+        if let Some(session) = known() {
+            return Ok(session);
+        }
+        let session = self.log_in(to, user).await?;
+        lock(&self.session).clone_from(&session);
+        Ok(session)
+    }
+
+    /// Etcd takes this session no longer. There may be a later one already.
+    fn close(&self, ended: &Session) {
+        let mut session = lock(&self.session);
+        if *session == *ended {
+            *session = Session::Closed;
+        }
+    }
+
+    /// Logs in with the first password that etcd takes.
+    async fn log_in(&self, to: &Connection, user: &str) -> Result<Session, Status> {
+        let mut rejected = Status::unauthenticated("the user has no password");
+        for password in &self.passwords {
+            let login = AuthenticateRequest { name: user.to_owned(), password: password.clone() };
+            match once(to, "/etcdserverpb.Auth/Authenticate", Request::new(login)).await {
+                Ok(AuthenticateResponse { token }) => {
+                    let token = token.parse().map_err(|_| Status::internal("the token is not a valid header"))?;
+                    return Ok(Session::Open(token));
+                }
+                Err(status)
+                    if status.code() == Code::FailedPrecondition && status.message().contains("not enabled") =>
+                {
+                    return Ok(Session::NotNeeded);
+                }
+                Err(status) if status.code() == Code::InvalidArgument => rejected = status,
+                Err(status) => return Err(status),
             }
-        };
-        request.metadata_mut().insert("token", token);
-        Ok(request)
+        }
+        Err(rejected)
     }
 
     /// A transaction, by any member.
@@ -285,7 +326,7 @@ impl Client {
         self.ask("/etcdserverpb.KV/Txn", txn, until).await.and_then(|answer| complete(txn, answer))
     }
 
-    /// A transaction, over this connection.
+    /// A transaction, over this connection, to a member of any cluster: the caller has to look at the answer's cluster.
     pub(crate) async fn txn_over(
         &self,
         to: &Connection,
@@ -311,7 +352,7 @@ impl Client {
         let watching = async {
             // The stream of requests stays open; etcd would end the watch with it.
             let create = tokio_stream::once(WatchRequest { create: Some(create) }).chain(tokio_stream::pending());
-            let (mut grpc, request) = (ready(to).await?, self.request(to, create).await?);
+            let (mut grpc, request) = (ready(to).await?, self.session(to).await?.request(create));
             let path = PathAndQuery::from_static("/etcdserverpb.Watch/Watch");
             grpc.streaming(request, path, ProstCodec::<WatchRequest, WatchResponse>::default()).await
         };

@@ -13,35 +13,16 @@ use super::answers::Refusal;
 use crate::error::NodeError;
 
 /// The body of a request.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Body {
-    pub(crate) token: Option<String>,
+    pub(crate) token: String,
     pub(crate) exp: Option<Value>,
 }
 
 pub(crate) fn body(bytes: &[u8]) -> Result<Body, Refusal> {
-    if bytes.is_empty() {
-        return Ok(Body::default());
-    }
     let form = "{\"token\": \"…\", \"exp\": SECONDS}, with the expiry in seconds since 1970";
     serde_json::from_slice(bytes).map_err(|error| Refusal::Malformed(format!("the body is not {form}: {error}")))
-}
-
-/// The expiry in a request, in its query or its body.
-pub(crate) fn told(query: Option<&str>, body: Option<Value>) -> Result<Option<u64>, Refusal> {
-    let body = body.map(|exp| numeric_date(&exp)).transpose()?;
-    let Some(query) = query.filter(|query| !query.is_empty()) else { return Ok(body) };
-    let told = query.strip_prefix("exp=").and_then(|seconds| seconds.parse().ok());
-    match (told, body) {
-        (Some(told), Some(body)) if told != body => {
-            Err(Refusal::Malformed(format!("exp is {told} in the query and {body} in the body; give one of them")))
-        }
-        (Some(told), _) => Ok(Some(told)),
-        (None, _) => Err(Refusal::Malformed(format!(
-            "the query {query:?} is not exp=SECONDS, the expiry in seconds since 1970, such as exp=1800000000"
-        ))),
-    }
 }
 
 /// Until when the token is refused. Of the expiry in the request and the token's own, the later one holds. A token of
@@ -70,7 +51,7 @@ fn claimed(token: &str) -> Result<Option<u64>, Refusal> {
 }
 
 /// A number of seconds since 1970. A JWT allows a fraction, which is rounded up.
-fn numeric_date(exp: &Value) -> Result<u64, Refusal> {
+pub(crate) fn numeric_date(exp: &Value) -> Result<u64, Refusal> {
     // The cast turns a negative number into 0, which is long past, and one that is too large into the greatest, which is
     // refused as too late.
     let fraction = || exp.as_f64().map(|seconds| seconds.ceil() as u64);

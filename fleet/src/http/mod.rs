@@ -6,18 +6,17 @@ mod expiry;
 mod token;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{ConnectInfo, FromRequest, Path, Request, State};
+use axum::extract::{ConnectInfo, FromRequest, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, put};
-use axum::{Json, RequestPartsExt, Router};
+use axum::{Json, Router};
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 use serde_json::json;
@@ -40,7 +39,7 @@ const BODY: Duration = Duration::from_secs(5);
 pub struct Service {
     node: Node,
     /// What administrators send. Without one, everybody may revoke.
-    tokens: RwLock<Vec<String>>,
+    tokens: Vec<String>,
     is_ending: AtomicBool,
     recorder: PrometheusRecorder,
 }
@@ -66,12 +65,12 @@ impl Service {
                 counter!("fleet_requests_total", "outcome" => outcome).absolute(0);
             }
         });
-        Ok(Arc::new(Self { node, tokens: RwLock::new(tokens), is_ending: AtomicBool::new(false), recorder }))
+        Ok(Arc::new(Self { node, tokens, is_ending: AtomicBool::new(false), recorder }))
     }
 
-    /// Replaces the administrators' tokens.
-    pub fn set_tokens(&self, tokens: Vec<String>) {
-        *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+    /// Its node.
+    pub fn node(&self) -> &Node {
+        &self.node
     }
 
     /// From now on `/healthz` says that the node is not ready, so that no new requests are sent to it.
@@ -87,17 +86,16 @@ pub fn router(service: Arc<Service>) -> Router {
         .route("/protected", get(protected))
         .route("/metrics", get(page))
         .route("/healthz", get(health))
-        .route("/livez", get(|| async { "alive" }))
+        .route("/livez", get(alive))
         .with_state(service)
 }
 
-/// `PUT`, `POST` and `DELETE /revoked` with the token in the body, and `PUT`, `GET` and `DELETE /revoked/TOKEN`.
+/// `PUT`, `POST` and `DELETE /revoked`, with the token in the body.
 pub fn administrators(service: Arc<Service>) -> Router {
     // A change takes `patience` at most, and a little for the answer.
     let longest = service.node.settings().patience + Duration::from_secs(3);
     Router::new()
         .route("/revoked", put(revoke).post(revoked).delete(restore))
-        .route("/revoked/{token}", put(revoke).get(revoked).delete(restore))
         .route_layer(middleware::from_fn_with_state(Arc::clone(&service), administrators_only))
         .layer(RequestBodyLimitLayer::new(LONGEST_BODY))
         .layer(RequestBodyTimeoutLayer::new(BODY))
@@ -137,20 +135,12 @@ struct Asked {
 }
 
 impl Asked {
-    /// The token is in the path or in the body, and its expiry in the query or in the body.
-    fn read(path: Option<Path<String>>, query: Option<&str>, body: &[u8]) -> Result<Self, Refusal> {
-        let body = expiry::body(body)?;
-        let token = match (path, body.token) {
-            (Some(Path(token)), None) | (None, Some(token)) => token,
-            (Some(_), Some(_)) => {
-                return Err(Refusal::Malformed("the token is in the path and in the body; give one".into()));
-            }
-            (None, None) => {
-                return Err(Refusal::Malformed("there is no token; send the body {\"token\": \"…\"}".into()));
-            }
-        };
-        token::check(&token)?;
-        Ok(Self { token, exp: expiry::told(query, body.exp)?, from: None, began: Instant::now() })
+    /// The token and its expiry are in the body, which no proxy logs.
+    fn read(body: &[u8]) -> Result<Self, Refusal> {
+        let asked = expiry::body(body)?;
+        token::check(&asked.token)?;
+        let exp = asked.exp.map(|exp| expiry::numeric_date(&exp)).transpose()?;
+        Ok(Self { token: asked.token, exp, from: None, began: Instant::now() })
     }
 
     /// One line, and the figures, for each change: what came of it, and until when the token is revoked.
@@ -170,13 +160,9 @@ impl FromRequest<Arc<Service>> for Asked {
     type Rejection = Response;
 
     async fn from_request(request: Request, service: &Arc<Service>) -> Result<Self, Response> {
-        let (mut parts, body) = request.into_parts();
-        let path = parts.extract().await.map_err(|why: PathRejection| why.into_response())?;
-        let from = parts.extensions.get().map(|ConnectInfo(from)| *from);
-        let query = parts.uri.query().map(str::to_owned);
-        let body = Bytes::from_request(Request::from_parts(parts, body), service).await;
-        let body = body.map_err(IntoResponse::into_response)?;
-        let asked = Self::read(path, query.as_deref(), &body).map_err(IntoResponse::into_response)?;
+        let from = request.extensions().get().map(|ConnectInfo(from)| *from);
+        let body = Bytes::from_request(request, service).await.map_err(IntoResponse::into_response)?;
+        let asked = Self::read(&body).map_err(IntoResponse::into_response)?;
         Ok(Self { from, ..asked })
     }
 }
@@ -219,10 +205,18 @@ async fn restore(State(service): State<Arc<Service>>, asked: Asked) -> Answered 
     if done? { Ok(StatusCode::NO_CONTENT.into_response()) } else { Err(Refusal::Missing("the token is not revoked")) }
 }
 
+/// A process whose node can't go on is not alive: its supervisor restarts it.
+async fn alive(State(service): State<Arc<Service>>) -> (StatusCode, &'static str) {
+    if service.node.has_failed() {
+        return (StatusCode::SERVICE_UNAVAILABLE, "a task of the node has ended");
+    }
+    (StatusCode::OK, "alive")
+}
+
 async fn health(State(service): State<Arc<Service>>) -> Response {
     let health = service.node.health();
     let is_ending = service.is_ending.load(Ordering::Relaxed);
-    let is_ready = health.state == Ready::Ready && !is_ending;
+    let is_ready = service.node.is_ready() && !is_ending;
     let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let mut body = json!(health);
     body["ending"] = is_ending.into();
@@ -254,7 +248,7 @@ fn record(node: &Node) {
 }
 
 async fn administrators_only(State(service): State<Arc<Service>>, request: Request, next: Next) -> Answered {
-    token::is_of_administrator(request.headers(), &service.tokens.read().unwrap_or_else(PoisonError::into_inner))?;
+    token::is_of_administrator(request.headers(), &service.tokens)?;
     Ok(next.run(request).await)
 }
 

@@ -47,11 +47,7 @@ async fn a_node_that_started_with_a_wrong_clock_is_right_when_that_is_set() {
     let Some(cluster) = Cluster::start(3, &[]) else { return };
     let other = start(settings(&cluster.urls(0))).await;
     revoke(&other, "alice").await;
-    let wrong = async |seconds: i64| {
-        let node = Node::start_with(settings(&cluster.urls(0)), Clock::with_shift(seconds)).await.unwrap();
-        ready(&node).await;
-        node
-    };
+    let wrong = async |seconds: i64| start_with(settings(&cluster.urls(0)), Clock::with_shift(seconds)).await;
     let node = wrong(2 * HOUR).await;
     assert!(!answer(&node, "alice").await, "a node that starts with a wrong clock believes it");
     set(&node, 0);

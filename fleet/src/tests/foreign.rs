@@ -2,52 +2,132 @@
 
 use super::*;
 
-fn key(node: &Node, token: &str) -> String {
-    format!("{}/token/{}", node.settings().fleet, node.token_id(token))
+/// Revokes the token again on one node, until all know.
+async fn revoke_again(nodes: &[Arc<Node>; 3], token: &str) {
+    revoke(&nodes[0], token).await;
+    for node in nodes {
+        until("all to know", async || (node.is_revoked(token).await == Ok(true)).then_some(())).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_others_write_or_delete_lets_no_token_pass() {
+async fn what_others_write_lets_no_token_pass() {
     let Some((cluster, nodes)) = three().await else { return };
     let node = &nodes[0];
-    revoke(node, "alice").await;
-    revoke(node, "bob").await;
-    until("all to know", async || answer(&nodes[1], "bob").await.then_some(())).await;
+    revoke_again(&nodes, "alice").await;
     // Keys of no kind, and values that no node has written.
     cluster.ctl(&["put", "revoked/token/17", "x"]);
     cluster.ctl(&["put", "revoked/something", "x"]);
     cluster.ctl(&["put", &key(node, "dave"), "0123456789abcdef"]);
     until("it to be counted", async || (node.health().foreign >= 3).then_some(())).await;
+    cluster.ctl(&["put", &key(node, "alice"), "0123456789abcdef"]);
     let fresh = start(settings(&cluster.urls(1))).await;
-    assert!(fresh.is_revoked("dave").await.is_err_and(|error| error.to_string().contains("damaged")));
-    assert!(answer(&fresh, "bob").await && !answer(&fresh, "carol").await);
-    // Revoked again, it is right again.
-    revoke(node, "dave").await;
-    assert!(answer(node, "dave").await);
+    for token in ["alice", "dave"] {
+        let error = fresh.is_revoked(token).await.unwrap_err();
+        assert!(error.to_string().contains("not written by this fleet"), "{error}");
+    }
+    assert!(!answer(&fresh, "carol").await);
+    until("it to be counted", async || (node.health().foreign >= 4).then_some(())).await;
+    assert!(node.is_revoked("alice").await.is_err() && node.restore("alice").await.is_err());
+    // Revoked again, they are right again, and each has one entry.
+    revoke_again(&nodes, "alice").await;
+    revoke_again(&nodes, "dave").await;
     until("the others to know", async || (fresh.is_revoked("dave").await == Ok(true)).then_some(())).await;
+    assert_eq!(node.health().len, Some(2));
+    assert_eq!(node.restore("alice").await, Ok(true));
+    assert!(!answer(node, "alice").await);
+}
 
-    // Somebody overwrites a token, deletes one, and then all that the fleet has.
-    for (change, token, mended) in [
-        (&["put", &key(node, "alice"), "0123456789abcdef"][..], "alice", 1),
-        (&["del", &key(node, "bob")], "bob", 2),
-        (&["del", "revoked/", "--prefix"], "alice", 5),
-    ] {
-        cluster.ctl(change);
-        until("it to be put back", async || {
-            for token in ["alice", "bob"] {
-                for node in &nodes {
-                    assert_ne!(node.is_revoked(token).await, Ok(false));
-                }
-            }
-            let is_mended = node.shared().tallies.mended.load(Ordering::SeqCst) == mended;
-            (is_mended && !cluster.ctl(&["get", &key(node, token)]).is_empty()).then_some(())
-        })
-        .await;
-        assert!(answer(node, token).await);
+/// Whoever can write the fleet's keys can write a token's own older record back, the one that said "restored".
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_record_that_is_written_back_restores_nothing() {
+    let Some((cluster, nodes)) = three().await else { return };
+    let (node, alice) = (&nodes[0], key(&nodes[0], "alice"));
+    revoke(node, "alice").await;
+    let revoked = cluster.read(&alice);
+    assert_eq!(node.restore("alice").await, Ok(true));
+    let restored = cluster.read(&alice);
+    revoke_again(&nodes, "alice").await;
+    let asking: Vec<_> = nodes.iter().map(|node| Asking::start(node, "alice")).collect();
+    // As it was, and with all that it has ever been.
+    cluster.write(&alice, &restored);
+    until("it to be seen", async || (node.health().foreign > 0).then_some(())).await;
+    let fresh = start(settings(&cluster.urls(1))).await;
+    assert!(fresh.is_revoked("alice").await.is_err());
+    cluster.ctl(&["del", &alice]);
+    cluster.write(&alice, &revoked);
+    cluster.write(&alice, &restored);
+    until("it to be seen", async || (node.health().foreign > 2).then_some(())).await;
+    let another = start(settings(&cluster.urls(2))).await;
+    for node in nodes.iter().map(|node| &**node).chain([&fresh, &another]) {
+        ready(node).await;
+        assert!(node.is_revoked("alice").await.is_err());
+    }
+    for asking in asking {
+        asking.check().await;
+    }
+    revoke_again(&nodes, "alice").await;
+    assert!(answer(&fresh, "alice").await && answer(&another, "alice").await);
+    assert_eq!(node.restore("alice").await, Ok(true));
+    assert!(!answer(node, "alice").await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_token_does_not_pass_until_it_is_revoked_again() {
+    let Some((cluster, nodes)) = three().await else { return };
+    revoke_again(&nodes, "alice").await;
+    let asking: Vec<_> = nodes.iter().map(|node| Asking::start(node, "alice")).collect();
+    for round in 1..10 {
+        cluster.ctl(&["del", &key(&nodes[0], "alice")]);
+        for node in &nodes {
+            until("it to be seen", async || (node.health().foreign >= round).then_some(())).await;
+            assert!(node.is_revoked("alice").await.is_err());
+        }
+        // A node that reads all tokens again still knows it.
+        if round == 5 {
+            network(&cluster, Mode::Cut);
+            is_in(&nodes[1], State::Stale).await;
+            nodes[1].shared().known.store(None);
+            network(&cluster, Mode::Forward);
+            ready(&nodes[1]).await;
+            assert!(nodes[1].is_revoked("alice").await.is_err());
+        }
+        revoke_again(&nodes, "alice").await;
+    }
+    for asking in asking {
+        asking.check().await;
     }
     for node in &nodes {
         ready(node).await;
-        assert!(answer(node, "alice").await && answer(node, "bob").await && !answer(node, "carol").await);
+        assert_eq!(node.health().len, Some(1), "one entry");
+    }
+    // A node that does not hear of it yet.
+    let node = &nodes[0];
+    node.shared().is_deaf.store(true, Ordering::SeqCst);
+    cluster.ctl(&["del", &key(node, "alice")]);
+    let error = node.restore("alice").await.unwrap_err();
+    assert!(error.to_string().contains("changed or deleted"), "{error}");
+    node.shared().is_deaf.store(false, Ordering::SeqCst);
+}
+
+/// The agreement and the head are what the nodes compare, so without them the cluster has lost what they knew.
+#[tokio::test(flavor = "multi_thread")]
+async fn after_all_keys_were_deleted_the_fleet_waits() {
+    for what in [&["del", "revoked/", "--prefix"][..], &["del", "revoked/head"], &["put", "revoked/agreement", "x"]] {
+        let Some((cluster, nodes)) = three().await else { return };
+        revoke_again(&nodes, "alice").await;
+        cluster.ctl(what);
+        for node in &nodes {
+            is_in(node, State::Waiting).await;
+            assert!(node.is_revoked("alice").await.is_err() && node.is_revoked("bob").await.is_err());
+        }
+        let fresh = Node::begin(settings(&cluster.urls(0))).unwrap();
+        is_in(&fresh, State::Waiting).await;
+        until("it to be announced", async || crate::accept::accept(nodes[0].settings()).await.ok()?.loss).await;
+        for node in nodes.iter().map(|node| &**node).chain([&fresh]) {
+            ready(node).await;
+        }
+        revoke_again(&nodes, "alice").await;
     }
 }
 
@@ -64,6 +144,10 @@ async fn nodes_that_do_not_belong_together_do_not_start_and_fleets_stay_apart() 
         let error = Node::start(other).await.unwrap_err();
         assert!(error.contains("has agreed on other settings") && error.contains("capacity 20000"), "{error}");
     }
+    // Before format 3, the agreement was a text.
+    cluster.ctl(&["put", "old/agreement", "format 2, key x, capacity 20000"]);
+    let error = Node::start(Settings { fleet: "old".into(), ..ours.clone() }).await.unwrap_err();
+    assert!(error.contains("has agreed on other settings: format 2"), "{error}");
     for (wrong, named) in [
         (Settings { fleet: "a/b".into(), ..ours.clone() }, "--fleet \"a/b\""),
         (Settings { resolution: 0, ..ours.clone() }, "--resolution is 0"),
@@ -100,66 +184,4 @@ async fn nodes_that_do_not_belong_together_do_not_start_and_fleets_stay_apart() 
     let error = small.revoke("4", latest * 1000).await.unwrap_err();
     assert!(matches!(error, crate::NodeError::TooLate { .. }), "{error}");
     assert_eq!(small.revoke("4", latest - 7000).await.unwrap().until, None, "it has ended");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_user_without_a_right_is_found_at_the_start() {
-    let Some(cluster) = Cluster::start(3, &[]) else { return };
-    let ours = settings(&cluster.urls(0));
-    drop(start(ours.clone()).await);
-    for (user, rights) in [
-        ("all", &[["--prefix=true", "readwrite", "revoked/"]][..]),
-        ("reads", &[["--prefix=true", "read", "revoked/"]]),
-        ("half", &[["--prefix=true", "read", "revoked/"], ["--prefix=false", "readwrite", "revoked/agreement"]]),
-    ] {
-        cluster.ctl(&["user", "add", &format!("{user}:secret")]);
-        cluster.ctl(&["role", "add", user]);
-        for [prefix, right, key] in rights {
-            cluster.ctl(&["role", "grant-permission", prefix, user, right, key]);
-        }
-        cluster.ctl(&["user", "grant-role", user, user]);
-    }
-    cluster.ctl(&["user", "add", "root:secret"]);
-    cluster.ctl(&["user", "grant-role", "root", "root"]);
-    cluster.ctl(&["auth", "enable"]);
-    let login = |user: &str, password: &str| Settings {
-        etcd: Etcd { user: Some(user.into()), password: Some(password.into()), ..ours.etcd.clone() },
-        ..ours.clone()
-    };
-    for settings in [login("reads", "secret"), login("half", "secret"), login("all", "wrong"), ours.clone()] {
-        let error = Node::start(settings).await.unwrap_err();
-        assert!(error.contains("has refused this"), "{error}");
-    }
-    let node = start(login("all", "secret")).await;
-    revoke(&node, "alice").await;
-    assert!(answer(&node, "alice").await);
-}
-
-/// A storm found this: the question came before the deletion was mended, and the answer after it.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_deletion_that_is_mended_while_a_question_is_under_way_lets_no_token_pass() {
-    let Some(cluster) = Cluster::start(3, &[]) else { return };
-    let node = Arc::new(start(settings(&cluster.urls(0))).await);
-    revoke(&node, "alice").await;
-    let asking = Asking::start(&node, "alice");
-    for round in 1..20 {
-        ready(&node).await;
-        cluster.ctl(&["del", &key(&node, "alice")]);
-        until("it to be mended", async || (node.shared().tallies.mended.load(Ordering::SeqCst) >= round).then_some(()))
-            .await;
-        until("it to be back", async || (!cluster.ctl(&["get", &key(&node, "alice")]).is_empty()).then_some(())).await;
-    }
-    // As somebody does who reads that a record is damaged. The node sees both at once.
-    node.shared().is_deaf.store(true, Ordering::SeqCst);
-    cluster.ctl(&["put", &key(&node, "alice"), "x"]);
-    cluster.ctl(&["del", &key(&node, "alice")]);
-    node.shared().is_deaf.store(false, Ordering::SeqCst);
-    until("it to be back", async || (!cluster.ctl(&["get", &key(&node, "alice")]).is_empty()).then_some(())).await;
-    asking.check().await;
-    assert_eq!((node.health().len, node.shared().tallies.joins.load(Ordering::SeqCst)), (Some(1), 1), "one entry");
-    // It would be put back.
-    node.shared().is_deaf.store(true, Ordering::SeqCst);
-    cluster.ctl(&["del", &key(&node, "alice")]);
-    let error = node.restore("alice").await.unwrap_err();
-    assert!(error.to_string().contains("somebody has deleted its record"), "{error}");
 }

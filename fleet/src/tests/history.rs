@@ -1,7 +1,7 @@
 //! A cluster that was restored from a backup.
 
 use super::*;
-use crate::node::accept;
+use crate::accept::accept;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_restore_the_fleet_waits_for_an_operator() {
@@ -31,8 +31,10 @@ async fn after_a_restore_the_fleet_waits_for_an_operator() {
         let fresh = Node::start(settings(&cluster.urls(1))).await.unwrap();
         is_in(&fresh, State::Waiting).await;
         let settings = nodes[0].settings();
-        assert!(accept(settings).await.unwrap().is_some_and(|lost| lost.contains("node")));
-        assert_eq!(accept(settings).await, Ok(None));
+        let accepted = accept(settings).await.unwrap();
+        assert!(accepted.loss.as_ref().is_some_and(|loss| loss.contains("node")), "{accepted:?}");
+        assert!(accepted.endpoints.len() == 3 && accepted.endpoints[0].contains("records"), "{accepted:?}");
+        assert_eq!(accept(settings).await.unwrap().loss, None);
         for node in nodes.iter().map(|node| &**node).chain([&fresh]) {
             ready(node).await;
             assert!(answer(node, &early).await && !answer(node, &late).await);

@@ -9,7 +9,6 @@ use crate::etcd::complete;
 use crate::etcd::messages::TxnResponse;
 use crate::filter::Verdict;
 use crate::lock;
-use crate::shared::{Change, Job};
 
 /// A storm of an earlier design let one token pass; this was the only cause that was found.
 #[tokio::test(flavor = "multi_thread")]
@@ -89,14 +88,14 @@ async fn changes_that_share_a_transaction_are_told_apart() {
     let (jobs, queue) = mpsc::channel(3);
     let [_, alice, bob] = ["", "alice", "bob"].map(|token| {
         let (reply, done) = oneshot::channel();
-        let change = (!token.is_empty()).then_some(Change { end: late, decided: 0 });
+        let change = (!token.is_empty()).then_some(Change { end: late, decided: Record::default() });
         jobs.try_send(Job { id: shared.secret.id(token), change, until, reply: Some(reply) }).unwrap();
         done
     });
     drop(jobs);
     publish(Arc::clone(shared), Arc::new(Mutex::new(queue)), Arc::default()).await;
     let (alice, bob) = (alice.await.unwrap().unwrap(), bob.await.unwrap().unwrap());
-    assert_eq!((alice.is_new, alice.end, bob.is_new), (false, Some(soon), true));
+    assert_eq!((alice.is_done, alice.end, bob.is_done), (false, Some(soon), true));
     // An answer that lacks one of them is none.
     let question = questions(vec![range(vec![], 0)]);
     let answer = TxnResponse { succeeded: true, ..TxnResponse::default() };

@@ -10,9 +10,12 @@ mod cluster;
 mod foreign;
 mod history;
 mod load;
+mod login;
 mod lookup;
 mod replies;
+mod restores;
 mod storm;
+mod strangers;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -24,9 +27,10 @@ use self::support::cluster::Cluster;
 use self::support::proxy::Mode;
 use crate::clock::Clock;
 use crate::etcd::Etcd;
+use crate::keys::Record;
 use crate::node::Node;
 use crate::settings::Settings;
-use crate::shared::State;
+use crate::shared::{Change, Done, Job, State};
 
 /// Waits until there is an answer.
 async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
@@ -52,6 +56,21 @@ fn settings(etcd: &str) -> Settings {
     }
 }
 
+/// The key of a token's record.
+fn key(node: &Node, token: &str) -> String {
+    format!("{}/token/{}", node.settings().fleet, node.token_id(token))
+}
+
+/// Sends one change through a node's queue, as a request does after it has read the record.
+async fn send(node: &Node, token: &str, end: u64, decided: Record) -> Done {
+    let (reply, done) = tokio::sync::oneshot::channel();
+    let (shared, until) = (node.shared(), tokio::time::Instant::now() + LONGEST);
+    let change = Some(Change { end, decided });
+    let job = Job { id: shared.secret.id(token), change, until, reply: Some(reply) };
+    shared.jobs.send(job).await.unwrap_or_else(|_| panic!("the node has ended"));
+    done.await.unwrap().unwrap()
+}
+
 /// Lets all ways to the cluster fail, or work again.
 fn network(cluster: &Cluster, mode: Mode) {
     cluster.members.iter().for_each(|member| member.clients.set(mode));
@@ -59,7 +78,12 @@ fn network(cluster: &Cluster, mode: Mode) {
 
 /// A node that is ready.
 async fn start(settings: Settings) -> Node {
-    let node = Node::start_with(settings, Clock::new()).await.unwrap();
+    start_with(settings, Clock::new()).await
+}
+
+async fn start_with(settings: Settings, clock: Clock) -> Node {
+    let node = Node::begin_with(settings, clock).unwrap();
+    tokio::time::timeout(LONGEST, node.joined()).await.expect("it to join in time").unwrap();
     ready(&node).await;
     node
 }
@@ -85,7 +109,8 @@ impl Asking {
             let (node, is_over) = (Arc::clone(node), Arc::clone(&is_over));
             tasks.spawn(async move {
                 while !is_over.load(Ordering::SeqCst) {
-                    assert_ne!(node.is_revoked(token).await, Ok(false));
+                    let before = node.health();
+                    assert_ne!(node.is_revoked(token).await, Ok(false), "{before:?}, and then {node:?}");
                     tokio::task::yield_now().await;
                 }
             });

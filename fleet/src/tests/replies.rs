@@ -51,6 +51,9 @@ async fn a_revocation_that_arrives_late_undoes_no_restore() {
         (cluster.revision() > revision).then_some(())
     })
     .await;
+    // It has left the record as it was, too.
+    let fresh = start(settings(&cluster.urls(1))).await;
+    assert_eq!(fresh.is_revoked("alice").await, Ok(false));
 }
 
 /// The login of a JSON Web Token names the rights of its time.

@@ -3,7 +3,7 @@
 use fastrand::Rng;
 
 use super::*;
-use crate::node::accept;
+use crate::accept::accept;
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "it takes as long as FLEET_STORM says"]
@@ -26,7 +26,7 @@ async fn no_revoked_token_passes_in_a_storm() {
         let (member, nth) = (chance.usize(..3), chance.usize(..3));
         let a_while = Duration::from_millis(100 + chance.u64(..3000));
         let modes = [Mode::Silent, Mode::SilentAnswers, Mode::Cut, Mode::Twice, Mode::Late(a_while / 4)];
-        let name = match chance.usize(..13) {
+        let name = match chance.usize(..14) {
             0 => {
                 let leader = cluster.leader();
                 cluster.kill(leader);
@@ -92,23 +92,45 @@ async fn no_revoked_token_passes_in_a_storm() {
             }
             11 => {
                 let kept = storm.shared.kept.lock().unwrap().last().cloned();
-                // A node that has no word can't tell such a deletion from a restore.
-                for node in [storm.shared.node(0).await, storm.shared.node(1).await, storm.shared.node(2).await]
-                    .into_iter()
-                    .flatten()
-                {
-                    ready(&node).await;
+                // A node that does not follow yet can't tell such a deletion from a record that was never there.
+                let mut nodes = Vec::new();
+                for nth in 0..3 {
+                    nodes.extend(storm.shared.node(nth).await);
+                }
+                for node in &nodes {
+                    ready(node).await;
                 }
                 if let (Some(kept), Some(node)) = (kept, storm.shared.node(nth).await) {
-                    let key = format!("revoked/token/{}", node.token_id(&kept.token));
+                    let key = key(&node, &kept.token);
                     if chance.bool() {
                         cluster.ctl(&["put", &key, "x"])
                     } else {
                         cluster.ctl(&["del", &key])
                     };
+                    // An administrator revokes it again.
+                    tokio::time::sleep(a_while / 4).await;
+                    until("it to be revoked again", async || {
+                        node.revoke(&kept.token, Clock::new().earliest() + 3000).await.ok()
+                    })
+                    .await;
                     answer(&node, &kept.token).await;
                 }
-                "somebody damages or deletes a record"
+                "a client outside the fleet damages or deletes a record"
+            }
+            12 => {
+                let kept = storm.shared.kept.lock().unwrap().last().cloned();
+                if let (Some(kept), Some(node)) = (kept, storm.shared.node(nth).await) {
+                    let key = key(&node, &kept.token);
+                    // It is written back as it was, which is not what it is now.
+                    let value = cluster.read(&key);
+                    cluster.write(&key, &value);
+                    tokio::time::sleep(a_while / 4).await;
+                    until("it to be revoked again", async || {
+                        node.revoke(&kept.token, Clock::new().earliest() + 3000).await.ok()
+                    })
+                    .await;
+                }
+                "a client outside the fleet writes an old record back"
             }
             _ => {
                 let calm = storm.shared.changing.write().await;

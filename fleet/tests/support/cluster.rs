@@ -2,6 +2,7 @@
 //! member through a proxy. All processes end with the cluster, or with this process.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -36,6 +37,10 @@ pub struct Member {
     pub clients: Proxy,
     from_peers: Proxy,
     process: Option<Process>,
+    /// Whether it is a cluster of its own.
+    is_alone: bool,
+    /// The way to it that it tells other members.
+    told: SocketAddr,
 }
 
 pub struct Cluster {
@@ -72,7 +77,9 @@ impl Cluster {
             let member = |nth| {
                 let (name, address, peers) = (format!("m{nth}"), free_port(), free_port());
                 let (clients, from_peers) = (Proxy::start(address), Proxy::start(peers));
-                Member { folder: folder.path().join(&name), name, address, peers, clients, from_peers, process: None }
+                let folder = folder.path().join(&name);
+                let told = from_peers.address;
+                Member { folder, name, address, peers, clients, from_peers, process: None, is_alone: false, told }
             };
             let members = (0..members).map(member).collect();
             let options = options.iter().map(ToString::to_string).collect();
@@ -85,13 +92,27 @@ impl Cluster {
         None
     }
 
-    fn list(&self) -> String {
-        let of = |member: &Member| format!("{}=http://{}", member.name, member.from_peers.address);
+    /// Another cluster of one member with the same identifier, which follows from what the members are told at their first
+    /// start.
+    pub fn twin(&self) -> Self {
+        let mut twin = Self::start(1, &[]).expect("an etcd, as for the other one");
+        twin.kill(0);
+        fs::remove_dir_all(&twin.members[0].folder).unwrap();
+        twin.members[0].told = self.members[0].told;
+        while !twin.launch_all() {}
+        twin
+    }
+
+    /// What each member gets as `--initial-cluster`.
+    pub fn list(&self) -> String {
+        let of = |member: &Member| format!("{}=http://{}", member.name, member.told);
         self.members.iter().map(of).collect::<Vec<_>>().join(",")
     }
 
     fn launch(&mut self, nth: usize) {
         let (list, member) = (self.list(), &mut self.members[nth]);
+        let own = format!("{}=http://{}", member.name, member.told);
+        let list = if member.is_alone { own } else { list };
         let (client, peer) = (format!("http://{}", member.address), format!("http://{}", member.peers));
         let log = File::create(member.folder.with_extension("log")).unwrap();
         // It ends with this process, also if that is killed.
@@ -99,14 +120,14 @@ impl Cluster {
         command.args(["--pdeathsig", "KILL", "etcd", "--name", &member.name, "--data-dir"]).arg(&member.folder);
         command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
         command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls"]);
-        command.arg(format!("http://{}", member.from_peers.address));
+        command.arg(format!("http://{}", member.told));
         command.args(["--initial-cluster", &list, "--logger", "zap"]).args(&self.options);
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         member.process = Some(Process(command.spawn().unwrap()));
     }
 
     /// Waits until all members have a leader. False if one has ended: another process may have taken its port.
-    fn launch_all(&mut self) -> bool {
+    pub fn launch_all(&mut self) -> bool {
         (0..self.members.len()).for_each(|nth| self.launch(nth));
         wait("a healthy cluster", || {
             let has_ended = self.members.iter_mut().any(|member| !member.is_alive());
@@ -176,6 +197,85 @@ impl Cluster {
         self.members[nth].from_peers.set(if is_isolated { Mode::Cut } else { Mode::Forward });
     }
 
+    /// The addresses of all members, not through a proxy.
+    pub fn endpoints(&self) -> String {
+        (0..self.members.len()).map(|nth| self.endpoint(nth)).collect::<Vec<_>>().join(",")
+    }
+
+    pub fn endpoint(&self, nth: usize) -> String {
+        format!("http://{}", self.members[nth].address)
+    }
+
+    pub fn name_and_peer_url(&self, nth: usize) -> (String, String) {
+        let member = &self.members[nth];
+        (member.name.clone(), format!("http://{}", member.from_peers.address))
+    }
+
+    /// From its next start on, the member has its data in this folder, which is not there yet.
+    pub fn new_folder(&mut self, nth: usize) -> String {
+        let member = &mut self.members[nth];
+        member.folder.set_extension("new");
+        member.folder.to_str().unwrap().to_owned()
+    }
+
+    /// Starts a member that the others have added again, with an empty folder.
+    pub fn rejoin(&mut self, nth: usize) {
+        fs::remove_dir_all(&self.members[nth].folder).unwrap();
+        self.members[nth].is_alone = false;
+        self.options.extend(["--initial-cluster-state".into(), "existing".into()]);
+        self.restart(nth);
+    }
+
+    /// Writes until etcd has no space left.
+    pub fn fill(&self) {
+        let large = "x".repeat(100_000);
+        wait("no space", || {
+            let said = etcdctl(&self.endpoints(), &["put", "junk", &large]).output().unwrap();
+            String::from_utf8_lossy(&said.stderr).contains("space exceeded").then_some(())
+        });
+    }
+
+    /// Wipes a member, which starts as a cluster of its own.
+    pub fn secede(&mut self, nth: usize) {
+        self.kill(nth);
+        fs::remove_dir_all(&self.members[nth].folder).unwrap();
+        self.members[nth].is_alone = true;
+        self.restart(nth);
+    }
+
+    /// The leader of these members.
+    pub fn leader_of(&self, members: &[usize]) -> usize {
+        let leads = |nth: &usize| self.status(*nth).is_some_and(|said| said["leader"] == said["header"]["member_id"]);
+        wait("a leader", || members.iter().copied().find(leads))
+    }
+
+    /// The value of a key, as it is.
+    pub fn read(&self, key: &str) -> Vec<u8> {
+        let endpoints = format!("http://{}", self.members[self.leader()].address);
+        let said = etcdctl(&endpoints, &["get", "--print-value-only", key]).output().unwrap();
+        said.stdout.strip_suffix(b"\n").expect("a value").to_vec()
+    }
+
+    /// Writes a value, as it is.
+    pub fn write(&self, key: &str, value: &[u8]) {
+        self.ctl_with(&["put", key], value);
+    }
+
+    /// Runs `etcdctl` with this input.
+    pub fn ctl_with(&self, arguments: &[&str], input: &[u8]) {
+        let endpoints = format!("http://{}", self.members[self.leader()].address);
+        let mut command = etcdctl(&endpoints, arguments);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        let said = child.wait_with_output().unwrap();
+        assert!(said.status.success(), "{arguments:?}: {said:?}");
+    }
+
+    /// Runs `etcdctl` against one member.
+    pub fn ctl_of(&self, nth: usize, arguments: &[&str]) -> String {
+        run(&mut etcdctl(&format!("http://{}", self.members[nth].address), arguments))
+    }
+
     /// Runs `etcdctl` against all members that run, and returns what it prints.
     pub fn ctl(&self, arguments: &[&str]) -> String {
         let running = self.members.iter().filter(|member| member.process.is_some());
@@ -196,15 +296,21 @@ impl Cluster {
         path
     }
 
-    /// Replaces the whole cluster by a backup, as an operator does.
+    /// Replaces the whole cluster by a backup, which keeps its identifier.
     pub fn restore(&mut self, backup: &Path) {
+        self.restore_with(backup, &[]);
+    }
+
+    /// The same, with more options.
+    pub fn restore_with(&mut self, backup: &Path, more: &[&str]) {
         (0..self.members.len()).for_each(|nth| self.kill(nth));
         let list = self.list();
         for member in &self.members {
             fs::remove_dir_all(&member.folder).unwrap();
             let peers = format!("http://{}", member.from_peers.address);
             let options = ["--name", &member.name, "--initial-cluster", &list, "--initial-advertise-peer-urls", &peers];
-            run(etcdctl("", &["snapshot", "restore"]).arg(backup).args(options).arg("--data-dir").arg(&member.folder));
+            let mut restore = etcdctl("", &["snapshot", "restore"]);
+            run(restore.arg(backup).args(options).args(more).arg("--data-dir").arg(&member.folder));
         }
         while !self.launch_all() {}
     }

@@ -5,7 +5,7 @@
     unreachable_pub,
     missing_docs,
     missing_debug_implementations,
-    reason = "two test programs use parts of it"
+    reason = "several test programs use parts of it"
 )]
 
 pub mod cluster;

@@ -265,7 +265,8 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// Sets how many bytes the filter may use: [`memory_usage`](FilterPlan::memory_usage) is never
     /// more. There is no limit if not called.
     ///
-    /// The filter grows up to the limit. (Up to 256 KiB, its memory goes up by doublings.) [`plan`](Self::plan) says how to
+    /// The filter grows up to the limit. (Up to 4 KiB, and up to 256 KiB on systems other than 64-bit Linux and macOS, its memory
+    /// goes up by doublings; with huge pages, up to 2 MiB.) [`plan`](Self::plan) says how to
     /// learn whether `n` keys fit.
     pub fn memory_limit(mut self, bytes: usize) -> Self {
         self.memory_limit = Some(bytes);

@@ -110,9 +110,10 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// cannot be merged, because its keys have no room in fewer buckets, or because a key has more copies than it [may
     /// have](crate::guide::growth#copies) in the smaller table. [`capacity`](Self::capacity) returns what was reached.
     ///
-    /// On Linux, the memory of buckets above 128 KiB goes back to the system, in whole pages. What is below that stays, and
-    /// so does everything on other systems or while a save is running. It is kept for the next growth, and
-    /// [`Stats::memory_usage`] still counts it.
+    /// On 64-bit Linux, the memory goes back to the system, except for a page at most. On other systems, and while a save is
+    /// running, it is kept for the next growth, and [`Stats::memory_usage`] still counts it. (On Linux with 32 bits or with a limit for
+    /// the process's addresses, such as `ulimit -v`, and for filters beyond the first thousand, what is above 128 KiB goes
+    /// back.)
     ///
     /// Cost: each merge reads and writes 64 buckets, under their locks. Where a bucket would overflow, keys are relocated
     /// first.
@@ -169,8 +170,9 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// largest size. Each change of the size changes it.
     ///
     /// The rate rises with the size, but never beyond what the builder was asked for. The memory is never more than [the
-    /// limit](crate::GrowableBuilder::memory_limit), if one was set. If the buckets use more than 128 KiB, only touched pages
-    /// count: from the system, the filter requests as many as there are buckets already. The page
+    /// limit](crate::GrowableBuilder::memory_limit), if one was set. From 512 buckets on, the buckets are where the system has
+    /// reserved addresses (on 64-bit Linux and macOS), and the pages in use count. Elsewhere they are on the heap, where each
+    /// request is for as many as there are already; of one of 128 KiB or more, the pages in use count. The page
     /// [`growth`](crate::guide::growth#memory) has the bits per key.
     ///
     /// Cost: some arithmetic, less than a microsecond. It takes no lock and allocates nothing.

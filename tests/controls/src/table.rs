@@ -47,14 +47,15 @@ pub const ADDITIONS: &[Edit] = &[
     // Memory is not that of the system: its words are a model's atomics.
     edit("machine/memory.rs", "use crate::machine::system::zeroed;", "use crate::sync::memory::zeroed;"),
     edit("machine/memory.rs", "use crate::machine::system::release;", "use crate::sync::memory::release;"),
+    edit("machine/range.rs", "use reserved::Reserved;", "use crate::sync::memory::Reserved;"),
     // Threads of models have small stacks, and none of the code is optimized there.
     edit(
         "plan/batch.rs",
         "#[inline(always)]\n    pub(crate) fn new(source: Hashes<'a>) -> Self {",
-        "\n    pub(crate) fn new(source: Hashes<'a>) -> Self {",
+        "#[inline]\n    pub(crate) fn new(source: Hashes<'a>) -> Self {",
     ),
-    edit("growth/lookup.rs", "#[inline(always)]\n    fn look_up_block(", "\n    fn look_up_block("),
-    edit("growth/lookup.rs", "#[inline(always)]\n    fn look_up_by<", "\n    fn look_up_by<"),
+    edit("growth/lookup.rs", "#[inline(always)]\n    fn look_up_block(", "#[inline]\n    fn look_up_block("),
+    edit("growth/lookup.rs", "#[inline(always)]\n    fn look_up_by<", "#[inline]\n    fn look_up_by<"),
     // loom assumes that a `SeqCst` load may always read the initial value of an atomic. It treats the value of a `SeqCst`
     // exchange correctly.
     edit(

@@ -87,12 +87,14 @@ fn growing(nth: usize) -> GrowableKey {
 fn what_a_lookup_reads() {
     let fixed = Table::<Smallest>::new(BUCKETS);
     assert_eq!(count(Step::Load, || assert!(!fixed.contains(key::<Smallest>(0)))), 4, "the attempt");
-    // And the epoch, the state, and the epoch again, whatever the size.
+    // And the epoch, the state, and the epoch again, whatever the size. And where the two words are: two loads if both are in
+    // the range of addresses, and five otherwise. (Usually, a lookup in a large table takes two.)
     for buckets in 2..=8 {
         let filter = Growable::of_buckets(buckets);
         filter.insert(growing(0)).expect("there is room");
         for nth in [0, 1] {
-            assert_eq!(count(Step::Load, || assert_eq!(filter.contains(growing(nth)), nth == 0)), 4 + 3);
+            let loads = count(Step::Load, || assert_eq!(filter.contains(growing(nth)), nth == 0));
+            assert!([2, 5].contains(&(loads - 4 - 3)), "{buckets} buckets: {loads} loads");
         }
     }
 }
@@ -187,6 +189,7 @@ fn what_a_copy_too_many_reads() {
         let fails = || assert!(filter.insert(growing(0)).is_err());
         let [loads, locks] = [Step::Load, Step::Lock].map(|step| count(step, fails));
         println!("{buckets} buckets: {loads} loads, {locks} locks");
-        assert!(loads <= 10 && locks == 1, "{buckets} buckets: {loads} loads, {locks} locks");
+        // Nine, and for each of four words where it is: two loads.
+        assert!(loads <= 9 + 4 * 2 && locks == 1, "{buckets} buckets: {loads} loads, {locks} locks");
     }
 }

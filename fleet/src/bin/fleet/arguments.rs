@@ -11,7 +11,7 @@ use fleet::{Settings, time};
 ///
 /// Durations are seconds, or such as 250ms, 10min or 1day. Prints the addresses it listens on to standard output,
 /// everything else to standard error. Ends with status 0 after SIGTERM or ctrl-c, with 1 if something failed, and with 2
-/// for bad arguments. On SIGHUP it reads certificates and administrators' tokens again.
+/// for bad arguments.
 #[derive(Clone, Debug, clap::Args)]
 #[command(args_override_self = true)]
 pub(crate) struct Arguments {
@@ -35,17 +35,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TOKEN", env = "FLEET_ADMIN_TOKEN", hide_env_values = true)]
     admin_token: Option<String>,
 
-    /// A file with such tokens, one a line
+    /// A file with such tokens, one a line. To replace a token, restart the nodes, one at a time, with both in the file
     #[arg(long, value_name = "FILE", conflicts_with = "admin_token")]
     admin_tokens: Option<PathBuf>,
-
-    /// The certificate chain for TLS towards clients, in a PEM file
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    pub(crate) tls_certificate: Option<PathBuf>,
-
-    /// The private key of that certificate, in a PEM file
-    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
-    pub(crate) tls_key: Option<PathBuf>,
 
     /// The secret key of the fleet, the same on all nodes: 32 hexadecimal digits, such as `fleet key` prints
     #[arg(long, value_name = "HEX", env = "FLEET_KEY", hide_env_values = true, conflicts_with = "key_file",

@@ -1,15 +1,15 @@
 //! One set of revoked tokens on many servers: the program. The node itself is in the library.
 
 mod arguments;
-mod bench;
+mod log;
 mod serve;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use fleet::{Etcd, Settings};
 use tokio::runtime::Runtime;
-use tracing_subscriber::EnvFilter;
 
 /// One set of revoked tokens on many servers.
 #[derive(Debug, Parser)]
@@ -34,42 +34,48 @@ enum Command {
     },
     /// Prints a new key for a fleet
     Key,
-    /// Measures the figures of the README
-    Bench(bench::Arguments),
 }
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Node(arguments) => {
-            log(arguments.log_json);
-            runtime().and_then(|runtime| runtime.block_on(serve::run(&arguments)))
+            let logs = log::start(arguments.log_json);
+            let served = runtime().and_then(|runtime| runtime.block_on(serve::run(&arguments)));
+            return served.map_or_else(
+                |error| {
+                    logs.error(&error);
+                    ExitCode::FAILURE
+                },
+                |()| ExitCode::SUCCESS,
+            );
         }
         Command::Accept { fleet, etcd } => accept(Settings { fleet, etcd, ..Settings::new([0; 16]) }),
-        Command::Key => arguments::new_key().map(|key| println!("{key}")),
-        Command::Bench(arguments) => runtime().and_then(|runtime| runtime.block_on(bench::run(&arguments))),
+        Command::Key => arguments::new_key().and_then(|key| say(&key)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            // Where it can't be written, the status says it.
+            _ = writeln!(io::stderr(), "error: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// Logs go to standard error. `RUST_LOG` chooses what is logged, such as `RUST_LOG=debug` or `RUST_LOG=info,audit=off`.
-fn log(as_json: bool) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let logs = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter);
-    if as_json { logs.json().init() } else { logs.with_ansi(false).init() }
+fn accept(settings: Settings) -> Result<(), String> {
+    let accepted = runtime()?.block_on(fleet::accept(&settings))?;
+    for endpoint in accepted.endpoints {
+        say(&endpoint)?;
+    }
+    match accepted.loss {
+        Some(loss) => say(&format!("accepted: {loss}. The nodes go on with what the cluster has")),
+        None => say("the fleet does not wait for anything"),
+    }
 }
 
-fn accept(settings: Settings) -> Result<(), String> {
-    match runtime()?.block_on(fleet::accept(&settings))? {
-        Some(loss) => println!("accepted: {loss}. The nodes go on with what the cluster has"),
-        None => println!("the fleet does not wait for anything"),
-    }
-    Ok(())
+/// Prints a line to standard output.
+fn say(line: &str) -> Result<(), String> {
+    writeln!(io::stdout(), "{line}").map_err(|error| format!("can't write to standard output: {error}"))
 }
 
 fn runtime() -> Result<Runtime, String> {

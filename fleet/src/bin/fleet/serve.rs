@@ -8,7 +8,6 @@ use std::time::Duration;
 use axum::Router;
 use axum_server::Handle;
 use axum_server::accept::NoDelayAcceptor;
-use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use fleet::Node;
 use fleet::http::{Service, administrators, router};
 use hyper_util::rt::TokioTimer;
@@ -20,38 +19,41 @@ use super::arguments::Arguments;
 /// How long to wait at the end for running requests.
 const GRACE: Duration = Duration::from_secs(10);
 
+/// Serves until a signal, or until the node can't go on.
 pub(crate) async fn run(arguments: &Arguments) -> Result<(), String> {
     let settings = arguments.settings()?;
     let listener = bind(arguments.listen)?;
     let admin_listener = arguments.admin_listen.map(bind).transpose()?;
-    let tls = match (&arguments.tls_certificate, &arguments.tls_key) {
-        (Some(certificate), Some(key)) => {
-            // An error only if there is one already.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-            let config = RustlsConfig::from_pem_file(certificate, key).await;
-            Some(config.map_err(|error| format!("can't use the certificate and its key: {error}"))?)
-        }
-        _ => None,
-    };
-    let service = Service::new(Node::start(settings).await?, arguments.admin_tokens()?)?;
+    // The servers start at once, so that a supervisor finds the process alive while the node still looks for etcd.
+    let service = Service::new(Node::begin(settings)?, arguments.admin_tokens()?)?;
     let handle = Handle::new();
     // Before the address is printed: a process that reads it may send a signal at once.
     let signals = Signals::new().map_err(|error| format!("can't catch signals: {error}"))?;
-    tokio::spawn(signals.obey(arguments.clone(), Arc::clone(&service), tls.clone(), handle.clone()));
-
-    let (routes, admin_routes) = (router(Arc::clone(&service)), administrators(service));
-    let served = match admin_listener {
-        None => serve(arguments, listener, tls, routes.merge(admin_routes), handle).await,
-        Some(admin_listener) => {
-            let (tls_too, handle_too) = (tls.clone(), handle.clone());
-            let both = tokio::try_join!(
-                serve(arguments, listener, tls, routes, handle),
-                serve(arguments, admin_listener, tls_too, admin_routes, handle_too),
-            );
-            both.map(drop)
+    let (routes, admin_routes) = (router(Arc::clone(&service)), administrators(Arc::clone(&service)));
+    let serve_all = async {
+        let served = match admin_listener {
+            None => serve(arguments, listener, routes.merge(admin_routes), &handle).await,
+            Some(admin_listener) => {
+                let one = serve(arguments, listener, routes, &handle);
+                let other = serve(arguments, admin_listener, admin_routes, &handle);
+                tokio::try_join!(one, other).map(drop)
+            }
+        };
+        served.map_err(|error| error.to_string())
+    };
+    let end_if_refused = async {
+        match service.node().joined().await {
+            Ok(()) => std::future::pending().await,
+            Err(why) => why,
         }
     };
-    served.map_err(|error| error.to_string())
+    // All in this one task: whichever ends, the process ends with it.
+    tokio::select! {
+        served = serve_all => served,
+        why = end_if_refused => Err(why),
+        () = service.node().failed() => Err("a task of the node has ended".into()),
+        () = signals.obey(arguments, &service, &handle) => Err("the signals have ended".into()),
+    }
 }
 
 fn bind(address: SocketAddr) -> Result<TcpListener, String> {
@@ -63,77 +65,47 @@ fn bind(address: SocketAddr) -> Result<TcpListener, String> {
 async fn serve(
     arguments: &Arguments,
     listener: TcpListener,
-    tls: Option<RustlsConfig>,
     routes: Router,
-    handle: Handle<SocketAddr>,
+    handle: &Handle<SocketAddr>,
 ) -> io::Result<()> {
-    println!("listening on {}://{}", if tls.is_some() { "https" } else { "http" }, listener.local_addr()?);
-    io::stdout().flush()?;
+    let address = listener.local_addr()?;
+    // Whether anybody reads it does not matter.
+    _ = writeln!(io::stdout(), "listening on http://{address}").and_then(|()| io::stdout().flush());
     let routes = routes.into_make_service_with_connect_info::<SocketAddr>();
-    let mut server = axum_server::from_tcp(listener)?.handle(handle);
+    let mut server = axum_server::from_tcp(listener)?.handle(handle.clone());
     // The time counts from the end of the last request, too.
     server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(arguments.idle);
-    // Small answers must not wait for the client's acknowledgements.
-    let plain = NoDelayAcceptor::new();
-    // With HTTP/2 beside it, there would be no limit for the first byte of a connection. (`acceptor` forgets this.)
-    match tls {
-        Some(tls) => server.acceptor(RustlsAcceptor::new(tls).acceptor(plain)).http1_only().serve(routes).await,
-        None => server.acceptor(plain).http1_only().serve(routes).await,
-    }
+    // Small answers must not wait for the client's acknowledgements. With HTTP/2 beside HTTP/1, there would be no limit for
+    // the first byte of a connection. (`acceptor` forgets this, so it comes first.)
+    server.acceptor(NoDelayAcceptor::new()).http1_only().serve(routes).await
 }
 
-/// SIGTERM and ctrl-c end the node, SIGHUP reads the files again.
+/// SIGTERM and ctrl-c end the node.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
-    hang_up: Signal,
 }
 
 impl Signals {
     fn new() -> io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hang_up: signal(SignalKind::hangup())?,
-        })
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    async fn obey(
-        mut self,
-        arguments: Arguments,
-        service: Arc<Service>,
-        tls: Option<RustlsConfig>,
-        handle: Handle<SocketAddr>,
-    ) {
-        while !self.is_end().await {
-            reload(&arguments, &service, tls.as_ref()).await;
-        }
+    async fn obey(mut self, arguments: &Arguments, service: &Service, handle: &Handle<SocketAddr>) {
+        self.next().await;
         tracing::info!("ending: /healthz says so, and requests are taken for {:?} more", arguments.drain);
         service.end();
         // A second signal ends it sooner.
-        _ = timeout(arguments.drain, async { while !self.is_end().await {} }).await;
+        _ = timeout(arguments.drain, self.next()).await;
         handle.graceful_shutdown(Some(GRACE));
+        // The servers end now.
+        std::future::pending().await
     }
 
-    /// Waits for a signal.
-    async fn is_end(&mut self) -> bool {
+    async fn next(&mut self) {
         tokio::select! {
-            _ = self.terminate.recv() => true,
-            _ = self.interrupt.recv() => true,
-            _ = self.hang_up.recv() => false,
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
         }
     }
-}
-
-async fn reload(arguments: &Arguments, service: &Service, tls: Option<&RustlsConfig>) {
-    match arguments.admin_tokens() {
-        Ok(tokens) => service.set_tokens(tokens),
-        Err(error) => tracing::error!("the administrators' tokens stay as they were: {error}"),
-    }
-    if let (Some(tls), Some(certificate), Some(key)) = (tls, &arguments.tls_certificate, &arguments.tls_key)
-        && let Err(error) = tls.reload_from_pem_file(certificate, key).await
-    {
-        tracing::error!("the certificate stays as it was: {error}");
-    }
-    tracing::info!("files were read again");
 }

@@ -73,7 +73,7 @@ fn stale_paths() -> Scene {
         .role(move |table| {
             table.insert(filler).expect("there is room at E, or an item was lost or doubled");
             assert!(table.contains(x), "a present key was missed");
-            assert!(table.remove(filler), "a present key was not removed");
+            assert!(table.remove(filler), "a present key was not removed: an item was lost or doubled");
         })
         .ends_with(all)
 }

@@ -1,5 +1,9 @@
 //! Measures a node beside a server that asks etcd for each request, and one that asks nobody, in one run. And changes, and
-//! joining.
+//! joining. These are the figures of the README.
+//!
+//! ```sh
+//! cargo run --release -p concurrent-cuckoo-fleet --example bench -- --rounds 3 --etcd URLS_OF_AN_EMPTY_CLUSTER
+//! ```
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,6 +14,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::get;
 use axum::serve::ListenerExt;
+use clap::Parser;
 use fleet::http::{Service, bearer, router};
 use fleet::{Etcd, Node, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -23,8 +28,8 @@ const CLIENTS: usize = 256;
 /// How long each measurement takes.
 const TIME: Duration = Duration::from_secs(2);
 
-#[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Arguments {
+#[derive(Clone, Debug, Parser)]
+struct Arguments {
     /// An empty cluster
     #[command(flatten)]
     etcd: Etcd,
@@ -38,8 +43,9 @@ pub(crate) struct Arguments {
     rounds: u64,
 }
 
-pub(crate) async fn run(arguments: &Arguments) -> Result<(), String> {
-    measure(arguments).await.map_err(|error| error.to_string())
+#[tokio::main]
+async fn main() -> Result<(), Failed> {
+    measure(&Arguments::parse()).await
 }
 
 /// A node of a new fleet, and how long it took to be ready.
