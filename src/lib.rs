@@ -116,7 +116,7 @@ mod word;
 #[cfg(doc)]
 pub mod guide;
 
-pub use error::absorb::{AbsorbError, TableLayout};
+pub use error::absorb::AbsorbError;
 pub use error::build::BuildError;
 pub use error::insert::{
     ExpiringInsertError, GrowableInsertError, InsertBatchError, InsertError, MapletInsertError, ReserveError,
@@ -160,6 +160,7 @@ pub use view::view::View;
 #[cfg(feature = "snapshot")]
 pub use view::viewed::Viewed;
 pub use word::layout::Encoding;
+pub use word::table_layout::TableLayout;
 pub use word::tick::Tick;
 pub use word::values::{Values, ValuesIter};
 

@@ -158,7 +158,7 @@ impl Stats {
             clock_steps_back: count(&clock.tallies.steps_back),
             clock_jumps: count(&clock.tallies.jumps),
             expired: count(&clock.tallies.expired),
-            evicted: count(&clock.tallies.forgotten),
+            evicted: count(&clock.tallies.evicted),
             evicted_early_by: count(&clock.tallies.most_ahead),
             sweeps: count(&clock.tallies.sweeps),
             oldest_unswept: clock.oldest_unswept().map(Tick::new),

@@ -14,7 +14,6 @@
 
 use core::ops::Range;
 
-use crate::error::absorb::TableLayout;
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::machine::memory::Pages;
@@ -23,6 +22,7 @@ use crate::sync::sizes::{GROUP, LEAST_BUCKETS};
 use crate::word::classes::{Classes, State};
 use crate::word::layout::{Encoding, NEVER_ZERO, Shape};
 use crate::word::layouts;
+use crate::word::table_layout::TableLayout;
 
 /// The fewest bits of a side.
 const LEAST_SIDE_BITS: u32 = LEAST_BUCKETS.ilog2() + 1;

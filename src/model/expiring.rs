@@ -71,7 +71,7 @@ impl<L: AnyLayout> Table<L> {
     /// ticks, 0 if there is room, or `None` if the insert is to fail.
     pub fn forget_for(&self, key: Key, expires_at: u64) -> Option<u64> {
         let table = &self.0.table;
-        table.forget(self.clock(), table.item(key.hash()), Until::Tick(expires_at), Purpose::Insert)
+        table.evict(self.clock(), table.item(key.hash()), Until::Tick(expires_at), Purpose::Insert)
     }
 
     pub fn ahead(&self) -> u64 {

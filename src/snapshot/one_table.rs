@@ -94,8 +94,8 @@ impl Saved for Box<dyn ExpiringTable> {
         let now = u64::from_le_bytes(source.take()?);
         let place = u16::from_le_bytes(source.take()?);
         let lag = u32::from_le_bytes(source.take()?).into();
-        let (is_known, forgets) = (flags & 1 != 0, matches!(flags, 2 | 3));
-        let ahead = if forgets { u16::from_le_bytes(source.take()?) } else { 0 };
+        let (is_known, evicts) = (flags & 1 != 0, matches!(flags, 2 | 3));
+        let ahead = if evicts { u16::from_le_bytes(source.take()?) } else { 0 };
         source.header_seal()?;
         if flags > 3 {
             return Err(LoadError::UnknownFlags { flags });
@@ -114,7 +114,7 @@ impl Saved for Box<dyn ExpiringTable> {
         }
         let resolution = Duration::new(seconds, nanoseconds);
         let resolution = Some(resolution).filter(|resolution| !resolution.is_zero());
-        let when_full = if forgets { WhenFull::EvictOldest } else { WhenFull::Refuse };
+        let when_full = if evicts { WhenFull::EvictOldest } else { WhenFull::Refuse };
         let clock = Clock::new(ring, longest, resolution, when_full);
         let clock = if is_known { clock.at(now, ahead, place, lag) } else { clock };
         let table = source.table_header(expiry_bits.into())?;

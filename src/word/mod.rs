@@ -11,5 +11,6 @@ pub(crate) mod layouts;
 pub(crate) mod payloads;
 pub(crate) mod ring;
 pub(crate) mod semisort;
+pub(crate) mod table_layout;
 pub(crate) mod tick;
 pub(crate) mod values;

@@ -46,7 +46,7 @@ pub enum WhenFull {
 /// It counts ticks of its own, which advance by one with each tick of the caller. The caller's name for a tick is the
 /// sum of the clock's own tick and an offset.
 ///
-/// The clock may run *ahead* of the caller's by some ticks, which were evicted (`table/expiring/forget.rs`). It then
+/// The clock may run *ahead* of the caller's by some ticks, which were evicted (`table/expiring/evict.rs`). It then
 /// waits until the caller's clock has caught up.
 #[derive(Debug)]
 pub(crate) struct Clock {
@@ -82,7 +82,7 @@ pub(crate) struct Tallies {
     pub(crate) steps_back: Tally,
     pub(crate) jumps: Tally,
     /// Entries that were evicted.
-    pub(crate) forgotten: Tally,
+    pub(crate) evicted: Tally,
     /// The most ticks by which the clock was ahead.
     pub(crate) most_ahead: Tally,
 }
@@ -133,7 +133,7 @@ pub(in crate::table) enum Admission {
     /// It is dead already.
     Dead,
     /// It would be live, but its end is among those that were ended early.
-    Forgotten,
+    Evicted,
     /// Its end would take the place on the ring of an end that is yet to be swept.
     NotYet,
 }
@@ -301,7 +301,7 @@ impl Clock {
             return match until {
                 Until::Unknown => Err(ExpiringInsertError::ResolutionUnknown),
                 _ if lifetime == 0 => Ok(Admission::Dead),
-                _ => Ok(Admission::Forgotten),
+                _ => Ok(Admission::Evicted),
             };
         }
         if lifetime > self.longest {
@@ -315,7 +315,7 @@ impl Clock {
 
     /// The error for an entry whose tick was evicted. The caller holds the lock of a stripe.
     #[cold]
-    pub(in crate::table) fn forgotten(&self, until: Until) -> ExpiringInsertError {
+    pub(in crate::table) fn evicted(&self, until: Until) -> ExpiringInsertError {
         let Reading { now, ahead, .. } = self.read();
         let now = now.expect("ticks were ended early, so one is known");
         let lifetime = until.ticks_from(now);

@@ -11,7 +11,7 @@
 //! What lookups read of the clock is one word, the [`Moment`]: `now`, and how far `swept` lags behind. It changes in
 //! two ways, both under the lock of the sweep (`table/expiring/clock.rs`): `now` goes forward, and `swept` catches up.
 //! So a moment does not come back (except after 2⁴⁷ ticks). `now` is the clock's own. It is the caller's tick, or ahead
-//! of it where ticks were ended early to make room (`table/expiring/forget.rs`).
+//! of it where ticks were ended early to make room (`table/expiring/evict.rs`).
 //!
 //! # The rules
 //! In these rules, `e` is the number of bits of an end, so the ring has `2^e` places.
@@ -138,7 +138,7 @@
 //! drained the writers, sees that a save is running, and sets the words aside.
 
 pub(crate) mod clock;
-mod forget;
+mod evict;
 mod sweep;
 
 #[cfg(test)]
@@ -175,7 +175,7 @@ enum Attempt {
     Done(bool),
     NotYet,
     /// Its tick was evicted. `add_until_slow` says what that means.
-    Forgotten,
+    Evicted,
     /// There was no room in one step.
     NoRoom,
 }
@@ -337,45 +337,47 @@ impl<L: Layout> Table<L> {
             let guard = self.stripe(class.sum).lock_unless_all(all, &self.counters);
             let add = |item| self.add_slow(item);
             match self.add_until_locked(self.layout(), &guard, class, (until, if_present), add)? {
-                Attempt::Forgotten => self.refuse_forgotten(class, until, if_present),
+                Attempt::Evicted => self.refuse_evicted(class, until, if_present),
                 attempt => Ok(attempt),
             }
         };
-        let mut refused = None::<InsertError>;
+        let has_answer = |all: Option<&AllLocked<'_>>| match add(all) {
+            Ok(Attempt::NoRoom) => None,
+            answer => Some(answer),
+        };
         loop {
             match attempt {
                 Attempt::Done(added) => return Ok(added),
-                Attempt::Forgotten => (),
                 Attempt::NotYet => self.catch_up(self.own_clock(), &mut self.own_clock().lock_sweep()),
-                Attempt::NoRoom => {
-                    // The entry is still live, so it was live when there was no room.
-                    if let Some(error) = refused.take() {
-                        let clock = self.own_clock();
-                        // Entries of this class alone fill both buckets: then no eviction helps (`forget.rs`).
-                        let is_final =
-                            clock.when_full() == WhenFull::Refuse || matches!(error, InsertError::TooManyCopies { .. });
-                        if is_final || self.forget(clock, class, until, purpose).is_none() {
-                            self.counters.insert_refused();
-                            return Err(error.into());
-                        }
-                        attempt = add(None)?;
-                        continue;
-                    }
-                    let decided = |all: Option<&AllLocked<'_>>| match add(all) {
-                        Ok(Attempt::NoRoom) => None,
-                        answer => Some(answer),
-                    };
-                    match self.until_added(class, purpose, decided) {
-                        Ok(answer) => {
-                            attempt = answer?;
-                            continue;
-                        }
-                        Err(error) => refused = Some(error),
-                    }
-                }
+                Attempt::Evicted | Attempt::NoRoom => (),
             }
-            attempt = add(None)?;
+            attempt = match self.until_added(class, purpose, has_answer) {
+                Ok(answer) => answer?,
+                Err(error) => match add(None)? {
+                    Attempt::NoRoom => self.evict_or_refuse(class, until, purpose, error)?,
+                    attempt => attempt,
+                },
+            };
         }
+    }
+
+    /// Makes room for an entry that was refused for this reason, if entries are evicted. It is still live, so it was live when
+    /// there was no room.
+    fn evict_or_refuse(
+        &self,
+        class: Item,
+        until: Until,
+        purpose: Purpose,
+        error: InsertError,
+    ) -> Result<Attempt, ExpiringInsertError> {
+        let clock = self.own_clock();
+        // Entries of this class alone fill both buckets: then no eviction helps (`evict.rs`).
+        let is_final = clock.when_full() == WhenFull::Refuse || matches!(error, InsertError::TooManyCopies { .. });
+        if is_final || self.evict(clock, class, until, purpose).is_none() {
+            self.counters.insert_refused();
+            return Err(error.into());
+        }
+        Ok(Attempt::NoRoom)
     }
 
     /// Adds an entry of the class by `add`. The caller holds the lock of its stripe.
@@ -397,7 +399,7 @@ impl<L: Layout> Table<L> {
         let end = match admission {
             Admission::Dead => return Ok(Attempt::Done(false)),
             Admission::NotYet => return Ok(Attempt::NotYet),
-            Admission::Forgotten => return Ok(Attempt::Forgotten),
+            Admission::Evicted => return Ok(Attempt::Evicted),
             Admission::At { end } => end,
         };
         if if_present == IfPresent::Extend
@@ -415,18 +417,13 @@ impl<L: Layout> Table<L> {
     }
 
     /// The answer to an entry whose tick was evicted.
-    fn refuse_forgotten(
-        &self,
-        class: Item,
-        until: Until,
-        if_present: IfPresent,
-    ) -> Result<Attempt, ExpiringInsertError> {
+    fn refuse_evicted(&self, class: Item, until: Until, if_present: IfPresent) -> Result<Attempt, ExpiringInsertError> {
         // Another live entry lives longer.
         if if_present == IfPresent::Extend && self.copies(class) > 0 {
             return Ok(Attempt::Done(false));
         }
         self.counters.insert_refused();
-        Err(self.own_clock().forgotten(until))
+        Err(self.own_clock().evicted(until))
     }
 
     /// Makes the class's entry that lives longest live until `end` at least, if the class has a live entry at the

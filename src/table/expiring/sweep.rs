@@ -114,11 +114,11 @@ impl<L: Layout> Table<L> {
         let Pass { target, dead, next } = *pass.get_or_insert_with(|| self.begin_pass(clock));
         let end = next.saturating_add(buckets).min(self.words.len());
         let early = early(clock, target);
-        let (swept, forgotten) = (next..end).fold((0, 0), |(swept, forgotten), bucket| {
+        let (swept, evicted) = (next..end).fold((0, 0), |(swept, evicted), bucket| {
             let lanes = self.sweep_bucket(bucket, dead, early);
-            (swept + lanes.0, forgotten + lanes.1)
+            (swept + lanes.0, evicted + lanes.1)
         });
-        self.count_expired(clock, swept, forgotten);
+        self.count_expired(clock, swept, evicted);
         *pass = if end < self.words.len() {
             Some(Pass { target, dead, next: end })
         } else {
@@ -204,19 +204,19 @@ impl<L: Layout> Table<L> {
         guard.bump();
         let payload = self.layout.payload_of(entry);
         if self.change(bucket, self.load(bucket), |seen| self.layout.remove(seen, entry)) {
-            let forgotten = early(clock, clock.moment().now()).is_some_and(|early| early.contains(payload));
-            self.count_expired(clock, 1, usize::from(forgotten));
+            let evicted = early(clock, clock.moment().now()).is_some_and(|early| early.contains(payload));
+            self.count_expired(clock, 1, usize::from(evicted));
         }
     }
 
     /// Counts dead entries that were taken out, and how many of them were ended early.
-    fn count_expired(&self, clock: &Clock, entries: usize, forgotten: usize) {
+    fn count_expired(&self, clock: &Clock, entries: usize, evicted: usize) {
         if entries > 0 {
             self.counters.add_len(-(entries as i64));
-            clock.tallies.expired.fetch_add((entries - forgotten) as u64, Ordering::Relaxed);
+            clock.tallies.expired.fetch_add((entries - evicted) as u64, Ordering::Relaxed);
         }
-        if forgotten > 0 {
-            clock.tallies.forgotten.fetch_add(forgotten as u64, Ordering::Relaxed);
+        if evicted > 0 {
+            clock.tallies.evicted.fetch_add(evicted as u64, Ordering::Relaxed);
         }
     }
 

@@ -3,7 +3,6 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::error::absorb::TableLayout;
 use crate::error::kind::FilterKind;
 use crate::machine::memory::Pages;
 use crate::plan::sizing;
@@ -12,6 +11,7 @@ use crate::table::face::any_table::Facts;
 use crate::table::face::plan::TablePlan;
 use crate::word::classes::Classes;
 use crate::word::layout::Encoding;
+use crate::word::table_layout::TableLayout;
 
 /// The memory, capacity, layout and rate that follow from a filter's settings. A filter's `plan` returns its own, a
 /// builder's `plan` that of the filter that it would build, and `SnapshotInfo` that of a snapshot.

@@ -547,13 +547,13 @@ pub const CONTROLS: &[Control] = &[
     control(
         "ForgetWithoutLocks",
         "An insert that evicts does not hold the stripes' locks.",
-        &[edit("table/expiring/forget.rs", "self.under_all_locks(", "self.under_all_locks_if(!LEFT_OUT, ")],
+        &[edit("table/expiring/evict.rs", "self.under_all_locks(", "self.under_all_locks_if(!LEFT_OUT, ")],
     ),
     control(
         "ForgetsAgain",
         "An insert that found no room ends ticks early although another thread has made room.",
         &[edit(
-            "table/expiring/forget.rs",
+            "table/expiring/evict.rs",
             "if matches!(outcome, Outcome::Planned) {",
             "if matches!(outcome, Outcome::Planned) && !LEFT_OUT {",
         )],
@@ -562,7 +562,7 @@ pub const CONTROLS: &[Control] = &[
         "ForgetsThoughPresent",
         "An insert that found no room ends ticks early although its key has an entry by now.",
         &[edit(
-            "table/expiring/forget.rs",
+            "table/expiring/evict.rs",
             "if purpose == Purpose::InsertIfAbsent && self.copies(class) > 0 {",
             "if purpose == Purpose::InsertIfAbsent && self.copies(class) > 0 && !LEFT_OUT {",
         )],

@@ -60,7 +60,7 @@ impl<L: Layout> Table<L> {
     /// Returns by how many ticks, 0 if that is not needed any more, or `None` if the insert is to fail.
     #[cold]
     #[inline(never)]
-    pub(crate) fn forget(&self, clock: &Clock, class: Item, until: Until, purpose: Purpose) -> Option<u64> {
+    pub(crate) fn evict(&self, clock: &Clock, class: Item, until: Until, purpose: Purpose) -> Option<u64> {
         let mut pass = clock.lock_sweep();
         let ended = self.under_all_locks(|all| {
             let reading = clock.read();
