@@ -78,11 +78,10 @@ impl Graph for View<'_> {
 
     #[inline(always)]
     fn hops(&self, number: usize, word: Bucket) -> impl Iterator<Item = (Entry, usize)> {
-        let (classes, depth, other) = (self.table.plan.classes, self.state.depth(number), 1 - number % 2);
+        let (classes, depth, state) = (self.table.plan.classes, self.state.depth(number), self.state);
         self.layout(number).entries(word).map(move |entry| {
             self.followed.set(self.followed.get() + 1);
-            let class = classes.of_stored(number, depth, entry.0);
-            (entry, self.state.place(class.sides[other]).number)
+            (entry, state.place(classes.other_side(number, depth, entry.0)).number)
         })
     }
 }
