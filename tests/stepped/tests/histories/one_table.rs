@@ -116,7 +116,7 @@ histories_of!(Tabled<Smallest, false>, Tabled<Usual, false>);
 
 without! {
     random_schedules, in at most 40_000 worlds:
-    AddOverwrites, CountDropsUpdates, CountWithoutLock from 58, FullIgnoresVersions from 1_228,
+    AddOverwrites, CountDropsUpdates, CountWithoutLock from 58,
     FullPassesOwnStripe from 8, FullThoughPresent from 87, FullWithoutConfirmation from 47, FullWithoutLocks,
     InsertIfAbsentWithoutLock from 43, LookupWithoutVersion from 572, RelocateBumpsLate from 2_018,
     RelocateClearsFirst, RelocateWithoutBump from 1_601, RelocateWithoutLock, RelocateWithoutRecheck,
@@ -124,7 +124,7 @@ without! {
     SetsAsideForOneSave, SetsLatestWordAside, RelocateSetsNoSourceAside, RelocateSetsNoTargetAside,
     RelocateSetsTargetAsideLate, RemoveSetsNothingAside, SaveLocksInTurn from 8, SaveReadsAfterPassing,
     SaveWithoutLocks from 9;
-    nightly: RemoveBumpsLate
+    nightly: FullIgnoresVersions, RemoveBumpsLate
 }
 without! {
     real_threads, in at most 1_000_000 worlds:
