@@ -212,7 +212,11 @@ impl Kind for Growable {
         [&self.filter, &fresh].iter().for_each(|filter| filter.shrink_to_fit());
         assert_eq!(self.filter.digest(), fresh.digest(), "it does not hold what a fresh one holds");
         let (memory, at_first) = (self.filter.stats().memory_usage, fresh.stats().memory_usage);
-        assert!(memory <= 2 * at_first, "{memory} bytes after a spike, {at_first} in a fresh filter");
+        // The first page of words stays, and what a table needs as soon as it grows. Without a range of addresses, so do all
+        // segments below 128 KiB.
+        let has_ranges = cfg!(all(any(target_os = "linux", target_os = "macos"), target_pointer_width = "64"));
+        let stays = if has_ranges { 8 << 10 } else { 256 << 10 };
+        assert!(memory <= 2 * at_first + stays, "{memory} bytes after a spike, {at_first} in a fresh filter");
         round.take_out_every_entry(&permanent);
     }
 }
