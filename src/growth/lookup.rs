@@ -1,10 +1,10 @@
 //! CONCURRENT: lookups in a growing table, and the reads of operations that hold a stripe's lock.
 
-use core::hint::select_unpredictable;
-
 use crate::growth::growing_table::{GrowingTable, load};
-use crate::machine::arch::{VectorUnit, Vectorized, prefetch_line};
-use crate::plan::batch::{BLOCK, Block, Coming, Hashes, Window};
+use crate::machine::arch::{VectorUnit, at, prefetch_line};
+use crate::plan::batch::{BLOCK, Block, BlockLookup, Hashes, LookupBatch};
+use crate::plan::pairs::Pairs;
+use crate::plan::places::BlockOfPlaces;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::classes::{Class, Place, State, both, stripe_number};
 use crate::word::layout::{Borrowed, Encoding, Layout, SHAPES, Shape, shapes};
@@ -86,12 +86,7 @@ impl GrowingTable {
     #[inline(never)]
     fn contains_by_any(&self, begin: (u64, State), hash: u64) -> bool {
         self.attempt(begin, hash, |pair, stored, are_split, level| {
-            let [whole, split] = both([level, level + 1], |depth| self.layout(depth));
-            let of = |nth: usize| {
-                let layout = select_unpredictable(are_split[nth], &split, &whole);
-                layout.matches(pair[nth], stored[nth])
-            };
-            of(0) | of(1) != 0
+            self.layouts.both(level).either_holds_each(pair, are_split, stored)
         })
     }
 
@@ -209,80 +204,59 @@ impl GrowingTable {
 
     /// `contains` for each hash.
     pub(crate) fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        VectorUnit::widest().run(LookupBatch { table: self, hashes, answers });
+        VectorUnit::widest().run(LookupBatch { lookup: self, hashes, answers });
     }
 }
 
-/// A batch of lookups. It is compiled for each vector unit.
-struct LookupBatch<'a> {
-    table: &'a GrowingTable,
-    hashes: Hashes<'a>,
-    answers: &'a mut dyn FnMut(&[bool]),
-}
-
-impl Vectorized for LookupBatch<'_> {
-    #[inline(always)]
-    fn run(self) {
-        let table = self.table;
-        let mut window = Window::new(self.hashes);
-        loop {
-            while let Some(Coming { hashes, prepared: places, is_first, .. }) = window.coming() {
-                table.find_places(hashes, places);
-                if is_first {
-                    (0..BLOCK).for_each(|nth| table.prefetch_nth(places, nth));
-                }
-            }
-            let Some((block, coming)) = window.next() else { return };
-            let mut answers = [false; BLOCK];
-            table.look_up_block(block, coming, &mut answers);
-            (self.answers)(&answers[..block.len]);
-        }
-    }
-}
-
-/// The classes of a block, and their places in a state.
+/// The classes of a block and, in one state, their places.
 #[derive(Clone, Copy)]
-struct BlockOfPlaces {
+pub(crate) struct PreparedBlock {
     state: State,
     stripes: [u32; BLOCK],
-    numbers: [[u32; BLOCK]; 2],
-    stored: [[u32; BLOCK]; 2],
+    places: BlockOfPlaces,
 }
 
 /// A value to be overwritten.
-impl Default for BlockOfPlaces {
+impl Default for PreparedBlock {
     fn default() -> Self {
-        Self { state: State(0), stripes: [0; BLOCK], numbers: [[0; BLOCK]; 2], stored: [[0; BLOCK]; 2] }
+        Self { state: State(0), stripes: [0; BLOCK], places: BlockOfPlaces::default() }
     }
 }
 
-impl BlockOfPlaces {
+impl BlockLookup for &GrowingTable {
+    type Prepared = PreparedBlock;
+
+    type Answer = bool;
+
+    const ABSENT: bool = false;
+
     #[inline(always)]
-    fn is_split(&self, side: usize, nth: usize) -> bool {
-        self.state.depth(self.numbers[side][nth] as usize) != self.state.level()
+    fn prepare(&self, hashes: &[u64; BLOCK], prepared: &mut PreparedBlock) {
+        let (state, classes, mask) = (self.state(), self.plan.classes, self.stripes.len() - 1);
+        prepared.state = state;
+        for (nth, &hash) in hashes.iter().enumerate() {
+            let class = classes.of(hash);
+            prepared.stripes[nth] = (stripe_number(class) & mask) as u32;
+            prepared.places.set(nth, classes, state, class);
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, prepared: &PreparedBlock) {
+        (0..BLOCK).for_each(|nth| self.prefetch_nth(prepared, nth));
+    }
+
+    #[inline(always)]
+    fn look_up(&self, block: Block<'_, PreparedBlock>, coming: &PreparedBlock, answers: &mut [bool; BLOCK]) {
+        self.look_up_block(block, coming, answers);
     }
 }
 
 impl GrowingTable {
     #[inline(always)]
-    fn find_places(&self, hashes: &[u64; BLOCK], places: &mut BlockOfPlaces) {
-        let (state, classes, mask) = (self.state(), self.plan.classes, self.stripes.len() - 1);
-        places.state = state;
-        for (nth, &hash) in hashes.iter().enumerate() {
-            let class = classes.of(hash);
-            places.stripes[nth] = (stripe_number(class) & mask) as u32;
-            for side in 0..2 {
-                let Place { number, depth } = state.place(class.sides[side]);
-                places.numbers[side][nth] = number as u32;
-                places.stored[side][nth] = classes.stored(class, depth);
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn prefetch_nth(&self, places: &BlockOfPlaces, nth: usize) {
+    fn prefetch_nth(&self, prepared: &PreparedBlock, nth: usize) {
         for side in 0..2 {
-            if let Some(word) = self.words.get(places.numbers[side][nth]) {
+            if let Some(word) = self.words.get(prepared.places.numbers[side][nth]) {
                 prefetch_line(word);
             }
         }
@@ -291,16 +265,15 @@ impl GrowingTable {
     /// The lookups of a block: the steps of a single lookup, for all keys, in the same order. If the state has changed
     /// meanwhile, each key is looked up again by itself.
     #[inline(always)]
-    fn look_up_block(&self, block: Block<'_, BlockOfPlaces>, coming: &BlockOfPlaces, answers: &mut [bool; BLOCK]) {
+    fn look_up_block(&self, block: Block<'_, PreparedBlock>, coming: &PreparedBlock, answers: &mut [bool; BLOCK]) {
         let epoch = self.epoch();
-        let (state, places) = (self.state(), block.prepared);
-        if places.state != state || state.is_moving() {
+        let (state, prepared) = (self.state(), block.prepared);
+        if prepared.state != state || state.is_moving() {
             return self.look_up_each(block, coming, answers);
         }
-        let len = block.len;
-        let are_still = by_rows!(self, state.rows(), layout => self.look_up_by(layout, places, len, coming, answers),
-            whole split => self.look_up_by_two(whole, split, places, len, coming, answers),
-            self.look_up_by_any(places, len, coming, answers));
+        let are_still = by_rows!(self, state.rows(), layout => self.look_up_by(layout, block, coming, answers),
+            whole split => self.look_up_by_two(whole, split, block, coming, answers),
+            self.look_up_by_any(block, coming, answers));
         if are_still != 0 || !self.is_still(epoch) {
             self.look_up_each(block, coming, answers);
         }
@@ -308,7 +281,7 @@ impl GrowingTable {
 
     /// The lookups of a block, one by one.
     #[inline(never)]
-    fn look_up_each(&self, block: Block<'_, BlockOfPlaces>, coming: &BlockOfPlaces, answers: &mut [bool; BLOCK]) {
+    fn look_up_each(&self, block: Block<'_, PreparedBlock>, coming: &PreparedBlock, answers: &mut [bool; BLOCK]) {
         for (nth, answer) in answers.iter_mut().enumerate().take(block.len) {
             self.prefetch_nth(coming, nth);
             *answer = self.contains(block.hashes[nth]);
@@ -320,24 +293,13 @@ impl GrowingTable {
     fn look_up_by<L: Layout>(
         &self,
         layout: L,
-        places: &BlockOfPlaces,
-        len: usize,
-        coming: &BlockOfPlaces,
+        block: Block<'_, PreparedBlock>,
+        coming: &PreparedBlock,
         answers: &mut [bool; BLOCK],
     ) -> u64 {
-        let (mut words, mut folded) = ([[Bucket::default(); BLOCK]; 2], [[0; BLOCK]; 2]);
-        let changes = self.load_block(places, len, coming, |side, nth, word| {
-            words[side][nth] = word;
-            if L::SEMI_SORTED {
-                folded[side][nth] = layout.folded(word);
-            }
-        });
-        for (nth, answer) in answers.iter_mut().enumerate() {
-            let of = |side: usize| {
-                layout.lanes_equal(words[side][nth], folded[side][nth], layout.pattern(places.stored[side][nth]))
-            };
-            *answer = of(0) | of(1) != 0;
-        }
+        let mut pairs = Pairs::NONE;
+        let changes = self.load_block(block, coming, |nth, [first, second]| pairs.set(layout, nth, first, second));
+        pairs.find_stored(layout, &block.prepared.places.stored, answers);
         changes
     }
 
@@ -347,40 +309,46 @@ impl GrowingTable {
         &self,
         whole: impl Layout,
         split: impl Layout,
-        places: &BlockOfPlaces,
-        len: usize,
-        coming: &BlockOfPlaces,
+        block: Block<'_, PreparedBlock>,
+        coming: &PreparedBlock,
         answers: &mut [bool; BLOCK],
     ) -> u64 {
-        let mut words = [[Bucket::default(); BLOCK]; 2];
-        let changes = self.load_block(places, len, coming, |side, nth, word| words[side][nth] = word);
-        for (nth, answer) in answers.iter_mut().enumerate() {
-            let pair = both([0, 1], |side| (words[side][nth], places.is_split(side, nth)));
-            let stored = both([0, 1], |side| places.stored[side][nth]);
-            *answer = either_holds(whole, split, pair, stored);
-        }
-        changes
+        self.look_up_mixed(block, coming, answers, |pair, are_split, stored| {
+            either_holds(whole, split, both([0, 1], |side| (pair[side], are_split[side])), stored)
+        })
     }
 
     /// `look_up_by` where the buckets have any two layouts.
     #[inline(never)]
     fn look_up_by_any(
         &self,
-        places: &BlockOfPlaces,
-        len: usize,
-        coming: &BlockOfPlaces,
+        block: Block<'_, PreparedBlock>,
+        coming: &PreparedBlock,
         answers: &mut [bool; BLOCK],
     ) -> u64 {
-        let mut words = [[Bucket::default(); BLOCK]; 2];
-        let changes = self.load_block(places, len, coming, |side, nth, word| words[side][nth] = word);
-        let level = places.state.level();
-        let [whole, split] = both([level, level + 1], |depth| self.layout(depth));
+        let layouts = self.layouts.both(block.prepared.state.level());
+        self.look_up_mixed(block, coming, answers, |pair, are_split, stored| {
+            layouts.either_holds_each(pair, are_split, stored)
+        })
+    }
+
+    /// `look_up_by` where `holds` compares the two buckets of a class, of which each is split or not, with what their slots
+    /// would store.
+    #[inline(always)]
+    fn look_up_mixed(
+        &self,
+        block: Block<'_, PreparedBlock>,
+        coming: &PreparedBlock,
+        answers: &mut [bool; BLOCK],
+        holds: impl Fn([Bucket; 2], [bool; 2], [u32; 2]) -> bool,
+    ) -> u64 {
+        let &PreparedBlock { state, ref places, .. } = block.prepared;
+        let mut pairs = Pairs::NONE;
+        let changes = self.load_block(block, coming, |nth, pair| pairs.set_encoded(nth, pair));
+        let are_split = places.are_split(state);
         for (nth, answer) in answers.iter_mut().enumerate() {
-            let of = |side: usize| {
-                let layout = select_unpredictable(places.is_split(side, nth), &split, &whole);
-                layout.matches(words[side][nth], places.stored[side][nth])
-            };
-            *answer = of(0) | of(1) != 0;
+            let are_split = both([0, 1], |side| are_split[side][nth]);
+            *answer = holds(pairs.buckets(nth), are_split, both([0, 1], |side| places.stored[side][nth]));
         }
         changes
     }
@@ -390,23 +358,22 @@ impl GrowingTable {
     #[inline(always)]
     fn load_block(
         &self,
-        places: &BlockOfPlaces,
-        len: usize,
-        coming: &BlockOfPlaces,
-        mut each: impl FnMut(usize, usize, Bucket),
+        block: Block<'_, PreparedBlock>,
+        coming: &PreparedBlock,
+        mut each: impl FnMut(usize, [Bucket; 2]),
     ) -> u64 {
-        let (stripes, is_far) = (&*self.stripes, places.state.buckets() > NEAR);
+        let PreparedBlock { state, stripes: numbers, places } = block.prepared;
+        let (stripes, is_far) = (&*self.stripes, state.buckets() > NEAR);
         let mut changes = 0;
-        for nth in 0..len.min(BLOCK) {
+        for nth in 0..block.len.min(BLOCK) {
             if is_far {
                 self.prefetch_nth(coming, nth);
             }
-            let stripe = crate::machine::arch::at(stripes, places.stripes[nth] as usize);
+            let stripe = at(stripes, numbers[nth] as usize);
             let version = stripe.version();
-            for side in 0..2 {
-                let Some(word) = self.words.get(places.numbers[side][nth]) else { return 1 };
-                each(side, nth, load(word));
-            }
+            let words = both([0, 1], |side| self.words.get(places.numbers[side][nth]));
+            let [Some(first), Some(second)] = words else { return 1 };
+            each(nth, [load(first), load(second)]);
             changes |= stripe.changes_since(version);
         }
         changes

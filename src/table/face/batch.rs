@@ -2,7 +2,7 @@
 
 use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError, Refusal};
 use crate::machine::arch::{VectorUnit, Vectorized};
-use crate::plan::batch::{BLOCK, Coming, Hashes, Window};
+use crate::plan::batch::{BLOCK, BlockLookup, Coming, Hashes, LookupBatch, Window};
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::Until;
 use crate::table::face::traits::{BlockOfEnds, BlockOfUntil, BlockOfValues};
@@ -11,30 +11,34 @@ use crate::table::table::Table;
 use crate::word::geometry::{Buckets, Item, Items};
 use crate::word::layout::{Layout, OfShape};
 
-/// A batch of lookups, all of which is compiled for each vector unit.
-pub(in crate::table) struct LookupBatch<'a, L, Q: Query> {
+/// The lookups of a batch in a table of one layout.
+pub(in crate::table) struct TableLookup<'a, L, Q> {
     pub(in crate::table) table: &'a Table<L>,
-    pub(in crate::table) hashes: Hashes<'a>,
-    pub(in crate::table) answers: &'a mut dyn FnMut(&[Q::Answer]),
+    pub(in crate::table) query: Q,
 }
 
-impl<L: Layout, Q: Query> Vectorized for LookupBatch<'_, L, Q> {
+impl<L: Layout, Q: Query> BlockLookup for TableLookup<'_, L, Q> {
+    type Prepared = Items<BLOCK>;
+
+    type Answer = Q::Answer;
+
+    const ABSENT: Q::Answer = Q::ABSENT;
+
     #[inline(always)]
-    fn run(self) {
-        let (table, is_far) = (self.table, self.table.is_far());
-        let mut window = Window::<Items<BLOCK>>::new(self.hashes);
-        loop {
-            while let Some(Coming { hashes, prepared: items, is_first, .. }) = window.coming() {
-                table.buckets.items(table.layout, hashes, items);
-                if is_first && is_far {
-                    table.prefetch_block(items);
-                }
-            }
-            let Some((block, coming)) = window.next() else { return };
-            let mut answers = [Q::ABSENT; BLOCK];
-            table.look_up_block::<Q>(block, is_far.then_some(coming), &mut answers);
-            (self.answers)(&answers[..block.len]);
+    fn prepare(&self, hashes: &[u64; BLOCK], items: &mut Items<BLOCK>) {
+        self.table.buckets.items(self.table.layout, hashes, items);
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, items: &Items<BLOCK>) {
+        if self.table.is_far() {
+            self.table.prefetch_block(items);
         }
+    }
+
+    #[inline(always)]
+    fn look_up(&self, block: Block<'_>, coming: &Items<BLOCK>, answers: &mut [Q::Answer; BLOCK]) {
+        self.table.look_up_block(self.query, block, self.table.is_far().then_some(coming), answers);
     }
 }
 
@@ -55,8 +59,8 @@ impl<L: Layout> Vectorized for Prepare<'_, L> {
 }
 
 impl<L: OfShape> Table<L> {
-    pub(super) fn look_up_all<Q: Query>(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Q::Answer])) {
-        VectorUnit::widest().run(LookupBatch::<_, Q> { table: self, hashes, answers });
+    pub(super) fn look_up_all<Q: Query>(&self, query: Q, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Q::Answer])) {
+        VectorUnit::widest().run(LookupBatch { lookup: TableLookup { table: self, query }, hashes, answers });
     }
 
     /// The next block of a batch of changes, what goes with its hashes, and the items whose buckets to prefetch meanwhile.

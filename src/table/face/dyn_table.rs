@@ -75,7 +75,7 @@ impl<L: OfShape> AnyTable for Table<L> {
     }
 
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        self.look_up_all::<PresenceQuery>(hashes, answers);
+        self.look_up_all(PresenceQuery, hashes, answers);
     }
 
     fn clear(&self) {
@@ -149,7 +149,7 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> MapletTable for Shaped<L, SL
     }
 
     fn values_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values])) {
-        self.table.look_up_all::<ValuesQuery>(hashes, answers);
+        self.table.look_up_all(ValuesQuery, hashes, answers);
     }
 
     fn insert_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues) -> Result<usize, InsertBatchError> {
@@ -199,7 +199,7 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> ExpiringTable for Shaped<L, 
     }
 
     fn contains_live_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        self.table.look_up_all::<LivePresenceQuery>(hashes, answers);
+        self.table.look_up_all(LivePresenceQuery, hashes, answers);
     }
 
     fn insert_live_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
