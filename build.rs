@@ -23,7 +23,7 @@ fn version_of_compiler() -> Option<String> {
     String::from_utf8(output.stdout).ok()
 }
 
-pub fn compiles_for_avx512(version: &str) -> bool {
+pub(crate) fn compiles_for_avx512(version: &str) -> bool {
     let Some((major, rest)) = version.strip_prefix("rustc ").and_then(|numbers| numbers.split_once('.')) else {
         return false;
     };
