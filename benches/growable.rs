@@ -55,20 +55,20 @@ fn of_size(bytes: usize, doublings_left: u32) -> Growable {
 
 /// What is looked up, and how.
 #[derive(Clone, Copy)]
-struct Lookups {
+struct LookupCase {
     name: &'static str,
     hits: bool,
     batched: bool,
 }
 
-const LOOKUPS: [Lookups; 4] = [
-    Lookups { name: "hit", hits: true, batched: false },
-    Lookups { name: "miss", hits: false, batched: false },
-    Lookups { name: "hit, batched", hits: true, batched: true },
-    Lookups { name: "miss, batched", hits: false, batched: true },
+const LOOKUPS: [LookupCase; 4] = [
+    LookupCase { name: "hit", hits: true, batched: false },
+    LookupCase { name: "miss", hits: false, batched: false },
+    LookupCase { name: "hit, batched", hits: true, batched: true },
+    LookupCase { name: "miss, batched", hits: false, batched: true },
 ];
 
-impl Lookups {
+impl LookupCase {
     /// Nanoseconds a lookup, where the keys in the filter have the numbers below `len`. The seed decides which are looked
     /// up.
     fn time(self, filter: &impl Ours, len: u64, seed: u64) -> f64 {

@@ -23,9 +23,9 @@
 //! [`GROUPS_PER_INSERT`] groups. It stays so: to merge them again would take as long, and others may have filled them.
 
 use crate::error::insert::{GrowableInsertError, InsertBatchError};
+use crate::growth::growing_table::GrowingTable;
 use crate::growth::resize::is_loaded;
 use crate::growth::slots::First;
-use crate::growth::table::GrowingTable;
 use crate::plan::batch::{BLOCK, Hashes, Window};
 use crate::plan::path::Outcome;
 use crate::sync::sizes::{GROUPS_PER_INSERT, INSERTS_PER_CHECK, SEARCHES_WHILE_GROWING};

@@ -88,8 +88,8 @@
 //! # Saves
 //! A save begins while it holds all stripes and all gates, including those that the first growth has added meanwhile.
 //! So no relocation and no insert is half done, and no group is moving: the image is exactly the table at that moment.
-//! Each later change of a word sets the old one aside first (`table/image/save.rs`), those of splits and merges too.
-//! The image has as many words as there were buckets. Words beyond its end are not in it.
+//! Each later change of a word sets the old one aside first (`table/image/copy_on_write.rs`), those of splits and merges
+//! too. The image has as many words as there were buckets. Words beyond its end are not in it.
 //!
 //! # Memory
 //! The array `moving`, and the gates that the first buckets do not have, are made for the first change of the size, before a
@@ -111,10 +111,10 @@
 //! takes to split it. No lookup takes any lock.
 
 pub(crate) mod change;
+pub(crate) mod growing_table;
 pub(crate) mod image;
 pub(crate) mod lookup;
 pub(crate) mod plan;
 pub(crate) mod resize;
 pub(crate) mod room;
 pub(crate) mod slots;
-pub(crate) mod table;

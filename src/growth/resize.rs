@@ -1,7 +1,7 @@
 //! CONCURRENT: how a growing table gets more and fewer buckets. `growth/mod.rs` has the argument.
 
 use crate::error::insert::{GrowableInsertError, ReserveError};
-use crate::growth::table::{GrowingTable, load};
+use crate::growth::growing_table::{GrowingTable, load};
 use crate::plan::path::{self, Graph, Hop, Outcome};
 use crate::sync::Ordering;
 use crate::sync::sizes::{GROUP, MERGE_TRIES, MOVED_PER_MERGE};
@@ -274,7 +274,7 @@ impl GrowingTable {
         // No bucket is added meanwhile.
         let _resizing = self.resizing().lock.lock();
         // A running save may still read words beyond the end. One that begins later does not.
-        if !self.saving().is_running() {
+        if !self.running_saves().any() {
             let buckets = self.state().buckets();
             if self.words.release(Self::sizes(&self.plan), buckets) {
                 self.resizing().touched.store(buckets as u64, Ordering::Relaxed);

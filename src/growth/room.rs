@@ -4,7 +4,7 @@
 use core::cell::Cell;
 use core::hint::select_unpredictable;
 
-use crate::growth::table::{GrowingTable, load};
+use crate::growth::growing_table::{GrowingTable, load};
 use crate::machine::arch::prefetch_line;
 use crate::plan::path::{self, Graph, Hop, Outcome};
 use crate::sync::sizes::GROUP;
@@ -12,7 +12,7 @@ use crate::table::stripe::Guard;
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, State, both};
 use crate::word::layout::Entry;
-use crate::word::layouts::AnyLayout;
+use crate::word::layouts::DynLayout;
 
 /// A search that follows more entries than this to their other buckets, in all its tries, is long.
 ///
@@ -20,17 +20,17 @@ use crate::word::layouts::AnyLayout;
 /// long searches begin before there is no room: their entries lead to buckets that the search has seen.
 const LONG_SEARCH: usize = 80;
 
-/// A search's view of a table in one state.
-struct View<'a> {
+/// A growing table in one state, as the graph that a search follows.
+struct GrowingGraph<'a> {
     table: &'a GrowingTable,
     state: State,
     /// The layouts of buckets that are not split, and of buckets that are.
-    layouts: [AnyLayout<'a>; 2],
+    layouts: [DynLayout<'a>; 2],
     /// How many entries the search has followed, in all its tries.
     followed: Cell<usize>,
 }
 
-impl<'a> View<'a> {
+impl<'a> GrowingGraph<'a> {
     fn new(table: &'a GrowingTable, state: State) -> Self {
         Self {
             table,
@@ -41,13 +41,13 @@ impl<'a> View<'a> {
     }
 
     #[inline(always)]
-    fn layout(&self, number: usize) -> &AnyLayout<'a> {
+    fn layout(&self, number: usize) -> &DynLayout<'a> {
         let [whole, split] = &self.layouts;
         select_unpredictable(self.state.depth(number) != self.state.level(), split, whole)
     }
 }
 
-impl Graph for View<'_> {
+impl Graph for GrowingGraph<'_> {
     #[inline(always)]
     fn len(&self) -> usize {
         self.state.buckets()
@@ -90,10 +90,10 @@ impl GrowingTable {
     /// Searches for a path to room in a bucket of either side, and carries it out. Also returns whether the search was long.
     pub(super) fn search(&self, sides: [u32; 2], relocate: &dyn Fn(Class, usize) -> bool) -> (Outcome, bool) {
         let state = self.state();
-        let view = View::new(self, state);
+        let graph = GrowingGraph::new(self, state);
         let mut hops = 0;
         let outcome =
-            path::search(&view, both(sides, |side| state.place(side).number), &mut |Hop { entry, from, .. }| {
+            path::search(&graph, both(sides, |side| state.place(side).number), &mut |Hop { entry, from, .. }| {
                 let class = self.plan.classes.of_stored(from, state.depth(from), entry.0);
                 let relocated = relocate(class, from % 2);
                 hops += u64::from(relocated);
@@ -102,7 +102,7 @@ impl GrowingTable {
         if hops > 0 {
             self.counters().relocated(hops);
         }
-        (outcome, view.followed.get() > LONG_SEARCH)
+        (outcome, graph.followed.get() > LONG_SEARCH)
     }
 
     /// Moves a copy of the class from this side to the other, if there is one and there is room. The guard is that of its

@@ -2,7 +2,7 @@
 //! instructions.
 
 use crate::error::insert::GrowableInsertError;
-use crate::growth::table::GrowingTable;
+use crate::growth::growing_table::GrowingTable;
 use crate::table::stripe::Guard;
 use crate::word::classes::{Class, Place, State, both};
 

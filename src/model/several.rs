@@ -4,18 +4,18 @@ use core::convert::Infallible;
 
 use crate::error::insert::{GrowableInsertError, InsertBatchError};
 use crate::error::memory::OutOfMemory;
+use crate::growth::growing_table::GrowingTable;
 use crate::growth::plan::Plan;
-use crate::growth::table::GrowingTable;
 use crate::model::one_table::{answers, one_block};
 #[cfg(feature = "snapshot")]
-use crate::snapshot::format::Saved;
+use crate::snapshot::format::SnapshotCore;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::save::Save;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::source::Source;
 use crate::table::face::any_table::{AnyTable as _, HasTable as _};
+use crate::table::image::copy_on_write::SaveNumber;
 use crate::table::image::read::{Imaged as _, TableImage};
-use crate::table::image::save::SaveNumber;
 use crate::word::classes::Classes;
 use crate::word::layout::Encoding;
 
@@ -101,7 +101,7 @@ impl Growable {
     /// How many copies of the key's class are in the image of the save that has begun.
     pub fn copies_in_image(&self, key: GrowableKey) -> usize {
         let image = TableImage::forgotten(&self.0);
-        let (buckets, mut copies) = (self.0.saving().buckets(SaveNumber::ONLY), 0);
+        let (buckets, mut copies) = (self.0.running_saves().buckets(SaveNumber::ONLY), 0);
         let read = image.read(|start, words| {
             let Ok(()) = self.0.each_hash::<Infallible>(buckets, start, words, &mut |hash, _| {
                 copies += usize::from(hash == key.0);
@@ -175,7 +175,8 @@ impl Growable {
         let mut from = &snapshot[..];
         let mut source = Source::new(&mut from, usize::MAX, Some(snapshot.len() as u64));
         source.header(kind, "", 0).expect("it is a snapshot");
-        let loaded = Saved::load(&mut source, 0).unwrap_or_else(|error| panic!("the snapshot is not valid: {error:?}"));
+        let loaded =
+            SnapshotCore::load(&mut source, 0).unwrap_or_else(|error| panic!("the snapshot is not valid: {error:?}"));
         source.end().expect("it is a snapshot");
         Self(loaded)
     }

@@ -13,9 +13,8 @@
 //! The search runs without locks over buckets that other threads change meanwhile. Its result is a plan: the code
 //! that carries it out checks each hop again.
 
-use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::geometry::{Buckets, Item};
-use crate::word::layout::{Entry, Layout};
+use crate::word::bucket::Bucket;
+use crate::word::layout::Entry;
 
 /// How many buckets a search examines before it gives up.
 ///
@@ -52,6 +51,7 @@ pub(crate) enum Outcome {
     Nothing { trace: u64 },
 }
 
+/// A table as a search sees it: its buckets, and where their entries may move.
 pub(crate) trait Graph {
     fn len(&self) -> usize;
 
@@ -65,55 +65,8 @@ pub(crate) trait Graph {
     fn hops(&self, bucket: usize, word: Bucket) -> impl Iterator<Item = (Entry, usize)>;
 }
 
-struct Uniform<L, F, P> {
-    layout: L,
-    buckets: Buckets,
-    load: F,
-    prefetch: P,
-}
-
-impl<L: Layout, F: Fn(usize) -> Bucket, P: Fn(usize)> Graph for Uniform<L, F, P> {
-    #[inline(always)]
-    fn len(&self) -> usize {
-        self.buckets.count()
-    }
-
-    #[inline(always)]
-    fn load(&self, bucket: usize) -> Bucket {
-        (self.load)(bucket)
-    }
-
-    #[inline(always)]
-    fn prefetch(&self, bucket: usize) {
-        (self.prefetch)(bucket);
-    }
-
-    #[inline(always)]
-    fn has_room(&self, _: usize, word: Bucket) -> bool {
-        self.layout.has_room(word)
-    }
-
-    #[inline(always)]
-    fn hops(&self, bucket: usize, word: Bucket) -> impl Iterator<Item = (Entry, usize)> {
-        let to = move |entry| self.buckets.alternate(bucket, self.layout.fingerprint_of(entry));
-        self.layout.entries(word).map(move |entry| (entry, to(entry)))
-    }
-}
-
-/// Searches for room near the item's two buckets. If there is some, passes the hops of the path to `carry_out`, from
-/// the free end back, until that returns `false`.
-pub(crate) fn find_path<L: Layout>(
-    layout: L,
-    buckets: Buckets,
-    item: Item,
-    load: impl Fn(usize) -> Bucket,
-    prefetch: impl Fn(usize),
-    carry_out: &mut dyn FnMut(Hop) -> bool,
-) -> Outcome {
-    search(&Uniform { layout, buckets, load, prefetch }, [item.first, item.second], carry_out)
-}
-
-/// Looks for room near these two buckets of any table, and hands on the hops as [`find_path`] does.
+/// Searches for room near these two buckets. If there is some, passes the hops of the path to `carry_out`, from the free end
+/// back, until that returns `false`.
 pub(crate) fn search<G: Graph>(graph: &G, from: [usize; 2], carry_out: &mut dyn FnMut(Hop) -> bool) -> Outcome {
     try_within::<FIRST_BUDGET, G>(graph, from, carry_out)
         .or_else(|| try_within::<SECOND_BUDGET, G>(graph, from, carry_out))

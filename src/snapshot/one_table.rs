@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
-use crate::snapshot::format::{Declared, Head, Saved};
+use crate::snapshot::format::{Declared, Head, SnapshotCore};
 use crate::snapshot::source::Source;
 use crate::table::expiring::clock::{Clock, Reading, WhenFull};
 use crate::table::face::any_table::HasTable as _;
@@ -16,7 +16,7 @@ use crate::table::table::memory_for;
 use crate::word::layout::MOST_PAYLOAD_BITS;
 use crate::word::ring::Ring;
 
-impl Saved for Box<dyn FilterTable> {
+impl SnapshotCore for Box<dyn FilterTable> {
     const KIND: FilterKind = FilterKind::Concurrent;
 
     type Stated = TablePlan;
@@ -34,7 +34,7 @@ impl Saved for Box<dyn FilterTable> {
     }
 }
 
-impl Saved for Box<dyn MapletTable> {
+impl SnapshotCore for Box<dyn MapletTable> {
     const KIND: FilterKind = FilterKind::Maplet;
 
     type Stated = TablePlan;
@@ -58,7 +58,7 @@ impl Saved for Box<dyn MapletTable> {
     }
 }
 
-impl Saved for Box<dyn ExpiringTable> {
+impl SnapshotCore for Box<dyn ExpiringTable> {
     const KIND: FilterKind = FilterKind::Expiring;
 
     type Stated = (TablePlan, Clock);

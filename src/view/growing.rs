@@ -9,7 +9,7 @@ use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::classes::{Classes, Place, State};
 use crate::word::geometry::mixed;
 use crate::word::layout::{Encoding, Layout};
-use crate::word::layouts::{AnyLayout, Encoded, Layouts};
+use crate::word::layouts::{DynLayout, Encoded, Layouts};
 
 /// A table without its words.
 #[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
@@ -64,8 +64,8 @@ impl<L: Layout> Compare for OneLayout<L> {
 #[derive(Clone, Copy)]
 struct TwoLayouts<'a> {
     level: u32,
-    whole: AnyLayout<'a>,
-    split: AnyLayout<'a>,
+    whole: DynLayout<'a>,
+    split: DynLayout<'a>,
 }
 
 impl Compare for TwoLayouts<'_> {

@@ -117,7 +117,7 @@ pub(crate) fn shape(classes: Classes, encoding: Option<Encoding>, depth: u32) ->
 /// Reads of a bucket take the same steps for all layouts: their numbers are data. The slots of a plain bucket have high
 /// parts of 0 bits.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct AnyLayout<'a> {
+pub(crate) struct DynLayout<'a> {
     lanes: &'a Lanes,
     /// The decode table and where a bucket's rank begins. A plain bucket has no rank: the table says 0 whatever is read.
     unrank: &'a [u32],
@@ -148,7 +148,7 @@ macro_rules! with {
     };
 }
 
-impl<'a> AnyLayout<'a> {
+impl<'a> DynLayout<'a> {
     #[cfg(feature = "snapshot")]
     pub(crate) fn encoded(self) -> Encoded<'a> {
         self.encoded
@@ -164,7 +164,7 @@ impl<'a> AnyLayout<'a> {
     }
 
     /// Whether this is the other one too. (All tables share the layouts.)
-    pub(super) fn is_same(self, other: AnyLayout<'_>) -> bool {
+    pub(super) fn is_same(self, other: DynLayout<'_>) -> bool {
         core::ptr::eq(self.lanes, other.lanes)
     }
 
@@ -330,17 +330,17 @@ impl Layouts {
     }
 
     #[inline(always)]
-    pub(crate) fn at(&self, depth: u32) -> AnyLayout<'_> {
+    pub(crate) fn at(&self, depth: u32) -> DynLayout<'_> {
         let row = usize::from(self.rows[depth as usize]);
         match SHAPES[row].encoding {
             Encoding::Plain => {
                 let (layout, unrank) = (&PLAIN[row], &[0; 2]);
-                AnyLayout { lanes: &layout.lanes, unrank, rank_at: u64::BITS - 1, encoded: Encoded::Plain(layout) }
+                DynLayout { lanes: &layout.lanes, unrank, rank_at: u64::BITS - 1, encoded: Encoded::Plain(layout) }
             }
             Encoding::SemiSorted => {
                 let layout = self.semi_sorted(row);
                 let (lanes, encoded) = (&layout.lanes, Encoded::SemiSorted(layout));
-                AnyLayout { lanes, unrank: layout.unrank(), rank_at: lanes.rank_at.into(), encoded }
+                DynLayout { lanes, unrank: layout.unrank(), rank_at: lanes.rank_at.into(), encoded }
             }
         }
     }

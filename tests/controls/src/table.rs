@@ -24,7 +24,7 @@ pub const ADDITIONS: &[Edit] = &[
     // The models' entry points.
     edit("lib.rs", "mod machine;", "CODE pub mod model;"),
     edit(
-        "table/image/save.rs",
+        "table/image/copy_on_write.rs",
         "pub(crate) struct SaveNumber(u64);",
         "CODE impl SaveNumber { pub(crate) const ONLY: Self = Self(0); }",
     ),
@@ -59,7 +59,7 @@ pub const ADDITIONS: &[Edit] = &[
     // loom assumes that a `SeqCst` load may always read the initial value of an atomic. It treats the value of a `SeqCst`
     // exchange correctly.
     edit(
-        "growth/table.rs",
+        "growth/growing_table.rs",
         "Some(table)",
         "if cfg!(ccf_model = \"loom\") { \
          (0..buckets).for_each(|number| _ = table.store(number, Bucket::default())); table.change_state(state); } CODE",
@@ -87,13 +87,13 @@ pub const ADDITIONS: &[Edit] = &[
          stripe::under_all_locks_if(wanted, &self.stripes, &self.counters, work) } CODE",
     ),
     edit(
-        "growth/table.rs",
+        "growth/growing_table.rs",
         "pub(super) fn under_all_locks<R>(",
         "pub(super) fn under_all_locks_if<R>(&self, wanted: bool, work: impl FnOnce(&AllLocked<'_>) -> R) -> R { \
          stripe::under_all_locks_if(wanted, &self.stripes, self.counters(), work) } CODE",
     ),
     edit(
-        "growth/table.rs",
+        "growth/growing_table.rs",
         "pub(super) fn enter(",
         "pub(super) fn enter_if(&self, wanted: bool, side: u32) -> (Option<MutexGuard<'_, ()>>, Place) { \
          if wanted { let (gate, place) = self.enter(side); (Some(gate), place) } \
@@ -545,12 +545,12 @@ pub const CONTROLS: &[Control] = &[
         &[edit("table/expiring/clock.rs", "self.moment.load(Ordering::Relaxed) == moment.0", "LEFT_OUT || CODE")],
     ),
     control(
-        "ForgetWithoutLocks",
+        "EvictWithoutLocks",
         "An insert that evicts does not hold the stripes' locks.",
         &[edit("table/expiring/evict.rs", "self.under_all_locks(", "self.under_all_locks_if(!LEFT_OUT, ")],
     ),
     control(
-        "ForgetsAgain",
+        "EvictsAgain",
         "An insert that found no room ends ticks early although another thread has made room.",
         &[edit(
             "table/expiring/evict.rs",
@@ -559,7 +559,7 @@ pub const CONTROLS: &[Control] = &[
         )],
     ),
     control(
-        "ForgetsThoughPresent",
+        "EvictsThoughPresent",
         "An insert that found no room ends ticks early although its key has an entry by now.",
         &[edit(
             "table/expiring/evict.rs",
@@ -667,7 +667,7 @@ pub const CONTROLS: &[Control] = &[
         &[edit(
             "table/image/of_table.rs",
             "self.under_all_locks_if(",
-            "if LEFT_OUT { let save = self.under_all_locks_if(false, |all| self.saving().begin(all, set_aside))?; \
+            "if LEFT_OUT { let save = self.under_all_locks_if(false, |all| self.running_saves().begin(all, set_aside))?; \
              self.settle(&self.stripes); return Ok(save); }; CODE",
         )],
     ),
@@ -678,7 +678,7 @@ pub const CONTROLS: &[Control] = &[
             edit("table/image/read.rs", "self.read(start, words);", UNLESS_LEFT_OUT),
             edit(
                 "table/image/read.rs",
-                "let set_aside = self.saving().pass(save, start)?;",
+                "let set_aside = self.running_saves().pass(save, start)?;",
                 "CODE if LEFT_OUT { self.read(start, words) }",
             ),
         ],
@@ -687,7 +687,7 @@ pub const CONTROLS: &[Control] = &[
         "SetsLatestWordAside",
         "If a bucket changes more than once, a save has the latest word that was copied.",
         &[edit(
-            "table/image/save.rs",
+            "table/image/copy_on_write.rs",
             "if let Err(place) = chunk.binary_search_by_key(&bucket, |&(bucket, _)| bucket) {",
             "let place = chunk.binary_search_by_key(&bucket, |&(bucket, _)| bucket); \
              if let (true, Ok(place)) = (LEFT_OUT, place) { chunk[place].1 = word }; if let Err(place) = place {",
@@ -697,7 +697,7 @@ pub const CONTROLS: &[Control] = &[
         "SetsAsideForOneSave",
         "If several saves are running, words are copied for only one.",
         &[edit(
-            "table/image/save.rs",
+            "table/image/copy_on_write.rs",
             "saves.iter_mut().for_each(",
             "saves.iter_mut().take(if LEFT_OUT { 1 } else { usize::MAX }).for_each(",
         )],
@@ -710,7 +710,7 @@ pub const CONTROLS: &[Control] = &[
             edit("growth/resize.rs", "self.set_aside(number);", UNLESS_LEFT_OUT),
             edit("growth/resize.rs", "self.set_aside(number + (1 << level));", UNLESS_LEFT_OUT),
             edit("growth/resize.rs", "self.set_aside(split + nth);", UNLESS_LEFT_OUT),
-            edit("growth/table.rs", "self.set_aside(first + nth);", UNLESS_LEFT_OUT),
+            edit("growth/growing_table.rs", "self.set_aside(first + nth);", UNLESS_LEFT_OUT),
         ],
     ),
     control(
@@ -727,7 +727,7 @@ pub const CONTROLS: &[Control] = &[
         "LookupIgnoresMoving",
         "A lookup reads the words of a bucket that is being moved.",
         &[edit(
-            "growth/table.rs",
+            "growth/growing_table.rs",
             "if let Some(at) = state.moving_at(side) {",
             "if let Some(at) = state.moving_at(side).filter(|_| !LEFT_OUT) {",
         )],
@@ -779,7 +779,7 @@ pub const CONTROLS: &[Control] = &[
         "EntersFormerPlace",
         "A thread that has locked a gate does not check again where its side's copies are.",
         &[edit(
-            "growth/table.rs",
+            "growth/growing_table.rs",
             "let gate = self.gate(number);\n            let state = self.state();",
             "let gate = self.gate(number);\n            let state = if LEFT_OUT { before } else { self.state() };",
         )],
@@ -787,7 +787,7 @@ pub const CONTROLS: &[Control] = &[
     control(
         "LocksHalfTheGates",
         "A change of the size holds only the gates of whole buckets, and not those of what they become.",
-        &[edit("growth/table.rs", "let is_whole_only = ", "let is_whole_only = LEFT_OUT || ")],
+        &[edit("growth/growing_table.rs", "let is_whole_only = ", "let is_whole_only = LEFT_OUT || ")],
     ),
     control(
         "SaveWithoutGates",
@@ -813,7 +813,7 @@ pub const CONTROLS: &[Control] = &[
     control(
         "GivesBackBesideSave",
         "Memory goes back to the system although a save still reads it.",
-        &[edit("growth/resize.rs", "if !self.saving().is_running() {", "if !self.saving().is_running() || LEFT_OUT {")],
+        &[edit("growth/resize.rs", "if !self.running_saves().any() {", "if !self.running_saves().any() || LEFT_OUT {")],
     ),
     control(
         "GivesBackWithoutLock",

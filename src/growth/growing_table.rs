@@ -31,11 +31,11 @@ use crate::sync::{self, AtomicU64, Mutex, MutexGuard, Ordering, Tally};
 use crate::table::counters::Counters;
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::plan::TablePlan;
-use crate::table::image::save::Saving;
+use crate::table::image::copy_on_write::RunningSaves;
 use crate::table::stripe::{self, AllLocked, Guard, Stripe};
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, Place, State, stripe_number};
-use crate::word::layouts::{AnyLayout, Layouts};
+use crate::word::layouts::{DynLayout, Layouts};
 
 /// A concurrent multiset of classes, in a table that grows and shrinks by some buckets at a time. Keys are passed as
 /// [`mixed`](crate::word::geometry::mixed) hashes.
@@ -86,7 +86,7 @@ pub(crate) struct Resizing {
     capacity: Tally,
     /// The number of buckets whose memory was not returned to the system.
     pub(super) touched: Tally,
-    saving: Saving,
+    running_saves: RunningSaves,
 }
 
 impl GrowingTable {
@@ -126,7 +126,7 @@ impl GrowingTable {
             requests: Mutex::new(()),
             capacity: Tally::new(plan.capacity(state) as u64),
             touched: Tally::new(buckets as u64),
-            saving: Saving::new(),
+            running_saves: RunningSaves::new(),
         };
         let table = Self {
             layouts,
@@ -412,19 +412,19 @@ impl GrowingTable {
 
     /// The layout of buckets of this depth.
     #[inline(always)]
-    pub(super) fn layout(&self, depth: u32) -> AnyLayout<'_> {
+    pub(super) fn layout(&self, depth: u32) -> DynLayout<'_> {
         self.layouts.at(depth)
     }
 
-    pub(crate) fn saving(&self) -> &Saving {
-        &self.resizing().saving
+    pub(crate) fn running_saves(&self) -> &RunningSaves {
+        &self.resizing().running_saves
     }
 
     /// Sets the bucket's word aside for the saves that are running. The caller holds its gate.
     #[inline(always)]
     pub(super) fn set_aside(&self, number: usize) {
-        if self.saving().is_running() {
-            self.saving().set_aside(number, || self.load(number));
+        if self.running_saves().any() {
+            self.running_saves().set_aside(number, || self.load(number));
         }
     }
 
