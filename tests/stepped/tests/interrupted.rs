@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::rc::Rc;
 
-use ccf_steps::model::{AnyLayout, Fault, Key, Seeded, Smallest, SmallestOfValues, Step, Table, before_each_step};
+use ccf_steps::model::{ModelLayout, Fault, Key, Seeded, Smallest, SmallestOfValues, Step, Table, before_each_step};
 use ccf_steps::{ExpiringInsertError, InsertError, WhenFull};
 
 const BUCKETS: usize = 4;
@@ -24,17 +24,17 @@ const STAYING: [(usize, usize, usize); 6] = {
 };
 
 /// The key that is inserted. Its buckets are `A` and `B`.
-fn inserted<L: AnyLayout>() -> Key {
+fn inserted<L: ModelLayout>() -> Key {
     Key::of::<L>(BUCKETS, 0, 1, 0)
 }
 
 /// The `nth` class of the buckets `C` and `D`.
-fn between<L: AnyLayout>(nth: usize) -> Key {
+fn between<L: ModelLayout>(nth: usize) -> Key {
     Key::of::<L>(BUCKETS, 2, 3, nth)
 }
 
 /// All keys that are in the table from the beginning. The last one is in `D`, and moves.
-fn given<L: AnyLayout>() -> impl Iterator<Item = Key> {
+fn given<L: ModelLayout>() -> impl Iterator<Item = Key> {
     let staying = STAYING.into_iter().map(|(first, second, nth)| Key::of::<L>(BUCKETS, first, second, nth));
     staying.chain([between::<L>(0).twin()])
 }
@@ -49,7 +49,7 @@ struct Scene<L, E> {
     changes: Vec<Change<L>>,
 }
 
-impl<L: AnyLayout + 'static, E: Debug> Scene<L, E> {
+impl<L: ModelLayout + 'static, E: Debug> Scene<L, E> {
     /// Inserts the key, and makes each change before the step of this number. Only those steps are counted during which
     /// the insert holds no lock, because a change may need it. Returns how many there were, and the answer.
     fn play(&self, interrupted: &[usize]) -> (usize, Result<bool, E>) {
