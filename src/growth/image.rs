@@ -10,9 +10,9 @@ use crate::error::kind::FilterKind;
 #[cfg(feature = "snapshot")]
 use crate::error::load::LoadError;
 use crate::error::memory::OutOfMemory;
-use crate::growth::growing_table::GrowingTable;
 #[cfg(feature = "snapshot")]
 use crate::error::mismatch::UnsupportedSnapshot;
+use crate::growth::growing_table::GrowingTable;
 #[cfg(feature = "snapshot")]
 use crate::growth::plan::Plan;
 use crate::plan::batch::Hashes;

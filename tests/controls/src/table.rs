@@ -585,6 +585,15 @@ pub const CONTROLS: &[Control] = &[
         )],
     ),
     control(
+        "FullThoughExpired",
+        "An insert that found no room fails without checking whether its entry would still be live.",
+        &[edit(
+            "table/expiring/mod.rs",
+            "Err(error) => match add(None)? {",
+            "Err(error) => match if LEFT_OUT { Attempt::NoRoom } else { add(None)? } {",
+        )],
+    ),
+    control(
         "RestartWithoutLocks",
         "A change of the clock's offset does not hold the stripes' locks.",
         &[edit("table/expiring/sweep.rs", "self.under_all_locks(", "self.under_all_locks_if(!LEFT_OUT, ")],
