@@ -8,7 +8,7 @@ use crate::plan::places::BlockOfPlaces;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::classes::{Class, Place, State, both, stripe_number};
 use crate::word::layout::{Borrowed, Encoding, Layout, SHAPES, Shape, shapes};
-use crate::word::layouts::{Encodes, Row, Shared};
+use crate::word::layouts::{BothLayouts, Encodes, Row, Shared};
 
 /// A table of at most this many buckets stays in the L2 cache if it is hot.
 const NEAR: usize = (512 << 10) / size_of::<u64>();
@@ -71,13 +71,13 @@ impl GrowingTable {
     /// `contains` where, in this epoch and state, the buckets have this layout.
     #[inline(never)]
     fn contains_by(&self, layout: impl Layout, begin: (u64, State), hash: u64) -> bool {
-        self.attempt(begin, hash, |pair, stored, _, _| layout.either_holds_each(pair, stored))
+        self.attempt(begin, hash, |pair, _, stored| layout.either_holds_each(pair, stored))
     }
 
     /// `contains` where the buckets have these two layouts.
     #[inline(never)]
     fn contains_by_two(&self, whole: impl Layout, split: impl Layout, begin: (u64, State), hash: u64) -> bool {
-        self.attempt(begin, hash, |pair, stored, are_split, _| {
+        self.attempt(begin, hash, |pair, are_split, stored| {
             either_holds(whole, split, both([0, 1], |side| (pair[side], are_split[side])), stored)
         })
     }
@@ -85,19 +85,18 @@ impl GrowingTable {
     /// `contains` where the buckets have any two layouts.
     #[inline(never)]
     fn contains_by_any(&self, begin: (u64, State), hash: u64) -> bool {
-        self.attempt(begin, hash, |pair, stored, are_split, level| {
-            self.layouts.both(level).either_holds_each(pair, are_split, stored)
-        })
+        let layouts = BothLayouts::of_rows(begin.1.rows());
+        self.attempt(begin, hash, |pair, are_split, stored| layouts.either_holds_each(pair, are_split, stored))
     }
 
     /// One attempt, in this epoch and state; retries if it is invalidated, or if a bucket is being moved. The arguments
-    /// of `holds` are the two buckets, what their slots would store, whether they are split, and the level.
+    /// of `holds` are the two buckets, whether they are split, and what their slots would store.
     #[inline(always)]
     fn attempt(
         &self,
         (epoch, state): (u64, State),
         hash: u64,
-        holds: impl FnOnce([Bucket; 2], [u32; 2], [bool; 2], u32) -> bool,
+        holds: impl FnOnce([Bucket; 2], [bool; 2], [u32; 2]) -> bool,
     ) -> bool {
         let class = self.plan.classes.of(hash);
         let is_moving = || class.sides.iter().any(|&side| state.moving_at(side).is_some());
@@ -107,7 +106,7 @@ impl GrowingTable {
         let places = both(class.sides, |side| state.place(side));
         let stored = self.plan.classes.stored_at(class, state, places);
         match self.load_pair(class, epoch, places) {
-            Some(pair) => holds(pair, stored, both(places, |place| place.depth != state.level()), state.level()),
+            Some(pair) => holds(pair, both(places, |place| place.depth != state.level()), stored),
             None => self.contains_slow(hash),
         }
     }
@@ -158,11 +157,6 @@ impl GrowingTable {
     /// out meanwhile.
     pub(super) fn copies(&self, class: Class) -> [usize; 2] {
         self.in_one_state(|state| self.copies_in(class, state))
-    }
-
-    /// Whether there is a copy of the class on this side. The caller holds its stripe.
-    pub(super) fn is_on(&self, class: Class, side: usize) -> bool {
-        self.in_one_state(|state| self.copies_on(class, side, state) > 0)
     }
 
     /// Retries `read` until the state is the same afterwards.
@@ -326,7 +320,7 @@ impl GrowingTable {
         coming: &PreparedBlock,
         answers: &mut [bool; BLOCK],
     ) -> u64 {
-        let layouts = self.layouts.both(block.prepared.state.level());
+        let layouts = BothLayouts::of_rows(block.prepared.state.rows());
         self.look_up_mixed(block, coming, answers, |pair, are_split, stored| {
             layouts.either_holds_each(pair, are_split, stored)
         })

@@ -6,7 +6,7 @@ use crate::plan::pairs::Pairs;
 use crate::plan::places::BlockOfPlaces;
 use crate::view::words::{ViewTable, Words};
 use crate::word::bucket::Bucket;
-use crate::word::classes::{Classes, State, both};
+use crate::word::classes::{Classes, Rows, State, both};
 use crate::word::geometry::mixed;
 use crate::word::layout::{Encoding, Layout};
 use crate::word::layouts::{BothLayouts, Encoded, Layouts};
@@ -17,14 +17,15 @@ use crate::word::layouts::{BothLayouts, Encoded, Layouts};
 pub struct Growing {
     classes: Classes,
     state: State,
-    layouts: Layouts,
+    rows: Rows,
 }
 
 impl Growing {
     /// A table of this many buckets, or `None` if there is no memory for a decode table.
     pub(super) fn new(classes: Classes, encoding: Option<Encoding>, buckets: usize) -> Option<Self> {
         let state = State::of_buckets(buckets);
-        Some(Self { classes, state, layouts: Layouts::new(classes, encoding, state.level())? })
+        let rows = Layouts::new(classes, encoding, state.level())?.rows(state.level(), state.split() > 0);
+        Some(Self { classes, state, rows })
     }
 }
 
@@ -52,7 +53,7 @@ impl<L: Layout> Compare for OneLayout<L> {
 }
 
 /// Buckets that are split have another layout.
-impl Compare for BothLayouts<'_> {
+impl Compare for BothLayouts {
     #[inline(always)]
     fn set(self, pairs: &mut Pairs, nth: usize, pair: [Bucket; 2]) {
         pairs.set_encoded(nth, pair);
@@ -76,17 +77,16 @@ impl ViewTable for Growing {
         let stored = self.classes.stored_at(class, state, places);
         let pair = both(places, |place| words.get(place.number));
         let are_split = both(places, |place| place.depth != state.level());
-        self.layouts.both(state.level()).either_holds_each(pair, are_split, stored)
+        BothLayouts::of_rows(self.rows).either_holds_each(pair, are_split, stored)
     }
 
     fn contains_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        let (&Self { classes, state, ref layouts }, unit) = (self, VectorUnit::widest());
-        let rows = layouts.rows(state.level(), state.split() > 0);
+        let (&Self { classes, state, rows }, unit) = (self, VectorUnit::widest());
         if rows.whole() != rows.split() {
-            let lookup = GrowingLookup { classes, state, compare: layouts.both(state.level()), words };
+            let lookup = GrowingLookup { classes, state, compare: BothLayouts::of_rows(rows), words };
             return unit.run(LookupBatch { lookup, hashes, answers });
         }
-        match layouts.at(state.level()).encoded() {
+        match Layouts::in_row(rows.of(false)).encoded() {
             Encoded::Plain(&layout) => {
                 let lookup = GrowingLookup { classes, state, compare: OneLayout(layout), words };
                 unit.run(LookupBatch { lookup, hashes, answers });
