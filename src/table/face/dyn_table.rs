@@ -2,18 +2,19 @@
 
 use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError};
 use crate::machine::arch::prefetch_line;
-use crate::plan::batch::Hashes;
+use crate::plan::batch::{BLOCK, Hashes};
 use crate::table::expiring::clock::{Advance, Clock, Until};
 use crate::table::expiring::{IfPresent, LivePresenceQuery};
 use crate::table::face::any_table::{AnyTable, Facts, HasTable};
+use crate::table::face::batch::nothing;
 use crate::table::face::traits::{BlockOfEnds, BlockOfUntil, BlockOfValues, ExpiringTable, FilterTable, MapletTable};
 use crate::table::image::merge::{Absorbed, Merge};
 use crate::table::image::read::TableImage;
-use crate::table::lookup::PresenceQuery;
+use crate::table::lookup::{Block, PresenceQuery};
 use crate::table::maplet::ValuesQuery;
 use crate::table::table::{Table, memory_for};
-use crate::word::geometry::Item;
-use crate::word::layout::{Borrowed, Layout, OfShape};
+use crate::word::geometry::{Item, Items};
+use crate::word::layout::{Borrowed, OfShape};
 use crate::word::values::Values;
 
 /// A table with a layout whose shape is known when the code is compiled, or, with 0 slots, is not.
@@ -26,7 +27,7 @@ pub(crate) struct Shaped<L, const SLOTS: u32, const BITS: u32> {
     pub(crate) table: Table<L>,
 }
 
-impl<L: Layout, const SLOTS: u32, const BITS: u32> Shaped<L, SLOTS, BITS> {
+impl<L: OfShape, const SLOTS: u32, const BITS: u32> Shaped<L, SLOTS, BITS> {
     #[inline(always)]
     fn layout(&self) -> Borrowed<'_, L, SLOTS, BITS> {
         Self::layout_of(&self.table)
@@ -42,9 +43,28 @@ impl<L: Layout, const SLOTS: u32, const BITS: u32> Shaped<L, SLOTS, BITS> {
         self.table.buckets.item(self.layout(), hash)
     }
 
+    fn insert_block(
+        table: &Table<L>,
+        block: Block<'_>,
+        (): &(),
+        coming: &Items<BLOCK>,
+    ) -> (usize, Option<InsertError>) {
+        table.insert_block(block, &(), coming, Self::insert_of_batch)
+    }
+
     #[inline(always)]
     fn insert_of_batch(table: &Table<L>, item: Item, hash: u64, (): &(), _: usize) -> Result<(), InsertError> {
         if table.add(Self::layout_of(table), item) { Ok(()) } else { table.insert_uncounted_slow(hash) }
+    }
+
+    fn remove_block(
+        table: &Table<L>,
+        block: Block<'_>,
+        (): &(),
+        coming: &Items<BLOCK>,
+        removed: &mut [bool; BLOCK],
+    ) -> usize {
+        table.remove_block(block, &(), coming, removed, Self::remove_of_batch)
     }
 
     #[inline(always)]
@@ -109,11 +129,15 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> FilterTable for Shaped<L, SL
     }
 
     fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
-        self.table.insert_all(hashes, || (), Self::insert_of_batch)
+        let insert_block: fn(&Table<L>, Block<'_>, &(), &Items<BLOCK>) -> (usize, Option<InsertError>) =
+            Self::insert_block;
+        self.table.insert_all(hashes, nothing, insert_block)
     }
 
     fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        self.table.remove_all(hashes, || (), Self::remove_of_batch, answers);
+        let remove_block: fn(&Table<L>, Block<'_>, &(), &Items<BLOCK>, &mut [bool; BLOCK]) -> usize =
+            Self::remove_block;
+        self.table.remove_all(hashes, nothing, remove_block, answers);
     }
 }
 
