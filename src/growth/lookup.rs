@@ -356,14 +356,14 @@ impl GrowingTable {
         coming: &PreparedBlock,
         mut each: impl FnMut(usize, [Bucket; 2]),
     ) -> u64 {
-        let PreparedBlock { state, stripes: numbers, places } = block.prepared;
-        let (stripes, is_far) = (&*self.stripes, state.buckets() > NEAR);
+        let (prepared, places) = (block.prepared, &block.prepared.places);
+        let (stripes, is_far) = (&*self.stripes, prepared.state.buckets() > NEAR);
         let mut changes = 0;
         for nth in 0..block.len.min(BLOCK) {
             if is_far {
                 self.prefetch_nth(coming, nth);
             }
-            let stripe = at(stripes, numbers[nth] as usize);
+            let stripe = at(stripes, prepared.stripes[nth] as usize);
             let version = stripe.version();
             let words = both([0, 1], |side| self.words.get(places.numbers[side][nth]));
             let [Some(first), Some(second)] = words else { return 1 };

@@ -109,7 +109,7 @@ pub trait PayloadViewTable: ViewTable {
 
 /// A table without its words. As in `table/face/dyn_table.rs`, single lookups are compiled for each shape, and batches
 /// only for each encoding.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Fixed<L, const SLOTS: u32, const BITS: u32> {
     layout: L,
     buckets: Buckets,

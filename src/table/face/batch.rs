@@ -58,6 +58,13 @@ impl<L: Layout> Vectorized for Prepare<'_, L> {
     }
 }
 
+/// Makes the inserts of a block, with what goes with its keys, and meanwhile prefetches the buckets of other items. Returns
+/// how many were made, and why no more.
+pub(super) type InsertBlock<L, B, E> = fn(&Table<L>, Block<'_>, &B, &Items<BLOCK>) -> (usize, Option<E>);
+
+/// Makes the removals of a block in the same way. Notes for each key whether a copy was removed, and returns how many were.
+pub(super) type RemoveBlock<L, B> = fn(&Table<L>, Block<'_>, &B, &Items<BLOCK>, &mut [bool; BLOCK]) -> usize;
+
 /// What goes with a block of keys alone.
 pub(super) fn nothing() {}
 

@@ -6,7 +6,7 @@ use crate::plan::batch::{BLOCK, Hashes};
 use crate::table::expiring::clock::{Advance, Clock, Until};
 use crate::table::expiring::{IfPresent, LivePresenceQuery};
 use crate::table::face::any_table::{AnyTable, Facts, HasTable};
-use crate::table::face::batch::nothing;
+use crate::table::face::batch::{InsertBlock, RemoveBlock, nothing};
 use crate::table::face::traits::{BlockOfEnds, BlockOfUntil, BlockOfValues, ExpiringTable, FilterTable, MapletTable};
 use crate::table::image::merge::{Absorbed, Merge};
 use crate::table::image::read::TableImage;
@@ -22,7 +22,6 @@ use crate::word::values::Values;
 /// Only the operations that get [`layout`](Self::layout) are compiled for each shape: the fast paths of single lookups,
 /// inserts and removals, where constants save a tenth of the instructions. All other code is that of `Table`, where the
 /// shape is data.
-#[derive(Debug)]
 pub(crate) struct Shaped<L, const SLOTS: u32, const BITS: u32> {
     pub(crate) table: Table<L>,
 }
@@ -113,7 +112,7 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> FilterTable for Shaped<L, SL
     }
 
     fn count(&self, hash: u64) -> usize {
-        self.table.count(self.layout(), self.item(hash))
+        self.table.count(self.table.layout(), self.table.item(hash))
     }
 
     fn insert(&self, hash: u64) -> Result<(), InsertError> {
@@ -129,14 +128,12 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> FilterTable for Shaped<L, SL
     }
 
     fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
-        let insert_block: fn(&Table<L>, Block<'_>, &(), &Items<BLOCK>) -> (usize, Option<InsertError>) =
-            Self::insert_block;
+        let insert_block: InsertBlock<L, (), InsertError> = Self::insert_block;
         self.table.insert_all(hashes, nothing, insert_block)
     }
 
     fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        let remove_block: fn(&Table<L>, Block<'_>, &(), &Items<BLOCK>, &mut [bool; BLOCK]) -> usize =
-            Self::remove_block;
+        let remove_block: RemoveBlock<L, ()> = Self::remove_block;
         self.table.remove_all(hashes, nothing, remove_block, answers);
     }
 }
