@@ -52,11 +52,11 @@ pub(crate) fn figure4(all: &[Measured], size: &str) -> Chart {
         point(measured).map(|point| Series { name: measured.name.clone(), points: vec![point], style })
     }));
     Chart {
-        title: "Figure 4: false-positive rate against bits a key".into(),
+        title: "Figure 4: false-positive rate against bits per key".into(),
         subtitle: format!(
             "Points: measured at capacity, tables of {size}; lines: formulas. Out of view: ours 2x32, counting Bloom, exact"
         ),
-        x: Axis { range: Some(BITS), ..Axis::linear("bits a key") },
+        x: Axis { range: Some(BITS), ..Axis::linear("bits per key") },
         y: Axis { label: "false-positive rate".into(), scale: Scale::Log10, range: Some(RATES), show: short_percent },
         series,
     }
