@@ -7,7 +7,7 @@ use super::support::filled::Sample;
 use super::support::keys::ABSENT;
 use super::support::report::median;
 use super::systems::{Built, System};
-use super::timed::{Lookups, Turn};
+use super::timed::{LookupMix, Turn};
 
 /// The number of parts into which filling and emptying are divided.
 const SLICES: u64 = 20;
@@ -159,8 +159,12 @@ impl<'a> UnderTest<'a> {
 
     /// Times lookups, of which `share` of 256 are of present keys: all keys are in. Millions per second.
     fn look_up(&mut self, share: u64, count: u64) -> f64 {
-        let turn =
-            self.built.filter.look_up(&Lookups { present: 0..self.built.capacity, absent: self.absent, share, count });
+        let turn = self.built.filter.look_up(&LookupMix {
+            present: 0..self.built.capacity,
+            absent: self.absent,
+            share,
+            count,
+        });
         self.check("lookups of present keys", turn);
         // The count may be rounded up.
         self.absent += 2 * count;
@@ -178,7 +182,7 @@ impl<'a> UnderTest<'a> {
         let Built { filter, bytes, capacity, .. } = self.built;
         if self.system.removes {
             // No key may be found after all were removed.
-            let removed = Lookups { present: 0..1, absent: 0, share: 0, count: capacity.min(10_000) };
+            let removed = LookupMix { present: 0..1, absent: 0, share: 0, count: capacity.min(10_000) };
             let (found, _) = filter.look_up(&removed).positives;
             assert_eq!(found, 0, "{}: keys found after all were removed", self.system.name);
         }

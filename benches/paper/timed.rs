@@ -21,7 +21,7 @@ pub(crate) struct Turn {
 
 /// Lookups, of which `share` of 256 are of present keys.
 #[derive(Clone, Debug)]
-pub(crate) struct Lookups {
+pub(crate) struct LookupMix {
     pub(crate) present: Range<u64>,
     pub(crate) absent: u64,
     pub(crate) share: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Lookups {
 pub(crate) trait Timed {
     fn insert(&mut self, keys: Range<u64>) -> Turn;
     fn remove(&mut self, keys: Range<u64>) -> Turn;
-    fn look_up(&self, lookups: &Lookups) -> Turn;
+    fn look_up(&self, lookups: &LookupMix) -> Turn;
 }
 
 /// A system whose type is known, and how it inserts, looks up and removes a key. Changes return whether they succeeded.
@@ -62,7 +62,7 @@ where
     /// Present keys are not looked up in the order of their insertion. A random number decides which lookup is of a
     /// present key, so that the processor cannot predict it.
     #[inline(never)]
-    fn look_up(&self, lookups: &Lookups) -> Turn {
+    fn look_up(&self, lookups: &LookupMix) -> Turn {
         let start = Instant::now();
         let count = lookups.count.next_multiple_of(8);
         let mut order = Shuffled::new(lookups.present.clone(), 0.0);

@@ -4,6 +4,9 @@
 //! differ by their markers. A chart has a background of its own, and is dark if the reader's system prefers that.
 
 use std::fmt::Write as _;
+use std::{fs, io};
+
+use super::options::Options;
 
 /// How the values of an axis are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -234,6 +237,19 @@ impl Chart {
             svg.text(name, (NAMES, in_legend + 5.0), "class=\"text\" font-size=\"14\"");
         }
         svg.0 + "</svg>\n"
+    }
+
+    /// Writes the chart as `file.csv` and `file.svg` into a folder: this one, or that of `--out`.
+    pub(crate) fn write(&self, options: &Options, folder: &str, file: &str) -> io::Result<()> {
+        let (csv, svg, folder) = (self.csv(), self.svg(), options.out(folder));
+        // The figures of a test mean nothing, but drawing them must succeed.
+        if options.test {
+            return Ok(());
+        }
+        fs::create_dir_all(&folder)?;
+        let file = folder.join(file.replace(['/', ' '], "_").to_lowercase());
+        fs::write(file.with_extension("csv"), csv)?;
+        fs::write(file.with_extension("svg"), svg)
     }
 
     /// The title and the subtitle as comments, and a line for each point.

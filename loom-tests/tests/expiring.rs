@@ -33,8 +33,8 @@ fn table(entries: &[(Key, u64)]) -> Arc<Table> {
     fill(Table::with_clock(2, 3, 10, WhenFull::Refuse), entries)
 }
 
-/// The same for a table that forgets what ends first when it is full. It has four slots.
-fn forgetful(entries: &[(Key, u64); 4]) -> Arc<Table> {
+/// The same for a table that evicts what ends first when it is full. It has four slots.
+fn evicting(entries: &[(Key, u64); 4]) -> Arc<Table> {
     fill(Table::with_clock(2, 3, 10, WhenFull::EvictOldest), entries)
 }
 
@@ -375,51 +375,51 @@ model! {
 fn two_that_find_no_room() -> Model {
     let inserter = |nth| role(move |table: &Table| _ = table.insert_until(key(nth), 13).expect("a tick makes room"));
     let finally = role(|table| {
-        assert!(table.contains_live(key(2)) && table.contains_live(key(3)), "it was forgotten without need");
+        assert!(table.contains_live(key(2)) && table.contains_live(key(3)), "it was evicted without need");
         assert_eq!((table.live_len(), table.ahead(), table.now()), (4, 1, 10));
     });
-    let table = forgetful(&[(key(0), 11), (key(2), 12), (key(1).twin(), 11), (key(3).twin(), 12)]);
+    let table = evicting(&[(key(0), 11), (key(2), 12), (key(1).twin(), 11), (key(3).twin(), 12)]);
     (table, vec![inserter(4), inserter(5)], finally)
 }
 model! {
     two_that_find_no_room, at least 20, preemptions 2,
-    fails with "it was forgotten without need"
-    for [ForgetsAgain]
+    fails with "it was evicted without need"
+    for [EvictsAgain]
 }
 
 /// Two threads add the same key. The first makes room, and then the second needs none.
 fn two_of_one_key_that_find_no_room() -> Model {
     let inserter = || role(|table| _ = table.insert_if_absent_until(key(4), 13).expect("a tick makes room"));
     let finally = role(|table| {
-        assert!((1..=3).all(|nth| table.contains_live(key(nth))), "it was forgotten without need");
+        assert!((1..=3).all(|nth| table.contains_live(key(nth))), "it was evicted without need");
         assert_eq!((table.live_len(), table.ahead()), (4, 1));
     });
-    let table = forgetful(&[(key(0), 11), (key(1), 12), (key(2).twin(), 12), (key(3).twin(), 12)]);
+    let table = evicting(&[(key(0), 11), (key(1), 12), (key(2).twin(), 12), (key(3).twin(), 12)]);
     (table, vec![inserter(), inserter()], finally)
 }
 model! {
     two_of_one_key_that_find_no_room, at least 20, preemptions 2,
-    fails with "it was forgotten without need"
-    for [ForgetsThoughPresent]
+    fails with "it was evicted without need"
+    for [EvictsThoughPresent]
 }
 
 /// An entry gets the whole lifetime while a tick is ended early.
 fn lifetime_beside_a_tick_that_ends_early() -> Model {
     let keeper = role(|table| assert_eq!(table.insert_or_renew(key(2)), Ok(false), "it has an entry"));
-    let forgetter = role(|table| assert_eq!(table.forget_for(key(4), 13), Some(1)));
+    let evictor = role(|table| assert_eq!(table.evict_for(key(4), 13), Some(1)));
     let finally = role(|table| {
         table.advance_to(12);
         assert!(table.contains_live(key(2)), "it ended too early");
         table.advance_to(13);
         assert!(!table.contains_live(key(2)), "it ended too late");
     });
-    let table = forgetful(&[(key(0), 11), (key(1), 11), (key(2).twin(), 12), (key(3).twin(), 12)]);
-    (table, vec![keeper, forgetter], finally)
+    let table = evicting(&[(key(0), 11), (key(1), 11), (key(2).twin(), 12), (key(3).twin(), 12)]);
+    (table, vec![keeper, evictor], finally)
 }
 model! {
     lifetime_beside_a_tick_that_ends_early, at least 20, preemptions 3,
     fails with "it ended too early"
-    for [ForgetWithoutLocks]
+    for [EvictWithoutLocks]
 }
 
 /// The same while the caller's clock overtakes a tick that was ended early.
@@ -434,8 +434,8 @@ fn lifetime_beside_a_clock_that_catches_up() -> Model {
         table.advance_to(15);
         assert!(!table.contains_live(key(2)));
     });
-    let table = forgetful(&[(key(0), 11), (key(1), 11), (key(2).twin(), 13), (key(3).twin(), 13)]);
-    assert_eq!(table.forget_for(key(4), 13), Some(1));
+    let table = evicting(&[(key(0), 11), (key(1), 11), (key(2).twin(), 13), (key(3).twin(), 13)]);
+    assert_eq!(table.evict_for(key(4), 13), Some(1));
     (table, vec![keeper, clock], finally)
 }
 model! {
@@ -454,9 +454,9 @@ fn the_time_while_a_tick_ends_early() -> Model {
     });
     let clock = role(|table| {
         table.advance_to(11);
-        assert_eq!(table.forget_for(key(4), 13), Some(1));
+        assert_eq!(table.evict_for(key(4), 13), Some(1));
     });
-    let table = forgetful(&[(key(0), 12), (key(1), 12), (key(2).twin(), 13), (key(3).twin(), 13)]);
+    let table = evicting(&[(key(0), 12), (key(1), 12), (key(2).twin(), 13), (key(3).twin(), 13)]);
     (table, vec![reader, clock], role(|table| assert_eq!((table.now(), table.ahead()), (11, 1))))
 }
 model! {

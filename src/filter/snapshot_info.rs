@@ -6,9 +6,9 @@ use std::path::Path;
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::error::load_path::LoadPathError;
-use crate::growth::table::GrowingTable;
+use crate::growth::growing_table::GrowingTable;
 use crate::snapshot::file;
-use crate::snapshot::format::{Declared, Saved, check_clock};
+use crate::snapshot::format::{Declared, SnapshotCore, check_clock};
 use crate::snapshot::parts::VERSION;
 use crate::snapshot::source::{Label, Source};
 use crate::table::expiring::clock::Reading;
@@ -123,7 +123,7 @@ impl SnapshotInfo {
 }
 
 /// What the snapshot declares of a filter with this core, and the tick of its clock.
-fn stated<C: Saved>(source: &mut Source<'_>) -> Result<Declared<Option<Tick>>, LoadError> {
+fn stated<C: SnapshotCore>(source: &mut Source<'_>) -> Result<Declared<Option<Tick>>, LoadError> {
     let declared = C::stated(source)?;
     Ok(Declared { plan: declared.plan, reading: declared.reading, own: declared.now() })
 }

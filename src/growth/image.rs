@@ -12,13 +12,13 @@ use crate::error::load::LoadError;
 use crate::error::memory::OutOfMemory;
 #[cfg(feature = "snapshot")]
 use crate::error::mismatch::UnsupportedSnapshot;
+use crate::growth::growing_table::GrowingTable;
 #[cfg(feature = "snapshot")]
 use crate::growth::plan::Plan;
-use crate::growth::table::GrowingTable;
 use crate::plan::batch::Hashes;
 use crate::plan::sizing::LoadLimit;
 #[cfg(feature = "snapshot")]
-use crate::snapshot::format::{Declared, Head, Saved};
+use crate::snapshot::format::{Declared, Head, SnapshotCore};
 #[cfg(feature = "snapshot")]
 use crate::snapshot::parts::{wanted_number, wanted_of_number};
 #[cfg(feature = "snapshot")]
@@ -32,9 +32,9 @@ use crate::table::counters::Counters;
 use crate::table::expiring::clock::Reading;
 use crate::table::face::any_table::{AnyTable, Facts, HasTable};
 use crate::table::image::absorb::read;
+use crate::table::image::copy_on_write::{RunningSaves, SaveNumber, SetAside};
 use crate::table::image::merge::{Absorbed, Merge};
 use crate::table::image::read::{Imaged, TableImage};
-use crate::table::image::save::{SaveNumber, Saving, SetAside};
 use crate::word::bucket::Bucket;
 use crate::word::classes::State;
 use crate::word::digest;
@@ -87,8 +87,8 @@ impl Imaged for GrowingTable {
         self.counters()
     }
 
-    fn saving(&self) -> &Saving {
-        self.saving()
+    fn running_saves(&self) -> &RunningSaves {
+        self.running_saves()
     }
 
     /// All gates are held too: so no insert is half done, and no bucket is being moved.
@@ -105,7 +105,7 @@ impl Imaged for GrowingTable {
                 if self.state().is_moving() || !is_all {
                     return None;
                 }
-                Some(self.saving().begin(all, set_aside.of_buckets(self.state().buckets())?))
+                Some(self.running_saves().begin(all, set_aside.of_buckets(self.state().buckets())?))
             });
             if let Some(begun) = begun {
                 return begun;
@@ -210,7 +210,7 @@ impl AnyTable for GrowingTable {
 }
 
 #[cfg(feature = "snapshot")]
-impl Saved for GrowingTable {
+impl SnapshotCore for GrowingTable {
     const KIND: FilterKind = FilterKind::Growable;
 
     /// The sizes, and the number of buckets.

@@ -2,7 +2,7 @@
 
 use core::hint::select_unpredictable;
 
-use crate::growth::table::{GrowingTable, load};
+use crate::growth::growing_table::{GrowingTable, load};
 use crate::machine::arch::{VectorUnit, Vectorized, prefetch_line};
 use crate::plan::batch::{BLOCK, Block, Coming, Hashes, Window};
 use crate::word::bucket::{Bucket, BucketOps};
@@ -165,11 +165,6 @@ impl GrowingTable {
         self.in_one_state(|state| self.copies_in(class, state))
     }
 
-    /// Whether there is a copy of the class on this side. The caller holds its stripe.
-    pub(super) fn is_on(&self, class: Class, side: usize) -> bool {
-        self.in_one_state(|state| self.copies_on(class, side, state) > 0)
-    }
-
     /// Retries `read` until the state is the same afterwards.
     #[inline(always)]
     fn in_one_state<R>(&self, read: impl Fn(State) -> R) -> R {
@@ -209,18 +204,18 @@ impl GrowingTable {
 
     /// `contains` for each hash.
     pub(crate) fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        VectorUnit::widest().run(Lookups { table: self, hashes, answers });
+        VectorUnit::widest().run(LookupBatch { table: self, hashes, answers });
     }
 }
 
 /// A batch of lookups. It is compiled for each vector unit.
-struct Lookups<'a> {
+struct LookupBatch<'a> {
     table: &'a GrowingTable,
     hashes: Hashes<'a>,
     answers: &'a mut dyn FnMut(&[bool]),
 }
 
-impl Vectorized for Lookups<'_> {
+impl Vectorized for LookupBatch<'_> {
     #[inline(always)]
     fn run(self) {
         let table = self.table;
@@ -242,7 +237,7 @@ impl Vectorized for Lookups<'_> {
 
 /// The classes of a block, and their places in a state.
 #[derive(Clone, Copy)]
-struct Places {
+struct BlockOfPlaces {
     state: State,
     stripes: [u32; BLOCK],
     numbers: [[u32; BLOCK]; 2],
@@ -250,13 +245,13 @@ struct Places {
 }
 
 /// A value to be overwritten.
-impl Default for Places {
+impl Default for BlockOfPlaces {
     fn default() -> Self {
         Self { state: State(0), stripes: [0; BLOCK], numbers: [[0; BLOCK]; 2], stored: [[0; BLOCK]; 2] }
     }
 }
 
-impl Places {
+impl BlockOfPlaces {
     #[inline(always)]
     fn is_split(&self, side: usize, nth: usize) -> bool {
         self.state.depth(self.numbers[side][nth] as usize) != self.state.level()
@@ -265,7 +260,7 @@ impl Places {
 
 impl GrowingTable {
     #[inline(always)]
-    fn find_places(&self, hashes: &[u64; BLOCK], places: &mut Places) {
+    fn find_places(&self, hashes: &[u64; BLOCK], places: &mut BlockOfPlaces) {
         let (state, classes, mask) = (self.state(), self.plan.classes, self.stripes.len() - 1);
         places.state = state;
         for (nth, &hash) in hashes.iter().enumerate() {
@@ -280,7 +275,7 @@ impl GrowingTable {
     }
 
     #[inline(always)]
-    fn prefetch_nth(&self, places: &Places, nth: usize) {
+    fn prefetch_nth(&self, places: &BlockOfPlaces, nth: usize) {
         for side in 0..2 {
             if let Some(word) = self.words.get(places.numbers[side][nth]) {
                 prefetch_line(word);
@@ -291,7 +286,7 @@ impl GrowingTable {
     /// The lookups of a block: the steps of a single lookup, for all keys, in the same order. If the state has changed
     /// meanwhile, each key is looked up again by itself.
     #[inline(always)]
-    fn look_up_block(&self, block: Block<'_, Places>, coming: &Places, answers: &mut [bool; BLOCK]) {
+    fn look_up_block(&self, block: Block<'_, BlockOfPlaces>, coming: &BlockOfPlaces, answers: &mut [bool; BLOCK]) {
         let epoch = self.epoch();
         let (state, places) = (self.state(), block.prepared);
         if places.state != state || state.is_moving() {
@@ -308,7 +303,7 @@ impl GrowingTable {
 
     /// The lookups of a block, one by one.
     #[inline(never)]
-    fn look_up_each(&self, block: Block<'_, Places>, coming: &Places, answers: &mut [bool; BLOCK]) {
+    fn look_up_each(&self, block: Block<'_, BlockOfPlaces>, coming: &BlockOfPlaces, answers: &mut [bool; BLOCK]) {
         for (nth, answer) in answers.iter_mut().enumerate().take(block.len) {
             self.prefetch_nth(coming, nth);
             *answer = self.contains(block.hashes[nth]);
@@ -320,9 +315,9 @@ impl GrowingTable {
     fn look_up_by<L: Layout>(
         &self,
         layout: L,
-        places: &Places,
+        places: &BlockOfPlaces,
         len: usize,
-        coming: &Places,
+        coming: &BlockOfPlaces,
         answers: &mut [bool; BLOCK],
     ) -> u64 {
         let (mut words, mut folded) = ([[Bucket::default(); BLOCK]; 2], [[0; BLOCK]; 2]);
@@ -347,9 +342,9 @@ impl GrowingTable {
         &self,
         whole: impl Layout,
         split: impl Layout,
-        places: &Places,
+        places: &BlockOfPlaces,
         len: usize,
-        coming: &Places,
+        coming: &BlockOfPlaces,
         answers: &mut [bool; BLOCK],
     ) -> u64 {
         let mut words = [[Bucket::default(); BLOCK]; 2];
@@ -364,7 +359,13 @@ impl GrowingTable {
 
     /// `look_up_by` where the buckets have any two layouts.
     #[inline(never)]
-    fn look_up_by_any(&self, places: &Places, len: usize, coming: &Places, answers: &mut [bool; BLOCK]) -> u64 {
+    fn look_up_by_any(
+        &self,
+        places: &BlockOfPlaces,
+        len: usize,
+        coming: &BlockOfPlaces,
+        answers: &mut [bool; BLOCK],
+    ) -> u64 {
         let mut words = [[Bucket::default(); BLOCK]; 2];
         let changes = self.load_block(places, len, coming, |side, nth, word| words[side][nth] = word);
         let level = places.state.level();
@@ -384,9 +385,9 @@ impl GrowingTable {
     #[inline(always)]
     fn load_block(
         &self,
-        places: &Places,
+        places: &BlockOfPlaces,
         len: usize,
-        coming: &Places,
+        coming: &BlockOfPlaces,
         mut each: impl FnMut(usize, usize, Bucket),
     ) -> u64 {
         let (stripes, is_far) = (&*self.stripes, places.state.buckets() > NEAR);

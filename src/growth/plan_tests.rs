@@ -1,7 +1,7 @@
 use super::*;
 use crate::error::insert::GrowableInsertError;
+use crate::growth::growing_table::GrowingTable;
 use crate::growth::slots::First;
-use crate::growth::table::GrowingTable;
 use crate::word::geometry::mixed;
 
 const ENCODINGS: [Option<Encoding>; 3] = [None, Some(Encoding::Plain), Some(Encoding::SemiSorted)];

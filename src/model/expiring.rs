@@ -3,7 +3,7 @@
 #![allow(private_bounds, reason = "models name a layout, but do nothing with it")]
 
 use crate::error::insert::ExpiringInsertError;
-use crate::model::one_table::{AnyLayout, Image, Key, Table, answers, empty, one_block};
+use crate::model::one_table::{Image, Key, ModelLayout, Table, answers, empty, one_block};
 use crate::table::census::Purpose;
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Advance, Clock, Until, WhenFull};
@@ -12,7 +12,7 @@ use crate::word::payloads::PayloadOps;
 use crate::word::ring::Ring;
 
 /// A table whose entries expire. Ends have two bits, so four ticks can be told apart.
-impl<L: AnyLayout> Table<L> {
+impl<L: ModelLayout> Table<L> {
     /// An empty table whose clock was set to the tick `now`. `longest` is the longest lifetime of its entries, up to
     /// 3 ticks.
     pub fn with_clock(buckets: usize, longest: u64, now: u64, when_full: WhenFull) -> Self {
@@ -69,7 +69,7 @@ impl<L: AnyLayout> Table<L> {
 
     /// Ends early what is in the way of an entry of this key with this end, which found no room. Returns by how many
     /// ticks, 0 if there is room, or `None` if the insert is to fail.
-    pub fn forget_for(&self, key: Key, expires_at: u64) -> Option<u64> {
+    pub fn evict_for(&self, key: Key, expires_at: u64) -> Option<u64> {
         let table = &self.0.table;
         table.evict(self.clock(), table.item(key.hash()), Until::Tick(expires_at), Purpose::Insert)
     }
@@ -103,7 +103,7 @@ impl<L: AnyLayout> Table<L> {
     }
 }
 
-impl<L: AnyLayout> Image<L> {
+impl<L: ModelLayout> Image<L> {
     pub fn now(&self) -> u64 {
         self.reading.and_then(|reading| reading.now).expect("the table has a clock, which was told a tick")
     }

@@ -10,7 +10,7 @@ mod one_table;
 mod several;
 mod words;
 
-pub use one_table::{AnyLayout, Image, Key, Smallest, SmallestOfValues, Table, Usual, UsualOfValues};
+pub use one_table::{Image, Key, ModelLayout, Smallest, SmallestOfValues, Table, Usual, UsualOfValues};
 pub use several::{Growable, GrowableKey};
 pub use words::Words;
 

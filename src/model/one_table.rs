@@ -31,7 +31,7 @@ pub type SmallestOfValues = WithPayload<Smallest>;
 pub type UsualOfValues = WithPayload<Usual>;
 
 /// Any layout. (The crate's own trait can't be named outside.)
-pub trait AnyLayout: OfShape {
+pub trait ModelLayout: OfShape {
     /// The fewest buckets that a table of this layout has.
     const LEAST_BUCKETS: usize = 1;
 
@@ -42,19 +42,19 @@ pub trait AnyLayout: OfShape {
     }
 }
 
-impl AnyLayout for Smallest {
+impl ModelLayout for Smallest {
     fn shape_of_model() -> Shape {
         Shape::plain(2, 32)
     }
 }
 
-impl AnyLayout for Usual {
+impl ModelLayout for Usual {
     fn shape_of_model() -> Shape {
         Shape::semi_sorted(5, 14)
     }
 }
 
-impl<L: AnyLayout> AnyLayout for WithPayload<L> {
+impl<L: ModelLayout> ModelLayout for WithPayload<L> {
     const LEAST_BUCKETS: usize = 2;
 
     fn shape_of_model() -> Shape {
@@ -65,7 +65,7 @@ impl<L: AnyLayout> AnyLayout for WithPayload<L> {
 #[derive(Debug)]
 pub struct Table<L = Smallest>(pub(super) Shaped<L, 0, 0>);
 
-pub(super) fn empty<L: AnyLayout>(buckets: usize) -> crate::table::table::Table<L> {
+pub(super) fn empty<L: ModelLayout>(buckets: usize) -> crate::table::table::Table<L> {
     crate::table::table::Table::new(Pages::Usual, L::shape_of_model(), buckets).expect("a model has memory")
 }
 
@@ -87,7 +87,7 @@ impl Key {
         Self::of::<Smallest>(buckets, first, second, nth)
     }
 
-    pub fn of<L: AnyLayout>(buckets: usize, first: usize, second: usize, nth: usize) -> Self {
+    pub fn of<L: ModelLayout>(buckets: usize, first: usize, second: usize, nth: usize) -> Self {
         let geometry = Buckets::new(buckets);
         // Multiples of an odd number reach all fingerprints, in their high bits and low.
         let fingerprints = (1..1_000_000u64).map(|n| L::of_model().fingerprint_from(n.wrapping_mul(0x9e37_79b9)));
@@ -97,7 +97,7 @@ impl Key {
     }
 
     /// A class whose first bucket is this one, wherever its other one is.
-    pub fn at<L: AnyLayout>(buckets: usize, first: usize) -> Self {
+    pub fn at<L: ModelLayout>(buckets: usize, first: usize) -> Self {
         let Fingerprint(fingerprint) = L::of_model().fingerprint_from(0x9e37_79b9);
         let second = Buckets::new(buckets).alternate(first, Fingerprint(fingerprint));
         Self { buckets, fingerprint, first, second, value: 0 }
@@ -114,7 +114,7 @@ impl Key {
 
     /// A key of another class with the same low part. Only in a semi-sorted table of two buckets: there every class has
     /// the same pair.
-    pub fn lookalike<L: AnyLayout>(self) -> Self {
+    pub fn lookalike<L: ModelLayout>(self) -> Self {
         assert!(L::SEMI_SORTED && self.first + self.second == 1, "its pair is another one");
         Self { fingerprint: self.fingerprint ^ 1 << L::of_model().lanes().bits, ..self }
     }
@@ -151,7 +151,7 @@ pub struct Image<L> {
     pub(super) reading: Option<Reading>,
 }
 
-impl<L: AnyLayout> Image<L> {
+impl<L: ModelLayout> Image<L> {
     /// How many copies of the key the image holds, in either bucket.
     pub fn count(&self, key: Key) -> usize {
         let entry = self.layout.entry(Fingerprint(key.fingerprint), key.value);
@@ -165,7 +165,7 @@ impl<L: AnyLayout> Image<L> {
     }
 }
 
-impl<L: AnyLayout> Table<L> {
+impl<L: ModelLayout> Table<L> {
     pub fn new(buckets: usize) -> Self {
         Self::of(empty(buckets))
     }

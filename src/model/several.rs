@@ -4,18 +4,19 @@ use core::convert::Infallible;
 
 use crate::error::insert::{GrowableInsertError, InsertBatchError};
 use crate::error::memory::OutOfMemory;
+use crate::growth::growing_table::GrowingTable;
 use crate::growth::plan::Plan;
-use crate::growth::table::GrowingTable;
+use crate::growth::room::Relocated;
 use crate::model::one_table::{answers, one_block};
 #[cfg(feature = "snapshot")]
-use crate::snapshot::format::Saved;
+use crate::snapshot::format::SnapshotCore;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::save::Save;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::source::Source;
 use crate::table::face::any_table::{AnyTable as _, HasTable as _};
+use crate::table::image::copy_on_write::SaveNumber;
 use crate::table::image::read::{Imaged as _, TableImage};
-use crate::table::image::save::SaveNumber;
 use crate::word::classes::Classes;
 use crate::word::layout::Encoding;
 
@@ -101,7 +102,7 @@ impl Growable {
     /// How many copies of the key's class are in the image of the save that has begun.
     pub fn copies_in_image(&self, key: GrowableKey) -> usize {
         let image = TableImage::forgotten(&self.0);
-        let (buckets, mut copies) = (self.0.saving().buckets(SaveNumber::ONLY), 0);
+        let (buckets, mut copies) = (self.0.running_saves().buckets(SaveNumber::ONLY), 0);
         let read = image.read(|start, words| {
             let Ok(()) = self.0.each_hash::<Infallible>(buckets, start, words, &mut |hash, _| {
                 copies += usize::from(hash == key.0);
@@ -117,7 +118,14 @@ impl Growable {
     /// Moves a copy from its even side to the odd one, or `back`.
     pub fn relocate(&self, key: GrowableKey, back: bool) -> bool {
         let class = classes().of(key.0);
-        self.0.relocate(&self.0.lock(class), class, usize::from(back))
+        self.0.relocate(&self.0.lock(class), class, usize::from(back), None) == Relocated::Moved
+    }
+
+    /// Moves a copy of `moved` from its even side to the odd one, as the last relocation of an insert of the other key, which has
+    /// seen no copy of that.
+    pub fn relocate_for(&self, key: GrowableKey, moved: GrowableKey) -> bool {
+        let [class, moved] = [key, moved].map(|key| classes().of(key.0));
+        self.0.relocate(&self.0.lock(moved), moved, 0, Some(class)) == Relocated::Replaced
     }
 
     pub fn contains(&self, key: GrowableKey) -> bool {
@@ -175,7 +183,8 @@ impl Growable {
         let mut from = &snapshot[..];
         let mut source = Source::new(&mut from, usize::MAX, Some(snapshot.len() as u64));
         source.header(kind, "", 0).expect("it is a snapshot");
-        let loaded = Saved::load(&mut source, 0).unwrap_or_else(|error| panic!("the snapshot is not valid: {error:?}"));
+        let loaded =
+            SnapshotCore::load(&mut source, 0).unwrap_or_else(|error| panic!("the snapshot is not valid: {error:?}"));
         source.end().expect("it is a snapshot");
         Self(loaded)
     }

@@ -6,7 +6,7 @@ use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::layout::{Fingerprint, Layout};
 #[cfg(feature = "snapshot")]
 use crate::word::payloads::Payloads;
-use crate::word::payloads::{OnlyPlace, PayloadOps};
+use crate::word::payloads::{OnlySlot, PayloadOps};
 use crate::word::values::Values;
 
 /// Both buckets of each item of a block, and what the decode table has for each.
@@ -80,16 +80,16 @@ impl Pairs {
         len: usize,
         answers: &mut [Values; BLOCK],
     ) {
-        let mut places = [OnlyPlace::default(); BLOCK];
-        for (nth, place) in places.iter_mut().enumerate() {
-            *place = layout.only_place(self.buckets(nth), self.lanes(layout, nth, fingerprints[nth]));
+        let mut slots = [OnlySlot::default(); BLOCK];
+        for (nth, slot) in slots.iter_mut().enumerate() {
+            *slot = layout.only_slot(self.buckets(nth), self.lanes(layout, nth, fingerprints[nth]));
         }
-        for (nth, OnlyPlace { place, several }) in places.into_iter().enumerate().take(len) {
+        for (nth, OnlySlot { slot, several }) in slots.into_iter().enumerate().take(len) {
             answers[nth] = if several != 0 {
                 let [first, second] = self.buckets(nth);
                 layout.values(first, second, Fingerprint(fingerprints[nth]))
             } else {
-                layout.value_at(place)
+                layout.value_at(slot)
             };
         }
     }

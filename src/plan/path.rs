@@ -7,15 +7,17 @@
 //! alone, so the search needs only the buckets.
 //!
 //! Copies of a few keys lead back and forth among few buckets. In a table of at most [`BUDGET`] buckets, a search examines
-//! none twice. In a larger one, its first try may, but the second one, with [`SECOND_BUDGET`], does not. So where fewer
-//! buckets can be reached, the second try examines these and the search ends.
+//! none twice. In a larger one, its first tries may, but that with [`SECOND_BUDGET`], does not. So where fewer
+//! buckets can be reached, that try examines these and the search ends.
+//!
+//! Most paths have one hop. So a search first looks for such a path, bucket by bucket and without a queue. From 85 to 90 %,
+//! inserts take a quarter less instructions for that (606 and 467 with the default layout).
 //!
 //! The search runs without locks over buckets that other threads change meanwhile. Its result is a plan: the code
 //! that carries it out checks each hop again.
 
-use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::geometry::{Buckets, Item};
-use crate::word::layout::{Entry, Layout};
+use crate::word::bucket::Bucket;
+use crate::word::layout::Entry;
 
 /// How many buckets a search examines before it gives up.
 ///
@@ -24,7 +26,7 @@ use crate::word::layout::{Entry, Layout};
 /// higher.
 pub(crate) const BUDGET: usize = 2048;
 
-/// The budget of the first try. Nearly all searches end within the first two tries.
+/// The budget of the first try with a queue. Nearly all searches end within two such tries.
 ///
 /// A search begins by clearing its scratch space, 12 bytes for each bucket of the budget. For the full budget, that
 /// takes longer than most searches. The buckets that one try has examined are in the cache when the next try starts
@@ -34,6 +36,9 @@ const SECOND_BUDGET: usize = 256;
 
 /// A search computes the alternates of a further bucket if fewer than this many are queued.
 const AHEAD: usize = 4;
+
+/// No bucket has more entries: two buckets of eight slots, which a table that shrinks merges.
+const MOST_ENTRIES: usize = 16;
 
 /// One hop of a plan: move `entry` from bucket `from` to bucket `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +57,7 @@ pub(crate) enum Outcome {
     Nothing { trace: u64 },
 }
 
+/// A table as a search sees it: its buckets, and where their entries may move.
 pub(crate) trait Graph {
     fn len(&self) -> usize;
 
@@ -61,64 +67,45 @@ pub(crate) trait Graph {
 
     fn has_room(&self, bucket: usize, word: Bucket) -> bool;
 
-    /// The entries in a bucket, each with the other bucket that may hold it.
-    fn hops(&self, bucket: usize, word: Bucket) -> impl Iterator<Item = (Entry, usize)>;
+    /// Passes on the entries in a bucket, each with the other bucket that may hold it.
+    fn hops(&self, bucket: usize, word: Bucket, each: impl FnMut(Entry, usize));
 }
 
-struct Uniform<L, F, P> {
-    layout: L,
-    buckets: Buckets,
-    load: F,
-    prefetch: P,
-}
-
-impl<L: Layout, F: Fn(usize) -> Bucket, P: Fn(usize)> Graph for Uniform<L, F, P> {
-    #[inline(always)]
-    fn len(&self) -> usize {
-        self.buckets.count()
-    }
-
-    #[inline(always)]
-    fn load(&self, bucket: usize) -> Bucket {
-        (self.load)(bucket)
-    }
-
-    #[inline(always)]
-    fn prefetch(&self, bucket: usize) {
-        (self.prefetch)(bucket);
-    }
-
-    #[inline(always)]
-    fn has_room(&self, _: usize, word: Bucket) -> bool {
-        self.layout.has_room(word)
-    }
-
-    #[inline(always)]
-    fn hops(&self, bucket: usize, word: Bucket) -> impl Iterator<Item = (Entry, usize)> {
-        let to = move |entry| self.buckets.alternate(bucket, self.layout.fingerprint_of(entry));
-        self.layout.entries(word).map(move |entry| (entry, to(entry)))
-    }
-}
-
-/// Searches for room near the item's two buckets. If there is some, passes the hops of the path to `carry_out`, from
-/// the free end back, until that returns `false`.
-pub(crate) fn find_path<L: Layout>(
-    layout: L,
-    buckets: Buckets,
-    item: Item,
-    load: impl Fn(usize) -> Bucket,
-    prefetch: impl Fn(usize),
-    carry_out: &mut dyn FnMut(Hop) -> bool,
-) -> Outcome {
-    search(&Uniform { layout, buckets, load, prefetch }, [item.first, item.second], carry_out)
-}
-
-/// Looks for room near these two buckets of any table, and hands on the hops as [`find_path`] does.
+/// Searches for room near these two buckets. If there is some, passes the hops of the path to `carry_out`, from the free end
+/// back, until that returns `false`.
 pub(crate) fn search<G: Graph>(graph: &G, from: [usize; 2], carry_out: &mut dyn FnMut(Hop) -> bool) -> Outcome {
-    try_within::<FIRST_BUDGET, G>(graph, from, carry_out)
+    try_one_hop(graph, from, carry_out)
+        .or_else(|| try_within::<FIRST_BUDGET, G>(graph, from, carry_out))
         .or_else(|| try_within::<SECOND_BUDGET, G>(graph, from, carry_out))
         .or_else(|| try_within::<BUDGET, G>(graph, from, carry_out))
         .expect("the last try has an outcome")
+}
+
+/// Looks for a path of at most one hop. Most searches find one, so this does without a queue. `None` if there is none.
+#[inline(always)]
+fn try_one_hop<G: Graph>(graph: &G, from: [usize; 2], carry_out: &mut dyn FnMut(Hop) -> bool) -> Option<Outcome> {
+    let words = from.map(|bucket| graph.load(bucket));
+    if (0..2).any(|nth| graph.has_room(from[nth], words[nth])) {
+        return Some(Outcome::Planned);
+    }
+    let mut hops = [(Entry(0), 0); MOST_ENTRIES];
+    for nth in 0..2 {
+        let (from, word) = (from[nth], words[nth]);
+        let mut len = 0;
+        graph.hops(from, word, |entry, to| {
+            graph.prefetch(to);
+            hops[len % MOST_ENTRIES] = (entry, to as u32);
+            len += 1;
+        });
+        for &(entry, to) in hops.iter().take(len) {
+            let to = to as usize;
+            if graph.has_room(to, graph.load(to)) {
+                carry_out(Hop { entry, from, to });
+                return Some(Outcome::Planned);
+            }
+        }
+    }
+    None
 }
 
 /// The outcome of a search with a budget of `N` buckets, or `None` if a larger budget may lead further.
@@ -191,8 +178,7 @@ impl<'a, const N: usize> Search<'a, N> {
             while expanded < looked && self.len < N && self.len - looked < AHEAD {
                 let from = self.nodes[expanded].bucket as usize;
                 // `for_each`, of which more is inlined than of a loop.
-                let hops = graph.hops(from, graph.load(from));
-                hops.for_each(|(entry, bucket)| self.join(graph, bucket, entry, expanded as u16));
+                graph.hops(from, graph.load(from), |entry, bucket| self.join(graph, bucket, entry, expanded as u16));
                 expanded += 1;
             }
             if looked == self.len {

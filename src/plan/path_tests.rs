@@ -7,8 +7,47 @@ use super::*;
 use crate::machine::memory::Pages;
 use crate::plan::sizing::{self, LoadLimit};
 use crate::table::table::Table;
-use crate::word::geometry::{Buckets, mixed};
-use crate::word::layout::{Encoding, OfShape, Plain, SHAPES, SemiSorted, Shape, WithPayload};
+use crate::word::bucket::BucketOps;
+use crate::word::geometry::{Buckets, Item, mixed};
+use crate::word::layout::{Encoding, Layout, OfShape, Plain, SHAPES, SemiSorted, Shape, WithPayload};
+
+/// A table of a fixed size, whose words are those that `load` returns.
+struct Loaded<L, F> {
+    layout: L,
+    buckets: Buckets,
+    load: F,
+}
+
+impl<L: Layout, F: Fn(usize) -> Bucket> Graph for Loaded<L, F> {
+    fn len(&self) -> usize {
+        self.buckets.count()
+    }
+
+    fn load(&self, bucket: usize) -> Bucket {
+        (self.load)(bucket)
+    }
+
+    fn prefetch(&self, _: usize) {}
+
+    fn has_room(&self, _: usize, word: Bucket) -> bool {
+        self.layout.has_room(word)
+    }
+
+    fn hops(&self, bucket: usize, word: Bucket, mut each: impl FnMut(Entry, usize)) {
+        let to = |entry| self.buckets.alternate(bucket, self.layout.fingerprint_of(entry));
+        self.layout.entries(word).for_each(|entry| each(entry, to(entry)));
+    }
+}
+
+fn find_path<L: Layout>(
+    layout: L,
+    buckets: Buckets,
+    item: Item,
+    load: impl Fn(usize) -> Bucket,
+    carry_out: &mut dyn FnMut(Hop) -> bool,
+) -> Outcome {
+    search(&Loaded { layout, buckets, load }, [item.first, item.second], carry_out)
+}
 
 /// The distance of each bucket that can be reached from the item's two, by another kind of search: to a fixed
 /// point.
@@ -53,7 +92,7 @@ fn check<L: OfShape>(shape: Shape, count: usize, hashes: &[u64], one: u64) {
 
     let mut after = words.clone();
     let mut hops = 0;
-    let outcome = find_path(layout, buckets, item, |bucket| words[bucket], |_| (), &mut |Hop { entry, from, to }| {
+    let outcome = find_path(layout, buckets, item, |bucket| words[bucket], &mut |Hop { entry, from, to }| {
         assert_eq!(buckets.alternate(from, layout.fingerprint_of(entry)), to, "a hop leads to the alternate bucket");
         after[to] = layout.add(after[to], entry).expect("each hop finds the room that the last one left");
         after[from] = layout.remove(after[from], entry).expect("what is to be moved is there");
@@ -91,7 +130,7 @@ proptest! {
 /// them is carried out.
 fn search_for_room(buckets: usize, load: impl Fn(usize) -> Bucket) -> (Outcome, usize) {
     let (layout, buckets, mut hops) = (four_slots(), Buckets::new(buckets), 0);
-    let outcome = find_path(layout, buckets, buckets.item(layout, 7), load, |_| (), &mut |_| {
+    let outcome = find_path(layout, buckets, buckets.item(layout, 7), load, &mut |_| {
         hops += 1;
         false
     });
@@ -193,7 +232,7 @@ fn examines_each_once<L: OfShape>(shape: Shape, classes: usize) {
     };
     let item =
         Item { entry: layout.entries(chain[0].1).next().expect("it is full"), first: 77, second: chain[1].0, sum: 0 };
-    let outcome = find_path(layout, buckets, item, load, |_| (), &mut |_| {
+    let outcome = find_path(layout, buckets, item, load, &mut |_| {
         passed_on.set(passed_on.get() + 1);
         false
     });
@@ -245,7 +284,7 @@ fn how_far_searches_go() {
         let mut longer = [0; LIMITS.len()];
         for hash in items..items + SEARCHES {
             let (item, load) = (table.item(hash as u64), |bucket| table.load(bucket));
-            let graph = Uniform { layout: L::of(shape), buckets: Buckets::new(BUCKETS), load, prefetch: |_| () };
+            let graph = Loaded { layout: L::of(shape), buckets: Buckets::new(BUCKETS), load };
             let mut nodes = [Node::NONE; BUDGET];
             let mut search = Search::new(&mut nodes, graph.len());
             search.run(&graph, [item.first, item.second]);

@@ -1,4 +1,4 @@
-//! PURE: the format of a snapshot. `table/image/save.rs` describes how a table's words are read while other threads
+//! PURE: the format of a snapshot. `table/image/copy_on_write.rs` describes how a table's words are read while other threads
 //! change them.
 //!
 //! The format and the formulas that give its words a meaning are in `src/guide/snapshot_format.md`, with test vectors. In
@@ -32,7 +32,7 @@ use crate::table::image::read::TableImage;
 use crate::word::tick::Tick;
 
 /// What all kinds of snapshots have in common, and how they differ.
-pub(crate) trait Saved: HasTable + Sized {
+pub(crate) trait SnapshotCore: HasTable + Sized {
     const KIND: FilterKind;
 
     /// What builds the empty table of such a filter.

@@ -6,7 +6,7 @@ use crate::error::damage::SnapshotDamage;
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::error::mismatch::UnsupportedSnapshot;
-use crate::snapshot::format::{Declared, Head, Saved};
+use crate::snapshot::format::{Declared, Head, SnapshotCore};
 use crate::snapshot::source::Source;
 use crate::table::expiring::clock::{Clock, Reading, WhenFull};
 use crate::table::face::any_table::HasTable as _;
@@ -18,7 +18,7 @@ use crate::table::table::memory_for;
 use crate::word::layout::MOST_PAYLOAD_BITS;
 use crate::word::ring::Ring;
 
-impl Saved for Box<dyn FilterTable> {
+impl SnapshotCore for Box<dyn FilterTable> {
     const KIND: FilterKind = FilterKind::Concurrent;
 
     type Stated = TablePlan;
@@ -36,7 +36,7 @@ impl Saved for Box<dyn FilterTable> {
     }
 }
 
-impl Saved for Box<dyn MapletTable> {
+impl SnapshotCore for Box<dyn MapletTable> {
     const KIND: FilterKind = FilterKind::Maplet;
 
     type Stated = TablePlan;
@@ -60,7 +60,7 @@ impl Saved for Box<dyn MapletTable> {
     }
 }
 
-impl Saved for Box<dyn ExpiringTable> {
+impl SnapshotCore for Box<dyn ExpiringTable> {
     const KIND: FilterKind = FilterKind::Expiring;
 
     type Stated = (TablePlan, Clock);

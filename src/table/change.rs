@@ -136,7 +136,7 @@ impl<L: Layout> Table<L> {
     pub(super) fn remove_locked(&self, layout: impl Layout, guard: Guard<'_>, item: Item, hash: u64) -> bool {
         // Compares both at once: a branch on which of the two holds the copy would be mispredicted half of the time.
         let (first, second) = (self.load(item.first), self.load(item.second));
-        let (in_first, copy) = layout.place(first, second, item.entry);
+        let (in_first, copy) = layout.find_in_either(first, second, item.entry);
         if !copy.exists() {
             return false;
         }

@@ -16,7 +16,7 @@ const NEAR: usize = (512 << 10) / size_of::<u64>();
 
 pub(super) type Block<'a> = batch::Block<'a, Items<BLOCK>>;
 
-pub(super) trait Lookup {
+pub(super) trait Query {
     type Answer: Copy;
 
     const ABSENT: Self::Answer;
@@ -35,9 +35,9 @@ pub(super) trait Lookup {
     fn look_again<L: Layout>(table: &Table<L>, seen: Self::Answer, hash: u64) -> Self::Answer;
 }
 
-pub(super) struct Contains;
+pub(super) struct PresenceQuery;
 
-impl Lookup for Contains {
+impl Query for PresenceQuery {
     type Answer = bool;
 
     const ABSENT: bool = false;
@@ -117,19 +117,19 @@ impl<L: Layout> Table<L> {
     /// compared, and before any retry. So the loads of many keys overlap, and all words are compared in loops that are
     /// vectorized.
     #[inline(always)]
-    pub(super) fn look_up_block<K: Lookup>(
+    pub(super) fn look_up_block<Q: Query>(
         &self,
         block: Block<'_>,
         coming: Option<&Items<BLOCK>>,
-        answers: &mut [K::Answer; BLOCK],
+        answers: &mut [Q::Answer; BLOCK],
     ) {
         let moment = self.moment();
         let mut pairs = Pairs::NONE;
         let changes = self.load_block(block, coming, &mut pairs);
-        K::compare(self, moment, block, &pairs, answers);
+        Q::compare(self, moment, block, &pairs, answers);
         if changes != 0 {
             for (answer, &hash) in answers.iter_mut().zip(block.hashes).take(block.len) {
-                *answer = K::look_again(self, *answer, hash);
+                *answer = Q::look_again(self, *answer, hash);
             }
         }
     }

@@ -67,19 +67,19 @@ use crate::error::insert::InsertError;
 use crate::plan::batch::BLOCK;
 use crate::plan::pairs::Pairs;
 use crate::table::census::Purpose;
-use crate::table::lookup::{Block, Lookup};
+use crate::table::lookup::{Block, Query};
 use crate::table::stripe::Guard;
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::Item;
 use crate::word::layout::{Fingerprint, Layout};
-use crate::word::payloads::{OnlyPlace, PayloadOps};
+use crate::word::payloads::{OnlySlot, PayloadOps};
 use crate::word::ring::Moment;
 use crate::word::values::Values;
 
-pub(super) struct ValuesOfKey;
+pub(super) struct ValuesQuery;
 
-impl Lookup for ValuesOfKey {
+impl Query for ValuesQuery {
     type Answer = Values;
 
     const ABSENT: Values = Values::EMPTY;
@@ -109,9 +109,9 @@ impl<L: Layout> Table<L> {
         // The item has no payload.
         let fingerprint = Fingerprint(item.entry.0);
         let found = |first, second| {
-            let OnlyPlace { place, several } =
-                layout.only_place([first, second], layout.lanes_in_either(first, second, fingerprint));
-            if several != 0 { self.layout.values(first, second, fingerprint) } else { self.layout.value_at(place) }
+            let OnlySlot { slot, several } =
+                layout.only_slot([first, second], layout.lanes_in_either(first, second, fingerprint));
+            if several != 0 { self.layout.values(first, second, fingerprint) } else { self.layout.value_at(slot) }
         };
         self.load_pair(item, found, |_, _| self.values_slow(hash))
     }
@@ -195,7 +195,7 @@ impl<L: Layout> Table<L> {
         };
         // As in `remove_locked`.
         let (first, second) = (self.load(old.first), self.load(old.second));
-        let (in_first, copy) = self.layout.place(first, second, old.entry);
+        let (in_first, copy) = self.layout.find_in_either(first, second, old.entry);
         if !copy.exists() {
             return false;
         }

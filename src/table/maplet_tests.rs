@@ -9,7 +9,7 @@ use crate::machine::memory::Pages;
 use crate::plan::sizing::LoadLimit;
 use crate::table::face::any_table::HasTable as _;
 use crate::table::face::plan::TablePlan;
-use crate::table::maplet::ValuesOfKey;
+use crate::table::maplet::ValuesQuery;
 use crate::table::table::Table;
 use crate::table::table_tests::{Class, assert_all_vector_units_find_the_same, class};
 use crate::word::layout::{Encoding, OfShape, Plain, SHAPES_WITH_PAYLOAD, SemiSorted, Shape, WithPayload};
@@ -107,7 +107,7 @@ fn compare_vector_units<L: OfShape>(shape: Shape) {
     let table = table::<L>(shape, 500);
     let insert = |number, hash| table.insert_value(table.item_with(hash, (number & 1) as u16)).expect("room");
     let values = |hash| table.values(table.layout(), hash);
-    assert_all_vector_units_find_the_same::<_, ValuesOfKey>(&table, insert, values);
+    assert_all_vector_units_find_the_same::<_, ValuesQuery>(&table, insert, values);
 }
 
 #[test]

@@ -43,14 +43,14 @@ use core::cell::Cell;
 
 use crate::error::insert::InsertError;
 use crate::machine::arch::prefetch;
-use crate::plan::path::{self, Hop, Outcome};
+use crate::plan::path::{self, Graph, Hop, Outcome};
 use crate::sync::sizes::SEARCHES;
 use crate::table::census::Purpose;
 use crate::table::stripe::{AllLocked, Guard, Stripe};
 use crate::table::table::Table;
-use crate::word::bucket::BucketOps;
+use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Item;
-use crate::word::layout::Layout;
+use crate::word::layout::{Entry, Layout};
 use crate::word::ring::Moment;
 
 /// How many of an insert's [`SEARCHES`] may find no path. Without interference, a failed insert makes that many, or one
@@ -71,6 +71,48 @@ impl Effort {
     /// Whether the searches were invalidated so often that the insert must now exclude other writers.
     pub(super) fn is_enough(&self) -> bool {
         self.searches >= SEARCHES || self.in_vain >= SEARCHES_IN_VAIN
+    }
+}
+
+/// A table at a moment of its clock, as the graph that a search follows.
+struct TableGraph<'a, L> {
+    table: &'a Table<L>,
+    moment: Option<Moment>,
+    /// Is lowered to the earliest expiry that the search reads.
+    earliest: Option<&'a Cell<u64>>,
+}
+
+impl<L: Layout> Graph for TableGraph<'_, L> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.table.buckets.count()
+    }
+
+    #[inline(always)]
+    fn load(&self, bucket: usize) -> Bucket {
+        let (table, moment) = (self.table, self.moment);
+        let seen = table.load_live(bucket, moment);
+        if let (Some(earliest), Some(clock), Some(moment)) = (self.earliest, table.clock(), moment) {
+            let ends = table.layout.entries(seen).map(|entry| clock.end_of(moment, table.layout.payload_of(entry)));
+            earliest.set(ends.fold(earliest.get(), u64::min));
+        }
+        seen
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, bucket: usize) {
+        prefetch(&self.table.words, bucket);
+    }
+
+    #[inline(always)]
+    fn has_room(&self, _: usize, word: Bucket) -> bool {
+        self.table.layout().has_room(word)
+    }
+
+    #[inline(always)]
+    fn hops(&self, bucket: usize, word: Bucket, mut each: impl FnMut(Entry, usize)) {
+        let (layout, buckets) = (self.table.layout(), self.table.buckets);
+        layout.entries(word).for_each(|entry| each(entry, buckets.alternate(bucket, layout.fingerprint_of(entry))));
     }
 }
 
@@ -188,27 +230,13 @@ impl<L: Layout> Table<L> {
         relocate: &dyn Fn(Hop) -> bool,
         earliest: Option<&Cell<u64>>,
     ) -> Outcome {
-        let load = |bucket| {
-            let seen = self.load_live(bucket, moment);
-            if let (Some(earliest), Some(clock), Some(moment)) = (earliest, self.clock(), moment) {
-                let ends = self.layout.entries(seen).map(|entry| clock.end_of(moment, self.layout.payload_of(entry)));
-                earliest.set(ends.fold(earliest.get(), u64::min));
-            }
-            seen
-        };
         let mut hops = 0;
-        let outcome = path::find_path(
-            self.layout(),
-            self.buckets,
-            item,
-            load,
-            |bucket| prefetch(&self.words, bucket),
-            &mut |hop| {
-                let relocated = relocate(hop);
-                hops += u64::from(relocated);
-                relocated
-            },
-        );
+        let graph = TableGraph { table: self, moment, earliest };
+        let outcome = path::search(&graph, [item.first, item.second], &mut |hop| {
+            let relocated = relocate(hop);
+            hops += u64::from(relocated);
+            relocated
+        });
         if hops > 0 {
             self.counters.relocated(hops);
         }

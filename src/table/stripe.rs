@@ -23,7 +23,7 @@
 //!    clock, a call that changes the clock's offset (`table/expiring/sweep.rs`), and an insert that evicts
 //!    (`table/expiring/evict.rs`). They take them in order. So there is no deadlock. While a table is being saved,
 //!    every change except `clear` has an additional step, and there is one more lock, which is taken last: see
-//!    `table/image/save.rs`.
+//!    `table/image/copy_on_write.rs`.
 //!
 //! An insert that finds room is one compare-exchange. It takes no lock (except while a save is running) and changes no
 //! version. In MemC3 (section 4.3.2) the counter is odd while an item moves, and readers wait until it is even again.

@@ -14,7 +14,7 @@ use crate::sync::sizes::{BUCKETS_PER_STRIPE, MAX_STRIPES};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::counters::Counters;
 use crate::table::expiring::clock::Clock;
-use crate::table::image::save::Saving;
+use crate::table::image::copy_on_write::RunningSaves;
 use crate::table::stripe::{self, AllLocked, Guard, Stripe};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Buckets, Item};
@@ -39,8 +39,8 @@ pub(crate) struct Table<L> {
     /// One, in a box: what threads write is not beside the fields that each operation reads. (One atomic is, the longest
     /// path of [`Counters`], which hardly ever changes. In a box too, it would make inserts in a batch up to 2 % shorter
     /// by instructions, but lookups in a batch and single inserts up to 3 % longer.)
-    saving: Box<[Saving; 1]>,
-    /// Only in the table of an expiring filter. In a box for the reason of `saving`.
+    running_saves: Box<[RunningSaves; 1]>,
+    /// Only in the table of an expiring filter. In a box for the reason of `running_saves`.
     clock: Option<Box<[Clock; 1]>>,
 }
 
@@ -54,7 +54,7 @@ fn stripes_for(buckets: usize) -> usize {
 /// tables share, is not included.
 pub(crate) fn memory_for(buckets: usize) -> usize {
     let of_stripes = stripes_for(buckets) * size_of::<Stripe>();
-    buckets * size_of::<AtomicU64>() + of_stripes + Counters::memory_for(buckets) + size_of::<Saving>()
+    buckets * size_of::<AtomicU64>() + of_stripes + Counters::memory_for(buckets) + size_of::<RunningSaves>()
 }
 
 impl<L: OfShape> Table<L> {
@@ -68,7 +68,7 @@ impl<L: OfShape> Table<L> {
             stripes,
             counters: Counters::new(buckets)?,
             limit: LoadLimit::NONE,
-            saving: boxed_slice(1, Saving::new)?.try_into().ok()?,
+            running_saves: boxed_slice(1, RunningSaves::new)?.try_into().ok()?,
             clock: None,
         })
     }
@@ -115,25 +115,25 @@ impl<L: Layout> Table<L> {
     }
 
     #[inline(always)]
-    pub(crate) fn saving(&self) -> &Saving {
-        let [saving] = &*self.saving;
-        saving
+    pub(crate) fn running_saves(&self) -> &RunningSaves {
+        let [running_saves] = &*self.running_saves;
+        running_saves
     }
 
     /// Whether a save is running. An insert asks this when it begins.
     #[inline(always)]
     pub(super) fn is_being_saved(&self) -> bool {
-        self.saving().is_running()
+        self.running_saves().any()
     }
 
-    /// Sets the bucket's word aside for the saves that are running, if there are any (`table/image/save.rs`). Where a
-    /// copy is about to be taken out of the bucket, or moved into it, the caller holds the lock of the stripe by which
-    /// that is done (except a sweep, `table/expiring/sweep.rs`).
+    /// Sets the bucket's word aside for the saves that are running, if there are any (`table/image/copy_on_write.rs`).
+    /// Where a copy is about to be taken out of the bucket, or moved into it, the caller holds the lock of the stripe by
+    /// which that is done (except a sweep, `table/expiring/sweep.rs`).
     #[inline(always)]
     pub(super) fn set_aside(&self, bucket: usize) {
-        let saving = self.saving();
-        if saving.is_running() {
-            saving.set_aside(bucket, || self.load(bucket));
+        let saves = self.running_saves();
+        if saves.any() {
+            saves.set_aside(bucket, || self.load(bucket));
         }
     }
 

@@ -12,9 +12,9 @@ use crate::plan::batch::BLOCK;
 use crate::plan::sizing::LoadLimit;
 use crate::table::census::Purpose;
 use crate::table::face::any_table::HasTable as _;
-use crate::table::face::batch::Lookups;
+use crate::table::face::batch::LookupBatch;
 use crate::table::face::plan::TablePlan;
-use crate::table::lookup::{Contains, Lookup};
+use crate::table::lookup::{PresenceQuery, Query};
 use crate::table::relocate::Effort;
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
@@ -160,17 +160,17 @@ fn compare_vector_units<L: OfShape>(shape: Shape) {
     let table = table::<L>(shape, 500);
     let insert = |_, hash| table.insert(table.layout(), hash).expect("room");
     let contains = |hash| table.contains(table.layout(), hash);
-    assert_all_vector_units_find_the_same::<_, Contains>(&table, insert, contains);
+    assert_all_vector_units_find_the_same::<_, PresenceQuery>(&table, insert, contains);
 }
 
 /// Lookups in batches, in a table three quarters full: by every vector unit that this processor has, and by the code
 /// that needs none. `insert` is given a number and its hash.
-pub(super) fn assert_all_vector_units_find_the_same<L: Layout, K>(
+pub(super) fn assert_all_vector_units_find_the_same<L: Layout, Q>(
     table: &Table<L>,
     insert: impl Fn(u64, u64),
-    look_up: impl Fn(u64) -> K::Answer,
+    look_up: impl Fn(u64) -> Q::Answer,
 ) where
-    K: Lookup<Answer: Debug + PartialEq>,
+    Q: Query<Answer: Debug + PartialEq>,
 {
     const UNITS: &[VectorUnit] = &[
         VectorUnit::Common,
@@ -184,7 +184,7 @@ pub(super) fn assert_all_vector_units_find_the_same<L: Layout, K>(
     (0..len).for_each(|number| insert(number, hash(number)));
     // Present and absent hashes, and a last block that is not full.
     let asked: Vec<u64> = (0..2 * len + 5).map(|number| hash(number * 7 % (2 * len))).collect();
-    let expected: Vec<K::Answer> = asked.iter().map(|&hash| look_up(hash)).collect();
+    let expected: Vec<Q::Answer> = asked.iter().map(|&hash| look_up(hash)).collect();
     for unit in UNITS {
         let (mut blocks, mut answers) = (asked.chunks(BLOCK), Vec::new());
         let mut hashes = |block: &mut [u64; BLOCK]| {
@@ -192,8 +192,8 @@ pub(super) fn assert_all_vector_units_find_the_same<L: Layout, K>(
             block[..hashes.len()].copy_from_slice(hashes);
             hashes.len()
         };
-        let answers_of = &mut |some: &[K::Answer]| answers.extend_from_slice(some);
-        unit.run(Lookups::<_, K> { table, hashes: &mut hashes, answers: answers_of });
+        let answers_of = &mut |some: &[Q::Answer]| answers.extend_from_slice(some);
+        unit.run(LookupBatch::<_, Q> { table, hashes: &mut hashes, answers: answers_of });
         assert_eq!(answers, expected, "{unit:?}, {:?}", table.layout.shape());
     }
 }

@@ -56,8 +56,8 @@ impl Question for AskValues {
 
     #[inline(always)]
     fn answer(self, layout: impl Layout, [first, second]: [Bucket; 2], fingerprint: Fingerprint) -> Values {
-        let found = layout.only_place([first, second], layout.lanes_in_either(first, second, fingerprint));
-        if found.several != 0 { layout.values(first, second, fingerprint) } else { layout.value_at(found.place) }
+        let found = layout.only_slot([first, second], layout.lanes_in_either(first, second, fingerprint));
+        if found.several != 0 { layout.values(first, second, fingerprint) } else { layout.value_at(found.slot) }
     }
 
     #[inline(always)]

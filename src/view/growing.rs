@@ -9,7 +9,7 @@ use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::classes::{Classes, Place, State};
 use crate::word::geometry::mixed;
 use crate::word::layout::{Encoding, Layout};
-use crate::word::layouts::{AnyLayout, Encoded, Layouts};
+use crate::word::layouts::{DynLayout, Encoded, Layouts};
 
 /// A table without its words.
 #[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
@@ -28,7 +28,7 @@ impl Growing {
     }
 
     /// The comparison for buckets of two layouts.
-    fn two_layouts(&self) -> TwoLayouts<'_> {
+    fn two_layouts(&self) -> TwoLayouts {
         let level = self.state.level();
         let [whole, split] = [level, level + 1].map(|depth| self.layouts.at(depth));
         TwoLayouts { level, whole, split }
@@ -62,13 +62,13 @@ impl<L: Layout> Compare for OneLayout<L> {
 
 /// Buckets that are split have another layout.
 #[derive(Clone, Copy)]
-struct TwoLayouts<'a> {
+struct TwoLayouts {
     level: u32,
-    whole: AnyLayout<'a>,
-    split: AnyLayout<'a>,
+    whole: &'static DynLayout,
+    split: &'static DynLayout,
 }
 
-impl Compare for TwoLayouts<'_> {
+impl Compare for TwoLayouts {
     #[inline(always)]
     fn folded(self, _: Bucket) -> u32 {
         0

@@ -52,7 +52,7 @@ pub(crate) struct Pattern {
 
 /// The slot in an item's two buckets that a search has found, if any.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Place {
+pub(crate) struct FoundSlot {
     /// Not 0 if a slot was found. Then the lowest set bit is the top bit of its lane.
     pub(super) lanes: u64,
     /// The bucket of that slot, and its entry in the decode table.
@@ -60,7 +60,7 @@ pub(crate) struct Place {
     pub(super) folded: u32,
 }
 
-impl Place {
+impl FoundSlot {
     #[inline(always)]
     pub(crate) fn exists(self) -> bool {
         self.lanes != 0
@@ -85,7 +85,7 @@ pub(crate) trait BucketOps: Layout {
         }
     }
 
-    /// The lanes in which either bucket holds the fingerprint, in the form of a [`Place`].
+    /// The lanes in which either bucket holds the fingerprint, in the form of a [`FoundSlot`].
     #[inline(always)]
     fn lanes_in_either(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> [u64; 2] {
         let words = [first, second].map(|bucket| self.without_payloads(bucket));
@@ -205,7 +205,7 @@ pub(crate) trait BucketOps: Layout {
 
     #[inline]
     fn holds_entry(self, bucket: Bucket, entry: Entry) -> bool {
-        self.place_in(bucket, entry).exists()
+        self.find_in(bucket, entry).exists()
     }
 
     #[inline]
@@ -312,15 +312,15 @@ pub(crate) trait BucketOps: Layout {
     /// The bucket with one copy of the entry less, or `None` if it holds none.
     #[inline]
     fn remove(self, bucket: Bucket, entry: Entry) -> Option<Bucket> {
-        let place = self.place_in(bucket, entry);
-        place.exists().then(|| self.without(place))
+        let found = self.find_in(bucket, entry);
+        found.exists().then(|| self.without(found))
     }
 
     #[inline(always)]
-    fn without(self, place: Place) -> Bucket {
-        let Decoded { bucket, list } = self.decoded_by(place.bucket, place.folded);
+    fn without(self, found: FoundSlot) -> Bucket {
+        let Decoded { bucket, list } = self.decoded_by(found.bucket, found.folded);
         let bits = u32::from(self.lanes().bits);
-        let top = place.lanes.trailing_zeros();
+        let top = found.lanes.trailing_zeros();
         if !Self::SEMI_SORTED {
             return Bucket(bucket.0 & (!u64::from(self.lanes().first)).rotate_left(top + 1 - bits));
         }
@@ -328,16 +328,16 @@ pub(crate) trait BucketOps: Layout {
     }
 
     #[inline(always)]
-    fn place(self, first: Bucket, second: Bucket, entry: Entry) -> (bool, Place) {
+    fn find_in_either(self, first: Bucket, second: Bucket, entry: Entry) -> (bool, FoundSlot) {
         let comparison = self.comparison(first, second, [first.0, second.0], entry.0);
         choose([first, second], comparison.folded, self.equal_lanes(comparison))
     }
 
     #[inline(always)]
-    fn place_in(self, bucket: Bucket, entry: Entry) -> Place {
+    fn find_in(self, bucket: Bucket, entry: Entry) -> FoundSlot {
         let folded = self.folded(bucket);
         let differences = self.differences_of_entry(self.decoded_by(bucket, folded), self.pattern(entry.0));
-        Place { lanes: any_zero_lane(self, differences), bucket, folded }
+        FoundSlot { lanes: any_zero_lane(self, differences), bucket, folded }
     }
 
     /// Whether additions and removals can lead to this word. No other word has a meaning, and none is ever stored.
@@ -385,16 +385,16 @@ pub(crate) trait BucketOps: Layout {
 
 impl<L: Layout> BucketOps for L {}
 
-/// The place in these lanes of either bucket, and whether it is in the first. `folded` are the buckets' lists, if the
-/// caller needs that of the place.
+/// The slot in these lanes of either bucket, and whether it is in the first. `folded` are the buckets' lists, if the
+/// caller needs that of the slot.
 ///
 /// A branch on *which* of the two it is in would be mispredicted half of the time. So conditional moves choose.
 #[inline(always)]
-pub(crate) fn choose(buckets: [Bucket; 2], folded: [u32; 2], lanes: [u64; 2]) -> (bool, Place) {
+pub(crate) fn choose(buckets: [Bucket; 2], folded: [u32; 2], lanes: [u64; 2]) -> (bool, FoundSlot) {
     let in_first = lanes[0] != 0;
     let bucket = select_unpredictable(in_first, buckets[0], buckets[1]);
     let folded = select_unpredictable(in_first, folded[0], folded[1]);
-    (in_first, Place { lanes: select_unpredictable(in_first, lanes[0], lanes[1]), bucket, folded })
+    (in_first, FoundSlot { lanes: select_unpredictable(in_first, lanes[0], lanes[1]), bucket, folded })
 }
 
 /// The top bit of the lowest lane that is 0, perhaps with top bits above it. 0 if no lane is 0.

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::word::layout::{Borrowed, Lanes, OfShape, SHAPES, SHAPES_WITH_PAYLOAD, WithPayload, by_shape};
-use crate::word::payloads::{OnlyPlace, PayloadOps};
+use crate::word::payloads::{OnlySlot, PayloadOps};
 use proptest::prelude::*;
 
 /// Hashes of which many collide in the low part of the fingerprint, in the high part, or in both.
@@ -55,11 +55,11 @@ fn check_lookups<L: Layout>(
     assert_eq!(layout.lanes_in(buckets, buckets.map(|b| layout.folded(b)), layout.pattern(fingerprint.0)), lanes);
     let payloads: BTreeSet<u16> = stored.iter().filter(has_it).map(|e| layout.payload_of(*e)).collect();
     assert_eq!(layout.values(first_bucket, second_bucket, fingerprint).iter().collect::<BTreeSet<_>>(), payloads);
-    let OnlyPlace { place, several } = layout.only_place(buckets, lanes);
-    assert_eq!(place.exists(), !payloads.is_empty());
+    let OnlySlot { slot: found, several } = layout.only_slot(buckets, lanes);
+    assert_eq!(found.exists(), !payloads.is_empty());
     assert!(several != 0 || stored.iter().filter(has_it).count() <= 1);
-    if place.exists() && several == 0 {
-        assert_eq!(BTreeSet::from([layout.payload_at(place)]), payloads);
+    if found.exists() && several == 0 {
+        assert_eq!(BTreeSet::from([layout.payload_at(found)]), payloads);
     }
 }
 
@@ -140,18 +140,18 @@ impl Check for (&[u64], u64, usize, prop::sample::Index) {
         }
 
         for &e in stored.iter().chain([&one]) {
-            let (in_first, place) = layout.place(first_bucket, second_bucket, e);
-            assert_eq!(place.exists(), stored.contains(&e));
-            if place.exists() {
+            let (in_first, found) = layout.find_in_either(first_bucket, second_bucket, e);
+            assert_eq!(found.exists(), stored.contains(&e));
+            if found.exists() {
                 let held = if in_first { first } else { second };
                 let mut rest = held.to_vec();
                 rest.remove(held.iter().position(|&other| other == e).expect("it was found"));
-                assert_eq!(place.bucket, if in_first { first_bucket } else { second_bucket });
-                let without = layout.without(place);
+                assert_eq!(found.bucket, if in_first { first_bucket } else { second_bucket });
+                let without = layout.without(found);
                 assert_eq!(sorted(layout.entries(without)), sorted(rest.clone()), "all but one are left");
                 let other = layout.entry(layout.fingerprint_of(e), 1);
                 rest.push(other);
-                assert_eq!(sorted(layout.entries(layout.replace_at(place, e, other))), sorted(rest));
+                assert_eq!(sorted(layout.entries(layout.replace_at(found, e, other))), sorted(rest));
             }
         }
 

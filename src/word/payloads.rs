@@ -6,14 +6,14 @@
 
 #[cfg(feature = "snapshot")]
 use crate::word::bucket::Pattern;
-use crate::word::bucket::{Bucket, BucketOps, Place, choose, encode, without_lane, zero_lanes};
+use crate::word::bucket::{Bucket, BucketOps, FoundSlot, choose, encode, without_lane, zero_lanes};
 use crate::word::layout::{Entry, Fingerprint, Layout};
 use crate::word::values::Values;
 
 /// The slot that holds a fingerprint, if there is only one.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct OnlyPlace {
-    pub(crate) place: Place,
+pub(crate) struct OnlySlot {
+    pub(crate) slot: FoundSlot,
     /// Not 0 if there are several, or seem to be.
     pub(crate) several: u64,
 }
@@ -38,37 +38,37 @@ pub(crate) trait PayloadOps: BucketOps {
     #[inline]
     fn replace(self, bucket: Bucket, old: Entry, new: Entry) -> Option<Bucket> {
         debug_assert_eq!(self.fingerprint_of(old), self.fingerprint_of(new));
-        let place = self.place_in(bucket, old);
-        place.exists().then(|| self.replace_at(place, old, new))
+        let found = self.find_in(bucket, old);
+        found.exists().then(|| self.replace_at(found, old, new))
     }
 
-    /// The bucket of a place, with `new` at that place, where `old` is. They differ only in the payload, so the
-    /// order of the lanes stays.
+    /// The bucket of a slot that was found, with `new` in that slot, where `old` is. They differ only in the payload, so
+    /// the order of the lanes stays.
     #[inline(always)]
-    fn replace_at(self, place: Place, old: Entry, new: Entry) -> Bucket {
-        let lane_at = place.lanes.trailing_zeros() + 1 - u32::from(self.lanes().bits);
-        Bucket(place.bucket.0 ^ u64::from(old.0 ^ new.0) << lane_at)
+    fn replace_at(self, found: FoundSlot, old: Entry, new: Entry) -> Bucket {
+        let lane_at = found.lanes.trailing_zeros() + 1 - u32::from(self.lanes().bits);
+        Bucket(found.bucket.0 ^ u64::from(old.0 ^ new.0) << lane_at)
     }
 
     /// The slot in either bucket that holds the fingerprint, if there are not several. `lanes` are those in which the
     /// buckets hold it.
     #[inline(always)]
-    fn only_place(self, buckets: [Bucket; 2], lanes: [u64; 2]) -> OnlyPlace {
+    fn only_slot(self, buckets: [Bucket; 2], lanes: [u64; 2]) -> OnlySlot {
         let all = lanes[0] | lanes[1];
         // Several in one bucket, or one in each.
         let several = all & all.wrapping_sub(1) | lanes[0] & lanes[1];
-        OnlyPlace { place: Place { lanes: all, ..choose(buckets, [0; 2], lanes).1 }, several }
+        OnlySlot { slot: FoundSlot { lanes: all, ..choose(buckets, [0; 2], lanes).1 }, several }
     }
 
     #[inline(always)]
-    fn payload_at(self, place: Place) -> u16 {
-        self.payload_in(place.bucket, place.lanes)
+    fn payload_at(self, found: FoundSlot) -> u16 {
+        self.payload_in(found.bucket, found.lanes)
     }
 
-    /// The only value of a key: the payload at its place, if it has one.
+    /// The only value of a key: the payload in its slot, if it has one.
     #[inline(always)]
-    fn value_at(self, place: Place) -> Values {
-        Values::of_one_if(place.exists(), self.payload_at(place), self.payload().bits)
+    fn value_at(self, found: FoundSlot) -> Values {
+        Values::of_one_if(found.exists(), self.payload_at(found), self.payload().bits)
     }
 
     #[inline(always)]

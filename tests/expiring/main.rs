@@ -3,11 +3,11 @@
 //! - `lifetimes`: every answer against a plain multiset with a clock, to the tick; batches answer as single
 //!   operations do;
 //! - `clocks`: clocks that go back, stand still, jump or begin anew, and the sweep;
-//! - `forgetting`: a full filter that forgets what ends first: what goes, what stays, and what it says about it;
+//! - `eviction`: a full filter that evicts the entries that expire first: what goes, what stays, and what it says about it;
 //! - `parameters`: what is built, which inserts are refused, and the messages.
 
 mod clocks;
-mod forgetting;
+mod eviction;
 mod lifetimes;
 mod parameters;
 #[path = "../support/mod.rs"]

@@ -1,4 +1,4 @@
-"""A save has what was in at its moment, each copy once (`src/table/image/save.rs`).
+"""A save has what was in at its moment, each copy once (`src/table/image/copy_on_write.rs`).
 
 One class and its two buckets, and one save, of which they are two chunks. The image may have more only by inserts that
 had begun before the moment: `over` counts those. Whoever is to change a word waits until it is `kept`: set aside, or

@@ -146,7 +146,7 @@ fn what_died_and_was_not_swept_when_it_was_saved_stays_dead() {
 }
 
 #[test]
-fn a_filter_that_has_forgotten_goes_on_forgetting_when_it_is_loaded() {
+fn a_filter_that_has_evicted_goes_on_evicting_when_it_is_loaded() {
     let builder = expiring_builder().capacity(300).lifetime_in_ticks(15).false_positive_rate(1e-6);
     let filter = builder.when_full(WhenFull::EvictOldest).build().unwrap();
     filter.advance_to(Tick::new(NOW));
@@ -165,7 +165,7 @@ fn a_filter_that_has_forgotten_goes_on_forgetting_when_it_is_loaded() {
     loaded.advance_to(Tick::new(NOW + 4));
     assert!(loaded.contains(&held));
     let held = (held + 1..).find(|key| loaded.insert_until(key, Tick::new(NOW + 9)).is_err()).unwrap();
-    loaded.insert_until(&held, Tick::new(NOW + 10)).expect("it still forgets");
+    loaded.insert_until(&held, Tick::new(NOW + 10)).expect("it still evicts");
     assert_eq!((loaded.live_len(), loaded.stats().expiry.unwrap().evicted_early_by), (1, 5));
 }
 

@@ -72,7 +72,7 @@ pub(crate) struct ForgedClock {
     pub(crate) now: u64,
     pub(crate) place: u16,
     pub(crate) lag: u32,
-    /// Only of a filter that forgets, whose flags say so.
+    /// Only of a filter that evicts, whose flags say so.
     pub(crate) ahead: Option<u16>,
 }
 
@@ -87,8 +87,8 @@ impl ForgedClock {
         Self { flags: 1, now: 28_500_000, place: 2, lag: 3, ..Self::unknown() }
     }
 
-    /// The same of a filter that forgets, and has ended some ticks early.
-    pub(crate) fn forgetful() -> Self {
+    /// The same of a filter that evicts, and has ended some ticks early.
+    pub(crate) fn evicting() -> Self {
         Self { flags: 3, ahead: Some(14), ..Self::known() }
     }
 

@@ -19,7 +19,7 @@ fn a_clock_that_no_filter_has_is_refused() {
     let (known, unknown) = (ForgedClock::known, ForgedClock::unknown);
     loaded(&known());
     loaded(&unknown());
-    loaded(&ForgedClock::forgetful());
+    loaded(&ForgedClock::evicting());
     loaded(&ForgedClock { flags: 2, ahead: Some(0), ..unknown() });
     let wrong = [
         // Ends of no bits, or of too many.
@@ -45,8 +45,8 @@ fn a_clock_that_no_filter_has_is_refused() {
         ForgedClock { lag: 1, ..unknown() },
         ForgedClock { flags: 2, ahead: Some(1), ..unknown() },
         // As many ticks ended early as an entry lives, or more.
-        ForgedClock { ahead: Some(15), ..ForgedClock::forgetful() },
-        ForgedClock { ahead: Some(u16::MAX), ..ForgedClock::forgetful() },
+        ForgedClock { ahead: Some(15), ..ForgedClock::evicting() },
+        ForgedClock { ahead: Some(u16::MAX), ..ForgedClock::evicting() },
     ];
     for clock in &wrong {
         let ForgedClock { expiry_bits, longest, resolution: (_, nanoseconds), place, lag, ahead, .. } = clock;
@@ -105,8 +105,8 @@ fn the_extremes_of_what_a_clock_may_state_are_taken() {
 /// Without a tick nothing expires: such entries would be found, and would outlive the first tick.
 #[test]
 fn entries_without_a_clock_are_refused() {
-    let forgets = ForgedClock { flags: 2, ahead: Some(0), ..ForgedClock::unknown() };
-    for clock in [ForgedClock::unknown(), forgets] {
+    let evicts = ForgedClock { flags: 2, ahead: Some(0), ..ForgedClock::unknown() };
+    for clock in [ForgedClock::unknown(), evicts] {
         let entries = Forged { words: vec![1 << 40; 2], count: 2, ..Forged::of_expiring(&clock) };
         refused(&entries, "Damaged(EntriesWithoutClock { entries: 2 }", &["2 entries", "clock was never set"]);
     }
@@ -118,16 +118,16 @@ fn entries_without_a_clock_are_refused() {
 /// lifetime after now. The ticks after now that were evicted count: these entries would live through them.
 #[test]
 fn an_entry_that_would_outlive_the_longest_lifetime_is_refused() {
-    let (known, forgetful) = (ForgedClock::known, ForgedClock::forgetful);
+    let (known, evicting) = (ForgedClock::known, ForgedClock::evicting);
     for clock in [
         ForgedClock { lag: 0, ..known() },
         known(),
         ForgedClock { lag: 16, ..known() },
         ForgedClock { lag: 0, longest: 9, ..known() },
         ForgedClock { longest: 1, ..known() },
-        ForgedClock { lag: 0, ..forgetful() },
-        ForgedClock { lag: 0, ahead: Some(3), ..forgetful() },
-        ForgedClock { ahead: Some(3), place: 15, ..forgetful() },
+        ForgedClock { lag: 0, ..evicting() },
+        ForgedClock { lag: 0, ahead: Some(3), ..evicting() },
+        ForgedClock { ahead: Some(3), place: 15, ..evicting() },
     ] {
         let ForgedClock { longest, place, lag, ahead, now, .. } = clock;
         let (longest, ahead) = (u64::from(longest), u64::from(ahead.unwrap_or(0)));

@@ -57,13 +57,13 @@ fn writes_seeds() {
         }
     }
     write("growable", 1, &saved(&small_growable()));
-    // One that forgets, and has ended some ticks early.
+    // One that evicts, and has ended some ticks early.
     let builder = expiring_builder().capacity(8).lifetime_in_ticks(15).when_full(WhenFull::EvictOldest);
     let filter = builder.build().unwrap();
     filter.advance_to(Tick::new(7));
     (0..).find(|key| filter.insert_until(key, Tick::new(12)).is_err()).unwrap();
     filter.insert(&1).unwrap();
-    write("expiring-forgetful", 4, &saved(&filter));
+    write("expiring-evicting", 4, &saved(&filter));
     // The same in each layout, for the longest lifetimes and for half of these. Some entries are yet to be swept.
     for (bits, rate, slots, _) in MAPLET_LAYOUTS {
         for longest in [(1 << bits) - 1, 1 << (bits - 1)] {

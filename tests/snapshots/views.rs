@@ -213,7 +213,7 @@ fn a_view_of_a_large_table_prefetches_and_answers_as_the_filter() {
 }
 
 #[test]
-fn a_view_of_dead_entries_of_one_that_forgets_and_of_one_without_a_tick_answers_as_the_filter() {
+fn a_view_of_dead_entries_of_one_that_evicts_and_of_one_without_a_tick_answers_as_the_filter() {
     let keys: Vec<Raw> = hashes(0, 40_000).collect();
     let filter = kinds::expiring(40_000, MAPLET_LAYOUTS[2]);
     answers_as_loaded(&filter.another(), &keys[..200], 1);

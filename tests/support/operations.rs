@@ -234,8 +234,8 @@ pub const OPERATIONS: [Operation; 24] = [
             assert!(keys.iter().all(|key| filter.insert(key).is_ok()));
         })
     }),
-    ("expiring: insert that forgets", NO_MEMORY, || {
-        let forgetful = |(bits, rate, ..): MapletLayout| {
+    ("expiring: insert that evicts", NO_MEMORY, || {
+        let evicting = |(bits, rate, ..): MapletLayout| {
             let builder = ExpiringCuckooFilter::builder().capacity(KEYS as usize).lifetime_in_ticks((1 << bits) - 1);
             let builder = builder.false_positive_rate(rate).when_full(WhenFull::EvictOldest);
             let filter: Expiring = builder.hasher(Hasher::default()).build().unwrap();
@@ -244,7 +244,7 @@ pub const OPERATIONS: [Operation; 24] = [
             filter
         };
         let layouts = MAPLET_LAYOUTS.into_iter().filter(|layout| layout.0 >= 4);
-        on_each(layouts.map(forgetful).collect(), |filter, Scratch { entries, new, .. }| {
+        on_each(layouts.map(evicting).collect(), |filter, Scratch { entries, new, .. }| {
             assert!(new[..1000].iter().all(|(key, _)| filter.insert_until(key, Tick::new(NOW + 14)).is_ok()));
             assert!(filter.stats().expiry.unwrap().evicted_early_by > 0);
             assert!(filter.insert_until(&entries[0].0, Tick::new(NOW + 1)).is_err(), "that tick has gone");

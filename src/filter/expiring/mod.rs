@@ -5,7 +5,7 @@
 pub(crate) mod builder;
 pub(crate) mod expiry;
 
-mod clock;
+mod clock_operations;
 mod operations;
 
 mod batches;

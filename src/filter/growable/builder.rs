@@ -8,8 +8,8 @@ use crate::error::kind::FilterKind;
 use crate::filter::growable::filter::GrowableCuckooFilter;
 use crate::filter::shared::parts::Parts;
 use crate::filter::shared::settings::{self, Settings};
+use crate::growth::growing_table::GrowingTable;
 use crate::growth::plan::{Plan, Wanted};
-use crate::growth::table::GrowingTable;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::machine::memory::Pages;
 #[cfg(feature = "snapshot")]

@@ -8,7 +8,7 @@ use crate::error::insert::ReserveError;
 use crate::filter::by_hash::ByHash;
 use crate::filter::shared::parts::Parts;
 use crate::filter::stats::Stats;
-use crate::growth::table::GrowingTable;
+use crate::growth::growing_table::GrowingTable;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::table::face::filter_plan::FilterPlan;
 

@@ -8,7 +8,7 @@ use crate::error::insert::InsertError;
 use crate::error::kind::FilterKind;
 use crate::error::memory::OutOfMemory;
 use crate::filter::shared::parts::Parts;
-use crate::growth::table::GrowingTable;
+use crate::growth::growing_table::GrowingTable;
 use crate::hasher::probe::probe;
 use crate::machine::memory::Pages;
 use crate::table::face::any_table::{AnyTable, Facts, HasTable};

@@ -8,13 +8,13 @@ use crate::error::load::LoadError;
 use crate::error::memory::OutOfMemory;
 use crate::filter::shared::parts::Parts;
 use crate::hasher::probe::probe;
-use crate::snapshot::format::Saved;
+use crate::snapshot::format::SnapshotCore;
 use crate::snapshot::save::Save;
 use crate::snapshot::schema::Schema;
 use crate::snapshot::source::{Label, Source};
 use crate::table::image::read::{HasImages, TableImage};
 
-impl<C: Saved, S: BuildHasher> Parts<C, S> {
+impl<C: SnapshotCore, S: BuildHasher> Parts<C, S> {
     /// Begins a save of a filter of keys of type `T`, whose parts these are.
     pub(in crate::filter) fn begin_save<T: ?Sized>(&self) -> Result<Save<'_>, OutOfMemory> {
         Ok(self.save_of(self.schema.name::<T>(), TableImage::begin(self.core.table())?))

@@ -3,7 +3,7 @@
 
 use crate::machine::memory::Pages;
 use crate::table::expiring::clock::{Advance, Clock, Until, WhenFull};
-use crate::table::expiring::{ContainsLive, IfPresent};
+use crate::table::expiring::{IfPresent, LivePresenceQuery};
 use crate::table::face::any_table::HasTable as _;
 use crate::table::face::dyn_table::Shaped;
 use crate::table::face::traits::ExpiringTable;
@@ -37,7 +37,7 @@ fn compare_vector_units<L: OfShape>(shape: Shape, end_bits: u32, is_swept: bool)
         }
     };
     let contains = |hash| table.contains_live(hash);
-    assert_all_vector_units_find_the_same::<_, ContainsLive>(&table.table, insert, contains);
+    assert_all_vector_units_find_the_same::<_, LivePresenceQuery>(&table.table, insert, contains);
     assert_eq!(table.clock().read().moment.lag() == 0, is_swept);
 }
 

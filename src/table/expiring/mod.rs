@@ -134,8 +134,8 @@
 //!
 //! # Saves
 //! A save reads the moment when it has the locks of all stripes. All items that are live then are in the image
-//! (`table/image/save.rs`). A pass that began before takes out only what is dead by then. One that begins later has
-//! drained the writers, sees that a save is running, and sets the words aside.
+//! (`table/image/copy_on_write.rs`). A pass that began before takes out only what is dead by then. One that begins later
+//! has drained the writers, sees that a save is running, and sets the words aside.
 
 pub(crate) mod clock;
 mod evict;
@@ -151,10 +151,10 @@ use crate::plan::batch::BLOCK;
 use crate::plan::pairs::Pairs;
 use crate::table::census::Purpose;
 use crate::table::expiring::clock::{Admission, Clock, Reading, Until, WhenFull};
-use crate::table::lookup::{Block, Lookup};
+use crate::table::lookup::{Block, Query};
 use crate::table::stripe::{AllLocked, Guard};
 use crate::table::table::Table;
-use crate::word::bucket::{BucketOps, Place, choose};
+use crate::word::bucket::{BucketOps, FoundSlot, choose};
 use crate::word::geometry::Item;
 use crate::word::layout::{Entry, Layout};
 use crate::word::payloads::PayloadOps;
@@ -180,9 +180,9 @@ enum Attempt {
     NoRoom,
 }
 
-pub(in crate::table) struct ContainsLive;
+pub(in crate::table) struct LivePresenceQuery;
 
-impl Lookup for ContainsLive {
+impl Query for LivePresenceQuery {
     type Answer = bool;
 
     const ABSENT: bool = false;
@@ -238,9 +238,9 @@ impl<L: Layout> Table<L> {
         let fingerprint = self.layout.fingerprint_of(item.entry);
         let found = |first, second| {
             let lanes = self.layout.lanes_in_either(first, second, fingerprint);
-            let place = choose([first, second], [0; 2], lanes).1;
+            let slot = choose([first, second], [0; 2], lanes).1;
             // If it is not live, another entry may be, or this one may be live by now.
-            if self.is_dead(clock, moment, place) { self.contains_live_exactly(hash) } else { place.exists() }
+            if self.is_dead(clock, moment, slot) { self.contains_live_exactly(hash) } else { slot.exists() }
         };
         self.load_pair(item, found, |_, _| self.contains_live_slow(hash))
     }
@@ -248,9 +248,9 @@ impl<L: Layout> Table<L> {
     /// Whether there is an entry at the place whose end is past. That is rare. Whether there is one at all can't be
     /// predicted, so no branch depends on that alone.
     #[inline(always)]
-    fn is_dead(&self, clock: &Clock, moment: Moment, place: Place) -> bool {
-        let is_live = clock.ring.is_live(moment, self.layout.payload_at(place));
-        select_unpredictable(place.exists(), !is_live, false)
+    fn is_dead(&self, clock: &Clock, moment: Moment, slot: FoundSlot) -> bool {
+        let is_live = clock.ring.is_live(moment, self.layout.payload_at(slot));
+        select_unpredictable(slot.exists(), !is_live, false)
     }
 
     #[cold]
@@ -288,9 +288,9 @@ impl<L: Layout> Table<L> {
         let mut dead = 0;
         for (nth, answer) in answers.iter_mut().enumerate() {
             let lanes = pairs.lanes(self.layout, nth, block.prepared.entries[nth]);
-            let place = choose(pairs.buckets(nth), [0; 2], lanes).1;
-            *answer = place.exists();
-            dead |= u32::from(self.is_dead(clock, moment, place)) << nth;
+            let slot = choose(pairs.buckets(nth), [0; 2], lanes).1;
+            *answer = slot.exists();
+            dead |= u32::from(self.is_dead(clock, moment, slot)) << nth;
         }
         dead &= ((1u64 << block.len) - 1) as u32;
         while dead != 0 {

@@ -6,19 +6,19 @@ use crate::plan::batch::{BLOCK, Coming, Hashes, Window};
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::Until;
 use crate::table::face::traits::{BlockOfEnds, BlockOfUntil, BlockOfValues};
-use crate::table::lookup::{Block, Lookup};
+use crate::table::lookup::{Block, Query};
 use crate::table::table::Table;
 use crate::word::geometry::{Buckets, Item, Items};
 use crate::word::layout::{Layout, OfShape};
 
 /// A batch of lookups, all of which is compiled for each vector unit.
-pub(in crate::table) struct Lookups<'a, L, K: Lookup> {
+pub(in crate::table) struct LookupBatch<'a, L, Q: Query> {
     pub(in crate::table) table: &'a Table<L>,
     pub(in crate::table) hashes: Hashes<'a>,
-    pub(in crate::table) answers: &'a mut dyn FnMut(&[K::Answer]),
+    pub(in crate::table) answers: &'a mut dyn FnMut(&[Q::Answer]),
 }
 
-impl<L: Layout, K: Lookup> Vectorized for Lookups<'_, L, K> {
+impl<L: Layout, Q: Query> Vectorized for LookupBatch<'_, L, Q> {
     #[inline(always)]
     fn run(self) {
         let (table, is_far) = (self.table, self.table.is_far());
@@ -31,8 +31,8 @@ impl<L: Layout, K: Lookup> Vectorized for Lookups<'_, L, K> {
                 }
             }
             let Some((block, coming)) = window.next() else { return };
-            let mut answers = [K::ABSENT; BLOCK];
-            table.look_up_block::<K>(block, is_far.then_some(coming), &mut answers);
+            let mut answers = [Q::ABSENT; BLOCK];
+            table.look_up_block::<Q>(block, is_far.then_some(coming), &mut answers);
             (self.answers)(&answers[..block.len]);
         }
     }
@@ -55,8 +55,8 @@ impl<L: Layout> Vectorized for Prepare<'_, L> {
 }
 
 impl<L: OfShape> Table<L> {
-    pub(super) fn look_up_all<K: Lookup>(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[K::Answer])) {
-        VectorUnit::widest().run(Lookups::<_, K> { table: self, hashes, answers });
+    pub(super) fn look_up_all<Q: Query>(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Q::Answer])) {
+        VectorUnit::widest().run(LookupBatch::<_, Q> { table: self, hashes, answers });
     }
 
     /// The next block of a batch of changes, what goes with its hashes, and the items whose buckets to prefetch meanwhile.

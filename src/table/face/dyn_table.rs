@@ -4,13 +4,13 @@ use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError};
 use crate::machine::arch::prefetch_line;
 use crate::plan::batch::Hashes;
 use crate::table::expiring::clock::{Advance, Clock, Until};
-use crate::table::expiring::{ContainsLive, IfPresent};
+use crate::table::expiring::{IfPresent, LivePresenceQuery};
 use crate::table::face::any_table::{AnyTable, Facts, HasTable};
 use crate::table::face::traits::{BlockOfEnds, BlockOfUntil, BlockOfValues, ExpiringTable, FilterTable, MapletTable};
 use crate::table::image::merge::{Absorbed, Merge};
 use crate::table::image::read::TableImage;
-use crate::table::lookup::Contains;
-use crate::table::maplet::ValuesOfKey;
+use crate::table::lookup::PresenceQuery;
+use crate::table::maplet::ValuesQuery;
 use crate::table::table::{Table, memory_for};
 use crate::word::geometry::Item;
 use crate::word::layout::{Borrowed, Layout, OfShape};
@@ -75,7 +75,7 @@ impl<L: OfShape> AnyTable for Table<L> {
     }
 
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        self.look_up_all::<Contains>(hashes, answers);
+        self.look_up_all::<PresenceQuery>(hashes, answers);
     }
 
     fn clear(&self) {
@@ -149,7 +149,7 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> MapletTable for Shaped<L, SL
     }
 
     fn values_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values])) {
-        self.table.look_up_all::<ValuesOfKey>(hashes, answers);
+        self.table.look_up_all::<ValuesQuery>(hashes, answers);
     }
 
     fn insert_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues) -> Result<usize, InsertBatchError> {
@@ -199,7 +199,7 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> ExpiringTable for Shaped<L, 
     }
 
     fn contains_live_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        self.table.look_up_all::<ContainsLive>(hashes, answers);
+        self.table.look_up_all::<LivePresenceQuery>(hashes, answers);
     }
 
     fn insert_live_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<ExpiringInsertError>> {

@@ -5,8 +5,8 @@
 //! of its pair. So the copy can be added here without its key.
 //!
 //! # Why the sum is exact while both are in use
-//! The other table is read as a point-in-time image (`table/image/save.rs`). Each copy of that moment is in the image
-//! exactly once, wherever it is relocated meanwhile.
+//! The other table is read as a point-in-time image (`table/image/copy_on_write.rs`). Each copy of that moment is in the
+//! image exactly once, wherever it is relocated meanwhile.
 //!
 //! Here, each copy is added as an insert of its key would add it. In a filter, one exchange may add several copies to a
 //! bucket. That is equivalent to the same number of inserts, one right after the other: an insert is one exchange of

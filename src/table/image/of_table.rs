@@ -7,8 +7,8 @@ use crate::plan::sizing::LoadLimit;
 use crate::sync::AtomicU64;
 use crate::table::counters::Counters;
 use crate::table::expiring::clock::{Clock, Reading};
+use crate::table::image::copy_on_write::{RunningSaves, SaveNumber, SetAside};
 use crate::table::image::read::Imaged;
-use crate::table::image::save::{SaveNumber, Saving, SetAside};
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::digest;
@@ -20,13 +20,13 @@ impl<L: Layout> Imaged for Table<L> {
         &self.counters
     }
 
-    fn saving(&self) -> &Saving {
-        self.saving()
+    fn running_saves(&self) -> &RunningSaves {
+        self.running_saves()
     }
 
     fn begin_save(&self) -> Result<SaveNumber, OutOfMemory> {
         let set_aside = SetAside::new(self.words.len())?;
-        self.under_all_locks(|all| self.saving().begin(all, set_aside.at(self.clock().map(Clock::read))))
+        self.under_all_locks(|all| self.running_saves().begin(all, set_aside.at(self.clock().map(Clock::read))))
     }
 
     fn load(&self, bucket: usize) -> Bucket {

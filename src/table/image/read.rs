@@ -1,5 +1,5 @@
-//! CONCURRENT: images of a table, whether it grows or not: how they are read, and how a table gets one. `table/image/save.rs`
-//! has the reasoning.
+//! CONCURRENT: images of a table, whether it grows or not: how they are read, and how a table gets one.
+//! `table/image/copy_on_write.rs` has the reasoning.
 
 use core::fmt::{self, Debug};
 #[cfg(feature = "snapshot")]
@@ -14,7 +14,7 @@ use crate::sync::sizes::CHUNK;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::counters::Counters;
 use crate::table::expiring::clock::Reading;
-use crate::table::image::save::{SaveNumber, Saving};
+use crate::table::image::copy_on_write::{RunningSaves, SaveNumber};
 use crate::word::bucket::Bucket;
 use crate::word::digest;
 use crate::word::layout::Shape;
@@ -24,7 +24,7 @@ pub(crate) trait Imaged: Send + Sync {
     fn counters(&self) -> &Counters;
 
     /// The saves that are running.
-    fn saving(&self) -> &Saving;
+    fn running_saves(&self) -> &RunningSaves;
 
     /// Begins a save: the image will be that of this moment. It waits only for threads that hold a lock.
     fn begin_save(&self) -> Result<SaveNumber, OutOfMemory>;
@@ -56,11 +56,11 @@ pub(crate) trait Imaged: Send + Sync {
     /// as there are. Chunks are read in order, and once. Returns how many copies are in this one.
     fn read_chunk(&self, save: SaveNumber, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory> {
         self.read(start, words);
-        let set_aside = self.saving().pass(save, start)?;
+        let set_aside = self.running_saves().pass(save, start)?;
         for (bucket, word) in set_aside {
             words[bucket - start] = word.0;
         }
-        Ok(self.copies_in(self.saving().buckets(save), start, words))
+        Ok(self.copies_in(self.running_saves().buckets(save), start, words))
     }
 
     /// Reads the words from this bucket on, as they are now.
@@ -122,12 +122,12 @@ impl<'a> TableImage<'a> {
 
     /// What the table's clock showed at that moment, if it has a clock.
     pub(crate) fn reading(&self) -> Option<Reading> {
-        self.table().saving().reading(self.save)
+        self.table().running_saves().reading(self.save)
     }
 
     /// The shape of the table, and its number of buckets, at that moment.
     pub(crate) fn layout(&self) -> (Shape, usize) {
-        let buckets = self.table().saving().buckets(self.save);
+        let buckets = self.table().running_saves().buckets(self.save);
         (self.table().shape_of(buckets), buckets)
     }
 
@@ -175,7 +175,7 @@ impl<'a> TableImage<'a> {
 
 impl Drop for TableImage<'_> {
     fn drop(&mut self) {
-        self.table().saving().end(self.save);
+        self.table().running_saves().end(self.save);
     }
 }
 

@@ -6,20 +6,20 @@ use std::rc::Rc;
 
 use ccf_steps::WhenFull;
 use ccf_steps::model::{
-    AnyLayout, Growable, GrowableKey, Key, Smallest, SmallestOfValues, Step, Table, Usual, UsualOfValues,
+    Growable, GrowableKey, Key, ModelLayout, Smallest, SmallestOfValues, Step, Table, Usual, UsualOfValues,
     before_each_step,
 };
 
 /// All keys of a table of two buckets have this pair, and so the same stripe.
 const BUCKETS: usize = 2;
 
-fn key<L: AnyLayout>(nth: usize) -> Key {
+fn key<L: ModelLayout>(nth: usize) -> Key {
     Key::of::<L>(BUCKETS, 0, 1, nth)
 }
 
 /// How many retries are counted during `lookup`. Before each of the given steps (counted from 0), a key of the same
 /// stripe is inserted and removed.
-fn retries<L: AnyLayout + 'static>(present: &[Key], steps: &'static [usize], lookup: impl Fn(&Table<L>)) -> u64 {
+fn retries<L: ModelLayout + 'static>(present: &[Key], steps: &'static [usize], lookup: impl Fn(&Table<L>)) -> u64 {
     let table = Rc::new(Table::<L>::new(BUCKETS));
     present.iter().for_each(|&key| table.place(key));
     let (next, disturbing, other) = (Cell::new(0), Cell::new(false), Rc::clone(&table));
@@ -37,7 +37,7 @@ fn retries<L: AnyLayout + 'static>(present: &[Key], steps: &'static [usize], loo
 }
 
 /// A look takes four steps: it reads the version, both buckets, and the version again.
-fn each_disturbed_look_is_counted<L: AnyLayout + 'static>() {
+fn each_disturbed_look_is_counted<L: ModelLayout + 'static>() {
     let of_absent = |steps| retries::<L>(&[], steps, |table| assert!(!table.contains(key::<L>(0))));
     assert_eq!(of_absent(&[]), 0);
     assert_eq!(of_absent(&[0]), 0, "before the look");
@@ -109,7 +109,7 @@ fn work(operation: impl Fn()) -> [usize; 2] {
 
 /// One more copy of a key whose copies fill its two buckets is rejected after a look at these, in a table of any size:
 /// reads of two words each by the attempts, by the search, and by the count under the lock.
-fn one_more_copy_is_rejected_at_once<L: AnyLayout, V: AnyLayout>() {
+fn one_more_copy_is_rejected_at_once<L: ModelLayout, V: ModelLayout>() {
     let one = Key::at::<L>(MANY, 0);
     let table = Table::<L>::new(MANY);
     while table.insert(one).is_ok() {}

@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use ccf_steps::model::{AnyLayout, Fault, Key, Seeded, SmallestOfValues, Table, before_each_step};
+use ccf_steps::model::{Fault, Key, ModelLayout, Seeded, SmallestOfValues, Table, before_each_step};
 use proptest::prelude::*;
 
 /// An operation that interrupts the lookup.
@@ -25,12 +25,12 @@ enum Change {
 
 use Change::{Insert, Relocate, Remove, Replace};
 
-fn key<L: AnyLayout>(value: u16, second_first: bool) -> Key {
+fn key<L: ModelLayout>(value: u16, second_first: bool) -> Key {
     let key = Key::of::<L>(2, 0, 1, 0).with(value);
     if second_first { key.twin() } else { key }
 }
 
-fn change<L: AnyLayout>(table: &Table<L>, change: Change) {
+fn change<L: ModelLayout>(table: &Table<L>, change: Change) {
     match change {
         Insert(value, second_first) => _ = table.insert(key::<L>(value, second_first)),
         Remove(value) => _ = table.remove(key::<L>(value, false)),
@@ -40,13 +40,13 @@ fn change<L: AnyLayout>(table: &Table<L>, change: Change) {
 }
 
 /// The values that the key has now, found by counts under the lock.
-fn values_now<L: AnyLayout>(table: &Table<L>) -> BTreeSet<u16> {
+fn values_now<L: ModelLayout>(table: &Table<L>) -> BTreeSet<u16> {
     (0..4).filter(|&value| table.count(key::<L>(value, false)) > 0).collect()
 }
 
 /// What a lookup finds while these changes are made, each group before one of its steps, with these faults. Also
 /// returns what the key had at each moment of the lookup.
-fn look<L: AnyLayout + 'static>(
+fn look<L: ModelLayout + 'static>(
     given: &[Change],
     changes: &[Vec<Change>],
     faults: &'static [Fault],

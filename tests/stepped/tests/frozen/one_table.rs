@@ -20,8 +20,8 @@ struct Scene {
     by_relocation: Key,
     /// Has the pair of `y`, and so its stripe. It finds room at C.
     with_room: Key,
-    /// A full table with a clock, which forgets what ends first. The [`young`] entry ends later.
-    forgetful: Table<SmallestOfValues>,
+    /// A full table with a clock, which evicts what ends first. The [`young`] entry ends later.
+    evicting: Table<SmallestOfValues>,
 }
 
 /// The `nth` class of the table with a clock.
@@ -42,18 +42,18 @@ impl Scene {
         let table = Table::new(BUCKETS);
         let present = [x, w, y, v];
         present.iter().for_each(|&key| table.place(key));
-        let forgetful = Table::with_clock(2, 3, 10, WhenFull::EvictOldest);
+        let evicting = Table::with_clock(2, 3, 10, WhenFull::EvictOldest);
         for (key, end) in [(of_clock(0), 11), (of_clock(1), 11), (young().twin(), 12), (of_clock(3).twin(), 12)] {
-            forgetful.place_until(key, end);
+            evicting.place_until(key, end);
         }
-        Self { table, present, absent, by_relocation, with_room: with_room.twin(), forgetful }
+        Self { table, present, absent, by_relocation, with_room: with_room.twin(), evicting }
     }
 
     /// What a lookup must answer, whatever step the stopped thread was about to take.
     fn check(&self) {
         assert!(self.present.iter().all(|&key| self.table.contains(key)), "a present key was missed");
         assert!(!self.table.contains(self.absent), "an absent key was found");
-        assert!(self.forgetful.contains_live(young()), "a present key was missed");
+        assert!(self.evicting.contains_live(young()), "a present key was missed");
     }
 }
 
@@ -70,12 +70,12 @@ const REMOVE: Act<Scene> = act(|scene| {
     assert!(scene.table.remove(scene.present[2]), "a present key was not removed");
 });
 const COUNT: Act<Scene> = act(|scene| assert_eq!(scene.table.count(scene.present[2]), 1, "miscounted"));
-const FORGET: Act<Scene> = act(|scene| _ = scene.forgetful.insert_until(of_clock(4), 13).expect("a tick makes room"));
+const EVICT: Act<Scene> = act(|scene| _ = scene.evicting.insert_until(of_clock(4), 13).expect("a tick makes room"));
 const ACTS: [Act<Scene>; 4] = [INSERT, INSERT_IF_ABSENT, REMOVE, COUNT];
 
 #[test]
 fn lookups_do_not_wait_for_a_stopped_writer() {
-    for act in ACTS.iter().chain([&FORGET]) {
+    for act in ACTS.iter().chain([&EVICT]) {
         act.stopped(&[], |stop, scene| assert!(!waits(|| scene.check()), "a lookup waited: {stop:?}"), Scene::check);
     }
 }

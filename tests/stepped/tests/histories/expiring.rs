@@ -1,7 +1,7 @@
 //! Histories of a table whose entries expire: a multiset of pairs of a class and an end, with a clock.
 
 use ccf_steps::WhenFull;
-use ccf_steps::model::{AnyLayout, Key, SmallestOfValues, Table, UsualOfValues};
+use ccf_steps::model::{Key, ModelLayout, SmallestOfValues, Table, UsualOfValues};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -13,7 +13,7 @@ use crate::histories::specification::{Answer, Entries, NUMBERS, Operation, Refus
 
 struct WithClock<L>(Table<L>);
 
-impl<L: AnyLayout + 'static> Kind for WithClock<L> {
+impl<L: ModelLayout + 'static> Kind for WithClock<L> {
     type Key = Key;
 
     fn world(random: &mut SmallRng) -> World<Self> {
@@ -53,7 +53,7 @@ impl<L: AnyLayout + 'static> Kind for WithClock<L> {
             &[Remove; 2],
             &[Contains; 4],
             &[ContainsBatch],
-            &[Forget; 2],
+            &[Evict; 2],
             &[Advance; 4],
             &[Save],
         ];
@@ -126,7 +126,7 @@ impl<L: AnyLayout + 'static> Kind for WithClock<L> {
             }
             Ask::ExpiresAt => world.asked(class, Answer::ExpiresAt(table.expires_at(key))),
             Ask::RemoveFirst => world.asked(class, Answer::RemoveFirst(table.remove_first(key))),
-            _ => world.asked(class, Answer::Forget(end, table.forget_for(key, end))),
+            _ => world.asked(class, Answer::Evict(end, table.evict_for(key, end))),
         });
     }
 
@@ -157,7 +157,7 @@ histories_of!(WithClock<SmallestOfValues>, WithClock<UsualOfValues>);
 without! {
     random_schedules, in at most 40_000 worlds:
     AddsBeforeSwept, RenewsTheDead from 2_304, DropWithoutLock from 3_538, RestartWithoutLocks, SweepSetsNothingAside from 8,
-    SweepWithoutSettling, SweptTooSoon, ForgetsAgain, ForgetWithoutLocks from 10
+    SweepWithoutSettling, SweptTooSoon, EvictsAgain, EvictWithoutLocks from 10
 }
 
 /// A relocation saw an entry, which was then swept. It took the entry for one that ends a round of the ring later.

@@ -77,7 +77,7 @@ pub(crate) enum Ask {
     InsertBatch,
     RemoveBatch,
     /// End early what is in the way of an entry.
-    Forget,
+    Evict,
     /// Advance the clock by so many ticks, or pass the same tick again.
     Advance,
     Save,

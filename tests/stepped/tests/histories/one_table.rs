@@ -1,6 +1,6 @@
 //! Histories of one table: a multiset of classes.
 
-use ccf_steps::model::{AnyLayout, Key, Smallest, Table, Usual};
+use ccf_steps::model::{Key, ModelLayout, Smallest, Table, Usual};
 use rand::Rng;
 use rand::rngs::SmallRng;
 
@@ -12,7 +12,7 @@ use crate::histories::values;
 /// A table, whose slots carry values or not.
 pub(crate) struct Tabled<L, const VALUES: bool>(pub(crate) Table<L>);
 
-impl<L: AnyLayout + 'static, const VALUES: bool> Tabled<L, VALUES> {
+impl<L: ModelLayout + 'static, const VALUES: bool> Tabled<L, VALUES> {
     fn pair(key: Key, value: u64) -> Key {
         if VALUES { key.with(value as u16) } else { key }
     }
@@ -48,7 +48,7 @@ impl<L: AnyLayout + 'static, const VALUES: bool> Tabled<L, VALUES> {
     }
 }
 
-impl<L: AnyLayout + 'static, const VALUES: bool> Kind for Tabled<L, VALUES> {
+impl<L: ModelLayout + 'static, const VALUES: bool> Kind for Tabled<L, VALUES> {
     /// Without a value.
     type Key = Key;
 
@@ -124,7 +124,7 @@ without! {
     SetsAsideForOneSave, SetsLatestWordAside, RelocateSetsNoSourceAside, RelocateSetsNoTargetAside,
     RelocateSetsTargetAsideLate, RemoveSetsNothingAside, SaveLocksInTurn from 8, SaveReadsAfterPassing,
     SaveWithoutLocks from 9;
-    nightly: FullIgnoresVersions, RemoveBumpsLate
+    nightly: RemoveBumpsLate
 }
 without! {
     real_threads, in at most 1_000_000 worlds:

@@ -1,6 +1,6 @@
 //! The buckets that the classes of a world share, and how much room they have.
 
-use ccf_steps::model::{AnyLayout, Key, Table};
+use ccf_steps::model::{Key, ModelLayout, Table};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -24,7 +24,7 @@ pub(crate) struct Room {
 impl Room {
     /// An empty table that `make` makes with the given number of buckets, and a key of each class. A narrow world has two
     /// buckets.
-    pub(crate) fn with<L: AnyLayout>(
+    pub(crate) fn with<L: ModelLayout>(
         narrow: bool,
         random: &mut SmallRng,
         make: impl FnOnce(usize) -> Table<L>,

@@ -80,7 +80,7 @@ pub(crate) enum Answer {
     /// Replace an old value by a new one.
     Replace(u64, u64, bool),
     /// What is in the way of an entry with this end was ended early: how many ticks.
-    Forget(u64, Option<u64>),
+    Evict(u64, Option<u64>),
 }
 
 impl Answer {
@@ -255,7 +255,7 @@ impl State {
                 }
                 replaced == has(old)
             }
-            Answer::Forget(end, answer) => {
+            Answer::Evict(end, answer) => {
                 let ends = 1..place(end).unwrap_or(0);
                 let mut more = copies;
                 more[class] += 1;

@@ -2,7 +2,7 @@
 
 use std::iter;
 
-use ccf_steps::model::{AnyLayout, SmallestOfValues, Table, UsualOfValues};
+use ccf_steps::model::{ModelLayout, SmallestOfValues, Table, UsualOfValues};
 use rand::Rng;
 use rand::rngs::SmallRng;
 
@@ -11,7 +11,7 @@ use crate::histories::one_table::Tabled;
 use crate::histories::room::{CLASSES, Room};
 use crate::histories::specification::{Answer, NUMBERS, State};
 
-pub(crate) fn world<L: AnyLayout + 'static, const VALUES: bool>(random: &mut SmallRng) -> World<Tabled<L, VALUES>> {
+pub(crate) fn world<L: ModelLayout + 'static, const VALUES: bool>(random: &mut SmallRng) -> World<Tabled<L, VALUES>> {
     // Many worlds are narrow: keys of one or two classes in two buckets.
     let narrow = random.random_ratio(1, 2);
     let (room, table, keys) = Room::with::<L>(narrow, random, Table::new);
@@ -55,7 +55,7 @@ pub(crate) fn world<L: AnyLayout + 'static, const VALUES: bool>(random: &mut Sma
 }
 
 /// Asks what only such a table is asked.
-pub(crate) fn ask<L: AnyLayout + 'static, const VALUES: bool>(
+pub(crate) fn ask<L: ModelLayout + 'static, const VALUES: bool>(
     world: &World<Tabled<L, VALUES>>,
     Question { ask, class, number, other, twin }: Question,
     diary: &mut Diary,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ccf_steps::model::{AnyLayout, Key, Smallest, Table};
+use ccf_steps::model::{Key, ModelLayout, Smallest, Table};
 
 use crate::common::{Job, job, on_shuttle_threads};
 
@@ -22,7 +22,7 @@ pub(crate) struct Scene<L = Smallest> {
 
 type Finally<L> = Box<dyn FnOnce(&Table<L>)>;
 
-impl<L: AnyLayout + 'static> Scene<L> {
+impl<L: ModelLayout + 'static> Scene<L> {
     /// A table of this many buckets, usually of two slots each. Each of these keys is in the first of its buckets.
     pub(crate) fn new(buckets: usize, keys: &[Key]) -> Self {
         let table = Arc::new(Table::new(buckets));

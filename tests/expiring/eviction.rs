@@ -16,15 +16,15 @@ fn expiry(filter: &Filter) -> ExpiryStats {
     filter.stats().expiry.expect("entries expire")
 }
 
-/// A filter that forgets, for lifetimes of up to this many ticks, at tick 1000.
-fn forgetful(capacity: usize, longest: u64) -> Filter {
+/// A filter that evicts, for lifetimes of up to this many ticks, at tick 1000.
+fn evicting(capacity: usize, longest: u64) -> Filter {
     let builder = Filter::builder_with_hasher(Default::default()).capacity(capacity).lifetime_in_ticks(longest);
     let filter = builder.false_positive_rate(2e-8).when_full(WhenFull::EvictOldest).build().expect("a valid filter");
     filter.advance_to(Tick::new(1000));
     filter
 }
 
-/// Inserts keys from `first` on with this end until one is refused or something is forgotten. Returns the next key.
+/// Inserts keys from `first` on with this end until one is refused or something is evicted. Returns the next key.
 fn fill(filter: &Filter, first: u64, end: u64) -> u64 {
     let early_by = expiry(filter).evicted_early_by;
     (first..)
@@ -40,7 +40,7 @@ fn whole_ticks_go_and_the_earliest_first() {
     for seed in 0..if cfg!(miri) { 1 } else { 20 } {
         let random = &mut SmallRng::seed_from_u64(seed);
         let longest = random.random_range(2..=15);
-        let filter = forgetful(100, longest);
+        let filter = evicting(100, longest);
         let (mut ends, mut now, mut gone) = (BTreeMap::new(), 1000, 1000);
         for key in 0..3000u64 {
             if random.random_ratio(1, 100) {
@@ -56,7 +56,7 @@ fn whole_ticks_go_and_the_earliest_first() {
                     assert!(kept && end > gone, "what was given up is not taken");
                     let lost = ends.iter().filter(|&(key, &end)| end > gone && !filter.contains(key));
                     gone = lost.map(|(_, &end)| end).max().unwrap_or(gone);
-                    assert!(gone < end, "what ends first is forgotten first");
+                    assert!(gone < end, "what ends first is evicted first");
                     ends.insert(key, end);
                 }
                 Err(ExpiringInsertError::Evicted { expires_at, up_to, .. }) => {
@@ -67,7 +67,7 @@ fn whole_ticks_go_and_the_earliest_first() {
                 }
                 Err(ExpiringInsertError::Full { .. }) => {
                     assert!(last_gone.is_some(), "there are others");
-                    // Ticks whose entries are elsewhere may have been forgotten before.
+                    // Ticks whose entries are elsewhere may have been evicted before.
                     gone = ends
                         .iter()
                         .filter(|&(key, _)| !filter.contains(key))
@@ -96,12 +96,12 @@ fn whole_ticks_go_and_the_earliest_first() {
             "a table as small as this is swept at once"
         );
     }
-    assert!(early_by > 1, "something was forgotten that had long to live");
+    assert!(early_by > 1, "something was evicted that had long to live");
 }
 
 #[test]
-fn what_was_forgotten_does_not_end_again_and_others_keep_their_ends() {
-    let filter = forgetful(1000, 15);
+fn what_was_evicted_does_not_end_again_and_others_keep_their_ends() {
+    let filter = evicting(1000, 15);
     let later = filter.capacity() as u64 / 2;
     (0..later).for_each(|key| _ = filter.insert_until(&key, Tick::new(1010)).unwrap());
     let next = fill(&filter, later, 1004); // refused: nothing ends before that
@@ -128,13 +128,13 @@ fn what_was_forgotten_does_not_end_again_and_others_keep_their_ends() {
     assert_eq!((expiry(&filter).evicted + expiry(&filter).expired, expiry(&filter).evicted_early_by), (next, 4));
     assert!(
         expiry(&filter).evicted > 0 && expiry(&filter).evicted <= next - 1 - later,
-        "only those of one tick were forgotten"
+        "only those of one tick were evicted"
     );
 }
 
 #[test]
 fn an_end_that_was_given_up_is_refused_and_nothing_is_lost_in_silence() {
-    let filter = forgetful(1000, 15);
+    let filter = evicting(1000, 15);
     let next = fill(&filter, 0, 1003);
     filter.insert_until(&next, Tick::new(1008)).unwrap();
     for end in 1001..=1003 {
@@ -158,11 +158,11 @@ fn an_end_that_was_given_up_is_refused_and_nothing_is_lost_in_silence() {
     assert!(filter.stats().inserts_failed >= 10);
 }
 
-/// If all entries end at the tick of the new one, to forget that tick would empty the filter. As soon as the clock goes
-/// on there is something to forget.
+/// If all entries end at the tick of the new one, to evict that tick would empty the filter. As soon as the clock goes
+/// on there is something to evict.
 #[test]
 fn a_burst_within_the_last_tick_is_refused_until_the_clock_goes_on() {
-    let filter = forgetful(1000, 15);
+    let filter = evicting(1000, 15);
     let refused = (0u64..).find(|key| filter.insert(key).is_err()).unwrap();
     assert!(matches!(filter.insert(&refused), Err(ExpiringInsertError::Full { .. })));
     assert_eq!((filter.live_len() as u64, expiry(&filter).evicted_early_by), (refused, 0));
@@ -174,7 +174,7 @@ fn a_burst_within_the_last_tick_is_refused_until_the_clock_goes_on() {
 /// Entries of one key fill its two buckets. All others would have to go for one more of it.
 #[test]
 fn many_entries_of_one_key_make_nobody_else_go() {
-    let filter = forgetful(1000, 15);
+    let filter = evicting(1000, 15);
     (1..=900).for_each(|key| _ = filter.insert_until(&key, Tick::new(1001)).unwrap());
     let copies = (0..15).take_while(|nth| filter.insert_until(&0, Tick::new(1001 + nth)).is_ok()).count();
     let error = filter.insert_until(&0, Tick::new(1015)).unwrap_err();
@@ -182,11 +182,11 @@ fn many_entries_of_one_key_make_nobody_else_go() {
     assert_eq!((filter.live_len(), expiry(&filter).evicted_early_by), (900 + copies, 0));
 }
 
-/// Many entries of a few keys fill buckets that these keys share. To forget others would not help for long.
+/// Many entries of a few keys fill buckets that these keys share. To evict others would not help for long.
 #[test]
-fn a_filter_that_is_half_empty_forgets_nothing() {
+fn a_filter_that_is_half_empty_evicts_nothing() {
     let refused = (0..100).find_map(|_| {
-        let filter = forgetful(1000, 15);
+        let filter = evicting(1000, 15);
         (1 << 40..1 << 40 | 10).for_each(|key: u64| _ = filter.insert_until(&key, Tick::new(1001)).unwrap());
         let copies = 2 * filter.plan().layout.slots_per_bucket - 1;
         let key =
@@ -202,7 +202,7 @@ fn a_filter_that_is_half_empty_forgets_nothing() {
 
 #[test]
 fn a_new_clock_a_clear_and_a_jump_keep_what_was_given_up() {
-    let filter = forgetful(1000, 15);
+    let filter = evicting(1000, 15);
     let next = fill(&filter, 0, 1003);
     filter.insert_until(&next, Tick::new(1008)).unwrap();
     // Three ticks ahead.
@@ -230,34 +230,34 @@ fn a_new_clock_a_clear_and_a_jump_keep_what_was_given_up() {
 
 /// A filter that is absorbed, and one that absorbs, may have given up ends.
 #[test]
-fn filters_that_have_forgotten_can_be_absorbed() {
+fn filters_that_have_evicted_can_be_absorbed() {
     let small = |keys: std::ops::Range<u64>| {
-        let filter = forgetful(1000, 15).empty_like().unwrap();
+        let filter = evicting(1000, 15).empty_like().unwrap();
         keys.for_each(|key| _ = filter.insert_until(&key, Tick::new(1006)).unwrap());
         filter
     };
-    let forgetting = small(0..0);
-    let next = fill(&forgetting, 0, 1003);
-    forgetting.insert_until(&next, Tick::new(1008)).unwrap();
-    let all = forgetting.empty_like().unwrap();
-    assert_eq!(all.absorb(&forgetting), Ok(1));
+    let with_evicted = small(0..0);
+    let next = fill(&with_evicted, 0, 1003);
+    with_evicted.insert_until(&next, Tick::new(1008)).unwrap();
+    let all = with_evicted.empty_like().unwrap();
+    assert_eq!(all.absorb(&with_evicted), Ok(1));
     assert!(all.contains(&next) && all.remove_expiring_at(&next, Tick::new(1008)), "it has its end");
-    let other = forgetting.empty_like().unwrap();
+    let other = with_evicted.empty_like().unwrap();
     other.insert_until(&1, Tick::new(1002)).unwrap();
     other.insert_until(&2, Tick::new(1004)).unwrap();
-    let forgotten = expiry(&forgetting).evicted;
-    let error = forgetting.absorb(&other).unwrap_err();
+    let evicted = expiry(&with_evicted).evicted;
+    let error = with_evicted.absorb(&other).unwrap_err();
     assert!(matches!(error, AbsorbError::Evicted { absorbed: 1, rejected: 1, up_to, .. } if up_to == Tick::new(1003)));
-    assert!(forgetting.contains(&2) && !forgetting.contains(&1));
-    assert_eq!(expiry(&forgetting).evicted, forgotten, "it was never in");
+    assert!(with_evicted.contains(&2) && !with_evicted.contains(&1));
+    assert_eq!(expiry(&with_evicted).evicted, evicted, "it was never in");
     // What is to come is counted by the ends, before anything is added.
-    let full = forgetting.empty_like().unwrap();
+    let full = with_evicted.empty_like().unwrap();
     (1..full.capacity() as u64).for_each(|key| _ = full.insert_until(&(1 << 40 | key), Tick::new(1014)).unwrap());
     full.advance_to(Tick::new(1002));
-    let refused = full.absorb(&forgetting);
+    let refused = full.absorb(&with_evicted);
     assert!(matches!(refused, Err(AbsorbError::OverCapacity { .. })), "{refused:?}");
-    assert_eq!(forgetting.digest().unwrap(), {
-        let alike = forgetting.empty_like().unwrap();
+    assert_eq!(with_evicted.digest().unwrap(), {
+        let alike = with_evicted.empty_like().unwrap();
         alike.insert_until(&2, Tick::new(1004)).unwrap();
         alike.insert_until(&next, Tick::new(1008)).unwrap();
         alike.digest().unwrap()
@@ -266,9 +266,9 @@ fn filters_that_have_forgotten_can_be_absorbed() {
 
 /// Threads insert far more than fits. Each entry is found until its tick has ended early, the earliest first.
 #[test]
-fn what_was_not_forgotten_is_found_whatever_others_do() {
+fn what_was_not_evicted_is_found_whatever_others_do() {
     const THREADS: u64 = 4;
-    let filter = forgetful(2000, 7);
+    let filter = evicting(2000, 7);
     let tick = AtomicU64::new(1000);
     let each = if cfg!(miri) { 300 } else { 20_000 };
     thread::scope(|threads| {
@@ -286,7 +286,7 @@ fn what_was_not_forgotten_is_found_whatever_others_do() {
                         Err(error) => assert!(matches!(error, ExpiringInsertError::LifetimeTooLong { .. }), "{error}"),
                     }
                     if nth % 64 == 0 {
-                        // What ends last is forgotten last, whatever others do between two lookups.
+                        // What ends last is evicted last, whatever others do between two lookups.
                         own.sort_by_key(|&(_, end)| std::cmp::Reverse(end));
                         let mut gone = None;
                         own.retain(|&(key, end)| {

@@ -14,13 +14,13 @@
 //!
 //! # The rules
 //! 1. A save begins at one moment, at which it holds the locks of *all* stripes. At that moment it joins the list
-//!    [`Saving::saves`] and adds one to [`Saving::running`].
-//! 2. A thread that holds a stripe's lock reads `running`. If it is not 0, the thread sets a word aside, for each save
+//!    [`RunningSaves::saves`] and adds one to [`RunningSaves::count`].
+//! 2. A thread that holds a stripe's lock reads `count`. If it is not 0, the thread sets a word aside, for each save
 //!    in the list, before the first copy is taken out of it and before a relocation puts a copy into it. It does so
 //!    under the lock of the list, and for a save only if that save has not passed the word's chunk and has no word of
 //!    this bucket yet.
 //!
-//!    An insert that finds room holds no lock. It reads `running` too, and sets the word aside before it adds to it. It
+//!    An insert that finds room holds no lock. It reads `count` too, and sets the word aside before it adds to it. It
 //!    may read too early, and add after the save has begun. But that cannot happen if the insert begins after the save
 //!    has begun, in the sense of happens-before.
 //! 3. The saver reads the words of a chunk, without any lock. *Then*, under the lock of the list, it passes the
@@ -35,7 +35,7 @@
 //! Let `t` be the moment of rule 1. All relocations and removals are made under the lock of a stripe. (A sweep of dead
 //! entries holds none: see *Saves* in `table/expiring/mod.rs`.) So each is
 //! either over at `t`, and the saver sees all of it, or begins after `t`. One that begins after `t` sees, by the
-//! lock, that `running` counts this save: it reads the value that this save has written or a later one, and none of
+//! lock, that `count` counts this save: it reads the value that this save has written or a later one, and none of
 //! those is 0 before the save has ended. Therefore at `t` each copy is in one bucket and no other; no relocation is
 //! half done.
 //!
@@ -87,12 +87,12 @@ use crate::table::stripe::AllLocked;
 use crate::word::bucket::Bucket;
 
 #[derive(Debug)]
-pub(crate) struct Saving {
+pub(crate) struct RunningSaves {
     /// How many saves are running. While it is not 0, words are to be set aside.
     ///
     /// All accesses are relaxed. A thread that must know that it is not 0 knows so by the lock of a stripe (rule 1).
     /// Knowing that it is 0 again only saves work.
-    running: AtomicU64,
+    count: AtomicU64,
     saves: Mutex<Vec<SetAside>>,
 }
 
@@ -140,15 +140,15 @@ impl SetAside {
     }
 }
 
-impl Saving {
+impl RunningSaves {
     pub(crate) fn new() -> Self {
-        Self { running: AtomicU64::new(0), saves: Mutex::new(Vec::new()) }
+        Self { count: AtomicU64::new(0), saves: Mutex::new(Vec::new()) }
     }
 
     /// Whether words are to be set aside. For callers that hold a stripe's lock, and for inserts (rule 2).
     #[inline(always)]
-    pub(crate) fn is_running(&self) -> bool {
-        self.running.load(Ordering::Relaxed) != 0
+    pub(crate) fn any(&self) -> bool {
+        self.count.load(Ordering::Relaxed) != 0
     }
 
     #[cold]
@@ -168,7 +168,7 @@ impl Saving {
             return Err(OutOfMemory::new());
         }
         saves.push(SetAside { save, ..set_aside });
-        self.running.fetch_add(1, Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Relaxed);
         Ok(SaveNumber(save))
     }
 
@@ -200,7 +200,7 @@ impl Saving {
             place.map(|place| saves.swap_remove(place))
         };
         // In any order: while the count is still raised, words are set aside for those saves that are in the list.
-        self.running.fetch_sub(1, Ordering::Relaxed);
+        self.count.fetch_sub(1, Ordering::Relaxed);
         drop(ended); // not under the lock
     }
 }
