@@ -90,7 +90,8 @@
 //!
 //! # Guide
 //!
-//! The module [`guide`] leads from this example to production: [choosing parameters](guide::choosing_parameters),
+//! The module [`guide`] leads from this example to production: [a first program](guide::first_program),
+//! [choosing parameters](guide::choosing_parameters),
 //! [migrating from other filters](guide::migrating), [expiry](guide::expiry),
 //! [a filter in front of a database](guide::in_front_of_a_database), [security](guide::security), and more.
 
