@@ -70,9 +70,11 @@
 //! # Speed, async, platforms
 //!
 //! A lookup takes 4 to 120 nanoseconds, most of them for two cache lines. Batches in large tables are two to six times
-//! as fast as single calls. `benches/README.md` in the repository compares filters. Async tasks call the operations directly, except
-//! [those that belong on a blocking thread](guide::threads_and_async). The crate needs Rust 1.88 or later, `std`, and 64-bit
-//! atomics or the feature `portable-atomic`. Short programs for each type are in `examples/`: `cargo run --example filter`.
+//! as fast as single calls. The documentation of each operation has its cost, in cache lines and in *stripes*: locks of
+//! writers, each shared by many buckets ([glossary](guide::glossary)). `benches/README.md` in the repository compares filters.
+//! Async tasks call the operations directly, except [those that belong on a blocking thread](guide::threads_and_async). The
+//! crate needs Rust 1.88 or later, `std`, and 64-bit atomics or the feature `portable-atomic`. Short programs for each type
+//! are in `examples/`: `cargo run --example filter`.
 //!
 //! # Features
 //!

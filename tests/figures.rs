@@ -166,7 +166,8 @@ fn the_bits_per_key_of_growable_filters() {
         let [bits, of_without] = [&with, &without].map(|filter| with_room(filter, keys));
         let (rate, digits) = (100.0 * with.plan().false_positive_rate_with(keys), usize::from(of_without < 80.0));
         if keys == 1_000_000 {
-            let text = format!("| {bits:.0} for a million keys that were expected; {of_without:.0} if not |");
+            let text =
+                format!("| {bits:.0} for a million keys if you say that you expect them; {of_without:.0} otherwise |");
             assert_says(README, &text);
         }
         let keys = grouped(keys as u64);

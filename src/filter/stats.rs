@@ -9,7 +9,7 @@ use crate::word::tick::Tick;
 ///
 /// The counts of events begin with 0 when the filter is made and never go down. Neither removals nor `clear` change
 /// them. Each is a sum over the threads: exact for everything that happens before the call, while what overlaps the
-/// call may or may not be counted. The fields are read one after the other, so together they are no point-in-time view.
+/// call may or may not be counted. The fields are read one after the other, so together they are not a point-in-time view.
 /// With the feature `serde`, the figures can be serialized. [`figures`](Self::figures) lists them for any metrics
 /// system, and [`since`](Self::since) returns the differences to earlier ones.
 ///
@@ -77,14 +77,14 @@ pub struct Stats {
     /// How many false positives the caller has recorded, with
     /// [`record_false_positives`](crate::ConcurrentCuckooFilter::record_false_positives).
     pub false_positives_recorded: u64,
-    /// What only an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has; `None` for other types.
+    /// The figures that only an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has; `None` for other types.
     pub expiry: Option<ExpiryStats>,
     #[cfg_attr(feature = "serde", serde(skip))]
     origin: Origin,
 }
 
-/// The figures that only an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has: those of its clock and of its sweep.
-/// They are the field [`expiry`](Stats::expiry) of its statistics.
+/// The figures that only an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has, about its clock and about the
+/// *sweep* that removes expired entries. They are the field [`expiry`](Stats::expiry) of its statistics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]

@@ -149,7 +149,7 @@ impl<'a> Save<'a> {
     /// a name of more than 229 bytes, it has the beginning and a checksum.) A process that dies leaves it behind. A
     /// later save to the same path deletes it, once it has not been written to for ten minutes.
     ///
-    /// Of several saves to one path, the last one to be written wins, not the one whose moment is the latest. A file
+    /// Of several saves to one path, the one that is written last wins, not the one that began last. A file
     /// that is mounted by itself, as containers do, can't be replaced.
     ///
     /// # Errors
@@ -168,8 +168,8 @@ impl<'a> Save<'a> {
         file::replace(path, |file| self.write(file))
     }
 
-    /// The [digest](crate::ConcurrentCuckooFilter::digest) of the filter at the moment of this save, instead of a
-    /// snapshot.
+    /// Returns the [digest](crate::ConcurrentCuckooFilter::digest) of the filter as it was when this save began,
+    /// instead of writing a snapshot.
     ///
     /// To write the snapshot too, begin two saves, one right after the other.
     ///

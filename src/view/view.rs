@@ -169,8 +169,7 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
     }
 }
 
-/// Lookups in a view of any filter without a clock. They answer what the filter itself answered at the moment of the
-/// snapshot.
+/// Lookups in a view of any filter without a clock. They answer what the filter itself answered when the save began.
 impl<F: Viewed<Time = ()>, B: AsRef<[u8]>> View<F, B> {
     /// Returns whether the key is in the filter: `false` if it is definitely absent, `true` if it is probably present.
     /// The share of absent keys that get `true` is the [false-positive rate](Self::false_positive_rate).

@@ -49,7 +49,7 @@ use crate::table::face::filter_plan::FilterPlan;
 ///   fixed size promises holds meanwhile: see the page [`consistency`](crate::guide::consistency).
 /// - **Limits:** the largest size ([`max_capacity`](Self::max_capacity)), which the
 ///   [builder](crate::GrowableBuilder::max_capacity) sets, and the [`memory_limit`](crate::GrowableBuilder::memory_limit).
-/// - **Shrinking** happens only if you ask for it. A filter whose keys come and go at constant length does not grow.
+/// - **Shrinking** happens only if you ask for it. A filter whose keys come and go, while their number stays the same, does not grow.
 /// - **Allocation:** after construction only growth allocates, at each doubling, and changes while the filter is being
 ///   saved.
 ///
@@ -83,12 +83,12 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// the inserts. `additional` is counted from [`len`](Self::len) when the call begins, so what others insert
     /// meanwhile counts.
     ///
-    /// Cost: each bucket is split that has to be, in order, with the locks of 32 at a time.
+    /// Cost: it splits each bucket that has to be split, in order, with the locks of 32 at a time.
     ///
     /// # Errors
     /// A [`ReserveError`] if there would be more keys than [`max_capacity`](Self::max_capacity), if the filter would go beyond
-    /// the [memory limit](crate::GrowableBuilder::memory_limit), or if an allocation fails. Only after a failed allocation it
-    /// may have grown, to a part of what was asked for.
+    /// the [memory limit](crate::GrowableBuilder::memory_limit), or if an allocation fails. After a failed
+    /// allocation, and only then, it may have grown to a part of what was asked for.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
@@ -170,9 +170,9 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// largest size. Each change of the size changes it.
     ///
     /// The rate rises with the size, but never beyond what the builder was asked for. The memory is never more than [the
-    /// limit](crate::GrowableBuilder::memory_limit), if one was set. From 512 buckets on, the buckets are where the system has
-    /// reserved addresses (on 64-bit Linux and macOS), and the pages in use count. Elsewhere they are on the heap, where each
-    /// request is for as many as there are already; of one of 128 KiB or more, the pages in use count. The page
+    /// limit](crate::GrowableBuilder::memory_limit), if one was set. From 512 buckets on, on 64-bit Linux and macOS,
+    /// the buckets are in a reserved range of addresses, and only the pages in use count. Elsewhere they are on the
+    /// heap, in requests that double; of a request of 128 KiB or more, only the pages in use count. The page
     /// [`growth`](crate::guide::growth#memory) has the bits per key.
     ///
     /// Cost: some arithmetic, less than a microsecond. It takes no lock and allocates nothing.
