@@ -8,7 +8,7 @@
 //! `ci/many-cores` makes a folder of it that runs without cargo. Threads are 1, 2, 4 and so on, as many as the machine has
 //! cores. The tables have 512 KiB (L2), 16 MiB (L3) and 192 MiB. This crate's filter, and other sets that threads share, do
 //! - lookups, half of them of present keys; the mixes 90/5/5 and 98/1/1 (lookups, inserts, removals; the second is that of
-//!   conc-map-bench's read-heavy workload). All at 90 % load;
+//!   conc-map-bench's read-heavy workload). All at 90% load;
 //! - inserts from half full on, of a quarter of the slots but a million keys at most, and their removal.
 //!
 //! *Any shared array* is no set. For each operation it loads two random words of an array of as many bytes, and changes

@@ -1,10 +1,10 @@
 //! A cuckoo filter that many threads share: lock-free lookups that never miss a key, inserts, removals, false-positive
-//! rates from 10 % to 10⁻⁹, any capacity up to billions of keys.
+//! rates from 10% to 10⁻⁹, any capacity up to billions of keys.
 //!
 //! An approximate-membership filter is a set that answers "definitely absent" or "probably present" in a few bits per
 //! key. Put one in front of something slow: a database, a list of revoked tokens, the IDs of recent requests. This one
 //! is a cuckoo filter (Fan, Andersen, Kaminsky, Mitzenmacher, *Cuckoo Filter: Practically Better Than Bloom*, CoNEXT
-//! 2014; called "the paper" in this documentation). So it can remove keys, and at most rates below 1 % it uses less
+//! 2014; called "the paper" in this documentation). So it can remove keys, and at most rates below 1% it uses less
 //! memory than a Bloom filter.
 //!
 //! ```

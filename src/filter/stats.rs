@@ -175,7 +175,7 @@ impl Stats {
     ///
     /// It is the rate of the keys that were looked up. Compare it with
     /// [`false_positive_rate`](Self::false_positive_rate), the rate to expect for any keys. After `n` false
-    /// positives, the relative difference between the two is usually at most `2/√n`: 20 % for 100 false positives. If
+    /// positives, the relative difference between the two is usually at most `2/√n`: 20% for 100 false positives. If
     /// it stays well above, either the same few absent keys are looked up again and again, or someone collects false
     /// positives (see the page [`security`](crate::guide::security)).
     #[must_use]
