@@ -469,7 +469,7 @@ mod tests {
     fn a_refused_batch_tells_how_far_it_came_and_why() {
         let error = InsertBatchError::new(7, InsertError::full(100, 100));
         let text = error.to_string();
-        assert!(text.contains("the batch's key 7 ") && text.contains("go on from that key"), "{text}");
+        assert!(text.contains("the batch's key 7 ") && text.contains("continue with that key"), "{text}");
         assert!(error.source().is_some_and(|source| source.to_string().contains("is full")));
     }
 }
