@@ -32,7 +32,7 @@ pub enum SnapshotMismatch {
         /// How many bytes a schema can have.
         limit: usize,
     },
-    /// The snapshot is of a filter with other settings than [`Loader::expect`](crate::Loader::expect) was given.
+    /// The snapshot is of a filter with other settings than [`Loader::expect_plan`](crate::Loader::expect_plan) was given.
     #[non_exhaustive]
     Settings {
         /// The settings of the snapshot's filter: what is compared of its [`FilterPlan`](crate::FilterPlan).

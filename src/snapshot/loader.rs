@@ -20,7 +20,7 @@ use crate::table::face::filter_plan::FilterPlan;
 /// [`DeserializeSeed`](serde::de::DeserializeSeed), so that a filter can be deserialized with a given hasher. The
 /// page [`beyond_one_process`](crate::guide::beyond_one_process) says what to do with snapshots.
 ///
-/// The loaded filter has the settings of the saved one. If your configuration may have changed, [expect](Self::expect) what
+/// The loaded filter has the settings of the saved one. If your configuration may have changed, [expect](Self::expect_plan) what
 /// it says now.
 ///
 /// ```
@@ -89,12 +89,12 @@ impl<F, S> Loader<F, S> {
     /// configured.clone().build()?.save(&mut snapshot)?;
     ///
     /// let loader = Loader::<Filter, _>::new(hasher, 64 << 20);
-    /// loader.clone().expect(configured.plan()?).load(&snapshot[..])?;
-    /// let error = loader.expect(configured.capacity(2_000_000).plan()?).load(&snapshot[..]).unwrap_err();
+    /// loader.clone().expect_plan(configured.plan()?).load(&snapshot[..])?;
+    /// let error = loader.expect_plan(configured.capacity(2_000_000).plan()?).load(&snapshot[..]).unwrap_err();
     /// assert!(matches!(error, LoadError::Mismatch(SnapshotMismatch::Settings { .. })), "{error}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn expect(mut self, plan: FilterPlan) -> Self {
+    pub fn expect_plan(mut self, plan: FilterPlan) -> Self {
         self.plan = Some(plan);
         self
     }

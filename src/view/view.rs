@@ -310,7 +310,7 @@ impl<F: Viewed<Hasher: RefUnwindSafe>, B: RefUnwindSafe> RefUnwindSafe for View<
 
 /// Views.
 impl<F, S> Loader<F, S> {
-    /// A [`View`] of a snapshot, which is not loaded. The loader's schema and what it [expects](Self::expect) are compared
+    /// A [`View`] of a snapshot, which is not loaded. The loader's schema and what it [expects](Self::expect_plan) are compared
     /// with the snapshot. The memory limit is not used, since nothing of the table's size is allocated.
     ///
     /// # Errors
