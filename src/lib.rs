@@ -2,7 +2,8 @@
 //! rates from 10% to 10⁻⁹, any capacity up to billions of keys.
 //!
 //! An approximate-membership filter is a set that answers "definitely absent" or "probably present" in a few bits per
-//! key. Put one in front of something slow: a database, a list of revoked tokens, the IDs of recent requests. This one
+//! key. Put one in front of something slow or large: a database, a list of revoked JWTs, the nonces that must not be
+//! replayed, the IDs of messages for deduplication. This one
 //! is a cuckoo filter (Fan, Andersen, Kaminsky, Mitzenmacher, *Cuckoo Filter: Practically Better Than Bloom*, CoNEXT
 //! 2014; called "the paper" in this documentation). So it can remove keys, and at most rates below 1% it uses less
 //! memory than a Bloom filter.
@@ -36,8 +37,8 @@
 //! | keys that expire: tokens, nonces, "seen within the last N minutes?" | [`ExpiringCuckooFilter`] |
 //! | which segment, shard or node has the key? | [`CuckooMaplet`] |
 //!
-//! Each type has a builder for its rate, layout and hasher. All have batches, statistics and digests, and with the
-//! feature `snapshot` they can be saved and loaded. They can also absorb another filter of their kind.
+//! Each type has a builder for its rate, layout and hasher. All have batches, metrics for Prometheus and other
+//! systems ([`Stats::figures`]), and digests, and with the feature `snapshot` they can be saved and loaded. They can also absorb another filter of their kind.
 //!
 //! # What you can rely on
 //!
