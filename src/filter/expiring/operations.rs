@@ -112,8 +112,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// already.
     ///
     /// It is one step: of many threads that race to add one absent key, at most one gets `true`. As in
-    /// [`ConcurrentCuckooFilter::insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent), a key that is mistaken
-    /// for another is not added. So remove only entries for which this returned `true`.
+    /// [`ConcurrentCuckooFilter::insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent), a key that is
+    /// mistaken for another is not added. So remove only entries for which this returned `true`.
     ///
     /// Cost: that of an [`insert_until`](Self::insert_until).
     ///
@@ -146,15 +146,15 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// Ensures that the key is found at least until this [`Expiry`], with one entry. Returns `true` if the key is new:
     /// if it had no live entry, and one was added.
     ///
-    /// If the key has live entries, the one with the latest expiry is renewed: it lives until this expiry too, or is left
-    /// as it is if it already lives longer. Returns `false` if the key was present, or if the expiry has already passed;
-    /// then nothing changes. So where an expiry may have passed, `false` does not say that the key was seen before: compare
-    /// the time first. Use this for what is seen again and again: sessions, leases, blocked addresses, and nonces that were
-    /// rejected.
+    /// If the key has live entries, the one with the latest expiry is renewed: it lives until this expiry too, or is
+    /// left as it is if it already lives longer. Returns `false` if the key was present, or if the expiry has already
+    /// passed; then nothing changes. So where an expiry may have passed, `false` does not say that the key was seen
+    /// before: compare the time first. Use this for what is seen again and again: sessions, leases, blocked addresses,
+    /// and nonces that were rejected.
     ///
     /// It is one step: of many threads that race to add one absent key, at most one gets `true`. If the clock moves on
-    /// during the call, so that the entry expires while it is renewed, the answer is `true`: when that tick began, the key
-    /// was absent.
+    /// during the call, so that the entry expires while it is renewed, the answer is `true`: when that tick began, the
+    /// key was absent.
     ///
     /// **Don't [`remove`](Self::remove) from a filter in which entries are renewed in this way.** A look-alike of
     /// this key shares the one entry with it, so removing either key removes both.
@@ -210,10 +210,10 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// Removes one live entry of the key that expires at this tick. Returns `true` if there was one. Returns `false`
     /// if there was none, or if it has already expired.
     ///
-    /// Pass the tick until which the entry was inserted, or what [`expires_at`](Self::expires_at) has returned. For
-    /// an entry that was added until a time, the tick is [`tick_at`](Self::tick_at) of that time, plus 1 unless the time is the
-    /// beginning of a tick. **Remove only what was inserted**, with the same expiry, once for each insert: otherwise a
-    /// look-alike may lose an entry with this expiry.
+    /// Pass the tick until which the entry was inserted, or what [`expires_at`](Self::expires_at) has returned. For an
+    /// entry that was added until a time, the tick is [`tick_at`](Self::tick_at) of that time, plus 1 unless the time
+    /// is the beginning of a tick. **Remove only what was inserted**, with the same expiry, once for each insert:
+    /// otherwise a look-alike may lose an entry with this expiry.
     ///
     /// Cost: that of a [`remove`](Self::remove).
     #[inline]
