@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::rc::Rc;
 
-use ccf_steps::model::{ModelLayout, Fault, Key, Seeded, Smallest, SmallestOfValues, Step, Table, before_each_step};
+use ccf_steps::model::{Fault, Key, ModelLayout, Seeded, Smallest, SmallestOfValues, Step, Table, before_each_step};
 use ccf_steps::{ExpiringInsertError, InsertError, WhenFull};
 
 const BUCKETS: usize = 4;
