@@ -42,9 +42,12 @@ fn given<L: ModelLayout>() -> impl Iterator<Item = Key> {
 /// What other threads do before one step of the insert.
 type Change<L> = fn(&Table<L>);
 
+/// The insert, with the answer whether the key was added.
+type Insert<L, E> = fn(&Table<L>) -> Result<bool, E>;
+
 struct Scene<L, E> {
     make: fn() -> Table<L>,
-    insert: fn(&Table<L>) -> Result<bool, E>,
+    insert: Insert<L, E>,
     /// In this order.
     changes: Vec<Change<L>>,
 }
@@ -170,7 +173,7 @@ fn an_entry_that_has_expired_needs_no_room() {
         table.advance_to(11);
         _ = table.insert_until(between::<SmallestOfValues>(3), 13);
     };
-    let inserts: [fn(&Table<SmallestOfValues>) -> Result<bool, ExpiringInsertError>; 3] = [
+    let inserts: [Insert<_, ExpiringInsertError>; 3] = [
         |table| table.insert_until(inserted::<SmallestOfValues>(), 11),
         |table| table.insert_if_absent_until(inserted::<SmallestOfValues>(), 11),
         |table| table.insert_or_renew_until(inserted::<SmallestOfValues>(), 11),
@@ -184,7 +187,7 @@ fn an_entry_that_has_expired_needs_no_room() {
 /// After a search has missed the slot, another thread adds an entry of the same key. Then the table is full.
 #[test]
 fn a_key_that_has_come_needs_no_room_until_then() {
-    let inserts: [fn(&Table<SmallestOfValues>) -> Result<bool, ExpiringInsertError>; 2] = [
+    let inserts: [Insert<_, ExpiringInsertError>; 2] = [
         |table| table.insert_if_absent_until(inserted::<SmallestOfValues>(), 12),
         |table| table.insert_or_renew_until(inserted::<SmallestOfValues>(), 12),
     ];
