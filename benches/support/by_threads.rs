@@ -1,9 +1,9 @@
 //! Speeds by the number of threads, as a table, a chart, and a CSV file.
 
+use std::io;
 use std::iter;
 use std::thread::available_parallelism;
 use std::time::Duration;
-use std::{fs, io};
 
 use super::filled::{Bench, Steady};
 use super::options::Options;
@@ -66,16 +66,10 @@ impl ByThreads<'_> {
     /// Prints the table, and writes the chart as `file.csv` and `file.svg` into a folder: this one, or that of `--out`.
     pub(crate) fn show(&self, options: &Options, folder: &str, file: &str) -> io::Result<()> {
         let (table, chart) = (self.table(), self.chart());
-        let (csv, svg, folder) = (chart.csv(), chart.svg(), options.out(folder));
-        // The figures of a test mean nothing, but drawing them must succeed.
-        if options.test {
-            return Ok(());
+        if !options.test {
+            print!("{table}");
         }
-        print!("{table}");
-        fs::create_dir_all(&folder)?;
-        let file = folder.join(file.replace(['/', ' '], "_").to_lowercase());
-        fs::write(file.with_extension("csv"), csv)?;
-        fs::write(file.with_extension("svg"), svg)
+        chart.write(options, folder, file)
     }
 }
 

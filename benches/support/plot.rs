@@ -4,6 +4,9 @@
 //! differ by their markers. The background is white, so that a chart can be read on a dark page.
 
 use std::fmt::Write as _;
+use std::{fs, io};
+
+use super::options::Options;
 
 /// How the values of an axis are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,6 +212,19 @@ impl Chart {
             svg.text(name, (LEGEND + 46.0, in_legend + 5.0), "font-size=\"14\"");
         }
         svg.0 + "</svg>\n"
+    }
+
+    /// Writes the chart as `file.csv` and `file.svg` into a folder: this one, or that of `--out`.
+    pub(crate) fn write(&self, options: &Options, folder: &str, file: &str) -> io::Result<()> {
+        let (csv, svg, folder) = (self.csv(), self.svg(), options.out(folder));
+        // The figures of a test mean nothing, but drawing them must succeed.
+        if options.test {
+            return Ok(());
+        }
+        fs::create_dir_all(&folder)?;
+        let file = folder.join(file.replace(['/', ' '], "_").to_lowercase());
+        fs::write(file.with_extension("csv"), csv)?;
+        fs::write(file.with_extension("svg"), svg)
     }
 
     /// A line for each point.
