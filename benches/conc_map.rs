@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use ahash::RandomState;
 use bustle::{Collection, CollectionHandle, Mix, Workload};
-use concurrent_cuckoo_filter::{Builder, GrowableBuilder};
+use concurrent_cuckoo_filter::{ConcurrentBuilder, GrowableBuilder};
 use support::by_threads::{ByThreads, thread_counts};
 use support::exact::{Dash, ExactSet, Locked, Papaya, SccIndex, SccMap};
 use support::options::Options;
@@ -44,7 +44,7 @@ const WORKLOADS: [(&str, f64, [u8; 4]); 3] =
 /// How often a run is repeated at most, if a false positive ends it.
 const TRIES: u8 = 3;
 
-fn fixed(keys: usize) -> Builder<u64, RandomState> {
+fn fixed(keys: usize) -> ConcurrentBuilder<u64, RandomState> {
     builder().capacity(keys).false_positive_rate(1e-9)
 }
 

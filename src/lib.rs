@@ -71,7 +71,7 @@
 //!
 //! A lookup takes 4 to 120 nanoseconds, most of them for two cache lines. Batches in large tables are two to six times
 //! as fast as single calls. `benches/README.md` in the repository compares filters. Async tasks call the operations directly, except
-//! [those that belong on a blocking thread](guide::threads_and_async). The crate needs Rust 1.89 or later, `std`, and 64-bit
+//! [those that belong on a blocking thread](guide::threads_and_async). The crate needs Rust 1.88 or later, `std`, and 64-bit
 //! atomics or the feature `portable-atomic`. Short programs for each type are in `examples/`: `cargo run --example filter`.
 //!
 //! # Features
@@ -118,6 +118,8 @@ pub mod guide;
 
 pub use error::absorb::AbsorbError;
 pub use error::build::BuildError;
+#[cfg(feature = "snapshot")]
+pub use error::damage::SnapshotDamage;
 pub use error::insert::{
     ExpiringInsertError, GrowableInsertError, InsertBatchError, InsertError, MapletInsertError, ReserveError,
     ValueTooLarge,
@@ -128,10 +130,12 @@ pub use error::load::LoadError;
 #[cfg(feature = "snapshot")]
 pub use error::load_path::LoadPathError;
 pub use error::memory::OutOfMemory;
+#[cfg(feature = "snapshot")]
+pub use error::mismatch::{SnapshotMismatch, UnsupportedSnapshot};
 pub use error::tick::TickError;
 pub use filter::batch_key::BatchKey;
 pub use filter::by_hash::{ByHash, Hashed};
-pub use filter::concurrent::builder::Builder;
+pub use filter::concurrent::builder::ConcurrentBuilder;
 pub use filter::concurrent::filter::ConcurrentCuckooFilter;
 pub use filter::expiring::builder::ExpiringBuilder;
 pub use filter::expiring::expiry::Expiry;

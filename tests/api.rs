@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use concurrent_cuckoo_filter::{
-    Builder, ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringBuilder, ExpiringCuckooFilter,
+    ConcurrentBuilder, ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringBuilder, ExpiringCuckooFilter,
     GrowableCuckooFilter,
 };
 use support::{Identity, Raw, Seeded, seeded};
@@ -41,7 +41,7 @@ fn a_filter_is_send_and_sync_whatever_its_keys_are() {
     check::<Filter<Rc<str>>>();
     check::<Filter<*const u8>>();
     check::<Arc<Filter<str>>>();
-    check::<Builder<Rc<str>>>();
+    check::<ConcurrentBuilder<Rc<str>>>();
     check::<(ExpiringCuckooFilter<Rc<str>>, ExpiringBuilder<*const u8>)>();
     let erased: Arc<Filter<dyn std::fmt::Debug>> = Arc::new(Filter::with_capacity(1));
     assert!(erased.is_empty());

@@ -104,10 +104,12 @@ fn the_error_of_a_file_leads_to_that_of_the_system() {
     for error in errors {
         let [file, remedy, reason] = <[String; 3]>::try_from(chain(&error)).expect("three errors");
         assert!(file.contains(&format!("{missing:?}")), "{file}");
-        assert!(remedy.contains("rebuild the filter"), "{remedy}");
+        assert!(remedy.contains("there is no snapshot; build the filter"), "{remedy}");
         assert_eq!(reason, system);
         // The reason alone, as `?` keeps it.
-        assert_eq!(chain(&LoadError::from(error)), [remedy, reason]);
+        let error = LoadError::from(error);
+        assert!(matches!(error, LoadError::NotFound(_)), "{error:?}");
+        assert_eq!(chain(&error), [remedy, reason]);
     }
     // What the library says itself has no source.
     check::<LoadError>(Fixed::load(&b"an empty file"[..], seeded(1), 1 << 20).unwrap_err(), 1);
@@ -118,7 +120,7 @@ fn the_error_of_a_file_leads_to_that_of_the_system() {
 #[test]
 #[cfg(feature = "snapshot")]
 fn other_settings_are_named_without_the_size() {
-    use concurrent_cuckoo_filter::{LoadError, Loader};
+    use concurrent_cuckoo_filter::{LoadError, Loader, SnapshotMismatch};
 
     type Growable = GrowableCuckooFilter<u64, support::Seeded>;
     let builder = Growable::builder_with_hasher(seeded(1)).capacity(100);
@@ -131,9 +133,10 @@ fn other_settings_are_named_without_the_size() {
     let plan = builder.false_positive_rate(0.01).plan().unwrap();
     let error = load(plan).expect_err("another rate");
     let most = [filter.max_capacity(), plan.max_capacity.unwrap()].map(|most| format!("for up to {most} keys"));
-    assert!(
-        matches!(&error, LoadError::OtherSettings { snapshot, expected, .. } if snapshot.contains(&most[0]) && expected.contains(&most[1]))
-    );
+    let LoadError::Mismatch(SnapshotMismatch::Settings { snapshot, expected, .. }) = &error else {
+        panic!("{error:?}")
+    };
+    assert!(snapshot.contains(&most[0]) && expected.contains(&most[1]), "{error}");
     let text = chain(&error).concat();
     assert!(!text.contains(&filter.capacity().to_string()) && !text.contains("bytes"), "{text}");
 }

@@ -158,7 +158,7 @@ fn the_largest_capacity_is_a_limit_that_the_error_names() {
         assert!(text.contains(&held.to_string()) && text.contains(&max_capacity.to_string()), "{text}");
         assert_eq!(filter.len() as u64, held);
         assert!(has_all(&filter, 0..held) && filter.plan().max_false_positive_rate <= 0.01);
-        let refused = filter.stats().inserts_refused;
+        let refused = filter.stats().inserts_failed;
         assert_eq!(refused, 2, "both refusals count");
         remove_all(&filter, 0..held / 2);
         insert_all(&filter, held..held + held / 3);

@@ -80,6 +80,6 @@ fn main() {
     }
     let keys = options.keys(keys);
     options.part("growth", || {
-        (format!("While a filter grows to {keys} keys: microseconds by the wall clock"), growth::growing_table(keys))
+        (format!("While a filter grows to {keys} keys: microseconds by the wall clock"), growth::table(keys))
     });
 }

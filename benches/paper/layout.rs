@@ -1,7 +1,7 @@
 //! This crate's layouts, found through its builder.
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{Builder, Encoding};
+use concurrent_cuckoo_filter::{ConcurrentBuilder, Encoding};
 
 use super::support::ours::{Fixed, builder, of_size};
 
@@ -38,7 +38,7 @@ impl Layout {
         layouts
     }
 
-    fn builder(encoding: Encoding, rate: f64) -> Builder<u64, RandomState> {
+    fn builder(encoding: Encoding, rate: f64) -> ConcurrentBuilder<u64, RandomState> {
         builder().encoding(encoding).false_positive_rate(rate)
     }
 

@@ -24,7 +24,7 @@ use crate::word::tick::Tick;
 /// filter.record_false_positives(1); // and one was answered `true`, but then the database had nothing
 ///
 /// let stats = filter.stats();
-/// assert_eq!((stats.len, stats.inserts_refused), (1, 0));
+/// assert_eq!((stats.len, stats.inserts_failed), (1, 0));
 /// assert_eq!(stats.observed_false_positive_rate(), Some(1.0 / 991.0));
 /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
 /// ```
@@ -57,7 +57,7 @@ pub struct Stats {
     pub longest_path: u64,
     /// How many inserts failed with an [`InsertError`](crate::InsertError). Of a batch, only the key that failed
     /// counts.
-    pub inserts_refused: u64,
+    pub inserts_failed: u64,
     /// How many removals found nothing, of any form. In an `ExpiringCuckooFilter` these include removals of entries that had
     /// expired.
     ///
@@ -139,7 +139,7 @@ impl Stats {
             max_false_positive_rate: table.rate_with(table.capacity()),
             relocations: counts.relocations,
             longest_path: counts.longest_path,
-            inserts_refused: counts.inserts_refused,
+            inserts_failed: counts.inserts_failed,
             removals_not_found: counts.removals_not_found,
             lookup_retries: counts.lookup_retries,
             lock_waits: counts.lock_waits,

@@ -165,11 +165,6 @@ impl GrowingTable {
         self.in_one_state(|state| self.copies_in(class, state))
     }
 
-    /// Whether there is a copy of the class on this side. The caller holds its stripe.
-    pub(super) fn is_on(&self, class: Class, side: usize) -> bool {
-        self.in_one_state(|state| self.copies_on(class, side, state) > 0)
-    }
-
     /// Retries `read` until the state is the same afterwards.
     #[inline(always)]
     fn in_one_state<R>(&self, read: impl Fn(State) -> R) -> R {

@@ -50,7 +50,7 @@ macro_rules! pages {
         /// [in_front_of_a_database#what-to-measure]: crate::guide::in_front_of_a_database#what-to-measure
         /// [in_front_of_a_database#who-may-remove]: crate::guide::in_front_of_a_database#who-may-remove
         /// [migrating]: crate::guide::migrating
-        /// [`plan`]: crate::Builder::plan
+        /// [`plan`]: crate::ConcurrentBuilder::plan
         /// [scaling]: crate::guide::scaling
         /// [scaling#concurrent-writers]: crate::guide::scaling#concurrent-writers
         /// [scaling#tail-latency-of-writers]: crate::guide::scaling#tail-latency-of-writers

@@ -25,7 +25,7 @@ use crate::table::face::filter_plan::FilterPlan;
 ///
 /// ```
 /// # #[cfg(feature = "stable-hash")] {
-/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, LoadError, Loader, StableHashBuilder};
+/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, LoadError, Loader, SnapshotMismatch, StableHashBuilder};
 ///
 /// type Revoked = ConcurrentCuckooFilter<str, StableHashBuilder>;
 ///
@@ -40,7 +40,7 @@ use crate::table::face::filter_plan::FilterPlan;
 ///
 /// // The schema is compared, so another kind of keys is an error, not a filter that answers `false` to everything.
 /// let error = Revoked::load(&snapshot[..], hasher, 1 << 20).unwrap_err();
-/// assert!(matches!(error, LoadError::OtherSchema { .. }), "{error}");
+/// assert!(matches!(error, LoadError::Mismatch(SnapshotMismatch::Schema { .. })), "{error}");
 /// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -64,7 +64,7 @@ impl<F, S> Loader<F, S> {
         Self { hasher, memory_limit, schema: Schema::default(), plan: None, filter: PhantomData }
     }
 
-    /// Sets the schema that the snapshot must have, as [`Builder::schema`](crate::Builder::schema) has set it. The
+    /// Sets the schema that the snapshot must have, as [`ConcurrentBuilder::schema`](crate::ConcurrentBuilder::schema) has set it. The
     /// loaded filter has the same schema. It is the name of the key type if not called.
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = Schema::named(schema.into());
@@ -72,7 +72,7 @@ impl<F, S> Loader<F, S> {
     }
 
     /// Sets the plan that the snapshot's filter must have: that of a builder, or of another filter. Other settings are
-    /// [`LoadError::OtherSettings`], and nothing is allocated for the filter then. If not called, a snapshot of any
+    /// [`SnapshotMismatch::Settings`](crate::SnapshotMismatch::Settings), and nothing is allocated for the filter then. If not called, a snapshot of any
     /// settings is loaded.
     ///
     /// What the builder would build is compared, not the numbers that it was given: the layout and the number of buckets
@@ -81,7 +81,7 @@ impl<F, S> Loader<F, S> {
     /// are not in it.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError, Loader};
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError, Loader, SnapshotMismatch};
     /// type Filter = ConcurrentCuckooFilter<str>;
     /// let hasher = DefaultHashBuilder::new();
     /// let configured = Filter::builder_with_hasher(hasher.clone()).capacity(1_000_000);
@@ -91,7 +91,7 @@ impl<F, S> Loader<F, S> {
     /// let loader = Loader::<Filter, _>::new(hasher, 64 << 20);
     /// loader.clone().expect(configured.plan()?).load(&snapshot[..])?;
     /// let error = loader.expect(configured.capacity(2_000_000).plan()?).load(&snapshot[..]).unwrap_err();
-    /// assert!(matches!(error, LoadError::OtherSettings { .. }), "{error}");
+    /// assert!(matches!(error, LoadError::Mismatch(SnapshotMismatch::Settings { .. })), "{error}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn expect(mut self, plan: FilterPlan) -> Self {
@@ -132,7 +132,8 @@ impl<F: FromSnapshot<S>, S> Loader<F, S> {
     ///
     /// # Errors
     /// A [`LoadPathError`] with the path and the reason, which is as for [`load`](Self::load). A file that can't be opened
-    /// is [`LoadError::Io`]; a file with more bytes is [`LoadError::TrailingBytes`].
+    /// is [`LoadError::NotFound`] or [`LoadError::Io`]; a file with more bytes has
+    /// [`TrailingBytes`](crate::SnapshotDamage::TrailingBytes).
     pub fn load_from_path(self, path: impl AsRef<Path>) -> Result<Loaded<F>, LoadPathError> {
         file::read(path.as_ref(), |from, available| self.read_of(from, available))
     }

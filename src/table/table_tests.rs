@@ -176,7 +176,7 @@ pub(super) fn assert_all_vector_units_find_the_same<L: Layout, Q>(
         VectorUnit::Common,
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         VectorUnit::Avx2,
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        #[cfg(ccf_avx512)]
         VectorUnit::Avx512,
     ];
     let hash = |number: u64| number.wrapping_mul(0x2545_f491_4f6c_dd1d);

@@ -28,7 +28,7 @@ impl Growing {
     }
 
     /// The comparison for buckets of two layouts.
-    fn two_layouts(&self) -> TwoLayouts<'_> {
+    fn two_layouts(&self) -> TwoLayouts {
         let level = self.state.level();
         let [whole, split] = [level, level + 1].map(|depth| self.layouts.at(depth));
         TwoLayouts { level, whole, split }
@@ -62,13 +62,13 @@ impl<L: Layout> Compare for OneLayout<L> {
 
 /// Buckets that are split have another layout.
 #[derive(Clone, Copy)]
-struct TwoLayouts<'a> {
+struct TwoLayouts {
     level: u32,
-    whole: DynLayout<'a>,
-    split: DynLayout<'a>,
+    whole: &'static DynLayout,
+    split: &'static DynLayout,
 }
 
-impl Compare for TwoLayouts<'_> {
+impl Compare for TwoLayouts {
     #[inline(always)]
     fn folded(self, _: Bucket) -> u32 {
         0

@@ -19,6 +19,7 @@ use crate::view::growing::Growing;
 use crate::view::words::ViewTable;
 use crate::word::payloads::Payloads;
 use crate::word::ring::{Moment, Ring};
+use crate::word::tick::Tick;
 
 /// A filter whose snapshots can be [viewed](crate::View). All filters of this crate are, with any hasher. There is nothing
 /// to implement: it serves as a bound. Needs the feature `snapshot`.
@@ -27,7 +28,10 @@ pub trait Viewed {
     type Key: ?Sized;
     /// The hasher.
     type Hasher: BuildHasher;
-    /// `()` for filters whose entries do not expire.
+    /// What a lookup is given besides the key: the [`Tick`] at which the entry must be live, or `()` for filters whose
+    /// entries do not expire.
+    type Time;
+    #[doc(hidden)]
     type Clock;
     #[doc(hidden)]
     type Table: ViewTable + ?Sized;
@@ -46,6 +50,7 @@ pub trait Viewed {
 impl<T: ?Sized, S: BuildHasher> Viewed for ConcurrentCuckooFilter<T, S> {
     type Key = T;
     type Hasher = S;
+    type Time = ();
     type Clock = ();
     type Table = dyn ViewTable;
 
@@ -64,6 +69,7 @@ impl<T: ?Sized, S: BuildHasher> Viewed for ConcurrentCuckooFilter<T, S> {
 impl<T: ?Sized, S: BuildHasher> Viewed for CuckooMaplet<T, S> {
     type Key = T;
     type Hasher = S;
+    type Time = ();
     type Clock = ();
     type Table = dyn PayloadViewTable;
 
@@ -82,6 +88,7 @@ impl<T: ?Sized, S: BuildHasher> Viewed for CuckooMaplet<T, S> {
 impl<T: ?Sized, S: BuildHasher> Viewed for GrowableCuckooFilter<T, S> {
     type Key = T;
     type Hasher = S;
+    type Time = ();
     type Clock = ();
     type Table = Growing;
 
@@ -101,6 +108,7 @@ impl<T: ?Sized, S: BuildHasher> Viewed for GrowableCuckooFilter<T, S> {
 impl<T: ?Sized, S: BuildHasher> Viewed for ExpiringCuckooFilter<T, S> {
     type Key = T;
     type Hasher = S;
+    type Time = Tick;
     type Clock = ViewClock;
     type Table = dyn PayloadViewTable;
 

@@ -164,6 +164,12 @@ impl Rows {
     pub(crate) fn split(self) -> u8 {
         self.0 >> 4
     }
+
+    /// That of buckets that are split, or of buckets that are not.
+    #[inline(always)]
+    pub(crate) fn of(self, is_split: bool) -> usize {
+        (self.0 >> (4 * u32::from(is_split)) & 15).into()
+    }
 }
 
 /// The size of a table, in one word.

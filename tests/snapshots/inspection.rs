@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{Encoding, LoadError, Loader, SnapshotInfo, Tick, WhenFull};
+use concurrent_cuckoo_filter::{Encoding, LoadError, Loader, SnapshotInfo, SnapshotMismatch, Tick, WhenFull};
 
 use crate::files::Folder;
 use crate::filters::{Expiring, Filter, Growable, Maplet, builder, expiring_builder, maplet_builder, saved, state};
@@ -42,7 +42,7 @@ macro_rules! expect {
     ($filter:ty: $bytes:expr, $builder:expr, names $($named:expr),*) => {
         let loader = Loader::<$filter, _>::new(state(), 1 << 30).expect($builder.plan().unwrap());
         let refusal = loader.load(&$bytes[..]).err().expect("it has other settings");
-        assert_names(&refusal, "OtherSettings", &[$(&$named.to_string()),*]);
+        assert_names(&refusal, "Mismatch(Settings", &[$(&$named.to_string()),*]);
     };
     ($filter:ty: $bytes:expr, $builder:expr) => {
         let loader = Loader::<$filter, _>::new(state(), 1 << 30).expect($builder.plan().unwrap());
@@ -101,9 +101,9 @@ fn only_a_snapshot_of_the_expected_settings_is_loaded() {
 fn settings_are_compared_before_the_buckets_are_read() {
     let bytes = saved(&builder().capacity(100_000).build().unwrap());
     let loader = |limit| Loader::<Filter, _>::new(state(), limit).expect(builder().capacity(10).plan().unwrap());
-    assert!(matches!(loader(1000).load(&bytes[..200]), Err(LoadError::OtherSettings { .. })));
+    assert!(matches!(loader(1000).load(&bytes[..200]), Err(LoadError::Mismatch(SnapshotMismatch::Settings { .. }))));
     let other = loader(1 << 30).schema("user");
-    assert!(matches!(other.load(&bytes[..]), Err(LoadError::OtherSchema { .. })));
+    assert!(matches!(other.load(&bytes[..]), Err(LoadError::Mismatch(SnapshotMismatch::Schema { .. }))));
 }
 
 #[cfg(feature = "serde")]
@@ -135,7 +135,7 @@ fn neither_the_kind_nor_the_hasher_nor_the_schema_need_be_known() {
         [(2, "a chain of tables"), (3, "RotatingCuckooFilter, a type that was removed"), (99, "number 99")]
     {
         let refusal = info(&|it| it.kind = kind).unwrap_err();
-        assert_names(&refusal, &format!("UnknownKind {{ kind: {kind} }}"), &[name]);
+        assert_names(&refusal, &format!("Unsupported(Kind {{ kind: {kind} }}"), &[name]);
     }
     assert_eq!(info(&|it| it.probe ^= 1).unwrap().schema, "u64");
     assert_eq!(info(&|it| it.schema = b"x\xff".to_vec()).unwrap().schema, "x\u{fffd}");
@@ -150,8 +150,8 @@ fn a_file_of_another_length_is_refused() {
     let bytes = saved(&builder().capacity(1000).build().unwrap());
     for (bytes, expected) in [
         (&bytes[..], None),
-        (&bytes[..bytes.len() - 1], Some("Truncated")),
-        (&[&bytes[..], b"x"].concat(), Some("TrailingBytes")),
+        (&bytes[..bytes.len() - 1], Some("Damaged(Truncated")),
+        (&[&bytes[..], b"x"].concat(), Some("Damaged(TrailingBytes")),
     ] {
         fs::write(&path, bytes).unwrap();
         for info in [SnapshotInfo::read_from_path(&path), SnapshotInfo::verify_from_path(&path)] {

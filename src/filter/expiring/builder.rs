@@ -9,7 +9,7 @@ use crate::error::kind::FilterKind;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::shared::parts::Parts;
 use crate::filter::shared::settings::Settings;
-use crate::hasher::default::{DefaultHashBuilder, Is};
+use crate::hasher::default::DefaultHashBuilder;
 use crate::machine::memory::Pages;
 use crate::plan::sizing::RateHolds;
 #[cfg(feature = "snapshot")]
@@ -22,16 +22,13 @@ use crate::word::ring::{MOST_RING_BITS, Ring};
 
 /// Construction with the default hasher, which is keyed at random for each filter and each builder.
 ///
-/// A type that names another hasher has the functions that end in `_with_hasher` instead. (Rust does not infer a
-/// hasher that is not named, so these functions cannot make any.)
-impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
+/// A type that names another hasher has the functions that end in `_with_hasher` instead. (Rust infers
+/// the default hasher only if these functions exist for no other one, as for `HashMap::new`.)
+impl<T: ?Sized> ExpiringCuckooFilter<T> {
     /// Returns a builder with the default hasher. A clone of the builder has the same hasher, and so do all
     /// filters that are built from either.
-    pub fn builder() -> ExpiringBuilder<T, S>
-    where
-        DefaultHashBuilder: Is<S>,
-    {
-        Self::builder_with_hasher(DefaultHashBuilder::new().itself())
+    pub fn builder() -> ExpiringBuilder<T> {
+        Self::builder_with_hasher(DefaultHashBuilder::new())
     }
 }
 
@@ -246,7 +243,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     ///
     /// # Errors
     /// A [`BuildError`] if the capacity or the lifetime is missing, if a setting is invalid or cannot be met, or if the
-    /// allocation fails. (Some failed allocations [abort the process](crate::Builder::build).)
+    /// allocation fails. (Some failed allocations [abort the process](crate::ConcurrentBuilder::build).)
     pub fn build(self) -> Result<ExpiringCuckooFilter<T, S>, BuildError> {
         let (plan, clock) = self.table_plan()?;
         let table = plan.table_with_clock(clock);
@@ -258,8 +255,8 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     fn table_plan(&self) -> Result<(TablePlan, Clock), BuildError> {
         let capacity = self.settings.checked()?;
         let (ticks, resolution) = self.lifetime.ok_or(BuildError::LifetimeMissing)?.in_ticks()?;
-        let most = Ring::new(MOST_RING_BITS).longest();
-        let ring = Ring::for_lifetime(ticks).filter(|_| ticks > 0).ok_or(BuildError::InvalidTicks { ticks, most })?;
+        let limit = Ring::new(MOST_RING_BITS).longest();
+        let ring = Ring::for_lifetime(ticks).filter(|_| ticks > 0).ok_or(BuildError::InvalidTicks { ticks, limit })?;
         // A filter that evicts is soon full, and stays so.
         let until = match self.when_full {
             WhenFull::Refuse => RateHolds::UpToCapacity,

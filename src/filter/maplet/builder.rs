@@ -8,7 +8,7 @@ use crate::error::kind::FilterKind;
 use crate::filter::maplet::filter::CuckooMaplet;
 use crate::filter::shared::parts::Parts;
 use crate::filter::shared::settings::Settings;
-use crate::hasher::default::{DefaultHashBuilder, Is};
+use crate::hasher::default::DefaultHashBuilder;
 use crate::machine::memory::Pages;
 use crate::plan::sizing::RateHolds;
 #[cfg(feature = "snapshot")]
@@ -20,16 +20,13 @@ use crate::word::layout::MOST_PAYLOAD_BITS;
 
 /// Construction with the default hasher, which is keyed at random for each maplet and each builder.
 ///
-/// A type that names another hasher has the functions that end in `_with_hasher` instead. (Rust does not infer a
-/// hasher that is not named, so these functions cannot make any.)
-impl<T: ?Sized, S> CuckooMaplet<T, S> {
+/// A type that names another hasher has the functions that end in `_with_hasher` instead. (Rust infers
+/// the default hasher only if these functions exist for no other one, as for `HashMap::new`.)
+impl<T: ?Sized> CuckooMaplet<T> {
     /// Returns a builder with the default hasher. A clone of the builder has the same hasher, and so do all
     /// maplets that are built from either.
-    pub fn builder() -> MapletBuilder<T, S>
-    where
-        DefaultHashBuilder: Is<S>,
-    {
-        Self::builder_with_hasher(DefaultHashBuilder::new().itself())
+    pub fn builder() -> MapletBuilder<T> {
+        Self::builder_with_hasher(DefaultHashBuilder::new())
     }
 }
 
@@ -169,7 +166,7 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     ///
     /// # Errors
     /// A [`BuildError`] if the capacity or the number of value bits is missing, if a setting is invalid or cannot be met, or
-    /// if the allocation fails. (Some failed allocations [abort the process](crate::Builder::build).)
+    /// if the allocation fails. (Some failed allocations [abort the process](crate::ConcurrentBuilder::build).)
     pub fn build(self) -> Result<CuckooMaplet<T, S>, BuildError> {
         let plan = self.table_plan()?;
         let table = plan.table_with_payload();
