@@ -117,6 +117,7 @@ fn where_addresses_are_limited_a_filter_does_the_same() {
             "-v 67108864",
             &[
                 "a_filter_whose_keys_come_and_go_does_not_grow",
+                "a_small_filter_grows_to_its_memory_limit",
                 "after_a_spike_the_filter_is_as_small_as_a_fresh_one",
                 "memory_grows_with_the_keys",
                 "the_memory_limit_is_kept_and_named",
@@ -396,6 +397,18 @@ fn the_memory_limit_is_kept_and_named() {
     );
     assert!(error.to_string().contains(&format!("{} bytes", sizes[0])), "{error}");
     assert!(builder(1000, 0.001).memory_limit(sizes[0]).build().is_ok());
+}
+
+/// Also where the first words come that are not in the first page.
+#[test]
+fn a_small_filter_grows_to_its_memory_limit() {
+    let sizes = sizes(&builder(100, 0.001).build().unwrap(), 8);
+    for limit in sizes {
+        let filter = builder(100, 0.001).memory_limit(limit).build().unwrap();
+        let error = (0..).find_map(|number| filter.insert(&key(number)).err()).unwrap();
+        assert!(matches!(error, GrowableInsertError::MemoryLimit { .. }), "{error}");
+        assert_eq!(filter.stats().memory_usage, limit, "{filter:?}");
+    }
 }
 
 /// The figures in the documentation of `GrowableCuckooFilter`, in bits a key.
