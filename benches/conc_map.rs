@@ -8,9 +8,9 @@
 //!
 //! | workload | lookups | inserts | removals | updates | in at first |
 //! |---|---|---|---|---|---|
-//! | ReadHeavy | 98 % | 1 % | 1 % | – | 3/4 of the keys that it is made for |
-//! | Exchange | 10 % | 40 % | 40 % | 10 % | the same |
-//! | RapidGrow | 5 % | 80 % | 5 % | 10 % | none |
+//! | ReadHeavy | 98% | 1% | 1% | – | 3/4 of the keys that it is made for |
+//! | Exchange | 10% | 40% | 40% | 10% | the same |
+//! | RapidGrow | 5% | 80% | 5% | 10% | none |
 //!
 //! All have the same keys and the same hash in a round, and zero-sized values. The filters differ in these:
 //! - `bustle` asserts that every answer is exact. So the filters have slots of 32 bits, two in a bucket, and a

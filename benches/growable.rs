@@ -44,7 +44,7 @@ const SLICE: u64 = 20 * BATCH as u64;
 /// An empty filter that has grown to three quarters of this many bytes. This many is its largest size, but for so many
 /// doublings.
 fn of_size(bytes: usize, doublings_left: u32) -> Growable {
-    // Five slots a bucket at the largest size, of which about 96 % are its capacity.
+    // Five slots a bucket at the largest size, of which about 96% are its capacity.
     let most = (bytes / size_of::<u64>() * 5 * 96 / 100) << doublings_left;
     let filter = growable().capacity(0).max_capacity(most).build().expect("a valid filter");
     let at_first = filter.stats().memory_usage;
@@ -287,9 +287,9 @@ fn expected_table([with, without]: &[Vec<Used>; 2]) -> Vec<Vec<String>> {
 ///   grow (*predictive*).
 /// - Taffy cuckoo filter: Apple, *Stretching Your Data With Taffy Filters*, arXiv 2109.01947. It cannot remove keys.
 const OTHERS: [(&str, &[(f64, f64)]); 3] = [
-    ("InfiniFilter and Aleph, 0.27 %", &[(1e4, 27.9), (1e5, 24.9), (1e6, 42.0), (4e6, 44.0)]),
-    ("Aleph, predictive, to 0.10 %", &[(1e5, 23.6), (1e6, 31.5), (4e6, 27.3)]),
-    ("Taffy cuckoo, 0.05 to 0.12 %", &[(1e4, 26.3), (1e5, 21.0), (1e6, 33.6)]),
+    ("InfiniFilter and Aleph, 0.27%", &[(1e4, 27.9), (1e5, 24.9), (1e6, 42.0), (4e6, 44.0)]),
+    ("Aleph, predictive, to 0.10%", &[(1e5, 23.6), (1e6, 31.5), (4e6, 27.3)]),
+    ("Taffy cuckoo, 0.05 to 0.12%", &[(1e4, 26.3), (1e5, 21.0), (1e6, 33.6)]),
 ];
 
 /// A round number of keys on an axis.

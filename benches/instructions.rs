@@ -75,7 +75,7 @@ impl<F> Subject<F> {
 }
 
 impl Subject {
-    /// A filter with 90 % of its slots taken. `choose` makes each key from a present and an absent one.
+    /// A filter with 90% of its slots taken. `choose` makes each key from a present and an absent one.
     fn at_90(layout: Layout, mut choose: impl FnMut(u64, u64) -> u64) -> &'static Self {
         let filter = layout.filter(4 * OPERATIONS);
         let len = filter.plan().slots as u64 * 9 / 10;
@@ -114,7 +114,7 @@ fn expiring(slots: usize) -> Expiring {
     filter
 }
 
-/// Such a filter with 90 % of its slots taken, and keys with numbers from `from` on.
+/// Such a filter with 90% of its slots taken, and keys with numbers from `from` on.
 fn expiring_at_90(from: u64) -> &'static Subject<Expiring> {
     let filter = expiring(4 * OPERATIONS);
     let len = filter.plan().slots as u64 * 9 / 10;

@@ -130,7 +130,7 @@ fn other_settings_are_named_without_the_size() {
     filter.reserve(10_000).unwrap();
     let mut bytes = Vec::new();
     filter.save(&mut bytes).unwrap();
-    let load = |plan| Loader::<Growable, _>::new(seeded(1), 1 << 20).expect(plan).load(&bytes[..]);
+    let load = |plan| Loader::<Growable, _>::new(seeded(1), 1 << 20).expect_plan(plan).load(&bytes[..]);
     load(builder.plan().unwrap()).expect("its size does not matter");
     let plan = builder.false_positive_rate(0.01).plan().unwrap();
     let error = load(plan).expect_err("another rate");

@@ -99,7 +99,7 @@ fn after_a_spike_the_filter_is_as_small_as_a_fresh_one() {
     }
     assert!(has_all(&filter, 0..1_000) && filter.len() == 1_000);
     let found = (ABSENT..ABSENT + 100_000).filter(|&number| filter.contains(&key(number))).count();
-    assert!(found <= 100, "{found} mistakes at less than 0.1 %");
+    assert!(found <= 100, "{found} mistakes at less than 0.1%");
     insert_all(&filter, 1_000..SPIKE);
     assert!(has_all(&filter, 0..SPIKE));
     assert_eq!(filter.stats().memory_usage, at_most, "as before");

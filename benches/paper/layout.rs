@@ -47,7 +47,7 @@ impl Layout {
         format!("{}x{}{}", self.slots, self.bits, if self.encoding == Encoding::SemiSorted { "s" } else { "" })
     }
 
-    /// The largest table in this many bytes, or one that is at most 1 % smaller.
+    /// The largest table in this many bytes, or one that is at most 1% smaller.
     pub(crate) fn with_bytes(self, bytes: usize) -> Fixed {
         of_size(bytes, self.slots, |capacity| {
             Self::builder(self.encoding, self.rate).capacity(capacity).build().expect("a valid filter")

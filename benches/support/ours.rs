@@ -28,7 +28,7 @@ pub(crate) fn growable() -> GrowableBuilder<u64, RandomState> {
     GrowableCuckooFilter::builder().hasher(HASH)
 }
 
-/// This crate's filter with the largest table in this many bytes, or one that is at most 1 % smaller. `build` makes
+/// This crate's filter with the largest table in this many bytes, or one that is at most 1% smaller. `build` makes
 /// one of a given capacity.
 ///
 /// The builder takes a capacity, so the capacity for a table of this size is approached by the rule of three.

@@ -11,7 +11,7 @@ use crate::word::tick::Tick;
 ///
 /// Nothing has changed, except if the error says how many copies were added before. Those stay. To get rid of them,
 /// build the filter again. (After `unite` that is not needed: it may be called again.)
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AbsorbError {
     /// The hashers differ, so the fingerprints of one filter mean nothing to the other.

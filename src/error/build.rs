@@ -173,7 +173,7 @@ messages! {
         "the longest lifetime would be {ticks} ticks, but the limit is {limit}; choose a coarser resolution (a \
          fourteenth of the longest lifetime is often fine enough), or a shorter lifetime";
     Self::InvalidRate { rate } =>
-        "the false-positive rate was {rate:?}; it must be greater than 0 and less than 1 (0.001 is 0.1 %, one in a \
+        "the false-positive rate was {rate:?}; it must be greater than 0 and less than 1 (0.001 is 0.1%, one in a \
          thousand)";
     Self::RateTooLow { filter: filter @ FilterKind::Expiring, value_bits, rate, lowest, .. } =>
         "a false-positive rate of {rate:?} is too low: the type {filter} with {value_bits}-bit expiries cannot go \

@@ -116,8 +116,8 @@ pub enum SnapshotDamage {
         /// The position, which should be 0.
         position: u64,
     },
-    /// The snapshot of an expiring filter declares that its clock was never set, and yet has entries. Such a filter has none
-    /// before its first tick.
+    /// The snapshot of an expiring filter declares that its clock was never set, and yet has entries. Such a filter
+    /// has none before its first tick.
     #[non_exhaustive]
     EntriesWithoutClock {
         /// How many entries it has.

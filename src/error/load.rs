@@ -39,8 +39,8 @@ pub enum LoadError {
     Io(io::Error),
     /// The snapshot is damaged or incomplete, or it is something else: no filter writes these bytes.
     Damaged(SnapshotDamage),
-    /// The snapshot differs from what is expected: another type of filter, other keys, settings or hasher. Its bytes are as
-    /// they were written, as far as they were read.
+    /// The snapshot differs from what is expected: another type of filter, other keys, settings or hasher. Its bytes
+    /// are as they were written, as far as they were read.
     Mismatch(SnapshotMismatch),
     /// This version of the library cannot read the snapshot.
     Unsupported(UnsupportedSnapshot),

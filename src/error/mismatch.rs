@@ -32,7 +32,8 @@ pub enum SnapshotMismatch {
         /// How many bytes a schema can have.
         limit: usize,
     },
-    /// The snapshot is of a filter with other settings than [`Loader::expect`](crate::Loader::expect) was given.
+    /// The snapshot is of a filter with other settings than [`Loader::expect_plan`](crate::Loader::expect_plan) was
+    /// given.
     #[non_exhaustive]
     Settings {
         /// The settings of the snapshot's filter: what is compared of its [`FilterPlan`](crate::FilterPlan).
@@ -62,7 +63,8 @@ messages! {
          key (StableHashBuilder is one that is stable), or rebuild the filter";
 }
 
-/// What this version of the library [cannot read](crate::LoadError::Unsupported) in a snapshot. Needs the feature `snapshot`.
+/// What this version of the library [cannot read](crate::LoadError::Unsupported) in a snapshot. Needs the feature
+/// `snapshot`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnsupportedSnapshot {

@@ -80,7 +80,7 @@ impl SnapshotInfo {
     }
 
     /// Reads a whole snapshot, and checks its checksums, its buckets and the number of its keys. What passes can be
-    /// loaded with the right hasher and schema, if there is the memory.
+    /// loaded with the right hasher and schema, if there is enough memory.
     ///
     /// It reads exactly the snapshot. In a buffer that must hold nothing else, compare [`bytes`](Self::bytes) with its
     /// length. [`verify_from_path`](Self::verify_from_path) does that for a file.

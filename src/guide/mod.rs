@@ -3,6 +3,7 @@
 //! [consistency]: crate::guide::consistency
 //! [expiry]: crate::guide::expiry
 //! [faq]: crate::guide::faq
+//! [first_program]: crate::guide::first_program
 //! [glossary]: crate::guide::glossary
 //! [growth]: crate::guide::growth
 //! [in_front_of_a_database]: crate::guide::in_front_of_a_database
@@ -35,6 +36,7 @@ macro_rules! pages {
         /// [beyond_one_process#one-set-on-many-machines]: crate::guide::beyond_one_process#one-set-on-many-machines
         /// [beyond_one_process#publishing-snapshots]: crate::guide::beyond_one_process#publishing-snapshots
         /// [beyond_one_process#redis-and-valkey]: crate::guide::beyond_one_process#redis-and-valkey
+        /// [beyond_one_process#when-a-snapshot-cannot-be-loaded]: crate::guide::beyond_one_process#when-a-snapshot-cannot-be-loaded
         /// [choosing_parameters]: crate::guide::choosing_parameters
         /// [consistency]: crate::guide::consistency
         /// [consistency#what-each-operation-costs]: crate::guide::consistency#what-each-operation-costs
@@ -42,6 +44,8 @@ macro_rules! pages {
         /// [expiry#clocks]: crate::guide::expiry#clocks
         /// [faq]: crate::guide::faq
         /// [faq#how-do-i-count-beyond-4-to-16-copies]: crate::guide::faq#how-do-i-count-beyond-4-to-16-copies
+        /// [first_program]: crate::guide::first_program
+        /// [first_program#handle-a-full-filter]: crate::guide::first_program#handle-a-full-filter
         /// [glossary]: crate::guide::glossary
         /// [growth]: crate::guide::growth
         /// [growth#copies]: crate::guide::growth#copies
@@ -70,6 +74,7 @@ macro_rules! pages {
 }
 
 pages! {
+    first_program
     choosing_parameters
     migrating
     growth

@@ -10,7 +10,7 @@ pub(crate) const BLOCK: usize = 32;
 
 /// How many blocks are in flight at a time.
 ///
-/// With 192 MB and 1,024 keys per batch, lookups with 1 block and with 3 blocks in flight are slower, by up to 12 %.
+/// With 192 MB and 1,024 keys per batch, lookups with 1 block and with 3 blocks in flight are slower, by up to 12%.
 pub(crate) const AHEAD: usize = 2;
 
 /// Where a batch's hashes come from: fills the buffer from the front and returns how many there are. Fewer than

@@ -10,7 +10,7 @@
 //! none twice. In a larger one, its first tries may, but that with [`SECOND_BUDGET`], does not. So where fewer
 //! buckets can be reached, that try examines these and the search ends.
 //!
-//! Most paths have one hop. So a search first looks for such a path, bucket by bucket and without a queue. From 85 to 90 %,
+//! Most paths have one hop. So a search first looks for such a path, bucket by bucket and without a queue. From 85 to 90%,
 //! inserts take a quarter less instructions for that (606 and 467 with the default layout).
 //!
 //! The search runs without locks over buckets that other threads change meanwhile. Its result is a plan: the code
@@ -21,8 +21,8 @@ use crate::word::layout::Entry;
 
 /// How many buckets a search examines before it gives up.
 ///
-/// The lowest load at which an insert failed, in 60 tables of 65,536 buckets, was 88.2 % (b = 2), 94.7, 97.2, 98.4, 98.9
-/// (b = 6) and 99.5 % (b = 8). With half of this budget it is 0.3 to 0.7 points lower, with twice as much 0.1 to 0.5
+/// The lowest load at which an insert failed, in 60 tables of 65,536 buckets, was 88.2% (b = 2), 94.7, 97.2, 98.4, 98.9
+/// (b = 6) and 99.5% (b = 8). With half of this budget it is 0.3 to 0.7 points lower, with twice as much 0.1 to 0.5
 /// higher.
 pub(crate) const BUDGET: usize = 2048;
 

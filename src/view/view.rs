@@ -169,8 +169,7 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
     }
 }
 
-/// Lookups in a view of any filter without a clock. They answer what the filter itself answered at the moment of the
-/// snapshot.
+/// Lookups in a view of any filter without a clock. They answer what the filter itself answered when the save began.
 impl<F: Viewed<Time = ()>, B: AsRef<[u8]>> View<F, B> {
     /// Returns whether the key is in the filter: `false` if it is definitely absent, `true` if it is probably present.
     /// The share of absent keys that get `true` is the [false-positive rate](Self::false_positive_rate).
@@ -311,7 +310,7 @@ impl<F: Viewed<Hasher: RefUnwindSafe>, B: RefUnwindSafe> RefUnwindSafe for View<
 
 /// Views.
 impl<F, S> Loader<F, S> {
-    /// A [`View`] of a snapshot, which is not loaded. The loader's schema and what it [expects](Self::expect) are compared
+    /// A [`View`] of a snapshot, which is not loaded. The loader's schema and what it [expects](Self::expect_plan) are compared
     /// with the snapshot. The memory limit is not used, since nothing of the table's size is allocated.
     ///
     /// # Errors

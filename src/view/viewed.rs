@@ -21,8 +21,8 @@ use crate::word::payloads::Payloads;
 use crate::word::ring::{Moment, Ring};
 use crate::word::tick::Tick;
 
-/// A filter whose snapshots can be [viewed](crate::View). All filters of this crate are, with any hasher. There is nothing
-/// to implement: it serves as a bound. Needs the feature `snapshot`.
+/// A filter whose snapshots can be [viewed](crate::View). All filters of this crate are, with any hasher. There is
+/// nothing to implement: it serves as a bound. Needs the feature `snapshot`.
 pub trait Viewed {
     /// The type of the keys.
     type Key: ?Sized;
@@ -137,8 +137,8 @@ impl ViewClock {
         Self { ring: clock.ring(), reading: clock.read() }
     }
 
-    /// The ends of the entries that live at this tick of the caller, or at that of the snapshot if this is earlier. `None`
-    /// if there are none.
+    /// The ends of the entries that live at this tick of the caller, or at that of the snapshot if this is earlier.
+    /// `None` if there are none.
     #[inline]
     pub(super) fn live_at(self, tick: u64) -> Option<Payloads> {
         let Reading { now, moment, ahead } = self.reading;

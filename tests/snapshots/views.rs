@@ -257,7 +257,10 @@ fn a_view_owns_or_borrows_its_bytes_and_is_shared() {
 
     let loader = || Loader::<Filter, _>::new(state(), 0);
     let other = builder().capacity(5000).plan().unwrap();
-    assert!(matches!(loader().expect(other).view(&bytes), Err(LoadError::Mismatch(SnapshotMismatch::Settings { .. }))));
+    assert!(matches!(
+        loader().expect_plan(other).view(&bytes),
+        Err(LoadError::Mismatch(SnapshotMismatch::Settings { .. }))
+    ));
     assert!(matches!(loader().schema("other").view(&bytes), Err(LoadError::Mismatch(SnapshotMismatch::Schema { .. }))));
     assert!(matches!(View::<Maplet, _>::new(&bytes, state()), Err(LoadError::Mismatch(SnapshotMismatch::Kind { .. }))));
     let other = StableHashBuilder::with_key(*b"some other key..");

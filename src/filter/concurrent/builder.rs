@@ -19,7 +19,7 @@ use crate::word::layout::Encoding;
 
 /// Construction with the default hasher, and with all other settings as they are by default.
 impl<T: ?Sized> ConcurrentCuckooFilter<T> {
-    /// Makes an empty filter with room for `capacity` keys, at a false-positive rate of at most 0.1 %.
+    /// Makes an empty filter with room for `capacity` keys, at a false-positive rate of at most 0.1%.
     ///
     /// [`builder`](Self::builder) has the other settings, and returns an error where this function panics.
     ///
@@ -113,7 +113,7 @@ impl<T: ?Sized, S> ConcurrentBuilder<T, S> {
     }
 
     /// Sets the largest acceptable false-positive rate: the share of lookups of absent keys that may be answered
-    /// `true`. It is 0.001 (0.1 %) if not called.
+    /// `true`. It is 0.001 (0.1%) if not called.
     ///
     /// **The rate holds up to the [capacity](ConcurrentCuckooFilter::capacity).** The filter takes some more keys, and
     /// with them the rate rises in proportion. The builder chooses the layout with the least memory. Its rate is often
@@ -121,7 +121,7 @@ impl<T: ?Sized, S> ConcurrentBuilder<T, S> {
     ///
     /// Bits per key for ten million keys ([more](crate::guide::choosing_parameters#layouts)):
     ///
-    /// | rate | 10 % | 1 % | 0.1 % | 0.05 % | 0.01 % | 10⁻⁵ | 2 · 10⁻⁶ | 10⁻⁶ | 10⁻⁹ |
+    /// | rate | 10% | 1% | 0.1% | 0.05% | 0.01% | 10⁻⁵ | 2 · 10⁻⁶ | 10⁻⁶ | 10⁻⁹ |
     /// |---|---|---|---|---|---|---|---|---|---|
     /// | bits | 8.3 | 11.0 | 13.2 | 15.8 | 16.8 | 23.2 | 23.2 | 30.7 | 38.6 |
     pub fn false_positive_rate(mut self, rate: f64) -> Self {

@@ -88,7 +88,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     }
 
     /// Sets the largest acceptable false-positive rate: the share of lookups of absent keys that may be answered `true`. It
-    /// is 0.001 (0.1 %) if not called.
+    /// is 0.001 (0.1%) if not called.
     ///
     /// It holds up to the [capacity](ExpiringCuckooFilter::capacity). The filter takes some more entries, and with them
     /// the rate rises in proportion. (A filter that evicts when it is full keeps to the rate with every slot taken.) The
@@ -100,12 +100,12 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     ///
     /// | longest lifetime | bits per expiry | 11.0 bits per entry | 13.2 | 16.8 | 23.2 | 38.6 |
     /// |---|---|---|---|---|---|---|
-    /// | 2 resolutions | 2 | 1.2 % | 0.25 % | 0.024 % | 0.0006 % | 3.8e-9 |
-    /// | 14 | 4 | 5.1 % | 1.0 % | 0.098 % | 0.0023 % | 1.5e-8 |
-    /// | 62 | 6 | – | 4.3 % | 0.39 % | 0.0092 % | 6e-8 |
-    /// | 254 | 8 | – | – | 1.7 % | 0.037 % | 2.4e-7 |
-    /// | 4,094 | 12 | – | – | – | 0.6 % | 3.8e-6 |
-    /// | 65,534 | 16 | – | – | – | – | 0.0061 % |
+    /// | 2 resolutions | 2 | 1.2% | 0.25% | 0.024% | 0.0006% | 3.8e-9 |
+    /// | 14 | 4 | 5.1% | 1.0% | 0.098% | 0.0023% | 1.5e-8 |
+    /// | 62 | 6 | – | 4.3% | 0.39% | 0.0092% | 6e-8 |
+    /// | 254 | 8 | – | – | 1.7% | 0.037% | 2.4e-7 |
+    /// | 4,094 | 12 | – | – | – | 0.6% | 3.8e-6 |
+    /// | 65,534 | 16 | – | – | – | – | 0.0061% |
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.settings.rate = rate;
         self

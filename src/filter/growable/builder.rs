@@ -22,7 +22,7 @@ const FIRST_CAPACITY: usize = 1000;
 
 /// Construction with the default hasher, and with all other settings as they are by default.
 impl<T: ?Sized> GrowableCuckooFilter<T> {
-    /// Makes an empty filter with room for `capacity` keys before it grows. Its false-positive rate is at most 0.1 % at
+    /// Makes an empty filter with room for `capacity` keys before it grows. Its false-positive rate is at most 0.1% at
     /// any size. It can grow to at least 60 million keys. For capacities up to 160 million it can also grow to 60 times the
     /// capacity, and for larger ones to 9.9 billion keys ([`max_capacity`](Self::max_capacity)).
     ///
@@ -135,7 +135,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     }
 
     /// Sets the largest acceptable false-positive rate of the whole filter, however much it grows: the share of
-    /// lookups of absent keys that may be answered `true`. It is 0.001 (0.1 %) if not called.
+    /// lookups of absent keys that may be answered `true`. It is 0.001 (0.1%) if not called.
     ///
     /// The rate comes near this only at the [largest size](Self::max_capacity). Before that it is lower.
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
@@ -235,7 +235,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// Sets how many keys the filter usually holds. The [false-positive rate](Self::false_positive_rate) holds up to this many
     /// keys, and not at every size. If not called, it holds at every size.
     ///
-    /// **Call it if you know the usual number of keys**, even roughly: a filter for a million keys at 0.1 % then uses 16 bits
+    /// **Call it if you know the usual number of keys**, even roughly: a filter for a million keys at 0.1% then uses 16 bits
     /// per key instead of 28. Without it, each slot reserves a bit for each doubling up to the largest size, which most
     /// filters never reach.
     ///

@@ -22,8 +22,8 @@ use crate::table::face::any_table::{AnyTable, HasTable};
 /// A snapshot is useful only with the same hasher, and **not every hasher is stable**:
 /// [`DefaultHashBuilder`](crate::DefaultHashBuilder) and [`std::hash::RandomState`] have random keys in each process.
 /// `StableHashBuilder` (feature `stable-hash`) says for which keys its hashes survive a restart, an upgrade and another
-/// machine. By the hash of a fixed probe in the snapshot, [`load`](Self::load) detects another hasher; by the schema,
-/// other keys. The page [`beyond_one_process`](crate::guide::beyond_one_process) says what to do with snapshots.
+/// machine. [`load`](Self::load) detects another hasher by the hash of a fixed probe in the snapshot, and other keys
+/// by the schema. The page [`beyond_one_process`](crate::guide::beyond_one_process) says what to do with snapshots.
 ///
 /// ```
 /// # #[cfg(feature = "stable-hash")] {
@@ -165,7 +165,7 @@ impl<T: ?Sized, S: BuildHasher> serde::Serialize for GrowableCuckooFilter<T, S> 
 /// With any other hasher this does not compile. [`StableDefault`](crate::StableDefault) shows the way that does, a
 /// [`Loader`].
 ///
-/// **There is no memory limit, except by the bytes.** No table is allocated before its bytes are there. So the filter,
+/// **Only the number of bytes limits the memory.** No table is allocated before its bytes are there. So the filter,
 /// whose memory goes up by doublings at first, uses at most 2.4 times its bytes and 10 KiB. Loading also needs the
 /// input in memory (three times for a format without bytes, such as JSON). A filter that was loaded in this way can
 /// grow without a limit. If that is too much, use a `Loader`, which takes a limit.

@@ -74,7 +74,7 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     }
 
     /// Sets the largest acceptable false-positive rate: the share of lookups of absent keys that may find a value. It is
-    /// 0.001 (0.1 %) if not called.
+    /// 0.001 (0.1%) if not called.
     ///
     /// It holds up to the [capacity](CuckooMaplet::capacity). The maplet takes some more pairs, and with them the rate
     /// rises in proportion. The builder chooses the layout with the least memory. The actual rate is often lower: see
@@ -85,13 +85,13 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     ///
     /// | value bits | 11.0 bits per key | 13.2 | 16.8 | 23.2 | 38.6 |
     /// |---|---|---|---|---|---|
-    /// | 1 | 0.59 % | 0.12 % | 0.012 % | 0.0003 % | 1.9e-9 |
-    /// | 2 | 1.2 % | 0.25 % | 0.024 % | 0.0006 % | 3.8e-9 |
-    /// | 4 | 5.1 % | 1.0 % | 0.098 % | 0.0023 % | 1.5e-8 |
-    /// | 6 | – | 4.3 % | 0.39 % | 0.0092 % | 6e-8 |
-    /// | 8 | – | – | 1.7 % | 0.037 % | 2.4e-7 |
-    /// | 12 | – | – | – | 0.6 % | 3.8e-6 |
-    /// | 16 | – | – | – | – | 0.0061 % |
+    /// | 1 | 0.59% | 0.12% | 0.012% | 0.0003% | 1.9e-9 |
+    /// | 2 | 1.2% | 0.25% | 0.024% | 0.0006% | 3.8e-9 |
+    /// | 4 | 5.1% | 1.0% | 0.098% | 0.0023% | 1.5e-8 |
+    /// | 6 | – | 4.3% | 0.39% | 0.0092% | 6e-8 |
+    /// | 8 | – | – | 1.7% | 0.037% | 2.4e-7 |
+    /// | 12 | – | – | – | 0.6% | 3.8e-6 |
+    /// | 16 | – | – | – | – | 0.0061% |
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.settings.rate = rate;
         self

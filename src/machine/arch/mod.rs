@@ -1,6 +1,6 @@
-//! What the library asks of the processor: prefetches, accesses without a bounds check, the comparison of a lookup, and
-//! loops compiled for the widest vector unit. There is one file per vector unit. The build script sets `ccf_avx512` if the
-//! compiler has AVX-512.
+//! What the library asks of the processor: prefetches, accesses without a bounds check, the comparison of a lookup,
+//! and loops compiled for the widest vector unit. There is one file per vector unit. The build script sets
+//! `ccf_avx512` if the compiler has AVX-512.
 //!
 //! None of it changes what a program computes. On architectures without a file here, and under Miri, the comparison is
 //! arithmetic on words (`generic.rs`), and loops are compiled for what every processor of the target has.
