@@ -88,8 +88,7 @@
 //!
 //! The table grows for three reasons: it holds more items than its capacity; an insert has found no room; or one has found
 //! some only after a long search. The last two count only while it holds at least a quarter of its capacity. The last one is
-//! why keys of several copies each hardly ever fail: searches become long before there is no room. It counts only up to seven
-//! eighths of the capacity. Beyond that, a search among distinct keys may be long, too, and what was reserved must suffice.
+//! why keys of several copies each hardly ever fail: searches become long before there is no room.
 //!
 //! # Saves
 //! A save begins while it holds all stripes and all gates, including those that the first growth has added meanwhile.

@@ -17,10 +17,6 @@ use crate::word::layouts::Entries;
 /// collide cannot drive the memory beyond a fixed multiple of what the keys need.
 const LEAST_LOAD: f64 = 0.25;
 
-/// The share of its capacity up to which a table grows where room is hard to find. Beyond that, a search may be long by chance,
-/// and without copies: of filters that are filled up to their capacity of 50,000 keys, one in 20 would have had to grow before.
-const MOST_LOAD: f64 = 0.875;
-
 pub(super) fn is_loaded(len: usize, capacity: usize) -> bool {
     len as f64 >= LEAST_LOAD * capacity as f64
 }
@@ -80,12 +76,10 @@ impl GrowingTable {
         self.grow_while(|| self.len() + more > self.capacity(), groups);
     }
 
-    /// Splits as many groups as may be split, if the table [`is_loaded`] and is not nearly full. Does nothing while another
-    /// thread changes the size.
+    /// Splits as many groups as may be split, if the table [`is_loaded`]. Does nothing while another thread changes the
+    /// size.
     pub(super) fn grow_if_loaded(&self, groups: &mut usize) {
-        let is_due =
-            |len: usize, capacity: usize| is_loaded(len, capacity) && len as f64 <= MOST_LOAD * capacity as f64;
-        self.grow_while(|| is_due(self.len(), self.capacity()), groups);
+        self.grow_while(|| is_loaded(self.len(), self.capacity()), groups);
     }
 
     fn grow_while(&self, is_due: impl Fn() -> bool, groups: &mut usize) {
