@@ -62,7 +62,7 @@ impl<L: ModelLayout> ModelLayout for WithPayload<L> {
     }
 }
 
-#[derive(Debug)]
+#[allow(missing_debug_implementations, reason = "no model prints a table")]
 pub struct Table<L = Smallest>(pub(super) Shaped<L, 0, 0>);
 
 pub(super) fn empty<L: ModelLayout>(buckets: usize) -> crate::table::table::Table<L> {
