@@ -52,8 +52,8 @@ pub(crate) struct Pattern {
 
 impl Pattern {
     #[inline(always)]
-    pub(super) fn of(lanes: Lanes, low: u32, high: u32) -> Self {
-        Self { lows: u64::from(low).wrapping_mul(lanes.ones), highs: u64::from(high).wrapping_mul(lanes.ones) }
+    pub(super) fn of(ones: u64, low: u32, high: u32) -> Self {
+        Self { lows: u64::from(low).wrapping_mul(ones), highs: u64::from(high).wrapping_mul(ones) }
     }
 
     /// A word with a lane of 0 where a slot of `word`, with its high part in `list`, has the entry of this pattern, and in no
@@ -159,7 +159,10 @@ pub(crate) trait BucketOps: Layout {
     /// The low and the high part of an entry, or of a fingerprint, with these bits.
     #[inline(always)]
     fn pattern(self, bits: u32) -> Pattern {
-        Pattern::of(self.lanes(), self.low(bits), self.high(bits))
+        // Written out: a call of `Pattern::of` would take lookups of live entries two instructions more.
+        let ones = self.lanes().ones;
+        let highs = if Self::SEMI_SORTED { u64::from(self.high(bits)).wrapping_mul(ones) } else { 0 };
+        Pattern { lows: u64::from(self.low(bits)).wrapping_mul(ones), highs }
     }
 
     #[inline(always)]

@@ -248,7 +248,7 @@ impl DynLayout {
     /// differs only in its high part.
     #[inline(always)]
     pub(crate) fn may_hold(&self, bucket: Bucket, stored: u32) -> bool {
-        let pattern = Pattern::of(self.lanes, stored & self.lanes.first, 0);
+        let pattern = Pattern::of(self.lanes.ones, stored & self.lanes.first, 0);
         any_zero_lane(self.lanes, pattern.differences(bucket.0, 0)) != 0
     }
 
@@ -261,7 +261,7 @@ impl DynLayout {
     fn differences(&self, bucket: Bucket, stored: u32) -> u64 {
         // In 64 bits, since a lane may have 32.
         let (low, high) = (stored & self.lanes.first, u64::from(stored) >> self.lanes.bits);
-        Pattern::of(self.lanes, low, high as u32).differences(bucket.0, self.highs(bucket))
+        Pattern::of(self.lanes.ones, low, high as u32).differences(bucket.0, self.highs(bucket))
     }
 
     /// The high parts, each at the low end of its slot's lane.
