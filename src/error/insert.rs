@@ -64,7 +64,7 @@ pub enum GrowableInsertError {
     /// retries the allocation.
     #[non_exhaustive]
     OutOfMemory {
-        /// How many bytes were requested: those of as many buckets as the largest power of two up to the present
+        /// How many bytes were requested: those of `n` buckets, where `n` is the largest power of two up to the present
         /// number.
         bytes: usize,
     },
@@ -166,8 +166,8 @@ pub enum MapletInsertError {
 }
 
 impl InsertError {
-    /// [`Full`](Self::Full), for tests of your own: the error of a filter with `len` keys. `From` makes it one of another
-    /// type, such as [`ExpiringInsertError::Full`].
+    /// [`Full`](Self::Full), for tests of your own: the error of a filter with `len` keys. `From` converts it to an
+    /// error of another type, such as [`ExpiringInsertError::Full`].
     #[must_use]
     pub const fn full(len: usize, capacity: usize) -> Self {
         Self::Full { len, capacity }

@@ -9,7 +9,7 @@ use crate::error::message::messages;
 /// filter is unchanged and usable.
 ///
 /// A view needs some memory at its beginning, and 16 to 64 bytes for each bucket that other threads change while it is
-/// read. In a function that returns an [`io::Error`], `?` makes it one of the kind
+/// read. In a function that returns an [`io::Error`], `?` converts it to one of the kind
 /// [`OutOfMemory`](io::ErrorKind::OutOfMemory).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
