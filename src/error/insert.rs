@@ -277,7 +277,7 @@ messages! {
         Lifetime { ticks: *longest, resolution: *resolution };
     Self::Evicted { expires_at, up_to } =>
         "the ExpiringCuckooFilter has no room for an entry that expires at tick {expires_at}: to make room, it has \
-         evicted all entries up to tick {up_to}; build a larger one, or give the entry a longer life";
+         evicted all entries up to tick {up_to}; build a larger filter, or give the entry a later expiry";
     Self::ResolutionUnknown => "{RESOLUTION_UNKNOWN}";
 }
 

@@ -24,8 +24,8 @@ impl OutOfMemory {
 messages! {
     OutOfMemory:
     Self {} =>
-        "no memory to keep the buckets that change while the filter is saved or digested; try again, with more memory, \
-         fewer changes or a faster writer of the save";
+        "the old contents of buckets that change while the filter is saved or digested could not be kept, because an \
+         allocation failed; try again with more memory, with fewer changes, or with a faster writer of the save";
 }
 
 impl Error for OutOfMemory {}

@@ -185,7 +185,7 @@ impl<'a> Save<'a> {
             return Ok(());
         }
         let message = format!(
-            "the attachment has {len} bytes, and a snapshot has room for {MAX_ATTACHMENT}; keep the rest beside it"
+            "the attachment has {len} bytes, but the limit is {MAX_ATTACHMENT}; keep the rest outside the snapshot"
         );
         Err(io::Error::new(io::ErrorKind::InvalidInput, message))
     }
