@@ -4,4 +4,5 @@
 pub(crate) mod batch;
 pub(crate) mod pairs;
 pub(crate) mod path;
+pub(crate) mod places;
 pub(crate) mod sizing;

@@ -24,7 +24,6 @@ use crate::word::ring::Moment;
 use core::hint::select_unpredictable;
 
 /// A concurrent multiset of items.
-#[derive(Debug)]
 pub(crate) struct Table<L> {
     pub(crate) layout: L,
     pub(super) buckets: Buckets,

@@ -240,6 +240,14 @@ impl State {
         (self.is_moving() && at < GROUP as u64).then_some(at as usize)
     }
 
+    /// Whether the bucket of this number, which exists, is split.
+    #[inline(always)]
+    pub(crate) fn is_split(self, number: u32) -> bool {
+        // Of 32 bits, since this is asked of a whole block. A level of 32 has no split buckets.
+        let low = ((1u64 << self.level()) - 1) as u32;
+        (number < self.split() as u32) | (number & !low != 0)
+    }
+
     #[inline(always)]
     pub(crate) fn depth(self, number: usize) -> u32 {
         let number = number as u64;

@@ -3,16 +3,18 @@
 //! The deeper a bucket, the fewer bits its slots store (`word/classes.rs`), so the more slots fit. Buckets of two depths
 //! differ by one bit, and most often that makes no difference to the layout.
 
+use core::hint::select_unpredictable;
 use std::sync::OnceLock;
 
 use crate::machine::arch::at;
-use crate::word::bucket::{self, Bucket, BucketOps};
+use crate::word::bucket::{self, Bucket, BucketOps, Pattern, any_zero_lane, entries_in, zero_lanes};
 #[cfg(feature = "snapshot")]
 use crate::word::classes::State;
 use crate::word::classes::{Classes, Rows};
 use crate::word::layout::{
     Borrowed, Encoding, Entry, Lanes, Layout, NEVER_ZERO, OfShape, Plain, SHAPES, SemiSorted, Shape, shapes,
 };
+use crate::word::semisort;
 
 /// The shapes that a table that grows can have: those whose slots are never 0 although any low part may be. From one to
 /// the next, slots go down and bits go up.
@@ -132,6 +134,33 @@ pub(crate) enum Encoded {
     SemiSorted(&'static SemiSorted),
 }
 
+/// The layouts of a table's buckets in one state: of those that are not split, and of those that are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BothLayouts {
+    whole: &'static DynLayout,
+    split: &'static DynLayout,
+}
+
+impl BothLayouts {
+    #[inline(always)]
+    pub(crate) fn of_rows(rows: Rows) -> Self {
+        Self { whole: Layouts::in_row(rows.of(false)), split: Layouts::in_row(rows.of(true)) }
+    }
+
+    /// The layout of a bucket, chosen without a branch: whether one is split is as good as random.
+    #[inline(always)]
+    pub(crate) fn of(self, is_split: bool) -> &'static DynLayout {
+        select_unpredictable(is_split, self.split, self.whole)
+    }
+
+    /// Whether either bucket holds what its own slots would store.
+    #[inline(always)]
+    pub(crate) fn either_holds_each(self, pair: [Bucket; 2], are_split: [bool; 2], stored: [u32; 2]) -> bool {
+        let holds = |nth: usize| self.of(are_split[nth]).matches(pair[nth], stored[nth]);
+        holds(0) | holds(1) != 0
+    }
+}
+
 /// `$body` with `$layout` as the layout of this one's encoding.
 macro_rules! with {
     ($any:expr, $layout:ident => $body:expr) => {
@@ -196,7 +225,7 @@ impl DynLayout {
 
     #[inline(always)]
     pub(crate) fn has_room(&self, bucket: Bucket) -> bool {
-        bucket.0.wrapping_sub(self.lanes.ones) & !bucket.0 & self.lanes.tops != 0
+        any_zero_lane(self.lanes, bucket.0) != 0
     }
 
     #[inline(always)]
@@ -212,17 +241,15 @@ impl DynLayout {
     /// Whether a slot holds this. Not 0 if so.
     #[inline(always)]
     pub(crate) fn matches(&self, bucket: Bucket, stored: u32) -> u64 {
-        let differences = self.differences(bucket, stored);
-        differences.wrapping_sub(self.lanes.ones) & !differences & self.lanes.tops
+        any_zero_lane(self.lanes, self.differences(bucket, stored))
     }
 
     /// Whether a slot may hold this. It compares what the slots store as it is, and decodes nothing: so it errs where a slot
     /// differs only in its high part.
     #[inline(always)]
     pub(crate) fn may_hold(&self, bucket: Bucket, stored: u32) -> bool {
-        let &Lanes { ones, tops, first, .. } = &self.lanes;
-        let differences = bucket.0 ^ u64::from(stored & first).wrapping_mul(ones);
-        differences.wrapping_sub(ones) & !differences & tops != 0
+        let pattern = Pattern::of(self.lanes, stored & self.lanes.first, 0);
+        any_zero_lane(self.lanes, pattern.differences(bucket.0, 0)) != 0
     }
 
     #[inline(always)]
@@ -230,26 +257,24 @@ impl DynLayout {
         self.zeros(self.differences(bucket, stored))
     }
 
-    /// A lane of 0 where a slot holds this, and in no other lane. The bits above the lanes have no meaning.
     #[inline(always)]
     fn differences(&self, bucket: Bucket, stored: u32) -> u64 {
-        let &Lanes { ones, first, bits, .. } = &self.lanes;
-        let (low, high) = (u64::from(stored & first), u64::from(stored) >> bits);
-        bucket.0 ^ low.wrapping_mul(ones) | self.highs(bucket) ^ high.wrapping_mul(ones)
+        // In 64 bits, since a lane may have 32.
+        let (low, high) = (stored & self.lanes.first, u64::from(stored) >> self.lanes.bits);
+        Pattern::of(self.lanes, low, high as u32).differences(bucket.0, self.highs(bucket))
     }
 
     /// The high parts, each at the low end of its slot's lane.
     #[inline(always)]
     pub(super) fn highs(&self, bucket: Bucket) -> u64 {
-        let folded = u64::from(*at(self.unrank, (bucket.0 >> self.rank_at) as usize));
-        (folded | folded << self.lanes.fold) & self.lanes.list()
+        let folded = *at(self.unrank, (bucket.0 >> self.rank_at) as usize);
+        semisort::unfold(folded, self.lanes.fold.into(), self.lanes.list())
     }
 
     #[inline(always)]
     fn zeros(&self, word: u64) -> usize {
-        let &Lanes { ones, tops, bits, end, first, .. } = &self.lanes;
-        let lows = tops - ones;
-        let zero = !(((word & lows) + lows) | word) & tops;
+        let &Lanes { ones, bits, end, first, .. } = &self.lanes;
+        let zero = zero_lanes(self.lanes, word);
         // The product has their number in its top lane. (It takes fewer steps than counting bits without an instruction for it.)
         ((zero >> (bits - 1)).wrapping_mul(ones) >> (end - bits)) as usize & first as usize
     }
@@ -270,12 +295,7 @@ impl DynLayout {
 
     #[inline(always)]
     pub(crate) fn entries(&self, bucket: Bucket) -> impl Iterator<Item = Entry> {
-        let (highs, &Lanes { first, bits, slots, .. }) = (self.highs(bucket), &self.lanes);
-        let bits = u32::from(bits);
-        (0..u32::from(slots)).filter_map(move |slot| {
-            let (low, high) = ((bucket.0 >> (slot * bits)) as u32 & first, (highs >> (slot * bits)) as u32 & first);
-            (low != 0).then_some(Entry((u64::from(high) << bits) as u32 | low))
-        })
+        entries_in(self.lanes, bucket.0, self.highs(bucket))
     }
 
     #[inline]

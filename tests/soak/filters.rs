@@ -7,6 +7,7 @@ use concurrent_cuckoo_filter::{
 use rand::Rng;
 use rand::rngs::SmallRng;
 
+use crate::address_limit::has_ranges;
 use crate::kinds::{self, Hasher, Table};
 use crate::support::{self, LAYOUTS, MAPLET_LAYOUTS, Raw, build};
 use crate::worker::{BATCH, Kind, Own, Round, Sizes, THREADS, Ticks, Work, Worker, check_refusal, some_capacity};
@@ -218,8 +219,7 @@ impl Kind for Growable {
         let (memory, at_first) = (self.filter.stats().memory_usage, fresh.stats().memory_usage);
         // The first page of words stays, and what a table needs as soon as it grows. Without a range of addresses, so do all
         // segments below 128 KiB.
-        let has_ranges = cfg!(all(any(target_os = "linux", target_os = "macos"), target_pointer_width = "64"));
-        let stays = if has_ranges { 8 << 10 } else { 256 << 10 };
+        let stays = if has_ranges() { 8 << 10 } else { 256 << 10 };
         assert!(memory <= 2 * at_first + stays, "{memory} bytes after a spike, {at_first} in a fresh filter");
         round.take_out_every_entry(&permanent);
     }
