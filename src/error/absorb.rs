@@ -9,8 +9,8 @@ use crate::word::tick::Tick;
 
 /// Why one filter could not absorb another, or unite with it. The message of each error (its `Display`) says what to do.
 ///
-/// Nothing has changed, except if the error says how many copies were added before. Those stay. To get rid of them,
-/// build the filter again. (After `unite` that is not needed: it may be called again.)
+/// Nothing has changed, except if the error says how many copies were added before. Those copies stay. To get rid of
+/// them, build the filter again. (After `unite` that is not needed, because it may be called again.)
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AbsorbError {

@@ -68,9 +68,10 @@ pub enum GrowableInsertError {
         /// number.
         bytes: usize,
     },
-    /// Other keys fill this key's buckets, and one insert splits at most 128 buckets. That practically does not happen to
-    /// distinct keys. It does if most keys have as many copies as they may have (to one insert in some thousands), or if an
-    /// adversary who has the hasher's key chooses keys. The filter grows for them only while it is at least a quarter full.
+    /// Other keys fill this key's buckets, and one insert splits at most 128 buckets. That practically does not happen
+    /// to distinct keys. It does happen if most keys have as many copies as they may have (then to one insert in several
+    /// thousand), or if an adversary who has the hasher's key chooses keys. The filter grows for them only while it is
+    /// at least a quarter full.
     #[non_exhaustive]
     Full {
         /// How many keys the filter held.
@@ -387,8 +388,8 @@ impl<E: Error + 'static> Error for InsertBatchError<E> {
 }
 
 /// Why a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) could not
-/// [reserve](crate::GrowableCuckooFilter::reserve) room. The filter has not grown; only after
-/// [`OutOfMemory`](Self::OutOfMemory) it may have grown to a part of what was asked for, and is usable at that size.
+/// [reserve](crate::GrowableCuckooFilter::reserve) room. The filter has not grown. Only after
+/// [`OutOfMemory`](Self::OutOfMemory), it may have grown to a part of what was asked for, and is usable at that size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReserveError {

@@ -100,8 +100,8 @@ impl<'a> Save<'a> {
         self
     }
 
-    /// Returns how many bytes the snapshot has, with the attachment that was given: for a `Content-Length`, or to reserve
-    /// room. What others do to the filter meanwhile does not change it.
+    /// Returns how many bytes the snapshot has, with the attachment that was given: for a `Content-Length`, or to
+    /// reserve room. Changes of the filter meanwhile do not change the number.
     #[must_use]
     pub fn snapshot_len(&self) -> u64 {
         Pieces::len_of(&self.header, &self.head, &self.image)

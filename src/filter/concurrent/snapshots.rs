@@ -50,8 +50,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
     /// Writes a snapshot of the filter as it is when the call begins, while other threads use it: [`Save`] says exactly
     /// what is in it, and what that costs. Needs the feature `snapshot`.
     ///
-    /// The snapshot is `68 + schema + 8 · buckets` bytes long, with the length of the schema in bytes (3 for text
-    /// without a schema of its own). That is a little less than [`memory_usage`](crate::Stats::memory_usage).
+    /// The snapshot is `68 + schema + 8 · buckets` bytes long, where `schema` is the length of the schema in bytes (3
+    /// for text without a schema of its own). That is a little less than [`memory_usage`](crate::Stats::memory_usage).
     ///
     /// # Errors
     /// Those of [`begin_save`](Self::begin_save) and [`Save::write_to`].

@@ -59,8 +59,8 @@ impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
     /// A key that is present throughout the call is found, whatever other threads do, and however the filter grows.
     /// The call is lock-free: it takes no lock and waits for no other thread.
     ///
-    /// Cost: two cache lines of the table, also while it grows, one of the stripes and one with the size, which both stay in
-    /// the cache.
+    /// Cost: two cache lines of the table, even while it grows, and one of the stripes and one with the size. The last
+    /// two stay in the cache.
     #[must_use]
     #[inline]
     pub fn contains<Q>(&self, key: &Q) -> bool

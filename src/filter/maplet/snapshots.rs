@@ -50,8 +50,8 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// Writes a snapshot of the maplet as it is when the call begins, while other threads use it: [`Save`] says exactly
     /// what is in it, and what that costs. Needs the feature `snapshot`.
     ///
-    /// The snapshot is `73 + schema + 8 · buckets` bytes long, with the length of the schema in bytes. It contains the
-    /// values.
+    /// The snapshot is `73 + schema + 8 · buckets` bytes long, where `schema` is the length of the schema in bytes. It
+    /// contains the values.
     ///
     /// # Errors
     /// Those of [`begin_save`](Self::begin_save) and [`Save::write_to`].
