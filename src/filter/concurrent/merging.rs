@@ -58,7 +58,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
     /// It is the union, for filters that exchange what they hold. It may be repeated: a second call adds nothing. The
     /// order makes no difference: filters that hold each key once, by [`insert_if_absent`](Self::insert_if_absent) for
     /// example, have equal [digests](Self::digest) when each has united with all others, directly or through a third.
-    /// Of several copies in the other filter, one is added; those in this one stay.
+    /// If the other filter has several copies of a key, one is added; those in this one stay.
     ///
     /// The filters compare fingerprints, so a key that has a look-alike here is not added. It is found nevertheless,
     /// but shares an entry with that key: see [what removals then

@@ -65,7 +65,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// It is the union, for filters that exchange what they hold. It may be repeated: a second call adds nothing. The
     /// order makes no difference: filters that hold one entry for each key, by
     /// [`insert_if_absent`](Self::insert_if_absent) for example, have equal [digests](Self::digest) when each has
-    /// united with all others, directly or through a third. Of several copies of an entry in the other filter, one is
+    /// united with all others, directly or through a third. If the other filter has several copies of an entry, one is
     /// added; those in this one stay.
     ///
     /// An entry that both have lives until the later one of its expiries, as by

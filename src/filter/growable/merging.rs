@@ -60,7 +60,7 @@ impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
     /// It is the union, for filters that exchange what they hold. It may be repeated: a second call adds nothing. The
     /// order makes no difference: filters that hold each key once, by [`insert_if_absent`](Self::insert_if_absent) for
     /// example, have equal [digests](Self::digest) when each has united with all others, directly or through a third.
-    /// Of several copies in the other filter, one is added; those in this one stay.
+    /// If the other filter has several copies of a key, one is added; those in this one stay.
     ///
     /// This filter grows for what it lacks; an empty one grows as in `absorb`. The two may have any sizes, but they
     /// must have been built with the same settings.

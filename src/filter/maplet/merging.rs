@@ -58,7 +58,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     ///
     /// It is the union, for maplets that exchange what they hold. It may be repeated: a second call adds nothing. The
     /// order makes no difference: maplets that hold each pair once have equal [digests](Self::digest) when each has
-    /// united with all others, directly or through a third. Of several copies of a pair in the other maplet, one is
+    /// united with all others, directly or through a third. If the other maplet has several copies of a pair, one is
     /// added; those in this one stay.
     ///
     /// A key that has one value here and another one there has both afterwards.
