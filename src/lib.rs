@@ -1,5 +1,5 @@
-//! A cuckoo filter that many threads share: lock-free lookups that never miss a key, inserts, removals, false-positive
-//! rates from 10% to 10⁻⁹, any capacity up to billions of keys.
+//! A cuckoo filter that many threads share. Lookups are lock-free and never miss a key, and keys can be removed.
+//! False-positive rates can be from 10% to 10⁻⁹, and capacities up to billions of keys.
 //!
 //! An approximate-membership filter is a set that answers "definitely absent" or "probably present" in a few bits per
 //! key. Put one in front of something slow or large: a database, a list of revoked JWTs, the nonces that must not be
@@ -48,10 +48,10 @@
 //! - Each operation on a key takes effect at one moment of its call (it is *linearizable*). `clear` and `len` are
 //!   exceptions ([conditions](guide::consistency#the-other-types)).
 //! - An insert that fails has changed nothing. It fails for lack of room, never because of contention.
-//! - No operation on a key allocates after construction. The exceptions are growth, the old words that changes keep
-//!   while a save, a digest or an `absorb` runs, and a thread's first wait for a lock.
+//! - No operation on a key allocates after construction. The exceptions are growth, copies of old buckets, which
+//!   changes keep while a save, a digest or an `absorb` runs, and a thread's first wait for a lock.
 //!
-//! The page [`consistency`](guide::consistency) says this exactly, for each type and operation, with what it costs.
+//! The page [`consistency`](guide::consistency) states this exactly, for each type and operation, with the costs.
 //!
 //! # Hazards
 //!
@@ -70,10 +70,10 @@
 //!
 //! # Speed, async, platforms
 //!
-//! A lookup takes 4 to 120 nanoseconds, most of them for two cache lines. Batches in large tables are two to six times
-//! as fast as single calls. The documentation of each operation has its cost, in cache lines and in *stripes*: locks
-//! of writers, each shared by many buckets ([glossary](guide::glossary)). `benches/README.md` in the repository
-//! compares filters. Async tasks call the operations directly, except [those that belong on a blocking
+//! A lookup takes 4 to 120 nanoseconds, most of which it waits for two cache lines. Batches in large tables are two to
+//! six times as fast as single calls. The documentation of each operation has its cost, in cache lines and in
+//! *stripes*: locks of writers, each shared by many buckets ([glossary](guide::glossary)). `benches/README.md` in the
+//! repository compares filters. Async tasks call the operations directly, except [those that belong on a blocking
 //! thread](guide::threads_and_async). The crate needs Rust 1.88 or later, `std`, and 64-bit atomics or the feature
 //! `portable-atomic`. Short programs for each type are in `examples/`: `cargo run --example filter`.
 //!
@@ -88,8 +88,8 @@
 //! | `serde` | filters serialize as snapshots; so does `Stats` |
 //! | `portable-atomic` | targets without 64-bit atomics, such as 32-bit PowerPC and ARMv5. There a lookup may wait for a lock. Elsewhere it changes nothing |
 //!
-//! Where a feature is off, the compiler says of its methods only that they are "not found". Each of them names its
-//! feature in this documentation.
+//! If a feature is off, the compiler reports its methods only as "not found". The documentation of each method names
+//! the feature that it needs.
 //!
 //! # Guide
 //!

@@ -83,7 +83,7 @@ fn the_bits_per_key_of_small_tables_and_of_the_other_types() {
     let [thousand, more, most] = maplet.map(|bits| format!("{bits:.1}"));
     assert_says(
         CHOOSING,
-        &format!("uses {thousand} bits per key for 1,000 keys, {more} for 100,000 and {most} from some millions on."),
+        &format!("uses {thousand} bits per key for 1,000 keys, {more} for 100,000 and {most} from a few million on."),
     );
     assert_says(README, &format!("| `CuckooMaplet` | {most} with 4-bit values |"));
     assert_says(

@@ -9,8 +9,8 @@ use crate::word::tick::Tick;
 
 /// Why one filter could not absorb another, or unite with it. The message of each error (its `Display`) says what to do.
 ///
-/// Nothing has changed, except if the error says how many copies were added before. Those stay. To get rid of them,
-/// build the filter again. (After `unite` that is not needed: it may be called again.)
+/// Nothing has changed, except if the error says how many copies were added before. Those copies stay. To get rid of
+/// them, build the filter again. (After `unite` that is not needed, because it may be called again.)
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AbsorbError {
@@ -140,17 +140,17 @@ pub enum AbsorbError {
 }
 
 /// What to do if keys that are in both filters fill their buckets. Who needs each copy must not be told to unite.
-const ONCE_EACH: &str = "absorb adds a copy of each key for each that the other has; if one copy of each is enough, call \
-     unite, into one that empty_like has made";
+const ONCE_EACH: &str = "absorb adds every copy that the other filter holds; if one copy of each key is enough, call \
+     unite on a filter that empty_like has made";
 
 messages! {
     AbsorbError:
     Self::Hasher =>
-        "the filters have different hashers, or the same with different keys; build both with clones of one hasher";
+        "the filters have different hashers, or the same hasher with different keys; build both with clones of one hasher";
     #[cfg(feature = "snapshot")]
     Self::Schema { ours, theirs } =>
-        "this filter's keys are {ours:?}, and those of the filter to absorb are {theirs:?}; if the keys are the same, \
-         build both filters with one schema";
+        "this filter has the schema {ours:?}, and the filter to absorb has {theirs:?}; if their keys are the same, \
+         build both with one schema";
     Self::Layout { ours, theirs } =>
         "this filter has {ours}, and the filter to absorb has {theirs}; build both with the same settings";
     Self::Resolution { ours, theirs } =>
@@ -169,7 +169,7 @@ messages! {
          with more capacity";
     Self::TooManyCopies { absorbed, copies } =>
         "after {absorbed} copies were added, one failed: this filter already holds {copies} copies of its key, \
-         and there may be no more; {ONCE_EACH}; otherwise add fewer copies of it";
+         the most that it can hold; {ONCE_EACH}; otherwise add fewer copies of it";
     Self::Full { absorbed, len, capacity } =>
         "after {absorbed} copies were added, one failed: other keys fill its buckets, although this filter holds \
          {len} copies and has a capacity of {capacity}; {ONCE_EACH}; otherwise build the filters with more capacity, or \
@@ -183,7 +183,7 @@ messages! {
     Self::Evicted { absorbed, rejected, up_to } =>
         "{absorbed} entries were added, and {rejected} were not, because they expire at ticks that this filter has \
          evicted, up to tick {up_to}; if they are needed until then, build this filter with more capacity, or merge \
-         both into one that empty_like has made";
+         both into a filter that empty_like has made";
     Self::ClockSetBack { absorbed } =>
         "after {absorbed} copies were added, the clock of this filter was set back; don't call restart_clock \
          meanwhile, and build this filter again";

@@ -20,9 +20,9 @@ pub enum BuildError {
         /// The type of the filter.
         filter: FilterKind,
     },
-    /// The table for that many keys would be too large. A table has at most 2³² − 2 buckets, which take 32 GiB: 20 billion
-    /// keys at the default rate. That of a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) has room for 10 billion at
-    /// that rate. The table must also fit in the address space.
+    /// The table for that many keys would be too large. A table has at most 2³² − 2 buckets, which take 32 GiB: 20
+    /// billion keys at the default rate. The table of a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) has room
+    /// for 10 billion at that rate. The table must also fit in the address space.
     #[non_exhaustive]
     CapacityTooLarge {
         /// The type of the filter.
@@ -50,8 +50,8 @@ pub enum BuildError {
         /// The largest capacity asked for.
         max_capacity: usize,
     },
-    /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is to hold fewer keys usually than it has room for at first, or
-    /// more than at its largest size.
+    /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is expected to hold fewer keys than it has room for at
+    /// first, or more than it has room for at its largest size.
     #[non_exhaustive]
     InvalidExpectedKeys {
         /// The first capacity.

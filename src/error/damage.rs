@@ -65,8 +65,8 @@ pub enum SnapshotDamage {
         /// How many entries there are.
         counted: u64,
     },
-    /// No table has this number of buckets. Either the table would be too large, or the number is neither 1 nor even. The
-    /// number of a growable filter is a multiple of 32, and at least its initial number.
+    /// No table has this number of buckets. Either the table would be too large, or the number is neither 1 nor even.
+    /// In a growable filter, the number is a multiple of 32, and at least the initial number.
     #[non_exhaustive]
     InvalidBuckets {
         /// The number of buckets.

@@ -64,13 +64,14 @@ pub enum GrowableInsertError {
     /// retries the allocation.
     #[non_exhaustive]
     OutOfMemory {
-        /// How many bytes were requested: those of as many buckets as the largest power of two up to the present
+        /// How many bytes were requested: those of `n` buckets, where `n` is the largest power of two up to the present
         /// number.
         bytes: usize,
     },
-    /// Other keys fill this key's buckets, and one insert splits at most 128 buckets. That practically does not happen to
-    /// distinct keys. It does if most keys have as many copies as they may have (to one insert in some thousands), or if an
-    /// adversary who has the hasher's key chooses keys. The filter grows for them only while it is at least a quarter full.
+    /// Other keys fill this key's buckets, and one insert splits at most 128 buckets. That practically does not happen
+    /// to distinct keys. It does happen if most keys have as many copies as they may have (then to one insert in several
+    /// thousand), or if an adversary who has the hasher's key chooses keys. The filter grows for them only while it is
+    /// at least a quarter full.
     #[non_exhaustive]
     Full {
         /// How many keys the filter held.
@@ -166,8 +167,8 @@ pub enum MapletInsertError {
 }
 
 impl InsertError {
-    /// [`Full`](Self::Full), for tests of your own: the error of a filter with `len` keys. `From` makes it one of another
-    /// type, such as [`ExpiringInsertError::Full`].
+    /// [`Full`](Self::Full), for tests of your own: the error of a filter with `len` keys. `From` converts it to an
+    /// error of another type, such as [`ExpiringInsertError::Full`].
     #[must_use]
     pub const fn full(len: usize, capacity: usize) -> Self {
         Self::Full { len, capacity }
@@ -277,7 +278,7 @@ messages! {
         Lifetime { ticks: *longest, resolution: *resolution };
     Self::Evicted { expires_at, up_to } =>
         "the ExpiringCuckooFilter has no room for an entry that expires at tick {expires_at}: to make room, it has \
-         evicted all entries up to tick {up_to}; build a larger one, or give the entry a longer life";
+         evicted all entries up to tick {up_to}; build a larger filter, or give the entry a later expiry";
     Self::ResolutionUnknown => "{RESOLUTION_UNKNOWN}";
 }
 
@@ -387,8 +388,8 @@ impl<E: Error + 'static> Error for InsertBatchError<E> {
 }
 
 /// Why a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) could not
-/// [reserve](crate::GrowableCuckooFilter::reserve) room. The filter has not grown; only after
-/// [`OutOfMemory`](Self::OutOfMemory) it may have grown to a part of what was asked for, and is usable at that size.
+/// [reserve](crate::GrowableCuckooFilter::reserve) room. The filter has not grown. Only after
+/// [`OutOfMemory`](Self::OutOfMemory), it may have grown to a part of what was asked for, and is usable at that size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReserveError {

@@ -9,7 +9,7 @@ use crate::error::message::messages;
 /// filter is unchanged and usable.
 ///
 /// A view needs some memory at its beginning, and 16 to 64 bytes for each bucket that other threads change while it is
-/// read. In a function that returns an [`io::Error`], `?` makes it one of the kind
+/// read. In a function that returns an [`io::Error`], `?` converts it to one of the kind
 /// [`OutOfMemory`](io::ErrorKind::OutOfMemory).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -24,8 +24,8 @@ impl OutOfMemory {
 messages! {
     OutOfMemory:
     Self {} =>
-        "no memory to keep the buckets that change while the filter is saved or digested; try again, with more memory, \
-         fewer changes or a faster writer of the save";
+        "the old contents of buckets that change while the filter is saved or digested could not be kept, because an \
+         allocation failed; try again with more memory, with fewer changes, or with a faster writer of the save";
 }
 
 impl Error for OutOfMemory {}

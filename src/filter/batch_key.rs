@@ -2,7 +2,7 @@
 
 use core::borrow::Borrow;
 
-/// A key type that batch methods accept: a reference to what single operations take a reference to.
+/// A key type that batch methods accept: a reference to any type that single operations take by reference.
 ///
 /// It is implemented for `&Q` if a filter of `T` can be asked for a `Q`: for a filter of `String`, that is `&String`
 /// and `&str`; for a filter of `str`, `&str`. There is nothing to implement. The compiler names this trait only if a batch

@@ -6,7 +6,7 @@ use crate::filter::stats::{ExpiryStats, Stats};
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Figure {
-    /// The name, such as `cuckoo_filter_len`. That of a counter ends in `_total`.
+    /// The name, such as `cuckoo_filter_len`. The name of a counter ends in `_total`.
     pub name: &'static str,
     /// What the figure says, in a sentence.
     pub help: &'static str,
@@ -69,8 +69,8 @@ impl Stats {
     /// A counter starts at 0 in a filter that replaces another. If your metrics system takes increments, or does not
     /// expect counters to go down, give it the figures of [`since`](Self::since).
     ///
-    /// As a page for Prometheus, which does expect that. (It requires all samples of a name together: with several filters,
-    /// collect those of each name first.)
+    /// This function writes a page for Prometheus, which does expect that. (Prometheus requires all samples of a name
+    /// together: with several filters, collect those of each name first.)
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, FigureValue, Stats};
@@ -121,8 +121,9 @@ impl Stats {
     /// [`evicted_early_by`](ExpiryStats::evicted_early_by) are maxima, and unchanged too.
     ///
     /// If the earlier ones are of another filter, the counts are those since this filter was made. So a counter that
-    /// adds up what `since` returns survives the replacement of a filter. (Each filter that is built or loaded is
-    /// another one.) Events after the last `stats` of a filter are lost: call it once more when you replace the filter.
+    /// adds up what `since` returns survives the replacement of a filter. (Each filter that is built or loaded counts
+    /// as another one.) Events after the last `stats` of a filter are lost: call it once more when you replace the
+    /// filter.
     ///
     /// If an earlier count is greater, because it is in fact the later one, the result is 0.
     ///

@@ -53,8 +53,9 @@ pub struct SnapshotInfo {
     pub now: Option<Tick>,
     /// How many bytes the whole snapshot has.
     pub bytes: u64,
-    /// How many keys there are, as the filter's `len` counts them. It stands at the end of a snapshot, so only
-    /// [`verify`](Self::verify) knows it, and a [`View`](crate::View), as the snapshot declares it.
+    /// How many keys there are, as the filter's `len` counts them. The number is at the end of a snapshot, so
+    /// [`read`](Self::read) leaves it out. [`verify`](Self::verify) counts the keys, and a [`View`](crate::View) has
+    /// the number that the snapshot declares.
     pub len: Option<u64>,
 }
 
@@ -79,8 +80,8 @@ impl SnapshotInfo {
         file::read(path.as_ref(), |from, available| Self::of(Source::new(from, usize::MAX, available), false))
     }
 
-    /// Reads a whole snapshot, and checks its checksums, its buckets and the number of its keys. What passes can be
-    /// loaded with the right hasher and schema, if there is enough memory.
+    /// Reads a whole snapshot, and checks its checksums, its buckets and the number of its keys. A snapshot that passes
+    /// can be loaded with the right hasher and schema, if there is enough memory.
     ///
     /// It reads exactly the snapshot. In a buffer that must hold nothing else, compare [`bytes`](Self::bytes) with its
     /// length. [`verify_from_path`](Self::verify_from_path) does that for a file.
@@ -89,7 +90,7 @@ impl SnapshotInfo {
     /// layout, which filters share).
     ///
     /// # Errors
-    /// As for [`read`](Self::read), and those of loading.
+    /// Those of [`read`](Self::read), and those of loading.
     pub fn verify(mut from: impl Read) -> Result<Self, LoadError> {
         Self::of(Source::new(&mut from, usize::MAX, None), true)
     }

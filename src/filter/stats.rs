@@ -7,11 +7,11 @@ use crate::word::tick::Tick;
 
 /// The figures of a filter, as they were when [`stats`](crate::ConcurrentCuckooFilter::stats) was called.
 ///
-/// The counts of events begin with 0 when the filter is made and never go down. Neither removals nor `clear` change
-/// them. Each is a sum over the threads: exact for everything that happens before the call, while what overlaps the
-/// call may or may not be counted. The fields are read one after the other, so together they are not a point-in-time
-/// view. With the feature `serde`, the figures can be serialized. [`figures`](Self::figures) lists them for any
-/// metrics system, and [`since`](Self::since) returns the differences to earlier ones.
+/// The counts of events begin at 0 when the filter is made and never go down. Neither removals nor `clear` change them.
+/// Each is a sum over the threads: exact for everything that happens before the call, while what overlaps the call may
+/// or may not be counted. The fields are read one after the other, so together they are not a point-in-time view. With
+/// the feature `serde`, the figures can be serialized. [`figures`](Self::figures) lists them for any metrics system,
+/// and [`since`](Self::since) returns the differences to earlier ones.
 ///
 /// `Stats::default()` has zeros only. Its fields can be set, for tests of dashboards and alarms.
 ///
@@ -60,8 +60,8 @@ pub struct Stats {
     /// How many inserts failed with an [`InsertError`](crate::InsertError). Of a batch, only the key that failed
     /// counts.
     pub inserts_failed: u64,
-    /// How many removals found nothing, of any form. In an `ExpiringCuckooFilter` these include removals of entries
-    /// that had expired.
+    /// How many removals of any form found nothing. In an `ExpiringCuckooFilter` these include removals of entries that
+    /// had expired.
     ///
     /// If this grows, some key is removed twice, or was never inserted. A share of such removals, about
     /// [`false_positive_rate`](Self::false_positive_rate), is not counted here: each of those removed a present

@@ -18,9 +18,9 @@ use siphasher::sip::SipHasher13;
 /// their `Hash`. To depend on none of this, hash bytes of your own by [`hash_bytes`](Self::hash_bytes), for
 /// `by_hash()`.
 ///
-/// The hasher's key should be secret and random if those who choose the filter's keys may want to do harm. SipHash
-/// is made for that: see the page [`security`](crate::guide::security). Everyone who loads a snapshot needs the key
-/// with which it was saved.
+/// The hasher's key should be secret and random if those who choose the filter's keys may want to do harm. SipHash is
+/// designed to resist them: see the page [`security`](crate::guide::security). Everyone who loads a snapshot needs the
+/// key with which it was saved.
 #[derive(Clone)]
 pub struct StableHashBuilder {
     /// A SipHash that was fed the key and nothing else.
@@ -28,18 +28,18 @@ pub struct StableHashBuilder {
 }
 
 impl StableHashBuilder {
-    /// A hasher with this key. Make one with 16 random bytes, for example by `head -c 16 /dev/urandom > key`, keep it
-    /// as secret as a password, and read it with `<[u8; 16]>::try_from(&*fs::read("key")?)?`.
+    /// Returns a hasher with this key. Make one with 16 random bytes, for example by `head -c 16 /dev/urandom > key`,
+    /// keep it as secret as a password, and read it with `<[u8; 16]>::try_from(&*fs::read("key")?)?`.
     #[must_use]
     pub fn with_key(key: [u8; 16]) -> Self {
         Self { keyed: SipHasher13::new_with_key(&key) }
     }
 
-    /// The SipHash-1-3 of these bytes and nothing else, the same as any other implementation of it computes. It is
-    /// for [`by_hash`](crate::ConcurrentCuckooFilter::by_hash).
+    /// Returns the SipHash-1-3 of these bytes and nothing else, as any other implementation computes it. It is for
+    /// [`by_hash`](crate::ConcurrentCuckooFilter::by_hash).
     ///
-    /// It is not the hash of the same bytes as a key, because that also includes their number. So all operations on
-    /// a filter must use one of the two.
+    /// It differs from the hash of the same bytes as a key, because that hash also includes their number. So all
+    /// operations on a filter must use one of the two.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Hashed, StableHashBuilder};

@@ -65,20 +65,20 @@ impl<F, S> Loader<F, S> {
     }
 
     /// Sets the schema that the snapshot must have, as [`ConcurrentBuilder::schema`](crate::ConcurrentBuilder::schema)
-    /// has set it. The loaded filter has the same schema. It is the name of the key type if not called.
+    /// has set it. The loaded filter has the same schema. The default is the name of the key type.
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = Schema::named(schema.into());
         self
     }
 
-    /// Sets the plan that the snapshot's filter must have: that of a builder, or of another filter. Other settings are
-    /// [`SnapshotMismatch::Settings`](crate::SnapshotMismatch::Settings), and nothing is allocated for the filter
-    /// then. If not called, a snapshot of any settings is loaded.
+    /// Sets the plan that the snapshot's filter must have: that of a builder, or of another filter. With other
+    /// settings, loading fails with [`SnapshotMismatch::Settings`](crate::SnapshotMismatch::Settings), and nothing is
+    /// allocated for the filter then. By default, a snapshot of any settings is loaded.
     ///
     /// What the builder would build is compared, not the numbers that it was given: the layout and the number of
     /// buckets (and so capacity, rate, value bits), for growable filters those of the smallest and the largest size,
-    /// for expiring ones also lifetime, resolution and [`WhenFull`](crate::WhenFull). The limit of the memory, huge
-    /// pages and the schema are not in it.
+    /// for expiring ones also lifetime, resolution and [`WhenFull`](crate::WhenFull). The memory limit, huge pages and
+    /// the schema are not compared.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError, Loader, SnapshotMismatch};

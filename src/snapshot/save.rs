@@ -100,8 +100,8 @@ impl<'a> Save<'a> {
         self
     }
 
-    /// Returns how many bytes the snapshot has, with the attachment that was given: for a `Content-Length`, or to reserve
-    /// room. What others do to the filter meanwhile does not change it.
+    /// Returns how many bytes the snapshot has, with the attachment that was given: for a `Content-Length`, or to
+    /// reserve room. Changes of the filter meanwhile do not change the number.
     #[must_use]
     pub fn snapshot_len(&self) -> u64 {
         Pieces::len_of(&self.header, &self.head, &self.image)
@@ -117,8 +117,8 @@ impl<'a> Save<'a> {
     ///
     /// # Errors
     /// - [`InvalidInput`](io::ErrorKind::InvalidInput) if the attachment is too long;
-    /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory for the buffer cannot be allocated. A read returns it
-    ///   too, if that for old words could not be. What was read before that is not a snapshot.
+    /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory for the buffer cannot be allocated. A read returns
+    ///   it too, if the memory for old words could not be allocated. What was read before that is not a snapshot.
     pub fn into_reader(self) -> io::Result<SaveReader<'a>> {
         self.check()?;
         let buffer = boxed_slice(PIECE, || 0).and_then(|buffer| buffer.try_into().ok()).ok_or_else(OutOfMemory::new)?;
@@ -128,7 +128,7 @@ impl<'a> Save<'a> {
     /// Writes the snapshot, in pieces of 8 KiB, and flushes. A file needs no buffer.
     ///
     /// # Errors
-    /// - Those of `to`;
+    /// - Those of the writer, `to`;
     /// - [`InvalidInput`](io::ErrorKind::InvalidInput) if the attachment is too long: then nothing was written;
     /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory for old words could not be allocated. The changes
     ///   themselves are done.
@@ -146,20 +146,19 @@ impl<'a> Save<'a> {
     /// file's permissions, and its owner if that is allowed. File and folder are synced, so a snapshot that was
     /// written survives a loss of power. If the path is a symbolic link, the file that it leads to is replaced.
     ///
-    /// The new file is called `.NAME.DIGITS.partial`, with 16 random hexadecimal digits, until it replaces `NAME`. (Of
-    /// a name of more than 229 bytes, it has the beginning and a checksum.) A process that dies leaves it behind. A
-    /// later save to the same path deletes it, once it has not been written to for ten minutes.
+    /// The new file is called `.NAME.DIGITS.partial`, with 16 random hexadecimal digits, until it replaces `NAME`. (If
+    /// `NAME` has more than 229 bytes, its beginning and a checksum stand for it.) A process that dies leaves it
+    /// behind. A later save to the same path deletes it, once it has not been written to for ten minutes.
     ///
-    /// Of several saves to one path, the one that is written last wins, not the one that began last. A file
-    /// that is mounted by itself, as containers do, can't be replaced.
+    /// If several saves go to one path, the one that is written last wins, not the one that began last. A file that is
+    /// mounted by itself, as containers do, can't be replaced.
     ///
     /// # Errors
     /// Each error has the path, the reason and what to do in its message:
     ///
     /// - the kinds of [`write_to`](Self::write_to);
     /// - those of the file system, such as [`NotFound`](io::ErrorKind::NotFound) if the folder does not exist;
-    /// - [`InvalidInput`](io::ErrorKind::InvalidInput) if the path has no file name, or if there is something else than a
-    ///   file.
+    /// - [`InvalidInput`](io::ErrorKind::InvalidInput) if the path has no file name, or if what it names is not a file.
     ///
     /// After an error the file is the old one, with one exception: if only the folder could not be synced, it is the
     /// new one, and the old one may be back after a loss of power.
@@ -186,7 +185,7 @@ impl<'a> Save<'a> {
             return Ok(());
         }
         let message = format!(
-            "the attachment has {len} bytes, and a snapshot has room for {MAX_ATTACHMENT}; keep the rest beside it"
+            "the attachment has {len} bytes, but the limit is {MAX_ATTACHMENT}; keep the rest outside the snapshot"
         );
         Err(io::Error::new(io::ErrorKind::InvalidInput, message))
     }

@@ -89,17 +89,17 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
     /// allocates for these and for a few hundred bytes. The table is not read: see [verified or not](Self#verified-or-not).
     ///
     /// # Errors
-    /// Those of loading: each failure has its own [`LoadError`]. There is no memory limit. What loading finds only in the
-    /// words is found by [`verify`](Self::verify): `InvalidBucket`, `LifetimeTooLong`, `WrongCount` and `WrongChecksum`
-    /// of [`SnapshotDamage`](crate::SnapshotDamage).
-    /// **A snapshot that could not be viewed is not an empty filter.**
+    /// Those of loading: each failure has its own [`LoadError`]. There is no memory limit. Damage to the words, which
+    /// loading finds, is found only by [`verify`](Self::verify): `InvalidBucket`, `LifetimeTooLong`, `WrongCount` and
+    /// `WrongChecksum` of [`SnapshotDamage`](crate::SnapshotDamage). **A snapshot that could not be viewed is not an
+    /// empty filter.**
     pub fn new(bytes: B, hasher: F::Hasher) -> Result<Self, LoadError> {
         Loader::new(hasher, 0).view(bytes)
     }
 
-    /// Reads the whole snapshot, and checks all that loading checks: its checksum, each bucket, and how many there are in
-    /// it. What passes is what was saved, as far as a checksum of 32 bits can tell; see
-    /// [verified or not](Self#verified-or-not).
+    /// Reads the whole snapshot, and checks all that loading checks: its checksum, each bucket, and the number of keys.
+    /// A snapshot that passes is what was saved, as far as a checksum of 32 bits can tell; see [verified or
+    /// not](Self#verified-or-not).
     ///
     /// Cost: one pass in pieces of 8 KiB, and the attachment's memory. It takes about half as long as loading.
     ///
@@ -169,7 +169,8 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
     }
 }
 
-/// Lookups in a view of any filter without a clock. They answer what the filter itself answered when the save began.
+/// Lookups in a view of any filter without a clock. They give the answers that the filter itself gave when the save
+/// began.
 impl<F: Viewed<Time = ()>, B: AsRef<[u8]>> View<F, B> {
     /// Returns whether the key is in the filter: `false` if it is definitely absent, `true` if it is probably present.
     /// The share of absent keys that get `true` is the [false-positive rate](Self::false_positive_rate).
@@ -197,8 +198,8 @@ impl<F: Viewed<Time = ()>, B: AsRef<[u8]>> View<F, B> {
 
 /// The values in a view of a maplet.
 impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<CuckooMaplet<T, S>, B> {
-    /// Returns all values of the key; none if it is absent. As in the maplet itself, a value of another key is among
-    /// them for a share of the keys.
+    /// Returns all values of the key; none if it is absent. As in the maplet itself, they include a value of another
+    /// key for a share of the keys.
     ///
     /// Cost: the key's hash, and two cache lines of the table.
     #[must_use]

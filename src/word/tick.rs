@@ -4,7 +4,7 @@ use core::fmt;
 
 /// A point in time on the clock of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter).
 ///
-/// A time of day becomes one by [`tick_at`](crate::ExpiringCuckooFilter::tick_at). [`new`](Self::new) is for clocks
+/// A time is converted to one by [`tick_at`](crate::ExpiringCuckooFilter::tick_at). [`new`](Self::new) is for clocks
 /// that count something else, such as blocks.
 ///
 /// ```

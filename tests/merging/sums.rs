@@ -148,7 +148,7 @@ fn the_advice_for_a_filter_that_is_absorbed_again_and_again_can_be_followed() {
     let error = (0..20).find_map(|_| sum.absorb(&other).err()).expect("20 copies fill the buckets of every key");
     let text = error.to_string();
     assert!(matches!(error, AbsorbError::TooManyCopies { .. } | AbsorbError::Full { .. }), "{text}");
-    assert!(text.contains("call unite, into one that empty_like has made"), "{text}");
+    assert!(text.contains("call unite on a filter that empty_like has made"), "{text}");
     assert!(!text.contains("insert_if_absent") && !text.contains("hasher"), "{text}");
     let again = sum.empty_like().unwrap();
     assert_eq!((again.unite(&other), again.unite(&other)), (Ok(other.len() as u64), Ok(0)));

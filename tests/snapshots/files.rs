@@ -89,7 +89,7 @@ fn what_cannot_be_written_leaves_the_old_file() {
     let path = folder.0.join("revoked.ccf");
     filter(10).save_to_path(&path).unwrap();
     let error = filter(20).begin_save().unwrap().attachment([0; 70_000]).write_to_path(&path).unwrap_err();
-    names(&error, ErrorKind::InvalidInput, &path, "has 70000 bytes", "keep the rest beside it");
+    names(&error, ErrorKind::InvalidInput, &path, "has 70000 bytes", "keep the rest outside the snapshot");
     let save = |path: &Path| filter(20).save_to_path(path).unwrap_err();
     let lost = folder.0.join("no such folder/revoked.ccf");
     names(&save(&lost), ErrorKind::NotFound, &lost, "No such file", "make its folder");

@@ -37,10 +37,10 @@ use crate::table::face::any_table::HasTable as _;
 /// [`BatchKey`] describes.
 ///
 /// A batch is not a transaction. Each of its keys is an operation of its own, which takes effect at one point of the
-/// call, with all that a single operation promises. A batch allocates only where a single operation does, and for what
-/// the answers are appended to. It holds no lock while it asks the iterator for a key or passes on an answer. If the
-/// iterator or a key's `Hash` panics, the batch ends there. All keys that it took before, except the last few hundred,
-/// have been processed.
+/// call, with all that a single operation promises. A batch allocates only where a single operation does, and for the
+/// collection that the answers are appended to. It holds no lock while it asks the iterator for a key or passes on an
+/// answer. If the iterator or a key's `Hash` panics, the batch ends there. All keys that it took before, except the
+/// last few hundred, have been processed.
 impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
     /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in their order.
     ///

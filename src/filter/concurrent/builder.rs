@@ -113,11 +113,11 @@ impl<T: ?Sized, S> ConcurrentBuilder<T, S> {
     }
 
     /// Sets the largest acceptable false-positive rate: the share of lookups of absent keys that may be answered
-    /// `true`. It is 0.001 (0.1%) if not called.
+    /// `true`. The default is 0.001 (0.1%).
     ///
-    /// **The rate holds up to the [capacity](ConcurrentCuckooFilter::capacity).** The filter takes some more keys, and
-    /// with them the rate rises in proportion. The builder chooses the layout with the least memory. Its rate is often
-    /// lower than the one asked for ([`FilterPlan::max_false_positive_rate`]).
+    /// **The rate holds up to the [capacity](ConcurrentCuckooFilter::capacity).** The filter takes keys beyond that
+    /// while there is room, and the rate then rises in proportion. The builder chooses the layout with the least
+    /// memory. Its rate is often lower than the one asked for ([`FilterPlan::max_false_positive_rate`]).
     ///
     /// Bits per key for ten million keys ([more](crate::guide::choosing_parameters#layouts)):
     ///
@@ -129,7 +129,7 @@ impl<T: ?Sized, S> ConcurrentBuilder<T, S> {
         self
     }
 
-    /// Sets whether to ask the system for huge pages for each table of 4 MiB or more. It is off if not called.
+    /// Sets whether to ask the system for huge pages for each table of 4 MiB or more. It is off by default.
     ///
     /// With pages of 2 MiB, a lookup in a large table finds the address translations of its two pages in the TLB. In a
     /// table of 192 MB, that makes lookups 5 to 7% faster, single ones and batches (`cargo bench --bench lookups --
@@ -145,12 +145,12 @@ impl<T: ?Sized, S> ConcurrentBuilder<T, S> {
     }
 
     /// Sets the schema of this filter's snapshots: a short name for what the keys are, up to 255 bytes. Each snapshot
-    /// contains it, and `load` compares it. It is the name of the key type if not called.
+    /// contains it, and `load` compares it. The default is the name of the key type.
     ///
     /// **Another schema is an error.** Without this check, a filter of other keys would answer "definitely absent" to
     /// everything.
     ///
-    /// The default is [`core::any::type_name`] of the key type (of a longer name, its beginning and a checksum). It
+    /// The default is [`core::any::type_name`] of the key type (for a longer name, its beginning and a checksum). It
     /// changes if the type is renamed or moved to another module, it differs between `String` and `str`, though they
     /// hash alike, and the compiler does not promise to keep it. So for snapshots that are kept, choose a name
     /// yourself, with a version in it, so you can bump it when the key's meaning changes while its type keeps its name.
@@ -189,9 +189,8 @@ impl<T: ?Sized, S> ConcurrentBuilder<T, S> {
 impl<T: ?Sized, S> ConcurrentBuilder<T, S> {
     /// Restricts the choice of the layout to one encoding of the buckets.
     ///
-    /// If not called, the builder takes the layout that needs the least memory and, of two that need the same, the
-    /// plain one. Ask for [`Encoding::Plain`] if the table fits in the cache, and speed is worth the memory of the next
-    /// layout.
+    /// By default, the builder takes the layout that needs the least memory and, if two need the same, the plain one.
+    /// Ask for [`Encoding::Plain`] if the table fits in the cache, and speed is worth the memory of the next layout.
     pub fn encoding(mut self, encoding: Encoding) -> Self {
         self.settings.encoding = Some(encoding);
         self
@@ -209,7 +208,7 @@ impl<T: ?Sized, S> ConcurrentBuilder<T, S> {
     ///
     /// - the box around a table of up to 192 bytes, except in a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter);
     /// - with the first filter of the process: what the standard library needs to count the processors;
-    /// - when a thread waits for a lock: the table of `parking_lot` with the threads that wait, from 1 KiB on;
+    /// - when a thread waits for a lock: the table of waiting threads in `parking_lot`, of 1 KiB or more;
     /// - strings: the paths of files, and the schema that is returned from a snapshot.
     pub fn build(self) -> Result<ConcurrentCuckooFilter<T, S>, BuildError> {
         let plan = self.settings.plan(self.settings.checked()?, 0, RateHolds::UpToCapacity)?;

@@ -88,9 +88,10 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
 
     /// Removes one copy of the key, and returns `true` if there was one.
     ///
-    /// **Remove only keys that were inserted**, once for each insert. A key that was never inserted can be mistaken
-    /// for one that was, as in [`contains`](Self::contains). Removing it makes the other key disappear (section 3.3
-    /// of the paper). Most such removals find nothing, and [`Stats::removals_not_found`](crate::Stats::removals_not_found) counts them.
+    /// **Remove only keys that were inserted**, once for each insert. A key that was never inserted can be mistaken for
+    /// one that was, as in [`contains`](Self::contains). Removing it makes that other key disappear (section 3.3 of the
+    /// paper). Most such removals find nothing, and [`Stats::removals_not_found`](crate::Stats::removals_not_found)
+    /// counts them.
     ///
     /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions, plus the
     /// thread's own counter.

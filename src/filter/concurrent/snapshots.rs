@@ -50,8 +50,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
     /// Writes a snapshot of the filter as it is when the call begins, while other threads use it: [`Save`] says exactly
     /// what is in it, and what that costs. Needs the feature `snapshot`.
     ///
-    /// The snapshot is `68 + schema + 8 · buckets` bytes long, with the length of the schema in bytes (3 for text
-    /// without a schema of its own). That is a little less than [`memory_usage`](crate::Stats::memory_usage).
+    /// The snapshot is `68 + schema + 8 · buckets` bytes long, where `schema` is the length of the schema in bytes (3
+    /// for text without a schema of its own). That is a little less than [`memory_usage`](crate::Stats::memory_usage).
     ///
     /// # Errors
     /// Those of [`begin_save`](Self::begin_save) and [`Save::write_to`].
@@ -144,10 +144,10 @@ impl<T: ?Sized, S: BuildHasher> FromSnapshot<S> for ConcurrentCuckooFilter<T, S>
 ///
 /// `serde` needs all bytes at once, so this makes a second copy of the table, which `save` does not.
 ///
-/// The filter is one value of bytes (`serialize_bytes`). These formats take it, and were tried: JSON, MessagePack,
-/// FlexBuffers and Pickle anywhere; CBOR (`ciborium`), `bincode` and `postcard` wherever these take a field; RON, but
+/// The filter is one value of bytes (`serialize_bytes`). These formats accept it, and were tried: JSON, MessagePack,
+/// FlexBuffers and Pickle anywhere; CBOR (`ciborium`), `bincode` and `postcard` wherever they accept a field; RON, but
 /// not in an enum with a `tag`; BSON and TOML as a field of a struct, because they have nothing but documents and
-/// tables at the top. **YAML (`serde_yaml`) has no bytes**, and fails.
+/// tables at the top level. **YAML (`serde_yaml`) has no type for bytes**, and fails.
 #[cfg(feature = "serde")]
 impl<T: ?Sized, S: BuildHasher> serde::Serialize for ConcurrentCuckooFilter<T, S> {
     fn serialize<R: serde::Serializer>(&self, serializer: R) -> Result<R::Ok, R::Error> {
@@ -158,8 +158,7 @@ impl<T: ?Sized, S: BuildHasher> serde::Serialize for ConcurrentCuckooFilter<T, S
 /// Deserializes a filter from the bytes of a snapshot, checked as by [`load`](Self::load). It is for hashers whose
 /// default is always the same. Needs the feature `serde`.
 ///
-/// With any other hasher this does not compile. [`StableDefault`](crate::StableDefault) shows the way that does, a
-/// [`Loader`].
+/// With any other hasher this does not compile. [`StableDefault`](crate::StableDefault) shows how a [`Loader`] does it.
 ///
 /// **Only the number of bytes limits the memory.** No table is allocated before its bytes are there. So the filter
 /// uses at most 1.25 times its bytes, and a fixed part of 0.5 KiB. Loading also needs the input in memory (three times

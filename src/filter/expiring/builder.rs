@@ -87,12 +87,12 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
         self
     }
 
-    /// Sets the largest acceptable false-positive rate: the share of lookups of absent keys that may be answered `true`. It
-    /// is 0.001 (0.1%) if not called.
+    /// Sets the largest acceptable false-positive rate: the share of lookups of absent keys that may be answered
+    /// `true`. The default is 0.001 (0.1%).
     ///
-    /// It holds up to the [capacity](ExpiringCuckooFilter::capacity). The filter takes some more entries, and with them
-    /// the rate rises in proportion. (A filter that evicts when it is full keeps to the rate with every slot taken.) The
-    /// builder chooses the layout with the least memory. The actual rate is often lower: see
+    /// It holds up to the [capacity](ExpiringCuckooFilter::capacity). The filter takes entries beyond that while there
+    /// is room, and the rate then rises in proportion. (A filter that evicts when it is full keeps to the rate with
+    /// every slot taken.) The builder chooses the layout with the least memory. The actual rate is often lower: see
     /// [`FilterPlan::max_false_positive_rate`].
     ///
     /// The rate of each layout with every slot taken, by the bits per entry at capacity. Somewhat lower rates
@@ -111,7 +111,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
         self
     }
 
-    /// Sets whether to ask the system for huge pages for each table of 4 MiB or more. It is off if not called.
+    /// Sets whether to ask the system for huge pages for each table of 4 MiB or more. It is off by default.
     ///
     /// With pages of 2 MiB, a lookup in a large table finds the address translations of its two pages in the TLB. In a
     /// table of 192 MB, that makes lookups 5 to 7% faster, single ones and batches (`cargo bench --bench lookups --
@@ -127,12 +127,12 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     }
 
     /// Sets the schema of this filter's snapshots: a short name for what the keys are, up to 255 bytes. Each snapshot
-    /// contains it, and `load` compares it. It is the name of the key type if not called.
+    /// contains it, and `load` compares it. The default is the name of the key type.
     ///
     /// **Another schema is an error.** Without this check, a filter of other keys would answer "definitely absent" to
     /// everything.
     ///
-    /// The default is [`core::any::type_name`] of the key type (of a longer name, its beginning and a checksum). It
+    /// The default is [`core::any::type_name`] of the key type (for a longer name, its beginning and a checksum). It
     /// changes if the type is renamed or moved to another module, it differs between `String` and `str`, though they
     /// hash alike, and the compiler does not promise to keep it. So for snapshots that are kept, choose a name
     /// yourself, with a version in it, so you can bump it when the key's meaning changes while its type keeps its name.
@@ -219,8 +219,8 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// - with `Full`, if the filter holds less than half of its capacity. Then entries of a few keys fill these
     ///   buckets, and evicting others would not help.
     ///
-    /// Cost: an insert that evicts a tick makes a few searches for room, about ten microseconds each, of which one holds
-    /// all locks of inserts. Lookups do not wait.
+    /// Cost: an insert that evicts a tick makes a few searches for room, about ten microseconds each; one of them holds
+    /// all locks that inserts take. Lookups do not wait.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick, WhenFull};

@@ -10,11 +10,11 @@ use crate::word::tick::Tick;
 /// The clock.
 impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// Sets the clock: `tick` is now. When the call returns, all entries that expire at this tick or earlier have
-    /// expired. Returns what the call has led to.
+    /// expired. Returns how the clock has changed.
     ///
-    /// If the filter was built with a resolution, write `filter.advance_to(filter.tick_at(SystemTime::now())?)`. After a
-    /// time far in the future, the filter takes no more entries until a time: `insert_until` answers `Ok(false)`. The page
-    /// [`expiry`](crate::guide::expiry#clocks) has a function that checks the time.
+    /// If the filter was built with a resolution, write `filter.advance_to(filter.tick_at(SystemTime::now())?)`. If
+    /// this passes a time far in the future, entries that are to expire before it are no longer added: `insert_until`
+    /// returns `Ok(false)`. The page [`expiry`](crate::guide::expiry#clocks) has a function that checks the time.
     ///
     /// The first call starts the clock. A tick that is not after now changes nothing. A tick before now is also
     /// counted ([`ExpiryStats::clock_steps_back`](crate::ExpiryStats::clock_steps_back)); that happens now and then where
@@ -24,11 +24,11 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// table, or 32 KiB if that is more: about 20 µs, and 120 µs in a table of 192 MB. The call with a new tick also locks
     /// each stripe once (about 20 µs in all), or all of them at once if it skips ticks.
     ///
-    /// An expiry has few bits, and after some ticks they stand for a later tick. A sweep must finish before that. If there
-    /// were too few calls, the call with the next tick sweeps all the rest: about 80 ms for 100 MB, and 150 ms if every
-    /// entry has expired (`cargo bench --bench expiring -- --only=sweep`). A tick that is ahead by the longest lifetime
-    /// always takes such a pass. Lookups go on meanwhile, and so do inserts. Two kinds of calls wait: inserts of entries
-    /// with nearly the longest lifetime, and other calls with that tick at the same time.
+    /// An expiry has few bits, so after some ticks the same bits mean a later tick. A sweep must finish before that. If
+    /// there were too few calls, the call with the next tick sweeps all the rest: about 80 ms for 100 MB, and 150 ms if
+    /// every entry has expired (`cargo bench --bench expiring -- --only=sweep`). A tick that is ahead by the longest
+    /// lifetime always takes such a pass. Lookups go on meanwhile, and so do inserts. Two kinds of calls wait: inserts
+    /// of entries with nearly the longest lifetime, and other calls with that tick at the same time.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, Tick};
@@ -70,8 +70,8 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
         self.parts.core.restart_clock(tick.get());
     }
 
-    /// Returns the tick in which this time lies, if tick 0 begins at 1970: for [`advance_to`](Self::advance_to). An
-    /// entry that is to be found until a time needs no tick: [`Expiry::At`](crate::Expiry::At) rounds up, where this
+    /// Returns the tick in which this time lies, for [`advance_to`](Self::advance_to). Tick 0 begins at 1970. An entry
+    /// that is to be found until a time needs no tick: [`Expiry::At`](crate::Expiry::At) rounds up, and this method
     /// rounds down.
     ///
     /// # Errors

@@ -228,8 +228,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// Returns the tick at which the last live entry of the key expires; `None` if the key is definitely absent.
     ///
     /// It is never before the expiry of an entry of the key. It may be later: a look-alike's entry counts too. For a
-    /// share of the absent keys, the [false-positive rate](crate::Stats::false_positive_rate), the answer is a tick,
-    /// too.
+    /// share of the absent keys, the [false-positive rate](crate::Stats::false_positive_rate), the answer is also a
+    /// tick.
     ///
     /// Cost: two cache lines, with one stripe locked.
     #[must_use]

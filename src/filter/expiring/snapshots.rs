@@ -53,8 +53,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     ///
     /// The snapshot contains the tick at which it was begun and all entries that are live then, each with its expiry.
     /// It may also hold some that have just expired. The first [`advance_to`](Self::advance_to) after loading expires
-    /// what has died since. The snapshot is `104 + schema + 8 · buckets` bytes long, with the length of the schema in
-    /// bytes.
+    /// what has died since. The snapshot is `104 + schema + 8 · buckets` bytes long, where `schema` is the length of
+    /// the schema in bytes.
     ///
     /// # Errors
     /// Those of [`begin_save`](Self::begin_save) and [`Save::write_to`].
@@ -150,10 +150,10 @@ impl<T: ?Sized, S: BuildHasher> FromSnapshot<S> for ExpiringCuckooFilter<T, S> {
 ///
 /// `serde` needs all bytes at once, so this makes a second copy of the table, which `save` does not.
 ///
-/// The filter is one value of bytes (`serialize_bytes`). These formats take it, and were tried: JSON, MessagePack,
-/// FlexBuffers and Pickle anywhere; CBOR (`ciborium`), `bincode` and `postcard` wherever these take a field; RON, but
+/// The filter is one value of bytes (`serialize_bytes`). These formats accept it, and were tried: JSON, MessagePack,
+/// FlexBuffers and Pickle anywhere; CBOR (`ciborium`), `bincode` and `postcard` wherever they accept a field; RON, but
 /// not in an enum with a `tag`; BSON and TOML as a field of a struct, because they have nothing but documents and
-/// tables at the top. **YAML (`serde_yaml`) has no bytes**, and fails.
+/// tables at the top level. **YAML (`serde_yaml`) has no type for bytes**, and fails.
 #[cfg(feature = "serde")]
 impl<T: ?Sized, S: BuildHasher> serde::Serialize for ExpiringCuckooFilter<T, S> {
     fn serialize<R: serde::Serializer>(&self, serializer: R) -> Result<R::Ok, R::Error> {
@@ -164,8 +164,7 @@ impl<T: ?Sized, S: BuildHasher> serde::Serialize for ExpiringCuckooFilter<T, S> 
 /// Deserializes a filter from the bytes of a snapshot, checked as by [`load`](Self::load). It is for hashers whose
 /// default is always the same. Needs the feature `serde`.
 ///
-/// With any other hasher this does not compile. [`StableDefault`](crate::StableDefault) shows the way that does, a
-/// [`Loader`].
+/// With any other hasher this does not compile. [`StableDefault`](crate::StableDefault) shows how a [`Loader`] does it.
 ///
 /// **Only the number of bytes limits the memory.** No table is allocated before its bytes are there. So the filter
 /// uses at most 1.25 times its bytes, and a fixed part of 0.5 KiB. Loading also needs the input in memory (three times

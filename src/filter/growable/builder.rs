@@ -127,15 +127,15 @@ pub struct GrowableBuilder<T: ?Sized, S = DefaultHashBuilder> {
 
 /// The settings that all builders have.
 impl<T: ?Sized, S> GrowableBuilder<T, S> {
-    /// Sets how many keys the filter can hold before it grows for the first time. If not called, it is 1,000, or
+    /// Sets how many keys the filter can hold before it grows for the first time. The default is 1,000, or
     /// [`max_capacity`](Self::max_capacity) if that is less. 0 builds the smallest filter.
     pub fn capacity(mut self, keys: usize) -> Self {
         self.settings.capacity = Some(keys);
         self
     }
 
-    /// Sets the largest acceptable false-positive rate of the whole filter, however much it grows: the share of
-    /// lookups of absent keys that may be answered `true`. It is 0.001 (0.1%) if not called.
+    /// Sets the largest acceptable false-positive rate of the whole filter, however much it grows: the share of lookups
+    /// of absent keys that may be answered `true`. The default is 0.001 (0.1%).
     ///
     /// The rate comes near this only at the [largest size](Self::max_capacity). Before that it is lower.
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
@@ -143,7 +143,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
         self
     }
 
-    /// Sets whether to ask the system for huge pages for each table of 4 MiB or more. It is off if not called.
+    /// Sets whether to ask the system for huge pages for each table of 4 MiB or more. It is off by default.
     ///
     /// With pages of 2 MiB, a lookup in a large table finds the address translations of its two pages in the TLB. In a
     /// table of 192 MB, that makes lookups 5 to 7% faster, single ones and batches (`cargo bench --bench lookups --
@@ -159,12 +159,12 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     }
 
     /// Sets the schema of this filter's snapshots: a short name for what the keys are, up to 255 bytes. Each snapshot
-    /// contains it, and `load` compares it. It is the name of the key type if not called.
+    /// contains it, and `load` compares it. The default is the name of the key type.
     ///
     /// **Another schema is an error.** Without this check, a filter of other keys would answer "definitely absent" to
     /// everything.
     ///
-    /// The default is [`core::any::type_name`] of the key type (of a longer name, its beginning and a checksum). It
+    /// The default is [`core::any::type_name`] of the key type (for a longer name, its beginning and a checksum). It
     /// changes if the type is renamed or moved to another module, it differs between `String` and `str`, though they
     /// hash alike, and the compiler does not promise to keep it. So for snapshots that are kept, choose a name
     /// yourself, with a version in it, so you can bump it when the key's meaning changes while its type keeps its name.
@@ -208,9 +208,8 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
 impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// Restricts the choice of the layout to one encoding of the buckets.
     ///
-    /// If not called, the builder takes the layout that needs the least memory and, of two that need the same, the
-    /// plain one. Ask for [`Encoding::Plain`] if the table fits in the cache, and speed is worth the memory of the next
-    /// layout.
+    /// By default, the builder takes the layout that needs the least memory and, if two need the same, the plain one.
+    /// Ask for [`Encoding::Plain`] if the table fits in the cache, and speed is worth the memory of the next layout.
     pub fn encoding(mut self, encoding: Encoding) -> Self {
         self.settings.encoding = Some(encoding);
         self
@@ -218,10 +217,10 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
 }
 
 impl<T: ?Sized, S> GrowableBuilder<T, S> {
-    /// Sets how many keys the filter must be able to hold at its largest size. If not called, that is at least 60
-    /// million, and 60 times [`capacity`](Self::capacity), if the rate allows it: the lower the rate and the larger the
-    /// capacity, the less room there is to grow. At 10⁻⁵, a filter of ten million keys can grow to 17 times as many, and one of
-    /// a hundred million to 1.5 times. The page [`growth`](crate::guide::growth#sizes) has a table, and
+    /// Sets how many keys the filter must be able to hold at its largest size. The default is at least 60 million, and
+    /// 60 times [`capacity`](Self::capacity), if the rate allows it: the lower the rate and the larger the capacity,
+    /// the less room there is to grow. At 10⁻⁵, a filter of ten million keys can grow to 17 times as many, and one of a
+    /// hundred million to 1.5 times. The page [`growth`](crate::guide::growth#sizes) has a table, and
     /// [`GrowableCuckooFilter::max_capacity`] returns the number.
     ///
     /// The filter has the layout that is best for the rate at this size, so set it if you know it: a filter [far below its
@@ -232,8 +231,8 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
         self
     }
 
-    /// Sets how many keys the filter usually holds. The [false-positive rate](Self::false_positive_rate) holds up to this many
-    /// keys, and not at every size. If not called, it holds at every size.
+    /// Sets how many keys the filter usually holds. The [false-positive rate](Self::false_positive_rate) holds up to
+    /// this many keys, and not at every size. By default, it holds at every size.
     ///
     /// **Call it if you know the usual number of keys**, even roughly: a filter for a million keys at 0.1% then uses 16 bits
     /// per key instead of 28. Without it, each slot reserves a bit for each doubling up to the largest size, which most
@@ -259,8 +258,8 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
         self
     }
 
-    /// Sets how many bytes the filter may use: [`memory_usage`](FilterPlan::memory_usage) is never
-    /// more. There is no limit if not called.
+    /// Sets how many bytes the filter may use: [`memory_usage`](FilterPlan::memory_usage) is never more. By default
+    /// there is no limit.
     ///
     /// The filter grows up to the limit. (Up to 4 KiB, and up to 256 KiB on systems other than 64-bit Linux and macOS, its memory
     /// goes up by doublings; with huge pages, up to 2 MiB.) [`plan`](Self::plan) says how to

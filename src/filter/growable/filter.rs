@@ -23,8 +23,8 @@ use crate::table::face::filter_plan::FilterPlan;
 /// for](crate::GrowableBuilder::false_positive_rate) holds at every size, or up to the
 /// [expected keys](crate::GrowableBuilder::expected_keys).
 ///
-/// Use it where the number of keys is not known. Set `expected_keys` if you know what is usual: that halves the memory. A
-/// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter) of the right capacity is smaller. The page
+/// Use it where the number of keys is not known. Set `expected_keys` if you know the usual number: that halves the
+/// memory. A [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter) of the right capacity is smaller. The page
 /// [`growth`](crate::guide::growth) explains sizes, limits and memory.
 ///
 /// ```
@@ -41,7 +41,7 @@ use crate::table::face::filter_plan::FilterPlan;
 /// # Growth and shrinking
 ///
 /// - **Who pays:** an insert splits at most 128 buckets. It does so if it finds the table beyond its capacity, or if
-///   room is hard to find for its key. Where even that is too long, call [`reserve`](Self::reserve) on a thread of its
+///   room is hard to find for its key. If even that takes too long, call [`reserve`](Self::reserve) on a thread of its
 ///   own.
 /// - **Who waits:** no lookup. A writer waits only for the lock of a bucket or a stripe, which others hold for a few
 ///   instructions, or for as long as it takes to split 32 buckets. If a search finds no room, it also waits for a thread
@@ -60,9 +60,9 @@ use crate::table::face::filter_plan::FilterPlan;
 ///
 /// Those of [all filters](crate#hazards), and two more:
 ///
-/// - **There may be only a few copies of a key**: half as many as its two buckets have slots, so that they take no
-///   room from other keys. At the default rate, these are [two in a small filter, and five at the largest
-///   size](crate::guide::growth#copies). Further ones fail. The filter does not grow for them.
+/// - **There may be only a few copies of a key**: half as many as its two buckets have slots, so that they take no room
+///   from other keys. At the default rate, these are [two in a small filter, and five at the largest
+///   size](crate::guide::growth#copies). Inserts of further copies fail, and the filter does not grow for them.
 /// - Where others decide how many keys there are, set a [memory limit](crate::GrowableBuilder::memory_limit). [A known
 ///   hasher key](crate::guide::security#a-known-hasher-key) makes the filter grow only while it is a quarter full.
 pub struct GrowableCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
@@ -125,7 +125,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
         self.parts.core.shrink_to(capacity);
     }
 
-    /// [`shrink_to`](Self::shrink_to) without room for further keys.
+    /// Makes the table as small as possible for the present keys, as [`shrink_to`](Self::shrink_to) does.
     pub fn shrink_to_fit(&self) {
         self.parts.core.shrink_to(0);
     }

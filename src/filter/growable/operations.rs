@@ -20,9 +20,9 @@ impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
     /// [split buckets](Self#growth-and-shrinking).
     ///
     /// # Errors
-    /// A [`GrowableInsertError`] if there are as many copies of the key as there [may be](crate::guide::growth#copies), or
-    /// if there is no room and the filter cannot grow, after it has filled the table beyond its
-    /// capacity, as far as possible. The keys are the same as before then, and a later attempt may succeed. The table may
+    /// A [`GrowableInsertError`] if there are as many copies of the key as there [may be](crate::guide::growth#copies),
+    /// or if there is no room and the filter cannot grow. Before that, inserts fill the table beyond its capacity as
+    /// far as possible. After an error the keys are the same as before, and a later attempt may succeed. The table may
     /// have grown, by at most 128 buckets.
     #[inline]
     pub fn insert<Q>(&self, key: &Q) -> Result<(), GrowableInsertError>
@@ -59,8 +59,8 @@ impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
     /// A key that is present throughout the call is found, whatever other threads do, and however the filter grows.
     /// The call is lock-free: it takes no lock and waits for no other thread.
     ///
-    /// Cost: two cache lines of the table, also while it grows, one of the stripes and one with the size, which both stay in
-    /// the cache.
+    /// Cost: two cache lines of the table, even while it grows, and one of the stripes and one with the size. The last
+    /// two stay in the cache.
     #[must_use]
     #[inline]
     pub fn contains<Q>(&self, key: &Q) -> bool

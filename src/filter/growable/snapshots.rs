@@ -51,7 +51,7 @@ impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
     /// what is in it, and what that costs. Needs the feature `snapshot`.
     ///
     /// The snapshot has the size that the filter has when the call begins, and declares the sizes that it can have. It
-    /// is `91 + schema + 8 · buckets` bytes long, with the length of the schema in bytes.
+    /// is `91 + schema + 8 · buckets` bytes long, where `schema` is the length of the schema in bytes.
     ///
     /// # Errors
     /// Those of [`begin_save`](Self::begin_save) and [`Save::write_to`].
@@ -148,10 +148,10 @@ impl<T: ?Sized, S: BuildHasher> FromSnapshot<S> for GrowableCuckooFilter<T, S> {
 ///
 /// `serde` needs all bytes at once, so this makes a second copy of the table, which `save` does not.
 ///
-/// The filter is one value of bytes (`serialize_bytes`). These formats take it, and were tried: JSON, MessagePack,
-/// FlexBuffers and Pickle anywhere; CBOR (`ciborium`), `bincode` and `postcard` wherever these take a field; RON, but
+/// The filter is one value of bytes (`serialize_bytes`). These formats accept it, and were tried: JSON, MessagePack,
+/// FlexBuffers and Pickle anywhere; CBOR (`ciborium`), `bincode` and `postcard` wherever they accept a field; RON, but
 /// not in an enum with a `tag`; BSON and TOML as a field of a struct, because they have nothing but documents and
-/// tables at the top. **YAML (`serde_yaml`) has no bytes**, and fails.
+/// tables at the top level. **YAML (`serde_yaml`) has no type for bytes**, and fails.
 #[cfg(feature = "serde")]
 impl<T: ?Sized, S: BuildHasher> serde::Serialize for GrowableCuckooFilter<T, S> {
     fn serialize<R: serde::Serializer>(&self, serializer: R) -> Result<R::Ok, R::Error> {
@@ -162,8 +162,7 @@ impl<T: ?Sized, S: BuildHasher> serde::Serialize for GrowableCuckooFilter<T, S> 
 /// Deserializes a filter from the bytes of a snapshot, checked as by [`load`](Self::load). It is for hashers whose
 /// default is always the same. Needs the feature `serde`.
 ///
-/// With any other hasher this does not compile. [`StableDefault`](crate::StableDefault) shows the way that does, a
-/// [`Loader`].
+/// With any other hasher this does not compile. [`StableDefault`](crate::StableDefault) shows how a [`Loader`] does it.
 ///
 /// **Only the number of bytes limits the memory.** No table is allocated before its bytes are there. So the filter,
 /// whose memory goes up by doublings at first, uses at most 2.4 times its bytes and 10 KiB. Loading also needs the

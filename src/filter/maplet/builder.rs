@@ -73,12 +73,12 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
         self
     }
 
-    /// Sets the largest acceptable false-positive rate: the share of lookups of absent keys that may find a value. It is
-    /// 0.001 (0.1%) if not called.
+    /// Sets the largest acceptable false-positive rate: the share of lookups of absent keys that may find a value. The
+    /// default is 0.001 (0.1%).
     ///
-    /// It holds up to the [capacity](CuckooMaplet::capacity). The maplet takes some more pairs, and with them the rate
-    /// rises in proportion. The builder chooses the layout with the least memory. The actual rate is often lower: see
-    /// [`FilterPlan::max_false_positive_rate`].
+    /// It holds up to the [capacity](CuckooMaplet::capacity). The maplet takes pairs beyond that while there is room,
+    /// and the rate then rises in proportion. The builder chooses the layout with the least memory. The actual rate is
+    /// often lower: see [`FilterPlan::max_false_positive_rate`].
     ///
     /// The rate of each layout with every slot taken, by the bits that a key takes at capacity. Somewhat lower rates take
     /// the same layout with fewer slots taken, if that needs less memory than the next one:
@@ -97,7 +97,7 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
         self
     }
 
-    /// Sets whether to ask the system for huge pages for each table of 4 MiB or more. It is off if not called.
+    /// Sets whether to ask the system for huge pages for each table of 4 MiB or more. It is off by default.
     ///
     /// With pages of 2 MiB, a lookup in a large table finds the address translations of its two pages in the TLB. In a
     /// table of 192 MB, that makes lookups 5 to 7% faster, single ones and batches (`cargo bench --bench lookups --
@@ -113,12 +113,12 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     }
 
     /// Sets the schema of this maplet's snapshots: a short name for what the keys are, up to 255 bytes. Each snapshot
-    /// contains it, and `load` compares it. It is the name of the key type if not called.
+    /// contains it, and `load` compares it. The default is the name of the key type.
     ///
     /// **Another schema is an error.** Without this check, a maplet of other keys would answer "definitely absent" to
     /// everything.
     ///
-    /// The default is [`core::any::type_name`] of the key type (of a longer name, its beginning and a checksum). It
+    /// The default is [`core::any::type_name`] of the key type (for a longer name, its beginning and a checksum). It
     /// changes if the type is renamed or moved to another module, it differs between `String` and `str`, though they
     /// hash alike, and the compiler does not promise to keep it. So for snapshots that are kept, choose a name
     /// yourself, with a version in it, so you can bump it when the key's meaning changes while its type keeps its name.
@@ -156,7 +156,7 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
 impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// Sets how many bits a value has, from 1 to 16. Required. Values are below `2^bits`.
     ///
-    /// Each bit doubles the false-positive rate of a layout, or takes a larger layout.
+    /// Each bit doubles the false-positive rate of a layout, or requires a larger layout.
     pub fn value_bits(mut self, bits: u32) -> Self {
         self.value_bits = Some(bits);
         self

@@ -22,16 +22,16 @@ use crate::table::face::traits::MapletTable;
 /// which run of an LSM tree, which segment file, shard or node holds it. One lookup here replaces one lookup in a
 /// filter of each place.
 ///
-/// [`values`](Self::values) returns a set. **The set always contains the values of a present key.** Values of other keys
-/// appear at the [false-positive rate](crate::Stats::false_positive_rate), for absent keys and for present ones, but
-/// none that was never inserted. So the store behind the maplet must be able to answer "not here". While keys move
-/// between places, a store also needs an order of writes: see the page
+/// [`values`](Self::values) returns a set. **The set always contains the values of a present key.** Values of other
+/// keys appear at the [false-positive rate](crate::Stats::false_positive_rate), for absent keys and for present ones,
+/// but never a value that was not inserted. So the store behind the maplet must be able to answer "not here". While
+/// keys move between places, a store also needs an order of writes: see the page
 /// [`several_places`](crate::guide::several_places).
 ///
 /// Use it where a key has one value, or a few. All pairs of a key are in its two buckets: 8 with values of 4 bits at
 /// the default rate, and 4 to 12 in other layouts, which is twice
-/// [`slots_per_bucket`](crate::TableLayout::slots_per_bucket). Further ones fail. If each key has two values, 0.85 of
-/// the capacity fits; with four, 0.4.
+/// [`slots_per_bucket`](crate::TableLayout::slots_per_bucket). An insert beyond that fails. If each key has two values,
+/// 0.85 of the capacity fits; with four, 0.4.
 ///
 /// Keys are hashed and not kept, as in a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter). Its notes on
 /// consistency, hashers and hazards hold here too.

@@ -58,17 +58,17 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     ///
     /// It is the union, for maplets that exchange what they hold. It may be repeated: a second call adds nothing. The
     /// order makes no difference: maplets that hold each pair once have equal [digests](Self::digest) when each has
-    /// united with all others, directly or through a third. Of several copies of a pair in the other maplet, one is
+    /// united with all others, directly or through a third. If the other maplet has several copies of a pair, one is
     /// added; those in this one stay.
     ///
     /// A key that has one value here and another one there has both afterwards.
     ///
-    /// The maplets compare fingerprints, so a key whose look-alike is here is not added. It is found even so, but
-    /// shares an entry with that key: see [what removals then
+    /// The maplets compare fingerprints, so a key that has a look-alike here is not added. It is found nevertheless,
+    /// but shares an entry with that key: see [what removals then
     /// lose](crate::guide::security#hazards-without-an-adversary).
     ///
     /// Both maplets may be in use meanwhile, as in an [`absorb`](Self::absorb). Each pair is added like an
-    /// `insert_if_absent`, at some point of the call. So what another thread removes here meanwhile may come in again,
+    /// `insert_if_absent`, at some point of the call. So what another thread removes here meanwhile may be added again,
     /// if the other maplet had it.
     ///
     /// Cost: one pass over the other table, with a lookup in this one for each copy. What is missing is inserted, with
@@ -92,13 +92,14 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     ///
     /// The digest also depends on the type of the maplet, the number of its buckets, their layout and the hasher's key.
     /// So maplets that differ in these have different digests, even if they are empty. (It does not depend on the
-    /// schema, on the capacity.)
+    /// schema or on the capacity.)
     ///
     /// The digest depends on the values: a key with another value is another pair.
     ///
-    /// The digest is a point-in-time view of the beginning of the call. So it is exact if no thread changes the maplet
-    /// then, for example if one thread makes all changes and calls this between two of them. If an insert overlaps the
-    /// beginning, its copy may count or not, and so may what a [`clear`](Self::clear) removes during the call.
+    /// The digest is of a point-in-time view at the beginning of the call. So it is exact if no thread changes the
+    /// maplet then, for example if one thread makes all changes and calls this between two of them. If an insert
+    /// overlaps the beginning, its copy may count or not, and so may what a [`clear`](Self::clear) removes during the
+    /// call.
     ///
     /// With a hasher that is the same everywhere (`StableHashBuilder`, which needs the feature `stable-hash`), the
     /// digest is the same on every machine, and in all versions of this crate that write the same version of the
@@ -108,8 +109,8 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// changes [cost more](crate::guide::consistency#what-each-operation-costs).
     ///
     /// # Errors
-    /// Fails if the memory for the old words of buckets that change meanwhile cannot be allocated. The changes
-    /// themselves are done.
+    /// Fails if the memory for the old contents of buckets that change meanwhile cannot be allocated. The changes
+    /// themselves still take effect.
     pub fn digest(&self) -> Result<u64, OutOfMemory> {
         self.parts.digest(FilterKind::Maplet)
     }

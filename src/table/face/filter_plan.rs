@@ -43,8 +43,8 @@ pub struct FilterPlan {
     /// capacity.
     pub slots: usize,
     /// How many bytes the filter uses, as [`Stats::memory_usage`](crate::Stats::memory_usage) counts them. For growable
-    /// filters, that is at the current size; in a builder's plan, at the initial size. The plan of a snapshot leaves out the
-    /// value of the filter itself, whose size depends on the hasher: `size_of` tells it.
+    /// filters, that is at the current size; in a builder's plan, at the initial size. The plan of a snapshot leaves
+    /// out the value of the filter itself, whose size depends on the hasher: `size_of` returns it.
     pub memory_usage: usize,
     /// The false-positive rate with as many keys as the capacity: at most the one that was asked for. For growable filters it
     /// rises with the size, up to that one, or beyond it if there are more keys
@@ -127,8 +127,8 @@ impl FilterPlan {
         }
     }
 
-    /// Returns the false-positive rate of the filter when it holds this many keys. Of a filter of fixed size, it is that of a
-    /// full table if there are more keys than [`slots`](Self::slots).
+    /// Returns the false-positive rate of the filter when it holds this many keys. For a filter of fixed size, it is
+    /// the rate of a full table if there are more keys than [`slots`](Self::slots).
     ///
     /// In a growable filter with [`expected_keys`](crate::GrowableBuilder::expected_keys), the rate rises in proportion to the
     /// keys beyond those.
