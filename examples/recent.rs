@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .capacity(1000 * (11 + 2))
         .lifetime(10 * TICK, TICK)
         .false_positive_rate(1e-5)
-        .when_full(WhenFull::EvictOldest)
+        .when_full(WhenFull::EvictSoonest)
         .build()?;
 
     // `true` for the first delivery of a message within the window. Many threads may call this at the same time.

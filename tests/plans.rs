@@ -62,12 +62,12 @@ fn a_plan_has_the_figures_of_the_filter() {
             assert!(plan.capacity >= capacity && plan.max_false_positive_rate <= rate, "{plan}");
 
             let builder = ExpiringCuckooFilter::<str>::builder().capacity(capacity).false_positive_rate(rate);
-            let builder = builder.lifetime_in_ticks((1 << payload_bits) - 1).when_full(WhenFull::EvictOldest);
+            let builder = builder.lifetime_in_ticks((1 << payload_bits) - 1).when_full(WhenFull::EvictSoonest);
             let plan = builder.plan().unwrap();
             let filter = builder.build().unwrap();
             assert_planned!(plan, filter);
             assert_eq!((plan.lifetime_in_ticks, plan.resolution), (Some((1 << payload_bits) - 1), None));
-            assert_eq!(plan.when_full, Some(WhenFull::EvictOldest));
+            assert_eq!(plan.when_full, Some(WhenFull::EvictSoonest));
         }
     }
 }
@@ -127,8 +127,8 @@ fn a_plan_displays_the_type_capacity_memory_rate_layout_and_clock() {
 
     let minute = Duration::from_secs(60);
     let expiring = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime(14 * minute, minute);
-    let expiring = expiring.when_full(WhenFull::EvictOldest).plan().unwrap();
-    assert_shows(&expiring, &["false-positive rate 0.000", ", lifetime 15 ticks of 60s, WhenFull::EvictOldest"]);
+    let expiring = expiring.when_full(WhenFull::EvictSoonest).plan().unwrap();
+    assert_shows(&expiring, &["false-positive rate 0.000", ", lifetime 15 ticks of 60s, WhenFull::EvictSoonest"]);
 }
 
 /// What a user sees of it are the public fields.

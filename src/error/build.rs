@@ -89,6 +89,18 @@ pub enum BuildError {
         /// The largest possible number.
         most: u64,
     },
+    /// No window was given for a [`RecentCuckooFilter`](crate::RecentCuckooFilter).
+    WindowMissing,
+    /// The duration of a [`RecentCuckooFilter`](crate::RecentCuckooFilter) is 0.
+    ZeroDuration,
+    /// The tolerance of a [`RecentCuckooFilter`](crate::RecentCuckooFilter) is 0 or less, or 1 or more, or too small.
+    #[non_exhaustive]
+    InvalidTolerance {
+        /// The tolerance asked for.
+        tolerance: f64,
+        /// The smallest possible one.
+        least: f64,
+    },
     /// The false-positive rate is negative, or 1 or more, or not a number.
     #[non_exhaustive]
     InvalidRate {
@@ -172,12 +184,22 @@ messages! {
     Self::InvalidTicks { ticks, most } =>
         "the longest lifetime would be {ticks} ticks, and the limit is {most}; choose a coarser resolution (a \
          fourteenth of the longest lifetime is often fine enough), or a shorter lifetime";
+    Self::WindowMissing =>
+        "no window was given for the RecentCuckooFilter; call .last(keys) or .within(duration, capacity) of its builder";
+    Self::ZeroDuration =>
+        "a RecentCuckooFilter of the keys within 0 seconds was asked for; ask for a duration of more than 0";
+    Self::InvalidTolerance { tolerance, least } =>
+        "the tolerance was {tolerance:?}; it must be at least {least:.4} and less than 1 (0.08 is 8 %)";
     Self::InvalidRate { rate } =>
         "the false-positive rate was {rate:?}; it must be greater than 0 and less than 1 (0.001 is 0.1 %, one in a \
          thousand)";
     Self::RateTooLow { filter: filter @ FilterKind::Expiring, value_bits, rate, lowest, .. } =>
         "a false-positive rate of {rate:?} is too low: the type {filter} with {value_bits}-bit expiries cannot go \
          below {lowest:?}; choose that rate or a higher one, or a coarser resolution";
+    Self::RateTooLow { filter: filter @ FilterKind::Recent, value_bits, rate, lowest, .. } =>
+        "a false-positive rate of {rate:?} is too low: the type {filter} with {value_bits}-bit expiries cannot go \
+         below {lowest:?}; choose that rate or a higher one{}",
+        if *value_bits > 4 { ", or a larger tolerance" } else { "" };
     Self::RateTooLow { filter: filter @ FilterKind::Maplet, value_bits, rate, lowest, .. } =>
         "a false-positive rate of {rate:?} is too low: the type {filter} with {value_bits}-bit values cannot go below \
          {lowest:?}; choose that rate or a higher one{}",

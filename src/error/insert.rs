@@ -122,7 +122,7 @@ pub enum ExpiringInsertError {
         /// How long a tick is, if the filter knows it.
         resolution: Option<Duration>,
     },
-    /// The filter has [evicted](crate::WhenFull::EvictOldest) the tick at which the entry should expire, to make room for
+    /// The filter has [evicted](crate::WhenFull::EvictSoonest) the tick at which the entry should expire, to make room for
     /// entries that live longer.
     #[non_exhaustive]
     Evicted {

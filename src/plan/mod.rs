@@ -5,3 +5,4 @@ pub(crate) mod batch;
 pub(crate) mod pairs;
 pub(crate) mod path;
 pub(crate) mod sizing;
+pub(crate) mod window;

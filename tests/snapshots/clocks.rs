@@ -148,7 +148,7 @@ fn what_died_and_was_not_swept_when_it_was_saved_stays_dead() {
 #[test]
 fn a_filter_that_has_evicted_goes_on_evicting_when_it_is_loaded() {
     let builder = expiring_builder().capacity(300).lifetime_in_ticks(15).false_positive_rate(1e-6);
-    let filter = builder.when_full(WhenFull::EvictOldest).build().unwrap();
+    let filter = builder.when_full(WhenFull::EvictSoonest).build().unwrap();
     filter.advance_to(Tick::new(NOW));
     let held = (0..).find(|key| filter.insert_until(key, Tick::new(NOW + 3)).is_err()).unwrap();
     filter.insert_until(&held, Tick::new(NOW + 8)).unwrap();

@@ -290,7 +290,7 @@ fn the_reader_knows_which_entries_have_expired() {
     for (capacity, longest, when_full, restarted) in [
         (300, 1, WhenFull::Refuse, false),
         (300, 15, WhenFull::Refuse, true),
-        (300, 100, WhenFull::EvictOldest, true),
+        (300, 100, WhenFull::EvictSoonest, true),
         // Of a ring that is longer than the lifetime, one step of the clock sweeps only a part of the table. So entries that
         // have expired are in the snapshot.
         (100_000, 8, WhenFull::Refuse, false),
@@ -303,7 +303,7 @@ fn the_reader_knows_which_entries_have_expired() {
         for number in 0..250 {
             assert_eq!(filter.insert_until(&key_of(number), Tick::new(expiry(number))), Ok(true));
         }
-        if when_full == WhenFull::EvictOldest {
+        if when_full == WhenFull::EvictSoonest {
             // It gets full, and evicts what would expire first.
             for number in 250..1000 {
                 let added = filter.insert_until(&key_of(number), Tick::new(expiry(number)));

@@ -27,7 +27,7 @@ pub struct Deduper {
 impl Deduper {
     /// Makes room for so many packets in `memory`, a number of seconds, after which a packet counts as new.
     pub fn new(packets: usize, false_positive_rate: f64, memory: Duration) -> Result<Self, BuildError> {
-        let seen = UsedOnce::within(memory.as_secs(), packets, false_positive_rate, WhenFull::EvictOldest)?;
+        let seen = UsedOnce::within(memory.as_secs(), packets, false_positive_rate, WhenFull::EvictSoonest)?;
         seen.advance(0);
         Ok(Self { seen, started: Instant::now(), evicted: AtomicU64::new(0) })
     }

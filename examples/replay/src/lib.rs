@@ -138,7 +138,7 @@ impl<K: Hash + ?Sized> LastKeys<K> {
     /// Makes room for so many keys. A new one is taken for an old one with a probability of at most
     /// `false_positive_rate`.
     pub fn new(capacity: usize, false_positive_rate: f64) -> Result<Self, BuildError> {
-        let keys = UsedOnce::within(capacity as u64, capacity, false_positive_rate, WhenFull::EvictOldest)?;
+        let keys = UsedOnce::within(capacity as u64, capacity, false_positive_rate, WhenFull::EvictSoonest)?;
         Ok(Self { keys, new: AtomicU64::new(0) })
     }
 

@@ -202,7 +202,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// Sets what the filter does with an insert that finds no room. The default is [`WhenFull::Refuse`]: the insert
     /// fails, and no entry expires before its time.
     ///
-    /// With [`WhenFull::EvictOldest`], **the entries that would expire first are evicted, a whole tick at a time**: all
+    /// With [`WhenFull::EvictSoonest`], **the entries that would expire first are evicted, a whole tick at a time**: all
     /// entries of the earliest tick within reach of the insert, and of all ticks before it, expire at once, as if the
     /// clock had reached that tick. All others keep their expiries, and [`now`](ExpiringCuckooFilter::now) stays.
     /// [`ExpiryStats::evicted_early_by`](crate::ExpiryStats::evicted_early_by) says by how many ticks entries expired
@@ -229,7 +229,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick, WhenFull};
     ///
     /// let builder = ExpiringCuckooFilter::<u64>::builder().capacity(1000).lifetime_in_ticks(14);
-    /// let recent = builder.when_full(WhenFull::EvictOldest).build()?;
+    /// let recent = builder.when_full(WhenFull::EvictSoonest).build()?;
     /// for key in 0..10_000 {
     ///     recent.advance_to(Tick::new(key / 100));
     ///     recent.insert(&key)?; // never fails, although 1,400 entries would live at a time
@@ -263,7 +263,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
         // A filter that evicts is soon full, and stays so.
         let until = match self.when_full {
             WhenFull::Refuse => RateHolds::UpToCapacity,
-            WhenFull::EvictOldest => RateHolds::Always,
+            WhenFull::EvictSoonest => RateHolds::Always,
         };
         let plan = self.settings.plan(capacity, ring.bits(), until)?;
         Ok((plan, Clock::new(ring, ticks, resolution, self.when_full)))

@@ -24,7 +24,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # Errors
     /// [`ExpiringInsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called;
     /// [`ExpiringInsertError::Full`] or [`ExpiringInsertError::TooManyCopies`] if there is no room. (With
-    /// [`WhenFull::EvictOldest`](crate::WhenFull), the [builder](crate::ExpiringBuilder::when_full) says when.) After
+    /// [`WhenFull::EvictSoonest`](crate::WhenFull), the [builder](crate::ExpiringBuilder::when_full) says when.) After
     /// an error nothing has changed.
     ///
     /// ```
