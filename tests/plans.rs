@@ -126,7 +126,7 @@ fn a_plan_displays_the_type_capacity_memory_rate_layout_and_clock() {
     assert_shows(&maplet, &["false-positive rate 0.000", " + 4 bits"]);
 
     let minute = Duration::from_secs(60);
-    let expiring = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime(14 * minute, minute);
+    let expiring = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime(14 * minute).resolution(minute);
     let expiring = expiring.when_full(WhenFull::EvictSoonest).plan().unwrap();
     assert_shows(&expiring, &["false-positive rate 0.000", ", lifetime 15 ticks of 60s, WhenFull::EvictSoonest"]);
 }
@@ -260,21 +260,21 @@ fn invalid_settings_have_the_error_that_building_has() {
     same!(without, BuildError::CapacityMissing { filter: Expiring, .. });
     same!(expiring(), BuildError::LifetimeMissing);
     for (longest, resolution) in [(Duration::ZERO, minute), (minute, Duration::ZERO)] {
-        let invalid = expiring().lifetime(longest, resolution);
+        let invalid = expiring().lifetime(longest).resolution(resolution);
         same!(invalid, BuildError::InvalidLifetime { .. }, names "both must be more than 0");
     }
     same!(
-        expiring().lifetime(minute, hour),
+        expiring().lifetime(minute).resolution(hour),
         BuildError::InvalidLifetime { longest, resolution, .. } if (longest, resolution) == (minute, hour),
         names "lifetime of 60s is shorter than the resolution of 3600s"
     );
     same!(
-        expiring().lifetime(65_535 * minute, minute),
+        expiring().lifetime(65_535 * minute).resolution(minute),
         BuildError::InvalidTicks { ticks: 65_536, most: 65_535, .. },
         names "coarser resolution"
     );
     same!(
-        expiring().lifetime(Duration::MAX, Duration::from_nanos(1)),
+        expiring().lifetime(Duration::MAX).resolution(Duration::from_nanos(1)),
         BuildError::InvalidTicks { ticks: u64::MAX, .. }
     );
     same!(expiring().lifetime_in_ticks(0), BuildError::InvalidTicks { ticks: 0, .. }, names "1 to 65535");

@@ -81,6 +81,8 @@ pub enum BuildError {
         /// The resolution asked for.
         resolution: Duration,
     },
+    /// The resolution of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is 0, and its lifetime is in ticks.
+    ZeroResolution,
     /// The longest lifetime of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is 0 ticks, or too many.
     #[non_exhaustive]
     InvalidTicks {
@@ -160,8 +162,8 @@ messages! {
         "no number of value bits was given for the CuckooMaplet; call .value_bits(bits) of its builder";
     Self::InvalidValueBits { value_bits } => "values of {value_bits} bits were asked for; ask for 1 to 16 bits";
     Self::LifetimeMissing =>
-        "no lifetime was given for the ExpiringCuckooFilter; call .lifetime(longest, resolution) or \
-         .lifetime_in_ticks(longest) of its builder";
+        "no lifetime was given for the ExpiringCuckooFilter; call .lifetime(longest) or .lifetime_in_ticks(longest) of its \
+         builder";
     Self::MaxCapacityBelowCapacity { capacity, max_capacity } =>
         "the max_capacity of {max_capacity} is less than the capacity of {capacity}, which the filter has before it \
          grows; ask for a larger max_capacity or a smaller capacity";
@@ -175,11 +177,11 @@ messages! {
         "a filter that grows to its max_capacity of {max_capacity} takes up to {needed} bytes, more than its \
          memory_limit of {limit}; raise the limit, or ask for a smaller max_capacity";
     Self::InvalidLifetime { longest, resolution } if longest < resolution && !longest.is_zero() =>
-        "the longest lifetime of {longest:?} is shorter than the resolution of {resolution:?}; exchange them if they \
-         are in the wrong order, or choose a finer resolution (a fourteenth of the longest lifetime is often fine \
-         enough)";
+        "the longest lifetime of {longest:?} is shorter than the resolution of {resolution:?}; choose a finer resolution \
+         (a fourteenth of the longest lifetime is often fine enough)";
     Self::InvalidLifetime { longest, resolution } =>
         "a longest lifetime of {longest:?} with a resolution of {resolution:?} was asked for; both must be more than 0";
+    Self::ZeroResolution => "a resolution of 0 was asked for; it must be more than 0, or leave it out";
     Self::InvalidTicks { ticks: 0, most } => "a longest lifetime of 0 ticks was asked for; ask for 1 to {most} ticks";
     Self::InvalidTicks { ticks, most } =>
         "the longest lifetime would be {ticks} ticks, and the limit is {most}; choose a coarser resolution (a \

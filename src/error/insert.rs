@@ -300,7 +300,7 @@ impl fmt::Display for Lifetime {
 
 pub(crate) const RESOLUTION_UNKNOWN: &str = "\
     a time or a duration was given or asked for, but the ExpiringCuckooFilter was built with lifetime_in_ticks and \
-    does not know how long a tick is; use ticks (Tick::new, expires_at), or build the filter with lifetime";
+    does not know how long a tick is; use ticks (Tick::new, expires_at), or build the filter with a resolution";
 
 messages! {
     MapletInsertError:

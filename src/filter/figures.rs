@@ -62,9 +62,7 @@ impl Stats {
     /// | `cuckoo_filter_evicted_total` | counter | [`evicted`](ExpiryStats::evicted) |
     /// | `cuckoo_filter_evicted_early_by_ticks` | gauge, ticks | [`evicted_early_by`](ExpiryStats::evicted_early_by) |
     /// | `cuckoo_filter_sweeps_total` | counter | [`sweeps`](ExpiryStats::sweeps) |
-    /// | *and of a `RecentCuckooFilter`:* | | |
-    /// | `cuckoo_filter_expired_total` | counter | [`expired`](RecentStats::expired) |
-    /// | `cuckoo_filter_evicted_total` | counter | [`evicted`](RecentStats::evicted) |
+    /// | *and of a `RecentCuckooFilter`, with the totals of expired and evicted entries as above:* | | |
     /// | `cuckoo_filter_evicted_early_by_ratio` | gauge, ratio | [`evicted_early_by`](RecentStats::evicted_early_by) |
     ///
     /// The observed false-positive rate is `false_positives_recorded / (false_positives_recorded + negatives_recorded)` over

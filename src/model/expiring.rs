@@ -140,6 +140,11 @@ impl<L: ModelLayout> Table<L> {
         is_new
     }
 
+    /// What a filter of recent keys does after each insert.
+    pub fn keep_up(&self) {
+        self.0.keep_up();
+    }
+
     pub fn move_on(&self, tick: u64) {
         self.0.move_on(tick, false);
     }

@@ -13,7 +13,7 @@ const NOW: u64 = 28_500_000;
 fn the_resolution_comes_back() {
     let (hour, tick) = (Duration::from_secs(3600), Duration::new(299, 999_999_999));
     for (longest, resolution) in [(hour, tick), (hour, Duration::from_nanos(1 << 40)), (Duration::MAX, Duration::MAX)] {
-        let filter = expiring_builder().capacity(10).lifetime(longest, resolution).build().unwrap();
+        let filter = expiring_builder().capacity(10).lifetime(longest).resolution(resolution).build().unwrap();
         filter.advance_to(Tick::new(7));
         let bytes = saved(&filter);
         assert_eq!(SnapshotInfo::read(&bytes[..]).unwrap().now, Some(Tick::new(7)));

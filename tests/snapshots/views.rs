@@ -78,7 +78,7 @@ impl Views for Expiring {
     }
 
     fn look_all(view: &View<Self, &[u8]>, keys: &[Raw], tick: u64, found: &mut Vec<bool>) {
-        view.contains_batch_at(keys, Tick::new(tick), found);
+        view.contains_at_batch(keys, Tick::new(tick), found);
     }
 
     /// Also before the snapshot, where it is as at its moment.

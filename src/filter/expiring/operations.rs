@@ -31,7 +31,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # use std::time::Duration;
     /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
     /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
-    /// let seen = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
+    /// let seen = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour).resolution(minute).build()?;
     /// seen.advance_to(Tick::new(28_000_000));
     /// seen.insert("203.0.113.7")?;
     /// seen.advance_to(Tick::new(28_000_060));

@@ -120,8 +120,9 @@ impl<T: ?Sized, S> RecentBuilder<T, S> {
     /// (0.1 %) if not called.
     ///
     /// Often a new key that is taken for a seen one is lost, such as a message. Then choose a lower rate. It holds with
-    /// every slot taken. The builder chooses the layout with the least memory. The rate of each layout, by the bits per
-    /// slot:
+    /// every slot taken. The builder chooses the layout with the least memory: for each key of the window, a large filter uses
+    /// 19.4 bits at 0.1 %, 26.8 at 0.0023 %, and 44.6 below. The rate of each layout, by the bits per slot that its capacity
+    /// uses:
     ///
     /// | [tolerance](Self::tolerance) | bits per expiry | 11.0 bits per slot | 13.2 | 16.8 | 23.2 | 38.6 |
     /// |---|---|---|---|---|---|---|
