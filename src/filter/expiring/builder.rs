@@ -296,8 +296,9 @@ impl Lifetime {
             Self::InTicks(_) if resolution == Some(Duration::ZERO) => Err(BuildError::ZeroResolution),
             Self::InTicks(ticks) => Ok((ticks, resolution)),
             Self::Of(longest) => {
-                // At least a nanosecond, and not less than a fourteenth.
-                let fourteenth = (longest.saturating_add(Duration::from_nanos(13))) / 14;
+                // Rounded up, so that the lifetime has no more than 14.
+                let part = longest / 14;
+                let fourteenth = if part * 14 < longest { part + Duration::from_nanos(1) } else { part };
                 let resolution = resolution.unwrap_or(fourteenth);
                 if longest.is_zero() || resolution.is_zero() || longest < resolution {
                     return Err(BuildError::InvalidLifetime { longest, resolution });

@@ -118,8 +118,10 @@ pub(crate) struct Tallies {
     pub(crate) jumps: Tally,
     /// Entries that were evicted.
     pub(crate) evicted: Tally,
-    /// The most ticks by which the clock was ahead.
+    /// The most ticks by which the clock was ahead, or by which an entry was evicted early.
     pub(crate) most_ahead: Tally,
+    /// The clock's own tick in which an eviction made no room last, in a filter of recent keys.
+    pub(in crate::table) crowded: Tally,
 }
 
 /// A pass over the table that takes dead entries out.

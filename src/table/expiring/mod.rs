@@ -354,13 +354,20 @@ impl<L: Layout> Table<L> {
                 Attempt::NotYet => self.catch_up(clock, &mut clock.lock_sweep()),
                 Attempt::Evicted | Attempt::NoRoom => (),
             }
+            if clock.is_driven_by_filter()
+                && self.is_crowded(clock)
+                && let Some(answer) = self.displace_in_crowd(clock, class, &has_answer)
+            {
+                attempt = answer?;
+                continue;
+            }
             attempt = match self.until_added(class, purpose, has_answer) {
                 Ok(answer) => answer?,
                 Err(error) => match add(None)? {
                     // It is still live, so it was live when there was no room.
                     Attempt::NoRoom if self.eviction_makes_room(class, until, purpose, &error) => Attempt::NoRoom,
                     Attempt::NoRoom if clock.is_driven_by_filter() => {
-                        self.displace(clock, class, &|all| has_answer(Some(all))).unwrap_or(Ok(Attempt::NoRoom))?
+                        self.displace(clock, class, &has_answer).unwrap_or(Ok(Attempt::NoRoom))?
                     }
                     Attempt::NoRoom => {
                         self.counters.insert_refused();

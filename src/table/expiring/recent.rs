@@ -53,10 +53,14 @@
 //! # Inserts never fail
 //! An insert that finds no room evicts the ticks that expire first (`table/expiring/evict.rs`). Where that makes no room,
 //! because all entries within reach were added in the present tick, or because the keys of these buckets were chosen to
-//! collide, it [displaces](Table::displace) one entry of its own two buckets: the one that expires first. It holds the
-//! locks of all stripes, so no other thread adds or moves an entry. It takes the entry out as a removal does, with a bump
-//! of that entry's stripe. This is an eviction, an operation of its own that takes effect at its exchange. Then there is
-//! room for the new entry, which is added as by any other insert.
+//! collide, it [displaces](Table::displace) one entry of its own two buckets: the one that expires first. It takes the entry
+//! out as a removal does, under the lock of that entry's stripe and after a bump. This is an eviction, an operation of its own
+//! that takes effect at its exchange. Then there is room for the new entry, which is added as by any other insert. The thread
+//! holds the locks of all stripes, so no other thread takes that room.
+//!
+//! A search that finds no room is long, and so is one under all locks. So the filter notes that a tick is
+//! [*crowded*](Table::is_crowded). While it is, and the filter is full, an insert that finds its two buckets full displaces an
+//! entry at once, with one stripe's lock at a time, and takes the longer way only if others take the room again and again.
 //!
 //! # At most one is told that a key is new
 //! Whether the key has a live entry is read under the lock of its stripe, and its entry is added under the same lock. So
@@ -72,6 +76,9 @@ use crate::word::bucket::BucketOps;
 use crate::word::geometry::Item;
 use crate::word::layout::{Entry, Layout};
 use crate::word::ring::LAST_TICK;
+
+/// How often an insert in a crowded filter makes room for itself that another thread takes, before it takes all locks.
+const TRIES_IN_CROWD: usize = 4;
 
 impl<L: Layout> Table<L> {
     /// What a call that changes entries does for the filter's own clock: ends the tick if it has as many keys as it is to
@@ -147,6 +154,12 @@ impl<L: Layout> Table<L> {
         clock.note(tick);
     }
 
+    /// Whether the filter is full of keys of the present tick, as far as is known: then no eviction of a tick makes room.
+    pub(super) fn is_crowded(&self, clock: &Clock) -> bool {
+        // Relaxed, as where it is set: it only decides which of two ways to make room is tried first.
+        clock.tallies.crowded.load(Ordering::Relaxed) == clock.moment().now() && self.counters.len() >= self.capacity()
+    }
+
     /// Adds an entry of this class, for which no eviction of a tick makes room, by `attempt`: takes the entry out of its
     /// buckets that expires first. Returns what `attempt` does, `None` if it finds no room even so.
     #[cold]
@@ -155,37 +168,59 @@ impl<L: Layout> Table<L> {
         &self,
         clock: &Clock,
         class: Item,
-        attempt: &dyn Fn(&AllLocked<'_>) -> Option<R>,
+        attempt: &dyn Fn(Option<&AllLocked<'_>>) -> Option<R>,
     ) -> Option<R> {
-        self.under_all_locks(|all| {
-            if let Some(answer) = attempt(all) {
-                // Another thread has made room.
-                return Some(answer);
-            }
-            let moment = clock.moment();
-            let entries = [class.first, class.second]
-                .into_iter()
-                .flat_map(|bucket| self.layout.entries(self.load(bucket)).map(move |entry| (bucket, entry)));
-            // Entries that died meanwhile go before all others.
-            let ticks_left = |&(_, entry): &(usize, Entry)| {
-                let payload = self.layout.payload_of(entry);
-                if clock.ring.is_live(moment, payload) { clock.ring.ticks_until(moment, payload) } else { 0 }
-            };
-            if let Some(first @ (bucket, entry)) = entries.min_by_key(ticks_left) {
-                let stripe = self.stripe(self.buckets.sum(self.layout.fingerprint_of(entry)));
-                let guard = stripe.locked_with_all(all);
-                match ticks_left(&first) {
-                    0 => self.take_dead(clock, &guard, bucket, entry),
-                    ticks => {
-                        self.take_from(&guard, bucket, entry);
-                        self.counters.add_len(-1);
-                        clock.tallies.evicted.fetch_add(1, Ordering::Relaxed);
-                        clock.tallies.most_ahead.fetch_max(clock.ahead() + ticks, Ordering::Relaxed);
-                    }
-                }
-            }
-            attempt(all)
+        let answer = self.under_all_locks(|all| {
+            attempt(Some(all)).or_else(|| {
+                self.take_first_to_expire(clock, class, Some(all));
+                attempt(Some(all))
+            })
+        });
+        clock.tallies.crowded.store(clock.moment().now(), Ordering::Relaxed);
+        answer
+    }
+
+    /// [`displace`](Self::displace) in a crowded filter. It takes one stripe's lock at a time. So another thread may take the
+    /// room that it has made, and after some tries it returns `None`.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn displace_in_crowd<R>(
+        &self,
+        clock: &Clock,
+        class: Item,
+        attempt: &dyn Fn(Option<&AllLocked<'_>>) -> Option<R>,
+    ) -> Option<R> {
+        (0..TRIES_IN_CROWD).find_map(|_| {
+            attempt(None).or_else(|| {
+                self.take_first_to_expire(clock, class, None);
+                attempt(None)
+            })
         })
+    }
+
+    /// Takes an entry out of the buckets of this class: of those that it reads there, the one that expires first.
+    fn take_first_to_expire(&self, clock: &Clock, class: Item, all: Option<&AllLocked<'_>>) {
+        let entries = [class.first, class.second]
+            .into_iter()
+            .flat_map(|bucket| self.layout.entries(self.load(bucket)).map(move |entry| (bucket, entry)));
+        // Entries that have died go before all others.
+        let ticks_left = |&(_, entry): &(usize, Entry)| {
+            let (moment, payload) = (clock.moment(), self.layout.payload_of(entry));
+            if clock.ring.is_live(moment, payload) { clock.ring.ticks_until(moment, payload) } else { 0 }
+        };
+        let Some(first @ (bucket, entry)) = entries.min_by_key(ticks_left) else { return };
+        let stripe = self.stripe(self.buckets.sum(self.layout.fingerprint_of(entry)));
+        let guard = stripe.lock_unless_all(all, &self.counters);
+        // Read again under the lock: only then its place is sure to mean that tick.
+        match ticks_left(&first) {
+            0 => self.take_dead(clock, &guard, bucket, entry),
+            ticks if self.take_from(&guard, bucket, entry) => {
+                self.counters.add_len(-1);
+                clock.tallies.evicted.fetch_add(1, Ordering::Relaxed);
+                clock.tallies.most_ahead.fetch_max(clock.ahead() + ticks, Ordering::Relaxed);
+            }
+            _ => (),
+        }
     }
 }
 

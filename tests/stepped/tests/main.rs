@@ -5,5 +5,6 @@ mod common;
 mod counts;
 mod frozen;
 mod histories;
+mod recent;
 mod schedules;
 mod values;
