@@ -8,9 +8,9 @@
 //!
 //! | workload | lookups | inserts | removals | updates | in at first |
 //! |---|---|---|---|---|---|
-//! | ReadHeavy | 98 % | 1 % | 1 % | – | 3/4 of the keys that it is made for |
-//! | Exchange | 10 % | 40 % | 40 % | 10 % | the same |
-//! | RapidGrow | 5 % | 80 % | 5 % | 10 % | none |
+//! | ReadHeavy | 98% | 1% | 1% | – | 3/4 of the keys that it is made for |
+//! | Exchange | 10% | 40% | 40% | 10% | the same |
+//! | RapidGrow | 5% | 80% | 5% | 10% | none |
 //!
 //! All have the same keys and the same hash in a round, and zero-sized values. The filters differ in these:
 //! - `bustle` asserts that every answer is exact. So the filters have slots of 32 bits, two in a bucket, and a
@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use ahash::RandomState;
 use bustle::{Collection, CollectionHandle, Mix, Workload};
-use concurrent_cuckoo_filter::{Builder, GrowableBuilder};
+use concurrent_cuckoo_filter::{ConcurrentBuilder, GrowableBuilder};
 use support::by_threads::{ByThreads, thread_counts};
 use support::exact::{Dash, ExactSet, Locked, Papaya, SccIndex, SccMap};
 use support::options::Options;
@@ -44,7 +44,7 @@ const WORKLOADS: [(&str, f64, [u8; 4]); 3] =
 /// How often a run is repeated at most, if a false positive ends it.
 const TRIES: u8 = 3;
 
-fn fixed(keys: usize) -> Builder<u64, RandomState> {
+fn fixed(keys: usize) -> ConcurrentBuilder<u64, RandomState> {
     builder().capacity(keys).false_positive_rate(1e-9)
 }
 

@@ -7,7 +7,7 @@
 //! times as fast the `ExpiringCuckooFilter` of the same table is: the median of the rounds, with the min and max. Memory
 //! is what is requested from the allocator. "Lost" are the keys that a filter threw out to make room.
 //!
-//! - **large**: 50 million keys, more than any cache holds. The filter with an end of 4 bits for each entry (0.1 %)
+//! - **large**: 50 million keys, more than any cache holds. The filter with an end of 4 bits for each entry (0.1%)
 //!   is compared with the `ConcurrentCuckooFilter` with as many slots in a bucket, which has a lower rate in the same
 //!   memory.
 //! - **small**: a million keys, in a layout of three slots, because the rate of the others needs it. `cuckoo-clock` has

@@ -27,10 +27,10 @@ const FEWEST: u64 = 10_000;
 
 /// Operations that change the load: between which loads, and whether the inserts or the removals are timed.
 const CHANGES: [(&str, [f64; 2], bool); 3] = [
-    ("insert at 90 %", [0.9, 0.91], true),
-    ("remove at 90 %", [0.9, 0.91], false),
+    ("insert at 90%", [0.9, 0.91], true),
+    ("remove at 90%", [0.9, 0.91], false),
     // The last one, because it empties the filter. It is for tables in the cache. Others take many seconds to fill.
-    ("fill to 95 %", [0.0, 0.95], true),
+    ("fill to 95%", [0.0, 0.95], true),
 ];
 
 fn bench_size(criterion: &mut Criterion, size: Size, test: bool) {

@@ -9,7 +9,7 @@
 //! | `threads` | inserts by several threads into such a filter, into one that begins with its final size, and a fixed one |
 //! | `longest` | the longest of these inserts. Ask for this part alone: see below |
 //! | `sizes` | the memory and the false-positive rate at every size, up to `N` keys |
-//! | `expected` | the same of filters whose `expected_keys` are the keys that they get |
+//! | `expected` | the same of filters whose `expected_keys` are the keys that they get; a chart, `growth.svg`, in `--out` |
 //! | `doubling` | how many entries a second `reserve` moves to a larger table, and `shrink_to_fit` to a smaller one |
 //! | `spike` | a thousand keys, a million, and a thousand again, then `shrink_to_fit` |
 //!
@@ -33,7 +33,8 @@ use support::clock::{by_turns, own_time};
 use support::filled::on_threads;
 use support::keys::{ABSENT, drawn, key};
 use support::options::Options;
-use support::ours::{BATCH, Fixed, Growable, Ours, default_5x14, fill, growable};
+use support::ours::{BATCH, Fixed, Growable, Ours, builder, default_5x14, fill, growable};
+use support::plot::{Axis, Chart, Line, Marker, Scale, Series, Style};
 use support::report::{Spread, median};
 use support::subject::Set;
 
@@ -43,7 +44,7 @@ const SLICE: u64 = 20 * BATCH as u64;
 /// An empty filter that has grown to three quarters of this many bytes. This many is its largest size, but for so many
 /// doublings.
 fn of_size(bytes: usize, doublings_left: u32) -> Growable {
-    // Five slots a bucket at the largest size, of which about 96 % are its capacity.
+    // Five slots a bucket at the largest size, of which about 96% are its capacity.
     let most = (bytes / size_of::<u64>() * 5 * 96 / 100) << doublings_left;
     let filter = growable().capacity(0).max_capacity(most).build().expect("a valid filter");
     let at_first = filter.stats().memory_usage;
@@ -231,27 +232,104 @@ fn longest(keys: u64, runs: usize) -> Vec<Vec<String>> {
     [vec![head], rows.to_vec()].concat()
 }
 
-/// The memory and the false-positive rate of a filter that expects as many keys as it gets, at four sizes in each decade up to
-/// this many keys, and of one that is made for a thousand.
-fn expected(keys: u64) -> Vec<Vec<String>> {
-    let head = ["keys", "bits per key, expected_keys", "its rate, %", "bits per key, without", "its rate, %"];
-    let mut rows = vec![head.map(String::from).to_vec()];
-    for nth in 0.. {
-        let next = (1000.0 * 10f64.powf(f64::from(nth) / 4.0)).round() as u64;
-        if next > keys {
-            return rows;
-        }
-        let mut row = vec![next.to_string()];
-        for builder in [growable().expected_keys(next as usize), growable()] {
-            let filter = builder.build().expect("a valid filter");
-            fill(&filter, 0..next);
-            let stats = filter.stats();
-            row.push(format!("{:.1}", stats.memory_usage as f64 * 8.0 / next as f64));
-            row.push(format!("{:.5}", stats.false_positive_rate * 100.0));
-        }
-        rows.push(row);
+/// What a filter uses with so many keys in it.
+struct Used {
+    keys: u64,
+    bits_per_key: f64,
+    /// The false-positive rate, computed from the number of keys.
+    rate: f64,
+}
+
+impl Used {
+    fn by(filter: &Growable) -> Self {
+        let stats = filter.stats();
+        let keys = filter.len() as u64;
+        Self { keys, bits_per_key: stats.memory_usage as f64 * 8.0 / keys as f64, rate: stats.false_positive_rate }
     }
-    rows
+
+    fn point(&self) -> (f64, f64) {
+        (self.keys as f64, self.bits_per_key)
+    }
+}
+
+/// The memory and the false-positive rate of filters that expect as many keys as they get, and of one that is made for a
+/// thousand: at four sizes in each decade up to this many keys, and at this many.
+fn expected(keys: u64) -> [Vec<Used>; 2] {
+    let sizes = (0..).map(|nth| (1000.0 * 10f64.powf(f64::from(nth) / 4.0)).round() as u64);
+    let mut sizes: Vec<u64> = sizes.take_while(|&size| size < keys).collect();
+    sizes.push(keys);
+    let (without, mut len) = (growable().build().expect("a valid filter"), 0);
+    let both = sizes.into_iter().map(|size| {
+        let with = growable().expected_keys(size as usize).build().expect("a valid filter");
+        fill(&with, 0..size);
+        fill(&without, len..size);
+        len = size;
+        (Used::by(&with), Used::by(&without))
+    });
+    let (with, without) = both.unzip();
+    [with, without]
+}
+
+fn expected_table([with, without]: &[Vec<Used>; 2]) -> Vec<Vec<String>> {
+    let head = ["keys", "bits per key, expected_keys", "its rate, %", "bits per key, without", "its rate, %"];
+    let of = |used: &Used| [format!("{:.1}", used.bits_per_key), format!("{:.5}", used.rate * 100.0)];
+    let row =
+        |(with, without): (&Used, &Used)| [vec![with.keys.to_string()], [of(with), of(without)].concat()].concat();
+    [vec![head.map(String::from).to_vec()], with.iter().zip(without).map(row).collect()].concat()
+}
+
+/// Bits per key of other filters that grow, by the number of keys. Each began small. They were built from their authors'
+/// sources and measured on 2026-11-28, with the false-positive rates that are in the names. Those that double their tables
+/// vary by a factor of two between these points. None can be used by several threads at once.
+///
+/// - InfiniFilter: Dayan, Bercea, Reviriego and Pagh, SIGMOD 2023. Aleph filter: Dayan, Bercea and Pagh, VLDB 2024. In both,
+///   the fingerprints of new keys get longer as they grow (*widening*). The Aleph filter can also be told how far it will
+///   grow (*predictive*).
+/// - Taffy cuckoo filter: Apple, *Stretching Your Data With Taffy Filters*, arXiv 2109.01947. It cannot remove keys.
+const OTHERS: [(&str, &[(f64, f64)]); 3] = [
+    ("InfiniFilter and Aleph, 0.27%", &[(1e4, 27.9), (1e5, 24.9), (1e6, 42.0), (4e6, 44.0)]),
+    ("Aleph, predictive, to 0.10%", &[(1e5, 23.6), (1e6, 31.5), (4e6, 27.3)]),
+    ("Taffy cuckoo, 0.05 to 0.12%", &[(1e4, 26.3), (1e5, 21.0), (1e6, 33.6)]),
+];
+
+/// A round number of keys on an axis.
+fn in_thousands(keys: f64) -> String {
+    if keys < 1e6 { format!("{} k", keys / 1e3) } else { format!("{} M", keys / 1e6) }
+}
+
+fn expected_chart([with, without]: &[Vec<Used>; 2]) -> Chart {
+    let ours = |name: &str, used: &[Used], color, marker| Series {
+        name: name.into(),
+        points: used.iter().map(Used::point).collect(),
+        style: Style { color, marker, line: Line::Thick },
+    };
+    let fixed = |used: &Used| {
+        let plan = builder().capacity(used.keys as usize).plan().expect("a valid filter");
+        (used.keys as f64, plan.memory_usage as f64 * 8.0 / used.keys as f64)
+    };
+    let mut series = vec![
+        ours("ours, up to 0.1 %", without, 1, Marker::Square),
+        ours("ours, expected_keys, to 0.1 %", with, 0, Marker::Circle),
+        Series {
+            name: "ours, of a fixed size, 0.06 %".into(),
+            points: with.iter().map(fixed).collect(),
+            style: Style { color: 7, marker: Marker::None, line: Line::Dashed },
+        },
+    ];
+    let markers = [Marker::Diamond, Marker::Triangle, Marker::Cross];
+    series.extend(OTHERS.iter().zip(markers).zip(2..).map(|((&(name, points), marker), color)| {
+        let style = Style { color, marker, line: Line::Dashed };
+        Series { name: name.into(), points: points.to_vec(), style }
+    }));
+    let axis = |label: &str| Axis { scale: Scale::Log10, ..Axis::linear(label) };
+    let subtitle = "Each begins small. The false-positive rates are in the legend. Others were measured only where they have a mark";
+    Chart {
+        title: "Bits per key of filters that grow".into(),
+        subtitle: subtitle.into(),
+        x: Axis { show: in_thousands, ..axis("keys") },
+        y: Axis { range: Some((10.0, 100.0)), ..axis("bits per key") },
+        series,
+    }
 }
 
 /// The memory and the false-positive rate from the first size to one that holds this many keys.
@@ -371,7 +449,11 @@ fn main() -> io::Result<()> {
         (title, longest(keys, rounds))
     });
     options.part("sizes", || ("Every size: bits a key and false-positive rate".into(), sizes(keys)));
-    options.part("expected", || ("Filters that expect as many keys as they get".into(), expected(keys)));
+    if options.wants("expected") {
+        let used = expected(keys);
+        options.part("expected", || ("Filters that expect as many keys as they get".into(), expected_table(&used)));
+        expected_chart(&used).write(&options, "target/growable", "growth")?;
+    }
     for size in options.sizes() {
         let (name, bytes) = (size.name(), options.table_bytes(size));
         options.part("doubling", || {

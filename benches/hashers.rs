@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench hashers [-- --quick | --l2 | --large]`
 //!
-//! Each filter has the default layout, takes the same memory and is 90 % full. One thread looks up `u64` keys and
+//! Each filter has the default layout, takes the same memory and is 90% full. One thread looks up `u64` keys and
 //! strings of 16 bytes, half of them present, at random. In each round every hasher has a turn, and each ratio compares
 //! two turns of one round: how many times as fast lookups are as with the default hasher. The output shows the median of
 //! the rounds, with the min and max.

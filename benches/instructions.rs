@@ -75,7 +75,7 @@ impl<F> Subject<F> {
 }
 
 impl Subject {
-    /// A filter with 90 % of its slots taken. `choose` makes each key from a present and an absent one.
+    /// A filter with 90% of its slots taken. `choose` makes each key from a present and an absent one.
     fn at_90(layout: Layout, mut choose: impl FnMut(u64, u64) -> u64) -> &'static Self {
         let filter = layout.filter(4 * OPERATIONS);
         let len = filter.plan().slots as u64 * 9 / 10;
@@ -114,7 +114,7 @@ fn expiring(slots: usize) -> Expiring {
     filter
 }
 
-/// Such a filter with 90 % of its slots taken, and keys with numbers from `from` on.
+/// Such a filter with 90% of its slots taken, and keys with numbers from `from` on.
 fn expiring_at_90(from: u64) -> &'static Subject<Expiring> {
     let filter = expiring(4 * OPERATIONS);
     let len = filter.plan().slots as u64 * 9 / 10;
@@ -128,17 +128,26 @@ fn expiring_to_half() -> &'static Subject<Expiring> {
     Subject::new(expiring(2 * OPERATIONS), 0..)
 }
 
-/// A filter that can grow, of one size or, if it is `mixed`, in the middle of a doubling: then its buckets have two layouts.
-/// And keys with numbers from `from` on.
+/// A filter that can grow, and keys with numbers from `from` on. If it is `mixed`, its buckets have two layouts: those that are
+/// split another one than the others. If not, they have the same one, from 147,000 keys on.
 fn growable(mixed: bool, from: u64) -> &'static Subject<Growable> {
     let builder = Growable::builder_with_hasher(HASH).capacity(4 * OPERATIONS);
     let filter = builder.build().expect("a valid filter");
-    // From here on, all buckets have as many slots until the next doubling.
-    filter.reserve((if mixed { 6 } else { 4 }) * OPERATIONS).expect("there is memory");
+    filter.reserve((if mixed { 6 } else { 20 }) * OPERATIONS).expect("there is memory");
     let len = filter.capacity() as u64 * 9 / 10;
     (0..len).for_each(|number| filter.insert(&key(number)).expect("there is room"));
     let mut order = Shuffled::new(from..from + len, 0.0);
     Subject::new(filter, (0..).map(|_| order.next()))
+}
+
+/// One that begins small, and new keys.
+fn growable_from_empty() -> &'static Subject<Growable> {
+    Subject::new(Growable::builder_with_hasher(HASH).capacity(1000).build().expect("a valid filter"), 0..)
+}
+
+/// Inserts twenty keys. So all the operations together insert 200,000.
+fn inserts_20(filter: &Growable, key: &u64) -> bool {
+    (0..20).all(|nth| filter.insert(&key.wrapping_add(nth)).is_ok())
 }
 
 fn fill(filter: &Filter, len: u64) {
@@ -294,6 +303,7 @@ mod counted {
         growable_lookup_miss: growable(false, ABSENT) => each_of(|filter: &Growable, key| filter.contains(key)), NONE;
         mixed_lookup_hit: growable(true, 0) => each_of(|filter: &Growable, key| filter.contains(key)), ALL;
         mixed_lookup_miss: growable(true, ABSENT) => each_of(|filter: &Growable, key| filter.contains(key)), NONE;
+        growable_20_inserts_from_empty: growable_from_empty() => each_of(inserts_20), ALL;
         growable_remove: growable(false, 0) => each_of(|filter: &Growable, key| filter.remove(key)), ALL;
     }
 

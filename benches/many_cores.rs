@@ -1,11 +1,14 @@
 //! How filters scale with threads, up to the number of cores.
 //!
-//! `cargo bench --bench many_cores [-- --quick | --l2 | --large | --out=DIR]`
+//! `cargo bench --bench many_cores [-- --quick | --l2 | --large | --out=DIR | --redraw]`
+//!
+//! `--redraw` measures nothing: it draws the chart of the README again, `benches/plots/threads.svg`, from the recorded
+//! figures beside it.
 //!
 //! `ci/many-cores` makes a folder of it that runs without cargo. Threads are 1, 2, 4 and so on, as many as the machine has
 //! cores. The tables have 512 KiB (L2), 16 MiB (L3) and 192 MiB. This crate's filter, and other sets that threads share, do
 //! - lookups, half of them of present keys; the mixes 90/5/5 and 98/1/1 (lookups, inserts, removals; the second is that of
-//!   conc-map-bench's read-heavy workload). All at 90 % load;
+//!   conc-map-bench's read-heavy workload). All at 90% load;
 //! - inserts from half full on, of a quarter of the slots but a million keys at most, and their removal.
 //!
 //! *Any shared array* is no set. For each operation it loads two random words of an array of as many bytes, and changes
@@ -20,11 +23,11 @@
 
 mod support;
 
-use std::io;
 use std::time::Duration;
+use std::{fs, io};
 
 use support::array::ARRAY;
-use support::by_threads::{ByThreads, Turns, steady, thread_counts};
+use support::by_threads::{ByThreads, Turns, redrawn, steady, thread_counts};
 use support::exact::{Locked, Papaya, SccIndex, exact};
 use support::filled::{Bench, Filled, Sample, Steady};
 use support::options::Options;
@@ -55,6 +58,7 @@ fn subjects(table_bytes: usize) -> [Box<dyn Bench>; 8] {
 
 /// What is measured, in the order of [`Speeds`].
 const WORK: [&str; 5] = ["Inserts", "Removals", "Lookups", "Mix 90/5/5", "Mix 98/1/1"];
+const LOOKUPS: usize = 2;
 const STEADY: [Steady; 3] = [Steady::Half, Steady::Mix, Steady::ReadHeavy];
 
 /// The load from which inserts are timed, and to which removals are.
@@ -130,7 +134,7 @@ fn sets(size: Size, plan: &Plan, options: &Options) -> io::Result<()> {
         let result = ByThreads {
             title: title.into(),
             about: format!("tables of {} KiB or less", plan.table_bytes >> 10),
-            unit: "operations",
+            unit: if nth == LOOKUPS { "lookups" } else { "operations" },
             threads: &plan.threads,
             rows: rows.map(|(subject, speeds)| (subject.about().about.to_owned(), speeds[nth].clone())).collect(),
             array: Some(0),
@@ -145,8 +149,31 @@ fn sets(size: Size, plan: &Plan, options: &Options) -> io::Result<()> {
     Ok(())
 }
 
+/// Draws the chart of the README again. A test only compares it with the file.
+fn redraw(options: &Options) -> io::Result<()> {
+    let plots = options.out("benches/plots");
+    let chart =
+        redrawn(&fs::read_to_string(plots.join("threads.csv"))?).expect("the figures are as `show` writes them");
+    let file = plots.join("threads.svg");
+    if options.test {
+        assert_eq!(
+            chart.svg(),
+            fs::read_to_string(&file)?,
+            "draw it again: cargo bench --bench many_cores -- --redraw"
+        );
+        return Ok(());
+    }
+    fs::write(file, chart.svg())
+}
+
 fn main() -> io::Result<()> {
     let Some(options) = Options::parse() else { return Ok(()) };
+    if options.has("--redraw") {
+        return redraw(&options);
+    }
+    if options.test {
+        redraw(&options)?;
+    }
     let (rounds, turn, first) = options.pick((1, 0, 100), (3, 20, 10_000), (5, 60, 100_000));
     let turns = Turns { rounds, turn: Duration::from_millis(turn), first };
     let sizes = options.sizes().flat_map(|size| match size {

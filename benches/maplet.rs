@@ -60,7 +60,7 @@ impl<'a> Subject<'a> {
         const ASKED: u64 = 1_000_000;
         let found = (0..ASKED).filter(|number| (self.look_up)(&[key(ABSENT + number)]) != 0).count();
         let share = found as f64 / ASKED as f64 * 100.0;
-        let mut cells = vec![self.name.to_owned(), format!("{:.1}", self.bits_per_key), format!("{share:.3} %")];
+        let mut cells = vec![self.name.to_owned(), format!("{:.1}", self.bits_per_key), format!("{share:.3}%")];
         for (own, of_maplet) in iter::zip(&self.times, &maplet.times) {
             cells.extend([format!("{:.2}", speed(own)), Spread::of_ratios(of_maplet, own).show()]);
         }

@@ -9,7 +9,7 @@
 //! - **parts**: two threads put twenty million keys into an empty filter. Either each fills a part of its own, and then
 //!   adds it to the whole (`empty_like`, `absorb`), or both insert into the one filter, by `insert_batch`. Wall-clock
 //!   time.
-//! - **digests**: how long the digest of a table of 192 MB takes, 95 % full.
+//! - **digests**: how long the digest of a table of 192 MB takes, 95% full.
 
 mod support;
 

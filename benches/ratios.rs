@@ -8,10 +8,10 @@
 //! all rounds, with the min and max in brackets.
 //!
 //! # What is measured
-//! - inserts from empty to 90 % load, and from there to 95 %; removals from there to an empty filter (at 192 MB, to
-//!   85 %);
-//! - lookups at 90 % load: of present keys, and of absent keys. The order is not that of insertion;
-//! - the mix: 90 % lookups of either at random, 5 % removals, 5 % inserts, at 90 % load;
+//! - inserts from empty to 90% load, and from there to 95%; removals from there to an empty filter (at 192 MB, to
+//!   85%);
+//! - lookups at 90% load: of present keys, and of absent keys. The order is not that of insertion;
+//! - the mix: 90% lookups of either at random, 5% removals, 5% inserts, at 90% load;
 //! - all this on one thread and on two;
 //! - the measured false-positive rate, to show which rates are compared.
 //!
@@ -42,7 +42,7 @@ use support::report::{Spread, align, median};
 use support::subject::{About, Kind};
 
 /// In the order of the tables. The lookups and the mix are those of [`Steady::ALL`].
-const OPERATIONS: [&str; 6] = ["insert to 90 %", "insert 90-95 %", "lookup hit", "lookup miss", "mix 90/5/5", "remove"];
+const OPERATIONS: [&str; 6] = ["insert to 90%", "insert 90-95%", "lookup hit", "lookup miss", "mix 90/5/5", "remove"];
 const FIRST_STEADY: usize = 2;
 
 /// All that was measured at one size.
@@ -85,7 +85,7 @@ impl Results {
     /// Fills and empties all filters, interleaved.
     ///
     /// A small table is filled and emptied three times for each round. Filling a large one takes many seconds, so it is
-    /// filled once, in slices, and emptied to 85 %. The slices are assigned to the rounds forwards and backwards in turn,
+    /// filled once, in slices, and emptied to 85%. The slices are assigned to the rounds forwards and backwards in turn,
     /// so each round has its share of low and of high loads.
     fn measure_changes(&mut self, rounds: usize, threads: u64) {
         let (cycles, slices, floor) =
@@ -129,7 +129,7 @@ impl Results {
         for (subject, About { name, about, .. }) in self.subjects.iter().zip(abouts) {
             let ((positives, misses), (failed, changes)) = (subject.false_positives(), subject.failed_changes());
             let (mib, rate) = (subject.size().bytes as f64 / 1048576.0, 100.0 * positives as f64 / misses as f64);
-            text += &format!("- {name}: {about}, {mib:.2} MiB; {rate:.4} % of absent keys found; ");
+            text += &format!("- {name}: {about}, {mib:.2} MiB; {rate:.4}% of absent keys found; ");
             text += &format!("{failed} of {changes} inserts and removals failed in the mix\n");
         }
         text += "\n";

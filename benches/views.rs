@@ -6,7 +6,7 @@
 //!   verified and verified. The file is sparse: an empty filter, of which only the header and the end are written. It is in
 //!   the system's page cache; a file that is not costs as much more as it takes to read it, and a view that is not verified
 //!   reads two pages of it.
-//! - **lookups**: a view of a mapped file over the loaded filter, single and in batches of 1,024, for tables that are 90 %
+//! - **lookups**: a view of a mapped file over the loaded filter, single and in batches of 1,024, for tables that are 90%
 //!   full. Their words begin at an address that is no multiple of 8, which is the usual case. The runs are interleaved, so
 //!   that each ratio compares two slices of one round. A ratio above 1 says that the view is faster. Filters that grow
 //!   have 16 MB at most.

@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         visitors.stats().memory_usage / 1024,
         visitors.capacity()
     );
-    // A false positive takes a new visitor for a known one: at most 0.1 %, the default rate, of them on average.
+    // A false positive takes a new visitor for a known one: at most 0.1%, the default rate, of them on average.
     assert!((199_500..=200_000).contains(&new));
     assert_eq!(visitors.len() as u64, new);
 

@@ -1,11 +1,11 @@
 //! A cuckoo filter that many threads share: lock-free lookups that never miss a key, inserts, removals, false-positive
-//! rates from 10 % to 10⁻⁹, any capacity up to billions of keys.
+//! rates from 10% to 10⁻⁹, any capacity up to billions of keys.
 //!
 //! An approximate-membership filter is a set that answers "definitely absent" or "probably present" in a few bits per
-//! key. Put one in front of something slow: a database, a list of revoked tokens, the IDs of recent requests. This one
-//! is a cuckoo filter (Fan, Andersen, Kaminsky, Mitzenmacher, *Cuckoo Filter: Practically Better Than Bloom*, CoNEXT
-//! 2014; called "the paper" in this documentation). So it can remove keys, and at most rates below 1 % it uses less
-//! memory than a Bloom filter.
+//! key. Put one in front of something slow or large: a database, a list of revoked JWTs, the nonces that must not be
+//! replayed, the IDs of messages for deduplication. This one is a cuckoo filter (Fan, Andersen, Kaminsky,
+//! Mitzenmacher, *Cuckoo Filter: Practically Better Than Bloom*, CoNEXT 2014; called "the paper" in this
+//! documentation). So it can remove keys, and at most rates below 1% it uses less memory than a Bloom filter.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -37,9 +37,9 @@
 //! | keys that each expire at their own time, such as tokens | [`ExpiringCuckooFilter`] |
 //! | which segment, shard or node has the key? | [`CuckooMaplet`] |
 //!
-//! Each type has a builder for its rate, layout and hasher. All have batches, statistics and digests, and with the
-//! feature `snapshot` they can be saved and loaded. All but the [`RecentCuckooFilter`] can also absorb another filter of their
-//! kind.
+//! Each type has a builder for its rate, layout and hasher. All have batches and metrics for Prometheus and other systems
+//! ([`Stats::figures`]), and with the feature `snapshot` they can be saved and loaded. All but the [`RecentCuckooFilter`]
+//! have digests, and can absorb another filter of their kind.
 //!
 //! # What you can rely on
 //!
@@ -72,9 +72,11 @@
 //! # Speed, async, platforms
 //!
 //! A lookup takes 4 to 120 nanoseconds, most of them for two cache lines. Batches in large tables are two to six times
-//! as fast as single calls. `benches/README.md` in the repository compares filters. Async tasks call the operations directly, except
-//! [those that belong on a blocking thread](guide::threads_and_async). The crate needs Rust 1.89 or later, `std`, and 64-bit
-//! atomics or the feature `portable-atomic`. Short programs for each type are in `examples/`: `cargo run --example filter`.
+//! as fast as single calls. The documentation of each operation has its cost, in cache lines and in *stripes*: locks
+//! of writers, each shared by many buckets ([glossary](guide::glossary)). `benches/README.md` in the repository
+//! compares filters. Async tasks call the operations directly, except [those that belong on a blocking
+//! thread](guide::threads_and_async). The crate needs Rust 1.88 or later, `std`, and 64-bit atomics or the feature
+//! `portable-atomic`. Short programs for each type are in `examples/`: `cargo run --example filter`.
 //!
 //! # Features
 //!
@@ -92,8 +94,8 @@
 //!
 //! # Guide
 //!
-//! The module [`guide`] leads from this example to production: [choosing parameters](guide::choosing_parameters),
-//! [migrating from other filters](guide::migrating), [expiry](guide::expiry),
+//! The module [`guide`] leads from this example to production: [a first program](guide::first_program), [choosing
+//! parameters](guide::choosing_parameters), [migrating from other filters](guide::migrating), [expiry](guide::expiry),
 //! [a filter in front of a database](guide::in_front_of_a_database), [security](guide::security), and more.
 
 // ARCHITECTURE.md has the modules, from the public types down, and says how they work together. A module may import those
@@ -120,6 +122,8 @@ pub mod guide;
 
 pub use error::absorb::AbsorbError;
 pub use error::build::BuildError;
+#[cfg(feature = "snapshot")]
+pub use error::damage::SnapshotDamage;
 pub use error::insert::{
     ExpiringInsertError, GrowableInsertError, InsertBatchError, InsertError, MapletInsertError, ReserveError,
     ValueTooLarge,
@@ -130,10 +134,12 @@ pub use error::load::LoadError;
 #[cfg(feature = "snapshot")]
 pub use error::load_path::LoadPathError;
 pub use error::memory::OutOfMemory;
+#[cfg(feature = "snapshot")]
+pub use error::mismatch::{SnapshotMismatch, UnsupportedSnapshot};
 pub use error::tick::TickError;
 pub use filter::batch_key::BatchKey;
 pub use filter::by_hash::{ByHash, Hashed};
-pub use filter::concurrent::builder::Builder;
+pub use filter::concurrent::builder::ConcurrentBuilder;
 pub use filter::concurrent::filter::ConcurrentCuckooFilter;
 pub use filter::expiring::builder::ExpiringBuilder;
 pub use filter::expiring::expiry::Expiry;

@@ -4,6 +4,7 @@
 mod support;
 
 use std::hash::BuildHasherDefault;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use concurrent_cuckoo_filter::{Advance, ConcurrentCuckooFilter, ExpiringCuckooFilter, Tick};
@@ -40,6 +41,98 @@ mod removal {
     #[cfg_attr(miri, ignore = "too many operations")]
     fn the_removal_of_all_loses_keys_that_were_new() {
         assert!(lost(|_| true).contains(&true), "so the page warns of it");
+    }
+}
+
+/// The page `expiry`, *De-duplication without expiry*.
+mod deduplication {
+    use super::*;
+
+    const KEYS: usize = 100_000;
+
+    fn empty() -> ConcurrentCuckooFilter<Raw, BuildHasherDefault<Identity>> {
+        let builder = ConcurrentCuckooFilter::<Raw>::builder().capacity(KEYS).false_positive_rate(0.03);
+        builder.hasher(BuildHasherDefault::default()).build().unwrap()
+    }
+
+    /// Of so many distinct keys, the share that is dropped as seen before, relative to the filter's rate afterwards.
+    fn loss(filter: &ConcurrentCuckooFilter<Raw, BuildHasherDefault<Identity>>, first: usize, count: usize) -> f64 {
+        let dropped = hashes(first, count).filter(|key| !filter.insert_if_absent(key).unwrap()).count();
+        dropped as f64 / count as f64 / filter.stats().false_positive_rate
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "too many operations")]
+    fn a_filter_that_starts_empty_drops_half_as_many_keys_as_its_final_rate() {
+        let loss = loss(&empty(), 0, KEYS);
+        let says = format!("{loss:.2} of the final rate in a test");
+        assert!(include_str!("../src/guide/expiry.md").contains(&says), "the page does not say: {says}");
+        assert!((0.45..0.55).contains(&loss), "{loss}");
+    }
+
+    /// The mistake: to rely on half of the rate in a filter that already holds keys.
+    #[test]
+    #[cfg_attr(miri, ignore = "too many operations")]
+    fn a_filter_that_is_nearly_full_drops_keys_at_its_full_rate() {
+        let filter = empty();
+        loss(&filter, 0, KEYS * 9 / 10);
+        let loss = loss(&filter, KEYS, KEYS / 10);
+        assert!((0.85..1.1).contains(&loss), "{loss}");
+    }
+}
+
+/// The page `first_program`, *Handle a full filter*.
+mod full {
+    use super::*;
+
+    const TOKENS: usize = 2000;
+
+    /// Tokens that are revoked in a filter with room for half of them.
+    struct Revoked {
+        filter: ConcurrentCuckooFilter<Raw, BuildHasherDefault<Identity>>,
+        is_incomplete: AtomicBool,
+    }
+
+    impl Revoked {
+        /// What a failed insert leads to is up to `on_error`.
+        fn after(on_error: fn(&Self)) -> Self {
+            let hasher = BuildHasherDefault::<Identity>::default();
+            let filter = ConcurrentCuckooFilter::with_capacity_and_hasher(TOKENS / 2, hasher);
+            let revoked = Self { filter, is_incomplete: AtomicBool::new(false) };
+            for token in hashes(0, TOKENS) {
+                if revoked.filter.insert_if_absent(&token).is_err() {
+                    on_error(&revoked);
+                }
+            }
+            revoked
+        }
+
+        fn may_be_revoked(&self, token: &Raw) -> bool {
+            self.filter.contains(token) || self.is_incomplete.load(Ordering::Acquire)
+        }
+
+        fn accepted(&self) -> usize {
+            hashes(0, TOKENS).filter(|token| !self.may_be_revoked(token)).count()
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "too many operations")]
+    fn a_filter_that_lacks_a_key_answers_maybe_to_all() {
+        let revoked = Revoked::after(|revoked| revoked.is_incomplete.store(true, Ordering::Release));
+        assert_eq!(revoked.accepted(), 0);
+        // As long as all have room, it answers for itself.
+        let revoked = Revoked::after(|_| ());
+        revoked.filter.clear();
+        assert_eq!(revoked.accepted(), TOKENS);
+    }
+
+    /// The mistake: to ignore the error.
+    #[test]
+    #[cfg_attr(miri, ignore = "too many operations")]
+    fn an_error_that_is_ignored_lets_revoked_tokens_pass() {
+        let accepted = Revoked::after(|_| ()).accepted();
+        assert!(accepted > TOKENS / 3, "{accepted}: so the page warns of it");
     }
 }
 

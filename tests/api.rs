@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use concurrent_cuckoo_filter::{
-    Builder, ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringBuilder, ExpiringCuckooFilter,
+    ConcurrentBuilder, ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringBuilder, ExpiringCuckooFilter,
     GrowableCuckooFilter,
 };
 use support::{Identity, Raw, Seeded, seeded};
@@ -41,7 +41,7 @@ fn a_filter_is_send_and_sync_whatever_its_keys_are() {
     check::<Filter<Rc<str>>>();
     check::<Filter<*const u8>>();
     check::<Arc<Filter<str>>>();
-    check::<Builder<Rc<str>>>();
+    check::<ConcurrentBuilder<Rc<str>>>();
     check::<(ExpiringCuckooFilter<Rc<str>>, ExpiringBuilder<*const u8>)>();
     let erased: Arc<Filter<dyn std::fmt::Debug>> = Arc::new(Filter::with_capacity(1));
     assert!(erased.is_empty());
@@ -99,7 +99,7 @@ fn the_documented_rates_lead_to_the_documented_layouts() {
         let bits = (layout.buckets * 64) as f64 / plan.capacity as f64;
         let least = 1.44 - asked.log2();
         let right = format!(
-            "|{}| {bits:.1} | {encoding} {}×{} | {:.0} % | {:.1} | {:.1} | {:.1} |",
+            "|{}| {bits:.1} | {encoding} {}×{} | {:.0}% | {:.1} | {:.1} | {:.1} |",
             row.split('|').nth(1).unwrap(),
             layout.slots_per_bucket,
             layout.fingerprint_bits,
@@ -132,14 +132,14 @@ fn documented_rate(cell: &str) -> Option<f64> {
         let factor = factor.strip_suffix(" · ").map_or(1.0, |factor| factor.parse().unwrap());
         return Some(factor * 10f64.powi(-(power as i32)));
     }
-    match cell.strip_suffix(" %") {
+    match cell.strip_suffix("%") {
         _ if cell == "–" => None,
         Some(percent) => Some(percent.parse::<f64>().unwrap() / 100.0),
         None => Some(cell.parse().unwrap()),
     }
 }
 
-/// The steps of the rate in the documentation of the builders. A rate is rounded there by 6 % at most.
+/// The steps of the rate in the documentation of the builders. A rate is rounded there by 6% at most.
 #[test]
 #[cfg_attr(miri, ignore = "builds large tables")]
 fn the_steps_of_the_rate_are_those_of_the_documentation() {

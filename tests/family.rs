@@ -10,8 +10,8 @@ use std::sync::Mutex;
 use std::thread;
 
 use concurrent_cuckoo_filter::{
-    BuildError, Builder, ConcurrentCuckooFilter, DefaultHashBuilder, Encoding, GrowableBuilder, GrowableCuckooFilter,
-    GrowableInsertError, Hashed,
+    BuildError, ConcurrentBuilder, ConcurrentCuckooFilter, DefaultHashBuilder, Encoding, GrowableBuilder,
+    GrowableCuckooFilter, GrowableInsertError, Hashed,
 };
 use kinds::{Table, in_each_layout};
 use support::scattered;
@@ -64,7 +64,7 @@ fn every_way_to_construct_a_filter_leads_to_one() {
         let two = [Filter::<u64, Fixed>::with_capacity_and_hasher(10, Fixed::default())];
         assert_eq!(two[0].hash_one(&7).0, Fixed::default().hash_one(7u64));
     });
-    let builders: (Builder<u64, Fixed>, GrowableBuilder<u64, Fixed>) = Default::default();
+    let builders: (ConcurrentBuilder<u64, Fixed>, GrowableBuilder<u64, Fixed>) = Default::default();
     assert_eq!(builders.0.capacity(7).build().unwrap().hash_one(&7).0, Fixed::default().hash_one(7u64));
     assert_eq!(builders.1.capacity(7).build().unwrap().hash_one(&7).0, Fixed::default().hash_one(7u64));
     let growable = GrowableCuckooFilter::<u64>::default();
@@ -128,7 +128,7 @@ fn says_that_it_is_full<F: Table>(new: impl Fn(usize) -> F, number: impl Fn(u64)
                 Ok(_) => entries.push(entry),
                 Err(_) => refused += 1,
             }
-            assert_eq!((filter.len(), filter.stats().inserts_refused), (entries.len(), refused));
+            assert_eq!((filter.len(), filter.stats().inserts_failed), (entries.len(), refused));
         }
         assert!(entries.iter().all(|(key, _)| filter.contains(key)), "a refused insert has lost a key: {filter:?}");
         assert!(entries.iter().all(|entry| filter.remove(entry)), "a refused insert has lost a key: {filter:?}");

@@ -270,7 +270,7 @@ fn invalid_settings_have_the_error_that_building_has() {
     );
     same!(
         expiring().lifetime(65_535 * minute).resolution(minute),
-        BuildError::InvalidTicks { ticks: 65_536, most: 65_535, .. },
+        BuildError::InvalidTicks { ticks: 65_536, limit: 65_535, .. },
         names "coarser resolution"
     );
     same!(

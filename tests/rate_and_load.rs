@@ -112,7 +112,7 @@ fn copies_fit_up_to_the_documented_loads() {
     }
 }
 
-/// Fills 95 % of the slots with keys of a pattern, and looks up others of the same pattern.
+/// Fills 95% of the slots with keys of a pattern, and looks up others of the same pattern.
 fn check_weak_hasher<S: BuildHasher>(name: &str, new: impl Fn() -> S) {
     const KEYS: u64 = 100_000;
     let patterns: [(&str, &dyn Fn(u64) -> u64); 9] = [

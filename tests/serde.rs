@@ -61,14 +61,14 @@ fn what_load_refuses_is_refused() {
     assert!(deserialize(&damaged).is_err());
     assert!(reason(&bytes[..bytes.len() - 1]).contains("cut short"));
     let more = [&bytes[..], b"more"].concat();
-    assert!(reason(&more).contains("something comes after it"));
+    assert!(reason(&more).contains("the snapshot ends after"));
     let (loader, json) = (Loader::<Filter, _>::new(Fixed::default(), 1 << 20), serde_json::to_string(&more).unwrap());
     let error = loader.deserialize(&mut serde_json::Deserializer::from_str(&json)).unwrap_err();
     assert!(error.to_string().contains("more bytes follow"), "{error}");
     assert!(reason(b"not a snapshot").contains("this is not a snapshot"));
     assert!(serde_json::from_str::<Filter>("5").unwrap_err().to_string().contains("a snapshot of a filter"));
     let other = serde_json::from_str::<CuckooMaplet<u64, Fixed>>(&serde_json::to_string(&bytes).unwrap());
-    assert!(other.unwrap_err().to_string().contains("of type ConcurrentCuckooFilter, and type CuckooMaplet"));
+    assert!(other.unwrap_err().to_string().contains("of type ConcurrentCuckooFilter, but type CuckooMaplet"));
     type Sip = BuildHasherDefault<std::hash::DefaultHasher>;
     assert!(serde_json::from_str::<Filter<Sip>>(&serde_json::to_string(&bytes).unwrap()).is_err());
 }
@@ -110,7 +110,7 @@ fn a_snapshot_that_cannot_be_loaded_is_not_read_further() {
     };
     assert!(refused(3, "u64").contains("expected"), "only if all is well the rest is read");
     assert!(refused(4, "u64").contains("another hasher"));
-    assert!(refused(3, "u32").contains(r#""u64", and "u32" was expected"#));
+    assert!(refused(3, "u32").contains(r#""u64", but "u32" was expected"#));
 }
 
 /// A sequence that must not be read again after it has ended. No format has to support that.

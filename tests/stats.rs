@@ -22,7 +22,7 @@ fn events(stats: &Stats) -> [u64; 8] {
     [
         stats.relocations,
         stats.longest_path,
-        stats.inserts_refused,
+        stats.inserts_failed,
         stats.removals_not_found,
         stats.lookup_retries,
         stats.lock_waits,
@@ -73,7 +73,7 @@ fn relocations_paths_and_refusals_are_those_that_there_were() {
         assert_eq!(full.longest_path, longest, "{slots} slots");
         // The search is breadth-first among 2,048 buckets, so a path is about as long as the logarithm of that.
         assert!((2..=20).contains(&full.longest_path), "{slots} slots: {full:?}");
-        assert_eq!(full.inserts_refused, refused, "{slots} slots");
+        assert_eq!(full.inserts_failed, refused, "{slots} slots");
         assert!(refused >= 50);
 
         for hash in hashes(0, 100) {
@@ -93,7 +93,7 @@ fn relocations_paths_and_refusals_are_those_that_there_were() {
 #[test]
 fn each_refused_operation_counts_once_whichever_it_is() {
     let filter = one_bucket();
-    let refused = || filter.stats().inserts_refused;
+    let refused = || filter.stats().inserts_failed;
     let keys: Vec<_> = hashes(0, filter.plan().slots + 3).collect();
     let (kept, others) = keys.split_at(filter.plan().slots);
     kept.iter().for_each(|key| filter.insert(key).unwrap());
@@ -213,18 +213,19 @@ fn a_filter_counts_on_however_it_grows() {
     growable.record_false_positives(1);
     let stats = growable.stats();
     assert_eq!((stats.len, stats.capacity), (KEYS as usize, growable.capacity()));
+    assert_eq!((stats.slots, stats.load_factor), (growable.plan().slots, KEYS as f64 / stats.slots as f64));
     assert_eq!(stats.memory_usage, growable.plan().memory_usage);
-    assert_eq!(stats.inserts_refused, 0, "it grows instead");
+    assert_eq!(stats.inserts_failed, 0, "it grows instead");
     assert!(stats.relocations > 0 && stats.longest_path > 0);
     assert_eq!(stats.observed_false_positive_rate(), Some(0.1));
     let refused = (0..).take_while(|_| growable.insert(&0).is_ok()).count();
     assert_eq!(growable.stats().len, KEYS as usize + refused);
-    assert_eq!(growable.stats().inserts_refused, 1, "copies of a key are refused at some time");
+    assert_eq!(growable.stats().inserts_failed, 1, "copies of a key are refused at some time");
     // Copies of one key fill its buckets. Other keys that have the same buckets are refused too, or let the filter grow.
     let small = GrowableCuckooFilter::<u64>::with_capacity(10);
     let refused = (0..20).map(|key| (0..100).filter(|_| small.insert(&key).is_err()).count()).sum::<usize>();
     assert!(refused > 0);
-    assert_eq!(small.stats().inserts_refused, refused as u64);
+    assert_eq!(small.stats().inserts_failed, refused as u64);
 }
 
 #[cfg(feature = "serde")]
@@ -244,7 +245,7 @@ fn stats_are_serialized_by_the_names_of_their_fields() {
         "max_false_positive_rate": stats.max_false_positive_rate,
         "relocations": stats.relocations,
         "longest_path": stats.longest_path,
-        "inserts_refused": 0,
+        "inserts_failed": 0,
         "removals_not_found": 0,
         "lookup_retries": 0,
         "lock_waits": 0,

@@ -16,7 +16,7 @@ pub(crate) struct Setting {
     pub(crate) load: f64,
 }
 
-/// 8 slots in a bucket can be filled to 99 %. 5 slots, the default, cannot.
+/// 8 slots in a bucket can be filled to 99%. 5 slots, the default, cannot.
 pub(crate) const SETTINGS: [Setting; 3] = [
     Setting { name: "5 of 14", rate: 0.001, slots: 5, load: 0.95 },
     Setting { name: "5 of 14", rate: 0.001, slots: 5, load: 0.98 },

@@ -30,7 +30,7 @@ const RATE: f64 = 0.001;
 /// From one operation of a thread to the next.
 const PACE: Duration = Duration::from_micros(2);
 
-const QUANTILES: [(&str, f64); 4] = [("50 %", 0.5), ("99 %", 0.99), ("99.9 %", 0.999), ("longest", 1.0)];
+const QUANTILES: [(&str, f64); 4] = [("50%", 0.5), ("99%", 0.99), ("99.9%", 0.999), ("longest", 1.0)];
 
 struct Nothing;
 set!(Nothing, |_nothing, _key| true, true, true);

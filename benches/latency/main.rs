@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench latency --features snapshot [-- --quick | --keys=N | --only=PART]`, where `PART` is:
 //!
-//! - `changes`: one, four and eight threads insert and remove at 95 to 99 % load. Saves begin meanwhile, in runs of their
+//! - `changes`: one, four and eight threads insert and remove at 95 to 99% load. Saves begin meanwhile, in runs of their
 //!   own.
 //! - `failed`: inserts of a key whose two buckets are full, beside writers, and inserts into a full table.
 //! - `growth`: lookups and inserts while a filter grows to `N` keys (50 million), beside `scalable_cuckoo_filter`.
@@ -57,7 +57,7 @@ fn changes(bytes: usize, size: &str, time: Duration, test: bool) {
             rows.push((NAMES[SAVE], threads, saves));
         }
         let (name, load) = (setting.name, setting.load * 100.0);
-        print(&format!("{size}, {name}, at {load:.0} % load"), &rows, test);
+        print(&format!("{size}, {name}, at {load:.0}% load"), &rows, test);
     }
 }
 
@@ -80,6 +80,6 @@ fn main() {
     }
     let keys = options.keys(keys);
     options.part("growth", || {
-        (format!("While a filter grows to {keys} keys: microseconds by the wall clock"), growth::growing_table(keys))
+        (format!("While a filter grows to {keys} keys: microseconds by the wall clock"), growth::table(keys))
     });
 }

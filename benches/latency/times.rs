@@ -59,7 +59,7 @@ impl Times {
 
     /// The headings of the columns of [`row`](Self::row).
     pub(crate) const HEAD: [&str; 8] =
-        ["operations", "average", "99.9 %", "99.99 %", "longest", "clock: 99.9 %", "99.99 %", "longest"];
+        ["operations", "average", "99.9%", "99.99%", "longest", "clock: 99.9%", "99.99%", "longest"];
 
     /// In microseconds, processor time first.
     pub(crate) fn row(&self) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! The speedup by batches, and by huge pages.
 //!
-//! Inserts are from empty to 75 % of the slots, those of absent keys to 80 %, lookups at 90 %, and removals from there
+//! Inserts are from empty to 75% of the slots, those of absent keys to 80%, lookups at 90%, and removals from there
 //! on. Single and batched slices alternate, so that both meet the same loads. Key generation is timed too.
 
 use std::hint::black_box;

@@ -1,6 +1,6 @@
 //! The cost of a concurrent writer to readers.
 //!
-//! One thread looks keys up. Another thread removes the oldest key and inserts a new one, again and again, at 95 %
+//! One thread looks keys up. Another thread removes the oldest key and inserts a new one, again and again, at 95%
 //! load, where most inserts relocate. The control has the same two threads, but the writer works on a second filter
 //! of the same kind. So both put the same load on the machine, and the ratio of the two shows the cost of *sharing*
 //! the filter: cache lines that the writer has modified, and lookups that were invalidated and retried.

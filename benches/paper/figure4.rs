@@ -14,7 +14,7 @@ const PAPERS_LOAD: f64 = 0.955;
 /// A rate on an axis, with as few digits as possible.
 fn short_percent(rate: f64) -> String {
     let text = format!("{:.8}", rate * 100.0);
-    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+    format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 pub(crate) fn figure4(all: &[Measured], size: &str) -> Chart {
@@ -42,8 +42,8 @@ pub(crate) fn figure4(all: &[Measured], size: &str) -> Chart {
     let mut series = vec![
         line("information-theoretic bound", 6, Line::Thick, bound),
         line("Bloom, space-optimized", 6, Line::Dashed, |rate| std::f64::consts::LOG2_E * bound(rate)),
-        line("paper's semi-sorted, 95.5 %", 1, Line::Thin, |rate| (bound(rate) + 2.0) / PAPERS_LOAD),
-        line("paper's plain, 95.5 %", 1, Line::Dashed, |rate| (bound(rate) + 3.0) / PAPERS_LOAD),
+        line("paper's semi-sorted, 95.5%", 1, Line::Thin, |rate| (bound(rate) + 2.0) / PAPERS_LOAD),
+        line("paper's plain, 95.5%", 1, Line::Dashed, |rate| (bound(rate) + 3.0) / PAPERS_LOAD),
         of_ours("ours, semi-sorted", Marker::Circle, true),
         of_ours("ours, plain", Marker::Cross, false),
     ];
@@ -52,11 +52,11 @@ pub(crate) fn figure4(all: &[Measured], size: &str) -> Chart {
         point(measured).map(|point| Series { name: measured.name.clone(), points: vec![point], style })
     }));
     Chart {
-        title: "Figure 4: false-positive rate against bits a key".into(),
+        title: "Figure 4: false-positive rate against bits per key".into(),
         subtitle: format!(
             "Points: measured at capacity, tables of {size}; lines: formulas. Out of view: ours 2x32, counting Bloom, exact"
         ),
-        x: Axis { range: Some(BITS), ..Axis::linear("bits a key") },
+        x: Axis { range: Some(BITS), ..Axis::linear("bits per key") },
         y: Axis { label: "false-positive rate".into(), scale: Scale::Log10, range: Some(RATES), show: short_percent },
         series,
     }

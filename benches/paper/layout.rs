@@ -1,7 +1,7 @@
 //! This crate's layouts, found through its builder.
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{Builder, Encoding};
+use concurrent_cuckoo_filter::{ConcurrentBuilder, Encoding};
 
 use super::support::ours::{Fixed, builder, of_size};
 
@@ -38,7 +38,7 @@ impl Layout {
         layouts
     }
 
-    fn builder(encoding: Encoding, rate: f64) -> Builder<u64, RandomState> {
+    fn builder(encoding: Encoding, rate: f64) -> ConcurrentBuilder<u64, RandomState> {
         builder().encoding(encoding).false_positive_rate(rate)
     }
 
@@ -47,7 +47,7 @@ impl Layout {
         format!("{}x{}{}", self.slots, self.bits, if self.encoding == Encoding::SemiSorted { "s" } else { "" })
     }
 
-    /// The largest table in this many bytes, or one that is at most 1 % smaller.
+    /// The largest table in this many bytes, or one that is at most 1% smaller.
     pub(crate) fn with_bytes(self, bytes: usize) -> Fixed {
         of_size(bytes, self.slots, |capacity| {
             Self::builder(self.encoding, self.rate).capacity(capacity).build().expect("a valid filter")

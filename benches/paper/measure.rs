@@ -44,7 +44,7 @@ impl Measured {
         self.positives.0 as f64 / self.positives.1 as f64
     }
 
-    /// The inserts from this percentage of the capacity on, up to 5 % more.
+    /// The inserts from this percentage of the capacity on, up to 5% more.
     pub(crate) fn inserts_from(&self, percent: usize) -> f64 {
         self.inserts[percent * SLICES as usize / 100]
     }

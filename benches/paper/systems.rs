@@ -5,7 +5,7 @@
 //! - The keys, and the hash: `ahash` with the same constants. A crate that takes a hash gets that.
 //! - The memory. A system whose size is a power of two gets the nearest one *below*, or three times one.
 //! - The fill: each is filled to what it is made for, its *capacity*. Ours and the quotient filter report theirs.
-//!   The other cuckoo filters take 95 % of their slots, and the d-left counting Bloom filter 6 keys to a bucket of
+//!   The other cuckoo filters take 95% of their slots, and the d-left counting Bloom filter 6 keys to a bucket of
 //!   8. The Bloom filters have 13 bits for each key, as in the paper, and the counting one has four times as many.
 
 use concurrent_cuckoo_filter::Encoding;
@@ -93,7 +93,7 @@ pub(crate) fn systems() -> Vec<System> {
             })
         },
         system("quotient", "qfilter, 9 bits of remainder", |bytes| {
-            // The largest power of two of slots, at 9 and 2.125 bits each. 95 % of them may be taken.
+            // The largest power of two of slots, at 9 and 2.125 bits each. 95% of them may be taken.
             let slots = (bytes as f64 * 8.0 / (QUOTIENT_BITS as f64 + 2.125)).log2().floor() as u8;
             let capacity = (1u64 << slots) * 9 / 10;
             let filter = qfilter::Filter::with_fingerprint_size(capacity, slots + QUOTIENT_BITS);
@@ -181,7 +181,7 @@ fn ours(layout: Layout) -> System {
     })
 }
 
-/// A growable filter that takes this many bytes at its largest size, or up to 2 % less.
+/// A growable filter that takes this many bytes at its largest size, or up to 2% less.
 fn grown(bytes: usize) -> Built {
     let builder = || growable().capacity(0);
     let (mut most, mut takes) = (bytes / size_of::<u64>() * 5, usize::MAX);

@@ -13,7 +13,7 @@ fn measured_rate(measured: &Measured) -> String {
     let percent = measured.rate() * 100.0;
     // Two significant digits.
     let digits = (1.0 - percent.log10().floor()).clamp(0.0, 9.0) as usize;
-    if positives > 0 { format!("{percent:.digits$} %") } else { format!("0 of {:.1} M", lookups as f64 / 1e6) }
+    if positives > 0 { format!("{percent:.digits$}%") } else { format!("0 of {:.1} M", lookups as f64 / 1e6) }
 }
 
 fn or_dash<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
@@ -24,10 +24,10 @@ pub(crate) fn table3(all: &[Measured]) -> Vec<Vec<String>> {
     let papers = |row: &str| head(&format!("{row}|-|-|-|-|-|-|-|-"));
     let mut rows = vec![
         head(
-            "system|what|MiB|million keys|bits per key|rate|construction|from 45 %|90 %|95 %|lookup hit|half|miss|delete",
+            "system|what|MiB|million keys|bits per key|rate|construction|from 45%|90%|95%|lookup hit|half|miss|delete",
         ),
-        papers("paper's cuckoo filter|Table 3 of the paper|192|-|12.60|0.19 %"),
-        papers("paper's semi-sorted one|Table 3 of the paper|192|-|12.58|0.09 %"),
+        papers("paper's cuckoo filter|Table 3 of the paper|192|-|12.60|0.19%"),
+        papers("paper's semi-sorted one|Table 3 of the paper|192|-|12.58|0.09%"),
     ];
     let mops = |mops: f64| format!("{mops:.2}");
     rows.extend(all.iter().map(|measured| {
@@ -53,7 +53,7 @@ pub(crate) fn table3(all: &[Measured]) -> Vec<Vec<String>> {
 
 pub(crate) fn fastfilter(all: &[Measured]) -> Vec<Vec<String>> {
     let nanoseconds = |mops: f64| format!("{:.1}", 1e3 / mops);
-    let mut rows = vec![head("filter|ns/add|ns/find: 0|50|100 % hits|rate|bits/key|optimal bits|wasted|million keys")];
+    let mut rows = vec![head("filter|ns/add|ns/find: 0|50|100% hits|rate|bits/key|optimal bits|wasted|million keys")];
     rows.extend(all.iter().map(|measured| {
         let mut row = vec![measured.name.clone(), nanoseconds(measured.construction)];
         row.extend(measured.lookups.iter().map(|&mops| nanoseconds(mops)));
@@ -65,7 +65,7 @@ pub(crate) fn fastfilter(all: &[Measured]) -> Vec<Vec<String>> {
             measured_rate(measured),
             or_dash(bits, |bits| format!("{bits:.2}")),
             or_dash(optimal, |bits| format!("{bits:.2}")),
-            or_dash(wasted, |share| format!("{:.1} %", 100.0 * share)),
+            or_dash(wasted, |share| format!("{:.1}%", 100.0 * share)),
             format!("{:.1}", measured.capacity as f64 / 1e6),
         ]);
         row

@@ -1,13 +1,13 @@
 //! Speeds by the number of threads, as a table, a chart, and a CSV file.
 
+use std::io;
 use std::iter;
 use std::thread::available_parallelism;
 use std::time::Duration;
-use std::{fs, io};
 
 use super::filled::{Bench, Steady};
 use super::options::Options;
-use super::plot::{Axis, Chart, Series, Style};
+use super::plot::{Axis, Chart, Line, Series, Style};
 use super::report::{Spread, align, median};
 
 /// How fast some subjects are on several numbers of threads.
@@ -42,41 +42,65 @@ impl ByThreads<'_> {
             row
         });
         let rows: Vec<Vec<String>> = iter::once(head).chain(rows).collect();
-        format!("### {}, {}: million {} a second\n\n{}", self.title, self.about, self.unit, align(&rows, 1))
+        format!("### {}, {}: million {} per second\n\n{}", self.title, self.about, self.unit, align(&rows, 1))
     }
 
+    /// The chart of all subjects but the array, which would flatten the lines of the others.
     fn chart(&self) -> Chart {
-        let series = self.rows.iter().enumerate().map(|(number, (name, speeds))| Series {
-            name: name.clone(),
-            points: iter::zip(self.threads, speeds)
-                .map(|(&threads, speeds)| (threads as f64, median(speeds.iter().copied())))
-                .collect(),
-            style: Style::nth(number),
+        let subjects = self.rows.iter().enumerate().filter(|&(number, _)| Some(number) != self.array);
+        let series = subjects.map(|(_, (name, speeds))| {
+            let medians = speeds.iter().map(|speeds| median(speeds.iter().copied()));
+            (
+                name.clone(),
+                iter::zip(self.threads, medians).map(|(&threads, median)| (threads as f64, median)).collect(),
+            )
         });
         let cores = available_parallelism().map_or(0, usize::from);
-        Chart {
-            title: format!("{}, all threads together", self.title),
-            subtitle: format!("{}; a machine with {cores} cores", self.about),
-            x: Axis::linear("threads"),
-            y: Axis::linear(&format!("million {} a second", self.unit)),
-            series: series.collect(),
-        }
+        chart(
+            format!("{}, all threads together", self.title),
+            format!("{}; a machine with {cores} cores", self.about),
+            format!("million {} per second", self.unit),
+            series.collect(),
+        )
     }
 
     /// Prints the table, and writes the chart as `file.csv` and `file.svg` into a folder: this one, or that of `--out`.
     pub(crate) fn show(&self, options: &Options, folder: &str, file: &str) -> io::Result<()> {
         let (table, chart) = (self.table(), self.chart());
-        let (csv, svg, folder) = (chart.csv(), chart.svg(), options.out(folder));
-        // The figures of a test mean nothing, but drawing them must succeed.
-        if options.test {
-            return Ok(());
+        if !options.test {
+            print!("{table}");
         }
-        print!("{table}");
-        fs::create_dir_all(&folder)?;
-        let file = folder.join(file.replace(['/', ' '], "_").to_lowercase());
-        fs::write(file.with_extension("csv"), csv)?;
-        fs::write(file.with_extension("svg"), svg)
+        chart.write(options, folder, file)
     }
+}
+
+/// A chart by the number of threads. The legend has the order in which the lines end, and the lines of this crate are thick.
+fn chart(title: String, subtitle: String, unit: String, mut series: Vec<(String, Vec<(f64, f64)>)>) -> Chart {
+    let last = |points: &[(f64, f64)]| points.last().map_or(0.0, |point| point.1);
+    series.sort_by(|(_, one), (_, other)| last(other).total_cmp(&last(one)));
+    let series = series.into_iter().enumerate().map(|(number, (name, points))| {
+        let line = if name.starts_with("concurrent-cuckoo-filter") { Line::Thick } else { Line::Thin };
+        Series { name, points, style: Style { line, ..Style::nth(number) } }
+    });
+    Chart { title, subtitle, x: Axis::linear("threads"), y: Axis::linear(&unit), series: series.collect() }
+}
+
+/// The chart of a run that was recorded: of the CSV file that [`ByThreads::show`] has written.
+pub(crate) fn redrawn(csv: &str) -> Option<Chart> {
+    let mut lines = csv.lines();
+    let mut comment = || lines.next()?.strip_prefix("# ").map(str::to_owned);
+    let (title, subtitle) = (comment()?, comment()?);
+    let unit = lines.next()?.strip_prefix("series,\"threads\",")?.trim_matches('"').to_owned();
+    let mut series: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
+    for line in lines {
+        let (name, point) = line.strip_prefix('"')?.split_once("\",")?;
+        let (threads, speed) = point.split_once(',')?;
+        if series.last().is_none_or(|(last, _)| last != name) {
+            series.push((name.to_owned(), Vec::new()));
+        }
+        series.last_mut()?.1.push((threads.parse().ok()?, speed.parse().ok()?));
+    }
+    Some(chart(title, subtitle, unit, series))
 }
 
 /// How long each subject's turn is, and how many operations a first try has, which shows how many fit in a turn.

@@ -27,7 +27,7 @@ impl Options {
         Some(Self { options, test, quick })
     }
 
-    fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.options.iter().any(|option| option == name)
     }
 

@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{Builder, ConcurrentCuckooFilter, Encoding, GrowableBuilder, GrowableCuckooFilter};
+use concurrent_cuckoo_filter::{
+    ConcurrentBuilder, ConcurrentCuckooFilter, Encoding, GrowableBuilder, GrowableCuckooFilter,
+};
 
 use super::hash::HASH;
 use super::keys::key;
@@ -17,7 +19,7 @@ pub(crate) const BATCH: usize = 1024;
 
 /// A builder of this crate's filter, with the common hash, and without huge pages, because the others have none
 /// either.
-pub(crate) fn builder() -> Builder<u64, RandomState> {
+pub(crate) fn builder() -> ConcurrentBuilder<u64, RandomState> {
     ConcurrentCuckooFilter::builder().hasher(HASH)
 }
 
@@ -26,7 +28,7 @@ pub(crate) fn growable() -> GrowableBuilder<u64, RandomState> {
     GrowableCuckooFilter::builder().hasher(HASH)
 }
 
-/// This crate's filter with the largest table in this many bytes, or one that is at most 1 % smaller. `build` makes
+/// This crate's filter with the largest table in this many bytes, or one that is at most 1% smaller. `build` makes
 /// one of a given capacity.
 ///
 /// The builder takes a capacity, so the capacity for a table of this size is approached by the rule of three.

@@ -16,7 +16,7 @@ set!(AtomicCuckooFilter, |filter, key| filter.insert(&key).is_ok(), filter.conta
 /// `atomic-cuckoo-filter` at its default layout: 4 fingerprints of 16 bits in a bucket, which is a word.
 ///
 /// Its other settings don't help it. Buckets of another size straddle words, which costs it a third of its lookups
-/// in the L2 cache. Without evictions it needs no lock, but cannot be filled to 90 %.
+/// in the L2 cache. Without evictions it needs no lock, but cannot be filled to 90%.
 pub(crate) const ATOMIC: Subject<AtomicCuckooFilter> = Subject {
     about: About { name: "atomic", about: "atomic-cuckoo-filter", kind: Kind::Peer, removes: true },
     build: |table_bytes| {

@@ -1,9 +1,12 @@
 //! Line charts as SVG: a title, axes with their units, and a legend at the side.
 //!
 //! The colors are those of Okabe and Ito, which people with any kind of color vision can distinguish. Series also
-//! differ by their markers. The background is white, so that a chart can be read on a dark page.
+//! differ by their markers. A chart has a background of its own, and is dark if the reader's system prefers that.
 
 use std::fmt::Write as _;
+use std::{fs, io};
+
+use super::options::Options;
 
 /// How the values of an axis are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +112,7 @@ impl Marker {
 /// How a series is drawn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Style {
-    /// 0 to 7: vermilion, blue, bluish green, orange, sky blue, reddish purple, black, gray.
+    /// 0 to 7: vermilion, blue, bluish green, orange, sky blue, reddish purple, black (white on a dark page), gray.
     pub(crate) color: usize,
     /// The shape of the points.
     pub(crate) marker: Marker,
@@ -127,7 +130,7 @@ pub(crate) enum Line {
 }
 
 /// In the order of [`Style::color`].
-const COLORS: [&str; 8] = ["#d55e00", "#0072b2", "#009e73", "#e69f00", "#56b4e9", "#cc79a7", "#000000", "#808080"];
+const COLORS: [&str; 8] = ["#d55e00", "#0072b2", "#009e73", "#e69f00", "#56b4e9", "#cc79a7", "currentColor", "#808080"];
 
 const MARKERS: [Marker; 5] = [Marker::Circle, Marker::Square, Marker::Triangle, Marker::Diamond, Marker::Cross];
 
@@ -164,10 +167,20 @@ pub(crate) struct Chart {
     pub(crate) series: Vec<Series>,
 }
 
-const SIZE: (f64, f64) = (960.0, 540.0);
+const HEIGHT: f64 = 540.0;
 /// The part of the plot: left, right, top and bottom.
 const PLOT: [f64; 4] = [104.0, 694.0, 62.0, 480.0];
 const LEGEND: f64 = 704.0;
+/// Where the names begin in the legend, and more than the mean width of a character there.
+const NAMES: f64 = LEGEND + 46.0;
+const CHARACTER: f64 = 8.0;
+
+/// The colors of all but the series, for a light and for a dark page.
+const COLOR_SCHEMES: &str = "<style>\
+    svg{color:#1f2328}.page{fill:#ffffff}.text{fill:#1f2328}.faint{fill:#59636e}.grid{stroke:#d8dee4}.axis{stroke:#818b98}\
+    @media(prefers-color-scheme:dark){\
+    svg{color:#f0f6fc}.page{fill:#0d1117}.text{fill:#f0f6fc}.faint{fill:#9198a1}.grid{stroke:#30363d}.axis{stroke:#6e7681}\
+    }</style>";
 
 impl Chart {
     /// The chart as an SVG document.
@@ -175,28 +188,43 @@ impl Chart {
         let points = || self.series.iter().flat_map(|series| series.points.iter());
         let x = self.x.bounds(points().map(|point| point.0));
         let y = self.y.bounds(points().map(|point| point.1));
-        let ([left, right, top, bottom], (width, height)) = (PLOT, SIZE);
+        let [left, right, top, bottom] = PLOT;
+        let longest = self.series.iter().map(|series| series.name.chars().count()).max().unwrap_or(0);
+        let width = NAMES + longest as f64 * CHARACTER + 16.0;
         let across = |place: f64| left + (place - x.0) / (x.1 - x.0) * (right - left);
         let up = |place: f64| bottom - (place - y.0) / (y.1 - y.0) * (bottom - top);
         let mut svg = Svg(format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\">\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{HEIGHT}\" \
+             viewBox=\"0 0 {width} {HEIGHT}\" font-family=\"sans-serif\" role=\"img\">\n\
+             <title>{}: {}</title>\n\
+             {COLOR_SCHEMES}\n\
+             <rect class=\"page\" width=\"100%\" height=\"100%\"/>\n",
+            escaped(&self.title),
+            escaped(&self.subtitle),
         ));
-        svg.text(&self.title, (16.0, 30.0), "font-size=\"21\"");
-        svg.text(&self.subtitle, (16.0, 50.0), "font-size=\"14\" fill=\"#444444\"");
+        svg.text(&self.title, (16.0, 30.0), "class=\"text\" font-size=\"21\"");
+        svg.text(&self.subtitle, (16.0, 50.0), "class=\"faint\" font-size=\"14\"");
         for tick in self.x.ticks(x) {
-            svg.line(&[(across(tick), top), (across(tick), bottom)], "#e0e0e0", 1, "none");
-            svg.text(&self.x.text(tick), (across(tick), bottom + 18.0), "font-size=\"14\" text-anchor=\"middle\"");
+            svg.line(&[(across(tick), top), (across(tick), bottom)], "class=\"grid\"", 1, "none");
+            svg.text(
+                &self.x.text(tick),
+                (across(tick), bottom + 18.0),
+                "class=\"text\" font-size=\"14\" text-anchor=\"middle\"",
+            );
         }
         for tick in self.y.ticks(y) {
-            svg.line(&[(left, up(tick)), (right, up(tick))], "#e0e0e0", 1, "none");
-            svg.text(&self.y.text(tick), (left - 6.0, up(tick) + 5.0), "font-size=\"14\" text-anchor=\"end\"");
+            svg.line(&[(left, up(tick)), (right, up(tick))], "class=\"grid\"", 1, "none");
+            svg.text(
+                &self.y.text(tick),
+                (left - 6.0, up(tick) + 5.0),
+                "class=\"text\" font-size=\"14\" text-anchor=\"end\"",
+            );
         }
-        svg.line(&[(left, top), (left, bottom), (right, bottom)], "#666666", 1, "none");
+        svg.line(&[(left, top), (left, bottom), (right, bottom)], "class=\"axis\"", 1, "none");
         let middle = ((left + right) / 2.0, (top + bottom) / 2.0);
-        svg.text(&self.x.label, (middle.0, height - 14.0), "font-size=\"15\" text-anchor=\"middle\"");
-        let turned = format!("font-size=\"15\" text-anchor=\"middle\" transform=\"rotate(-90 18 {})\"", middle.1);
+        svg.text(&self.x.label, (middle.0, HEIGHT - 14.0), "class=\"text\" font-size=\"15\" text-anchor=\"middle\"");
+        let turned =
+            format!("class=\"text\" font-size=\"15\" text-anchor=\"middle\" transform=\"rotate(-90 18 {})\"", middle.1);
         svg.text(&self.y.label, (18.0, middle.1), &turned);
         for (row, Series { name, points, style }) in self.series.iter().enumerate() {
             let places = points.iter().map(|&(x, y)| (self.x.place(x), self.y.place(y)));
@@ -206,15 +234,29 @@ impl Chart {
             let in_legend = 76.0 + row as f64 * 24.0;
             svg.series(*style, &at, &at);
             svg.series(*style, &[(LEGEND + 4.0, in_legend), (LEGEND + 38.0, in_legend)], &[(LEGEND + 21.0, in_legend)]);
-            svg.text(name, (LEGEND + 46.0, in_legend + 5.0), "font-size=\"14\"");
+            svg.text(name, (NAMES, in_legend + 5.0), "class=\"text\" font-size=\"14\"");
         }
         svg.0 + "</svg>\n"
     }
 
-    /// A line for each point.
+    /// Writes the chart as `file.csv` and `file.svg` into a folder: this one, or that of `--out`.
+    pub(crate) fn write(&self, options: &Options, folder: &str, file: &str) -> io::Result<()> {
+        let (csv, svg, folder) = (self.csv(), self.svg(), options.out(folder));
+        // The figures of a test mean nothing, but drawing them must succeed.
+        if options.test {
+            return Ok(());
+        }
+        fs::create_dir_all(&folder)?;
+        let file = folder.join(file.replace(['/', ' '], "_").to_lowercase());
+        fs::write(file.with_extension("csv"), csv)?;
+        fs::write(file.with_extension("svg"), svg)
+    }
+
+    /// The title and the subtitle as comments, and a line for each point.
     pub(crate) fn csv(&self) -> String {
         let quoted = |text: &str| format!("\"{}\"", text.replace('"', "'"));
-        let mut text = format!("series,{},{}\n", quoted(&self.x.label), quoted(&self.y.label));
+        let mut text = format!("# {}\n# {}\n", self.title, self.subtitle);
+        writeln!(text, "series,{},{}", quoted(&self.x.label), quoted(&self.y.label)).expect("a string takes all");
         for Series { name, points, .. } in &self.series {
             for &(x, y) in points {
                 writeln!(text, "{},{x},{y}", quoted(name)).expect("a string takes all");
@@ -222,6 +264,11 @@ impl Chart {
         }
         text
     }
+}
+
+/// Text as SVG has it.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
 /// A document that is being written.
@@ -233,15 +280,15 @@ impl Svg {
     }
 
     fn text(&mut self, text: &str, (x, y): (f64, f64), how: &str) {
-        let text = text.replace('&', "&amp;").replace('<', "&lt;");
-        self.element(format_args!("<text x=\"{x:.1}\" y=\"{y:.1}\" {how}>{text}</text>"));
+        self.element(format_args!("<text x=\"{x:.1}\" y=\"{y:.1}\" {how}>{}</text>", escaped(text)));
     }
 
-    fn line(&mut self, points: &[(f64, f64)], color: &str, width: u32, dashes: &str) {
+    /// `stroke` is the attribute of its color.
+    fn line(&mut self, points: &[(f64, f64)], stroke: &str, width: u32, dashes: &str) {
         let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let points = points.join(" ");
         self.element(format_args!(
-            "<polyline points=\"{points}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"{width}\" \
+            "<polyline points=\"{points}\" fill=\"none\" {stroke} stroke-width=\"{width}\" \
              stroke-dasharray=\"{dashes}\"/>"
         ));
     }
@@ -249,11 +296,12 @@ impl Svg {
     /// A line through some points, and the markers of others.
     fn series(&mut self, style: Style, line: &[(f64, f64)], markers: &[(f64, f64)]) {
         let color = COLORS[style.color];
+        let stroke = format!("stroke=\"{color}\"");
         match style.line {
             Line::None => {}
-            Line::Thin => self.line(line, color, 2, "none"),
-            Line::Thick => self.line(line, color, 4, "none"),
-            Line::Dashed => self.line(line, color, 2, "8 5"),
+            Line::Thin => self.line(line, &stroke, 2, "none"),
+            Line::Thick => self.line(line, &stroke, 4, "none"),
+            Line::Dashed => self.line(line, &stroke, 2, "8 5"),
         }
         for (x, y) in markers.iter().filter(|_| style.marker != Marker::None) {
             let path = style.marker.path();

@@ -8,17 +8,17 @@
 //! - The size of the table in bytes. This crate's table has exactly that size. The others round to powers of two,
 //!   and are built to the nearest one *below*: at 512 KiB that is the same, at 192 MiB it is 128 MiB. So their
 //!   smaller table misses the cache less often. (`atomic-cuckoo-filter` is as fast in 256 MiB as in 128 MiB, to
-//!   within 5 %.)
+//!   within 5%.)
 //! - The load, as a share of each table's own slots.
 //! - The pages of memory: the usual ones, and huge ones.
 //! - The compiler and its flags. Generic code of all crates is compiled in this one, so inlining is open to all.
 //!
 //! # The rates
 //! `atomic-cuckoo-filter` has fingerprints of 4, 8, 16 and 32 bits. Its default and its best are 16, four to a
-//! bucket, which is one word: 0.012 % when full. Four plain fingerprints of 16 bits have that rate here too. The
+//! bucket, which is one word: 0.012% when full. Four plain fingerprints of 16 bits have that rate here too. The
 //! default setting here (five of 14 bits) has five times that rate in four fifths of the memory.
 //! `scalable_cuckoo_filter` can be set to four times 16 bits. `cuckoofilter` is not compared: its fingerprints have
-//! 8 bits only, which means 3 %.
+//! 8 bits only, which means 3%.
 
 /// What kind of subject it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ pub(crate) struct Built<S> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableSize {
     pub(crate) slots: u64,
-    /// How many items it is made for. If the crate does not say, 95 % of its slots.
+    /// How many items it is made for. If the crate does not say, 95% of its slots.
     pub(crate) capacity: u64,
     /// The memory of the table and of what belongs to it.
     pub(crate) bytes: usize,

@@ -100,7 +100,7 @@ async fn measure(arguments: &Arguments) -> Result<(), Failed> {
     }
     let of = |mut times: Vec<Duration>| {
         times.sort();
-        format!("{:.2?} median, {:.2?} at 99 %", times[times.len() / 2], times[times.len() * 99 / 100])
+        format!("{:.2?} median, {:.2?} at 99%", times[times.len() / 2], times[times.len() * 99 / 100])
     };
     println!("one change: acknowledged after {}", of(took.iter().map(|times| times.0).collect()));
     println!("from then until two other nodes refuse: {}\n", of(took.iter().map(|times| times.1).collect()));

@@ -173,7 +173,7 @@ fn relocation_to_a_bucket_that_is_split() -> Model {
 model! {
     relocation_to_a_bucket_that_is_split, at least 20, preemptions 1 in the gate else 2,
     fails with "a present key was missed"
-    for [RelocateClearsFirst]
+    for [RelocateClearsFirst, RelocateWithoutGates]
 }
 
 /// Operations under the class's lock beside a split: the copies that they read are those of one moment.
@@ -422,4 +422,59 @@ model! {
     split_beside_memory_that_goes_back, at least 20,
     fails with "an item was lost or doubled"
     for [GivesBackWithoutLock]
+}
+
+/// Eight buckets, of which both of the key's are full. What is in the even one can move to the odd bucket `to`, and what is in
+/// the odd one to the even bucket 2. Returns the key, what is in the even bucket, and the rest.
+fn filter_with_full_buckets(to: usize) -> (Arc<Growable>, GrowableKey, [GrowableKey; 2], [GrowableKey; 2]) {
+    let key = GrowableKey::new(0, 1, 0);
+    let in_even = core::array::from_fn(|nth| GrowableKey::new(0, to, 1 + nth));
+    let in_odd = core::array::from_fn(|nth| GrowableKey::new(2, 1, nth));
+    (filter(8, &in_even, &in_odd), key, in_even, in_odd)
+}
+
+/// An insert moves a key out of its way, from the bucket that a lookup reads last to the one that it reads first, and takes over
+/// its slot in the same step. The lookup finds that key.
+fn lookup_beside_an_insert_that_takes_over_a_slot() -> Model {
+    let (filter, key, [x, y], [z, t]) = filter_with_full_buckets(1);
+    (filter, vec![inserts(key), finds(z)], ends_with([key, x, y, z, t]))
+}
+model! {
+    lookup_beside_an_insert_that_takes_over_a_slot, at least 20, preemptions 2,
+    fails with "a present key was missed"
+    for [RelocateWithoutBump, RelocateClearsFirst]
+}
+
+/// Of a path of two hops, only the last one leaves a slot that the insert may take over.
+fn insert_by_a_path_of_two_hops() -> Model {
+    let (filter, key, [x, y], [z, t]) = filter_with_full_buckets(3);
+    let beyond: [_; 2] = core::array::from_fn(|nth| GrowableKey::new(6, 3, nth));
+    let others: [_; 2] = core::array::from_fn(|nth| GrowableKey::new(2, 5, nth));
+    beyond.iter().for_each(|&key| filter.place(key, true));
+    others.iter().for_each(|&key| filter.place(key, false));
+    let all = [key, x, y, z, t, beyond[0], beyond[1], others[0], others[1]];
+    (filter, vec![inserts(key), finds(beyond[0])], ends_with(all))
+}
+model! {
+    insert_by_a_path_of_two_hops, at least 20, preemptions 1,
+    fails with "an item was lost or doubled"
+    for [AddsElsewhere]
+}
+
+/// Two inserts of one key have seen no copy of it, and each makes room in the same bucket. Only the first one may take over the
+/// slot without counting the copies.
+fn two_inserts_that_make_room_in_one_bucket() -> Model {
+    let key = GrowableKey::new(0, 1, 0);
+    let in_the_way = [3, 5].map(|odd| GrowableKey::new(0, odd, 0));
+    let inserter = |moved| role(move |filter| _ = filter.relocate_for(key, moved));
+    let finally = role(move |filter| {
+        assert_eq!(filter.count(key), 1, "an insert has not counted the copies");
+        assert!(in_the_way.iter().all(|&moved| filter.count(moved) == 1), "an item was lost or doubled");
+    });
+    (filter(8, &in_the_way, &[]), in_the_way.map(inserter).into(), finally)
+}
+model! {
+    two_inserts_that_make_room_in_one_bucket, at least 5,
+    fails with "an insert has not counted the copies"
+    for [AddsBesideACopy]
 }

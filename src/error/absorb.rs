@@ -11,7 +11,7 @@ use crate::word::tick::Tick;
 ///
 /// Nothing has changed, except if the error says how many copies were added before. Those stay. To get rid of them,
 /// build the filter again. (After `unite` that is not needed: it may be called again.)
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AbsorbError {
     /// The hashers differ, so the fingerprints of one filter mean nothing to the other.
@@ -61,11 +61,11 @@ pub enum AbsorbError {
     },
     /// Both filters together hold more than the capacity of the absorbing one.
     #[non_exhaustive]
-    TooMany {
+    OverCapacity {
         /// How many copies the absorbing filter holds.
         len: usize,
         /// How many copies the other holds.
-        coming: usize,
+        other_len: usize,
         /// The capacity of the absorbing filter.
         capacity: usize,
     },
@@ -164,8 +164,8 @@ messages! {
          first";
     Self::ClockBehind { ours: Some(ours), theirs } =>
         "this filter is at tick {ours}, and the other at tick {theirs}; call advance_to(Tick::new({theirs})) first";
-    Self::TooMany { len, coming, capacity } =>
-        "this filter holds {len} copies and the other {coming}, but this filter has a capacity of {capacity}; build both \
+    Self::OverCapacity { len, other_len, capacity } =>
+        "this filter holds {len} copies and the other {other_len}, but this filter has a capacity of {capacity}; build both \
          with more capacity";
     Self::TooManyCopies { absorbed, copies } =>
         "after {absorbed} copies were added, one failed: this filter already holds {copies} copies of its key, \

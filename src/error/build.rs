@@ -89,7 +89,7 @@ pub enum BuildError {
         /// The longest lifetime in ticks: after `lifetime`, the lifetime divided by the resolution, rounded up, plus 1.
         ticks: u64,
         /// The largest possible number.
-        most: u64,
+        limit: u64,
     },
     /// No window was given for a [`RecentCuckooFilter`](crate::RecentCuckooFilter).
     WindowMissing,
@@ -138,14 +138,14 @@ pub enum BuildError {
         /// The limit.
         limit: usize,
     },
-    /// The [schema](crate::Builder::schema) is too long for a snapshot. Needs the feature `snapshot`.
+    /// The [schema](crate::ConcurrentBuilder::schema) is too long for a snapshot. Needs the feature `snapshot`.
     #[cfg(feature = "snapshot")]
     #[non_exhaustive]
     SchemaTooLong {
         /// How many bytes it has.
         len: usize,
         /// The limit.
-        most: usize,
+        limit: usize,
     },
 }
 
@@ -182,9 +182,9 @@ messages! {
     Self::InvalidLifetime { longest, resolution } =>
         "a longest lifetime of {longest:?} with a resolution of {resolution:?} was asked for; both must be more than 0";
     Self::ZeroResolution => "a resolution of 0 was asked for; it must be more than 0, or leave it out";
-    Self::InvalidTicks { ticks: 0, most } => "a longest lifetime of 0 ticks was asked for; ask for 1 to {most} ticks";
-    Self::InvalidTicks { ticks, most } =>
-        "the longest lifetime would be {ticks} ticks, and the limit is {most}; choose a coarser resolution (a \
+    Self::InvalidTicks { ticks: 0, limit } => "a longest lifetime of 0 ticks was asked for; ask for 1 to {limit} ticks";
+    Self::InvalidTicks { ticks, limit } =>
+        "the longest lifetime would be {ticks} ticks, but the limit is {limit}; choose a coarser resolution (a \
          fourteenth of the longest lifetime is often fine enough), or a shorter lifetime";
     Self::WindowMissing =>
         "no window was given for the RecentCuckooFilter; call .last(keys) or .within(duration, capacity) of its builder";
@@ -193,7 +193,7 @@ messages! {
     Self::InvalidTolerance { tolerance, least } =>
         "the tolerance was {tolerance:?}; it must be at least {least:.4} and less than 1 (0.08 is 8 %)";
     Self::InvalidRate { rate } =>
-        "the false-positive rate was {rate:?}; it must be greater than 0 and less than 1 (0.001 is 0.1 %, one in a \
+        "the false-positive rate was {rate:?}; it must be greater than 0 and less than 1 (0.001 is 0.1%, one in a \
          thousand)";
     Self::RateTooLow { filter: filter @ FilterKind::Expiring, value_bits, rate, lowest, .. } =>
         "a false-positive rate of {rate:?} is too low: the type {filter} with {value_bits}-bit expiries cannot go \
@@ -218,8 +218,8 @@ messages! {
         "the filter would take up {needed} bytes, more than the memory limit of {limit}; ask for a smaller capacity \
          or raise the limit";
     #[cfg(feature = "snapshot")]
-    Self::SchemaTooLong { len, most } =>
-        "the schema has {len} bytes, and a snapshot has room for {most}; choose a shorter one";
+    Self::SchemaTooLong { len, limit } =>
+        "the schema has {len} bytes, but a snapshot has room for {limit}; choose a shorter one";
 }
 
 impl Error for BuildError {}

@@ -253,13 +253,13 @@ messages! {
         "the GrowableCuckooFilter is full, and the {bytes} bytes for more buckets could not be allocated; remove some \
          keys, or try again when there is more memory";
     Self::Full { len, capacity } =>
-        "the GrowableCuckooFilter has no room for this key: other keys fill its buckets; it holds {len} keys and is made \
-         for {capacity}, and one insert splits at most 128 buckets; reserve more room, use insert_if_absent if keys are \
+        "the GrowableCuckooFilter has no room for this key: other keys fill its buckets; it holds {len} keys and has a \
+         capacity of {capacity}, and one insert splits at most 128 buckets; reserve more room, use insert_if_absent if keys are \
          inserted repeatedly and never removed, or use a hasher that is keyed with a secret";
     Self::TooManyCopies { copies, limit } =>
-        "the GrowableCuckooFilter already holds {copies} copies of this key, and at the present size {limit} are the \
-         most, half of the slots of the key's two buckets; use insert_if_absent if one copy is enough, or reserve more \
-         room if a few copies more are";
+        "the GrowableCuckooFilter already holds {copies} copies of this key; at its present size the limit is {limit}, \
+         half of the slots of the key's two buckets; use insert_if_absent if one copy is enough, or reserve more room if \
+         you need a few more copies";
 }
 
 messages! {
@@ -373,8 +373,8 @@ impl<E> fmt::Display for InsertBatchError<E> {
         let index = self.index;
         write!(
             f,
-            "the insert of the batch's key {index} (counted from 0) failed, after all keys before it were done; make room, \
-             and go on from that key or from the next"
+            "the insert of the batch's key {index} (counted from 0) failed, and all keys before it were processed; make \
+             room, and continue with that key or the next one"
         )
     }
 }
@@ -469,7 +469,7 @@ mod tests {
     fn a_refused_batch_tells_how_far_it_came_and_why() {
         let error = InsertBatchError::new(7, InsertError::full(100, 100));
         let text = error.to_string();
-        assert!(text.contains("the batch's key 7 ") && text.contains("go on from that key"), "{text}");
+        assert!(text.contains("the batch's key 7 ") && text.contains("continue with that key"), "{text}");
         assert!(error.source().is_some_and(|source| source.to_string().contains("is full")));
     }
 }

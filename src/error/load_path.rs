@@ -20,7 +20,7 @@ use crate::error::load::LoadError;
 /// let chain = std::iter::successors(Some(&error as &dyn Error), |&error| error.source());
 /// let messages: Vec<String> = chain.map(|error| error.to_string()).collect();
 /// assert_eq!(messages[0], "the snapshot in \"no such file\" could not be used");
-/// assert!(messages[1].starts_with("the reader of the snapshot failed; correct the cause"));
+/// assert!(messages[1].starts_with("there is no snapshot"));
 /// assert!(messages.len() == 3, "the last one is the system's: {}", messages[2]);
 /// ```
 #[derive(Debug)]

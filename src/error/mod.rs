@@ -2,6 +2,8 @@
 
 pub(crate) mod absorb;
 pub(crate) mod build;
+#[cfg(feature = "snapshot")]
+pub(crate) mod damage;
 pub(crate) mod insert;
 pub(crate) mod kind;
 #[cfg(feature = "snapshot")]
@@ -10,4 +12,6 @@ pub(crate) mod load;
 pub(crate) mod load_path;
 pub(crate) mod memory;
 mod message;
+#[cfg(feature = "snapshot")]
+pub(crate) mod mismatch;
 pub(crate) mod tick;

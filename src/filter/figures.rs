@@ -49,7 +49,7 @@ impl Stats {
     /// | `cuckoo_filter_false_positive_rate_max` | gauge, ratio | [`max_false_positive_rate`](Self::max_false_positive_rate) |
     /// | `cuckoo_filter_longest_path` | gauge | [`longest_path`](Self::longest_path) |
     /// | `cuckoo_filter_relocations_total` | counter | [`relocations`](Self::relocations) |
-    /// | `cuckoo_filter_inserts_refused_total` | counter | [`inserts_refused`](Self::inserts_refused) |
+    /// | `cuckoo_filter_inserts_failed_total` | counter | [`inserts_failed`](Self::inserts_failed) |
     /// | `cuckoo_filter_removals_not_found_total` | counter | [`removals_not_found`](Self::removals_not_found) |
     /// | `cuckoo_filter_lookup_retries_total` | counter | [`lookup_retries`](Self::lookup_retries) |
     /// | `cuckoo_filter_lock_waits_total` | counter | [`lock_waits`](Self::lock_waits) |
@@ -174,8 +174,8 @@ impl Stats {
         [
             Figure::counter("cuckoo_filter_relocations_total", self.relocations, "Fingerprints moved to make room."),
             Figure::counter(
-                "cuckoo_filter_inserts_refused_total",
-                self.inserts_refused,
+                "cuckoo_filter_inserts_failed_total",
+                self.inserts_failed,
                 "Inserts that failed for lack of room.",
             ),
             Figure::counter(
@@ -211,7 +211,7 @@ impl Stats {
     fn subtract(&mut self, earlier: &Self) {
         let subtract = |count: &mut u64, earlier: u64| *count = count.saturating_sub(earlier);
         subtract(&mut self.relocations, earlier.relocations);
-        subtract(&mut self.inserts_refused, earlier.inserts_refused);
+        subtract(&mut self.inserts_failed, earlier.inserts_failed);
         subtract(&mut self.removals_not_found, earlier.removals_not_found);
         subtract(&mut self.lookup_retries, earlier.lookup_retries);
         subtract(&mut self.lock_waits, earlier.lock_waits);

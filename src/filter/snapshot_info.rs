@@ -44,7 +44,7 @@ pub struct SnapshotInfo {
     pub version: u16,
     /// The filter that would be loaded: its type, capacity, layout, memory and settings.
     pub plan: FilterPlan,
-    /// The [schema](crate::Builder::schema): what the keys are.
+    /// The [schema](crate::ConcurrentBuilder::schema): what the keys are.
     pub schema: String,
     /// The [position](crate::Save::position), if there is one.
     pub position: Option<u64>,
@@ -65,7 +65,7 @@ impl SnapshotInfo {
     /// Cost: it reads about 50 bytes, the schema and the attachment, in small pieces.
     ///
     /// # Errors
-    /// The [`LoadError`] that loading would have, or [`LoadError::UnknownKind`].
+    /// The [`LoadError`] that loading would return.
     pub fn read(mut from: impl Read) -> Result<Self, LoadError> {
         Self::of(Source::new(&mut from, usize::MAX, None), false)
     }
@@ -74,13 +74,14 @@ impl SnapshotInfo {
     ///
     /// # Errors
     /// A [`LoadPathError`] with the path and the reason, which is as for [`read`](Self::read). A file that is too short is
-    /// [`LoadError::Truncated`], and one that is too long [`LoadError::TrailingBytes`].
+    /// [`Truncated`](crate::SnapshotDamage::Truncated), and one that is too long has
+    /// [`TrailingBytes`](crate::SnapshotDamage::TrailingBytes).
     pub fn read_from_path(path: impl AsRef<Path>) -> Result<Self, LoadPathError> {
         file::read(path.as_ref(), |from, available| Self::of(Source::new(from, usize::MAX, available), false))
     }
 
     /// Reads a whole snapshot, and checks its checksums, its buckets and the number of its keys. What passes can be
-    /// loaded with the right hasher and schema, if there is the memory.
+    /// loaded with the right hasher and schema, if there is enough memory.
     ///
     /// It reads exactly the snapshot. In a buffer that must hold nothing else, compare [`bytes`](Self::bytes) with its
     /// length. [`verify_from_path`](Self::verify_from_path) does that for a file.
@@ -105,7 +106,7 @@ impl SnapshotInfo {
 
     fn of(mut source: Source<'_>, verify: bool) -> Result<Self, LoadError> {
         let header = source.any_header()?;
-        let kind = FilterKind::of_number(header.kind).ok_or(LoadError::UnknownKind { kind: header.kind })?;
+        let kind = header.filter_kind()?;
         let schema = String::from_utf8_lossy(header.schema()).into_owned();
         let Label { position, attachment } = source.label(&header)?;
         let Declared { plan, reading, own: now } = match kind {

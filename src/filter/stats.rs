@@ -10,9 +10,9 @@ use crate::word::tick::Tick;
 ///
 /// The counts of events begin with 0 when the filter is made and never go down. Neither removals nor `clear` change
 /// them. Each is a sum over the threads: exact for everything that happens before the call, while what overlaps the
-/// call may or may not be counted. The fields are read one after the other, so together they are no point-in-time view.
-/// With the feature `serde`, the figures can be serialized. [`figures`](Self::figures) lists them for any metrics
-/// system, and [`since`](Self::since) returns the differences to earlier ones.
+/// call may or may not be counted. The fields are read one after the other, so together they are not a point-in-time
+/// view. With the feature `serde`, the figures can be serialized. [`figures`](Self::figures) lists them for any
+/// metrics system, and [`since`](Self::since) returns the differences to earlier ones.
 ///
 /// `Stats::default()` has zeros only. Its fields can be set, for tests of dashboards and alarms.
 ///
@@ -25,7 +25,7 @@ use crate::word::tick::Tick;
 /// filter.record_false_positives(1); // and one was answered `true`, but then the database had nothing
 ///
 /// let stats = filter.stats();
-/// assert_eq!((stats.len, stats.inserts_refused), (1, 0));
+/// assert_eq!((stats.len, stats.inserts_failed), (1, 0));
 /// assert_eq!(stats.observed_false_positive_rate(), Some(1.0 / 991.0));
 /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
 /// ```
@@ -39,11 +39,13 @@ pub struct Stats {
     pub capacity: usize,
     /// How many slots for fingerprints the filter has.
     pub slots: usize,
-    /// `len` divided by `slots`: from 0 to 1 while no thread changes the filter. While others do, `len` may count an insert
-    /// and not yet a removal that came before it, so the result can exceed 1. From about 0.9 on, inserts get slower.
+    /// `len` divided by `slots`: from 0 to 1 while no thread changes the filter. While others do, `len` may count an
+    /// insert and not yet a removal that came before it, so the result can exceed 1. From about 0.9 on, inserts get
+    /// slower.
     pub load_factor: f64,
-    /// The memory that the filter uses, in bytes. It leaves out two things: the decode tables of the semi-sorted layouts,
-    /// of 4 to 256 KiB each, which all filters and maplets of a layout share, and the name of a schema that the caller has given, up to 255 bytes.
+    /// The memory that the filter uses, in bytes. It leaves out two things: the decode tables of the semi-sorted
+    /// layouts, of 4 to 256 KiB each, which all filters and maplets of a layout share, and the name of a schema that
+    /// the caller has given, up to 255 bytes.
     pub memory_usage: usize,
     /// The expected false-positive rate at the present load: the share of lookups of absent keys that are answered
     /// `true`. It is about `2·b·load/2ᶠ` with `b` slots per bucket and fingerprints of `f` bits (section 5.1 of
@@ -58,12 +60,13 @@ pub struct Stats {
     pub longest_path: u64,
     /// How many inserts failed with an [`InsertError`](crate::InsertError). Of a batch, only the key that failed
     /// counts.
-    pub inserts_refused: u64,
-    /// How many removals found nothing, of any form. In an `ExpiringCuckooFilter` these include removals of entries that had
-    /// expired.
+    pub inserts_failed: u64,
+    /// How many removals found nothing, of any form. In an `ExpiringCuckooFilter` these include removals of entries
+    /// that had expired.
     ///
     /// If this grows, some key is removed twice, or was never inserted. A share of such removals, about
-    /// [`false_positive_rate`](Self::false_positive_rate), is not counted here: each of those removed a present look-alike.
+    /// [`false_positive_rate`](Self::false_positive_rate), is not counted here: each of those removed a present
+    /// look-alike.
     pub removals_not_found: u64,
     /// How often a lookup had to retry because another thread had just moved or removed something in the same stripe,
     /// had added something there (in a maplet), or had moved the clock (if entries expire). If one key of a batch
@@ -78,7 +81,7 @@ pub struct Stats {
     /// How many false positives the caller has recorded, with
     /// [`record_false_positives`](crate::ConcurrentCuckooFilter::record_false_positives).
     pub false_positives_recorded: u64,
-    /// What only an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has; `None` for other types.
+    /// The figures that only an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has; `None` for other types.
     pub expiry: Option<ExpiryStats>,
     /// What only a [`RecentCuckooFilter`](crate::RecentCuckooFilter) has; `None` for other types.
     pub recent: Option<RecentStats>,
@@ -86,14 +89,15 @@ pub struct Stats {
     origin: Origin,
 }
 
-/// The figures that only an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has: those of its clock and of its sweep.
-/// They are the field [`expiry`](Stats::expiry) of its statistics.
+/// The figures that only an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has, about its clock and about the
+/// *sweep* that removes expired entries. They are the field [`expiry`](Stats::expiry) of its statistics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ExpiryStats {
-    /// How often `advance_to` got a tick below the largest one before. If many threads call it, this grows now and then. If
-    /// it grows while [`Advance`](crate::Advance) never says `Forward`, the clock is behind, and nothing expires.
+    /// How often `advance_to` got a tick below the largest one before. If many threads call it, this grows now and
+    /// then. If it grows while [`Advance`](crate::Advance) never says `Forward`, the clock is behind, and nothing
+    /// expires.
     pub clock_steps_back: u64,
     /// How often `advance_to` got a tick so far ahead that every entry expired at once. A long pause looks like this, and
     /// so does a clock that is wrong.
@@ -158,7 +162,7 @@ impl Stats {
             max_false_positive_rate: table.rate_with(table.capacity()),
             relocations: counts.relocations,
             longest_path: counts.longest_path,
-            inserts_refused: counts.inserts_refused,
+            inserts_failed: counts.inserts_failed,
             removals_not_found: counts.removals_not_found,
             lookup_retries: counts.lookup_retries,
             lock_waits: counts.lock_waits,
@@ -208,7 +212,7 @@ impl Stats {
     ///
     /// It is the rate of the keys that were looked up. Compare it with
     /// [`false_positive_rate`](Self::false_positive_rate), the rate to expect for any keys. After `n` false
-    /// positives, the relative difference between the two is usually at most `2/√n`: 20 % for 100 false positives. If
+    /// positives, the relative difference between the two is usually at most `2/√n`: 20% for 100 false positives. If
     /// it stays well above, either the same few absent keys are looked up again and again, or someone collects false
     /// positives (see the page [`security`](crate::guide::security)).
     #[must_use]

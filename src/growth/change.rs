@@ -1,6 +1,7 @@
 //! CONCURRENT: changes of a growing table: inserts, removals and `clear`.
 //!
-//! An insert that finds both buckets full searches for a path to a bucket with room (`room.rs`). If there is none, it
+//! An insert that finds both buckets full searches for a path to a bucket with room, and carries it out (`room.rs`). The last
+//! relocation adds the copy too, unless the insert has to count copies. If there is no path, it
 //! grows the table, if that holds more items than its capacity, and tries again. It counts the copies of its class before
 //! it searches, if it has seen one (`growth/mod.rs`, *How many copies a class may have*).
 //!
@@ -27,7 +28,6 @@ use crate::growth::growing_table::GrowingTable;
 use crate::growth::resize::is_loaded;
 use crate::growth::slots::First;
 use crate::plan::batch::{BLOCK, Hashes, Window};
-use crate::plan::path::Outcome;
 use crate::sync::sizes::{GROUPS_PER_INSERT, INSERTS_PER_CHECK, SEARCHES_WHILE_GROWING};
 use crate::word::bucket::Bucket;
 use crate::word::classes::Class;
@@ -115,24 +115,24 @@ impl GrowingTable {
         {
             return Ok(added);
         }
+        // The first attempt has seen no copy on either side. Later ones may have counted some.
+        let mut adds = found == First::NoRoom && !absent;
         for _ in 0..SEARCHES_WHILE_GROWING {
-            let (outcome, is_long) = self.search(class.sides, &|class, side| {
-                let guard = self.stripe(class).lock(self.counters());
-                self.relocate(&guard, class, side)
-            });
-            let is_nothing = matches!(outcome, Outcome::Nothing { .. });
+            let search = self.search(class, adds, None);
             let buckets = self.state().buckets();
-            if is_nothing {
+            if search.found_nothing {
                 self.grow_if_crowded(1, groups);
             }
-            if let Some(added) = self.try_add(class, absent)? {
-                if added && is_long {
+            let added = if search.is_added { Some(true) } else { self.try_add(class, absent)? };
+            if let Some(added) = added {
+                if added && search.is_long {
                     self.grow_if_loaded(groups);
                 }
                 return Ok(added);
             }
+            adds = false;
             // Another search would find nothing.
-            if is_nothing && self.state().buckets() == buckets {
+            if search.found_nothing && self.state().buckets() == buckets {
                 break;
             }
         }
@@ -165,14 +165,12 @@ impl GrowingTable {
         }
         let result = self.under_all_locks(|all| {
             loop {
-                let relocate =
-                    |class: Class, side: usize| self.relocate(&self.stripe(class).locked_with_all(all), class, side);
-                let is_nothing = matches!(self.search(class.sides, &relocate), (Outcome::Nothing { .. }, _));
+                let search = self.search(class, false, Some(all));
                 // Last: the room that there was may have gone to a copy of this class.
                 if let Some(added) = self.add_counted(class, absent)? {
                     return Ok(added);
                 }
-                if is_nothing {
+                if search.found_nothing {
                     return Err(error);
                 }
             }

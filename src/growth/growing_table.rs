@@ -34,7 +34,7 @@ use crate::table::face::plan::TablePlan;
 use crate::table::image::copy_on_write::RunningSaves;
 use crate::table::stripe::{self, AllLocked, Guard, Stripe};
 use crate::word::bucket::Bucket;
-use crate::word::classes::{Class, Place, State, stripe_number};
+use crate::word::classes::{Class, Place, State, both, stripe_number};
 use crate::word::layouts::{DynLayout, Layouts};
 
 /// A concurrent multiset of classes, in a table that grows and shrinks by some buckets at a time. Keys are passed as
@@ -317,23 +317,61 @@ impl GrowingTable {
     #[inline(always)]
     pub(super) fn enter(&self, side: u32) -> (MutexGuard<'_, ()>, Place) {
         loop {
-            let before = self.state();
-            let number = before.place(side).number;
-            let gate = self.gate(number);
             let state = self.state();
             let place = state.place(side);
-            if place.number != number {
-                continue;
-            }
-            if state.moving_at(side).is_none() {
+            if let Some(gate) = self.enter_in(state, side, place.number) {
                 return (gate, place);
             }
-            // The thread that was moving them held this gate, so it has died.
-            drop(gate);
-            // Who has this lock may wait for a stripe that the caller holds. But it has recovered before.
-            if let Some(_resizing) = sync::try_lock(&self.resizing().lock) {
-                self.recover();
+        }
+    }
+
+    /// The gate of this side, whose place in this state is the bucket of this number: so it stays while the gate is held. `None`
+    /// if the state is another one by then, or if the bucket was being moved.
+    #[inline(always)]
+    pub(super) fn enter_in(&self, state: State, side: u32, number: usize) -> Option<MutexGuard<'_, ()>> {
+        let gate = self.gate(number);
+        if self.is_in_place(state, [side]) {
+            return Some(gate);
+        }
+        drop(gate);
+        self.recover_in_passing();
+        None
+    }
+
+    /// The gates of both sides of a class, and a state in which they are while these are held. One of the buckets has an even
+    /// number and the other one an odd one, so the gates are two.
+    #[inline(always)]
+    pub(super) fn enter_both(&self, sides: [u32; 2]) -> ([MutexGuard<'_, ()>; 2], State) {
+        loop {
+            let state = self.state();
+            let [even, odd] = both(sides, |side| state.place(side).number & (MOST_GATES - 1));
+            // In the order in which all threads take them.
+            let (low, high) = if even < odd { (even, odd) } else { (odd, even) };
+            let gates = [self.gate(low), self.gate(high)];
+            if self.is_in_place(state, sides) {
+                return (gates, state);
             }
+            drop(gates);
+            self.recover_in_passing();
+        }
+    }
+
+    /// Whether the table is in this state, and none of these sides is being moved. The caller holds their gates.
+    #[inline(always)]
+    fn is_in_place<const N: usize>(&self, state: State, sides: [u32; N]) -> bool {
+        self.state() == state && (!state.is_moving() || sides.iter().all(|&side| state.moving_at(side).is_none()))
+    }
+
+    /// Recovers, if a thread has died while it was moving buckets. The caller holds no gate.
+    #[cold]
+    #[inline(never)]
+    fn recover_in_passing(&self) {
+        // A thread that moves buckets has this lock. Who has it otherwise may wait for a stripe that the caller holds. But it
+        // has recovered before.
+        if self.state().is_moving()
+            && let Some(_resizing) = sync::try_lock(&self.resizing().lock)
+        {
+            self.recover();
         }
     }
 
@@ -393,9 +431,7 @@ impl GrowingTable {
     /// Changes a bucket's word, and returns the old one. The caller holds its gate.
     #[inline(always)]
     pub(super) fn store(&self, number: usize, bucket: Bucket) -> Bucket {
-        // Release: a thread that sees this copy sees what its inserter saw, and one that sees a copy gone sees the bump
-        // before it. SeqCst: see `growth/mod.rs`, *Across keys*. An exchange, because loom has no strong `SeqCst` store.
-        Bucket(self.word(number).swap(bucket.0, Ordering::SeqCst))
+        store(self.word(number), bucket)
     }
 
     /// The contents of one side of a class in this state, and the depth at which they are stored. Valid if the epoch is
@@ -410,9 +446,15 @@ impl GrowingTable {
         (self.words.get(number as u32).map_or(Bucket::default(), load), depth)
     }
 
+    /// The layout of the bucket at a place of a state that the table has or had.
+    #[inline(always)]
+    pub(super) fn layout_in(&self, state: State, place: Place) -> &'static DynLayout {
+        Layouts::in_row(state.rows().of(place.depth != state.level()))
+    }
+
     /// The layout of buckets of this depth.
     #[inline(always)]
-    pub(super) fn layout(&self, depth: u32) -> DynLayout<'_> {
+    pub(super) fn layout(&self, depth: u32) -> &'static DynLayout {
         self.layouts.at(depth)
     }
 
@@ -481,4 +523,12 @@ pub(super) fn load(word: &AtomicU64) -> Bucket {
     // Acquire: a thread that sees a copy gone sees the bump that announced it, one that sees a copy sees what its inserter
     // saw, and one that sees what a change of the size has stored sees its epoch. SeqCst: see `growth/mod.rs`.
     Bucket(word.load(Ordering::SeqCst))
+}
+
+/// Changes a bucket's word, and returns the old one. The caller holds its gate.
+#[inline(always)]
+pub(super) fn store(word: &AtomicU64, bucket: Bucket) -> Bucket {
+    // Release: a thread that sees this copy sees what its inserter saw, and one that sees a copy gone sees the bump
+    // before it. SeqCst: see `growth/mod.rs`, *Across keys*. An exchange, because loom has no strong `SeqCst` store.
+    Bucket(word.swap(bucket.0, Ordering::SeqCst))
 }

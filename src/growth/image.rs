@@ -2,12 +2,16 @@
 
 use core::convert::Infallible;
 
+#[cfg(feature = "snapshot")]
+use crate::error::damage::SnapshotDamage;
 use crate::error::insert::GrowableInsertError;
 #[cfg(feature = "snapshot")]
 use crate::error::kind::FilterKind;
 #[cfg(feature = "snapshot")]
 use crate::error::load::LoadError;
 use crate::error::memory::OutOfMemory;
+#[cfg(feature = "snapshot")]
+use crate::error::mismatch::UnsupportedSnapshot;
 use crate::growth::growing_table::GrowingTable;
 #[cfg(feature = "snapshot")]
 use crate::growth::plan::Plan;
@@ -227,9 +231,10 @@ impl SnapshotCore for GrowingTable {
         let [encoding, base_bits, doublings] = source.take()?;
         let [first, largest] = [source.take()?, source.take()?].map(u64::from_le_bytes);
         source.header_seal()?;
-        let encoding = wanted_of_number(encoding).ok_or(LoadError::UnknownEncoding { encoding })?;
+        let encoding = wanted_of_number(encoding).ok_or(UnsupportedSnapshot::Encoding { encoding })?;
         let plan = Plan::declared([base_bits, doublings].map(u32::from), [first, largest], encoding);
-        let plan = plan.ok_or(LoadError::InvalidSizes { buckets: first, largest, base_bits, doublings })?;
+        let plan =
+            plan.ok_or(SnapshotDamage::InvalidSizes { buckets: first, max_buckets: largest, base_bits, doublings })?;
         let is_possible =
             |buckets: &u64| (first..=plan.largest as u64).contains(buckets) && buckets.is_multiple_of(GROUP as u64);
         let buckets =

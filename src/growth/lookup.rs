@@ -1,14 +1,14 @@
 //! CONCURRENT: lookups in a growing table, and the reads of operations that hold a stripe's lock.
 
-use core::hint::select_unpredictable;
-
 use crate::growth::growing_table::{GrowingTable, load};
-use crate::machine::arch::{VectorUnit, Vectorized, prefetch_line};
-use crate::plan::batch::{BLOCK, Block, Coming, Hashes, Window};
+use crate::machine::arch::{VectorUnit, at, prefetch_line};
+use crate::plan::batch::{BLOCK, Block, BlockLookup, Hashes, LookupBatch};
+use crate::plan::pairs::Pairs;
+use crate::plan::places::BlockOfPlaces;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::classes::{Class, Place, State, both, stripe_number};
 use crate::word::layout::{Borrowed, Encoding, Layout, SHAPES, Shape, shapes};
-use crate::word::layouts::{Encodes, Row, Shared};
+use crate::word::layouts::{BothLayouts, Encodes, Row, Shared};
 
 /// A table of at most this many buckets stays in the L2 cache if it is hot.
 const NEAR: usize = (512 << 10) / size_of::<u64>();
@@ -71,13 +71,13 @@ impl GrowingTable {
     /// `contains` where, in this epoch and state, the buckets have this layout.
     #[inline(never)]
     fn contains_by(&self, layout: impl Layout, begin: (u64, State), hash: u64) -> bool {
-        self.attempt(begin, hash, |pair, stored, _, _| layout.either_holds_each(pair, stored))
+        self.attempt(begin, hash, |pair, _, stored| layout.either_holds_each(pair, stored))
     }
 
     /// `contains` where the buckets have these two layouts.
     #[inline(never)]
     fn contains_by_two(&self, whole: impl Layout, split: impl Layout, begin: (u64, State), hash: u64) -> bool {
-        self.attempt(begin, hash, |pair, stored, are_split, _| {
+        self.attempt(begin, hash, |pair, are_split, stored| {
             either_holds(whole, split, both([0, 1], |side| (pair[side], are_split[side])), stored)
         })
     }
@@ -85,24 +85,18 @@ impl GrowingTable {
     /// `contains` where the buckets have any two layouts.
     #[inline(never)]
     fn contains_by_any(&self, begin: (u64, State), hash: u64) -> bool {
-        self.attempt(begin, hash, |pair, stored, are_split, level| {
-            let [whole, split] = both([level, level + 1], |depth| self.layout(depth));
-            let of = |nth: usize| {
-                let layout = select_unpredictable(are_split[nth], &split, &whole);
-                layout.matches(pair[nth], stored[nth])
-            };
-            of(0) | of(1) != 0
-        })
+        let layouts = BothLayouts::of_rows(begin.1.rows());
+        self.attempt(begin, hash, |pair, are_split, stored| layouts.either_holds_each(pair, are_split, stored))
     }
 
     /// One attempt, in this epoch and state; retries if it is invalidated, or if a bucket is being moved. The arguments
-    /// of `holds` are the two buckets, what their slots would store, whether they are split, and the level.
+    /// of `holds` are the two buckets, whether they are split, and what their slots would store.
     #[inline(always)]
     fn attempt(
         &self,
         (epoch, state): (u64, State),
         hash: u64,
-        holds: impl FnOnce([Bucket; 2], [u32; 2], [bool; 2], u32) -> bool,
+        holds: impl FnOnce([Bucket; 2], [bool; 2], [u32; 2]) -> bool,
     ) -> bool {
         let class = self.plan.classes.of(hash);
         let is_moving = || class.sides.iter().any(|&side| state.moving_at(side).is_some());
@@ -112,7 +106,7 @@ impl GrowingTable {
         let places = both(class.sides, |side| state.place(side));
         let stored = self.plan.classes.stored_at(class, state, places);
         match self.load_pair(class, epoch, places) {
-            Some(pair) => holds(pair, stored, both(places, |place| place.depth != state.level()), state.level()),
+            Some(pair) => holds(pair, both(places, |place| place.depth != state.level()), stored),
             None => self.contains_slow(hash),
         }
     }
@@ -165,11 +159,6 @@ impl GrowingTable {
         self.in_one_state(|state| self.copies_in(class, state))
     }
 
-    /// Whether there is a copy of the class on this side. The caller holds its stripe.
-    pub(super) fn is_on(&self, class: Class, side: usize) -> bool {
-        self.in_one_state(|state| self.copies_on(class, side, state) > 0)
-    }
-
     /// Retries `read` until the state is the same afterwards.
     #[inline(always)]
     fn in_one_state<R>(&self, read: impl Fn(State) -> R) -> R {
@@ -209,80 +198,59 @@ impl GrowingTable {
 
     /// `contains` for each hash.
     pub(crate) fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        VectorUnit::widest().run(LookupBatch { table: self, hashes, answers });
+        VectorUnit::widest().run(LookupBatch { lookup: self, hashes, answers });
     }
 }
 
-/// A batch of lookups. It is compiled for each vector unit.
-struct LookupBatch<'a> {
-    table: &'a GrowingTable,
-    hashes: Hashes<'a>,
-    answers: &'a mut dyn FnMut(&[bool]),
-}
-
-impl Vectorized for LookupBatch<'_> {
-    #[inline(always)]
-    fn run(self) {
-        let table = self.table;
-        let mut window = Window::new(self.hashes);
-        loop {
-            while let Some(Coming { hashes, prepared: places, is_first, .. }) = window.coming() {
-                table.find_places(hashes, places);
-                if is_first {
-                    (0..BLOCK).for_each(|nth| table.prefetch_nth(places, nth));
-                }
-            }
-            let Some((block, coming)) = window.next() else { return };
-            let mut answers = [false; BLOCK];
-            table.look_up_block(block, coming, &mut answers);
-            (self.answers)(&answers[..block.len]);
-        }
-    }
-}
-
-/// The classes of a block, and their places in a state.
+/// The classes of a block and, in one state, their places.
 #[derive(Clone, Copy)]
-struct BlockOfPlaces {
+pub(crate) struct PreparedBlock {
     state: State,
     stripes: [u32; BLOCK],
-    numbers: [[u32; BLOCK]; 2],
-    stored: [[u32; BLOCK]; 2],
+    places: BlockOfPlaces,
 }
 
 /// A value to be overwritten.
-impl Default for BlockOfPlaces {
+impl Default for PreparedBlock {
     fn default() -> Self {
-        Self { state: State(0), stripes: [0; BLOCK], numbers: [[0; BLOCK]; 2], stored: [[0; BLOCK]; 2] }
+        Self { state: State(0), stripes: [0; BLOCK], places: BlockOfPlaces::default() }
     }
 }
 
-impl BlockOfPlaces {
+impl BlockLookup for &GrowingTable {
+    type Prepared = PreparedBlock;
+
+    type Answer = bool;
+
+    const ABSENT: bool = false;
+
     #[inline(always)]
-    fn is_split(&self, side: usize, nth: usize) -> bool {
-        self.state.depth(self.numbers[side][nth] as usize) != self.state.level()
+    fn prepare(&self, hashes: &[u64; BLOCK], prepared: &mut PreparedBlock) {
+        let (state, classes, mask) = (self.state(), self.plan.classes, self.stripes.len() - 1);
+        prepared.state = state;
+        for (nth, &hash) in hashes.iter().enumerate() {
+            let class = classes.of(hash);
+            prepared.stripes[nth] = (stripe_number(class) & mask) as u32;
+            prepared.places.set(nth, classes, state, class);
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, prepared: &PreparedBlock) {
+        (0..BLOCK).for_each(|nth| self.prefetch_nth(prepared, nth));
+    }
+
+    #[inline(always)]
+    fn look_up(&self, block: Block<'_, PreparedBlock>, coming: &PreparedBlock, answers: &mut [bool; BLOCK]) {
+        self.look_up_block(block, coming, answers);
     }
 }
 
 impl GrowingTable {
     #[inline(always)]
-    fn find_places(&self, hashes: &[u64; BLOCK], places: &mut BlockOfPlaces) {
-        let (state, classes, mask) = (self.state(), self.plan.classes, self.stripes.len() - 1);
-        places.state = state;
-        for (nth, &hash) in hashes.iter().enumerate() {
-            let class = classes.of(hash);
-            places.stripes[nth] = (stripe_number(class) & mask) as u32;
-            for side in 0..2 {
-                let Place { number, depth } = state.place(class.sides[side]);
-                places.numbers[side][nth] = number as u32;
-                places.stored[side][nth] = classes.stored(class, depth);
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn prefetch_nth(&self, places: &BlockOfPlaces, nth: usize) {
+    fn prefetch_nth(&self, prepared: &PreparedBlock, nth: usize) {
         for side in 0..2 {
-            if let Some(word) = self.words.get(places.numbers[side][nth]) {
+            if let Some(word) = self.words.get(prepared.places.numbers[side][nth]) {
                 prefetch_line(word);
             }
         }
@@ -291,16 +259,15 @@ impl GrowingTable {
     /// The lookups of a block: the steps of a single lookup, for all keys, in the same order. If the state has changed
     /// meanwhile, each key is looked up again by itself.
     #[inline(always)]
-    fn look_up_block(&self, block: Block<'_, BlockOfPlaces>, coming: &BlockOfPlaces, answers: &mut [bool; BLOCK]) {
+    fn look_up_block(&self, block: Block<'_, PreparedBlock>, coming: &PreparedBlock, answers: &mut [bool; BLOCK]) {
         let epoch = self.epoch();
-        let (state, places) = (self.state(), block.prepared);
-        if places.state != state || state.is_moving() {
+        let (state, prepared) = (self.state(), block.prepared);
+        if prepared.state != state || state.is_moving() {
             return self.look_up_each(block, coming, answers);
         }
-        let len = block.len;
-        let are_still = by_rows!(self, state.rows(), layout => self.look_up_by(layout, places, len, coming, answers),
-            whole split => self.look_up_by_two(whole, split, places, len, coming, answers),
-            self.look_up_by_any(places, len, coming, answers));
+        let are_still = by_rows!(self, state.rows(), layout => self.look_up_by(layout, block, coming, answers),
+            whole split => self.look_up_by_two(whole, split, block, coming, answers),
+            self.look_up_by_any(block, coming, answers));
         if are_still != 0 || !self.is_still(epoch) {
             self.look_up_each(block, coming, answers);
         }
@@ -308,7 +275,7 @@ impl GrowingTable {
 
     /// The lookups of a block, one by one.
     #[inline(never)]
-    fn look_up_each(&self, block: Block<'_, BlockOfPlaces>, coming: &BlockOfPlaces, answers: &mut [bool; BLOCK]) {
+    fn look_up_each(&self, block: Block<'_, PreparedBlock>, coming: &PreparedBlock, answers: &mut [bool; BLOCK]) {
         for (nth, answer) in answers.iter_mut().enumerate().take(block.len) {
             self.prefetch_nth(coming, nth);
             *answer = self.contains(block.hashes[nth]);
@@ -320,24 +287,13 @@ impl GrowingTable {
     fn look_up_by<L: Layout>(
         &self,
         layout: L,
-        places: &BlockOfPlaces,
-        len: usize,
-        coming: &BlockOfPlaces,
+        block: Block<'_, PreparedBlock>,
+        coming: &PreparedBlock,
         answers: &mut [bool; BLOCK],
     ) -> u64 {
-        let (mut words, mut folded) = ([[Bucket::default(); BLOCK]; 2], [[0; BLOCK]; 2]);
-        let changes = self.load_block(places, len, coming, |side, nth, word| {
-            words[side][nth] = word;
-            if L::SEMI_SORTED {
-                folded[side][nth] = layout.folded(word);
-            }
-        });
-        for (nth, answer) in answers.iter_mut().enumerate() {
-            let of = |side: usize| {
-                layout.lanes_equal(words[side][nth], folded[side][nth], layout.pattern(places.stored[side][nth]))
-            };
-            *answer = of(0) | of(1) != 0;
-        }
+        let mut pairs = Pairs::NONE;
+        let changes = self.load_block(block, coming, |nth, [first, second]| pairs.set(layout, nth, first, second));
+        pairs.find_stored(layout, &block.prepared.places.stored, answers);
         changes
     }
 
@@ -347,40 +303,46 @@ impl GrowingTable {
         &self,
         whole: impl Layout,
         split: impl Layout,
-        places: &BlockOfPlaces,
-        len: usize,
-        coming: &BlockOfPlaces,
+        block: Block<'_, PreparedBlock>,
+        coming: &PreparedBlock,
         answers: &mut [bool; BLOCK],
     ) -> u64 {
-        let mut words = [[Bucket::default(); BLOCK]; 2];
-        let changes = self.load_block(places, len, coming, |side, nth, word| words[side][nth] = word);
-        for (nth, answer) in answers.iter_mut().enumerate() {
-            let pair = both([0, 1], |side| (words[side][nth], places.is_split(side, nth)));
-            let stored = both([0, 1], |side| places.stored[side][nth]);
-            *answer = either_holds(whole, split, pair, stored);
-        }
-        changes
+        self.look_up_mixed(block, coming, answers, |pair, are_split, stored| {
+            either_holds(whole, split, both([0, 1], |side| (pair[side], are_split[side])), stored)
+        })
     }
 
     /// `look_up_by` where the buckets have any two layouts.
     #[inline(never)]
     fn look_up_by_any(
         &self,
-        places: &BlockOfPlaces,
-        len: usize,
-        coming: &BlockOfPlaces,
+        block: Block<'_, PreparedBlock>,
+        coming: &PreparedBlock,
         answers: &mut [bool; BLOCK],
     ) -> u64 {
-        let mut words = [[Bucket::default(); BLOCK]; 2];
-        let changes = self.load_block(places, len, coming, |side, nth, word| words[side][nth] = word);
-        let level = places.state.level();
-        let [whole, split] = both([level, level + 1], |depth| self.layout(depth));
+        let layouts = BothLayouts::of_rows(block.prepared.state.rows());
+        self.look_up_mixed(block, coming, answers, |pair, are_split, stored| {
+            layouts.either_holds_each(pair, are_split, stored)
+        })
+    }
+
+    /// `look_up_by` where `holds` compares the two buckets of a class, of which each is split or not, with what their slots
+    /// would store.
+    #[inline(always)]
+    fn look_up_mixed(
+        &self,
+        block: Block<'_, PreparedBlock>,
+        coming: &PreparedBlock,
+        answers: &mut [bool; BLOCK],
+        holds: impl Fn([Bucket; 2], [bool; 2], [u32; 2]) -> bool,
+    ) -> u64 {
+        let &PreparedBlock { state, ref places, .. } = block.prepared;
+        let mut pairs = Pairs::NONE;
+        let changes = self.load_block(block, coming, |nth, pair| pairs.set_encoded(nth, pair));
+        let are_split = places.are_split(state);
         for (nth, answer) in answers.iter_mut().enumerate() {
-            let of = |side: usize| {
-                let layout = select_unpredictable(places.is_split(side, nth), &split, &whole);
-                layout.matches(words[side][nth], places.stored[side][nth])
-            };
-            *answer = of(0) | of(1) != 0;
+            let are_split = both([0, 1], |side| are_split[side][nth]);
+            *answer = holds(pairs.buckets(nth), are_split, both([0, 1], |side| places.stored[side][nth]));
         }
         changes
     }
@@ -390,23 +352,22 @@ impl GrowingTable {
     #[inline(always)]
     fn load_block(
         &self,
-        places: &BlockOfPlaces,
-        len: usize,
-        coming: &BlockOfPlaces,
-        mut each: impl FnMut(usize, usize, Bucket),
+        block: Block<'_, PreparedBlock>,
+        coming: &PreparedBlock,
+        mut each: impl FnMut(usize, [Bucket; 2]),
     ) -> u64 {
-        let (stripes, is_far) = (&*self.stripes, places.state.buckets() > NEAR);
+        let (prepared, places) = (block.prepared, &block.prepared.places);
+        let (stripes, is_far) = (&*self.stripes, prepared.state.buckets() > NEAR);
         let mut changes = 0;
-        for nth in 0..len.min(BLOCK) {
+        for nth in 0..block.len.min(BLOCK) {
             if is_far {
                 self.prefetch_nth(coming, nth);
             }
-            let stripe = crate::machine::arch::at(stripes, places.stripes[nth] as usize);
+            let stripe = at(stripes, prepared.stripes[nth] as usize);
             let version = stripe.version();
-            for side in 0..2 {
-                let Some(word) = self.words.get(places.numbers[side][nth]) else { return 1 };
-                each(side, nth, load(word));
-            }
+            let words = both([0, 1], |side| self.words.get(places.numbers[side][nth]));
+            let [Some(first), Some(second)] = words else { return 1 };
+            each(nth, [load(first), load(second)]);
             changes |= stripe.changes_since(version);
         }
         changes

@@ -17,7 +17,8 @@
 //!    changes the size holds the gates of each bucket and of the two that it becomes. So the place of a side stays while its
 //!    gate is held: a thread checks, after it has locked the gate, that the place is still the same.
 //! 2. A copy is taken out of the contents of a side only under the stripe of its class, after a bump of the stripe's version.
-//!    A relocation adds to the other side, then bumps, then takes (`table/stripe.rs`).
+//!    A relocation holds the gates of both sides. It adds to the other side, then bumps, then takes (`table/stripe.rs`). The
+//!    store that takes may put a copy of another class in its place.
 //! 3. The state changes under the lock `resizing`, and in this order: the state, then the epoch, then what the change is
 //!    for.
 //! 4. To split a group: lock its gates; copy its words to `moving`; make the state *moving*; store the two words of each
@@ -50,6 +51,10 @@
 //! can move that bucket only under the gate too. Without the gate, a thread could read an empty bucket, and add to it after
 //! a split, in the wrong half: the word would still be empty.
 //!
+//! An insert that makes room adds its copy by the last store of its last relocation, if it need not count copies. So no other
+//! thread can take the slot first. For the class of the copy that has moved, this store is the one that takes it. For the
+//! insert's class, it is the one that adds. Each class by itself sees what it would see of two stores next to each other.
+//!
 //! ## Across keys
 //! All accesses to words are `SeqCst`, and so are the step of the epoch and a lookup's second read of it. So they have
 //! one order, as in `table/stripe.rs`. A lookup that has read a word after the epoch's step, in that order, sees the
@@ -69,7 +74,7 @@
 //! too few.
 //!
 //! An insert adds without a count if it sees no copy: it reads the bucket on the other side without a lock, and that to which it
-//! adds under its gate. Otherwise it counts the copies under the class's stripe, under which none is taken out or relocated.
+//! adds under its gate. If it adds by a relocation, it reads both again for that. Otherwise it counts the copies under the class's stripe, under which none is taken out or relocated.
 //! Inserts that overlap may thus exceed the limit by one, and not by two: an insert without a count adds only on a side without
 //! a copy, and of those that overlap one counted insert, at most one finds the other side like that. A copy that a table
 //! has beyond the limit stays: an older snapshot may have some, and they are in a copy of the table too.
@@ -106,9 +111,9 @@
 //! them back (`recover`).
 //!
 //! # Who waits for whom
-//! Locks are taken in this order: `requests`, `resizing`, those of the stripes, those of the gates (of a group, and of all
-//! in order), that of a save's list. A thread holds a gate for some instructions, and those of a group for as long as it
-//! takes to split it. No lookup takes any lock.
+//! Locks are taken in this order: `requests`, `resizing`, those of the stripes, those of the gates (both of a
+//! relocation, those of a group, and all of them, in order), that of a save's list. A thread holds a gate for some
+//! instructions, and those of a group for as long as it takes to split it. No lookup takes any lock.
 
 pub(crate) mod change;
 pub(crate) mod growing_table;

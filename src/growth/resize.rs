@@ -2,6 +2,7 @@
 
 use crate::error::insert::{GrowableInsertError, ReserveError};
 use crate::growth::growing_table::{GrowingTable, load};
+use crate::growth::room::Relocated;
 use crate::plan::path::{self, Graph, Hop, Outcome};
 use crate::sync::Ordering;
 use crate::sync::sizes::{GROUP, MERGE_TRIES, MOVED_PER_MERGE};
@@ -53,10 +54,11 @@ impl Graph for Merged<'_> {
         self.classes_in(number).count() < self.table.layout(self.smaller.depth(number)).slots()
     }
 
-    fn hops(&self, number: usize, _: Bucket) -> impl Iterator<Item = (Entry, usize)> {
+    fn hops(&self, number: usize, _: Bucket, mut each: impl FnMut(Entry, usize)) {
         let (classes, depth, other) = (self.table.plan.classes, self.smaller.depth(number), 1 - number % 2);
-        self.classes_in(number)
-            .map(move |class| (Entry(classes.stored(class, depth)), self.smaller.place(class.sides[other]).number))
+        self.classes_in(number).for_each(|class| {
+            each(Entry(classes.stored(class, depth)), self.smaller.place(class.sides[other]).number);
+        });
     }
 }
 
@@ -202,7 +204,7 @@ impl GrowingTable {
             let outcome =
                 path::search(&Merged { table: self, smaller }, [number; 2], &mut |Hop { entry, from, .. }| {
                     let class = self.plan.classes.of_stored(from, smaller.depth(from), entry.0);
-                    self.relocate(&self.lock(class), class, from % 2)
+                    self.relocate(&self.lock(class), class, from % 2, None) == Relocated::Moved
                 });
             if let Outcome::Nothing { .. } = outcome {
                 return false;

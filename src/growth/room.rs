@@ -4,28 +4,29 @@
 use core::cell::Cell;
 use core::hint::select_unpredictable;
 
-use crate::growth::growing_table::{GrowingTable, load};
+use crate::growth::growing_table::{GrowingTable, load, store};
 use crate::machine::arch::prefetch_line;
 use crate::plan::path::{self, Graph, Hop, Outcome};
 use crate::sync::sizes::GROUP;
-use crate::table::stripe::Guard;
+use crate::table::stripe::{AllLocked, Guard};
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, State, both};
 use crate::word::layout::Entry;
-use crate::word::layouts::DynLayout;
+use crate::word::layouts::{DynLayout, Layouts};
 
 /// A search that follows more entries than this to their other buckets, in all its tries, is long.
 ///
-/// Among distinct keys, no search is long until the table is fuller than its capacity. Where each key has several copies,
-/// long searches begin before there is no room: their entries lead to buckets that the search has seen.
-const LONG_SEARCH: usize = 80;
+/// Among distinct keys, no search is long until the table is fuller than its capacity: in none of 400 tables that were filled
+/// up to a capacity of 50,000 keys (with a limit of 80 entries, in ten). Where each key has several copies, long searches begin
+/// before there is no room: their entries lead to buckets that the search has seen.
+const LONG_SEARCH: usize = 96;
 
 /// A growing table in one state, as the graph that a search follows.
 struct GrowingGraph<'a> {
     table: &'a GrowingTable,
     state: State,
     /// The layouts of buckets that are not split, and of buckets that are.
-    layouts: [DynLayout<'a>; 2],
+    layouts: [&'static DynLayout; 2],
     /// How many entries the search has followed, in all its tries.
     followed: Cell<usize>,
 }
@@ -35,13 +36,13 @@ impl<'a> GrowingGraph<'a> {
         Self {
             table,
             state,
-            layouts: [table.layout(state.level()), table.layout(state.level() + 1)],
+            layouts: [false, true].map(|is_split| Layouts::in_row(state.rows().of(is_split))),
             followed: Cell::new(0),
         }
     }
 
     #[inline(always)]
-    fn layout(&self, number: usize) -> &DynLayout<'a> {
+    fn layout(&self, number: usize) -> &'static DynLayout {
         let [whole, split] = &self.layouts;
         select_unpredictable(self.state.depth(number) != self.state.level(), split, whole)
     }
@@ -77,45 +78,83 @@ impl Graph for GrowingGraph<'_> {
     }
 
     #[inline(always)]
-    fn hops(&self, number: usize, word: Bucket) -> impl Iterator<Item = (Entry, usize)> {
+    fn hops(&self, number: usize, word: Bucket, mut each: impl FnMut(Entry, usize)) {
         let (classes, depth, state) = (self.table.plan.classes, self.state.depth(number), self.state);
-        self.layout(number).entries(word).map(move |entry| {
-            self.followed.set(self.followed.get() + 1);
-            (entry, state.place(classes.other_side(number, depth, entry.0)).number)
-        })
+        let layout = self.layout(number);
+        self.followed.set(self.followed.get() + layout.slots());
+        layout
+            .for_each_entry(word, |entry| each(entry, state.place(classes.other_side(number, depth, entry.0)).number));
     }
 }
 
+/// What a relocation has done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Relocated {
+    /// Nothing: the copy is no longer there, or there is no room on the other side.
+    Nothing,
+    /// It has moved the copy.
+    Moved,
+    /// It has moved the copy, and a copy of the class that the search is for has its slot.
+    Replaced,
+}
+
+/// What a search for room has found, and what it has done.
+pub(super) struct Search {
+    /// There is no path to room, as far as the search has looked.
+    pub(super) found_nothing: bool,
+    /// The search was long, so the table should grow.
+    pub(super) is_long: bool,
+    /// It has added a copy of its class.
+    pub(super) is_added: bool,
+}
+
 impl GrowingTable {
-    /// Searches for a path to room in a bucket of either side, and carries it out. Also returns whether the search was long.
-    pub(super) fn search(&self, sides: [u32; 2], relocate: &dyn Fn(Class, usize) -> bool) -> (Outcome, bool) {
+    /// Searches for a path to room in a bucket of either side of the class, and carries it out. If it `adds`, its last relocation
+    /// leaves a copy of the class in the slot that becomes free, if the class still has none ([`relocate`](Self::relocate)).
+    pub(super) fn search(&self, class: Class, adds: bool, all: Option<&AllLocked<'_>>) -> Search {
         let state = self.state();
         let graph = GrowingGraph::new(self, state);
-        let mut hops = 0;
-        let outcome =
-            path::search(&graph, both(sides, |side| state.place(side).number), &mut |Hop { entry, from, .. }| {
-                let class = self.plan.classes.of_stored(from, state.depth(from), entry.0);
-                let relocated = relocate(class, from % 2);
-                hops += u64::from(relocated);
-                relocated
-            });
+        let (mut hops, mut last) = (0, Relocated::Nothing);
+        let buckets = both(class.sides, |side| state.place(side).number);
+        let instead = adds.then_some(class);
+        let outcome = path::search(&graph, buckets, &mut |Hop { entry, from, .. }| {
+            let moved = self.plan.classes.of_stored(from, state.depth(from), entry.0);
+            let guard = self.stripe(moved).lock_unless_all(all, self.counters());
+            last = self.relocate(&guard, moved, from % 2, instead);
+            hops += u64::from(last != Relocated::Nothing);
+            last == Relocated::Moved
+        });
         if hops > 0 {
             self.counters().relocated(hops);
         }
-        (outcome, graph.followed.get() > LONG_SEARCH)
+        Search {
+            found_nothing: matches!(outcome, Outcome::Nothing { .. }),
+            is_long: graph.followed.get() > LONG_SEARCH,
+            is_added: last == Relocated::Replaced,
+        }
     }
 
     /// Moves a copy of the class from this side to the other, if there is one and there is room. The guard is that of its
     /// stripe.
-    pub(crate) fn relocate(&self, guard: &Guard<'_>, class: Class, side: usize) -> bool {
-        if !self.is_on(class, side) {
-            return false;
-        }
-        // From here to the take there are two copies. At no moment is there none.
-        let is_added = self.add_on(class, 1 - side);
-        if is_added {
-            self.take_on(guard, class, side);
-        }
-        is_added
+    ///
+    /// Adds a copy of the class `instead` by the same store, if [`with_first`](Self::with_first) allows that. Does not count it.
+    pub(crate) fn relocate(&self, guard: &Guard<'_>, class: Class, side: usize, instead: Option<Class>) -> Relocated {
+        let (_gates, state) = self.enter_both(class.sides);
+        let places = both(class.sides, |side| state.place(side));
+        let stored = self.plan.classes.stored_at(class, state, places);
+        let words = both(places, |place| self.word(place.number));
+        let layouts = both(places, |place| self.layout_in(state, place));
+        let (from, to) = (side, 1 - side);
+        let seen = load(words[from]);
+        let Some(left) = layouts[from].remove(seen, stored[from]) else { return Relocated::Nothing };
+        let Some(added) = layouts[to].add(load(words[to]), stored[to]) else { return Relocated::Nothing };
+        let replaced = instead.and_then(|class| self.with_first(class, state, places[from].number, seen, left));
+        self.set_aside(places[to].number);
+        self.set_aside(places[from].number);
+        store(words[to], added);
+        // From here to the next store there are two copies. At no moment is there none.
+        guard.bump();
+        store(words[from], replaced.unwrap_or(left));
+        if replaced.is_some() { Relocated::Replaced } else { Relocated::Moved }
     }
 }

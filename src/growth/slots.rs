@@ -1,9 +1,10 @@
-//! CONCURRENT: the steps on the buckets of one class, of which all changes consist. Each holds one gate for a few
-//! instructions.
+//! CONCURRENT: the steps on the buckets of one class, of which all changes consist, but for relocations (`room.rs`). Each holds
+//! one gate for a few instructions.
 
 use crate::error::insert::GrowableInsertError;
-use crate::growth::growing_table::GrowingTable;
+use crate::growth::growing_table::{GrowingTable, load, store};
 use crate::table::stripe::Guard;
+use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, Place, State, both};
 
 /// What an attempt to add a copy of a class that has none has found.
@@ -22,35 +23,63 @@ impl GrowingTable {
     /// copies need not be counted. Does not count it.
     #[inline(always)]
     pub(super) fn add_first(&self, class: Class) -> First {
-        // This only determines where to try, and on which side there is surely no copy. Both words are loaded before either
-        // is decoded, so the loads overlap.
-        let state = self.state();
+        loop {
+            // This only determines where to try, and on which side there is surely no copy. Both words are loaded before either
+            // is decoded, so the loads overlap.
+            let state = self.state();
+            let places = both(class.sides, |side| state.place(side));
+            let words = both(places, |place| self.load_if_there(place.number));
+            let layouts = both(places, |place| self.layout_in(state, place));
+            let free = [layouts[0].free(words[0]), layouts[1].free(words[1])];
+            let stored = self.plan.classes.stored_at(class, state, places);
+            let emptier = usize::from(free[1] > free[0]);
+            let is_on = |side: usize| layouts[side].may_hold(words[side], stored[side]);
+            if is_on(1 - emptier) {
+                return First::IsThere;
+            }
+            if free[emptier] == 0 {
+                return if is_on(emptier) { First::IsThere } else { First::NoRoom };
+            }
+            let (layout, stored, Place { number, .. }) = (layouts[emptier], stored[emptier], places[emptier]);
+            let Some(_gate) = self.enter_in(state, class.sides[emptier], number) else { continue };
+            let word = self.word(number);
+            let seen = load(word);
+            if layout.may_hold(seen, stored) {
+                return First::IsThere;
+            }
+            let Some(changed) = layout.add(seen, stored) else { return First::NoRoom };
+            self.set_aside(number);
+            store(word, changed);
+            return First::Added;
+        }
+    }
+
+    /// `left` with a copy of the class, if neither of the class's buckets holds one: as in [`add_first`](Self::add_first), the
+    /// copies need not be counted. `left` is what the bucket of this number will hold instead of `seen`. The caller holds its gate,
+    /// and has read the state under it. `None` as well if it is not one of the class's buckets, or if the state has changed.
+    pub(super) fn with_first(
+        &self,
+        class: Class,
+        state: State,
+        number: usize,
+        seen: Bucket,
+        left: Bucket,
+    ) -> Option<Bucket> {
+        let (here, there) = (number % 2, 1 - number % 2);
         let places = both(class.sides, |side| state.place(side));
-        let words = both(places, |place| self.load_if_there(place.number));
-        let layouts = both(places, |place| self.layout(place.depth));
-        let free = [layouts[0].free(words[0]), layouts[1].free(words[1])];
-        let emptier = usize::from(free[1] > free[0]);
-        let is_on = |side: usize| {
-            let stored = self.plan.classes.stored(class, places[side].depth);
-            layouts[side].may_hold(words[side], stored)
-        };
-        if is_on(1 - emptier) {
-            return First::IsThere;
+        if places[here].number != number {
+            return None;
         }
-        if free[emptier] == 0 {
-            return if is_on(emptier) { First::IsThere } else { First::NoRoom };
+        let layouts = both(places, |place| self.layout_in(state, place));
+        let stored = self.plan.classes.stored_at(class, state, places);
+        let elsewhere = self.load_if_there(places[there].number);
+        let is_first =
+            !layouts[here].may_hold(seen, stored[here]) && !layouts[there].may_hold(elsewhere, stored[there]);
+        if is_first && self.state() == state && !state.is_moving() {
+            layouts[here].add(left, stored[here])
+        } else {
+            None
         }
-        let side = class.sides[emptier];
-        let (_gate, Place { number, depth }) = self.enter(side);
-        let (seen, layout) = (self.load(number), self.layout(depth));
-        let stored = self.plan.classes.stored(class, depth);
-        if layout.may_hold(seen, stored) {
-            return First::IsThere;
-        }
-        let Some(changed) = layout.add(seen, stored) else { return First::NoRoom };
-        self.set_aside(number);
-        self.store(number, changed);
-        First::Added
     }
 
     /// Adds a copy to the emptier of the class's buckets, if either has room. Does not count it.

@@ -3,6 +3,7 @@
 //! [consistency]: crate::guide::consistency
 //! [expiry]: crate::guide::expiry
 //! [faq]: crate::guide::faq
+//! [first_program]: crate::guide::first_program
 //! [glossary]: crate::guide::glossary
 //! [growth]: crate::guide::growth
 //! [in_front_of_a_database]: crate::guide::in_front_of_a_database
@@ -37,6 +38,7 @@ macro_rules! pages {
         /// [beyond_one_process#one-set-on-many-machines]: crate::guide::beyond_one_process#one-set-on-many-machines
         /// [beyond_one_process#publishing-snapshots]: crate::guide::beyond_one_process#publishing-snapshots
         /// [beyond_one_process#redis-and-valkey]: crate::guide::beyond_one_process#redis-and-valkey
+        /// [beyond_one_process#when-a-snapshot-cannot-be-loaded]: crate::guide::beyond_one_process#when-a-snapshot-cannot-be-loaded
         /// [choosing_parameters]: crate::guide::choosing_parameters
         /// [consistency]: crate::guide::consistency
         /// [consistency#what-each-operation-costs]: crate::guide::consistency#what-each-operation-costs
@@ -44,6 +46,8 @@ macro_rules! pages {
         /// [expiry#clocks]: crate::guide::expiry#clocks
         /// [faq]: crate::guide::faq
         /// [faq#how-do-i-count-beyond-4-to-16-copies]: crate::guide::faq#how-do-i-count-beyond-4-to-16-copies
+        /// [first_program]: crate::guide::first_program
+        /// [first_program#handle-a-full-filter]: crate::guide::first_program#handle-a-full-filter
         /// [glossary]: crate::guide::glossary
         /// [growth]: crate::guide::growth
         /// [growth#copies]: crate::guide::growth#copies
@@ -52,7 +56,7 @@ macro_rules! pages {
         /// [in_front_of_a_database#what-to-measure]: crate::guide::in_front_of_a_database#what-to-measure
         /// [in_front_of_a_database#who-may-remove]: crate::guide::in_front_of_a_database#who-may-remove
         /// [migrating]: crate::guide::migrating
-        /// [`plan`]: crate::Builder::plan
+        /// [`plan`]: crate::ConcurrentBuilder::plan
         /// [scaling]: crate::guide::scaling
         /// [scaling#concurrent-writers]: crate::guide::scaling#concurrent-writers
         /// [scaling#tail-latency-of-writers]: crate::guide::scaling#tail-latency-of-writers
@@ -72,6 +76,7 @@ macro_rules! pages {
 }
 
 pages! {
+    first_program
     choosing_parameters
     migrating
     growth

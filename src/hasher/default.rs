@@ -89,33 +89,6 @@ impl fmt::Debug for DefaultHasher {
     }
 }
 
-/// `DefaultHashBuilder: Is<S>` says that `S` is the default hasher.
-///
-/// It is a trait, and not an `impl` for the one hasher, for two reasons. Since only one type fits, the compiler infers
-/// it where no hasher is named. And where another one is named, its error says what to do.
-///
-/// ```compile_fail,E0277
-/// use std::hash::RandomState;
-/// use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
-///
-/// type Blocked = ConcurrentCuckooFilter<str, RandomState>;
-/// let blocked = Blocked::with_capacity(10);
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "`builder` and `with_capacity` are for the default hasher, and this type names another one: `{S}`",
-    label = "it needs a hasher",
-    note = "call `builder_with_hasher(hasher)` or `with_capacity_and_hasher(capacity, hasher)`"
-)]
-pub trait Is<S> {
-    fn itself(self) -> S;
-}
-
-impl Is<Self> for DefaultHashBuilder {
-    fn itself(self) -> Self {
-        self
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@ use crate::error::insert::{GrowableInsertError, InsertBatchError};
 use crate::error::memory::OutOfMemory;
 use crate::growth::growing_table::GrowingTable;
 use crate::growth::plan::Plan;
+use crate::growth::room::Relocated;
 use crate::model::one_table::{answers, one_block};
 #[cfg(feature = "snapshot")]
 use crate::snapshot::format::SnapshotCore;
@@ -117,7 +118,14 @@ impl Growable {
     /// Moves a copy from its even side to the odd one, or `back`.
     pub fn relocate(&self, key: GrowableKey, back: bool) -> bool {
         let class = classes().of(key.0);
-        self.0.relocate(&self.0.lock(class), class, usize::from(back))
+        self.0.relocate(&self.0.lock(class), class, usize::from(back), None) == Relocated::Moved
+    }
+
+    /// Moves a copy of `moved` from its even side to the odd one, as the last relocation of an insert of the other key, which has
+    /// seen no copy of that.
+    pub fn relocate_for(&self, key: GrowableKey, moved: GrowableKey) -> bool {
+        let [class, moved] = [key, moved].map(|key| classes().of(key.0));
+        self.0.relocate(&self.0.lock(moved), moved, 0, Some(class)) == Relocated::Replaced
     }
 
     pub fn contains(&self, key: GrowableKey) -> bool {

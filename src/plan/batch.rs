@@ -1,8 +1,11 @@
-//! Pure: the rolling window of a batch: the buckets of later keys are prefetched while those of earlier keys are used.
+//! Pure: the loop of all batches of lookups, and the rolling window of every batch: the buckets of later keys are
+//! prefetched while those of earlier keys are used.
 //!
 //! A lookup in a table larger than the cache takes as long as two loads from memory. A processor examines only some
 //! hundreds of instructions ahead, which are three to six lookups. So a batch first computes the buckets of many keys,
 //! and prefetches their cache lines. `cargo bench --bench lookups` measures what that gains.
+
+use crate::machine::arch::Vectorized;
 
 /// How many keys are hashed, and then looked up, at a time. Each step is a loop of its own, short enough for many of
 /// its iterations to overlap.
@@ -10,12 +13,62 @@ pub(crate) const BLOCK: usize = 32;
 
 /// How many blocks are in flight at a time.
 ///
-/// With 192 MB and 1,024 keys per batch, lookups with 1 block and with 3 blocks in flight are slower, by up to 12 %.
+/// With 192 MB and 1,024 keys per batch, lookups with 1 block and with 3 blocks in flight are slower, by up to 12%.
 pub(crate) const AHEAD: usize = 2;
 
 /// Where a batch's hashes come from: fills the buffer from the front and returns how many there are. Fewer than
 /// [`BLOCK`] only at the end.
 pub(crate) type Hashes<'a> = &'a mut dyn FnMut(&mut [u64; BLOCK]) -> usize;
+
+/// A table in which a batch looks keys up, a block at a time.
+///
+/// All of it is `#[inline(always)]`, so that it is compiled for each vector unit.
+pub(crate) trait BlockLookup {
+    /// What a block of hashes is turned into before it is looked up, such as the buckets of its keys.
+    type Prepared: Copy + Default;
+
+    type Answer: Copy;
+
+    /// The answer for a key that is absent.
+    const ABSENT: Self::Answer;
+
+    fn prepare(&self, hashes: &[u64; BLOCK], prepared: &mut Self::Prepared);
+
+    /// Prefetches all buckets of a block at once, if that pays.
+    fn prefetch(&self, prepared: &Self::Prepared);
+
+    /// Looks up the keys of a block. Meanwhile prefetches the buckets of `coming`, if that pays. Answers beyond the length of
+    /// the block have no meaning.
+    fn look_up(&self, block: Block<'_, Self::Prepared>, coming: &Self::Prepared, answers: &mut [Self::Answer; BLOCK]);
+}
+
+/// A batch of lookups, all of which is compiled for each vector unit.
+pub(crate) struct LookupBatch<'a, T: BlockLookup> {
+    pub(crate) lookup: T,
+    pub(crate) hashes: Hashes<'a>,
+    /// Gets the answers in the order of the keys, those of a block at a time.
+    pub(crate) answers: &'a mut dyn FnMut(&[T::Answer]),
+}
+
+impl<T: BlockLookup> Vectorized for LookupBatch<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        let Self { lookup, hashes, answers } = self;
+        let mut window = Window::new(hashes);
+        loop {
+            while let Some(Coming { hashes, prepared, is_first, .. }) = window.coming() {
+                lookup.prepare(hashes, prepared);
+                if is_first {
+                    lookup.prefetch(prepared);
+                }
+            }
+            let Some((block, coming)) = window.next() else { return };
+            let mut of_block = [T::ABSENT; BLOCK];
+            lookup.look_up(block, coming, &mut of_block);
+            answers(&of_block[..block.len]);
+        }
+    }
+}
 
 /// The blocks of a batch that are in flight, each with what its hashes were turned into. The caller's loop prepares the
 /// blocks to come, then acts on the next one:

@@ -4,5 +4,6 @@
 pub(crate) mod batch;
 pub(crate) mod pairs;
 pub(crate) mod path;
+pub(crate) mod places;
 pub(crate) mod sizing;
 pub(crate) mod window;

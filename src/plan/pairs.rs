@@ -34,6 +34,12 @@ impl Pairs {
         }
     }
 
+    /// [`set`](Self::set) where a bucket is decoded when it is compared.
+    #[inline(always)]
+    pub(crate) fn set_encoded(&mut self, nth: usize, [first, second]: [Bucket; 2]) {
+        (self.firsts[nth], self.seconds[nth]) = (first.0, second.0);
+    }
+
     #[inline(always)]
     pub(crate) fn buckets(&self, nth: usize) -> [Bucket; 2] {
         [self.firsts[nth], self.seconds[nth]].map(Bucket)
@@ -49,6 +55,17 @@ impl Pairs {
     pub(crate) fn find(&self, layout: impl Layout, fingerprints: &[u32; BLOCK], answers: &mut [bool; BLOCK]) {
         for (nth, answer) in answers.iter_mut().enumerate() {
             let [in_first, in_second] = self.lanes(layout, nth, fingerprints[nth]);
+            *answer = in_first | in_second != 0;
+        }
+    }
+
+    /// [`find`](Self::find) where the two buckets of an item store different bits of it.
+    #[inline(always)]
+    pub(crate) fn find_stored(&self, layout: impl Layout, stored: &[[u32; BLOCK]; 2], answers: &mut [bool; BLOCK]) {
+        for (nth, answer) in answers.iter_mut().enumerate() {
+            let [first, second] = self.buckets(nth);
+            let in_first = layout.lanes_equal(first, self.of_firsts[nth], layout.pattern(stored[0][nth]));
+            let in_second = layout.lanes_equal(second, self.of_seconds[nth], layout.pattern(stored[1][nth]));
             *answer = in_first | in_second != 0;
         }
     }

@@ -33,9 +33,9 @@ impl<L: Layout, F: Fn(usize) -> Bucket> Graph for Loaded<L, F> {
         self.layout.has_room(word)
     }
 
-    fn hops(&self, bucket: usize, word: Bucket) -> impl Iterator<Item = (Entry, usize)> {
-        let to = move |entry| self.buckets.alternate(bucket, self.layout.fingerprint_of(entry));
-        self.layout.entries(word).map(move |entry| (entry, to(entry)))
+    fn hops(&self, bucket: usize, word: Bucket, mut each: impl FnMut(Entry, usize)) {
+        let to = |entry| self.buckets.alternate(bucket, self.layout.fingerprint_of(entry));
+        self.layout.entries(word).for_each(|entry| each(entry, to(entry)));
     }
 }
 
@@ -291,7 +291,7 @@ fn how_far_searches_go() {
             LIMITS.iter().zip(&mut longer).for_each(|(&limit, longer)| *longer += usize::from(search.len > limit));
         }
         let shares = longer.map(|longer| longer as f64 / SEARCHES as f64);
-        println!("{shape:?}, {:.2} % full: longer than {LIMITS:?}: {shares:?}", items as f64 / all as f64 * 100.0);
+        println!("{shape:?}, {:.2}% full: longer than {LIMITS:?}: {shares:?}", items as f64 / all as f64 * 100.0);
     }
     for (shape, beyond) in SHAPES.into_iter().flat_map(|shape| [(shape, 0), (shape, 1)]) {
         match shape.encoding {

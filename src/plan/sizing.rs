@@ -5,11 +5,11 @@
 //!
 //! - **The threshold.** Think of buckets as nodes and of items as edges: all items fit if and only if no `j`
 //!   buckets have more than `j·b` items with both ends among them. For random items that holds up to a sharp
-//!   threshold of the load (95.9 % for b = 3, 98.0, 98.97 and 99.4 % for b = 4, 5 and 6). In a small table, the
+//!   threshold of the load (95.9% for b = 3, 98.0, 98.97 and 99.4% for b = 4, 5 and 6). In a small table, the
 //!   items may by chance not fit below it. [`MARGIN`] square roots of the number of slots are left free for that.
 //! - **One pair.** In a small table of small buckets, the most likely of these failures by a wide margin is that `2b +
 //!   1` items share one pair of buckets: see [`pair_limit`].
-//! - **The search's budget** (`plan/path.rs`). In a large table, from 88 % (b = 2) to 99 % (b = 8) on, it ends some
+//! - **The search's budget** (`plan/path.rs`). In a large table, from 88% (b = 2) to 99% (b = 8) on, it ends some
 //!   search before it finds a path that exists. [`TARGET_LOAD`] stays below that.
 //!
 //! The result: the probability that fewer distinct random keys than the capacity fill the table is below [`FAILURE`].
@@ -46,7 +46,7 @@ const FAILURE: f64 = 1e-9;
 
 /// The share of the slots of a large table that its capacity may take, for 0 to 8 slots per bucket.
 ///
-/// It is 1 to 5 % below the lowest load at which an insert was seen to fail.
+/// It is 1 to 5% below the lowest load at which an insert was seen to fail.
 const TARGET_LOAD: [f64; 9] = [0.0, 0.0, 0.83, 0.92, 0.955, 0.97, 0.97, 0.97, 0.97];
 
 /// How many square roots of the number of slots the capacity of a small table leaves free.

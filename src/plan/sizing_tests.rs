@@ -234,7 +234,7 @@ fn held_before_refusal(shape: Shape, buckets: usize, tables: usize) -> Vec<usize
 /// this.
 ///
 /// `refused` is the number of tables that took fewer items than their capacity. If it is 0, the probability of that is
-/// below three in the number of tables with a confidence of 95 % (the "rule of three"), and below `computed` by
+/// below three in the number of tables with a confidence of 95% (the "rule of three"), and below `computed` by
 /// computation.
 #[test]
 #[ignore = "a measurement, not a test; run it in release mode with --nocapture"]
@@ -255,7 +255,7 @@ fn load_at_the_first_refused_insert() {
         let variance = held.iter().map(|&held| (held as f64 - mean).powi(2)).sum::<f64>() / tables as f64;
         println!(
             "{shape:?}, {buckets} buckets, capacity {:.2} %: {refused} of {tables} tables refused, computed {computed:?}; \
-             lowest, 0.1 %, 1 %, 10 %, median, 90 %, highest: {loads:.2?}; deviation {:.2} %",
+             lowest, 0.1%, 1%, 10%, median, 90%, highest: {loads:.2?}; deviation {:.2}%",
             percent(capacity as f64),
             percent(variance.sqrt()),
         );

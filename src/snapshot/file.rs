@@ -26,7 +26,7 @@ pub(crate) fn read<R>(
     path: &Path,
     read: impl FnOnce(&mut dyn Read, Option<u64>) -> Result<R, LoadError>,
 ) -> Result<R, LoadPathError> {
-    let opened = open(path).map_err(LoadError::Io);
+    let opened = open(path).map_err(LoadError::from);
     let result = opened.and_then(|(mut file, available)| read(&mut file, available));
     result.map_err(|error| LoadPathError::new(path, error))
 }

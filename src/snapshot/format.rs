@@ -21,6 +21,7 @@
 //! `word/geometry.rs`, `word/classes.rs`), and not only when the format changes: the tests of the page's test vectors
 //! notice (`tests/snapshots/other_languages.rs`).
 
+use crate::error::damage::SnapshotDamage;
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::snapshot::source::Source;
@@ -80,7 +81,7 @@ impl<T> Declared<T> {
 /// A filter whose entries expire takes none before its first tick.
 pub(crate) fn check_clock(reading: Option<Reading>, entries: u64) -> Result<(), LoadError> {
     if reading.is_some_and(|reading| reading.now.is_none()) && entries > 0 {
-        return Err(LoadError::EntriesWithoutClock { entries });
+        return Err(SnapshotDamage::EntriesWithoutClock { entries }.into());
     }
     Ok(())
 }

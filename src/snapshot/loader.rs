@@ -20,12 +20,12 @@ use crate::table::face::filter_plan::FilterPlan;
 /// [`DeserializeSeed`](serde::de::DeserializeSeed), so that a filter can be deserialized with a given hasher. The
 /// page [`beyond_one_process`](crate::guide::beyond_one_process) says what to do with snapshots.
 ///
-/// The loaded filter has the settings of the saved one. If your configuration may have changed, [expect](Self::expect) what
-/// it says now.
+/// The loaded filter has the settings of the saved one. If your configuration may have changed,
+/// [expect](Self::expect_plan) what it says now.
 ///
 /// ```
 /// # #[cfg(feature = "stable-hash")] {
-/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, LoadError, Loader, StableHashBuilder};
+/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, LoadError, Loader, SnapshotMismatch, StableHashBuilder};
 ///
 /// type Revoked = ConcurrentCuckooFilter<str, StableHashBuilder>;
 ///
@@ -40,7 +40,7 @@ use crate::table::face::filter_plan::FilterPlan;
 ///
 /// // The schema is compared, so another kind of keys is an error, not a filter that answers `false` to everything.
 /// let error = Revoked::load(&snapshot[..], hasher, 1 << 20).unwrap_err();
-/// assert!(matches!(error, LoadError::OtherSchema { .. }), "{error}");
+/// assert!(matches!(error, LoadError::Mismatch(SnapshotMismatch::Schema { .. })), "{error}");
 /// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -64,24 +64,24 @@ impl<F, S> Loader<F, S> {
         Self { hasher, memory_limit, schema: Schema::default(), plan: None, filter: PhantomData }
     }
 
-    /// Sets the schema that the snapshot must have, as [`Builder::schema`](crate::Builder::schema) has set it. The
-    /// loaded filter has the same schema. It is the name of the key type if not called.
+    /// Sets the schema that the snapshot must have, as [`ConcurrentBuilder::schema`](crate::ConcurrentBuilder::schema)
+    /// has set it. The loaded filter has the same schema. It is the name of the key type if not called.
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = Schema::named(schema.into());
         self
     }
 
     /// Sets the plan that the snapshot's filter must have: that of a builder, or of another filter. Other settings are
-    /// [`LoadError::OtherSettings`], and nothing is allocated for the filter then. If not called, a snapshot of any
-    /// settings is loaded.
+    /// [`SnapshotMismatch::Settings`](crate::SnapshotMismatch::Settings), and nothing is allocated for the filter
+    /// then. If not called, a snapshot of any settings is loaded.
     ///
-    /// What the builder would build is compared, not the numbers that it was given: the layout and the number of buckets
-    /// (and so capacity, rate, value bits), for growable filters those of the smallest and the largest size, for expiring
-    /// ones also lifetime, resolution and [`WhenFull`](crate::WhenFull). The limit of the memory, huge pages and the schema
-    /// are not in it.
+    /// What the builder would build is compared, not the numbers that it was given: the layout and the number of
+    /// buckets (and so capacity, rate, value bits), for growable filters those of the smallest and the largest size,
+    /// for expiring ones also lifetime, resolution and [`WhenFull`](crate::WhenFull). The limit of the memory, huge
+    /// pages and the schema are not in it.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError, Loader};
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError, Loader, SnapshotMismatch};
     /// type Filter = ConcurrentCuckooFilter<str>;
     /// let hasher = DefaultHashBuilder::new();
     /// let configured = Filter::builder_with_hasher(hasher.clone()).capacity(1_000_000);
@@ -89,12 +89,12 @@ impl<F, S> Loader<F, S> {
     /// configured.clone().build()?.save(&mut snapshot)?;
     ///
     /// let loader = Loader::<Filter, _>::new(hasher, 64 << 20);
-    /// loader.clone().expect(configured.plan()?).load(&snapshot[..])?;
-    /// let error = loader.expect(configured.capacity(2_000_000).plan()?).load(&snapshot[..]).unwrap_err();
-    /// assert!(matches!(error, LoadError::OtherSettings { .. }), "{error}");
+    /// loader.clone().expect_plan(configured.plan()?).load(&snapshot[..])?;
+    /// let error = loader.expect_plan(configured.capacity(2_000_000).plan()?).load(&snapshot[..]).unwrap_err();
+    /// assert!(matches!(error, LoadError::Mismatch(SnapshotMismatch::Settings { .. })), "{error}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn expect(mut self, plan: FilterPlan) -> Self {
+    pub fn expect_plan(mut self, plan: FilterPlan) -> Self {
         self.plan = Some(plan);
         self
     }
@@ -116,10 +116,10 @@ impl<F: FromSnapshot<S>, S> Loader<F, S> {
     /// Reads a snapshot.
     ///
     /// The loader reads exactly the snapshot, in pieces of 8 KiB, and leaves what follows it. It checks everything
-    /// that it reads: every number of the header before anything is allocated, every bucket, the number of keys,
-    /// and checksums. No input makes this panic, or makes a filter that panics. The checksums detect bursts up
-    /// to 32 bits, and all but 1 in 2³² other corruptions. But anyone who makes a snapshot on purpose decides what the filter answers: only load
-    /// snapshots from those whom you trust with its answers.
+    /// that it reads: every number of the header before anything is allocated, every bucket, the number of keys, and
+    /// checksums. No input makes this panic, or makes a filter that panics. The checksums detect bursts up to 32 bits,
+    /// and all but 1 in 2³² other corruptions. But anyone who makes a snapshot on purpose decides what the filter
+    /// answers: only load snapshots from those whom you trust with its answers.
     ///
     /// # Errors
     /// Each failure has its own [`LoadError`]. **A filter that could not be loaded is not an empty filter**:
@@ -131,8 +131,9 @@ impl<F: FromSnapshot<S>, S> Loader<F, S> {
     /// Reads a snapshot from a file. Nothing may follow the snapshot in the file.
     ///
     /// # Errors
-    /// A [`LoadPathError`] with the path and the reason, which is as for [`load`](Self::load). A file that can't be opened
-    /// is [`LoadError::Io`]; a file with more bytes is [`LoadError::TrailingBytes`].
+    /// A [`LoadPathError`] with the path and the reason, which is as for [`load`](Self::load). A file that can't be
+    /// opened is [`LoadError::NotFound`] or [`LoadError::Io`]; a file with more bytes has
+    /// [`TrailingBytes`](crate::SnapshotDamage::TrailingBytes).
     pub fn load_from_path(self, path: impl AsRef<Path>) -> Result<Loaded<F>, LoadPathError> {
         file::read(path.as_ref(), |from, available| self.read_of(from, available))
     }
@@ -179,8 +180,8 @@ impl<F> Loaded<F> {
     }
 }
 
-/// A filter with the hasher `S` that can be loaded. All filters of this crate are. There is nothing to implement: it serves
-/// as a bound, for functions that take a [`Loader<F, S>`](Loader). Needs the feature `snapshot`.
+/// A filter with the hasher `S` that can be loaded. All filters of this crate are. There is nothing to implement: it
+/// serves as a bound, for functions that take a [`Loader<F, S>`](Loader). Needs the feature `snapshot`.
 pub trait FromSnapshot<S>: Sized {
     /// Reads a snapshot.
     #[doc(hidden)]

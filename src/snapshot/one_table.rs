@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use crate::error::damage::SnapshotDamage;
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
+use crate::error::mismatch::UnsupportedSnapshot;
 use crate::snapshot::format::{Declared, Head, SnapshotCore};
 use crate::snapshot::source::Source;
 use crate::table::expiring::clock::{Clock, Reading, WhenFull};
@@ -46,9 +48,9 @@ impl SnapshotCore for Box<dyn MapletTable> {
     fn stated(source: &mut Source<'_>) -> Result<Declared<TablePlan>, LoadError> {
         let [value_bits] = source.take()?;
         source.header_seal()?;
-        let most = MOST_PAYLOAD_BITS as u8;
-        if !(1..=most).contains(&value_bits) {
-            return Err(LoadError::InvalidValueBits { value_bits, most });
+        let limit = MOST_PAYLOAD_BITS as u8;
+        if !(1..=limit).contains(&value_bits) {
+            return Err(SnapshotDamage::InvalidValueBits { value_bits, limit }.into());
         }
         Ok(declared(Self::KIND, source.table_header(value_bits.into())?))
     }
@@ -98,9 +100,9 @@ impl SnapshotCore for Box<dyn ExpiringTable> {
         let ahead = if evicts { u16::from_le_bytes(source.take()?) } else { 0 };
         source.header_seal()?;
         if flags > 3 {
-            return Err(LoadError::UnknownFlags { flags });
+            return Err(UnsupportedSnapshot::Flags { flags }.into());
         }
-        let invalid = || LoadError::InvalidClock { expiry_bits, longest, nanoseconds, place, lag, ahead };
+        let invalid = || SnapshotDamage::InvalidClock { expiry_bits, longest, nanoseconds, place, lag, ahead };
         let ahead = u64::from(ahead);
         let ring = Ring::of_bits(expiry_bits.into()).ok_or_else(invalid)?;
         let lifetime = 1..=ring.longest();
@@ -110,7 +112,7 @@ impl SnapshotCore for Box<dyn ExpiringTable> {
             (now, place, lag, ahead) == (0, 0, 0, 0)
         };
         if !lifetime.contains(&longest) || nanoseconds >= 1_000_000_000 || !known {
-            return Err(invalid());
+            return Err(invalid().into());
         }
         let resolution = Duration::new(seconds, nanoseconds);
         let resolution = Some(resolution).filter(|resolution| !resolution.is_zero());

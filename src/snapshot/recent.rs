@@ -1,7 +1,9 @@
 //! What the snapshot of a filter of recent keys declares.
 
+use crate::error::damage::SnapshotDamage;
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
+use crate::error::mismatch::UnsupportedSnapshot;
 use crate::plan::window::{Division, Unit};
 use crate::snapshot::format::{Declared, Head, SnapshotCore};
 use crate::snapshot::source::Source;
@@ -64,9 +66,10 @@ impl SnapshotCore for RecentTable {
         let (unit, shortest) = match unit {
             0 => (Unit::Keys, 1),
             1 => (Unit::Time, Division::SHORTEST),
-            flags => return Err(LoadError::UnknownFlags { flags }),
+            flags => return Err(UnsupportedSnapshot::Flags { flags }.into()),
         };
-        let invalid = || LoadError::InvalidClock { expiry_bits, longest: lifetime, nanoseconds: 0, place, lag, ahead };
+        let invalid =
+            || SnapshotDamage::InvalidClock { expiry_bits, longest: lifetime, nanoseconds: 0, place, lag, ahead };
         let ring = Some(expiry_bits).filter(|bits| EXPIRY_BITS.contains(bits)).map(|bits| Ring::new(bits.into()));
         let ring = ring.ok_or_else(invalid)?;
         let is_possible = (2..=Division::most_lifetime(ring)).contains(&lifetime)
@@ -75,7 +78,7 @@ impl SnapshotCore for RecentTable {
             && lag <= ring.len()
             && u64::from(ahead) < lifetime;
         if !is_possible {
-            return Err(invalid());
+            return Err(invalid().into());
         }
         let division = Division { unit, per_tick, lifetime };
         // A count that goes on is never greater than that of a tick.

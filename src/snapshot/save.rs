@@ -18,8 +18,8 @@ use crate::table::image::read::TableImage;
 
 /// A save that has begun: a point-in-time view of the filter, ready to be written. Needs the feature `snapshot`.
 ///
-/// [`ConcurrentCuckooFilter::begin_save`](crate::ConcurrentCuckooFilter::begin_save) and its counterparts return it, and it
-/// borrows the filter for `'a`. [`begin_save_owned`](crate::ConcurrentCuckooFilter::begin_save_owned) returns a
+/// [`ConcurrentCuckooFilter::begin_save`](crate::ConcurrentCuckooFilter::begin_save) and its counterparts return it,
+/// and it borrows the filter for `'a`. [`begin_save_owned`](crate::ConcurrentCuckooFilter::begin_save_owned) returns a
 /// `Save<'static>` that holds an `Arc` of the filter. It can go to a thread or a task that outlives the caller.
 ///
 /// Write it with [`write_to`](Self::write_to) or [`write_to_path`](Self::write_to_path), on any thread, or read it with
@@ -53,7 +53,8 @@ use crate::table::image::read::TableImage;
 ///
 /// # What is in the snapshot
 ///
-/// - **Each key that is present when the save begins**, with all its copies, even if it is relocated or removed afterwards.
+/// - **Each key that is present when the save begins**, with all its copies, even if it is relocated or removed
+///   afterwards.
 /// - **No key whose insert begins after that.** A key whose insert overlaps the beginning may be in the snapshot or not.
 /// - Keys that a `clear` removes before the snapshot is written may be in it or not.
 ///
@@ -65,11 +66,11 @@ use crate::table::image::read::TableImage;
 ///
 /// # Cost
 ///
-/// One pass over the table, without a copy of it. Lookups go on. Operations that lock a stripe wait at the beginning for as
-/// long as it takes to lock all of them (a few microseconds). Then each change takes one more lock, for about 100 ns, or
-/// more with several saves. The first change to a bucket that has yet to be written also keeps the bucket's old word
-/// (copy-on-write), in 16 to 64 bytes. So a slow writer costs memory in proportion to what is changed meanwhile, but holds up
-/// no other thread. Any number of saves can run at a time.
+/// One pass over the table, without a copy of it. Lookups go on. Operations that lock a stripe wait at the beginning
+/// for as long as it takes to lock all of them (a few microseconds). Then each change takes one more lock, for about
+/// 100 ns, or more with several saves. The first change to a bucket that has yet to be written also keeps the bucket's
+/// old word (copy-on-write), in 16 to 64 bytes. So a slow writer costs memory in proportion to what is changed
+/// meanwhile, but holds up no other thread. Any number of saves can run at a time.
 #[must_use = "nothing is done until `write_to`, `write_to_path`, `into_reader` or `digest` is called"]
 pub struct Save<'a> {
     header: Header<'a>,
@@ -149,7 +150,7 @@ impl<'a> Save<'a> {
     /// a name of more than 229 bytes, it has the beginning and a checksum.) A process that dies leaves it behind. A
     /// later save to the same path deletes it, once it has not been written to for ten minutes.
     ///
-    /// Of several saves to one path, the last one to be written wins, not the one whose moment is the latest. A file
+    /// Of several saves to one path, the one that is written last wins, not the one that began last. A file
     /// that is mounted by itself, as containers do, can't be replaced.
     ///
     /// # Errors
@@ -168,8 +169,8 @@ impl<'a> Save<'a> {
         file::replace(path, |file| self.write(file))
     }
 
-    /// The [digest](crate::ConcurrentCuckooFilter::digest) of the filter at the moment of this save, instead of a
-    /// snapshot.
+    /// Returns the [digest](crate::ConcurrentCuckooFilter::digest) of the filter as it was when this save began,
+    /// instead of writing a snapshot.
     ///
     /// To write the snapshot too, begin two saves, one right after the other.
     ///

@@ -28,7 +28,7 @@ impl Schema {
     pub(crate) fn check(&self) -> Result<(), BuildError> {
         match &self.0 {
             Some(name) if name.len() > MAX_SCHEMA => {
-                Err(BuildError::SchemaTooLong { len: name.len(), most: MAX_SCHEMA })
+                Err(BuildError::SchemaTooLong { len: name.len(), limit: MAX_SCHEMA })
             }
             _ => Ok(()),
         }

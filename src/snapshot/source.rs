@@ -2,8 +2,10 @@
 
 use std::io::{ErrorKind, Read};
 
+use crate::error::damage::SnapshotDamage;
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
+use crate::error::mismatch::{SnapshotMismatch, UnsupportedSnapshot};
 use crate::machine::memory::Pages;
 use crate::plan::sizing::{self, LoadLimit};
 use crate::snapshot::parts::{MAGIC, MAX_ATTACHMENT, VERSION, encoding_number};
@@ -40,7 +42,7 @@ pub(crate) struct Label {
 /// The beginning of every header, as declared: only its checksum has been verified.
 #[derive(Debug)]
 pub(crate) struct AnyHeader {
-    pub(crate) kind: u8,
+    kind: u8,
     probe: u64,
     schema: [u8; MAX_SCHEMA],
     schema_len: u8,
@@ -50,6 +52,11 @@ pub(crate) struct AnyHeader {
 }
 
 impl AnyHeader {
+    /// The type of filter that was saved.
+    pub(crate) fn filter_kind(&self) -> Result<FilterKind, UnsupportedSnapshot> {
+        FilterKind::of_number(self.kind).ok_or(UnsupportedSnapshot::Kind { kind: self.kind })
+    }
+
     pub(crate) fn schema(&self) -> &[u8] {
         &self.schema[..usize::from(self.schema_len)]
     }
@@ -108,7 +115,7 @@ impl<'a> Source<'a> {
         let expected = self.expected.max(self.read + rest.len() as u64);
         while !rest.is_empty() {
             match self.from.read(rest) {
-                Ok(0) => return Err(LoadError::Truncated { available: self.read, expected }),
+                Ok(0) => return Err(SnapshotDamage::Truncated { available: self.read, expected }.into()),
                 Ok(read) => {
                     self.read += read as u64;
                     rest = &mut rest[read..];
@@ -122,15 +129,19 @@ impl<'a> Source<'a> {
 
     /// Reads a checksum. Returns the declared and the computed one.
     fn seal(&mut self) -> Result<(u32, u32), LoadError> {
-        let mut stated = [0; 4];
-        self.read_exact(&mut stated)?;
-        Ok((u32::from_le_bytes(stated), self.sum.clone().finalize()))
+        let mut declared = [0; 4];
+        self.read_exact(&mut declared)?;
+        Ok((u32::from_le_bytes(declared), self.sum.clone().finalize()))
     }
 
     /// Verifies the checksum of a header. What was read before it may then be used.
     pub(crate) fn header_seal(&mut self) -> Result<(), LoadError> {
-        let (stated, computed) = self.seal()?;
-        if stated == computed { Ok(()) } else { Err(LoadError::DamagedHeader { stated, computed }) }
+        let (declared, computed) = self.seal()?;
+        if declared == computed {
+            Ok(())
+        } else {
+            Err(SnapshotDamage::WrongHeaderChecksum { declared, computed }.into())
+        }
     }
 
     /// How many bytes the filter may use.
@@ -147,20 +158,21 @@ impl<'a> Source<'a> {
 
     /// Reads the header of a snapshot, which must be of this kind of filter, of these keys, with this hasher.
     pub(crate) fn header(&mut self, kind: FilterKind, schema: &str, probe: u64) -> Result<Label, LoadError> {
-        let (len, most) = (schema.len(), MAX_SCHEMA);
-        if len > most {
-            return Err(LoadError::SchemaTooLong { len, most });
+        let (len, limit) = (schema.len(), MAX_SCHEMA);
+        if len > limit {
+            return Err(SnapshotMismatch::SchemaTooLong { len, limit }.into());
         }
         let header = self.any_header()?;
-        if header.kind != kind.number() {
-            return Err(LoadError::WrongKind { kind: header.kind, expected: kind });
+        let snapshot = header.filter_kind()?;
+        if snapshot != kind {
+            return Err(SnapshotMismatch::Kind { snapshot, expected: kind }.into());
         }
         if header.schema() != schema.as_bytes() {
-            let stated = String::from_utf8_lossy(header.schema()).into_owned();
-            return Err(LoadError::OtherSchema { schema: stated, expected: schema.to_owned() });
+            let snapshot = String::from_utf8_lossy(header.schema()).into_owned();
+            return Err(SnapshotMismatch::Schema { snapshot, expected: schema.to_owned() }.into());
         }
         if header.probe != probe {
-            return Err(LoadError::OtherHasher);
+            return Err(SnapshotMismatch::Hasher.into());
         }
         self.label(&header)
     }
@@ -170,12 +182,12 @@ impl<'a> Source<'a> {
         // Byte by byte: input that is too short, and begins differently, is reported as no snapshot.
         for expected in MAGIC {
             if self.take()? != [expected] {
-                return Err(LoadError::NotASnapshot);
+                return Err(SnapshotDamage::NotASnapshot.into());
             }
         }
         let version = u16::from_le_bytes(self.take()?);
         if version != VERSION {
-            return Err(LoadError::UnsupportedVersion { version, supported: VERSION });
+            return Err(UnsupportedSnapshot::Version { version, supported: VERSION }.into());
         }
         let [kind] = self.take()?;
         let probe = u64::from_le_bytes(self.take()?);
@@ -194,14 +206,14 @@ impl<'a> Source<'a> {
     pub(crate) fn label(&mut self, header: &AnyHeader) -> Result<Label, LoadError> {
         let &AnyHeader { has_position, position, attached, .. } = header;
         if has_position > 1 {
-            return Err(LoadError::UnknownFlags { flags: has_position });
+            return Err(UnsupportedSnapshot::Flags { flags: has_position }.into());
         }
         if has_position == 0 && position != 0 {
-            return Err(LoadError::UnexpectedPosition { position });
+            return Err(SnapshotDamage::UnexpectedPosition { position }.into());
         }
-        let (len, most) = (attached as usize, MAX_ATTACHMENT);
-        if len > most {
-            return Err(LoadError::AttachmentTooLong { len, most });
+        let (len, limit) = (attached as usize, MAX_ATTACHMENT);
+        if len > limit {
+            return Err(SnapshotDamage::AttachmentTooLong { len, limit }.into());
         }
         let mut attachment = Vec::new();
         attachment.try_reserve_exact(len).map_err(|_| LoadError::OutOfMemory { bytes: len })?;
@@ -222,12 +234,12 @@ impl<'a> Source<'a> {
         let [encoding, slots, fingerprint_bits] = self.take()?;
         let buckets = u64::from_le_bytes(self.take()?);
         self.header_seal()?;
-        let invalid = LoadError::InvalidBuckets { buckets, largest: largest as u64 };
+        let invalid = SnapshotDamage::InvalidBuckets { buckets, limit: largest as u64 };
         let buckets = Some(buckets).filter(is_possible).ok_or(invalid)? as usize;
         let shape = shape(buckets);
         let expected = (encoding_number(shape.encoding), shape.slots, shape.fingerprint_bits);
         if (encoding, slots.into(), fingerprint_bits.into()) != expected {
-            return Err(LoadError::UnknownLayout { encoding, slots, fingerprint_bits });
+            return Err(UnsupportedSnapshot::Layout { encoding, slots, fingerprint_bits }.into());
         }
         Ok(buckets)
     }
@@ -244,11 +256,11 @@ impl<'a> Source<'a> {
                 == (encoding, slots.into(), fingerprint_bits.into())
         };
         let shape = Shape::with(None, payload_bits).find(is_it);
-        let shape = shape.ok_or(LoadError::UnknownLayout { encoding, slots, fingerprint_bits })?;
+        let shape = shape.ok_or(UnsupportedSnapshot::Layout { encoding, slots, fingerprint_bits })?;
         let possible = buckets == 1 && shape.least_buckets() == 1
             || buckets != 0 && buckets.is_multiple_of(2) && buckets <= largest;
         if !possible {
-            return Err(LoadError::InvalidBuckets { buckets, largest });
+            return Err(SnapshotDamage::InvalidBuckets { buckets, limit: largest }.into());
         }
         let buckets = buckets as usize;
         Ok(TablePlan::new(shape, buckets, limit, Pages::Usual))
@@ -257,13 +269,13 @@ impl<'a> Source<'a> {
     /// Checks that this is the expected filter, and that enough bytes are left for its buckets, which come next.
     pub(crate) fn expect_table(&mut self, plan: &FilterPlan) -> Result<(), LoadError> {
         if let Some(expected) = self.settings.filter(|expected| !plan.has_settings_of(expected)) {
-            return Err(LoadError::OtherSettings { snapshot: plan.settings(), expected: expected.settings() });
+            return Err(SnapshotMismatch::Settings { snapshot: plan.settings(), expected: expected.settings() }.into());
         }
         let words = (plan.layout.buckets as u64).saturating_mul(size_of::<u64>() as u64);
         self.expected = self.read.saturating_add(words).saturating_add(SECTION - TABLE_HEADER + END);
         match self.available {
             Some(available) if available < self.expected => {
-                Err(LoadError::Truncated { available, expected: self.expected })
+                Err(SnapshotDamage::Truncated { available, expected: self.expected }.into())
             }
             _ => Ok(()),
         }
@@ -310,21 +322,21 @@ impl<'a> Source<'a> {
                 Some((classes, state, layouts)) => layouts.copies_in(*classes, *state, start, words),
                 None => by_layout::copies_in(shape, words).ok_or_else(no_memory)?,
             };
-            counted += copies.map_err(|nth| LoadError::DamagedBucket { bucket: start + nth })?;
+            counted += copies.map_err(|nth| SnapshotDamage::InvalidBucket { bucket: start + nth })?;
             if let Some(reading) = reading {
                 check_ends(plan, reading, start, words)?;
             }
             put(start, words);
         }
-        let stated = u64::from_le_bytes(self.take()?);
-        if stated == counted { Ok(counted) } else { Err(LoadError::WrongCount { stated, counted }) }
+        let declared = u64::from_le_bytes(self.take()?);
+        if declared == counted { Ok(counted) } else { Err(SnapshotDamage::WrongCount { declared, counted }.into()) }
     }
 
     /// Verifies the last checksum. If the number of bytes is known, nothing may follow it.
     pub(crate) fn end(mut self) -> Result<(), LoadError> {
-        let (stated, computed) = self.seal()?;
-        if stated != computed {
-            return Err(LoadError::WrongChecksum { stated, computed });
+        let (declared, computed) = self.seal()?;
+        if declared != computed {
+            return Err(SnapshotDamage::WrongChecksum { declared, computed }.into());
         }
         self.nothing_follows()
     }
@@ -333,7 +345,7 @@ impl<'a> Source<'a> {
     pub(crate) fn nothing_follows(&self) -> Result<(), LoadError> {
         match self.available {
             Some(available) if available > self.expected => {
-                Err(LoadError::TrailingBytes { snapshot: self.expected, available })
+                Err(SnapshotDamage::TrailingBytes { snapshot: self.expected, available }.into())
             }
             _ => Ok(()),
         }
@@ -355,7 +367,7 @@ fn check_ends(plan: &FilterPlan, reading: Reading, start: usize, words: &[u64]) 
     match first_other {
         Some((nth, place)) => {
             let ticks = ring.ticks_until(moment, place) + ahead;
-            Err(LoadError::LifetimeTooLong { bucket: start + nth, ticks, longest })
+            Err(SnapshotDamage::LifetimeTooLong { bucket: start + nth, ticks, limit: longest }.into())
         }
         None => Ok(()),
     }

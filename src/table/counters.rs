@@ -36,7 +36,7 @@ struct Shard {
     /// It may be negative in one shard: one thread may insert an item and another remove it.
     len: AtomicI64,
     relocations: Tally,
-    inserts_refused: Tally,
+    inserts_failed: Tally,
     removals_not_found: Tally,
     lookup_retries: Tally,
     lock_waits: Tally,
@@ -50,7 +50,7 @@ pub(crate) struct Counts {
     pub(crate) len: usize,
     pub(crate) relocations: u64,
     pub(crate) longest_path: u64,
-    pub(crate) inserts_refused: u64,
+    pub(crate) inserts_failed: u64,
     pub(crate) removals_not_found: u64,
     /// Attempts of lookups that were invalidated.
     pub(crate) lookup_retries: u64,
@@ -109,7 +109,7 @@ impl Counters {
     }
 
     pub(crate) fn insert_refused(&self) {
-        self.shard().inserts_refused.fetch_add(1, Ordering::Relaxed);
+        self.shard().inserts_failed.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a removal, or that there was nothing to remove; returns which.
@@ -172,7 +172,7 @@ impl Counters {
             len: self.len(),
             relocations: sum(|shard| &shard.relocations),
             longest_path: self.longest_path.load(Ordering::Relaxed),
-            inserts_refused: sum(|shard| &shard.inserts_refused),
+            inserts_failed: sum(|shard| &shard.inserts_failed),
             removals_not_found: sum(|shard| &shard.removals_not_found),
             lookup_retries: sum(|shard| &shard.lookup_retries),
             lock_waits: sum(|shard| &shard.lock_waits),
@@ -198,6 +198,6 @@ mod tests {
         std::thread::scope(|scope| (0..8).for_each(|nth| _ = scope.spawn(move || count(nth))));
         let counts = counters.counts();
         assert_eq!((counters.len(), counts.len, counts.relocations, counts.longest_path), (24, 24, 28, 7));
-        assert_eq!((counts.removals_not_found, counts.inserts_refused), (16, 0));
+        assert_eq!((counts.removals_not_found, counts.inserts_failed), (16, 0));
     }
 }

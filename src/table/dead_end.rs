@@ -15,9 +15,11 @@ const FEW: usize = 16;
 
 /// A set of stripes: one bit for each.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct StripeSet([u64; MAX_STRIPES.div_ceil(64)]);
+struct StripeSet([u64; Self::WORDS]);
 
 impl StripeSet {
+    const WORDS: usize = MAX_STRIPES.div_ceil(64);
+
     fn add(&mut self, number: usize) {
         self.0[number / 64] |= 1 << (number % 64);
     }
@@ -61,7 +63,7 @@ impl<L: Layout> Table<L> {
             // A sweep takes copies out without a lock.
             return None;
         }
-        let mut stripes = StripeSet([0; _]);
+        let mut stripes = StripeSet([0; StripeSet::WORDS]);
         let mut reached = [item.first; FEW];
         reached[1] = item.second;
         let (mut next, mut count) = (0, 2);

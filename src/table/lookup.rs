@@ -16,7 +16,8 @@ const NEAR: usize = (512 << 10) / size_of::<u64>();
 
 pub(super) type Block<'a> = batch::Block<'a, Items<BLOCK>>;
 
-pub(super) trait Query {
+/// What a batch of lookups asks of each key.
+pub(super) trait Query: Copy {
     type Answer: Copy;
 
     const ABSENT: Self::Answer;
@@ -24,6 +25,7 @@ pub(super) trait Query {
     /// Computes the answers from the buckets. `moment` is that of the table's clock, if it has one, from before they
     /// were read.
     fn compare<L: Layout>(
+        self,
         table: &Table<L>,
         moment: Option<Moment>,
         block: Block<'_>,
@@ -32,9 +34,11 @@ pub(super) trait Query {
     );
 
     /// Retries for one key whose first attempt was invalidated. `seen` is the answer of that attempt.
-    fn look_again<L: Layout>(table: &Table<L>, seen: Self::Answer, hash: u64) -> Self::Answer;
+    fn retry<L: Layout>(self, table: &Table<L>, seen: Self::Answer, hash: u64) -> Self::Answer;
 }
 
+/// Whether the key is present.
+#[derive(Clone, Copy)]
 pub(super) struct PresenceQuery;
 
 impl Query for PresenceQuery {
@@ -44,6 +48,7 @@ impl Query for PresenceQuery {
 
     #[inline(always)]
     fn compare<L: Layout>(
+        self,
         table: &Table<L>,
         _: Option<Moment>,
         block: Block<'_>,
@@ -54,7 +59,7 @@ impl Query for PresenceQuery {
     }
 
     #[inline(always)]
-    fn look_again<L: Layout>(table: &Table<L>, seen: bool, hash: u64) -> bool {
+    fn retry<L: Layout>(self, table: &Table<L>, seen: bool, hash: u64) -> bool {
         // A match is certain in any case.
         seen || table.contains_slow(hash)
     }
@@ -119,6 +124,7 @@ impl<L: Layout> Table<L> {
     #[inline(always)]
     pub(super) fn look_up_block<Q: Query>(
         &self,
+        query: Q,
         block: Block<'_>,
         coming: Option<&Items<BLOCK>>,
         answers: &mut [Q::Answer; BLOCK],
@@ -126,10 +132,10 @@ impl<L: Layout> Table<L> {
         let moment = self.moment();
         let mut pairs = Pairs::NONE;
         let changes = self.load_block(block, coming, &mut pairs);
-        Q::compare(self, moment, block, &pairs, answers);
+        query.compare(self, moment, block, &pairs, answers);
         if changes != 0 {
             for (answer, &hash) in answers.iter_mut().zip(block.hashes).take(block.len) {
-                *answer = Q::look_again(self, *answer, hash);
+                *answer = query.retry(self, *answer, hash);
             }
         }
     }

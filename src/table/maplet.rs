@@ -77,6 +77,8 @@ use crate::word::payloads::{OnlySlot, PayloadOps};
 use crate::word::ring::Moment;
 use crate::word::values::Values;
 
+/// Which values the key has.
+#[derive(Clone, Copy)]
 pub(super) struct ValuesQuery;
 
 impl Query for ValuesQuery {
@@ -86,6 +88,7 @@ impl Query for ValuesQuery {
 
     #[inline(always)]
     fn compare<L: Layout>(
+        self,
         table: &Table<L>,
         _: Option<Moment>,
         block: Block<'_>,
@@ -96,7 +99,7 @@ impl Query for ValuesQuery {
     }
 
     #[inline(always)]
-    fn look_again<L: Layout>(table: &Table<L>, _: Values, hash: u64) -> Values {
+    fn retry<L: Layout>(self, table: &Table<L>, _: Values, hash: u64) -> Values {
         table.values_slow(hash)
     }
 }

@@ -107,7 +107,7 @@ fn compare_vector_units<L: OfShape>(shape: Shape) {
     let table = table::<L>(shape, 500);
     let insert = |number, hash| table.insert_value(table.item_with(hash, (number & 1) as u16)).expect("room");
     let values = |hash| table.values(table.layout(), hash);
-    assert_all_vector_units_find_the_same::<_, ValuesQuery>(&table, insert, values);
+    assert_all_vector_units_find_the_same(&table, ValuesQuery, insert, values);
 }
 
 #[test]

@@ -24,7 +24,6 @@ use crate::word::ring::Moment;
 use core::hint::select_unpredictable;
 
 /// A concurrent multiset of items.
-#[derive(Debug)]
 pub(crate) struct Table<L> {
     pub(crate) layout: L,
     pub(super) buckets: Buckets,
@@ -37,8 +36,8 @@ pub(crate) struct Table<L> {
     /// The limit of the table's capacity.
     pub(crate) limit: LoadLimit,
     /// One, in a box: what threads write is not beside the fields that each operation reads. (One atomic is, the longest
-    /// path of [`Counters`], which hardly ever changes. In a box too, it would make inserts in a batch up to 2 % shorter
-    /// by instructions, but lookups in a batch and single inserts up to 3 % longer.)
+    /// path of [`Counters`], which hardly ever changes. In a box too, it would make inserts in a batch up to 2% shorter
+    /// by instructions, but lookups in a batch and single inserts up to 3% longer.)
     running_saves: Box<[RunningSaves; 1]>,
     /// Only in the table of an expiring filter. In a box for the reason of `running_saves`.
     clock: Option<Box<[Clock; 1]>>,
@@ -188,7 +187,7 @@ impl<L: Layout> Table<L> {
     ///
     /// It chooses the emptier bucket instead of the first one with room (Mitzenmacher's "power of two choices"). In a
     /// half-empty table, that costs a second cache line. It avoids relocations later. In all, inserts from empty to 95
-    /// % take 8 % less time semi-sorted and 16 % less plain, in the L2 cache.
+    /// % take 8% less time semi-sorted and 16% less plain, in the L2 cache.
     #[inline(always)]
     pub(super) fn add(&self, layout: impl Layout, item: Item) -> bool {
         let (first, second) = (self.load(item.first), self.load(item.second));

@@ -8,11 +8,11 @@ use proptest::prelude::*;
 use crate::error::insert::InsertError;
 use crate::machine::arch::VectorUnit;
 use crate::machine::memory::Pages;
-use crate::plan::batch::BLOCK;
+use crate::plan::batch::{BLOCK, LookupBatch};
 use crate::plan::sizing::LoadLimit;
 use crate::table::census::Purpose;
 use crate::table::face::any_table::HasTable as _;
-use crate::table::face::batch::LookupBatch;
+use crate::table::face::batch::TableLookup;
 use crate::table::face::plan::TablePlan;
 use crate::table::lookup::{PresenceQuery, Query};
 use crate::table::relocate::Effort;
@@ -160,13 +160,14 @@ fn compare_vector_units<L: OfShape>(shape: Shape) {
     let table = table::<L>(shape, 500);
     let insert = |_, hash| table.insert(table.layout(), hash).expect("room");
     let contains = |hash| table.contains(table.layout(), hash);
-    assert_all_vector_units_find_the_same::<_, PresenceQuery>(&table, insert, contains);
+    assert_all_vector_units_find_the_same(&table, PresenceQuery, insert, contains);
 }
 
 /// Lookups in batches, in a table three quarters full: by every vector unit that this processor has, and by the code
 /// that needs none. `insert` is given a number and its hash.
 pub(super) fn assert_all_vector_units_find_the_same<L: Layout, Q>(
     table: &Table<L>,
+    query: Q,
     insert: impl Fn(u64, u64),
     look_up: impl Fn(u64) -> Q::Answer,
 ) where
@@ -176,7 +177,7 @@ pub(super) fn assert_all_vector_units_find_the_same<L: Layout, Q>(
         VectorUnit::Common,
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         VectorUnit::Avx2,
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        #[cfg(ccf_avx512)]
         VectorUnit::Avx512,
     ];
     let hash = |number: u64| number.wrapping_mul(0x2545_f491_4f6c_dd1d);
@@ -193,7 +194,7 @@ pub(super) fn assert_all_vector_units_find_the_same<L: Layout, Q>(
             hashes.len()
         };
         let answers_of = &mut |some: &[Q::Answer]| answers.extend_from_slice(some);
-        unit.run(LookupBatch::<_, Q> { table, hashes: &mut hashes, answers: answers_of });
+        unit.run(LookupBatch { lookup: TableLookup { table, query }, hashes: &mut hashes, answers: answers_of });
         assert_eq!(answers, expected, "{unit:?}, {:?}", table.layout.shape());
     }
 }

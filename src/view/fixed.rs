@@ -1,7 +1,7 @@
 //! PURE: lookups in the words of a table of a fixed size.
 
-use crate::machine::arch::{VectorUnit, Vectorized};
-use crate::plan::batch::{BLOCK, Block, Coming, Hashes, Window};
+use crate::machine::arch::VectorUnit;
+use crate::plan::batch::{BLOCK, Block, BlockLookup, Hashes, LookupBatch};
 use crate::plan::pairs::Pairs;
 use crate::view::words::{ViewTable, Words};
 use crate::word::bucket::{Bucket, BucketOps};
@@ -109,7 +109,7 @@ pub trait PayloadViewTable: ViewTable {
 
 /// A table without its words. As in `table/face/dyn_table.rs`, single lookups are compiled for each shape, and batches
 /// only for each encoding.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Fixed<L, const SLOTS: u32, const BITS: u32> {
     layout: L,
     buckets: Buckets,
@@ -131,8 +131,8 @@ impl<L: Layout, const SLOTS: u32, const BITS: u32> Fixed<L, SLOTS, BITS> {
         hashes: Hashes<'_>,
         answers: &mut dyn FnMut(&[Q::Answer]),
     ) {
-        let (layout, buckets) = (self.layout, self.buckets);
-        VectorUnit::widest().run(FixedBatch { layout, buckets, question, words, hashes, answers });
+        let lookup = FixedLookup { layout: self.layout, buckets: self.buckets, question, words };
+        VectorUnit::widest().run(LookupBatch { lookup, hashes, answers });
     }
 }
 
@@ -184,40 +184,41 @@ pub(super) fn payload_table(shape: Shape, buckets: usize) -> Option<Box<dyn Payl
     })
 }
 
-/// A batch, all of which is compiled for each vector unit.
-struct FixedBatch<'a, L, Q: Question> {
+/// The lookups of a batch.
+struct FixedLookup<'a, L, Q> {
     layout: L,
     buckets: Buckets,
     question: Q,
     words: Words<'a>,
-    hashes: Hashes<'a>,
-    answers: &'a mut dyn FnMut(&[Q::Answer]),
 }
 
-impl<L: Layout, Q: Question> Vectorized for FixedBatch<'_, L, Q> {
+impl<L: Layout, Q: Question> BlockLookup for FixedLookup<'_, L, Q> {
+    type Prepared = Items<BLOCK>;
+
+    type Answer = Q::Answer;
+
+    const ABSENT: Q::Answer = Q::ABSENT;
+
     #[inline(always)]
-    fn run(self) {
-        let Self { layout, buckets, question, words, hashes, answers } = self;
-        let is_far = words.are_far();
-        let mut window = Window::<Items<BLOCK>>::new(hashes);
-        loop {
-            while let Some(Coming { hashes, prepared: items, is_first, .. }) = window.coming() {
-                buckets.items(layout, hashes, items);
-                if is_first {
-                    items.firsts.iter().chain(&items.seconds).for_each(|&bucket| words.prefetch(bucket as usize));
-                }
-            }
-            let Some((block, coming)) = window.next() else { return };
-            let (mut pairs, mut of_block) = (Pairs::NONE, [Q::ABSENT; BLOCK]);
-            // The places beyond the end of the last block repeat its first hash.
-            if is_far {
-                load::<_, true>(layout, words, block.prepared, coming, &mut pairs);
-            } else {
-                load::<_, false>(layout, words, block.prepared, coming, &mut pairs);
-            }
-            question.answer_all(layout, block, &pairs, &mut of_block);
-            answers(&of_block[..block.len]);
+    fn prepare(&self, hashes: &[u64; BLOCK], items: &mut Items<BLOCK>) {
+        self.buckets.items(self.layout, hashes, items);
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, items: &Items<BLOCK>) {
+        items.firsts.iter().chain(&items.seconds).for_each(|&bucket| self.words.prefetch(bucket as usize));
+    }
+
+    /// The places beyond the end of the last block repeat its first hash.
+    #[inline(always)]
+    fn look_up(&self, block: Asked<'_>, coming: &Items<BLOCK>, answers: &mut [Q::Answer; BLOCK]) {
+        let mut pairs = Pairs::NONE;
+        if self.words.are_far() {
+            load::<_, true>(self.layout, self.words, block.prepared, coming, &mut pairs);
+        } else {
+            load::<_, false>(self.layout, self.words, block.prepared, coming, &mut pairs);
         }
+        self.question.answer_all(self.layout, block, &pairs, answers);
     }
 }
 

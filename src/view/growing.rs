@@ -1,15 +1,15 @@
 //! PURE: lookups in the words of a growing table, at the size that it had.
 
-use core::hint::select_unpredictable;
-
-use crate::machine::arch::{VectorUnit, Vectorized};
-use crate::plan::batch::{BLOCK, Coming, Hashes, Window};
+use crate::machine::arch::VectorUnit;
+use crate::plan::batch::{BLOCK, Block, BlockLookup, Hashes, LookupBatch};
+use crate::plan::pairs::Pairs;
+use crate::plan::places::BlockOfPlaces;
 use crate::view::words::{ViewTable, Words};
-use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::classes::{Classes, Place, State};
+use crate::word::bucket::Bucket;
+use crate::word::classes::{Classes, Rows, State, both};
 use crate::word::geometry::mixed;
 use crate::word::layout::{Encoding, Layout};
-use crate::word::layouts::{DynLayout, Encoded, Layouts};
+use crate::word::layouts::{BothLayouts, Encoded, Layouts};
 
 /// A table without its words.
 #[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
@@ -17,31 +17,23 @@ use crate::word::layouts::{DynLayout, Encoded, Layouts};
 pub struct Growing {
     classes: Classes,
     state: State,
-    layouts: Layouts,
+    rows: Rows,
 }
 
 impl Growing {
     /// A table of this many buckets, or `None` if there is no memory for a decode table.
     pub(super) fn new(classes: Classes, encoding: Option<Encoding>, buckets: usize) -> Option<Self> {
         let state = State::of_buckets(buckets);
-        Some(Self { classes, state, layouts: Layouts::new(classes, encoding, state.level())? })
-    }
-
-    /// The comparison for buckets of two layouts.
-    fn two_layouts(&self) -> TwoLayouts<'_> {
-        let level = self.state.level();
-        let [whole, split] = [level, level + 1].map(|depth| self.layouts.at(depth));
-        TwoLayouts { level, whole, split }
+        let rows = Layouts::new(classes, encoding, state.level())?.rows(state.level(), state.split() > 0);
+        Some(Self { classes, state, rows })
     }
 }
 
-/// How the bucket of a side is compared with what a slot would store there.
+/// How the buckets of a batch are read and compared with what their slots would store.
 trait Compare: Copy {
-    /// What the decode table has for a bucket, if that is asked for together with the bucket.
-    fn folded(self, bucket: Bucket) -> u32;
+    fn set(self, pairs: &mut Pairs, nth: usize, pair: [Bucket; 2]);
 
-    /// Not 0 if the bucket, which is at this depth, holds it.
-    fn matches(self, bucket: Bucket, folded: u32, depth: u32, stored: u32) -> u64;
+    fn find(self, pairs: &Pairs, state: State, places: &BlockOfPlaces, answers: &mut [bool; BLOCK]);
 }
 
 /// All buckets have this layout.
@@ -50,124 +42,100 @@ struct OneLayout<L>(L);
 
 impl<L: Layout> Compare for OneLayout<L> {
     #[inline(always)]
-    fn folded(self, bucket: Bucket) -> u32 {
-        self.0.folded(bucket)
+    fn set(self, pairs: &mut Pairs, nth: usize, [first, second]: [Bucket; 2]) {
+        pairs.set(self.0, nth, first, second);
     }
 
     #[inline(always)]
-    fn matches(self, bucket: Bucket, folded: u32, _: u32, stored: u32) -> u64 {
-        self.0.lanes_equal(bucket, folded, self.0.pattern(stored))
+    fn find(self, pairs: &Pairs, _: State, places: &BlockOfPlaces, answers: &mut [bool; BLOCK]) {
+        pairs.find_stored(self.0, &places.stored, answers);
     }
 }
 
 /// Buckets that are split have another layout.
-#[derive(Clone, Copy)]
-struct TwoLayouts<'a> {
-    level: u32,
-    whole: DynLayout<'a>,
-    split: DynLayout<'a>,
-}
-
-impl Compare for TwoLayouts<'_> {
+impl Compare for BothLayouts {
     #[inline(always)]
-    fn folded(self, _: Bucket) -> u32 {
-        0
+    fn set(self, pairs: &mut Pairs, nth: usize, pair: [Bucket; 2]) {
+        pairs.set_encoded(nth, pair);
     }
 
     #[inline(always)]
-    fn matches(self, bucket: Bucket, _: u32, depth: u32, stored: u32) -> u64 {
-        // Without a branch on random bits.
-        select_unpredictable(depth != self.level, &self.split, &self.whole).matches(bucket, stored)
+    fn find(self, pairs: &Pairs, state: State, places: &BlockOfPlaces, answers: &mut [bool; BLOCK]) {
+        let are_split = places.are_split(state);
+        for (nth, answer) in answers.iter_mut().enumerate() {
+            let are_split = both([0, 1], |side| are_split[side][nth]);
+            let stored = both([0, 1], |side| places.stored[side][nth]);
+            *answer = self.either_holds_each(pairs.buckets(nth), are_split, stored);
+        }
     }
 }
 
 impl ViewTable for Growing {
     fn contains(&self, words: Words<'_>, hash: u64) -> bool {
-        let class = self.classes.of(mixed(hash));
-        let places = class.sides.map(|side| self.state.place(side));
-        let stored = self.classes.stored_at(class, self.state, places);
-        let compare = self.two_layouts();
-        let of = |side: usize| compare.matches(words.get(places[side].number), 0, places[side].depth, stored[side]);
-        of(0) | of(1) != 0
+        let (state, class) = (self.state, self.classes.of(mixed(hash)));
+        let places = both(class.sides, |side| state.place(side));
+        let stored = self.classes.stored_at(class, state, places);
+        let pair = both(places, |place| words.get(place.number));
+        let are_split = both(places, |place| place.depth != state.level());
+        BothLayouts::of_rows(self.rows).either_holds_each(pair, are_split, stored)
     }
 
     fn contains_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        let (&Self { classes, state, ref layouts }, unit) = (self, VectorUnit::widest());
-        let rows = layouts.rows(state.level(), state.split() > 0);
+        let (&Self { classes, state, rows }, unit) = (self, VectorUnit::widest());
         if rows.whole() != rows.split() {
-            return unit.run(GrowingBatch { classes, state, compare: self.two_layouts(), words, hashes, answers });
+            let lookup = GrowingLookup { classes, state, compare: BothLayouts::of_rows(rows), words };
+            return unit.run(LookupBatch { lookup, hashes, answers });
         }
-        match layouts.at(state.level()).encoded() {
+        match Layouts::in_row(rows.of(false)).encoded() {
             Encoded::Plain(&layout) => {
-                unit.run(GrowingBatch { classes, state, compare: OneLayout(layout), words, hashes, answers });
+                let lookup = GrowingLookup { classes, state, compare: OneLayout(layout), words };
+                unit.run(LookupBatch { lookup, hashes, answers });
             }
             Encoded::SemiSorted(&layout) => {
-                unit.run(GrowingBatch { classes, state, compare: OneLayout(layout), words, hashes, answers });
+                let lookup = GrowingLookup { classes, state, compare: OneLayout(layout), words };
+                unit.run(LookupBatch { lookup, hashes, answers });
             }
         }
     }
 }
 
-/// A batch, all of which is compiled for each vector unit.
-struct GrowingBatch<'a, C> {
+/// The lookups of a batch.
+struct GrowingLookup<'a, C> {
     classes: Classes,
     state: State,
     compare: C,
     words: Words<'a>,
-    hashes: Hashes<'a>,
-    answers: &'a mut dyn FnMut(&[bool]),
 }
 
-/// Where the sides of a block's classes are, and what their slots store.
-#[derive(Clone, Copy, Default)]
-struct BlockOfSides {
-    numbers: [[u32; BLOCK]; 2],
-    depths: [[u32; BLOCK]; 2],
-    stored: [[u32; BLOCK]; 2],
-}
+impl<C: Compare> BlockLookup for GrowingLookup<'_, C> {
+    type Prepared = BlockOfPlaces;
 
-impl<C: Compare> Vectorized for GrowingBatch<'_, C> {
+    type Answer = bool;
+
+    const ABSENT: bool = false;
+
     #[inline(always)]
-    fn run(self) {
-        let Self { classes, state, compare, words, hashes, answers } = self;
-        let is_far = words.are_far();
-        let mut window = Window::<BlockOfSides>::new(hashes);
-        loop {
-            while let Some(Coming { hashes, prepared: sides, is_first, .. }) = window.coming() {
-                for (nth, &hash) in hashes.iter().enumerate() {
-                    let class = classes.of(mixed(hash));
-                    for side in 0..2 {
-                        let Place { number, depth } = state.place(class.sides[side]);
-                        sides.numbers[side][nth] = number as u32;
-                        sides.depths[side][nth] = depth;
-                        sides.stored[side][nth] = classes.stored(class, depth);
-                    }
-                }
-                if is_first {
-                    sides.numbers.as_flattened().iter().for_each(|&number| words.prefetch(number as usize));
-                }
-            }
-            let Some((block, coming)) = window.next() else { return };
-            let (mut buckets, mut folded) = ([[Bucket::default(); BLOCK]; 2], [[0; BLOCK]; 2]);
-            let sides = block.prepared;
-            for nth in 0..BLOCK {
-                for side in 0..2 {
-                    if is_far {
-                        words.prefetch(coming.numbers[side][nth] as usize);
-                    }
-                    let bucket = words.get(sides.numbers[side][nth] as usize);
-                    (buckets[side][nth], folded[side][nth]) = (bucket, compare.folded(bucket));
-                }
-            }
-            let mut of_block = [false; BLOCK];
-            for (nth, answer) in of_block.iter_mut().enumerate() {
-                let of = |side: usize| {
-                    let (depth, stored) = (sides.depths[side][nth], sides.stored[side][nth]);
-                    compare.matches(buckets[side][nth], folded[side][nth], depth, stored)
-                };
-                *answer = of(0) | of(1) != 0;
-            }
-            answers(&of_block[..block.len]);
+    fn prepare(&self, hashes: &[u64; BLOCK], places: &mut BlockOfPlaces) {
+        for (nth, &hash) in hashes.iter().enumerate() {
+            places.set(nth, self.classes, self.state, self.classes.of(mixed(hash)));
         }
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, places: &BlockOfPlaces) {
+        places.numbers.as_flattened().iter().for_each(|&number| self.words.prefetch(number as usize));
+    }
+
+    #[inline(always)]
+    fn look_up(&self, block: Block<'_, BlockOfPlaces>, coming: &BlockOfPlaces, answers: &mut [bool; BLOCK]) {
+        let (is_far, places, mut pairs) = (self.words.are_far(), block.prepared, Pairs::NONE);
+        for nth in 0..BLOCK {
+            if is_far {
+                coming.numbers.iter().for_each(|of_side| self.words.prefetch(of_side[nth] as usize));
+            }
+            let pair = both([0, 1], |side| self.words.get(places.numbers[side][nth] as usize));
+            self.compare.set(&mut pairs, nth, pair);
+        }
+        self.compare.find(&pairs, self.state, places, answers);
     }
 }

@@ -90,7 +90,8 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
     ///
     /// # Errors
     /// Those of loading: each failure has its own [`LoadError`]. There is no memory limit. What loading finds only in the
-    /// words is found by [`verify`](Self::verify): `DamagedBucket`, `LifetimeTooLong`, `WrongCount` and `WrongChecksum`.
+    /// words is found by [`verify`](Self::verify): `InvalidBucket`, `LifetimeTooLong`, `WrongCount` and `WrongChecksum`
+    /// of [`SnapshotDamage`](crate::SnapshotDamage).
     /// **A snapshot that could not be viewed is not an empty filter.**
     pub fn new(bytes: B, hasher: F::Hasher) -> Result<Self, LoadError> {
         Loader::new(hasher, 0).view(bytes)
@@ -168,9 +169,8 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
     }
 }
 
-/// Lookups in a view of any filter without a clock. They answer what the filter itself answered at the moment of the
-/// snapshot.
-impl<F: Viewed<Clock = ()>, B: AsRef<[u8]>> View<F, B> {
+/// Lookups in a view of any filter without a clock. They answer what the filter itself answered when the save began.
+impl<F: Viewed<Time = ()>, B: AsRef<[u8]>> View<F, B> {
     /// Returns whether the key is in the filter: `false` if it is definitely absent, `true` if it is probably present.
     /// The share of absent keys that get `true` is the [false-positive rate](Self::false_positive_rate).
     ///
@@ -248,7 +248,7 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<ExpiringCuckooFilter<T, S>,
 }
 
 /// Lookups by hash in a view of any filter without a clock.
-impl<F: Viewed<Clock = ()>, B: AsRef<[u8]>> ByHash<'_, View<F, B>> {
+impl<F: Viewed<Time = ()>, B: AsRef<[u8]>> ByHash<'_, View<F, B>> {
     /// Returns whether the key with this hash is in the filter. See [`View::contains`].
     #[inline]
     #[must_use]
@@ -310,7 +310,7 @@ impl<F: Viewed<Hasher: RefUnwindSafe>, B: RefUnwindSafe> RefUnwindSafe for View<
 
 /// Views.
 impl<F, S> Loader<F, S> {
-    /// A [`View`] of a snapshot, which is not loaded. The loader's schema and what it [expects](Self::expect) are compared
+    /// A [`View`] of a snapshot, which is not loaded. The loader's schema and what it [expects](Self::expect_plan) are compared
     /// with the snapshot. The memory limit is not used, since nothing of the table's size is allocated.
     ///
     /// # Errors

@@ -19,15 +19,19 @@ use crate::view::growing::Growing;
 use crate::view::words::ViewTable;
 use crate::word::payloads::Payloads;
 use crate::word::ring::{Moment, Ring};
+use crate::word::tick::Tick;
 
-/// A filter whose snapshots can be [viewed](crate::View). All filters of this crate are, with any hasher. There is nothing
-/// to implement: it serves as a bound. Needs the feature `snapshot`.
+/// A filter whose snapshots can be [viewed](crate::View). All filters of this crate are, with any hasher. There is
+/// nothing to implement: it serves as a bound. Needs the feature `snapshot`.
 pub trait Viewed {
     /// The type of the keys.
     type Key: ?Sized;
     /// The hasher.
     type Hasher: BuildHasher;
-    /// `()` for filters whose entries do not expire.
+    /// What a lookup is given besides the key: the [`Tick`] at which the entry must be live, or `()` for filters whose
+    /// entries do not expire.
+    type Time;
+    #[doc(hidden)]
     type Clock;
     #[doc(hidden)]
     type Table: ViewTable + ?Sized;
@@ -46,6 +50,7 @@ pub trait Viewed {
 impl<T: ?Sized, S: BuildHasher> Viewed for ConcurrentCuckooFilter<T, S> {
     type Key = T;
     type Hasher = S;
+    type Time = ();
     type Clock = ();
     type Table = dyn ViewTable;
 
@@ -64,6 +69,7 @@ impl<T: ?Sized, S: BuildHasher> Viewed for ConcurrentCuckooFilter<T, S> {
 impl<T: ?Sized, S: BuildHasher> Viewed for CuckooMaplet<T, S> {
     type Key = T;
     type Hasher = S;
+    type Time = ();
     type Clock = ();
     type Table = dyn PayloadViewTable;
 
@@ -82,6 +88,7 @@ impl<T: ?Sized, S: BuildHasher> Viewed for CuckooMaplet<T, S> {
 impl<T: ?Sized, S: BuildHasher> Viewed for GrowableCuckooFilter<T, S> {
     type Key = T;
     type Hasher = S;
+    type Time = ();
     type Clock = ();
     type Table = Growing;
 
@@ -101,6 +108,7 @@ impl<T: ?Sized, S: BuildHasher> Viewed for GrowableCuckooFilter<T, S> {
 impl<T: ?Sized, S: BuildHasher> Viewed for ExpiringCuckooFilter<T, S> {
     type Key = T;
     type Hasher = S;
+    type Time = Tick;
     type Clock = ViewClock;
     type Table = dyn PayloadViewTable;
 
@@ -129,8 +137,8 @@ impl ViewClock {
         Self { ring: clock.ring(), reading: clock.read() }
     }
 
-    /// The ends of the entries that live at this tick of the caller, or at that of the snapshot if this is earlier. `None`
-    /// if there are none.
+    /// The ends of the entries that live at this tick of the caller, or at that of the snapshot if this is earlier.
+    /// `None` if there are none.
     #[inline]
     pub(super) fn live_at(self, tick: u64) -> Option<Payloads> {
         let Reading { now, moment, ahead, .. } = self.reading;

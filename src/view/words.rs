@@ -39,7 +39,7 @@ impl<'a> Words<'a> {
 
 /// The table of a view, without its words: it knows where a key would be, and how to compare.
 #[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
-pub trait ViewTable: core::fmt::Debug + Send + Sync {
+pub trait ViewTable: Send + Sync {
     fn contains(&self, words: Words<'_>, hash: u64) -> bool;
 
     fn contains_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));

@@ -22,7 +22,7 @@
 use core::hint::select_unpredictable;
 
 use crate::machine::arch::{Comparison, at};
-use crate::word::layout::{Entry, Fingerprint, Layout};
+use crate::word::layout::{Entry, Fingerprint, Lanes, Layout};
 use crate::word::semisort;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -48,6 +48,20 @@ pub(crate) struct Decoded {
 pub(crate) struct Pattern {
     lows: u64,
     highs: u64,
+}
+
+impl Pattern {
+    #[inline(always)]
+    pub(super) fn of(lanes: Lanes, low: u32, high: u32) -> Self {
+        Self { lows: u64::from(low).wrapping_mul(lanes.ones), highs: u64::from(high).wrapping_mul(lanes.ones) }
+    }
+
+    /// A word with a lane of 0 where a slot of `word`, with its high part in `list`, has the entry of this pattern, and in no
+    /// other lane. The bits above the lanes have no meaning.
+    #[inline(always)]
+    pub(super) fn differences(self, word: u64, list: u64) -> u64 {
+        word ^ self.lows | list ^ self.highs
+    }
 }
 
 /// The slot in an item's two buckets that a search has found, if any.
@@ -125,14 +139,14 @@ pub(crate) trait BucketOps: Layout {
     #[inline(always)]
     fn lanes_in(self, words: [Bucket; 2], folded: [u32; 2], pattern: Pattern) -> [u64; 2] {
         core::array::from_fn(|nth| {
-            any_zero_lane(self, self.differences(self.decoded_by(words[nth], folded[nth]), pattern))
+            any_zero_lane(self.lanes(), self.differences(self.decoded_by(words[nth], folded[nth]), pattern))
         })
     }
 
     /// The lanes of one bucket that match the pattern, for a caller that knows its folded list.
     #[inline(always)]
     fn lanes_equal(self, word: Bucket, folded: u32, pattern: Pattern) -> u64 {
-        any_zero_lane(self, self.differences(self.decoded_by(word, folded), pattern))
+        any_zero_lane(self.lanes(), self.differences(self.decoded_by(word, folded), pattern))
     }
 
     /// Whether either bucket holds what its own slots would store.
@@ -145,9 +159,7 @@ pub(crate) trait BucketOps: Layout {
     /// The low and the high part of an entry, or of a fingerprint, with these bits.
     #[inline(always)]
     fn pattern(self, bits: u32) -> Pattern {
-        let ones = self.lanes().ones;
-        let highs = if Self::SEMI_SORTED { u64::from(self.high(bits)).wrapping_mul(ones) } else { 0 };
-        Pattern { lows: u64::from(self.low(bits)).wrapping_mul(ones), highs }
+        Pattern::of(self.lanes(), self.low(bits), self.high(bits))
     }
 
     #[inline(always)]
@@ -173,17 +185,16 @@ pub(crate) trait BucketOps: Layout {
         Decoded { bucket, list }
     }
 
-    /// A word with a lane of 0 where a slot has the fingerprint of the pattern, and in no other lane. The bits above
-    /// the lanes have no meaning.
+    /// [`Pattern::differences`] of the fingerprints alone.
     #[inline(always)]
     fn differences(self, of: Decoded, pattern: Pattern) -> u64 {
-        self.without_payloads(of.bucket) ^ pattern.lows | of.list ^ pattern.highs
+        pattern.differences(self.without_payloads(of.bucket), of.list)
     }
 
-    /// A word with a lane of 0 where a slot has the entry of the pattern, and in no other lane.
+    /// [`Pattern::differences`] of whole entries.
     #[inline(always)]
     fn differences_of_entry(self, of: Decoded, pattern: Pattern) -> u64 {
-        of.bucket.0 ^ pattern.lows | of.list ^ pattern.highs
+        pattern.differences(of.bucket.0, of.list)
     }
 
     #[inline]
@@ -210,12 +221,16 @@ pub(crate) trait BucketOps: Layout {
 
     #[inline]
     fn has_room(self, bucket: Bucket) -> bool {
-        if Self::SEMI_SORTED { bucket.0 as u32 & self.lanes().first == 0 } else { any_zero_lane(self, bucket.0) != 0 }
+        if Self::SEMI_SORTED {
+            bucket.0 as u32 & self.lanes().first == 0
+        } else {
+            any_zero_lane(self.lanes(), bucket.0) != 0
+        }
     }
 
     #[inline]
     fn occupied(self, bucket: Bucket) -> usize {
-        (u32::from(self.lanes().slots) - zero_lanes(self, bucket.0).count_ones()) as usize
+        (u32::from(self.lanes().slots) - zero_lanes(self.lanes(), bucket.0).count_ones()) as usize
     }
 
     /// A measure of how much room there is, to compare buckets: more room hardly ever gives a lower number.
@@ -229,7 +244,7 @@ pub(crate) trait BucketOps: Layout {
         if Self::SEMI_SORTED {
             (bucket.0 | self.lanes().above()).trailing_zeros().into()
         } else {
-            any_zero_lane(self, bucket.0)
+            any_zero_lane(self.lanes(), bucket.0)
         }
     }
 
@@ -261,7 +276,7 @@ pub(crate) trait BucketOps: Layout {
         let not_less = (list | lanes.tops) - high.wrapping_mul(lanes.ones);
         // The new slot goes above those with a lower high part, and above the empty ones: just below the first that
         // is neither. All slots up to there move down by one.
-        let above = not_less & taken_lanes(self, bucket.0) & lanes.tops;
+        let above = not_less & taken_lanes(self.lanes(), bucket.0) & lanes.tops;
         let from = (above >> (lanes.bits - 1) | lanes.above()).trailing_zeros();
         let at = from - u32::from(lanes.bits);
         let below = (1 << from) - 1;
@@ -337,14 +352,14 @@ pub(crate) trait BucketOps: Layout {
     fn find_in(self, bucket: Bucket, entry: Entry) -> FoundSlot {
         let folded = self.folded(bucket);
         let differences = self.differences_of_entry(self.decoded_by(bucket, folded), self.pattern(entry.0));
-        FoundSlot { lanes: any_zero_lane(self, differences), bucket, folded }
+        FoundSlot { lanes: any_zero_lane(self.lanes(), differences), bucket, folded }
     }
 
     /// Whether additions and removals can lead to this word. No other word has a meaning, and none is ever stored.
     #[cfg_attr(not(any(feature = "snapshot", test)), allow(dead_code, reason = "only snapshots come from elsewhere"))]
     fn is_valid(self, bucket: Bucket) -> bool {
         // A slot with a payload has a fingerprint.
-        if zero_lanes(self, self.without_payloads(bucket)) != zero_lanes(self, bucket.0) {
+        if zero_lanes(self.lanes(), self.without_payloads(bucket)) != zero_lanes(self.lanes(), bucket.0) {
             return false;
         }
         let lanes = self.lanes();
@@ -361,25 +376,19 @@ pub(crate) trait BucketOps: Layout {
 
     #[inline]
     fn entries(self, bucket: Bucket) -> impl Iterator<Item = Entry> {
-        let (lanes, Decoded { list, .. }) = (self.lanes(), self.decoded(bucket));
-        (0..u32::from(lanes.slots)).filter_map(move |slot| {
-            let at = slot * u32::from(lanes.bits);
-            let low = (bucket.0 >> at) as u32 & lanes.first;
-            let high = if Self::SEMI_SORTED { ((list >> at) as u32 & lanes.first) << lanes.bits } else { 0 };
-            (low != 0).then_some(Entry(high | low))
-        })
+        entries_in(self.lanes(), bucket.0, self.decoded(bucket).list)
     }
 
     /// The lanes, by their top bits, that hold the fingerprint.
     #[inline]
     fn matches(self, bucket: Bucket, fingerprint: Fingerprint) -> u64 {
-        zero_lanes(self, self.differences(self.decoded(bucket), self.pattern(fingerprint.0)))
+        zero_lanes(self.lanes(), self.differences(self.decoded(bucket), self.pattern(fingerprint.0)))
     }
 
     /// The lanes, by their top bits, that hold the entry.
     #[inline]
     fn matches_of_entry(self, bucket: Bucket, entry: Entry) -> u64 {
-        zero_lanes(self, self.differences_of_entry(self.decoded(bucket), self.pattern(entry.0)))
+        zero_lanes(self.lanes(), self.differences_of_entry(self.decoded(bucket), self.pattern(entry.0)))
     }
 }
 
@@ -399,21 +408,32 @@ pub(crate) fn choose(buckets: [Bucket; 2], folded: [u32; 2], lanes: [u64; 2]) ->
 
 /// The top bit of the lowest lane that is 0, perhaps with top bits above it. 0 if no lane is 0.
 #[inline(always)]
-fn any_zero_lane<L: Layout>(layout: L, word: u64) -> u64 {
-    word.wrapping_sub(layout.lanes().ones) & !word & layout.lanes().tops
+pub(super) fn any_zero_lane(lanes: Lanes, word: u64) -> u64 {
+    word.wrapping_sub(lanes.ones) & !word & lanes.tops
 }
 
 /// The top bits of exactly those lanes that are 0.
 #[inline(always)]
-pub(super) fn zero_lanes<L: Layout>(layout: L, word: u64) -> u64 {
-    !taken_lanes(layout, word) & layout.lanes().tops
+pub(super) fn zero_lanes(lanes: Lanes, word: u64) -> u64 {
+    !taken_lanes(lanes, word) & lanes.tops
 }
 
 /// The top bits of exactly those lanes that are not 0, among other bits.
 #[inline(always)]
-fn taken_lanes<L: Layout>(layout: L, word: u64) -> u64 {
-    let lows = layout.lanes().tops - layout.lanes().ones;
+fn taken_lanes(lanes: Lanes, word: u64) -> u64 {
+    let lows = lanes.tops - lanes.ones;
     ((word & lows) + lows) | word
+}
+
+/// The entries in the lanes of a word, whose high parts are in `list`.
+#[inline(always)]
+pub(super) fn entries_in(lanes: Lanes, word: u64, list: u64) -> impl Iterator<Item = Entry> {
+    (0..u32::from(lanes.slots)).filter_map(move |slot| {
+        let at = slot * u32::from(lanes.bits);
+        let (low, high) = ((word >> at) as u32 & lanes.first, (list >> at) as u32 & lanes.first);
+        // In 64 bits, since a lane may have 32.
+        (low != 0).then_some(Entry((u64::from(high) << lanes.bits) as u32 | low))
+    })
 }
 
 #[inline(always)]

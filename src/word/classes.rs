@@ -164,6 +164,12 @@ impl Rows {
     pub(crate) fn split(self) -> u8 {
         self.0 >> 4
     }
+
+    /// That of buckets that are split, or of buckets that are not.
+    #[inline(always)]
+    pub(crate) fn of(self, is_split: bool) -> usize {
+        (self.0 >> (4 * u32::from(is_split)) & 15).into()
+    }
 }
 
 /// The size of a table, in one word.
@@ -232,6 +238,14 @@ impl State {
         let low = u64::from(side) & ((1 << self.level()) - 1);
         let at = low.wrapping_sub(self.split());
         (self.is_moving() && at < GROUP as u64).then_some(at as usize)
+    }
+
+    /// Whether the bucket of this number, which exists, is split.
+    #[inline(always)]
+    pub(crate) fn is_split(self, number: u32) -> bool {
+        // Of 32 bits, since this is asked of a whole block. A level of 32 has no split buckets.
+        let low = ((1u64 << self.level()) - 1) as u32;
+        (number < self.split() as u32) | (number & !low != 0)
     }
 
     #[inline(always)]

@@ -25,6 +25,7 @@ proptest! {
             let Place { number, depth } = state.place(side);
             prop_assert!(number < state.buckets() && number % 2 == parity, "an even one and an odd one");
             prop_assert_eq!(state.depth(number), depth);
+            prop_assert_eq!(state.is_split(number as u32), depth != state.level());
             let stored = classes.stored(class, depth);
             prop_assert!(u64::from(stored) >> classes.stored_bits(depth) == 0);
             prop_assert!(stored & ((1 << NEVER_ZERO) - 1) != 0, "no slot is 0");

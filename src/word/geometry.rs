@@ -171,7 +171,7 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 /// many fingerprints as any other. The bits below are those of another multiple. If `s(f)` were a plain multiple of
 /// `f`, `s(f) - s(g)` would depend on `f - g` alone, and two hops would lead to few more buckets than one. With
 /// fingerprints of eight bits, a search would then go in circles: the first failed insert into a table of a million
-/// buckets was at a load of 98.0 %, now at 99.4 %.
+/// buckets was at a load of 98.0%, now at 99.4%.
 #[inline(always)]
 fn spread_half(fingerprint: Fingerprint) -> u32 {
     fingerprint.0.wrapping_mul((GOLDEN >> 32) as u32) ^ fingerprint.0.wrapping_mul(0x3c6f)

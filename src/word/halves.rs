@@ -16,9 +16,9 @@ use crate::word::layouts::{DynLayout, MOST_SLOTS};
 
 /// How the buckets of one depth are split.
 #[derive(Clone, Copy)]
-pub(crate) struct Halves<'a> {
-    from: DynLayout<'a>,
-    to: DynLayout<'a>,
+pub(crate) struct Halves {
+    from: &'static DynLayout,
+    to: &'static DynLayout,
     depth: u32,
     base_bits: u32,
     base_mask: u32,
@@ -36,9 +36,9 @@ enum Way {
     Sorted,
 }
 
-impl<'a> Halves<'a> {
+impl Halves {
     /// How the buckets of this depth, which have the layout `from`, become buckets of the next depth, which have `to`.
-    pub(crate) fn new(classes: Classes, depth: u32, from: DynLayout<'a>, to: DynLayout<'a>) -> Self {
+    pub(crate) fn new(classes: Classes, depth: u32, from: &'static DynLayout, to: &'static DynLayout) -> Self {
         let (base_bits, base_mask) = (classes.base_bits(), u32::MAX >> (u32::BITS - classes.base_bits()));
         let &Lanes { ones, first, bits, .. } = from.lanes();
         let is_same = from.is_same(to);
@@ -132,7 +132,7 @@ struct Filled {
 
 impl Filled {
     #[inline(always)]
-    fn new(layout: DynLayout<'_>) -> Self {
+    fn new(layout: &'static DynLayout) -> Self {
         let &Lanes { first, bits, slots, .. } = layout.lanes();
         let from = [u32::from(slots) * u32::from(bits); 2];
         Self { lows: [0; 2], highs: [0; 2], from, first: first.into(), bits: bits.into() }
@@ -155,7 +155,7 @@ impl Filled {
     }
 
     #[inline(always)]
-    fn half(&self, layout: DynLayout<'_>, half: usize) -> Bucket {
+    fn half(&self, layout: &'static DynLayout, half: usize) -> Bucket {
         layout.encode(self.lows[half], self.highs[half], self.from[half])
     }
 }

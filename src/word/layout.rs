@@ -230,7 +230,7 @@ pub(crate) struct Lanes {
     pub(crate) bits: u8,
     pub(crate) slots: u8,
     /// How many bits they have together.
-    end: u8,
+    pub(super) end: u8,
     /// Where the rank begins. It reaches to the top of the word.
     pub(crate) rank_at: u8,
     /// How far [`semisort::unfold`] moves some of the high parts.

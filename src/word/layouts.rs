@@ -3,16 +3,18 @@
 //! The deeper a bucket, the fewer bits its slots store (`word/classes.rs`), so the more slots fit. Buckets of two depths
 //! differ by one bit, and most often that makes no difference to the layout.
 
+use core::hint::select_unpredictable;
 use std::sync::OnceLock;
 
 use crate::machine::arch::at;
-use crate::word::bucket::{self, Bucket, BucketOps};
+use crate::word::bucket::{self, Bucket, BucketOps, Pattern, any_zero_lane, entries_in, zero_lanes};
 #[cfg(feature = "snapshot")]
 use crate::word::classes::State;
 use crate::word::classes::{Classes, Rows};
 use crate::word::layout::{
     Borrowed, Encoding, Entry, Lanes, Layout, NEVER_ZERO, OfShape, Plain, SHAPES, SemiSorted, Shape, shapes,
 };
+use crate::word::semisort;
 
 /// The shapes that a table that grows can have: those whose slots are never 0 although any low part may be. From one to
 /// the next, slots go down and bits go up.
@@ -112,24 +114,51 @@ pub(crate) fn shape(classes: Classes, encoding: Option<Encoding>, depth: u32) ->
     Shape { fingerprint_bits: stored_bits, ..SHAPES[row(stored_bits, encoding)] }
 }
 
-/// The layout of the buckets of one depth.
+/// The layout of the buckets of one depth. All tables share it.
 ///
 /// Reads of a bucket take the same steps for all layouts: their numbers are data. The slots of a plain bucket have high
 /// parts of 0 bits.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DynLayout<'a> {
-    lanes: &'a Lanes,
+#[derive(Debug)]
+pub(crate) struct DynLayout {
+    lanes: Lanes,
     /// The decode table and where a bucket's rank begins. A plain bucket has no rank: the table says 0 whatever is read.
-    unrank: &'a [u32],
+    unrank: &'static [u32],
     rank_at: u32,
-    encoded: Encoded<'a>,
+    encoded: Encoded,
 }
 
 /// For changes of a bucket, which depend on the encoding.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Encoded<'a> {
-    Plain(&'a Plain),
-    SemiSorted(&'a SemiSorted),
+pub(crate) enum Encoded {
+    Plain(&'static Plain),
+    SemiSorted(&'static SemiSorted),
+}
+
+/// The layouts of a table's buckets in one state: of those that are not split, and of those that are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BothLayouts {
+    whole: &'static DynLayout,
+    split: &'static DynLayout,
+}
+
+impl BothLayouts {
+    #[inline(always)]
+    pub(crate) fn of_rows(rows: Rows) -> Self {
+        Self { whole: Layouts::in_row(rows.of(false)), split: Layouts::in_row(rows.of(true)) }
+    }
+
+    /// The layout of a bucket, chosen without a branch: whether one is split is as good as random.
+    #[inline(always)]
+    pub(crate) fn of(self, is_split: bool) -> &'static DynLayout {
+        select_unpredictable(is_split, self.split, self.whole)
+    }
+
+    /// Whether either bucket holds what its own slots would store.
+    #[inline(always)]
+    pub(crate) fn either_holds_each(self, pair: [Bucket; 2], are_split: [bool; 2], stored: [u32; 2]) -> bool {
+        let holds = |nth: usize| self.of(are_split[nth]).matches(pair[nth], stored[nth]);
+        holds(0) | holds(1) != 0
+    }
 }
 
 /// `$body` with `$layout` as the layout of this one's encoding.
@@ -148,113 +177,141 @@ macro_rules! with {
     };
 }
 
-impl<'a> DynLayout<'a> {
+impl DynLayout {
+    /// That of a row. `None` if there is no memory for its decode table.
+    fn of_row(row: usize) -> Option<Self> {
+        Some(match SHAPES[row].encoding {
+            Encoding::Plain => {
+                let layout = &PLAIN[row];
+                let (unrank, encoded) = (&[0; 2], Encoded::Plain(layout));
+                Self { lanes: layout.lanes, unrank, rank_at: u64::BITS - 1, encoded }
+            }
+            Encoding::SemiSorted => {
+                if SEMI_SORTED[row].get().is_none() {
+                    // If several threads make it at the same time, all take that of the first.
+                    let layout = SemiSorted::try_of(SHAPES[row])?;
+                    SEMI_SORTED[row].get_or_init(|| layout);
+                }
+                let layout = SEMI_SORTED[row].get().expect("made above");
+                let (lanes, encoded) = (layout.lanes, Encoded::SemiSorted(layout));
+                Self { lanes, unrank: layout.unrank(), rank_at: lanes.rank_at.into(), encoded }
+            }
+        })
+    }
+
     #[cfg(feature = "snapshot")]
-    pub(crate) fn encoded(self) -> Encoded<'a> {
+    pub(crate) fn encoded(&self) -> Encoded {
         self.encoded
     }
 
     #[inline(always)]
-    pub(super) fn lanes(&self) -> &'a Lanes {
-        self.lanes
+    pub(super) fn lanes(&self) -> &Lanes {
+        &self.lanes
     }
 
-    pub(super) fn is_semi_sorted(self) -> bool {
+    pub(super) fn is_semi_sorted(&self) -> bool {
         matches!(self.encoded, Encoded::SemiSorted(_))
     }
 
     /// Whether this is the other one too. (All tables share the layouts.)
-    pub(super) fn is_same(self, other: DynLayout<'_>) -> bool {
-        core::ptr::eq(self.lanes, other.lanes)
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        core::ptr::eq(self, other)
     }
 
     #[inline(always)]
-    pub(crate) fn slots(self) -> usize {
+    pub(crate) fn slots(&self) -> usize {
         self.lanes.slots.into()
     }
 
     #[inline(always)]
-    pub(crate) fn has_room(self, bucket: Bucket) -> bool {
-        bucket.0.wrapping_sub(self.lanes.ones) & !bucket.0 & self.lanes.tops != 0
+    pub(crate) fn has_room(&self, bucket: Bucket) -> bool {
+        any_zero_lane(self.lanes, bucket.0) != 0
     }
 
     #[inline(always)]
-    pub(crate) fn free(self, bucket: Bucket) -> usize {
+    pub(crate) fn free(&self, bucket: Bucket) -> usize {
         self.zeros(bucket.0)
     }
 
     #[inline(always)]
-    pub(crate) fn occupied(self, bucket: Bucket) -> usize {
+    pub(crate) fn occupied(&self, bucket: Bucket) -> usize {
         self.slots() - self.zeros(bucket.0)
     }
 
     /// Whether a slot holds this. Not 0 if so.
     #[inline(always)]
-    pub(crate) fn matches(self, bucket: Bucket, stored: u32) -> u64 {
-        let differences = self.differences(bucket, stored);
-        differences.wrapping_sub(self.lanes.ones) & !differences & self.lanes.tops
+    pub(crate) fn matches(&self, bucket: Bucket, stored: u32) -> u64 {
+        any_zero_lane(self.lanes, self.differences(bucket, stored))
     }
 
     /// Whether a slot may hold this. It compares what the slots store as it is, and decodes nothing: so it errs where a slot
     /// differs only in its high part.
     #[inline(always)]
-    pub(crate) fn may_hold(self, bucket: Bucket, stored: u32) -> bool {
-        let &Lanes { ones, tops, first, .. } = self.lanes;
-        let differences = bucket.0 ^ u64::from(stored & first).wrapping_mul(ones);
-        differences.wrapping_sub(ones) & !differences & tops != 0
+    pub(crate) fn may_hold(&self, bucket: Bucket, stored: u32) -> bool {
+        let pattern = Pattern::of(self.lanes, stored & self.lanes.first, 0);
+        any_zero_lane(self.lanes, pattern.differences(bucket.0, 0)) != 0
     }
 
     #[inline(always)]
-    pub(crate) fn count(self, bucket: Bucket, stored: u32) -> usize {
+    pub(crate) fn count(&self, bucket: Bucket, stored: u32) -> usize {
         self.zeros(self.differences(bucket, stored))
     }
 
-    /// A lane of 0 where a slot holds this, and in no other lane. The bits above the lanes have no meaning.
     #[inline(always)]
-    fn differences(self, bucket: Bucket, stored: u32) -> u64 {
-        let &Lanes { ones, first, bits, .. } = self.lanes;
-        let (low, high) = (u64::from(stored & first), u64::from(stored) >> bits);
-        bucket.0 ^ low.wrapping_mul(ones) | self.highs(bucket) ^ high.wrapping_mul(ones)
+    fn differences(&self, bucket: Bucket, stored: u32) -> u64 {
+        // In 64 bits, since a lane may have 32.
+        let (low, high) = (stored & self.lanes.first, u64::from(stored) >> self.lanes.bits);
+        Pattern::of(self.lanes, low, high as u32).differences(bucket.0, self.highs(bucket))
     }
 
     /// The high parts, each at the low end of its slot's lane.
     #[inline(always)]
-    pub(super) fn highs(self, bucket: Bucket) -> u64 {
-        let folded = u64::from(*at(self.unrank, (bucket.0 >> self.rank_at) as usize));
-        (folded | folded << self.lanes.fold) & self.lanes.list()
+    pub(super) fn highs(&self, bucket: Bucket) -> u64 {
+        let folded = *at(self.unrank, (bucket.0 >> self.rank_at) as usize);
+        semisort::unfold(folded, self.lanes.fold.into(), self.lanes.list())
     }
 
     #[inline(always)]
-    fn zeros(self, word: u64) -> usize {
-        let &Lanes { ones, tops, .. } = self.lanes;
-        let lows = tops - ones;
-        (!(((word & lows) + lows) | word) & tops).count_ones() as usize
+    fn zeros(&self, word: u64) -> usize {
+        let &Lanes { ones, bits, end, first, .. } = &self.lanes;
+        let zero = zero_lanes(self.lanes, word);
+        // The product has their number in its top lane. (It takes fewer steps than counting bits without an instruction for it.)
+        ((zero >> (bits - 1)).wrapping_mul(ones) >> (end - bits)) as usize & first as usize
+    }
+
+    /// Passes on the entries of a bucket.
+    #[inline(always)]
+    pub(crate) fn for_each_entry(&self, bucket: Bucket, mut each: impl FnMut(Entry)) {
+        let (mut highs, mut lows, &Lanes { first, bits, slots, .. }) = (self.highs(bucket), bucket.0, &self.lanes);
+        for _ in 0..slots {
+            let low = lows as u32 & first;
+            if low != 0 {
+                each(Entry((u64::from(highs as u32 & first) << bits) as u32 | low));
+            }
+            lows >>= bits;
+            highs >>= bits;
+        }
     }
 
     #[inline(always)]
-    pub(crate) fn entries(self, bucket: Bucket) -> impl Iterator<Item = Entry> {
-        let (highs, &Lanes { first, bits, slots, .. }) = (self.highs(bucket), self.lanes);
-        let bits = u32::from(bits);
-        (0..u32::from(slots)).filter_map(move |slot| {
-            let (low, high) = ((bucket.0 >> (slot * bits)) as u32 & first, (highs >> (slot * bits)) as u32 & first);
-            (low != 0).then_some(Entry((u64::from(high) << bits) as u32 | low))
-        })
+    pub(crate) fn entries(&self, bucket: Bucket) -> impl Iterator<Item = Entry> {
+        entries_in(self.lanes, bucket.0, self.highs(bucket))
     }
 
     #[inline]
-    pub(crate) fn add(self, bucket: Bucket, stored: u32) -> Option<Bucket> {
-        with!(self, layout => layout.add(bucket, Entry(stored)))
+    pub(crate) fn add(&self, bucket: Bucket, stored: u32) -> Option<Bucket> {
+        with!(&self, layout => layout.add(bucket, Entry(stored)))
     }
 
     #[inline]
-    pub(crate) fn remove(self, bucket: Bucket, stored: u32) -> Option<Bucket> {
-        with!(self, layout => layout.remove(bucket, Entry(stored)))
+    pub(crate) fn remove(&self, bucket: Bucket, stored: u32) -> Option<Bucket> {
+        with!(&self, layout => layout.remove(bucket, Entry(stored)))
     }
 
     /// The bucket with these lanes and, in a semi-sorted one, this list of high parts. All lanes from the bit `from` on are
     /// taken, and no others: a plain bucket has them at its low end.
     #[inline(always)]
-    pub(super) fn encode(self, lows: u64, list: u64, from: u32) -> Bucket {
+    pub(super) fn encode(&self, lows: u64, list: u64, from: u32) -> Bucket {
         match self.encoded {
             // If no lane is taken, `from` may be 64.
             Encoded::Plain(_) => Bucket(lows.wrapping_shr(from)),
@@ -264,15 +321,15 @@ impl<'a> DynLayout<'a> {
 
     /// A bucket of these entries. `None` if they are too many.
     #[inline]
-    pub(crate) fn of(self, mut entries: Entries) -> Option<Bucket> {
+    pub(crate) fn of(&self, mut entries: Entries) -> Option<Bucket> {
         let entries = entries.list.get_mut(..entries.len).filter(|entries| entries.len() <= self.slots())?;
-        Some(with!(self, layout => layout.of_entries(entries)))
+        Some(with!(&self, layout => layout.of_entries(entries)))
     }
 
     #[cfg(feature = "snapshot")]
-    pub(crate) fn is_valid(self, bucket: Bucket, stored_bits: u32) -> bool {
+    pub(crate) fn is_valid(&self, bucket: Bucket, stored_bits: u32) -> bool {
         let may_be = |stored: u32| u64::from(stored) >> stored_bits == 0 && stored & ((1 << NEVER_ZERO) - 1) != 0;
-        with!(self, layout => layout.is_valid(bucket)) && self.entries(bucket).all(|entry| may_be(entry.0))
+        with!(&self, layout => layout.is_valid(bucket)) && self.entries(bucket).all(|entry| may_be(entry.0))
     }
 }
 
@@ -297,6 +354,9 @@ pub(crate) struct Layouts {
     rows: [u8; u32::BITS as usize + 2],
 }
 
+/// By the place of the shape in [`SHAPES`]. Each is made with the first table that has it.
+static ALL: [OnceLock<DynLayout>; 16] = [const { OnceLock::new() }; 16];
+
 /// By the place of the shape in [`SHAPES`]. Each is made with the first table that has it, since its decode table has to
 /// be allocated.
 static SEMI_SORTED: [OnceLock<SemiSorted>; SHAPES.len()] = [const { OnceLock::new() }; SHAPES.len()];
@@ -320,29 +380,23 @@ impl Layouts {
         for depth in least..=classes.side_bits() {
             let row = row(classes.stored_bits(depth), encoding);
             layouts.rows[depth as usize] = row as u8;
-            if SHAPES[row].encoding == Encoding::SemiSorted && SEMI_SORTED[row].get().is_none() {
-                // If several threads make it at the same time, all take that of the first.
-                let layout = SemiSorted::try_of(SHAPES[row])?;
-                SEMI_SORTED[row].get_or_init(|| layout);
+            if ALL[row].get().is_none() {
+                let layout = DynLayout::of_row(row)?;
+                ALL[row].get_or_init(|| layout);
             }
         }
         Some(layouts)
     }
 
     #[inline(always)]
-    pub(crate) fn at(&self, depth: u32) -> DynLayout<'_> {
-        let row = usize::from(self.rows[depth as usize]);
-        match SHAPES[row].encoding {
-            Encoding::Plain => {
-                let (layout, unrank) = (&PLAIN[row], &[0; 2]);
-                DynLayout { lanes: &layout.lanes, unrank, rank_at: u64::BITS - 1, encoded: Encoded::Plain(layout) }
-            }
-            Encoding::SemiSorted => {
-                let layout = self.semi_sorted(row);
-                let (lanes, encoded) = (&layout.lanes, Encoded::SemiSorted(layout));
-                DynLayout { lanes, unrank: layout.unrank(), rank_at: lanes.rank_at.into(), encoded }
-            }
-        }
+    pub(crate) fn at(&self, depth: u32) -> &'static DynLayout {
+        Self::in_row(self.rows[depth as usize].into())
+    }
+
+    /// The layout of a row that a table has.
+    #[inline(always)]
+    pub(crate) fn in_row(row: usize) -> &'static DynLayout {
+        ALL[row & 15].get().expect("made with the table")
     }
 
     /// The places in [`SHAPES`] of the layouts at this level, with split buckets or without.

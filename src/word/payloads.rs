@@ -95,8 +95,8 @@ pub(crate) trait PayloadOps: BucketOps {
     #[inline(always)]
     fn lanes_with_payload(self, bucket: Bucket, payload: u16) -> u64 {
         let payloads = (u64::from(payload) << self.payload_shift()).wrapping_mul(self.lanes().ones);
-        let with_it = zero_lanes(self, (bucket.0 ^ payloads) & !self.payload().fingerprints_mask);
-        with_it & !zero_lanes(self, bucket.0)
+        let with_it = zero_lanes(self.lanes(), (bucket.0 ^ payloads) & !self.payload().fingerprints_mask);
+        with_it & !zero_lanes(self.lanes(), bucket.0)
     }
 
     /// The lanes, by their top bits, whose entries have the fingerprint of the pattern and a payload in the range. All
@@ -114,7 +114,7 @@ pub(crate) trait PayloadOps: BucketOps {
         // The top bit stays where the other bits of the most are not less. It counts where the top bits are equal.
         let not_less = (most | tops) - (after & !tops);
         let in_range = most & !after | !(most ^ after) & not_less;
-        zero_lanes(self, self.differences(self.decoded_by(bucket, folded), pattern)) & in_range
+        zero_lanes(self.lanes(), self.differences(self.decoded_by(bucket, folded), pattern)) & in_range
     }
 
     #[inline]
@@ -130,7 +130,7 @@ pub(crate) trait PayloadOps: BucketOps {
             let lows = lanes >> (bits - 1);
             return Bucket(bucket.0 & !lows.wrapping_mul(self.lanes().first.into()));
         }
-        if lanes == !zero_lanes(self, bucket.0) & self.lanes().tops {
+        if lanes == !zero_lanes(self.lanes(), bucket.0) & self.lanes().tops {
             return Bucket::default();
         }
         // From the lowest lane on. The lanes below one that goes move up, and those above stay.
@@ -147,7 +147,7 @@ pub(crate) trait PayloadOps: BucketOps {
     /// The lanes, by their top bits, whose entries have one of these payloads.
     #[inline(always)]
     fn lanes_with(self, bucket: Bucket, these: impl Fn(u16) -> bool) -> u64 {
-        let (mut rest, mut lanes) = (!zero_lanes(self, bucket.0) & self.lanes().tops, 0);
+        let (mut rest, mut lanes) = (!zero_lanes(self.lanes(), bucket.0) & self.lanes().tops, 0);
         while rest != 0 {
             let lowest = rest & rest.wrapping_neg();
             if these(self.payload_in(bucket, lowest)) {

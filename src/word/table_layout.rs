@@ -5,7 +5,7 @@ use core::fmt;
 use crate::word::layout::{Encoding, Shape};
 
 /// How the table of a filter is laid out. Filters that are built with the same settings have the same layout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct TableLayout {
     /// How many buckets there are.

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// A moment by the clock of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter).
+/// A point in time on the clock of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter).
 ///
 /// A time of day becomes one by [`tick_at`](crate::ExpiringCuckooFilter::tick_at). [`new`](Self::new) is for clocks
 /// that count something else, such as blocks.

@@ -105,7 +105,7 @@ fn what_was_evicted_does_not_end_again_and_others_keep_their_ends() {
     let later = filter.capacity() as u64 / 2;
     (0..later).for_each(|key| _ = filter.insert_until(&key, Tick::new(1010)).unwrap());
     let next = fill(&filter, later, 1004); // refused: nothing ends before that
-    assert!(expiry(&filter).evicted_early_by == 0 && filter.stats().inserts_refused == 1);
+    assert!(expiry(&filter).evicted_early_by == 0 && filter.stats().inserts_failed == 1);
     filter.insert(&next).expect("those of tick 1004 go");
     assert_eq!((filter.now(), expiry(&filter).evicted_early_by), (Some(Tick::new(1000)), 4));
     assert!((later..next - 1).all(|key| !filter.contains(&key)), "the whole tick has gone");
@@ -155,7 +155,7 @@ fn an_end_that_was_given_up_is_refused_and_nothing_is_lost_in_silence() {
     assert_eq!(filter.insert_until(&7, Tick::new(1000)), Ok(false), "what has ended by the clock is no error");
     let entries = [(&8, 1004), (&9, 1003), (&10, 1004)].map(|(key, end)| (key, Tick::new(end)));
     assert_eq!(filter.insert_until_batch(entries, &mut Vec::new()).unwrap_err().index, 1);
-    assert!(filter.stats().inserts_refused >= 10);
+    assert!(filter.stats().inserts_failed >= 10);
 }
 
 /// If all entries end at the tick of the new one, to evict that tick would empty the filter. As soon as the clock goes
@@ -255,7 +255,7 @@ fn filters_that_have_evicted_can_be_absorbed() {
     (1..full.capacity() as u64).for_each(|key| _ = full.insert_until(&(1 << 40 | key), Tick::new(1014)).unwrap());
     full.advance_to(Tick::new(1002));
     let refused = full.absorb(&with_evicted);
-    assert!(matches!(refused, Err(AbsorbError::TooMany { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(AbsorbError::OverCapacity { .. })), "{refused:?}");
     assert_eq!(with_evicted.digest().unwrap(), {
         let alike = with_evicted.empty_like().unwrap();
         alike.insert_until(&2, Tick::new(1004)).unwrap();

@@ -89,7 +89,7 @@ fn what_cannot_be_inserted_says_why() {
             assert!(too_long.to_string().contains(words), "{words}: {too_long}");
         }
     }
-    assert_eq!((by_ticks.len(), by_ticks.stats().inserts_refused), (0, 0));
+    assert_eq!((by_ticks.len(), by_ticks.stats().inserts_failed), (0, 0));
 
     let timed = builder().lifetime(14 * MINUTE).resolution(MINUTE).hasher(seeded(1)).build().expect("valid");
     assert_eq!(timed.insert_until(&1, Expiry::After(MINUTE)), Err(ExpiringInsertError::ClockNotSet));

@@ -182,7 +182,7 @@ macro_rules! merge {
                 Err(error) => assert!(
                     matches!(
                         error,
-                        AbsorbError::TooMany { .. }
+                        AbsorbError::OverCapacity { .. }
                             | AbsorbError::Full { .. }
                             | AbsorbError::TooManyCopies { .. }
                             | AbsorbError::MaxCapacity { .. }

@@ -10,7 +10,7 @@ mod kinds;
 mod mutate;
 mod repair;
 
-use concurrent_cuckoo_filter::{LoadError, Loader, Tick, View, Viewed};
+use concurrent_cuckoo_filter::{LoadError, Loader, SnapshotDamage, Tick, View, Viewed};
 use kinds::{Expiring, Fixed, Growable, Kind, Maplet, OneTable, hashes, kind_of};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use mutate::mutate;
@@ -35,7 +35,7 @@ fn check<F: Kind + Viewed<Hasher = Fixed, Key = u64>>(mode: u8, mut bytes: Vec<u
             view.verify().unwrap();
             answers(&view, Some(&loaded.filter));
         }
-        (Ok(_), Err(error)) => assert!(matches!(error, LoadError::TrailingBytes { .. }), "loaded, but {error}"),
+        (Ok(_), Err(error)) => assert!(matches!(error, LoadError::Damaged(SnapshotDamage::TrailingBytes { .. })), "loaded, but {error}"),
         (Err(LoadError::MemoryLimit { .. }), view) => _ = view.map(|view| answers(&view, None)),
         (Err(error), Ok(view)) => {
             answers(&view, None);
@@ -45,7 +45,11 @@ fn check<F: Kind + Viewed<Hasher = Fixed, Key = u64>>(mode: u8, mut bytes: Vec<u
             // Bytes after damage count for a view, which knows how many there are.
             let sooner = matches!(
                 of_view,
-                LoadError::TrailingBytes { .. } | LoadError::Truncated { .. } | LoadError::EntriesWithoutClock { .. }
+                LoadError::Damaged(
+                    SnapshotDamage::TrailingBytes { .. }
+                        | SnapshotDamage::Truncated { .. }
+                        | SnapshotDamage::EntriesWithoutClock { .. }
+                )
             );
             assert!(sooner || error.to_string() == of_view.to_string(), "{error}, but {of_view}");
         }

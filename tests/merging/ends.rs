@@ -202,12 +202,12 @@ fn the_live_alone_must_fit() {
     hashes(2000, 900).for_each(|key| _ = other.insert_until(&key, Tick::new(11)).unwrap());
     hashes(4000, 50).for_each(|key| _ = other.insert_until(&key, Tick::new(20)).unwrap());
     let error = sum.absorb(&other).unwrap_err();
-    assert!(matches!(error, AbsorbError::TooMany { len: 900, coming: 950, .. }), "{error}");
+    assert!(matches!(error, AbsorbError::OverCapacity { len: 900, other_len: 950, .. }), "{error}");
     let full = expiring(1000, 14);
     full.advance_to(Tick::new(11));
     hashes(6000, full.capacity() - 40).for_each(|key| _ = full.insert_until(&key, Tick::new(20)).unwrap());
     let error = full.absorb(&other).unwrap_err();
-    assert!(matches!(error, AbsorbError::TooMany { coming: 50, .. }), "those that live by this clock: {error}");
+    assert!(matches!(error, AbsorbError::OverCapacity { other_len: 50, .. }), "those that live by this clock: {error}");
     sum.advance_to(Tick::new(11));
     other.advance_to(Tick::new(11));
     assert_eq!(sum.absorb(&other), Ok(50));

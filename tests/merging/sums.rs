@@ -24,7 +24,7 @@ fn has_every_copy_of_both<F: Table>(new: impl Fn(usize) -> F, number: impl Fn(u6
     assert_eq!(sum.absorb(&other), Ok(theirs.len() as u64), "{sum:?}");
     assert_eq!(other.digest(), before, "the other one stays as it is");
     assert_eq!((sum.len(), sum.digest()), (direct.len(), direct.digest()), "as if all had been inserted: {sum:?}");
-    assert_eq!(sum.stats().inserts_refused, 0);
+    assert_eq!(sum.stats().inserts_failed, 0);
     assert!(ours.iter().chain(&theirs).all(|entry| sum.contains(&entry.0)), "{sum:?}");
     assert!(ours.iter().chain(&theirs).all(|entry| sum.remove(entry)) && sum.len() == 0, "{sum:?}");
 }
@@ -113,8 +113,8 @@ fn what_does_not_fit_is_refused_before_anything_changes() {
     hashes(1000, 11).for_each(|key| other.insert(&key).unwrap());
     let before = digest(&sum);
     let error = sum.absorb(&other).unwrap_err();
-    let AbsorbError::TooMany { len, coming, capacity: limit, .. } = error else { panic!("{error}") };
-    assert_eq!((len, coming, limit), (capacity - 10, 11, capacity));
+    let AbsorbError::OverCapacity { len, other_len, capacity: limit, .. } = error else { panic!("{error}") };
+    assert_eq!((len, other_len, limit), (capacity - 10, 11, capacity));
     assert!(error.to_string().contains("11"), "{error}");
     assert_eq!(digest(&sum), before);
     // With one key less, all fit, up to the capacity.

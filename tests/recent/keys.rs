@@ -258,7 +258,7 @@ fn keys_that_were_chosen_to_collide_are_taken_too() {
     // An eviction of whole groups would help nobody.
     assert!(others.iter().filter(|key| filter.contains(key)).count() > 90);
     let stats = filter.stats();
-    assert_eq!(stats.inserts_refused, 0);
+    assert_eq!(stats.inserts_failed, 0);
     assert!(stats.recent.as_ref().unwrap().evicted as usize >= chosen.len() - kept, "{stats:?}");
     assert_eq!(stats.recent.unwrap().evicted_early_by, 1.0);
 }

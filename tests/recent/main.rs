@@ -20,7 +20,7 @@ use std::time::Duration;
 use concurrent_cuckoo_filter::{RecentBuilder, RecentCuckooFilter, RecentStats, Window};
 use support::{Seeded, seeded};
 
-pub type Filter = RecentCuckooFilter<u64, Seeded>;
+type Filter = RecentCuckooFilter<u64, Seeded>;
 
 /// Hardly any key is taken for another one.
 const RATE: f64 = 2e-8;

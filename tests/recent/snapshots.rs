@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{LoadError, Loader, SnapshotInfo};
+use concurrent_cuckoo_filter::{
+    LoadError, Loader, SnapshotDamage, SnapshotInfo, SnapshotMismatch, UnsupportedSnapshot,
+};
 
 use crate::forged::Forged;
 use crate::support::{Seeded, seeded};
@@ -84,14 +86,14 @@ fn its_metadata_and_settings_are_read_and_compared() {
     assert_eq!(bytes.len(), 100 + "u64".len() + 8 * filter.plan().layout.buckets);
 
     let loader = Loader::<Filter, Seeded>::new(seeded(1), usize::MAX);
-    assert!(loader.clone().expect(builder().last(1000).plan().unwrap()).load(&bytes[..]).is_ok());
+    assert!(loader.clone().expect_plan(builder().last(1000).plan().unwrap()).load(&bytes[..]).is_ok());
     for other in [builder().last(1100), builder().within(Duration::from_secs(1), 1000)] {
-        let error = loader.clone().expect(other.plan().unwrap()).load(&bytes[..]).unwrap_err();
-        assert!(matches!(error, LoadError::OtherSettings { .. }), "{error}");
+        let error = loader.clone().expect_plan(other.plan().unwrap()).load(&bytes[..]).unwrap_err();
+        assert!(matches!(error, LoadError::Mismatch(SnapshotMismatch::Settings { .. })), "{error}");
         assert!(error.to_string().contains("the last 1001 to 1077 keys"), "{error}");
     }
     let error = Filter::load(&bytes[..], seeded(2), usize::MAX).unwrap_err();
-    assert!(matches!(error, LoadError::OtherHasher), "{error}");
+    assert!(matches!(error, LoadError::Mismatch(SnapshotMismatch::Hasher)), "{error}");
     let (at_least, _) = held(&filter);
     assert_eq!(at_least, 1001);
 }
@@ -121,9 +123,9 @@ fn forged_clocks_are_errors() {
         (26, &[14, 0]),
     ] {
         let error = set(at, with).unwrap_err();
-        assert!(matches!(error, LoadError::InvalidClock { .. }), "{at}: {error}");
+        assert!(matches!(error, LoadError::Damaged(SnapshotDamage::InvalidClock { .. })), "{at}: {error}");
     }
-    assert!(matches!(set(1, &[2]).unwrap_err(), LoadError::UnknownFlags { flags: 2, .. }));
+    assert!(matches!(set(1, &[2]).unwrap_err(), LoadError::Unsupported(UnsupportedSnapshot::Flags { flags: 2, .. })));
     // A time must have ticks of a millisecond.
-    assert!(matches!(set(1, &[1]).unwrap_err(), LoadError::InvalidClock { .. }));
+    assert!(matches!(set(1, &[1]).unwrap_err(), LoadError::Damaged(SnapshotDamage::InvalidClock { .. })));
 }

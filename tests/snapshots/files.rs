@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{LoadError, Loader};
+use concurrent_cuckoo_filter::{LoadError, Loader, SnapshotDamage};
 
 use crate::filters::{Filter, builder, state};
 use crate::support::chain;
@@ -110,18 +110,20 @@ fn a_file_that_is_missing_or_cut_short_is_an_error_that_says_so() {
     let load_from = |path: &Path| {
         let error = Filter::load_from_path(path, state(), 1 << 20).unwrap_err();
         let text = chain(&error).join(": ");
-        assert!(text.contains(&format!("{path:?}")) && text.contains("rebuild the filter"), "{text}");
+        assert!(text.contains(&format!("{path:?}")) && text.contains("build the filter"), "{text}");
         assert_eq!(error.path, path);
         (LoadError::from(error), text)
     };
     let load = || load_from(&path).0;
     for (path, kind, reason) in [
-        (&*path, ErrorKind::NotFound, "source of truth: No such file"),
+        (&*path, ErrorKind::NotFound, "from the source of truth, and save it: No such file"),
         (&folder.0, ErrorKind::IsADirectory, "source of truth: Is a directory"),
         (Path::new(""), ErrorKind::InvalidInput, "source of truth: the path is empty; name a file"),
     ] {
         let (error, text) = load_from(path);
-        assert!(matches!(error, LoadError::Io(error) if cfg!(not(unix)) || error.kind() == kind), "{text}");
+        let (LoadError::NotFound(system) | LoadError::Io(system)) = &error else { panic!("{error:?}") };
+        assert!(cfg!(not(unix)) || system.kind() == kind, "{text}");
+        assert_eq!(matches!(error, LoadError::NotFound(_)), system.kind() == ErrorKind::NotFound, "{error:?}");
         assert!(cfg!(not(unix)) || text.contains(reason), "{text}");
     }
     filter(10).save_to_path(&path).unwrap();
@@ -130,13 +132,13 @@ fn a_file_that_is_missing_or_cut_short_is_an_error_that_says_so() {
     let error = load();
     let (len, all) = (whole.len() as u64, whole.len() as u64 - 1000);
     assert!(
-        matches!(error, LoadError::Truncated { available, expected, .. } if (available, expected) == (all, len)),
+        matches!(error, LoadError::Damaged(SnapshotDamage::Truncated { available, expected, .. }) if (available, expected) == (all, len)),
         "{error:?}"
     );
     fs::write(&path, [&whole[..], b"more"].concat()).unwrap();
     let error = load();
     assert!(
-        matches!(error, LoadError::TrailingBytes { snapshot, available, .. } if (snapshot, available) == (len, len + 4)),
+        matches!(error, LoadError::Damaged(SnapshotDamage::TrailingBytes { snapshot, available, .. }) if (snapshot, available) == (len, len + 4)),
         "{error:?}"
     );
     // A reader can continue with the bytes that follow.

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use concurrent_cuckoo_filter::{
-    Builder, ConcurrentCuckooFilter, CuckooMaplet, ExpiringBuilder, ExpiringCuckooFilter, FromSnapshot,
+    ConcurrentBuilder, ConcurrentCuckooFilter, CuckooMaplet, ExpiringBuilder, ExpiringCuckooFilter, FromSnapshot,
     GrowableCuckooFilter, LoadError, Loader, MapletBuilder, Save, StableHashBuilder, Tick, Viewed,
 };
 
@@ -57,7 +57,7 @@ pub(crate) fn build((encoding, rate, ..): Layout, capacity: usize) -> Filter {
 }
 
 /// `ConcurrentCuckooFilter::builder` with the hasher.
-pub(crate) fn builder() -> Builder<u64, StableHashBuilder> {
+pub(crate) fn builder() -> ConcurrentBuilder<u64, StableHashBuilder> {
     ConcurrentCuckooFilter::<u64>::builder().hasher(state())
 }
 

@@ -1,6 +1,6 @@
 //! Forged snapshots with correct checksums, and how their refusal is checked.
 
-use concurrent_cuckoo_filter::{LoadError, SnapshotInfo};
+use concurrent_cuckoo_filter::{LoadError, SnapshotInfo, SnapshotMismatch};
 
 use crate::filters::{Expiring, Filter, Growable, Maplet, build, load, saved};
 pub(crate) use crate::parts::Forged;
@@ -51,10 +51,9 @@ impl Forged {
         let refusal = self.load().expect_err("it is wrong");
         let of_caller = matches!(
             refusal,
-            LoadError::WrongKind { .. }
-                | LoadError::OtherHasher
-                | LoadError::OtherSchema { .. }
-                | LoadError::MemoryLimit { .. }
+            LoadError::Mismatch(
+                SnapshotMismatch::Kind { .. } | SnapshotMismatch::Hasher | SnapshotMismatch::Schema { .. }
+            ) | LoadError::MemoryLimit { .. }
         );
         let verified = SnapshotInfo::verify(&self.bytes()[..]);
         let verified = verified.map_or_else(|error| format!("{error:?}"), |info| format!("{info:?}"));

@@ -52,7 +52,7 @@ fn a_clock_that_no_filter_has_is_refused() {
         let ForgedClock { expiry_bits, longest, resolution: (_, nanoseconds), place, lag, ahead, .. } = clock;
         let ahead = ahead.unwrap_or(0);
         let shown = format!(
-            "InvalidClock {{ expiry_bits: {expiry_bits}, longest: {longest}, nanoseconds: {nanoseconds}, place: {place}, lag: {lag}, ahead: {ahead} }}"
+            "Damaged(InvalidClock {{ expiry_bits: {expiry_bits}, longest: {longest}, nanoseconds: {nanoseconds}, place: {place}, lag: {lag}, ahead: {ahead} }}"
         );
         let words = [
             format!("expiries of {expiry_bits} bits"),
@@ -66,7 +66,7 @@ fn a_clock_that_no_filter_has_is_refused() {
     }
     for flags in [4, 7, 255] {
         let forged = Forged::of_expiring(&ForgedClock { flags, ..known() });
-        refused(&forged, &format!("UnknownFlags {{ flags: {flags} }}"), &[&format!("{flags:#04x}")]);
+        refused(&forged, &format!("Unsupported(Flags {{ flags: {flags} }}"), &[&format!("{flags:#04x}")]);
     }
 }
 
@@ -108,7 +108,7 @@ fn entries_without_a_clock_are_refused() {
     let evicts = ForgedClock { flags: 2, ahead: Some(0), ..ForgedClock::unknown() };
     for clock in [ForgedClock::unknown(), evicts] {
         let entries = Forged { words: vec![1 << 40; 2], count: 2, ..Forged::of_expiring(&clock) };
-        refused(&entries, "EntriesWithoutClock { entries: 2 }", &["2 entries", "clock was not set"]);
+        refused(&entries, "Damaged(EntriesWithoutClock { entries: 2 }", &["2 entries", "clock was never set"]);
     }
     let entries = Forged { words: vec![1 << 40; 2], count: 2, ..Forged::of_expiring(&ForgedClock::known()) };
     assert_eq!(load::<Expiring>(&entries.bytes()).expect("with a clock, it may have them").len(), 2);
@@ -136,7 +136,8 @@ fn an_entry_that_would_outlive_the_longest_lifetime_is_refused() {
             let ticks = (end + 16 - u64::from(place) - 1) % 16 + 1;
             let is_live = ticks + u64::from(lag) <= 16;
             if is_live && ticks + ahead > longest {
-                let shown = format!("LifetimeTooLong {{ bucket: 1, ticks: {}, longest: {longest} }}", ticks + ahead);
+                let shown =
+                    format!("Damaged(LifetimeTooLong {{ bucket: 1, ticks: {}, limit: {longest} }}", ticks + ahead);
                 let words = ["bucket 1".to_owned(), format!("{} more ticks", ticks + ahead), format!("is {longest}")];
                 refused(&entry, &shown, &words.each_ref().map(String::as_str));
                 return true;
@@ -170,7 +171,7 @@ fn a_wrong_number_of_evicted_ticks_is_refused() {
     };
     load::<Expiring>(&with_evicted(0).bytes()).expect("it is as it was");
     for ticks in 1..14 {
-        refused(&with_evicted(ticks), "LifetimeTooLong", &["the longest lifetime is 14"]);
+        refused(&with_evicted(ticks), "Damaged(LifetimeTooLong", &["the longest lifetime is 14"]);
     }
     // Where no entry expires last, the number is possible, and the figures stay right while everything expires.
     (0..700).filter(|key| key % 14 >= 11).for_each(|key| {

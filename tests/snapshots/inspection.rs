@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{Encoding, LoadError, Loader, SnapshotInfo, Tick, WhenFull};
+use concurrent_cuckoo_filter::{Encoding, LoadError, Loader, SnapshotInfo, SnapshotMismatch, Tick, WhenFull};
 
 use crate::files::Folder;
 use crate::filters::{Expiring, Filter, Growable, Maplet, builder, expiring_builder, maplet_builder, saved, state};
@@ -40,12 +40,12 @@ fn each_snapshot_says_what_it_is() {
 /// A loader that expects the plan takes the snapshot, or refuses it by an error that has these words.
 macro_rules! expect {
     ($filter:ty: $bytes:expr, $builder:expr, names $($named:expr),*) => {
-        let loader = Loader::<$filter, _>::new(state(), 1 << 30).expect($builder.plan().unwrap());
+        let loader = Loader::<$filter, _>::new(state(), 1 << 30).expect_plan($builder.plan().unwrap());
         let refusal = loader.load(&$bytes[..]).err().expect("it has other settings");
-        assert_names(&refusal, "OtherSettings", &[$(&$named.to_string()),*]);
+        assert_names(&refusal, "Mismatch(Settings", &[$(&$named.to_string()),*]);
     };
     ($filter:ty: $bytes:expr, $builder:expr) => {
-        let loader = Loader::<$filter, _>::new(state(), 1 << 30).expect($builder.plan().unwrap());
+        let loader = Loader::<$filter, _>::new(state(), 1 << 30).expect_plan($builder.plan().unwrap());
         loader.clone().load(&$bytes[..]).unwrap();
         loader.load(&$bytes[..]).unwrap();
     };
@@ -100,10 +100,10 @@ fn only_a_snapshot_of_the_expected_settings_is_loaded() {
 #[test]
 fn settings_are_compared_before_the_buckets_are_read() {
     let bytes = saved(&builder().capacity(100_000).build().unwrap());
-    let loader = |limit| Loader::<Filter, _>::new(state(), limit).expect(builder().capacity(10).plan().unwrap());
-    assert!(matches!(loader(1000).load(&bytes[..200]), Err(LoadError::OtherSettings { .. })));
+    let loader = |limit| Loader::<Filter, _>::new(state(), limit).expect_plan(builder().capacity(10).plan().unwrap());
+    assert!(matches!(loader(1000).load(&bytes[..200]), Err(LoadError::Mismatch(SnapshotMismatch::Settings { .. }))));
     let other = loader(1 << 30).schema("user");
-    assert!(matches!(other.load(&bytes[..]), Err(LoadError::OtherSchema { .. })));
+    assert!(matches!(other.load(&bytes[..]), Err(LoadError::Mismatch(SnapshotMismatch::Schema { .. }))));
 }
 
 #[cfg(feature = "serde")]
@@ -115,7 +115,7 @@ fn settings_are_compared_in_formats_of_serde_too() {
     let json = serde_json::to_string(&filter).unwrap();
     let binary = postcard::to_stdvec(&filter).unwrap();
     let loader =
-        |capacity| Loader::<Filter, _>::new(state(), 1 << 20).expect(builder().capacity(capacity).plan().unwrap());
+        |capacity| Loader::<Filter, _>::new(state(), 1 << 20).expect_plan(builder().capacity(capacity).plan().unwrap());
     for capacity in [100, 1000] {
         let from_json = loader(capacity).deserialize(&mut serde_json::Deserializer::from_str(&json));
         let from_binary = loader(capacity).deserialize(&mut postcard::Deserializer::from_bytes(&binary));
@@ -135,7 +135,7 @@ fn neither_the_kind_nor_the_hasher_nor_the_schema_need_be_known() {
         [(2, "a chain of tables"), (3, "RotatingCuckooFilter, a type that was removed"), (99, "number 99")]
     {
         let refusal = info(&|it| it.kind = kind).unwrap_err();
-        assert_names(&refusal, &format!("UnknownKind {{ kind: {kind} }}"), &[name]);
+        assert_names(&refusal, &format!("Unsupported(Kind {{ kind: {kind} }}"), &[name]);
     }
     assert_eq!(info(&|it| it.probe ^= 1).unwrap().schema, "u64");
     assert_eq!(info(&|it| it.schema = b"x\xff".to_vec()).unwrap().schema, "x\u{fffd}");
@@ -150,8 +150,8 @@ fn a_file_of_another_length_is_refused() {
     let bytes = saved(&builder().capacity(1000).build().unwrap());
     for (bytes, expected) in [
         (&bytes[..], None),
-        (&bytes[..bytes.len() - 1], Some("Truncated")),
-        (&[&bytes[..], b"x"].concat(), Some("TrailingBytes")),
+        (&bytes[..bytes.len() - 1], Some("Damaged(Truncated")),
+        (&[&bytes[..], b"x"].concat(), Some("Damaged(TrailingBytes")),
     ] {
         fs::write(&path, bytes).unwrap();
         for info in [SnapshotInfo::read_from_path(&path), SnapshotInfo::verify_from_path(&path)] {

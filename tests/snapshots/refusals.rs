@@ -5,7 +5,8 @@ use std::error::Error;
 use std::io::{self, ErrorKind};
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, DefaultHashBuilder, FromSnapshot, LoadError, SnapshotInfo, StableHashBuilder, Viewed,
+    ConcurrentCuckooFilter, DefaultHashBuilder, FromSnapshot, LoadError, SnapshotDamage, SnapshotInfo,
+    SnapshotMismatch, StableHashBuilder, Viewed,
 };
 
 use crate::agreed::agreed;
@@ -21,36 +22,36 @@ fn each_forged_field_is_refused_for_its_reason() {
     new().load().expect("nothing is wrong with this one");
     Forged { buckets: 1, words: vec![0], ..new() }.load().expect("a filter may have one bucket");
     for (forged, shown, words) in [
-        (Forged { magic: *b"\x89DCF\r\n\x1a\n", ..new() }, "NotASnapshot", &["not a snapshot"][..]),
+        (Forged { magic: *b"\x89DCF\r\n\x1a\n", ..new() }, "Damaged(NotASnapshot", &["not a snapshot"][..]),
         (
             Forged { version: 2, ..new() },
-            "UnsupportedVersion { version: 2, supported: 3 }",
+            "Unsupported(Version { version: 2, supported: 3 }",
             &["version 2", "reads only version 3"],
         ),
+        (Forged { kind: 2, ..new() }, "Unsupported(Kind { kind: 2 }", &["a chain of tables", "rebuild"]),
+        (Forged { kind: 99, ..new() }, "Unsupported(Kind { kind: 99 }", &["number 99"]),
         (
-            Forged { kind: 2, ..new() },
-            "WrongKind { kind: 2, expected: Concurrent }",
-            &["a chain of tables", "ConcurrentCuckooFilter", "rebuild"],
+            Forged { position: 1 << 40, ..new() },
+            "Damaged(UnexpectedPosition { position: 1099511627776 }",
+            &["1099511627776"],
         ),
-        (Forged { kind: 99, ..new() }, "WrongKind { kind: 99, expected: Concurrent }", &["number 99"]),
-        (Forged { position: 1 << 40, ..new() }, "UnexpectedPosition { position: 1099511627776 }", &["1099511627776"]),
         (
             Forged { attached: u32::MAX, ..new() },
-            "AttachmentTooLong { len: 4294967295, most: 65536 }",
+            "Damaged(AttachmentTooLong { len: 4294967295, limit: 65536 }",
             &["4294967295", "65536"],
         ),
-        (Forged { attached: 65_537, ..new() }, "AttachmentTooLong { len: 65537,", &["65537"]),
-        (Forged { attached: 65_536, ..new() }, "Truncated", &["at least 65576;"]),
-        (Forged { probe: new().probe ^ 1, ..new() }, "OtherHasher", &["hasher"]),
-        (Forged { count: 1, ..new() }, "WrongCount { stated: 1, counted: 0 }", &["declares 1 ", "has 0"]),
+        (Forged { attached: 65_537, ..new() }, "Damaged(AttachmentTooLong { len: 65537,", &["65537"]),
+        (Forged { attached: 65_536, ..new() }, "Damaged(Truncated", &["at least 65576;"]),
+        (Forged { probe: new().probe ^ 1, ..new() }, "Mismatch(Hasher", &["hasher"]),
+        (Forged { count: 1, ..new() }, "Damaged(WrongCount { declared: 1, counted: 0 }", &["declares 1 ", "has 0"]),
     ] {
         refused(&forged, shown, words);
     }
     for schema in [&b"u32"[..], b"", b"u64 and so on", &[0xff; 255]] {
-        refused(&Forged { schema: schema.to_vec(), ..new() }, "OtherSchema", &["\"u64\" was expected"]);
+        refused(&Forged { schema: schema.to_vec(), ..new() }, "Mismatch(Schema", &["\"u64\" was expected"]);
     }
     for flag in [2, 0xff] {
-        let shown = format!("UnknownFlags {{ flags: {flag} }}");
+        let shown = format!("Unsupported(Flags {{ flags: {flag} }}");
         refused(&Forged { flag, ..new() }, &shown, &[&format!("{flag:#04x}")]);
     }
     for layout in [[0, 5, 14], [1, 4, 14], [1, 5, 13], [2, 5, 14], [0xff; 3], [0; 3]] {
@@ -80,7 +81,7 @@ fn is_unknown(forged: &Forged) {
     let encoding = encoding & 1;
     refused(
         forged,
-        &format!("UnknownLayout {{ encoding: {encoding}, slots: {slots}, fingerprint_bits: {bits} }}"),
+        &format!("Unsupported(Layout {{ encoding: {encoding}, slots: {slots}, fingerprint_bits: {bits} }}"),
         &[&format!("encoding {encoding}, {slots} slots and {bits} bits")],
     );
 }
@@ -88,12 +89,12 @@ fn is_unknown(forged: &Forged) {
 #[track_caller]
 fn are_invalid(forged: &Forged) {
     let buckets = forged.buckets;
-    refused(forged, &format!("InvalidBuckets {{ buckets: {buckets},"), &[&buckets.to_string()]);
+    refused(forged, &format!("Damaged(InvalidBuckets {{ buckets: {buckets},"), &[&buckets.to_string()]);
 }
 
 #[track_caller]
 fn is_damaged(forged: &Forged) {
-    refused(forged, "DamagedBucket { bucket: 1 }", &["bucket 1"]);
+    refused(forged, "Damaged(InvalidBucket { bucket: 1 }", &["bucket 1"]);
 }
 
 /// Of a maplet and of a filter whose entries expire, with values or ends of so many bits.
@@ -124,7 +125,7 @@ fn a_table_that_does_not_fit_its_payload_is_refused() {
         is_damaged(&Forged { words: vec![0, of_payload], ..entry });
     }
     for value_bits in [0, 17, 255] {
-        let shown = format!("InvalidValueBits {{ value_bits: {value_bits}, most: 16 }}");
+        let shown = format!("Damaged(InvalidValueBits {{ value_bits: {value_bits}, limit: 16 }}");
         refused(&Forged::of_maplet(value_bits), &shown, &[&format!("values of {value_bits} bits"), "1 to 16"]);
     }
     let plain = |word| Forged { layout: [0, 2, 16], count: 2, words: vec![0, word], ..Forged::of_maplet(16) };
@@ -147,32 +148,32 @@ fn each_forged_field_of_a_growable_filter_is_refused_for_its_reason() {
     let (base, doublings, first, largest) = (genuine.head[1], genuine.head[2], number(3), number(11));
     assert_eq!(genuine.head[0], 255, "no encoding was asked for");
     for encoding in [2, 254] {
-        let shown = format!("UnknownEncoding {{ encoding: {encoding} }}");
+        let shown = format!("Unsupported(Encoding {{ encoding: {encoding} }}");
         refused(&with_head(0, &[encoding]), &shown, &[&encoding.to_string()]);
     }
     // Bases that are too short or too long, largest sizes below the first one and beyond all, and slots of more than 32 bits.
     for [base, doublings] in [[0, doublings], [7, doublings], [33, 5], [base, 0], [base, 4], [base, 255], [32, 6]] {
         let shown = format!(
-            "InvalidSizes {{ buckets: {first}, largest: {largest}, base_bits: {base}, doublings: {doublings} }}"
+            "Damaged(InvalidSizes {{ buckets: {first}, max_buckets: {largest}, base_bits: {base}, doublings: {doublings} }}"
         );
         refused(&with_head(1, &[base, doublings]), &shown, &[]);
     }
     for buckets in [0u64, 2, 16, 33, 48, 1 << 31, 1 << 32, (1 << 32) + 32, 1 << 63, u64::MAX] {
-        let shown = format!("InvalidSizes {{ buckets: {buckets},");
+        let shown = format!("Damaged(InvalidSizes {{ buckets: {buckets},");
         refused(&with_head(3, &buckets.to_le_bytes()), &shown, &[&buckets.to_string()]);
     }
     for most in [0, first - 32, largest + 1, (1 << doublings) + 32, u64::MAX] {
-        let shown = format!("InvalidSizes {{ buckets: {first}, largest: {most},");
+        let shown = format!("Damaged(InvalidSizes {{ buckets: {first}, max_buckets: {most},");
         refused(&with_head(11, &most.to_le_bytes()), &shown, &[&most.to_string()]);
     }
     // Sizes that a filter can have, but not one with these words.
     let buckets = genuine.buckets;
-    refused(&with_head(3, &(buckets + 32).to_le_bytes()), "InvalidBuckets", &[]);
-    refused(&with_head(11, &(buckets - 32).to_le_bytes()), "InvalidBuckets", &[]);
+    refused(&with_head(3, &(buckets + 32).to_le_bytes()), "Damaged(InvalidBuckets", &[]);
+    refused(&with_head(11, &(buckets - 32).to_le_bytes()), "Damaged(InvalidBuckets", &[]);
     for place in 0..3 {
         let mut forged = genuine.clone();
         forged.layout[place] = 77;
-        refused(&forged, "UnknownLayout", &[]);
+        refused(&forged, "Unsupported(Layout", &[]);
     }
     for buckets in [0, 1, 30, buckets - 1, buckets + 2, largest + 32, 1 << 40, u64::MAX] {
         are_invalid(&Forged { buckets, ..genuine.clone() });
@@ -187,7 +188,7 @@ fn each_forged_field_of_a_growable_filter_is_refused_for_its_reason() {
     assert!(bits < 64 / slots, "without such a slot the test shows nothing");
     forged.words[1] = 1 | 1 << bits;
     is_damaged(&forged);
-    refused(&Forged { count: genuine.count ^ 1, ..genuine }, "WrongCount", &[]);
+    refused(&Forged { count: genuine.count ^ 1, ..genuine }, "Damaged(WrongCount", &[]);
 }
 
 fn is_loaded_as_its_own_type_only<F: Table>(new: impl Fn(usize) -> F, number: impl Fn(u64) -> u64) {
@@ -199,8 +200,7 @@ fn is_loaded_as_its_own_type_only<F: Table>(new: impl Fn(usize) -> F, number: im
         (Growable::NAME, Growable::load_within(&bytes, 1 << 30).err()),
     ] {
         assert_eq!(refusal.is_none(), name == F::NAME, "{} as {name}", F::NAME);
-        let shown = format!("WrongKind {{ kind: {}, expected: ", bytes[10]);
-        refusal.iter().for_each(|error| assert_names(error, &shown, &[name, F::NAME]));
+        refusal.iter().for_each(|error| assert_names(error, "Mismatch(Kind { snapshot: ", &[name, F::NAME]));
     }
 }
 
@@ -260,7 +260,9 @@ fn is_refused_if_cut_short<F: Table + FromSnapshot<Hasher> + Viewed<Hasher = Has
     let (schema, head) = (u64::from(bytes[19]), [0, 5, 36, 23][usize::from(bytes[10]).saturating_sub(3)]);
     for len in 0..all {
         let error = load_or_view::<F>(&bytes[..len as usize]).expect_err("it is cut short");
-        let LoadError::Truncated { available, expected, .. } = error else { panic!("{len} bytes: {error:?}") };
+        let LoadError::Damaged(SnapshotDamage::Truncated { available, expected, .. }) = error else {
+            panic!("{len} bytes: {error:?}")
+        };
         assert_eq!(available, len);
         // The expected length is first that of the shortest snapshot. Once the length of the schema is known, it includes
         // the schema. From the header of the table on, it is the whole length.
@@ -269,7 +271,7 @@ fn is_refused_if_cut_short<F: Table + FromSnapshot<Hasher> + Viewed<Hasher = Has
         let most = if head > 5 { least.max(len + 8) } else { least };
         let expectation = if len >= 56 + schema + head { all..=all } else { least.max(len + 1)..=most };
         assert!(expectation.contains(&expected), "{len} bytes, {expected} expected");
-        assert!(error.to_string().contains(&format!("there are {len} bytes of at least {expected};")), "{error}");
+        assert!(error.to_string().contains(&format!("it has {len} bytes, and needs at least {expected};")), "{error}");
     }
 }
 
@@ -284,9 +286,9 @@ fn another_hasher_is_refused_and_one_with_another_key_too() {
     let filter = build(LAYOUTS[5], 100);
     let bytes = saved(&filter);
     let other = StableHashBuilder::with_key([1; 16]);
-    assert!(matches!(Filter::load(&bytes[..], other, 1 << 20), Err(LoadError::OtherHasher)));
+    assert!(matches!(Filter::load(&bytes[..], other, 1 << 20), Err(LoadError::Mismatch(SnapshotMismatch::Hasher))));
     let other = ConcurrentCuckooFilter::<u64, _>::load(&bytes[..], DefaultHashBuilder::new(), 1 << 20);
-    assert!(matches!(other, Err(LoadError::OtherHasher)));
+    assert!(matches!(other, Err(LoadError::Mismatch(SnapshotMismatch::Hasher))));
 
     // A clone in the same process is the same hasher.
     let hasher = DefaultHashBuilder::new();

@@ -1,5 +1,6 @@
 //! The example `saver`, run within the test.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 use std::{env, fs, process, thread};
 
@@ -28,7 +29,8 @@ fn a_filter_in_a_static_is_saved_at_intervals_and_at_the_end_and_loaded_again() 
     assert!(loaded.contains("one") && loaded.contains("two") && loaded.len() == 2);
 
     // A save at an interval has what was inserted before it. The test waits until there is one.
-    let filter: &'static program::Revoked = Box::leak(Box::new(loaded));
+    static FILTER: OnceLock<program::Revoked> = OnceLock::new();
+    let filter = FILTER.get_or_init(|| loaded);
     let running = program::Saver::start(filter, path.clone(), Duration::ZERO);
     filter.insert("three").unwrap();
     while !program::load(&path).unwrap().contains("three") {

@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::io;
 
 use concurrent_cuckoo_filter::{
-    BuildError, ConcurrentCuckooFilter, LoadError, Loader, SnapshotInfo, StableHashBuilder,
+    BuildError, ConcurrentCuckooFilter, LoadError, Loader, SnapshotInfo, SnapshotMismatch, StableHashBuilder,
 };
 
 use crate::filters::{Expiring, Filter, Growable, Maplet, builder, expiring_builder, maplet_builder, saved, state};
@@ -20,7 +20,7 @@ fn assert_told_apart<T: ?Sized + Borrow<Q>, Q: Hash + ?Sized, U: ?Sized>(key: &Q
     let loaded = ConcurrentCuckooFilter::<T, StableHashBuilder>::load(&bytes[..], state(), 1 << 20).unwrap();
     assert!(loaded.contains(key));
     let error = ConcurrentCuckooFilter::<U, StableHashBuilder>::load(&bytes[..], state(), 1 << 20).unwrap_err();
-    assert!(matches!(&error, LoadError::OtherSchema { .. }), "{error:?}");
+    assert!(matches!(&error, LoadError::Mismatch(SnapshotMismatch::Schema { .. })), "{error:?}");
     assert!(names.iter().all(|name| error.to_string().contains(&format!("{name:?}"))), "{error}");
 }
 
@@ -68,7 +68,7 @@ fn a_changed_struct_is_told_apart_by_a_schema_of_its_own() {
     let loader = || Loader::<Later, _>::new(state(), 1 << 20);
     let error = loader().schema("token 2").load(&bytes[..]).unwrap_err().to_string();
     assert!(error.contains("\"token 1\"") && error.contains("\"token 2\""), "{error}");
-    assert!(matches!(loader().load(&bytes[..]), Err(LoadError::OtherSchema { .. })));
+    assert!(matches!(loader().load(&bytes[..]), Err(LoadError::Mismatch(SnapshotMismatch::Schema { .. }))));
     // A caller who names the wrong schema declares that it is right.
     let loaded = loader().schema("token 1").load(&bytes[..]).unwrap().filter;
     assert!(!loaded.contains(&later::Token { id: 7, realm: 1 }));
@@ -87,11 +87,14 @@ fn a_schema_may_have_255_bytes() {
         assert_eq!(saved(&loader.load(&bytes[..]).unwrap().filter), bytes);
     }
     let error = builder().capacity(10).schema("x".repeat(256)).build().unwrap_err();
-    assert!(matches!(error, BuildError::SchemaTooLong { len: 256, most: 255, .. }), "{error:?}");
+    assert!(matches!(error, BuildError::SchemaTooLong { len: 256, limit: 255, .. }), "{error:?}");
     assert!(error.to_string().contains("256 bytes") && error.to_string().contains("room for 255"), "{error}");
     let loader = Loader::<Filter, _>::new(state(), 1 << 20).schema("x".repeat(256));
     let error = loader.load(&saved(&builder().capacity(10).build().unwrap())[..]).unwrap_err();
-    assert!(matches!(error, LoadError::SchemaTooLong { len: 256, most: 255, .. }), "{error:?}");
+    assert!(
+        matches!(error, LoadError::Mismatch(SnapshotMismatch::SchemaTooLong { len: 256, limit: 255, .. })),
+        "{error:?}"
+    );
 }
 
 #[test]
@@ -135,7 +138,7 @@ macro_rules! assert_labelled {
             assert_eq!(info.bytes, bytes.len() as u64);
         }
         let error = loader().load(&bytes[..]).unwrap_err();
-        assert!(matches!(&error, LoadError::OtherSchema { schema, .. } if schema == "user, version 2"), "{error:?}");
+        assert!(matches!(&error, LoadError::Mismatch(SnapshotMismatch::Schema { snapshot, .. }) if snapshot == "user, version 2"), "{error:?}");
     }};
 }
 

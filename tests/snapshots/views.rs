@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, Encoding, ExpiringCuckooFilter, FromSnapshot, LoadError, Loader, SnapshotInfo,
-    StableHashBuilder, Tick, Values, View, Viewed, WhenFull,
+    ConcurrentCuckooFilter, Encoding, ExpiringCuckooFilter, FromSnapshot, LoadError, Loader, SnapshotDamage,
+    SnapshotInfo, SnapshotMismatch, StableHashBuilder, Tick, Values, View, Viewed, WhenFull,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -257,13 +257,19 @@ fn a_view_owns_or_borrows_its_bytes_and_is_shared() {
 
     let loader = || Loader::<Filter, _>::new(state(), 0);
     let other = builder().capacity(5000).plan().unwrap();
-    assert!(matches!(loader().expect(other).view(&bytes), Err(LoadError::OtherSettings { .. })));
-    assert!(matches!(loader().schema("other").view(&bytes), Err(LoadError::OtherSchema { .. })));
-    assert!(matches!(View::<Maplet, _>::new(&bytes, state()), Err(LoadError::WrongKind { .. })));
+    assert!(matches!(
+        loader().expect_plan(other).view(&bytes),
+        Err(LoadError::Mismatch(SnapshotMismatch::Settings { .. }))
+    ));
+    assert!(matches!(loader().schema("other").view(&bytes), Err(LoadError::Mismatch(SnapshotMismatch::Schema { .. }))));
+    assert!(matches!(View::<Maplet, _>::new(&bytes, state()), Err(LoadError::Mismatch(SnapshotMismatch::Kind { .. }))));
     let other = StableHashBuilder::with_key(*b"some other key..");
-    assert!(matches!(View::<Filter, _>::new(&bytes, other), Err(LoadError::OtherHasher)));
+    assert!(matches!(View::<Filter, _>::new(&bytes, other), Err(LoadError::Mismatch(SnapshotMismatch::Hasher))));
     bytes.push(0);
-    assert!(matches!(View::<Filter, _>::new(&bytes, state()), Err(LoadError::TrailingBytes { .. })));
+    assert!(matches!(
+        View::<Filter, _>::new(&bytes, state()),
+        Err(LoadError::Damaged(SnapshotDamage::TrailingBytes { .. }))
+    ));
 }
 
 fn may_have_any_words<F: Views>(new: impl Fn(usize) -> F, _: impl Fn(u64) -> u64) {
@@ -304,6 +310,10 @@ fn bytes_that_become_fewer_make_nothing_panic() {
         left.set(left.get() - 1);
         keys.iter().for_each(|key| _ = view.contains(key));
         view.contains_batch(&keys, &mut found);
-        assert!(matches!(view.verify(), Err(LoadError::Truncated { .. })), "{} bytes left", left.get());
+        assert!(
+            matches!(view.verify(), Err(LoadError::Damaged(SnapshotDamage::Truncated { .. }))),
+            "{} bytes left",
+            left.get()
+        );
     }
 }

@@ -15,6 +15,9 @@
 //! does a round that never ends. Set `CCF_SOAK_SEED` to that seed to begin with the same round. The filter and the
 //! keys are then the same, but the threads interleave differently.
 
+#[allow(dead_code, reason = "soaks only ask `has_ranges`")]
+#[path = "../support/address_limit.rs"]
+mod address_limit;
 mod expiring;
 mod filters;
 #[path = "../support/kinds.rs"]

@@ -158,7 +158,7 @@ impl Round {
         let recent = stats.recent.as_ref().expect("a filter of recent keys");
         let left = recent.expired + recent.evicted + self.removed.load(SeqCst) + filter.len() as u64;
         assert_eq!(self.added.load(SeqCst), left, "each key that came is there, or has left: {stats:?}");
-        assert_eq!(stats.inserts_refused, 0);
+        assert_eq!(stats.inserts_failed, 0);
         if !self.floods {
             assert_eq!((recent.evicted, recent.evicted_early_by), (0, 0.0), "there is room for all: {stats:?}");
         }

@@ -68,7 +68,7 @@ pub(crate) trait Kind: Sync + Sized {
         self.filter().another()
     }
 
-    /// From 95 % of the capacity to 5 % more entries than there are slots.
+    /// From 95% of the capacity to 5% more entries than there are slots.
     fn sizes(&self, random: &mut SmallRng) -> Sizes {
         let (capacity, (slots, _)) = (self.filter().capacity() as u64, self.filter().slots());
         let entries = random.random_range(capacity * 95 / 100..=slots as u64 * 105 / 100);

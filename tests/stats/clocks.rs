@@ -36,7 +36,7 @@ fn what_expires_is_counted_when_it_is_taken_out() {
     }
     let stats = filter.stats();
     assert_eq!((stats.len as u64, expiry(&filter).expired, expiry(&filter).sweeps), (EACH, 3 * EACH, 2));
-    assert_eq!((expiry(&filter).clock_steps_back, expiry(&filter).clock_jumps, stats.inserts_refused), (0, 0, 0));
+    assert_eq!((expiry(&filter).clock_steps_back, expiry(&filter).clock_jumps, stats.inserts_failed), (0, 0, 0));
     // An entry that was removed or cleared has not expired.
     assert!(filter.remove_expiring_at(&3, Tick::new(4)));
     filter.clear();
@@ -81,7 +81,7 @@ fn dead_entries_that_make_room_are_counted_too() {
         }
         let stats = filter.stats();
         assert_eq!(
-            (stats.len as u64 + expiry(&filter).expired, stats.inserts_refused),
+            (stats.len as u64 + expiry(&filter).expired, stats.inserts_failed),
             (inserted, refused),
             "at {tick}"
         );

@@ -15,7 +15,7 @@ fn all_different() -> Stats {
     let mut stats = Stats::default();
     (stats.len, stats.capacity, stats.slots, stats.memory_usage) = (2, 3, 4, 5);
     (stats.load_factor, stats.false_positive_rate, stats.max_false_positive_rate) = (0.1, 0.2, 0.3);
-    (stats.relocations, stats.longest_path, stats.inserts_refused, stats.lookup_retries) = (10, 11, 12, 13);
+    (stats.relocations, stats.longest_path, stats.inserts_failed, stats.lookup_retries) = (10, 11, 12, 13);
     stats.removals_not_found = 17;
     (stats.lock_waits, stats.negatives_recorded, stats.false_positives_recorded) = (14, 15, 16);
     let mut expiry = ExpiryStats::default();
@@ -61,7 +61,7 @@ fn every_figure_is_listed_as_the_documentation_says() {
         "max_false_positive_rate" => stats.max_false_positive_rate,
         "longest_path" => stats.longest_path as f64,
         "relocations" => stats.relocations as f64,
-        "inserts_refused" => stats.inserts_refused as f64,
+        "inserts_failed" => stats.inserts_failed as f64,
         "removals_not_found" => stats.removals_not_found as f64,
         "lookup_retries" => stats.lookup_retries as f64,
         "lock_waits" => stats.lock_waits as f64,
@@ -112,10 +112,10 @@ fn what_has_come_since_is_said_of_all_counters_and_of_nothing_else() {
     }
     assert_eq!(now.since(&earlier).observed_false_positive_rate(), None);
     let mut before = all_different();
-    before.inserts_refused = 2;
+    before.inserts_failed = 2;
     before.expiry.as_mut().unwrap().expired = 100;
     let since = now.since(&before);
-    assert_eq!((since.inserts_refused, since.longest_path), (10, 11), "{since:?}");
+    assert_eq!((since.inserts_failed, since.longest_path), (10, 11), "{since:?}");
     assert_eq!(since.expiry.unwrap().expired, 0);
 }
 
@@ -133,7 +133,7 @@ fn counters_go_on_when_a_filter_takes_the_place_of_another() {
     let (mut last, mut total, mut expected) = (Stats::default(), 0, 0);
     let mut scraped = |filter: &Filter| {
         let stats = filter.stats();
-        total += stats.since(&last).inserts_refused;
+        total += stats.since(&last).inserts_failed;
         last = stats;
         total
     };

@@ -49,7 +49,7 @@ fn main() {
     let logs: [(&str, usize, NewLog<'_>); 4] = [
         ("this log", our_bytes, &|| Box::new(Ahead(ours()))),
         ("quinn's, same memory", our_bytes, &|| Box::new(quinns(our_bytes))),
-        ("quinn's, built for 0.1 %", same_rate, &|| Box::new(quinns(same_rate))),
+        ("quinn's, built for 0.1%", same_rate, &|| Box::new(quinns(same_rate))),
         ("quinn's, default", 20 << 20, &|| Box::new(BloomTokenLog::default())),
     ];
 
@@ -71,7 +71,7 @@ fn main() {
             speeds.sort_by(f64::total_cmp);
             speeds[ROUNDS / 2] / 1e6
         });
-        println!("| {name} | {:.1} | {percent:.3} % | {one:.2} | {two:.2} |", *bytes as f64 / 1e6);
+        println!("| {name} | {:.1} | {percent:.3}% | {one:.2} | {two:.2} |", *bytes as f64 / 1e6);
     }
 }
 

@@ -34,7 +34,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// An empty store with up to 63 segments, and a maplet for so many keys at a rate of 0.1 %. When the maplet is full, the
+    /// An empty store with up to 63 segments, and a maplet for so many keys at a rate of 0.1%. When the maplet is full, the
     /// store builds one of twice the size.
     ///
     /// # Errors

@@ -102,7 +102,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     ];
     let bytes: usize = keys.present.iter().map(String::len).sum();
     println!("{count} keys of {:.1} bytes on average, such as {}.", bytes as f64 / count as f64, keys.absent[0]);
-    println!("Filters may find {} % of absent keys. The last three sets are exact.", RATE * 100.0);
+    println!("Filters may find {}% of absent keys. The last three sets are exact.", RATE * 100.0);
     println!("Millions of operations per second, all threads together. Hardware threads: {hardware_threads}.");
 
     let mut checked = 0;
@@ -137,7 +137,7 @@ fn table(threads: usize, subjects: &[Subject<'_>], measured: &[Vec<Round>]) -> T
             row.push(speeds.get(speeds.len() / 2).map_or_else(|| "-".into(), |median| format!("{median:.1}")));
         }
         row.push(format!("{:.1}", subject.bits_per_key));
-        row.push(if found > 0.0 { format!("{:.3} %", found * 100.0) } else { "none".into() });
+        row.push(if found > 0.0 { format!("{:.3}%", found * 100.0) } else { "none".into() });
         table.add_row(row);
     }
     table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));

@@ -87,7 +87,7 @@ pub(crate) const BATCHES: Set<Filter> = Set {
     }),
 };
 
-/// It has fingerprints of 8 bits (a rate of 3 %) or of 16 (0.012 %), and rounds its table up to a power of two.
+/// It has fingerprints of 8 bits (a rate of 3%) or of 16 (0.012%), and rounds its table up to a power of two.
 pub(crate) const ATOMIC_CUCKOO: Set<atomic_cuckoo_filter::CuckooFilter<FixedHasher>> = Set {
     name: "atomic-cuckoo-filter",
     is_exact: false,

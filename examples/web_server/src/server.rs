@@ -127,7 +127,7 @@ async fn metrics_page(State(shared): State<Arc<Shared>>) -> String {
 /// A change waits for the disk, so it has a thread of its own. It goes on even if the client leaves.
 async fn blocking<T: Send + 'static>(act: impl FnOnce() -> anyhow::Result<T> + Send + 'static) -> Result<T> {
     let done = tokio::task::spawn_blocking(act).await;
-    Ok(done.map_err(anyhow::Error::from).flatten().map_err(store_failed)?)
+    Ok(done.map_err(anyhow::Error::from).and_then(|done| done).map_err(store_failed)?)
 }
 
 /// An answer other than success: a JSON body with `error`, which says what was wrong and what would be right.

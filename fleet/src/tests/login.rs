@@ -86,7 +86,7 @@ async fn authentication_is_turned_on_and_off_and_a_password_changed_while_the_fl
         ready(node).await;
         assert!(answer(node, "carol").await);
     }
-    // A node that has only the old one says what is wrong, and goes on when that is mended.
+    // A node that has only the old one says what is wrong, and continues when the password is right again.
     is_in(&other, State::Refused).await;
     assert!(other.health().why.contains("FLEET_ETCD_PASSWORD"), "{:?}", other.health());
     change_password(&cluster, "fleet", "secret");

@@ -8,7 +8,7 @@ use crate::error::kind::FilterKind;
 use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
 use crate::filter::shared::parts::Parts;
 use crate::filter::shared::settings::{self, Settings};
-use crate::hasher::default::{DefaultHashBuilder, Is};
+use crate::hasher::default::DefaultHashBuilder;
 use crate::machine::memory::Pages;
 use crate::plan::sizing::RateHolds;
 #[cfg(feature = "snapshot")]
@@ -17,9 +17,9 @@ use crate::table::face::filter_plan::FilterPlan;
 use crate::table::table::memory_for;
 use crate::word::layout::Encoding;
 
-/// Construction with all other settings as they are by default.
-impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
-    /// Makes an empty filter with room for `capacity` keys, at a false-positive rate of at most 0.1 %.
+/// Construction with the default hasher, and with all other settings as they are by default.
+impl<T: ?Sized> ConcurrentCuckooFilter<T> {
+    /// Makes an empty filter with room for `capacity` keys, at a false-positive rate of at most 0.1%.
     ///
     /// [`builder`](Self::builder) has the other settings, and returns an error where this function panics.
     ///
@@ -27,14 +27,14 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     /// Panics if the capacity is beyond the limit of the type, or if the allocation fails.
     #[must_use]
     #[track_caller]
-    pub fn with_capacity(capacity: usize) -> Self
-    where
-        DefaultHashBuilder: Is<S>,
-    {
-        Self::with_capacity_and_hasher(capacity, DefaultHashBuilder::new().itself())
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self::with_capacity_and_hasher(capacity, DefaultHashBuilder::new())
     }
+}
 
-    /// [`with_capacity`](Self::with_capacity), with keys hashed by `hasher`:
+/// Construction with a hasher, and with all other settings as they are by default.
+impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
+    /// Makes an empty filter as [`with_capacity`](Self::with_capacity) does, with keys hashed by `hasher`:
     /// [`builder_with_hasher`](Self::builder_with_hasher) says which hashers are good.
     ///
     /// # Panics
@@ -48,16 +48,13 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
 
 /// Construction with the default hasher, which is keyed at random for each filter and each builder.
 ///
-/// A type that names another hasher has the functions that end in `_with_hasher` instead. (Rust does not infer a
-/// hasher that is not named, so these functions cannot make any.)
-impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
+/// A type that names another hasher has the functions that end in `_with_hasher` instead. (Rust infers
+/// the default hasher only if these functions exist for no other one, as for `HashMap::new`.)
+impl<T: ?Sized> ConcurrentCuckooFilter<T> {
     /// Returns a builder with the default hasher. A clone of the builder has the same hasher, and so do all
     /// filters that are built from either.
-    pub fn builder() -> Builder<T, S>
-    where
-        DefaultHashBuilder: Is<S>,
-    {
-        Self::builder_with_hasher(DefaultHashBuilder::new().itself())
+    pub fn builder() -> ConcurrentBuilder<T> {
+        Self::builder_with_hasher(DefaultHashBuilder::new())
     }
 }
 
@@ -79,9 +76,9 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     /// assert_eq!(plan.capacity, filter.capacity());
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
-    pub fn builder_with_hasher(hasher: S) -> Builder<T, S> {
+    pub fn builder_with_hasher(hasher: S) -> ConcurrentBuilder<T, S> {
         let settings = Settings::new(FilterKind::Concurrent);
-        Builder { settings, hasher, key: PhantomData }
+        ConcurrentBuilder { settings, hasher, key: PhantomData }
     }
 }
 
@@ -100,14 +97,14 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
 /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
 /// ```
 #[must_use = "a builder does nothing until `build` is called"]
-pub struct Builder<T: ?Sized, S = DefaultHashBuilder> {
+pub struct ConcurrentBuilder<T: ?Sized, S = DefaultHashBuilder> {
     settings: Settings,
     hasher: S,
     key: PhantomData<fn(&T)>,
 }
 
 /// The settings that all builders have.
-impl<T: ?Sized, S> Builder<T, S> {
+impl<T: ?Sized, S> ConcurrentBuilder<T, S> {
     /// Sets how many keys the filter must be able to hold: [`ConcurrentCuckooFilter::capacity`] says what that promises.
     /// Required. Any number works, without rounding to powers of two; 0 builds the smallest filter, one bucket.
     pub fn capacity(mut self, keys: usize) -> Self {
@@ -116,7 +113,7 @@ impl<T: ?Sized, S> Builder<T, S> {
     }
 
     /// Sets the largest acceptable false-positive rate: the share of lookups of absent keys that may be answered
-    /// `true`. It is 0.001 (0.1 %) if not called.
+    /// `true`. It is 0.001 (0.1%) if not called.
     ///
     /// **The rate holds up to the [capacity](ConcurrentCuckooFilter::capacity).** The filter takes some more keys, and
     /// with them the rate rises in proportion. The builder chooses the layout with the least memory. Its rate is often
@@ -124,7 +121,7 @@ impl<T: ?Sized, S> Builder<T, S> {
     ///
     /// Bits per key for ten million keys ([more](crate::guide::choosing_parameters#layouts)):
     ///
-    /// | rate | 10 % | 1 % | 0.1 % | 0.05 % | 0.01 % | 10⁻⁵ | 2 · 10⁻⁶ | 10⁻⁶ | 10⁻⁹ |
+    /// | rate | 10% | 1% | 0.1% | 0.05% | 0.01% | 10⁻⁵ | 2 · 10⁻⁶ | 10⁻⁶ | 10⁻⁹ |
     /// |---|---|---|---|---|---|---|---|---|---|
     /// | bits | 8.3 | 11.0 | 13.2 | 15.8 | 16.8 | 23.2 | 23.2 | 30.7 | 38.6 |
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
@@ -169,14 +166,14 @@ impl<T: ?Sized, S> Builder<T, S> {
     ///
     /// If an adversary may choose keys, the hasher needs a secret key: see the page
     /// [`security`](crate::guide::security).
-    pub fn hasher<S2>(self, hasher: S2) -> Builder<T, S2> {
+    pub fn hasher<S2>(self, hasher: S2) -> ConcurrentBuilder<T, S2> {
         let Self { settings, .. } = self;
-        Builder { settings, hasher, key: PhantomData }
+        ConcurrentBuilder { settings, hasher, key: PhantomData }
     }
 }
 
 /// What would be built.
-impl<T: ?Sized, S> Builder<T, S> {
+impl<T: ?Sized, S> ConcurrentBuilder<T, S> {
     /// Returns the configuration that [`build`](Self::build) would build: memory, capacity, layout and rate. It
     /// allocates no table, so it shows whether settings are valid, and what they would cost.
     ///
@@ -189,7 +186,7 @@ impl<T: ?Sized, S> Builder<T, S> {
 }
 
 /// The choice of the encoding.
-impl<T: ?Sized, S> Builder<T, S> {
+impl<T: ?Sized, S> ConcurrentBuilder<T, S> {
     /// Restricts the choice of the layout to one encoding of the buckets.
     ///
     /// If not called, the builder takes the layout that needs the least memory and, of two that need the same, the
@@ -201,7 +198,7 @@ impl<T: ?Sized, S> Builder<T, S> {
     }
 }
 
-impl<T: ?Sized, S> Builder<T, S> {
+impl<T: ?Sized, S> ConcurrentBuilder<T, S> {
     /// Builds the filter. This is the only step that allocates.
     ///
     /// # Errors
@@ -222,13 +219,13 @@ impl<T: ?Sized, S> Builder<T, S> {
 }
 
 /// A builder with the hasher's default.
-impl<T: ?Sized, S: Default> Default for Builder<T, S> {
+impl<T: ?Sized, S: Default> Default for ConcurrentBuilder<T, S> {
     fn default() -> Self {
         ConcurrentCuckooFilter::builder_with_hasher(S::default())
     }
 }
 
-impl<T: ?Sized, S: Clone> Clone for Builder<T, S> {
+impl<T: ?Sized, S: Clone> Clone for ConcurrentBuilder<T, S> {
     fn clone(&self) -> Self {
         let Self { settings, hasher, .. } = self;
         Self { settings: settings.clone(), hasher: hasher.clone(), key: PhantomData }
@@ -236,9 +233,9 @@ impl<T: ?Sized, S: Clone> Clone for Builder<T, S> {
 }
 
 /// Leaves out the hasher, whose key is a secret.
-impl<T: ?Sized, S> fmt::Debug for Builder<T, S> {
+impl<T: ?Sized, S> fmt::Debug for ConcurrentBuilder<T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
+        f.debug_struct("ConcurrentBuilder")
             .field("capacity", &self.settings.capacity)
             .field("false_positive_rate", &self.settings.rate)
             .field("encoding", &self.settings.encoding)

@@ -92,7 +92,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     ///
     /// # Errors
     /// [`InsertBatchError`] if an insert fails. The error says which pair, and the pairs before it have their answers in
-    /// `added`. Pairs after it may have been taken from the iterator, but none of them went in.
+    /// `added`. Later pairs may have been taken from the iterator, but were not inserted.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};

@@ -9,7 +9,7 @@ use crate::error::kind::FilterKind;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::shared::parts::Parts;
 use crate::filter::shared::settings::Settings;
-use crate::hasher::default::{DefaultHashBuilder, Is};
+use crate::hasher::default::DefaultHashBuilder;
 use crate::machine::memory::Pages;
 use crate::plan::sizing::RateHolds;
 #[cfg(feature = "snapshot")]
@@ -22,16 +22,13 @@ use crate::word::ring::{MOST_RING_BITS, Ring};
 
 /// Construction with the default hasher, which is keyed at random for each filter and each builder.
 ///
-/// A type that names another hasher has the functions that end in `_with_hasher` instead. (Rust does not infer a
-/// hasher that is not named, so these functions cannot make any.)
-impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
+/// A type that names another hasher has the functions that end in `_with_hasher` instead. (Rust infers
+/// the default hasher only if these functions exist for no other one, as for `HashMap::new`.)
+impl<T: ?Sized> ExpiringCuckooFilter<T> {
     /// Returns a builder with the default hasher. A clone of the builder has the same hasher, and so do all
     /// filters that are built from either.
-    pub fn builder() -> ExpiringBuilder<T, S>
-    where
-        DefaultHashBuilder: Is<S>,
-    {
-        Self::builder_with_hasher(DefaultHashBuilder::new().itself())
+    pub fn builder() -> ExpiringBuilder<T> {
+        Self::builder_with_hasher(DefaultHashBuilder::new())
     }
 }
 
@@ -99,7 +96,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     }
 
     /// Sets the largest acceptable false-positive rate: the share of lookups of absent keys that may be answered `true`. It
-    /// is 0.001 (0.1 %) if not called.
+    /// is 0.001 (0.1%) if not called.
     ///
     /// It holds up to the [capacity](ExpiringCuckooFilter::capacity). The filter takes some more entries, and with them
     /// the rate rises in proportion. (A filter that evicts when it is full keeps to the rate with every slot taken.) The
@@ -111,12 +108,12 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     ///
     /// | longest lifetime | bits per expiry | 11.0 bits per entry | 13.2 | 16.8 | 23.2 | 38.6 |
     /// |---|---|---|---|---|---|---|
-    /// | 2 resolutions | 2 | 1.2 % | 0.25 % | 0.024 % | 0.0006 % | 3.8e-9 |
-    /// | 14 | 4 | 5.1 % | 1.0 % | 0.098 % | 0.0023 % | 1.5e-8 |
-    /// | 62 | 6 | – | 4.3 % | 0.39 % | 0.0092 % | 6e-8 |
-    /// | 254 | 8 | – | – | 1.7 % | 0.037 % | 2.4e-7 |
-    /// | 4,094 | 12 | – | – | – | 0.6 % | 3.8e-6 |
-    /// | 65,534 | 16 | – | – | – | – | 0.0061 % |
+    /// | 2 resolutions | 2 | 1.2% | 0.25% | 0.024% | 0.0006% | 3.8e-9 |
+    /// | 14 | 4 | 5.1% | 1.0% | 0.098% | 0.0023% | 1.5e-8 |
+    /// | 62 | 6 | – | 4.3% | 0.39% | 0.0092% | 6e-8 |
+    /// | 254 | 8 | – | – | 1.7% | 0.037% | 2.4e-7 |
+    /// | 4,094 | 12 | – | – | – | 0.6% | 3.8e-6 |
+    /// | 65,534 | 16 | – | – | – | – | 0.0061% |
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.settings.rate = rate;
         self
@@ -265,7 +262,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     ///
     /// # Errors
     /// A [`BuildError`] if the capacity or the lifetime is missing, if a setting is invalid or cannot be met, or if the
-    /// allocation fails. (Some failed allocations [abort the process](crate::Builder::build).)
+    /// allocation fails. (Some failed allocations [abort the process](crate::ConcurrentBuilder::build).)
     pub fn build(self) -> Result<ExpiringCuckooFilter<T, S>, BuildError> {
         let (plan, clock) = self.table_plan()?;
         let table = plan.table_with_clock(clock);
@@ -277,8 +274,8 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     fn table_plan(&self) -> Result<(TablePlan, Clock), BuildError> {
         let capacity = self.settings.checked()?;
         let (ticks, resolution) = self.lifetime.ok_or(BuildError::LifetimeMissing)?.in_ticks(self.resolution)?;
-        let most = Ring::new(MOST_RING_BITS).longest();
-        let ring = Ring::for_lifetime(ticks).filter(|_| ticks > 0).ok_or(BuildError::InvalidTicks { ticks, most })?;
+        let limit = Ring::new(MOST_RING_BITS).longest();
+        let ring = Ring::for_lifetime(ticks).filter(|_| ticks > 0).ok_or(BuildError::InvalidTicks { ticks, limit })?;
         // A filter that evicts is soon full, and stays so.
         let until = match self.when_full {
             WhenFull::Refuse => RateHolds::UpToCapacity,

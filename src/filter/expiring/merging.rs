@@ -41,7 +41,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     ///
     /// If this filter has [evicted](crate::WhenFull::EvictSoonest) ticks at which entries of the other expire, the call
     /// adds all others, and then returns [`AbsorbError::Evicted`], which says how many are missing. Each of them counts as
-    /// a [failed insert](crate::Stats::inserts_refused). An [`empty_like`](Self::empty_like) filter has evicted nothing.
+    /// a [failed insert](crate::Stats::inserts_failed). An [`empty_like`](Self::empty_like) filter has evicted nothing.
     ///
     /// Cost: one pass over both tables, in the order of memory. It takes about as long as inserting the keys in a batch
     /// (`cargo bench --bench merge`). Meanwhile changes to the other filter [cost

@@ -15,8 +15,8 @@ use crate::word::tick::Tick;
 
 /// The operations on keys.
 impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
-    /// Adds an entry for the key, which is found for the whole [lifetime](crate::FilterPlan::lifetime_in_ticks) of the
-    /// filter's entries: [`insert_until`](Self::insert_until) the tick `now + lifetime_in_ticks`, at its cost.
+    /// Adds an entry for the key that lives for the whole [lifetime](crate::FilterPlan::lifetime_in_ticks). It is
+    /// [`insert_until`](Self::insert_until) the tick `now + lifetime_in_ticks`, and costs the same.
     ///
     /// It adds one even if the key has one already. For repeated keys, use [`insert_if_absent`](Self::insert_if_absent)
     /// or [`insert_or_renew`](Self::insert_or_renew).
@@ -92,9 +92,9 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.by_hash().insert_until(self.hash_one(key), expiry)
     }
 
-    /// [`insert_if_absent_until`](Self::insert_if_absent_until) with the whole
-    /// [lifetime](crate::FilterPlan::lifetime_in_ticks): adds an entry for the key unless the key has a live one. Returns
-    /// `true` if it had none.
+    /// Adds an entry for the key that lives for the whole [lifetime](crate::FilterPlan::lifetime_in_ticks), unless
+    /// the key has a live one. Returns `true` if it had none. See
+    /// [`insert_if_absent_until`](Self::insert_if_absent_until).
     ///
     /// # Errors
     /// As for [`insert`](Self::insert).
@@ -107,12 +107,13 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.by_hash().insert_if_absent(self.hash_one(key))
     }
 
-    /// Adds an entry for the key, with this [`Expiry`], unless the key has a live one, which then stays as it is. Returns
-    /// `true` if one was added: `false` also if the new one would have expired already.
+    /// Adds an entry for the key, with this [`Expiry`], unless the key has a live one, which then stays as it is.
+    /// Returns `true` if an entry was added. Returns `false` if the key had one, or if the new one would have expired
+    /// already.
     ///
     /// It is one step: of many threads that race to add one absent key, at most one gets `true`. As in
-    /// [`ConcurrentCuckooFilter::insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent), a key that is mistaken
-    /// for another is not added. So remove only entries for which this returned `true`.
+    /// [`ConcurrentCuckooFilter::insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent), a key that is
+    /// mistaken for another is not added. So remove only entries for which this returned `true`.
     ///
     /// Cost: that of an [`insert_until`](Self::insert_until).
     ///
@@ -127,9 +128,9 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.by_hash().insert_if_absent_until(self.hash_one(key), expiry)
     }
 
-    /// [`insert_or_renew_until`](Self::insert_or_renew_until) with the whole
-    /// [lifetime](crate::FilterPlan::lifetime_in_ticks) from now on. A repeated key stays live, in one slot. Returns `true`
-    /// if the key had no live entry: if it is new.
+    /// Adds an entry for the key that lives for the whole [lifetime](crate::FilterPlan::lifetime_in_ticks), or renews
+    /// the one that the key has. So a repeated key stays live, in one slot. Returns `true` if the key is new, that
+    /// is, if it had no live entry. See [`insert_or_renew_until`](Self::insert_or_renew_until).
     ///
     /// # Errors
     /// As for [`insert`](Self::insert).
@@ -145,15 +146,15 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// Ensures that the key is found at least until this [`Expiry`], with one entry. Returns `true` if the key is new:
     /// if it had no live entry, and one was added.
     ///
-    /// If the key has live entries, the one with the latest expiry is renewed: it lives until this expiry too, or is left
-    /// as it is if it already lives longer. Returns `false` if the key was present, or if the expiry has already passed;
-    /// then nothing changes. So where an expiry may have passed, `false` does not say that the key was seen before: compare
-    /// the time first. Use this for what is seen again and again: sessions, leases, blocked addresses, and nonces that were
-    /// rejected.
+    /// If the key has live entries, the one with the latest expiry is renewed: it lives until this expiry too, or is
+    /// left as it is if it already lives longer. Returns `false` if the key was present, or if the expiry has already
+    /// passed; then nothing changes. So where an expiry may have passed, `false` does not say that the key was seen
+    /// before: compare the time first. Use this for what is seen again and again: sessions, leases, blocked addresses,
+    /// and nonces that were rejected.
     ///
     /// It is one step: of many threads that race to add one absent key, at most one gets `true`. If the clock moves on
-    /// during the call, so that the entry expires while it is renewed, the answer is `true`: when that tick began, the key
-    /// was absent.
+    /// during the call, so that the entry expires while it is renewed, the answer is `true`: when that tick began, the
+    /// key was absent.
     ///
     /// **Don't [`remove`](Self::remove) from a filter in which entries are renewed in this way.** A look-alike of
     /// this key shares the one entry with it, so removing either key removes both.
@@ -206,13 +207,13 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.by_hash().remove(self.hash_one(key))
     }
 
-    /// Removes one live entry of the key that expires at this tick. Returns `true` if there was one: `false` also if it has
-    /// already expired.
+    /// Removes one live entry of the key that expires at this tick. Returns `true` if there was one. Returns `false`
+    /// if there was none, or if it has already expired.
     ///
-    /// It is the tick until which it was inserted, or what [`expires_at`](Self::expires_at) has returned. For an entry
-    /// that was added until a time, it is [`tick_at`](Self::tick_at) of that time, plus 1 unless the time is the
-    /// beginning of a tick. **Remove only what was inserted**, with the same expiry, once for each insert: otherwise a
-    /// look-alike may lose an entry with this expiry.
+    /// Pass the tick until which the entry was inserted, or what [`expires_at`](Self::expires_at) has returned. For an
+    /// entry that was added until a time, the tick is [`tick_at`](Self::tick_at) of that time, plus 1 unless the time
+    /// is the beginning of a tick. **Remove only what was inserted**, with the same expiry, once for each insert:
+    /// otherwise a look-alike may lose an entry with this expiry.
     ///
     /// Cost: that of a [`remove`](Self::remove).
     #[inline]
@@ -226,8 +227,9 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
 
     /// Returns the tick at which the last live entry of the key expires; `None` if the key is definitely absent.
     ///
-    /// It is never before the expiry of an entry of the key. It may be later: a look-alike's entry counts too. And a share
-    /// of the absent keys, the [false-positive rate](crate::Stats::false_positive_rate), has an answer.
+    /// It is never before the expiry of an entry of the key. It may be later: a look-alike's entry counts too. For a
+    /// share of the absent keys, the [false-positive rate](crate::Stats::false_positive_rate), the answer is a tick,
+    /// too.
     ///
     /// Cost: two cache lines, with one stripe locked.
     #[must_use]
@@ -240,7 +242,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.by_hash().expires_at(self.hash_one(key))
     }
 
-    /// Returns how long the key is still found, at most; `None` if it is definitely absent.
+    /// Returns the longest time for which the key can still be found; `None` if it is definitely absent.
     ///
     /// It is the time from the *beginning* of the present tick to [`expires_at`](Self::expires_at), in whole
     /// resolutions. So it is never too short, and up to one resolution too long, because the filter does not know how

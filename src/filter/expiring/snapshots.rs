@@ -22,8 +22,8 @@ use crate::table::face::any_table::{AnyTable, HasTable};
 /// A snapshot is useful only with the same hasher, and **not every hasher is stable**:
 /// [`DefaultHashBuilder`](crate::DefaultHashBuilder) and [`std::hash::RandomState`] have random keys in each process.
 /// `StableHashBuilder` (feature `stable-hash`) says for which keys its hashes survive a restart, an upgrade and another
-/// machine. By the hash of a fixed probe in the snapshot, [`load`](Self::load) detects another hasher; by the schema,
-/// other keys. The page [`beyond_one_process`](crate::guide::beyond_one_process) says what to do with snapshots.
+/// machine. [`load`](Self::load) detects another hasher by the hash of a fixed probe in the snapshot, and other keys
+/// by the schema. The page [`beyond_one_process`](crate::guide::beyond_one_process) says what to do with snapshots.
 ///
 /// ```
 /// # #[cfg(feature = "stable-hash")] {
@@ -125,7 +125,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     ///
     /// # Errors
     /// A [`LoadPathError`] with the path and the reason, which is as for `load`. A file that cannot be opened is
-    /// [`LoadError::Io`]; one in which something follows the snapshot is [`LoadError::TrailingBytes`].
+    /// [`LoadError::NotFound`] or [`LoadError::Io`]; one in which something follows the snapshot has
+    /// [`TrailingBytes`](crate::SnapshotDamage::TrailingBytes).
     pub fn load_from_path(path: impl AsRef<Path>, hasher: S, memory_limit: usize) -> Result<Self, LoadPathError> {
         Ok(Loader::<Self, S>::new(hasher, memory_limit).load_from_path(path)?.filter)
     }
@@ -166,7 +167,7 @@ impl<T: ?Sized, S: BuildHasher> serde::Serialize for ExpiringCuckooFilter<T, S> 
 /// With any other hasher this does not compile. [`StableDefault`](crate::StableDefault) shows the way that does, a
 /// [`Loader`].
 ///
-/// **There is no memory limit, except by the bytes.** No table is allocated before its bytes are there. So the filter
+/// **Only the number of bytes limits the memory.** No table is allocated before its bytes are there. So the filter
 /// uses at most 1.25 times its bytes, and a fixed part of 0.5 KiB. Loading also needs the input in memory (three times
 /// for a format without bytes, such as JSON). If that is too much, use a `Loader`, which takes a limit.
 #[cfg(feature = "serde")]

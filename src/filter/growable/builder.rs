@@ -10,7 +10,7 @@ use crate::filter::shared::parts::Parts;
 use crate::filter::shared::settings::{self, Settings};
 use crate::growth::growing_table::GrowingTable;
 use crate::growth::plan::{Plan, Wanted};
-use crate::hasher::default::{DefaultHashBuilder, Is};
+use crate::hasher::default::DefaultHashBuilder;
 use crate::machine::memory::Pages;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::schema::Schema;
@@ -20,9 +20,9 @@ use crate::word::layout::Encoding;
 /// The first capacity if none is given, or the largest if that is less.
 const FIRST_CAPACITY: usize = 1000;
 
-/// Construction with all other settings as they are by default.
-impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
-    /// Makes an empty filter with room for `capacity` keys before it grows. Its false-positive rate is at most 0.1 % at
+/// Construction with the default hasher, and with all other settings as they are by default.
+impl<T: ?Sized> GrowableCuckooFilter<T> {
+    /// Makes an empty filter with room for `capacity` keys before it grows. Its false-positive rate is at most 0.1% at
     /// any size. It can grow to at least 60 million keys. For capacities up to 160 million it can also grow to 60 times the
     /// capacity, and for larger ones to 9.9 billion keys ([`max_capacity`](Self::max_capacity)).
     ///
@@ -32,14 +32,14 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// Panics if the capacity is beyond the limit of the type, or if the allocation fails.
     #[must_use]
     #[track_caller]
-    pub fn with_capacity(capacity: usize) -> Self
-    where
-        DefaultHashBuilder: Is<S>,
-    {
-        Self::with_capacity_and_hasher(capacity, DefaultHashBuilder::new().itself())
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self::with_capacity_and_hasher(capacity, DefaultHashBuilder::new())
     }
+}
 
-    /// [`with_capacity`](Self::with_capacity), with keys hashed by `hasher`:
+/// Construction with a hasher, and with all other settings as they are by default.
+impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
+    /// Makes an empty filter as [`with_capacity`](Self::with_capacity) does, with keys hashed by `hasher`:
     /// [`builder_with_hasher`](Self::builder_with_hasher) says which hashers are good.
     ///
     /// # Panics
@@ -60,16 +60,13 @@ impl<T: ?Sized, S: Default> Default for GrowableCuckooFilter<T, S> {
 
 /// Construction with the default hasher, which is keyed at random for each filter and each builder.
 ///
-/// A type that names another hasher has the functions that end in `_with_hasher` instead. (Rust does not infer a
-/// hasher that is not named, so these functions cannot make any.)
-impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
+/// A type that names another hasher has the functions that end in `_with_hasher` instead. (Rust infers
+/// the default hasher only if these functions exist for no other one, as for `HashMap::new`.)
+impl<T: ?Sized> GrowableCuckooFilter<T> {
     /// Returns a builder with the default hasher. A clone of the builder has the same hasher, and so do all
     /// filters that are built from either.
-    pub fn builder() -> GrowableBuilder<T, S>
-    where
-        DefaultHashBuilder: Is<S>,
-    {
-        Self::builder_with_hasher(DefaultHashBuilder::new().itself())
+    pub fn builder() -> GrowableBuilder<T> {
+        Self::builder_with_hasher(DefaultHashBuilder::new())
     }
 }
 
@@ -138,7 +135,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     }
 
     /// Sets the largest acceptable false-positive rate of the whole filter, however much it grows: the share of
-    /// lookups of absent keys that may be answered `true`. It is 0.001 (0.1 %) if not called.
+    /// lookups of absent keys that may be answered `true`. It is 0.001 (0.1%) if not called.
     ///
     /// The rate comes near this only at the [largest size](Self::max_capacity). Before that it is lower.
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
@@ -238,7 +235,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// Sets how many keys the filter usually holds. The [false-positive rate](Self::false_positive_rate) holds up to this many
     /// keys, and not at every size. If not called, it holds at every size.
     ///
-    /// **Call it if you know the usual number of keys**, even roughly: a filter for a million keys at 0.1 % then uses 16 bits
+    /// **Call it if you know the usual number of keys**, even roughly: a filter for a million keys at 0.1% then uses 16 bits
     /// per key instead of 28. Without it, each slot reserves a bit for each doubling up to the largest size, which most
     /// filters never reach.
     ///
@@ -278,7 +275,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// # Errors
     /// A [`BuildError`] if a setting is invalid or cannot be met, if the filter goes beyond the memory limit at its first
     /// size or before it has the `max_capacity` that was given, or if the allocation fails. (Some failed allocations [abort
-    /// the process](crate::Builder::build).)
+    /// the process](crate::ConcurrentBuilder::build).)
     pub fn build(self) -> Result<GrowableCuckooFilter<T, S>, BuildError> {
         let table = GrowingTable::new(self.growth_plan()?)?;
         Ok(GrowableCuckooFilter::from_parts(Parts { core: table, hasher: self.hasher, schema: self.settings.schema }))

@@ -12,11 +12,11 @@ use crate::growth::growing_table::GrowingTable;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::table::face::filter_plan::FilterPlan;
 
-/// A concurrent cuckoo filter that grows and shrinks: an approximate multiset of keys of type `T`, whose number need not be
-/// known beforehand.
+/// A concurrent cuckoo filter that grows and shrinks: an approximate multiset of keys of type `T`, whose number need
+/// not be known beforehand.
 ///
-/// Its largest size is fixed when it is built: at the default rate, it has room for at least 61 million keys if no other size
-/// is [set](crate::GrowableBuilder::max_capacity). Inserts into a filter that is full at that size fail.
+/// Its largest size is fixed when it is built: at the default rate, it has room for at least 61 million keys if no
+/// other size is [set](crate::GrowableBuilder::max_capacity). Inserts into a filter that is full at that size fail.
 ///
 /// Its table grows and shrinks by 32 buckets at a time, while other threads use it. So its memory follows the number of
 /// keys, and a lookup costs the same at any size and at any moment. [The rate asked
@@ -41,15 +41,18 @@ use crate::table::face::filter_plan::FilterPlan;
 /// # Growth and shrinking
 ///
 /// - **Who pays:** an insert splits at most 128 buckets. It does so if it finds the table beyond its capacity, or if
-///   room is hard to find for its key. Where even that is too long, call [`reserve`](Self::reserve) on a thread of its own.
+///   room is hard to find for its key. Where even that is too long, call [`reserve`](Self::reserve) on a thread of its
+///   own.
 /// - **Who waits:** no lookup. A writer waits only for the lock of a bucket or a stripe, which others hold for a few
 ///   instructions, or for as long as it takes to split 32 buckets. If a search finds no room, it also waits for a thread
 ///   that changes the size.
 /// - **What others may observe:** [`capacity`](Self::capacity) and the [`plan`](Self::plan) change. All that a filter of
 ///   fixed size promises holds meanwhile: see the page [`consistency`](crate::guide::consistency).
 /// - **Limits:** the largest size ([`max_capacity`](Self::max_capacity)), which the
-///   [builder](crate::GrowableBuilder::max_capacity) sets, and the [`memory_limit`](crate::GrowableBuilder::memory_limit).
-/// - **Shrinking** happens only if you ask for it. A filter whose keys come and go at constant length does not grow.
+///   [builder](crate::GrowableBuilder::max_capacity) sets, and the
+///   [`memory_limit`](crate::GrowableBuilder::memory_limit).
+/// - **Shrinking** happens only if you ask for it. A filter whose keys come and go, while their number stays the same,
+///   does not grow.
 /// - **Allocation:** after construction only growth allocates, at each doubling, and changes while the filter is being
 ///   saved.
 ///
@@ -57,8 +60,8 @@ use crate::table::face::filter_plan::FilterPlan;
 ///
 /// Those of [all filters](crate#hazards), and two more:
 ///
-/// - **There may be only a few copies of a key**: half as many as its two buckets have slots, so that they take no room from
-///   other keys. At the default rate, these are [two in a small filter, and five at the largest
+/// - **There may be only a few copies of a key**: half as many as its two buckets have slots, so that they take no
+///   room from other keys. At the default rate, these are [two in a small filter, and five at the largest
 ///   size](crate::guide::growth#copies). Further ones fail. The filter does not grow for them.
 /// - Where others decide how many keys there are, set a [memory limit](crate::GrowableBuilder::memory_limit). [A known
 ///   hasher key](crate::guide::security#a-known-hasher-key) makes the filter grow only while it is a quarter full.
@@ -83,12 +86,12 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// the inserts. `additional` is counted from [`len`](Self::len) when the call begins, so what others insert
     /// meanwhile counts.
     ///
-    /// Cost: each bucket is split that has to be, in order, with the locks of 32 at a time.
+    /// Cost: it splits each bucket that has to be split, in order, with the locks of 32 at a time.
     ///
     /// # Errors
-    /// A [`ReserveError`] if there would be more keys than [`max_capacity`](Self::max_capacity), if the filter would go beyond
-    /// the [memory limit](crate::GrowableBuilder::memory_limit), or if an allocation fails. Only after a failed allocation it
-    /// may have grown, to a part of what was asked for.
+    /// A [`ReserveError`] if there would be more keys than [`max_capacity`](Self::max_capacity), if the filter would
+    /// go beyond the [memory limit](crate::GrowableBuilder::memory_limit), or if an allocation fails. After a failed
+    /// allocation, and only then, it may have grown to a part of what was asked for.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
@@ -106,14 +109,15 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// Makes the table as small as possible for the present keys and for `capacity` keys, but not smaller than it was at
     /// first.
     ///
-    /// It merges 32 buckets at a time. Other threads can use the filter meanwhile. It stops at the first group of buckets that
-    /// cannot be merged, because its keys have no room in fewer buckets, or because a key has more copies than it [may
-    /// have](crate::guide::growth#copies) in the smaller table. [`capacity`](Self::capacity) returns what was reached.
+    /// It merges 32 buckets at a time. Other threads can use the filter meanwhile. It stops at the first group of
+    /// buckets that cannot be merged, because its keys have no room in fewer buckets, or because a key has more copies
+    /// than it [may have](crate::guide::growth#copies) in the smaller table. [`capacity`](Self::capacity) returns what
+    /// was reached.
     ///
-    /// On 64-bit Linux, the memory goes back to the system, except for a page at most. On other systems, and while a save is
-    /// running, it is kept for the next growth, and [`Stats::memory_usage`] still counts it. (On Linux with 32 bits or with a limit for
-    /// the process's addresses, such as `ulimit -v`, and for filters beyond the first thousand, what is above 128 KiB goes
-    /// back.)
+    /// On 64-bit Linux, the memory goes back to the system, except for a page at most. On other systems, and while a
+    /// save is running, it is kept for the next growth, and [`Stats::memory_usage`] still counts it. (On Linux with 32
+    /// bits or with a limit for the process's addresses, such as `ulimit -v`, and for filters beyond the first
+    /// thousand, what is above 128 KiB goes back.)
     ///
     /// Cost: each merge reads and writes 64 buckets, under their locks. Where a bucket would overflow, keys are relocated
     /// first.
@@ -127,8 +131,8 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     }
 
     /// Removes all keys that are present when the call begins, as
-    /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes. The table keeps its size; to free
-    /// its memory, call [`shrink_to_fit`](Self::shrink_to_fit) afterwards.
+    /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes. The table keeps its size; to
+    /// free its memory, call [`shrink_to_fit`](Self::shrink_to_fit) afterwards.
     pub fn clear(&self) {
         self.parts.core.clear();
     }
@@ -146,15 +150,15 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
 
 /// Facts about the filter as a whole.
 impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
-    /// Returns the capacity of the filter at its largest size. It is fixed when the filter is built, and not limited by the
-    /// [memory limit](crate::GrowableBuilder::memory_limit).
+    /// Returns the capacity of the filter at its largest size. It is fixed when the filter is built, and not limited
+    /// by the [memory limit](crate::GrowableBuilder::memory_limit).
     #[must_use]
     pub fn max_capacity(&self) -> usize {
         self.parts.core.max_capacity()
     }
 
-    /// Returns how many keys the filter holds. A key that was inserted several times counts each time. The number is exact
-    /// while no other thread changes the filter. Cost: it adds up at most 64 counters.
+    /// Returns how many keys the filter holds. A key that was inserted several times counts each time. The number is
+    /// exact while no other thread changes the filter. Cost: it adds up at most 64 counters.
     #[must_use]
     pub fn len(&self) -> usize {
         self.parts.core.len()
@@ -166,13 +170,13 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
         self.parts.core.capacity()
     }
 
-    /// Returns the filter's configuration at its present size: its layout, slots and memory, its rate at capacity, and the
-    /// largest size. Each change of the size changes it.
+    /// Returns the filter's configuration at its present size: its layout, slots and memory, its rate at capacity, and
+    /// the largest size. Each change of the size changes it.
     ///
     /// The rate rises with the size, but never beyond what the builder was asked for. The memory is never more than [the
-    /// limit](crate::GrowableBuilder::memory_limit), if one was set. From 512 buckets on, the buckets are where the system has
-    /// reserved addresses (on 64-bit Linux and macOS), and the pages in use count. Elsewhere they are on the heap, where each
-    /// request is for as many as there are already; of one of 128 KiB or more, the pages in use count. The page
+    /// limit](crate::GrowableBuilder::memory_limit), if one was set. From 512 buckets on, on 64-bit Linux and macOS,
+    /// the buckets are in a reserved range of addresses, and only the pages in use count. Elsewhere they are on the
+    /// heap, in requests that double; of a request of 128 KiB or more, only the pages in use count. The page
     /// [`growth`](crate::guide::growth#memory) has the bits per key.
     ///
     /// Cost: some arithmetic, less than a microsecond. It takes no lock and allocates nothing.

@@ -22,8 +22,8 @@ use crate::table::face::any_table::{AnyTable, HasTable};
 /// A snapshot is useful only with the same hasher, and **not every hasher is stable**:
 /// [`DefaultHashBuilder`](crate::DefaultHashBuilder) and [`std::hash::RandomState`] have random keys in each process.
 /// `StableHashBuilder` (feature `stable-hash`) says for which keys its hashes survive a restart, an upgrade and another
-/// machine. By the hash of a fixed probe in the snapshot, [`load`](Self::load) detects another hasher; by the schema,
-/// other keys. The page [`beyond_one_process`](crate::guide::beyond_one_process) says what to do with snapshots.
+/// machine. [`load`](Self::load) detects another hasher by the hash of a fixed probe in the snapshot, and other keys
+/// by the schema. The page [`beyond_one_process`](crate::guide::beyond_one_process) says what to do with snapshots.
 ///
 /// ```
 /// # #[cfg(feature = "stable-hash")] {
@@ -123,7 +123,8 @@ impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
     ///
     /// # Errors
     /// A [`LoadPathError`] with the path and the reason, which is as for `load`. A file that cannot be opened is
-    /// [`LoadError::Io`]; one in which something follows the snapshot is [`LoadError::TrailingBytes`].
+    /// [`LoadError::NotFound`] or [`LoadError::Io`]; one in which something follows the snapshot has
+    /// [`TrailingBytes`](crate::SnapshotDamage::TrailingBytes).
     pub fn load_from_path(path: impl AsRef<Path>, hasher: S, memory_limit: usize) -> Result<Self, LoadPathError> {
         Ok(Loader::<Self, S>::new(hasher, memory_limit).load_from_path(path)?.filter)
     }
@@ -164,7 +165,7 @@ impl<T: ?Sized, S: BuildHasher> serde::Serialize for GrowableCuckooFilter<T, S> 
 /// With any other hasher this does not compile. [`StableDefault`](crate::StableDefault) shows the way that does, a
 /// [`Loader`].
 ///
-/// **There is no memory limit, except by the bytes.** No table is allocated before its bytes are there. So the filter,
+/// **Only the number of bytes limits the memory.** No table is allocated before its bytes are there. So the filter,
 /// whose memory goes up by doublings at first, uses at most 2.4 times its bytes and 10 KiB. Loading also needs the
 /// input in memory (three times for a format without bytes, such as JSON). A filter that was loaded in this way can
 /// grow without a limit. If that is too much, use a `Loader`, which takes a limit.

@@ -54,8 +54,8 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// [`insert`](Self::insert) for many pairs, in their order.
     ///
     /// # Errors
-    /// [`InsertBatchError`] if an insert fails. The error says which pair. Pairs after it may have been taken from the
-    /// iterator, but none of them went in.
+    /// [`InsertBatchError`] if an insert fails. The error says which pair. Later pairs may have been taken from the
+    /// iterator, but were not inserted.
     pub fn insert_batch<K: BatchKey<T> + Hash>(
         &self,
         pairs: impl IntoIterator<Item = (K, u16)>,

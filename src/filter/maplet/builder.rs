@@ -8,7 +8,7 @@ use crate::error::kind::FilterKind;
 use crate::filter::maplet::filter::CuckooMaplet;
 use crate::filter::shared::parts::Parts;
 use crate::filter::shared::settings::Settings;
-use crate::hasher::default::{DefaultHashBuilder, Is};
+use crate::hasher::default::DefaultHashBuilder;
 use crate::machine::memory::Pages;
 use crate::plan::sizing::RateHolds;
 #[cfg(feature = "snapshot")]
@@ -20,16 +20,13 @@ use crate::word::layout::MOST_PAYLOAD_BITS;
 
 /// Construction with the default hasher, which is keyed at random for each maplet and each builder.
 ///
-/// A type that names another hasher has the functions that end in `_with_hasher` instead. (Rust does not infer a
-/// hasher that is not named, so these functions cannot make any.)
-impl<T: ?Sized, S> CuckooMaplet<T, S> {
+/// A type that names another hasher has the functions that end in `_with_hasher` instead. (Rust infers
+/// the default hasher only if these functions exist for no other one, as for `HashMap::new`.)
+impl<T: ?Sized> CuckooMaplet<T> {
     /// Returns a builder with the default hasher. A clone of the builder has the same hasher, and so do all
     /// maplets that are built from either.
-    pub fn builder() -> MapletBuilder<T, S>
-    where
-        DefaultHashBuilder: Is<S>,
-    {
-        Self::builder_with_hasher(DefaultHashBuilder::new().itself())
+    pub fn builder() -> MapletBuilder<T> {
+        Self::builder_with_hasher(DefaultHashBuilder::new())
     }
 }
 
@@ -77,7 +74,7 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     }
 
     /// Sets the largest acceptable false-positive rate: the share of lookups of absent keys that may find a value. It is
-    /// 0.001 (0.1 %) if not called.
+    /// 0.001 (0.1%) if not called.
     ///
     /// It holds up to the [capacity](CuckooMaplet::capacity). The maplet takes some more pairs, and with them the rate
     /// rises in proportion. The builder chooses the layout with the least memory. The actual rate is often lower: see
@@ -88,13 +85,13 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     ///
     /// | value bits | 11.0 bits per key | 13.2 | 16.8 | 23.2 | 38.6 |
     /// |---|---|---|---|---|---|
-    /// | 1 | 0.59 % | 0.12 % | 0.012 % | 0.0003 % | 1.9e-9 |
-    /// | 2 | 1.2 % | 0.25 % | 0.024 % | 0.0006 % | 3.8e-9 |
-    /// | 4 | 5.1 % | 1.0 % | 0.098 % | 0.0023 % | 1.5e-8 |
-    /// | 6 | – | 4.3 % | 0.39 % | 0.0092 % | 6e-8 |
-    /// | 8 | – | – | 1.7 % | 0.037 % | 2.4e-7 |
-    /// | 12 | – | – | – | 0.6 % | 3.8e-6 |
-    /// | 16 | – | – | – | – | 0.0061 % |
+    /// | 1 | 0.59% | 0.12% | 0.012% | 0.0003% | 1.9e-9 |
+    /// | 2 | 1.2% | 0.25% | 0.024% | 0.0006% | 3.8e-9 |
+    /// | 4 | 5.1% | 1.0% | 0.098% | 0.0023% | 1.5e-8 |
+    /// | 6 | – | 4.3% | 0.39% | 0.0092% | 6e-8 |
+    /// | 8 | – | – | 1.7% | 0.037% | 2.4e-7 |
+    /// | 12 | – | – | – | 0.6% | 3.8e-6 |
+    /// | 16 | – | – | – | – | 0.0061% |
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.settings.rate = rate;
         self
@@ -169,7 +166,7 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     ///
     /// # Errors
     /// A [`BuildError`] if the capacity or the number of value bits is missing, if a setting is invalid or cannot be met, or
-    /// if the allocation fails. (Some failed allocations [abort the process](crate::Builder::build).)
+    /// if the allocation fails. (Some failed allocations [abort the process](crate::ConcurrentBuilder::build).)
     pub fn build(self) -> Result<CuckooMaplet<T, S>, BuildError> {
         let plan = self.table_plan()?;
         let table = plan.table_with_payload();

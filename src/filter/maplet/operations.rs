@@ -67,7 +67,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// Returns the values of the key: a set of at most 12, on the stack.
     ///
     /// A value that the key has throughout the call is in the set, whatever other threads do. If the set is empty,
-    /// the key is definitely absent. The call takes effect in one step: the set is what the key had at one moment.
+    /// the key is definitely absent. The call takes effect in one step: the set is what the key had at one point in time.
     /// While [`replace`](Self::replace) changes a value, the set has either the old value or the new one.
     ///
     /// **The set is a point-in-time view.** If a value names a place, such as a segment, the key may have moved before
@@ -120,7 +120,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
 
     /// Replaces one copy of `old` by `new`. Returns `true` if the key had one.
     ///
-    /// It is one step: at every moment the key has one of the two values, never neither and never both. It needs no
+    /// It is one step: at any time the key has one of the two values, never neither and never both. It needs no
     /// room. If the key has `new` already, it then has it twice.
     ///
     /// **Replace only pairs that were inserted**, as with [`remove`](Self::remove). An `old` with too many bits

@@ -9,7 +9,7 @@ use crate::error::kind::FilterKind;
 use crate::filter::recent::filter::RecentCuckooFilter;
 use crate::filter::shared::parts::Parts;
 use crate::filter::shared::settings::Settings;
-use crate::hasher::default::{DefaultHashBuilder, Is};
+use crate::hasher::default::DefaultHashBuilder;
 use crate::machine::memory::Pages;
 use crate::plan::sizing::RateHolds;
 use crate::plan::window::Division;
@@ -24,16 +24,13 @@ use crate::word::ring::Ring;
 
 /// Construction with the default hasher, which is keyed at random for each filter and each builder.
 ///
-/// A type that names another hasher has the functions that end in `_with_hasher` instead. (Rust does not infer a
-/// hasher that is not named, so these functions cannot make any.)
-impl<T: ?Sized, S> RecentCuckooFilter<T, S> {
+/// A type that names another hasher has the functions that end in `_with_hasher` instead. (Rust infers
+/// the default hasher only if these functions exist for no other one, as for `HashMap::new`.)
+impl<T: ?Sized> RecentCuckooFilter<T> {
     /// Returns a builder with the default hasher. A clone of the builder has the same hasher, and so do all
     /// filters that are built from either.
-    pub fn builder() -> RecentBuilder<T, S>
-    where
-        DefaultHashBuilder: Is<S>,
-    {
-        Self::builder_with_hasher(DefaultHashBuilder::new().itself())
+    pub fn builder() -> RecentBuilder<T> {
+        Self::builder_with_hasher(DefaultHashBuilder::new())
     }
 }
 
@@ -117,16 +114,16 @@ impl<T: ?Sized, S> RecentBuilder<T, S> {
 /// The settings that all builders have.
 impl<T: ?Sized, S> RecentBuilder<T, S> {
     /// Sets the largest acceptable false-positive rate: the share of new keys that may be taken for seen ones. It is 0.001
-    /// (0.1 %) if not called.
+    /// (0.1%) if not called.
     ///
     /// Often a new key that is taken for a seen one is lost, such as a message. Then choose a lower rate. It holds with
     /// every slot taken. The builder chooses the layout with the least memory: for each key of the window, a large filter uses
-    /// 19.4 bits at 0.1 %, 26.8 at 0.0023 %, and 44.6 below. The rate of each layout, by the bits per slot that its capacity
+    /// 19.4 bits at 0.1%, 26.8 at 0.0023%, and 44.6 below. The rate of each layout, by the bits per slot that its capacity
     /// uses:
     ///
     /// | [tolerance](Self::tolerance) | bits per expiry | 11.0 bits per slot | 13.2 | 16.8 | 23.2 | 38.6 |
     /// |---|---|---|---|---|---|---|
-    /// | 8 % | 4 | 5.1 % | 1.0 % | 0.098 % | 0.0023 % | 1.5e-8 |
+    /// | 8 % | 4 | 5.1 % | 1.0 % | 0.098 % | 0.0023% | 1.5e-8 |
     /// | 2 % | 6 | – | 4.3 % | 0.39 % | 0.0092 % | 6e-8 |
     /// | 0.4 % | 8 | – | – | 1.7 % | 0.037 % | 2.4e-7 |
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
@@ -134,7 +131,7 @@ impl<T: ?Sized, S> RecentBuilder<T, S> {
         self
     }
 
-    /// Sets by which share of the window the filter may hold a key for longer than asked for. It is 0.08 (8 %) if not
+    /// Sets by which share of the window the filter may hold a key for longer than asked for. It is 0.08 (8%) if not
     /// called, and 0.004 at least.
     ///
     /// Keys expire in groups: the window has 13 of them, or more if the tolerance needs that, up to 253. The more groups there
@@ -208,7 +205,7 @@ impl<T: ?Sized, S> RecentBuilder<T, S> {
     ///
     /// # Errors
     /// A [`BuildError`] if the window is missing, if a setting is invalid or cannot be met, or if the allocation fails.
-    /// (Some failed allocations [abort the process](crate::Builder::build).)
+    /// (Some failed allocations [abort the process](crate::ConcurrentBuilder::build).)
     pub fn build(self) -> Result<RecentCuckooFilter<T, S>, BuildError> {
         let (plan, clock, division) = self.table_plan()?;
         let bytes = memory_for(plan.buckets) + clock.memory_usage();

@@ -79,11 +79,11 @@ fn empty_like<C>(table: &dyn AnyTable, make: impl FnOnce(TablePlan) -> Option<C>
     core.ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(buckets) })
 }
 
-/// Checks the room for `coming` more copies in a table that has `len`. How many a union adds is not known beforehand.
-fn check_room(table: &dyn AnyTable, len: usize, coming: usize, merge: Merge) -> Result<(), AbsorbError> {
+/// Checks the room for `other_len` more copies in a table that has `len`. How many a union adds is not known beforehand.
+fn check_room(table: &dyn AnyTable, len: usize, other_len: usize, merge: Merge) -> Result<(), AbsorbError> {
     let capacity = table.capacity();
-    if merge == Merge::Sum && coming > 0 && len.saturating_add(coming) > capacity {
-        return Err(AbsorbError::TooMany { len, coming, capacity });
+    if merge == Merge::Sum && other_len > 0 && len.saturating_add(other_len) > capacity {
+        return Err(AbsorbError::OverCapacity { len, other_len, capacity });
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use crate::machine::arch::avx2;
-#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[cfg(ccf_avx512)]
 use crate::machine::arch::avx512;
 use crate::machine::arch::vectorized::Vectorized;
 
@@ -17,7 +17,8 @@ pub(crate) enum VectorUnit {
     Common,
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     Avx2,
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    /// Only if the compiler has it, too.
+    #[cfg(ccf_avx512)]
     Avx512,
 }
 
@@ -26,14 +27,12 @@ impl VectorUnit {
     #[inline]
     pub(crate) fn widest() -> Self {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        {
-            let (avx2, avx512) = (avx2::is_available(), avx512::is_available_too());
-            if avx2 && avx512 {
+        if avx2::is_available() {
+            #[cfg(ccf_avx512)]
+            if avx512::is_available_too() {
                 return Self::Avx512;
             }
-            if avx2 {
-                return Self::Avx2;
-            }
+            return Self::Avx2;
         }
         Self::Common
     }
@@ -45,6 +44,7 @@ impl VectorUnit {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         match self.min(Self::widest()) {
             // SAFETY: `widest` has found that AVX2 is available, and AVX-512 too.
+            #[cfg(ccf_avx512)]
             Self::Avx512 => return unsafe { avx512::run(work) },
             // SAFETY: `widest` has found that AVX2 is available.
             Self::Avx2 => return unsafe { avx2::run(work) },

@@ -37,7 +37,7 @@ fn compare_vector_units<L: OfShape>(shape: Shape, end_bits: u32, is_swept: bool)
         }
     };
     let contains = |hash| table.contains_live(hash);
-    assert_all_vector_units_find_the_same::<_, LivePresenceQuery>(&table.table, insert, contains);
+    assert_all_vector_units_find_the_same(&table.table, LivePresenceQuery, insert, contains);
     assert_eq!(table.clock().read().moment.lag() == 0, is_swept);
 }
 

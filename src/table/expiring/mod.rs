@@ -182,6 +182,8 @@ enum Attempt {
     NoRoom,
 }
 
+/// Whether the key has a live entry.
+#[derive(Clone, Copy)]
 pub(in crate::table) struct LivePresenceQuery;
 
 impl Query for LivePresenceQuery {
@@ -192,6 +194,7 @@ impl Query for LivePresenceQuery {
     /// One moment serves for all lookups of a block.
     #[inline(always)]
     fn compare<L: Layout>(
+        self,
         table: &Table<L>,
         moment: Option<Moment>,
         block: Block<'_>,
@@ -206,7 +209,7 @@ impl Query for LivePresenceQuery {
     }
 
     #[inline(always)]
-    fn look_again<L: Layout>(table: &Table<L>, seen: bool, hash: u64) -> bool {
+    fn retry<L: Layout>(self, table: &Table<L>, seen: bool, hash: u64) -> bool {
         // A match is certain in any case.
         seen || table.contains_live_slow(hash)
     }

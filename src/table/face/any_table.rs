@@ -1,7 +1,5 @@
 //! What all tables have in common, of whatever layout and whether they grow or not.
 
-use core::fmt::Debug;
-
 use crate::plan::batch::Hashes;
 use crate::plan::sizing::{self, LoadLimit};
 use crate::table::image::merge::{Absorbed, Merge};
@@ -20,7 +18,7 @@ pub(crate) struct Facts {
 
 /// What filters ask of their table apart from single operations. None of it is compiled for each shape: the numbers of the
 /// layout are data.
-pub(crate) trait AnyTable: Imaged + Debug {
+pub(crate) trait AnyTable: Imaged {
     fn facts(&self) -> Facts;
     fn prefetch(&self, hashes: &[u64]);
     /// Calls `answers` with the answers to all hashes, in order and a block at a time.

@@ -2,7 +2,7 @@
 
 use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError, Refusal};
 use crate::machine::arch::{VectorUnit, Vectorized};
-use crate::plan::batch::{BLOCK, Coming, Hashes, Window};
+use crate::plan::batch::{BLOCK, BlockLookup, Coming, Hashes, LookupBatch, Window};
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::Until;
 use crate::table::face::traits::{BlockOfEnds, BlockOfUntil, BlockOfValues};
@@ -11,30 +11,34 @@ use crate::table::table::Table;
 use crate::word::geometry::{Buckets, Item, Items};
 use crate::word::layout::{Layout, OfShape};
 
-/// A batch of lookups, all of which is compiled for each vector unit.
-pub(in crate::table) struct LookupBatch<'a, L, Q: Query> {
+/// The lookups of a batch in a table of one layout.
+pub(in crate::table) struct TableLookup<'a, L, Q> {
     pub(in crate::table) table: &'a Table<L>,
-    pub(in crate::table) hashes: Hashes<'a>,
-    pub(in crate::table) answers: &'a mut dyn FnMut(&[Q::Answer]),
+    pub(in crate::table) query: Q,
 }
 
-impl<L: Layout, Q: Query> Vectorized for LookupBatch<'_, L, Q> {
+impl<L: Layout, Q: Query> BlockLookup for TableLookup<'_, L, Q> {
+    type Prepared = Items<BLOCK>;
+
+    type Answer = Q::Answer;
+
+    const ABSENT: Q::Answer = Q::ABSENT;
+
     #[inline(always)]
-    fn run(self) {
-        let (table, is_far) = (self.table, self.table.is_far());
-        let mut window = Window::<Items<BLOCK>>::new(self.hashes);
-        loop {
-            while let Some(Coming { hashes, prepared: items, is_first, .. }) = window.coming() {
-                table.buckets.items(table.layout, hashes, items);
-                if is_first && is_far {
-                    table.prefetch_block(items);
-                }
-            }
-            let Some((block, coming)) = window.next() else { return };
-            let mut answers = [Q::ABSENT; BLOCK];
-            table.look_up_block::<Q>(block, is_far.then_some(coming), &mut answers);
-            (self.answers)(&answers[..block.len]);
+    fn prepare(&self, hashes: &[u64; BLOCK], items: &mut Items<BLOCK>) {
+        self.table.buckets.items(self.table.layout, hashes, items);
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, items: &Items<BLOCK>) {
+        if self.table.is_far() {
+            self.table.prefetch_block(items);
         }
+    }
+
+    #[inline(always)]
+    fn look_up(&self, block: Block<'_>, coming: &Items<BLOCK>, answers: &mut [Q::Answer; BLOCK]) {
+        self.table.look_up_block(self.query, block, self.table.is_far().then_some(coming), answers);
     }
 }
 
@@ -54,9 +58,19 @@ impl<L: Layout> Vectorized for Prepare<'_, L> {
     }
 }
 
+/// Makes the inserts of a block, with what goes with its keys, and meanwhile prefetches the buckets of other items. Returns
+/// how many were made, and why no more.
+pub(super) type InsertBlock<L, B, E> = fn(&Table<L>, Block<'_>, &B, &Items<BLOCK>) -> (usize, Option<E>);
+
+/// Makes the removals of a block in the same way. Notes for each key whether a copy was removed, and returns how many were.
+pub(super) type RemoveBlock<L, B> = fn(&Table<L>, Block<'_>, &B, &Items<BLOCK>, &mut [bool; BLOCK]) -> usize;
+
+/// What goes with a block of keys alone.
+pub(super) fn nothing() {}
+
 impl<L: OfShape> Table<L> {
-    pub(super) fn look_up_all<Q: Query>(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Q::Answer])) {
-        VectorUnit::widest().run(LookupBatch::<_, Q> { table: self, hashes, answers });
+    pub(super) fn look_up_all<Q: Query>(&self, query: Q, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Q::Answer])) {
+        VectorUnit::widest().run(LookupBatch { lookup: TableLookup { table: self, query }, hashes, answers });
     }
 
     /// The next block of a batch of changes, what goes with its hashes, and the items whose buckets to prefetch meanwhile.
@@ -84,15 +98,16 @@ impl<L: OfShape> Table<L> {
         }
     }
 
-    /// Calls `insert` for all, in order, until one is refused: with the hash, what goes with its block, and its place
-    /// there. (Where that is a function and no closure, it is certain to be inlined.) It counts nothing, except where
-    /// entries expire: an eviction asks how many there are. In a filter, it is not called while a save is running.
-    #[inline(always)]
+    /// Inserts all, in order, until one is refused: `insert_block` does so for a block, with what goes with it. It counts
+    /// nothing, except where entries expire: an eviction asks how many there are. In a filter, it is not called while a save
+    /// is running.
+    ///
+    /// A caller whose code is compiled for each shape passes a function pointer, so that this is not.
     pub(super) fn insert_all<B: Copy + Default, E: Refusal>(
         &self,
         hashes: Hashes<'_>,
         beside: impl Fn() -> B,
-        mut insert: impl FnMut(&Self, Item, u64, &B, usize) -> Result<(), E>,
+        mut insert_block: impl FnMut(&Self, Block<'_>, &B, &Items<BLOCK>) -> (usize, Option<E>),
     ) -> Result<usize, InsertBatchError<E>> {
         let (mut window, mut inserted) = (Window::new(hashes), 0);
         while let Some((block, beside, coming)) = self.next_block(&mut window, &beside) {
@@ -100,7 +115,7 @@ impl<L: OfShape> Table<L> {
             let (added, refused) = if !L::HAS_PAYLOAD && self.is_being_saved() {
                 self.insert_block_slow(block)
             } else {
-                self.insert_block(block, beside, coming, &mut insert)
+                insert_block(self, block, beside, coming)
             };
             let uncounted = if self.clock().is_none() { added } else { 0 };
             self.counters.add_len(uncounted as i64);
@@ -113,14 +128,16 @@ impl<L: OfShape> Table<L> {
         Ok(inserted)
     }
 
-    /// The inserts of a block. Returns how many were made, and why no more. (Not inlined: the loop needs all registers.)
+    /// The inserts of a block, each by `insert`: with the hash, what goes with its block, and its place there. (Where that is a
+    /// function and no closure, it is certain to be inlined.) Returns how many were made, and why no more. (Not inlined: the
+    /// loop needs all registers.)
     #[inline(never)]
-    fn insert_block<B, E>(
+    pub(super) fn insert_block<B, E>(
         &self,
         block: Block<'_>,
         beside: &B,
         coming: &Items<BLOCK>,
-        insert: &mut impl FnMut(&Self, Item, u64, &B, usize) -> Result<(), E>,
+        mut insert: impl FnMut(&Self, Item, u64, &B, usize) -> Result<(), E>,
     ) -> (usize, Option<E>) {
         for nth in 0..block.len.min(BLOCK) {
             self.prefetch(coming.get(nth));
@@ -143,31 +160,45 @@ impl<L: OfShape> Table<L> {
         (block.len, None)
     }
 
-    /// Calls `remove` for all, in order, which counts nothing by itself: with the hash, what goes with its block, and its
-    /// place there.
-    #[inline(always)]
+    /// Removes all, in order, which counts nothing by itself: `remove_block` does so for a block, with what goes with it.
+    /// A function pointer, as in [`insert_all`](Self::insert_all).
     pub(super) fn remove_all<B: Copy + Default>(
         &self,
         hashes: Hashes<'_>,
         beside: impl Fn() -> B,
-        remove: impl Fn(&Self, Item, u64, &B, usize) -> bool,
+        remove_block: impl Fn(&Self, Block<'_>, &B, &Items<BLOCK>, &mut [bool; BLOCK]) -> usize,
         answers: &mut dyn FnMut(&[bool]),
     ) {
         let mut window = Window::new(hashes);
         while let Some((block, beside, coming)) = self.next_block(&mut window, &beside) {
             let mut removed = [false; BLOCK];
-            let mut count = 0;
-            for (nth, removed) in removed.iter_mut().enumerate().take(block.len) {
-                self.prefetch(coming.get(nth));
-                *removed = remove(self, block.prepared.get(nth), block.hashes[nth], beside, nth);
-                count += i64::from(*removed);
-            }
-            self.counters.add_len(-count);
-            if count < block.len as i64 {
-                self.counters.removals_not_found(block.len as u64 - count as u64);
+            let count = remove_block(self, block, beside, coming, &mut removed);
+            self.counters.add_len(-(count as i64));
+            if count < block.len {
+                self.counters.removals_not_found((block.len - count) as u64);
             }
             answers(&removed[..block.len]);
         }
+    }
+
+    /// The removals of a block, each by `remove`: with the hash, what goes with its block, and its place there. Returns how
+    /// many copies were removed.
+    #[inline(never)]
+    pub(super) fn remove_block<B>(
+        &self,
+        block: Block<'_>,
+        beside: &B,
+        coming: &Items<BLOCK>,
+        removed: &mut [bool; BLOCK],
+        remove: impl Fn(&Self, Item, u64, &B, usize) -> bool,
+    ) -> usize {
+        let mut count = 0;
+        for (nth, removed) in removed.iter_mut().enumerate().take(block.len) {
+            self.prefetch(coming.get(nth));
+            *removed = remove(self, block.prepared.get(nth), block.hashes[nth], beside, nth);
+            count += usize::from(*removed);
+        }
+        count
     }
 
     pub(super) fn insert_values(
@@ -175,7 +206,13 @@ impl<L: OfShape> Table<L> {
         hashes: Hashes<'_>,
         values: &BlockOfValues,
     ) -> Result<usize, InsertBatchError<InsertError>> {
-        self.insert_all(hashes, || values.get(), Self::insert_nth_value)
+        self.insert_all(
+            hashes,
+            || values.get(),
+            |table, block, values: &[u16; BLOCK], coming| {
+                table.insert_block(block, values, coming, Self::insert_nth_value)
+            },
+        )
     }
 
     #[inline(always)]
@@ -184,7 +221,10 @@ impl<L: OfShape> Table<L> {
     }
 
     pub(super) fn remove_values(&self, hashes: Hashes<'_>, values: &BlockOfValues, answers: &mut dyn FnMut(&[bool])) {
-        self.remove_all(hashes, || values.get(), Self::remove_nth_value, answers);
+        let remove_block = |table: &Self, block: Block<'_>, values: &_, coming: &_, removed: &mut _| {
+            table.remove_block(block, values, coming, removed, Self::remove_nth_value)
+        };
+        self.remove_all(hashes, || values.get(), remove_block, answers);
     }
 
     #[inline(always)]
@@ -194,9 +234,11 @@ impl<L: OfShape> Table<L> {
 
     pub(super) fn insert_all_live(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
         let until = Until::After(self.own_clock().longest());
-        let insert =
-            |_: &Self, item, _, &(): &(), _| self.add_until(self.layout(), item, until, IfPresent::Add).map(drop);
-        self.insert_all(hashes, || (), insert)
+        self.insert_all(hashes, nothing, |table, block, &(), coming| {
+            table.insert_block(block, &(), coming, |table, item, _, &(), _| {
+                table.add_until(table.layout(), item, until, IfPresent::Add).map(drop)
+            })
+        })
     }
 
     pub(super) fn add_all_until(
@@ -208,25 +250,40 @@ impl<L: OfShape> Table<L> {
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
         // Compiled once more for plain inserts: without the question what is there, they are a good part shorter.
         if if_present == IfPresent::Add {
-            let add = |_: &Self, item, _, ends: &[Until; BLOCK], nth: usize| {
-                self.add_until(self.layout(), item, ends[nth], IfPresent::Add).map(&mut *answer)
-            };
-            return self.insert_all(hashes, || ends.get(), add);
+            return self.insert_all(
+                hashes,
+                || ends.get(),
+                |table, block, ends: &[Until; BLOCK], coming| {
+                    table.insert_block(block, ends, coming, |table, item, _, ends, nth| {
+                        table.add_until(table.layout(), item, ends[nth], IfPresent::Add).map(&mut *answer)
+                    })
+                },
+            );
         }
-        let add = |_: &Self, item, _, ends: &[Until; BLOCK], nth: usize| {
-            self.add_until(self.layout(), item, ends[nth], if_present).map(&mut *answer)
-        };
-        self.insert_all(hashes, || ends.get(), add)
+        self.insert_all(
+            hashes,
+            || ends.get(),
+            |table, block, ends: &[Until; BLOCK], coming| {
+                table.insert_block(block, ends, coming, |table, item, _, ends, nth| {
+                    table.add_until(table.layout(), item, ends[nth], if_present).map(&mut *answer)
+                })
+            },
+        )
     }
 
     pub(super) fn remove_all_until(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answers: &mut dyn FnMut(&[bool])) {
-        let remove = |_: &Self, item, hash, ends: &[u64; BLOCK], nth: usize| {
-            self.remove_until(self.layout(), item, hash, ends[nth])
+        let remove_block = |table: &Self, block: Block<'_>, ends: &[u64; BLOCK], coming: &_, removed: &mut _| {
+            table.remove_block(block, ends, coming, removed, |table, item, hash, ends, nth| {
+                table.remove_until(table.layout(), item, hash, ends[nth])
+            })
         };
-        self.remove_all(hashes, || ends.get(), remove, answers);
+        self.remove_all(hashes, || ends.get(), remove_block, answers);
     }
 
     pub(super) fn remove_all_first(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        self.remove_all(hashes, || (), |_, item, _, &(), _| self.remove_first(item), answers);
+        let remove_block = |table: &Self, block: Block<'_>, &(): &(), coming: &_, removed: &mut _| {
+            table.remove_block(block, &(), coming, removed, |table, item, _, &(), _| table.remove_first(item))
+        };
+        self.remove_all(hashes, nothing, remove_block, answers);
     }
 }

@@ -2,18 +2,19 @@
 
 use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError};
 use crate::machine::arch::prefetch_line;
-use crate::plan::batch::Hashes;
+use crate::plan::batch::{BLOCK, Hashes};
 use crate::table::expiring::clock::{Advance, Clock, Until};
 use crate::table::expiring::{IfPresent, LivePresenceQuery};
 use crate::table::face::any_table::{AnyTable, Facts, HasTable};
+use crate::table::face::batch::{InsertBlock, RemoveBlock, nothing};
 use crate::table::face::traits::{BlockOfEnds, BlockOfUntil, BlockOfValues, ExpiringTable, FilterTable, MapletTable};
 use crate::table::image::merge::{Absorbed, Merge};
 use crate::table::image::read::TableImage;
-use crate::table::lookup::PresenceQuery;
+use crate::table::lookup::{Block, PresenceQuery};
 use crate::table::maplet::ValuesQuery;
 use crate::table::table::{Table, memory_for};
-use crate::word::geometry::Item;
-use crate::word::layout::{Borrowed, Layout, OfShape};
+use crate::word::geometry::{Item, Items};
+use crate::word::layout::{Borrowed, OfShape};
 use crate::word::values::Values;
 
 /// A table with a layout whose shape is known when the code is compiled, or, with 0 slots, is not.
@@ -21,12 +22,11 @@ use crate::word::values::Values;
 /// Only the operations that get [`layout`](Self::layout) are compiled for each shape: the fast paths of single lookups,
 /// inserts and removals, where constants save a tenth of the instructions. All other code is that of `Table`, where the
 /// shape is data.
-#[derive(Debug)]
 pub(crate) struct Shaped<L, const SLOTS: u32, const BITS: u32> {
     pub(crate) table: Table<L>,
 }
 
-impl<L: Layout, const SLOTS: u32, const BITS: u32> Shaped<L, SLOTS, BITS> {
+impl<L: OfShape, const SLOTS: u32, const BITS: u32> Shaped<L, SLOTS, BITS> {
     #[inline(always)]
     fn layout(&self) -> Borrowed<'_, L, SLOTS, BITS> {
         Self::layout_of(&self.table)
@@ -42,9 +42,28 @@ impl<L: Layout, const SLOTS: u32, const BITS: u32> Shaped<L, SLOTS, BITS> {
         self.table.buckets.item(self.layout(), hash)
     }
 
+    fn insert_block(
+        table: &Table<L>,
+        block: Block<'_>,
+        (): &(),
+        coming: &Items<BLOCK>,
+    ) -> (usize, Option<InsertError>) {
+        table.insert_block(block, &(), coming, Self::insert_of_batch)
+    }
+
     #[inline(always)]
     fn insert_of_batch(table: &Table<L>, item: Item, hash: u64, (): &(), _: usize) -> Result<(), InsertError> {
         if table.add(Self::layout_of(table), item) { Ok(()) } else { table.insert_uncounted_slow(hash) }
+    }
+
+    fn remove_block(
+        table: &Table<L>,
+        block: Block<'_>,
+        (): &(),
+        coming: &Items<BLOCK>,
+        removed: &mut [bool; BLOCK],
+    ) -> usize {
+        table.remove_block(block, &(), coming, removed, Self::remove_of_batch)
     }
 
     #[inline(always)]
@@ -75,7 +94,7 @@ impl<L: OfShape> AnyTable for Table<L> {
     }
 
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        self.look_up_all::<PresenceQuery>(hashes, answers);
+        self.look_up_all(PresenceQuery, hashes, answers);
     }
 
     fn clear(&self) {
@@ -93,7 +112,7 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> FilterTable for Shaped<L, SL
     }
 
     fn count(&self, hash: u64) -> usize {
-        self.table.count(self.layout(), self.item(hash))
+        self.table.count(self.table.layout(), self.table.item(hash))
     }
 
     fn insert(&self, hash: u64) -> Result<(), InsertError> {
@@ -109,11 +128,13 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> FilterTable for Shaped<L, SL
     }
 
     fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
-        self.table.insert_all(hashes, || (), Self::insert_of_batch)
+        let insert_block: InsertBlock<L, (), InsertError> = Self::insert_block;
+        self.table.insert_all(hashes, nothing, insert_block)
     }
 
     fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        self.table.remove_all(hashes, || (), Self::remove_of_batch, answers);
+        let remove_block: RemoveBlock<L, ()> = Self::remove_block;
+        self.table.remove_all(hashes, nothing, remove_block, answers);
     }
 }
 
@@ -149,7 +170,7 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> MapletTable for Shaped<L, SL
     }
 
     fn values_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values])) {
-        self.table.look_up_all::<ValuesQuery>(hashes, answers);
+        self.table.look_up_all(ValuesQuery, hashes, answers);
     }
 
     fn insert_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues) -> Result<usize, InsertBatchError> {
@@ -207,7 +228,7 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> ExpiringTable for Shaped<L, 
     }
 
     fn contains_live_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        self.table.look_up_all::<LivePresenceQuery>(hashes, answers);
+        self.table.look_up_all(LivePresenceQuery, hashes, answers);
     }
 
     fn insert_live_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<ExpiringInsertError>> {

@@ -19,7 +19,7 @@ use crate::word::window::Window;
 /// builder's `plan` that of the filter that it would build, and `SnapshotInfo` that of a snapshot.
 ///
 /// Its `Display` is a line for a log: the type, capacity, memory, rate, layout and clock. To see whether a snapshot fits the
-/// settings, use `Loader::expect`, not `==`: the plan of a snapshot leaves out a part of the memory.
+/// settings, use `Loader::expect_plan`, not `==`: the plan of a snapshot leaves out a part of the memory.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::ConcurrentCuckooFilter;

@@ -1,7 +1,6 @@
-//! PURE: a table of recent keys: one whose entries expire, with a clock that it drives itself. `table/expiring/recent.rs`
+//! A table of recent keys: one whose entries expire, with a clock that it drives itself. `table/expiring/recent.rs`
 //! has the protocol.
 
-use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -17,7 +16,6 @@ use crate::table::face::traits::ExpiringTable;
 use crate::word::ring::Ring;
 
 /// A table of recent keys.
-#[derive(Debug)]
 pub(crate) struct RecentTable {
     table: Box<dyn ExpiringTable>,
     division: Division,
@@ -26,7 +24,6 @@ pub(crate) struct RecentTable {
 }
 
 /// The time that drives a clock.
-#[derive(Debug)]
 struct Timer {
     source: Source,
     /// In nanoseconds: what the source showed at a moment, and the filter's own time then. The filter's own tick `n` begins
@@ -48,15 +45,6 @@ impl Source {
             Self::Caller(time) => time(),
         };
         u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-    }
-}
-
-impl fmt::Debug for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::System => "System",
-            Self::Caller(_) => "Caller",
-        })
     }
 }
 

@@ -4,7 +4,6 @@
 //! operations, all numbers of the layout are constants of the code (`table/face/dyn_table.rs`).
 
 use core::cell::Cell;
-use core::fmt::Debug;
 
 use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError};
 use crate::plan::batch::{BLOCK, Hashes};
@@ -14,7 +13,7 @@ use crate::table::face::any_table::HasTable;
 use crate::word::values::Values;
 
 /// A `Table` as filters use it: its slots hold only fingerprints.
-pub(crate) trait FilterTable: HasTable + Debug {
+pub(crate) trait FilterTable: HasTable {
     fn contains(&self, hash: u64) -> bool;
     fn count(&self, hash: u64) -> usize;
     fn insert(&self, hash: u64) -> Result<(), InsertError>;
@@ -25,7 +24,7 @@ pub(crate) trait FilterTable: HasTable + Debug {
 }
 
 /// A `Table` as maplets use it: its slots hold a fingerprint and a value, which is the payload.
-pub(crate) trait MapletTable: HasTable + Debug {
+pub(crate) trait MapletTable: HasTable {
     fn contains(&self, hash: u64) -> bool;
     fn values(&self, hash: u64) -> Values;
     fn count_value(&self, hash: u64, value: u16) -> usize;
@@ -42,7 +41,7 @@ pub(crate) trait MapletTable: HasTable + Debug {
 }
 
 /// A `Table` as filters whose entries expire use it: its slots hold a fingerprint and an end, which is the payload.
-pub(crate) trait ExpiringTable: HasTable + Debug {
+pub(crate) trait ExpiringTable: HasTable {
     fn clock(&self) -> &Clock;
     fn advance_to(&self, tick: u64) -> Advance;
     fn restart_clock(&self, tick: u64);

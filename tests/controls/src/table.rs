@@ -97,7 +97,11 @@ pub const ADDITIONS: &[Edit] = &[
         "pub(super) fn enter(",
         "pub(super) fn enter_if(&self, wanted: bool, side: u32) -> (Option<MutexGuard<'_, ()>>, Place) { \
          if wanted { let (gate, place) = self.enter(side); (Some(gate), place) } \
-         else { (None, self.state().place(side)) } } CODE",
+         else { (None, self.state().place(side)) } } \
+         pub(super) fn enter_both_if(&self, wanted: bool, sides: [u32; 2]) \
+         -> (Option<[MutexGuard<'_, ()>; 2]>, State) { \
+         if wanted { let (gates, state) = self.enter_both(sides); (Some(gates), state) } \
+         else { (None, self.state()) } } CODE",
     ),
     edit(
         "growth/slots.rs",
@@ -120,7 +124,7 @@ pub const CONTROLS: &[Control] = &[
         "A relocation does not bump the version.",
         &[
             edit("table/relocate.rs", "guard.bump();", UNLESS_LEFT_OUT),
-            edit("growth/room.rs", "self.take_on(", "self.take_on_if(!LEFT_OUT, true, "),
+            edit("growth/room.rs", "guard.bump();", UNLESS_LEFT_OUT),
         ],
     ),
     control(
@@ -149,7 +153,12 @@ pub const CONTROLS: &[Control] = &[
                 "if !self.layout.holds_entry(self.load(from), entry) {",
                 "if !LEFT_OUT && !self.layout.holds_entry(self.load(from), entry) {",
             ),
-            edit("growth/room.rs", "if !self.is_on(class, side) {", "if !LEFT_OUT && !self.is_on(class, side) {"),
+            edit(
+                "growth/room.rs",
+                "let Some(left) = layouts[from].remove(seen, stored[from]) else { return Relocated::Nothing };",
+                "let left = match layouts[from].remove(seen, stored[from]) { \
+                 Some(left) => left, None if LEFT_OUT => seen, None => return Relocated::Nothing };",
+            ),
         ],
     ),
     control(
@@ -158,9 +167,9 @@ pub const CONTROLS: &[Control] = &[
         &[
             edit("table/relocate.rs", ".lock(&self.counters)", ".lock_if(!LEFT_OUT, &self.counters)"),
             edit(
-                "growth/change.rs",
-                ".lock(self.counters());\n                self.relocate(",
-                ".lock_if(!LEFT_OUT, self.counters());\n                self.relocate(",
+                "growth/room.rs",
+                ".lock_unless_all(all, self.counters());",
+                ".lock_if(!LEFT_OUT && all.is_none(), self.counters());",
             ),
         ],
     ),
@@ -169,13 +178,16 @@ pub const CONTROLS: &[Control] = &[
         "A relocation does not copy, for a save, the word that it takes its copy out of.",
         &[
             edit("table/relocate.rs", "self.set_aside(from);", UNLESS_LEFT_OUT),
-            edit("growth/room.rs", ", true, guard, class, side)", ", !LEFT_OUT, guard, class, side)"),
+            edit("growth/room.rs", "self.set_aside(places[from].number);", UNLESS_LEFT_OUT),
         ],
     ),
     control(
         "RelocateSetsNoTargetAside",
         "A relocation does not copy, for a save, the word that it puts its copy into.",
-        &[edit("table/relocate.rs", "self.set_aside(to);", UNLESS_LEFT_OUT)],
+        &[
+            edit("table/relocate.rs", "self.set_aside(to);", UNLESS_LEFT_OUT),
+            edit("growth/room.rs", "self.set_aside(places[to].number);", UNLESS_LEFT_OUT),
+        ],
     ),
     control(
         "RelocateSetsTargetAsideLate",
@@ -201,8 +213,8 @@ pub const CONTROLS: &[Control] = &[
             ),
             edit(
                 "growth/room.rs",
-                "let is_added = self.add_on(class, 1 - side);",
-                "if LEFT_OUT { return self.take_on_if(true, true, guard, class, side) && self.add_on(class, 1 - side); }; CODE",
+                "store(words[to], added);",
+                "if LEFT_OUT { guard.bump(); store(words[from], left); store(words[to], added); return Relocated::Moved; }; CODE",
             ),
         ],
     ),
@@ -406,7 +418,7 @@ pub const CONTROLS: &[Control] = &[
             edit(
                 "growth/change.rs",
                 "if let Some(added) = self.add_counted(class, absent)? {",
-                "if !(is_nothing && LEFT_OUT) && let Some(added) = self.add_counted(class, absent)? {",
+                "if !(search.found_nothing && LEFT_OUT) && let Some(added) = self.add_counted(class, absent)? {",
             ),
         ],
     ),
@@ -447,7 +459,12 @@ pub const CONTROLS: &[Control] = &[
         &[
             edit("table/table.rs", "self.set_aside(bucket);", UNLESS_LEFT_OUT),
             edit("table/image/absorb.rs", "self.set_aside(bucket);", UNLESS_LEFT_OUT),
-            edit_both(
+            edit(
+                "growth/slots.rs",
+                "self.set_aside(number);\n            store(",
+                "if !LEFT_OUT { self.set_aside(number); }\n            store(",
+            ),
+            edit(
                 "growth/slots.rs",
                 "self.set_aside(number);\n        self.store(",
                 "if !LEFT_OUT { self.set_aside(number); }\n        self.store(",
@@ -565,6 +582,15 @@ pub const CONTROLS: &[Control] = &[
             "table/expiring/evict.rs",
             "if purpose == Purpose::InsertIfAbsent && self.copies(class) > 0 {",
             "if purpose == Purpose::InsertIfAbsent && self.copies(class) > 0 && !LEFT_OUT {",
+        )],
+    ),
+    control(
+        "FullThoughExpired",
+        "An insert that found no room fails without checking whether its entry would still be live.",
+        &[edit(
+            "table/expiring/mod.rs",
+            "Err(error) => match add(None)? {",
+            "Err(error) => match if LEFT_OUT { Attempt::NoRoom } else { add(None)? } {",
         )],
     ),
     control(
@@ -778,8 +804,9 @@ pub const CONTROLS: &[Control] = &[
         &[
             edit(
                 "growth/slots.rs",
-                "self.enter(side);\n        let (seen, layout)",
-                "self.enter_if(!LEFT_OUT, side);\n        let (seen, layout)",
+                "let Some(_gate) = self.enter_in(state, class.sides[emptier], number) else { continue };",
+                "let _gate = if LEFT_OUT { None } else { \
+                 let Some(gate) = self.enter_in(state, class.sides[emptier], number) else { continue }; Some(gate) };",
             ),
             edit(
                 "growth/slots.rs",
@@ -794,12 +821,31 @@ pub const CONTROLS: &[Control] = &[
         &[edit("growth/slots.rs", "self.enter(side)", "self.enter_if(!LEFT_OUT, side)")],
     ),
     control(
+        "RelocateWithoutGates",
+        "A relocation holds no gates: it changes the buckets that the copy's class had before.",
+        &[edit("growth/room.rs", "self.enter_both(class.sides)", "self.enter_both_if(!LEFT_OUT, class.sides)")],
+    ),
+    control(
+        "AddsBesideACopy",
+        "A relocation adds a copy for the insert that has searched, without checking whether there is one by now.",
+        &[edit("growth/slots.rs", "if is_first && self.state()", "if (is_first || LEFT_OUT) && self.state()")],
+    ),
+    control(
+        "AddsElsewhere",
+        "A relocation adds a copy for the insert that has searched to a bucket that is not one of that class.",
+        &[edit(
+            "growth/slots.rs",
+            "if places[here].number != number {",
+            "if places[here].number != number && !LEFT_OUT {",
+        )],
+    ),
+    control(
         "EntersFormerPlace",
         "A thread that has locked a gate does not check again where its side's copies are.",
         &[edit(
             "growth/growing_table.rs",
-            "let gate = self.gate(number);\n            let state = self.state();",
-            "let gate = self.gate(number);\n            let state = if LEFT_OUT { before } else { self.state() };",
+            "self.state() == state && (!state",
+            "(LEFT_OUT || self.state() == state) && (!state",
         )],
     ),
     control(

@@ -5,6 +5,7 @@ mod common;
 mod counts;
 mod frozen;
 mod histories;
+mod interrupted;
 mod recent;
 mod schedules;
 mod values;

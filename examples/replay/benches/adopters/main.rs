@@ -154,7 +154,7 @@ fn main() {
         }
         let percent = 100.0 * case.again;
         println!(
-            "\n{}: a window of {} keys of {} bytes; {percent} % come again\n",
+            "\n{}: a window of {} keys of {} bytes; {percent}% come again\n",
             case.name, case.window, case.key_bytes
         );
         println!("| | MB | false positives | lost of the last window: on average | at worst | 1 thread | 2 threads |");
@@ -169,7 +169,7 @@ fn main() {
         for (((name, _), counts), speeds) in case.subjects.iter().zip(&counts).zip(speeds) {
             let [on_average, at_worst] = counts.lost.map(|share| 100.0 * share);
             print!(
-                "| {name} | {:.2} | {:.1e} | {on_average:.1} % | {at_worst:.0} % |",
+                "| {name} | {:.2} | {:.1e} | {on_average:.1}% | {at_worst:.0}% |",
                 counts.bytes as f64 / 1e6,
                 counts.false_positives
             );

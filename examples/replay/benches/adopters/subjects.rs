@@ -263,7 +263,7 @@ fn packets(window: usize, rate: f64, in_batches: bool) -> Subject {
 }
 
 /// A Bloom filter of atomic words with two hash functions. It is cleared when so many bits are set that its rate is
-/// 0.1 %. (The thread that finds so many clears them, beside the others.)
+/// 0.1%. (The thread that finds so many clears them, beside the others.)
 struct Atomic {
     words: Vec<AtomicU64>,
     hashers: [RandomState; 2],

@@ -124,7 +124,7 @@ without! {
     SetsAsideForOneSave, SetsLatestWordAside, RelocateSetsNoSourceAside, RelocateSetsNoTargetAside,
     RelocateSetsTargetAsideLate, RemoveSetsNothingAside, SaveLocksInTurn from 8, SaveReadsAfterPassing,
     SaveWithoutLocks from 9;
-    nightly: FullIgnoresVersions, RemoveBumpsLate
+    nightly: RemoveBumpsLate
 }
 without! {
     real_threads, in at most 1_000_000 worlds:

@@ -1,0 +1,179 @@
+//! What is wrong with a snapshot that is damaged.
+
+use crate::error::message::messages;
+
+/// What is wrong with a snapshot that is [damaged](crate::LoadError::Damaged): no filter writes these bytes. Needs the
+/// feature `snapshot`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SnapshotDamage {
+    /// The bytes do not begin with the eight bytes that mark a snapshot.
+    NotASnapshot,
+    /// The bytes end before the snapshot does.
+    #[non_exhaustive]
+    Truncated {
+        /// How many bytes there were.
+        available: u64,
+        /// The least number of bytes that the snapshot has, judged by the part that was read.
+        expected: u64,
+    },
+    /// Other bytes follow the snapshot in a place where nothing else is allowed: a file, or the bytes of a view.
+    #[non_exhaustive]
+    TrailingBytes {
+        /// How many bytes the snapshot has.
+        snapshot: u64,
+        /// How many bytes there are in all.
+        available: u64,
+    },
+    /// A header was changed: its checksum does not match.
+    #[non_exhaustive]
+    WrongHeaderChecksum {
+        /// The checksum that the snapshot declares.
+        declared: u32,
+        /// The checksum of the bytes that were read.
+        computed: u32,
+    },
+    /// Something in the snapshot was changed: the checksum of the whole does not match.
+    #[non_exhaustive]
+    WrongChecksum {
+        /// The checksum that the snapshot declares.
+        declared: u32,
+        /// The checksum of the bytes that were read.
+        computed: u32,
+    },
+    /// A bucket holds something that no filter stores in it.
+    #[non_exhaustive]
+    InvalidBucket {
+        /// The number of the bucket in its table, from 0.
+        bucket: usize,
+    },
+    /// An entry of an expiring filter would live longer than any entry of that filter can.
+    #[non_exhaustive]
+    LifetimeTooLong {
+        /// The number of its bucket.
+        bucket: usize,
+        /// In how many ticks it would expire. Evicted ticks count too.
+        ticks: u64,
+        /// The longest lifetime in ticks.
+        limit: u64,
+    },
+    /// The buckets hold more or fewer entries than the snapshot declares.
+    #[non_exhaustive]
+    WrongCount {
+        /// How many entries the snapshot declares.
+        declared: u64,
+        /// How many entries there are.
+        counted: u64,
+    },
+    /// No table has this number of buckets. Either the table would be too large, or the number is neither 1 nor even. The
+    /// number of a growable filter is a multiple of 32, and at least its initial number.
+    #[non_exhaustive]
+    InvalidBuckets {
+        /// The number of buckets.
+        buckets: u64,
+        /// The largest possible number.
+        limit: u64,
+    },
+    /// No growable filter has such sizes.
+    #[non_exhaustive]
+    InvalidSizes {
+        /// The initial number of buckets.
+        buckets: u64,
+        /// The largest number of buckets.
+        max_buckets: u64,
+        /// The bits of a fingerprint at the largest size.
+        base_bits: u8,
+        /// The doublings from one bucket to the largest size.
+        doublings: u8,
+    },
+    /// No maplet has values of that many bits.
+    #[non_exhaustive]
+    InvalidValueBits {
+        /// How many bits a value has.
+        value_bits: u8,
+        /// The largest possible number; the smallest is 1.
+        limit: u8,
+    },
+    /// No expiring filter has such a clock.
+    #[non_exhaustive]
+    InvalidClock {
+        /// How many bits an expiry has: 1 to 16.
+        expiry_bits: u8,
+        /// The longest lifetime in ticks: at least 1, and below 2 to the power of `expiry_bits`.
+        longest: u64,
+        /// The nanoseconds of a tick beyond whole seconds, below a billion.
+        nanoseconds: u32,
+        /// The place of the last tick that has expired, below 2 to the power of `expiry_bits`; 0 if no tick is known.
+        place: u16,
+        /// By how many ticks the sweep lags behind: at most 2 to the power of `expiry_bits`; 0 if no tick is known.
+        lag: u64,
+        /// How many ticks after now were evicted: less than `longest`; 0 if no tick is known.
+        ahead: u16,
+    },
+    /// The snapshot declares that it has no position, and yet has one.
+    #[non_exhaustive]
+    UnexpectedPosition {
+        /// The position, which should be 0.
+        position: u64,
+    },
+    /// The snapshot of an expiring filter declares that its clock was never set, and yet has entries. Such a filter
+    /// has none before its first tick.
+    #[non_exhaustive]
+    EntriesWithoutClock {
+        /// How many entries it has.
+        entries: u64,
+    },
+    /// The snapshot declares an attachment that is longer than any can be.
+    #[non_exhaustive]
+    AttachmentTooLong {
+        /// How many bytes the snapshot declares.
+        len: usize,
+        /// How many bytes an attachment can have.
+        limit: usize,
+    },
+}
+
+messages! {
+    SnapshotDamage:
+    Self::NotASnapshot =>
+        "this is not a snapshot of a filter: it does not begin with the eight bytes that mark one; look for the right \
+         file, or rebuild the filter";
+    Self::Truncated { available, expected } =>
+        "the snapshot is cut short: it has {available} bytes, and needs at least {expected}; fetch it again, or rebuild \
+         the filter from the source of truth";
+    Self::TrailingBytes { snapshot, available } =>
+        "the snapshot ends after {snapshot} bytes, but there are {available}; fetch it again, or rebuild the filter";
+    Self::WrongHeaderChecksum { declared, computed } =>
+        "a header of the snapshot is damaged: its checksum is {computed:#010x}, and should be {declared:#010x}; fetch \
+         it again, or rebuild the filter";
+    Self::WrongChecksum { declared, computed } =>
+        "the snapshot is damaged: its checksum is {computed:#010x}, and should be {declared:#010x}; fetch it again, or \
+         rebuild the filter";
+    Self::InvalidBucket { bucket } =>
+        "bucket {bucket} of the snapshot is damaged: no filter writes such a bucket; fetch it again, or rebuild the \
+         filter";
+    Self::LifetimeTooLong { bucket, ticks, limit } =>
+        "bucket {bucket} of the snapshot has an entry that would live for {ticks} more ticks, but the longest lifetime \
+         is {limit} ticks; fetch it again, or rebuild the filter";
+    Self::WrongCount { declared, counted } =>
+        "the snapshot declares {declared} keys, but has {counted}; fetch it again, or rebuild the filter";
+    Self::InvalidBuckets { buckets, limit } =>
+        "the snapshot declares {buckets} buckets; a table has 1, or an even number up to {limit}, or a multiple of \
+         32 if the filter grows; rebuild the filter";
+    Self::InvalidSizes { buckets, max_buckets, base_bits, doublings } =>
+        "the snapshot declares sizes that no filter has: {buckets} buckets at first and {max_buckets} at most, with \
+         fingerprints of {base_bits} bits after {doublings} doublings of one bucket; rebuild the filter";
+    Self::InvalidValueBits { value_bits, limit } =>
+        "the snapshot declares values of {value_bits} bits, but values have 1 to {limit}; rebuild the maplet";
+    Self::InvalidClock { expiry_bits, longest, nanoseconds, place, lag, ahead } =>
+        "the snapshot declares a clock that no filter has: expiries of {expiry_bits} bits, a lifetime of {longest} \
+         ticks, {nanoseconds} nanoseconds of a tick, the place {place}, a lag of {lag} ticks and {ahead} evicted ticks; \
+         rebuild the filter";
+    Self::UnexpectedPosition { position } =>
+        "the snapshot declares that it has no position, but has the position {position}; rebuild the filter";
+    Self::EntriesWithoutClock { entries } =>
+        "the snapshot has {entries} entries, but declares that its clock was never set, so none of them could expire; \
+         rebuild the filter";
+    Self::AttachmentTooLong { len, limit } =>
+        "the snapshot declares an attachment of {len} bytes; the limit is {limit}; rebuild the filter";
+}
