@@ -187,7 +187,7 @@ fn lookups(size: Size, bytes: usize, length: Duration) {
     let filter = Expiring::load(&snapshot[..], HASH, usize::MAX).expect("its own snapshot");
     filter.advance_to(Tick::new(NOW));
     let of_view: LookUp<'_> = &|keys, batched| {
-        let batch = |keys: &[u64], answers: &mut Vec<bool>| view.contains_batch_at(keys, Tick::new(NOW), answers);
+        let batch = |keys: &[u64], answers: &mut Vec<bool>| view.contains_at_batch(keys, Tick::new(NOW), answers);
         look_up(keys, batched, |key| view.contains_at(key, Tick::new(NOW)), batch)
     };
     rows.extend(compare("expiring", contains!(filter), of_view, len as u64, length));

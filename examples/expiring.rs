@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (hour, tick) = (Duration::from_secs(3600), Duration::from_secs(TICK));
     // A false positive refuses a good token, so one in 43,000 is enough here.
     let builder = ExpiringCuckooFilter::<str>::builder().capacity(100_000).false_positive_rate(2.3e-5);
-    let revoked = builder.lifetime(hour, tick).build()?;
+    let revoked = builder.lifetime(hour).resolution(tick).build()?;
 
     // A service passes the wall clock. This program lets it run ahead, so that nobody has to wait.
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();

@@ -1,49 +1,33 @@
-//! Drops messages that are delivered twice within ten minutes. The memory is constant. When more messages come than the
-//! filter has room for, it evicts the oldest sooner, and says by how much.
+//! Drops messages that are delivered twice: the last 10,000, or those of ten minutes. The memory is constant, no call fails,
+//! and no old message has to be removed.
 
 use std::error::Error;
-use std::time::{Duration, SystemTime};
+use std::thread;
+use std::time::Duration;
 
-use concurrent_cuckoo_filter::{ExpiringCuckooFilter, WhenFull};
-
-/// One tick of the filter.
-const TICK: Duration = Duration::from_secs(60);
+use concurrent_cuckoo_filter::RecentCuckooFilter;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Ten minutes are up to eleven ticks. 1,000 messages are expected in each, and the filter also holds those of two
-    // ticks that have just ended. A false positive drops a new message, so the rate is one in 100,000.
-    let delivered = ExpiringCuckooFilter::<u64>::builder()
-        .capacity(1000 * (11 + 2))
-        .lifetime(10 * TICK, TICK)
-        .false_positive_rate(1e-5)
-        .when_full(WhenFull::EvictOldest)
-        .build()?;
+    // A false positive drops a new message, so the rate is one in a million.
+    let builder = RecentCuckooFilter::<u64>::builder().false_positive_rate(1e-6);
 
-    // `true` for the first delivery of a message within the window. Many threads may call this at the same time.
-    let is_new = |message: u64, now: SystemTime| -> Result<bool, Box<dyn Error>> {
-        delivered.advance_to(delivered.tick_at(now)?); // three loads where nothing is due
-        Ok(delivered.insert_if_absent(&message)?)
-    };
+    // Four consumers get the same messages. Each message is processed once, by whichever comes first.
+    let delivered = builder.clone().last(10_000).build()?;
+    let consume = || (0..20_000).filter(|message| delivered.insert(message)).count();
+    let processed: usize = thread::scope(|threads| {
+        let consumers = [(); 4].map(|()| threads.spawn(consume));
+        consumers.into_iter().map(|consumer| consumer.join().expect("it does not panic")).sum()
+    });
+    println!("{processed} messages, each delivered four times; the filter holds {}", delivered.window());
+    assert!((10_000..20_000).all(|message| delivered.contains(&message)), "the last 10,000");
+    assert!(!delivered.contains(&0), "it has left");
 
-    // A service passes the wall clock. This program lets it run ahead, so that nobody has to wait.
-    let start = SystemTime::now();
-    assert!(is_new(4711, start)?);
-    assert!(!is_new(4711, start + Duration::from_secs(1))?, "delivered twice");
-    assert!(!is_new(4711, start + 10 * TICK)?, "delivered again after ten minutes");
-    assert!(is_new(4711, start + 11 * TICK)?, "forgotten after eleven ticks");
-
-    // Three times as many messages as expected.
-    for minute in 12..30 {
-        for message in 3000 * minute..3000 * (minute + 1) {
-            is_new(message.into(), start + minute * TICK)?; // none is refused
-        }
-    }
-    let stats = delivered.stats();
-    println!(
-        "{} live entries, forgotten up to {} minutes early",
-        delivered.live_len(),
-        stats.expiry.as_ref().unwrap().evicted_early_by
-    );
-    assert!(delivered.contains(&89_999) && (1..10).contains(&stats.expiry.as_ref().unwrap().evicted_early_by));
+    // The messages of ten minutes, of which 1,000 are expected. When more come, the oldest go sooner.
+    let delivered = builder.within(Duration::from_secs(600), 1000).build()?;
+    assert!(delivered.insert(&4711) && !delivered.insert(&4711), "delivered twice");
+    (0..5000).for_each(|message| _ = delivered.insert(&message));
+    let recent = delivered.stats().recent.ok_or("a filter of recent keys has these figures")?;
+    println!("{} keys evicted, by up to {:.0} % of the window", recent.evicted, 100.0 * recent.evicted_early_by);
+    assert!(delivered.contains(&4999) && recent.evicted_early_by > 0.0);
     Ok(())
 }

@@ -33,12 +33,13 @@
 //! |---|---|
 //! | a set of known size | [`ConcurrentCuckooFilter`] |
 //! | a set of unknown size, or one that grows and shrinks | [`GrowableCuckooFilter`] |
-//! | keys that expire: tokens, nonces, "seen within the last N minutes?" | [`ExpiringCuckooFilter`] |
+//! | recent keys: was it among the last N, or seen within the last minute? | [`RecentCuckooFilter`] |
+//! | keys that each expire at their own time, such as tokens | [`ExpiringCuckooFilter`] |
 //! | which segment, shard or node has the key? | [`CuckooMaplet`] |
 //!
-//! Each type has a builder for its rate, layout and hasher. All have batches, metrics for Prometheus and other systems
-//! ([`Stats::figures`]), and digests, and with the feature `snapshot` they can be saved and loaded. They can also
-//! absorb another filter of their kind.
+//! Each type has a builder for its rate, layout and hasher. All have batches and metrics for Prometheus and other systems
+//! ([`Stats::figures`]), and with the feature `snapshot` they can be saved and loaded. All but the [`RecentCuckooFilter`]
+//! have digests, and can absorb another filter of their kind.
 //!
 //! # What you can rely on
 //!
@@ -148,9 +149,11 @@ pub use filter::growable::builder::GrowableBuilder;
 pub use filter::growable::filter::GrowableCuckooFilter;
 pub use filter::maplet::builder::MapletBuilder;
 pub use filter::maplet::filter::CuckooMaplet;
+pub use filter::recent::builder::RecentBuilder;
+pub use filter::recent::filter::RecentCuckooFilter;
 #[cfg(feature = "snapshot")]
 pub use filter::snapshot_info::SnapshotInfo;
-pub use filter::stats::{ExpiryStats, Stats};
+pub use filter::stats::{ExpiryStats, RecentStats, Stats};
 pub use hasher::default::{DefaultHashBuilder, DefaultHasher};
 #[cfg(feature = "stable-hash")]
 pub use hasher::stable::{StableHashBuilder, StableHasher};
@@ -170,6 +173,7 @@ pub use word::layout::Encoding;
 pub use word::table_layout::TableLayout;
 pub use word::tick::Tick;
 pub use word::values::{Values, ValuesIter};
+pub use word::window::Window;
 
 /// The README's example, as a test.
 #[cfg(doctest)]

@@ -161,7 +161,8 @@ mod clock {
 
     /// At noon, with a token that is revoked for an hour.
     fn revoked() -> ExpiringCuckooFilter<str> {
-        let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(HOUR, TICK).build().unwrap();
+        let filter =
+            ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(HOUR).resolution(TICK).build().unwrap();
         advance(&filter, noon()).unwrap();
         assert_eq!(filter.insert_until("token-17", HOUR), Ok(true));
         filter

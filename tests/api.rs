@@ -162,7 +162,11 @@ fn the_steps_of_the_rate_are_those_of_the_documentation() {
     };
     let expiring: Bits = |resolutions, rate| {
         let builder = ExpiringCuckooFilter::<u64>::builder().capacity(KEYS).false_positive_rate(rate);
-        let filter = builder.lifetime(Duration::from_secs(resolutions as u64), Duration::from_secs(1)).build().ok()?;
+        let filter = builder
+            .lifetime(Duration::from_secs(resolutions as u64))
+            .resolution(Duration::from_secs(1))
+            .build()
+            .ok()?;
         Some((filter.plan().slots / filter.plan().layout.slots_per_bucket * 64) as f64 / filter.capacity() as f64)
     };
     for (builder, bits, first_rate) in [
@@ -195,7 +199,8 @@ fn capacity_0_builds_the_smallest_filter() {
     let maplet = CuckooMaplet::<u64>::builder().capacity(0).value_bits(4).build().unwrap();
     assert_eq!((maplet.plan().slots, maplet.capacity()), (8, 8));
     let minute = Duration::from_secs(60);
-    let expiring = ExpiringCuckooFilter::<u64>::builder().capacity(0).lifetime(14 * minute, minute).build().unwrap();
+    let expiring =
+        ExpiringCuckooFilter::<u64>::builder().capacity(0).lifetime(14 * minute).resolution(minute).build().unwrap();
     assert_eq!((expiring.plan().slots, expiring.capacity()), (8, 8));
 }
 

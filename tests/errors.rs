@@ -45,7 +45,8 @@ fn an_error_without_a_source_says_everything_itself() {
     check::<ExpiringInsertError>(expiring.insert(&7).unwrap_err(), 1);
     check::<TickError>(expiring.tick_at(SystemTime::now()).unwrap_err(), 1);
     let second = Duration::from_secs(1);
-    let by_time = ExpiringCuckooFilter::<u64, _>::builder_with_hasher(seeded(1)).capacity(10).lifetime(second, second);
+    let by_time =
+        ExpiringCuckooFilter::<u64, _>::builder_with_hasher(seeded(1)).capacity(10).lifetime(second).resolution(second);
     check::<TickError>(by_time.build().unwrap().tick_at(UNIX_EPOCH - second).unwrap_err(), 1);
 
     let maplet = CuckooMaplet::<u64, _>::builder_with_hasher(seeded(1)).capacity(10).value_bits(4).build().unwrap();

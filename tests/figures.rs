@@ -93,8 +93,10 @@ fn the_bits_per_key_of_small_tables_and_of_the_other_types() {
     // A lifetime of so many resolutions may touch one tick more.
     let second = std::time::Duration::from_secs(1);
     let [few, many] = [14, 254].map(|resolutions| {
-        let builder =
-            ExpiringCuckooFilter::<u64>::builder().capacity(10_000_000).lifetime(resolutions * second, second);
+        let builder = ExpiringCuckooFilter::<u64>::builder()
+            .capacity(10_000_000)
+            .lifetime(resolutions * second)
+            .resolution(second);
         bits_per_key(&builder.plan().unwrap(), 10_000_000)
     });
     assert_says(

@@ -62,12 +62,12 @@ fn a_plan_has_the_figures_of_the_filter() {
             assert!(plan.capacity >= capacity && plan.max_false_positive_rate <= rate, "{plan}");
 
             let builder = ExpiringCuckooFilter::<str>::builder().capacity(capacity).false_positive_rate(rate);
-            let builder = builder.lifetime_in_ticks((1 << payload_bits) - 1).when_full(WhenFull::EvictOldest);
+            let builder = builder.lifetime_in_ticks((1 << payload_bits) - 1).when_full(WhenFull::EvictSoonest);
             let plan = builder.plan().unwrap();
             let filter = builder.build().unwrap();
             assert_planned!(plan, filter);
             assert_eq!((plan.lifetime_in_ticks, plan.resolution), (Some((1 << payload_bits) - 1), None));
-            assert_eq!(plan.when_full, Some(WhenFull::EvictOldest));
+            assert_eq!(plan.when_full, Some(WhenFull::EvictSoonest));
         }
     }
 }
@@ -126,9 +126,9 @@ fn a_plan_displays_the_type_capacity_memory_rate_layout_and_clock() {
     assert_shows(&maplet, &["false-positive rate 0.000", " + 4 bits"]);
 
     let minute = Duration::from_secs(60);
-    let expiring = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime(14 * minute, minute);
-    let expiring = expiring.when_full(WhenFull::EvictOldest).plan().unwrap();
-    assert_shows(&expiring, &["false-positive rate 0.000", ", lifetime 15 ticks of 60s, WhenFull::EvictOldest"]);
+    let expiring = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime(14 * minute).resolution(minute);
+    let expiring = expiring.when_full(WhenFull::EvictSoonest).plan().unwrap();
+    assert_shows(&expiring, &["false-positive rate 0.000", ", lifetime 15 ticks of 60s, WhenFull::EvictSoonest"]);
 }
 
 /// What a user sees of it are the public fields.
@@ -260,21 +260,21 @@ fn invalid_settings_have_the_error_that_building_has() {
     same!(without, BuildError::CapacityMissing { filter: Expiring, .. });
     same!(expiring(), BuildError::LifetimeMissing);
     for (longest, resolution) in [(Duration::ZERO, minute), (minute, Duration::ZERO)] {
-        let invalid = expiring().lifetime(longest, resolution);
+        let invalid = expiring().lifetime(longest).resolution(resolution);
         same!(invalid, BuildError::InvalidLifetime { .. }, names "both must be more than 0");
     }
     same!(
-        expiring().lifetime(minute, hour),
+        expiring().lifetime(minute).resolution(hour),
         BuildError::InvalidLifetime { longest, resolution, .. } if (longest, resolution) == (minute, hour),
         names "lifetime of 60s is shorter than the resolution of 3600s"
     );
     same!(
-        expiring().lifetime(65_535 * minute, minute),
+        expiring().lifetime(65_535 * minute).resolution(minute),
         BuildError::InvalidTicks { ticks: 65_536, limit: 65_535, .. },
         names "coarser resolution"
     );
     same!(
-        expiring().lifetime(Duration::MAX, Duration::from_nanos(1)),
+        expiring().lifetime(Duration::MAX).resolution(Duration::from_nanos(1)),
         BuildError::InvalidTicks { ticks: u64::MAX, .. }
     );
     same!(expiring().lifetime_in_ticks(0), BuildError::InvalidTicks { ticks: 0, .. }, names "1 to 65535");

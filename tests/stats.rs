@@ -252,6 +252,7 @@ fn stats_are_serialized_by_the_names_of_their_fields() {
         "negatives_recorded": 7,
         "false_positives_recorded": 0,
         "expiry": null,
+        "recent": null,
     });
     assert_eq!(serde_json::to_value(&stats).unwrap(), expected);
 }

@@ -17,7 +17,7 @@ import sys
 
 MASK_64, MASK_32 = 2**64 - 1, 2**32 - 1
 GOLDEN = 0x9E3779B97F4A7C15
-CONCURRENT, MAPLET, EXPIRING, GROWABLE = 1, 4, 5, 6
+CONCURRENT, MAPLET, EXPIRING, GROWABLE, RECENT = 1, 4, 5, 6, 7
 # Each layout that a growable filter's buckets can have: whether it is semi-sorted, its slots, the bits of a fingerprint.
 GROWABLE_LAYOUTS = [(0, 8, 8), (0, 7, 9), (0, 6, 10), (1, 6, 12), (0, 5, 12), (1, 5, 14), (0, 4, 16), (1, 4, 17),
                     (0, 3, 21), (1, 3, 22), (0, 2, 32)]
@@ -90,8 +90,8 @@ class Snapshot:
         if self.take("8s") != b"\x89CCF\r\n\x1a\n":
             raise ValueError("this is not a snapshot of a filter")
         version, self.kind, probe, schema_len = self.take("H"), self.take("B"), self.take("Q"), self.take("B")
-        if version != 3 or self.kind not in (CONCURRENT, MAPLET, EXPIRING, GROWABLE):
-            raise ValueError(f"version {version}, kind {self.kind}: this program reads version 3, kinds 1, 4, 5 and 6")
+        if version != 3 or self.kind not in (CONCURRENT, MAPLET, EXPIRING, GROWABLE, RECENT):
+            raise ValueError(f"version {version}, kind {self.kind}: this program reads version 3, kinds 1 and 4 to 7")
         self.schema = self.take(f"{schema_len}s").decode()
         has_position, position, attachment_len = self.take("B"), self.take("Q"), self.take("I")
         self.position = position if has_position else None
@@ -103,13 +103,18 @@ class Snapshot:
             raise ValueError("the snapshot was saved with another key of the hasher, or with another hasher")
 
         payload_bits = 0
-        if self.kind in (MAPLET, EXPIRING):
+        if self.kind in (MAPLET, EXPIRING, RECENT):
             payload_bits = self.take("B")
         if self.kind == EXPIRING:
             self.longest, seconds, nanoseconds, flags = self.take("I"), self.take("Q"), self.take("I"), self.take("B")
             self.tick_length = seconds + nanoseconds / 1e9
             self.now, self.place, self.lag = self.take("Q"), self.take("H"), self.take("I")
             self.evicted = self.take("H") if flags & 2 else 0
+            self.ring = 2**payload_bits
+        if self.kind == RECENT:
+            by_time, self.per_tick, self.lifetime, self.of_tick = (self.take(format) for format in "BQHQ")
+            self.unit = "nanoseconds" if by_time else "keys"
+            self.now, (self.place, self.lag, self.evicted) = 0, (self.take(format) for format in "HIH")
             self.ring = 2**payload_bits
         if self.kind == GROWABLE:
             self.encoding, self.base_bits, self.side_bits = self.take("B"), self.take("B"), self.take("B")
@@ -177,7 +182,7 @@ class Snapshot:
 
     def contains(self, text, tick=None):
         """Whether the filter contains the key: in a filter whose entries expire, at this tick, or when it was saved."""
-        if self.kind != EXPIRING:
+        if self.kind not in (EXPIRING, RECENT):
             return self.find(text) != []
         further = [(place - self.place - 1) % self.ring for place in self.find(text)]
         expiries = [self.now + self.evicted + 1 + ticks for ticks in further if ticks + self.lag < self.ring]

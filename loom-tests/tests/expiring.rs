@@ -35,7 +35,7 @@ fn table(entries: &[(Key, u64)]) -> Arc<Table> {
 
 /// The same for a table that evicts what ends first when it is full. It has four slots.
 fn evicting(entries: &[(Key, u64); 4]) -> Arc<Table> {
-    fill(Table::with_clock(2, 3, 10, WhenFull::EvictOldest), entries)
+    fill(Table::with_clock(2, 3, 10, WhenFull::EvictSoonest), entries)
 }
 
 fn fill(table: Table, entries: &[(Key, u64)]) -> Arc<Table> {

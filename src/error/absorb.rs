@@ -112,7 +112,7 @@ pub enum AbsorbError {
         limit: usize,
     },
     /// The absorbing [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has
-    /// [evicted](crate::WhenFull::EvictOldest) the ticks at which some entries of the other expire, so an insert of
+    /// [evicted](crate::WhenFull::EvictSoonest) the ticks at which some entries of the other expire, so an insert of
     /// these fails. All others were added.
     #[non_exhaustive]
     Evicted {

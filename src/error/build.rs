@@ -81,6 +81,8 @@ pub enum BuildError {
         /// The resolution asked for.
         resolution: Duration,
     },
+    /// The resolution of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is 0, and its lifetime is in ticks.
+    ZeroResolution,
     /// The longest lifetime of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is 0 ticks, or too many.
     #[non_exhaustive]
     InvalidTicks {
@@ -88,6 +90,18 @@ pub enum BuildError {
         ticks: u64,
         /// The largest possible number.
         limit: u64,
+    },
+    /// No window was given for a [`RecentCuckooFilter`](crate::RecentCuckooFilter).
+    WindowMissing,
+    /// The duration of a [`RecentCuckooFilter`](crate::RecentCuckooFilter) is 0.
+    ZeroDuration,
+    /// The tolerance of a [`RecentCuckooFilter`](crate::RecentCuckooFilter) is 0 or less, or 1 or more, or too small.
+    #[non_exhaustive]
+    InvalidTolerance {
+        /// The tolerance asked for.
+        tolerance: f64,
+        /// The smallest possible one.
+        least: f64,
     },
     /// The false-positive rate is negative, or 1 or more, or not a number.
     #[non_exhaustive]
@@ -148,8 +162,8 @@ messages! {
         "no number of value bits was given for the CuckooMaplet; call .value_bits(bits) of its builder";
     Self::InvalidValueBits { value_bits } => "values of {value_bits} bits were asked for; ask for 1 to 16 bits";
     Self::LifetimeMissing =>
-        "no lifetime was given for the ExpiringCuckooFilter; call .lifetime(longest, resolution) or \
-         .lifetime_in_ticks(longest) of its builder";
+        "no lifetime was given for the ExpiringCuckooFilter; call .lifetime(longest) or .lifetime_in_ticks(longest) of its \
+         builder";
     Self::MaxCapacityBelowCapacity { capacity, max_capacity } =>
         "the max_capacity of {max_capacity} is less than the capacity of {capacity}, which the filter has before it \
          grows; ask for a larger max_capacity or a smaller capacity";
@@ -163,21 +177,31 @@ messages! {
         "a filter that grows to its max_capacity of {max_capacity} takes up to {needed} bytes, more than its \
          memory_limit of {limit}; raise the limit, or ask for a smaller max_capacity";
     Self::InvalidLifetime { longest, resolution } if longest < resolution && !longest.is_zero() =>
-        "the longest lifetime of {longest:?} is shorter than the resolution of {resolution:?}; exchange them if they \
-         are in the wrong order, or choose a finer resolution (a fourteenth of the longest lifetime is often fine \
-         enough)";
+        "the longest lifetime of {longest:?} is shorter than the resolution of {resolution:?}; choose a finer resolution \
+         (a fourteenth of the longest lifetime is often fine enough)";
     Self::InvalidLifetime { longest, resolution } =>
         "a longest lifetime of {longest:?} with a resolution of {resolution:?} was asked for; both must be more than 0";
+    Self::ZeroResolution => "a resolution of 0 was asked for; it must be more than 0, or leave it out";
     Self::InvalidTicks { ticks: 0, limit } => "a longest lifetime of 0 ticks was asked for; ask for 1 to {limit} ticks";
     Self::InvalidTicks { ticks, limit } =>
         "the longest lifetime would be {ticks} ticks, but the limit is {limit}; choose a coarser resolution (a \
          fourteenth of the longest lifetime is often fine enough), or a shorter lifetime";
+    Self::WindowMissing =>
+        "no window was given for the RecentCuckooFilter; call .last(keys) or .within(duration, capacity) of its builder";
+    Self::ZeroDuration =>
+        "a RecentCuckooFilter of the keys within 0 seconds was asked for; ask for a duration of more than 0";
+    Self::InvalidTolerance { tolerance, least } =>
+        "the tolerance was {tolerance:?}; it must be at least {least:.4} and less than 1 (0.08 is 8 %)";
     Self::InvalidRate { rate } =>
         "the false-positive rate was {rate:?}; it must be greater than 0 and less than 1 (0.001 is 0.1%, one in a \
          thousand)";
     Self::RateTooLow { filter: filter @ FilterKind::Expiring, value_bits, rate, lowest, .. } =>
         "a false-positive rate of {rate:?} is too low: the type {filter} with {value_bits}-bit expiries cannot go \
          below {lowest:?}; choose that rate or a higher one, or a coarser resolution";
+    Self::RateTooLow { filter: filter @ FilterKind::Recent, value_bits, rate, lowest, .. } =>
+        "a false-positive rate of {rate:?} is too low: the type {filter} with {value_bits}-bit expiries cannot go \
+         below {lowest:?}; choose that rate or a higher one{}",
+        if *value_bits > 4 { ", or a larger tolerance" } else { "" };
     Self::RateTooLow { filter: filter @ FilterKind::Maplet, value_bits, rate, lowest, .. } =>
         "a false-positive rate of {rate:?} is too low: the type {filter} with {value_bits}-bit values cannot go below \
          {lowest:?}; choose that rate or a higher one{}",

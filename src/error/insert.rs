@@ -123,7 +123,7 @@ pub enum ExpiringInsertError {
         /// How long a tick is, if the filter knows it.
         resolution: Option<Duration>,
     },
-    /// The filter has [evicted](crate::WhenFull::EvictOldest) the tick at which the entry should expire, to make room for
+    /// The filter has [evicted](crate::WhenFull::EvictSoonest) the tick at which the entry should expire, to make room for
     /// entries that live longer.
     #[non_exhaustive]
     Evicted {
@@ -301,7 +301,7 @@ impl fmt::Display for Lifetime {
 
 pub(crate) const RESOLUTION_UNKNOWN: &str = "\
     a time or a duration was given or asked for, but the ExpiringCuckooFilter was built with lifetime_in_ticks and \
-    does not know how long a tick is; use ticks (Tick::new, expires_at), or build the filter with lifetime";
+    does not know how long a tick is; use ticks (Tick::new, expires_at), or build the filter with a resolution";
 
 messages! {
     MapletInsertError:

@@ -14,6 +14,8 @@ pub enum FilterKind {
     Maplet,
     /// An [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter).
     Expiring,
+    /// A [`RecentCuckooFilter`](crate::RecentCuckooFilter).
+    Recent,
 }
 
 impl FilterKind {
@@ -29,13 +31,14 @@ impl FilterKind {
             // 2 was a chain of tables, and 3 a type that is gone.
             Self::Maplet => 4,
             Self::Expiring => 5,
+            Self::Recent => 7,
         }
     }
 
     /// The type that has this number.
     #[cfg(feature = "snapshot")]
     pub(crate) fn of_number(number: u8) -> Option<Self> {
-        [Self::Concurrent, Self::Growable, Self::Maplet, Self::Expiring]
+        [Self::Concurrent, Self::Growable, Self::Maplet, Self::Expiring, Self::Recent]
             .into_iter()
             .find(|kind| kind.number() == number)
     }
@@ -48,6 +51,7 @@ impl fmt::Display for FilterKind {
             Self::Growable => "GrowableCuckooFilter",
             Self::Maplet => "CuckooMaplet",
             Self::Expiring => "ExpiringCuckooFilter",
+            Self::Recent => "RecentCuckooFilter",
         })
     }
 }

@@ -1,6 +1,6 @@
 //! The statistics as a list, for metrics systems, and the differences to earlier ones.
 
-use crate::filter::stats::{ExpiryStats, Stats};
+use crate::filter::stats::{ExpiryStats, RecentStats, Stats};
 
 /// One figure of a filter, as a metrics system takes it. [`Stats::figures`] lists them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,6 +62,8 @@ impl Stats {
     /// | `cuckoo_filter_evicted_total` | counter | [`evicted`](ExpiryStats::evicted) |
     /// | `cuckoo_filter_evicted_early_by_ticks` | gauge, ticks | [`evicted_early_by`](ExpiryStats::evicted_early_by) |
     /// | `cuckoo_filter_sweeps_total` | counter | [`sweeps`](ExpiryStats::sweeps) |
+    /// | *and of a `RecentCuckooFilter`, with the totals of expired and evicted entries as above:* | | |
+    /// | `cuckoo_filter_evicted_early_by_ratio` | gauge, ratio | [`evicted_early_by`](RecentStats::evicted_early_by) |
     ///
     /// The observed false-positive rate is `false_positives_recorded / (false_positives_recorded + negatives_recorded)` over
     /// the time that you choose.
@@ -113,7 +115,13 @@ impl Stats {
             let help = "Most ticks by which entries were evicted before their expiry.";
             expiry.counters().chain([Figure::gauge("cuckoo_filter_evicted_early_by_ticks", "ticks", early_by, help)])
         });
-        gauges.into_iter().chain(self.counters()).chain(of_expiry.into_iter().flatten())
+        let of_recent = self.recent.as_ref().map(|recent| {
+            let help = "Largest share of the window by which keys were evicted too early.";
+            let name = "cuckoo_filter_evicted_early_by_ratio";
+            recent.counters().chain([Figure::gauge(name, "ratio", recent.evicted_early_by, help)])
+        });
+        let of_clock = of_expiry.into_iter().flatten().chain(of_recent.into_iter().flatten());
+        gauges.into_iter().chain(self.counters()).chain(of_clock)
     }
 
     /// Returns these statistics, with the counts of events since earlier statistics of the same filter. All other
@@ -151,6 +159,10 @@ impl Stats {
             since.subtract(earlier);
             if let (Some(since), Some(earlier)) = (&mut since.expiry, &earlier.expiry) {
                 since.subtract(earlier);
+            }
+            if let (Some(since), Some(earlier)) = (&mut since.recent, &earlier.recent) {
+                since.expired = since.expired.saturating_sub(earlier.expired);
+                since.evicted = since.evicted.saturating_sub(earlier.evicted);
             }
         }
         since
@@ -209,6 +221,21 @@ impl Stats {
     }
 }
 
+fn expired(count: u64) -> Figure {
+    Figure::counter("cuckoo_filter_expired_total", count, "Expired entries that were removed.")
+}
+
+fn evicted(count: u64) -> Figure {
+    Figure::counter("cuckoo_filter_evicted_total", count, "Entries dropped before their expiry, to make room.")
+}
+
+impl RecentStats {
+    /// The counts of events, each as a figure that has the name of its field.
+    fn counters(&self) -> impl Iterator<Item = Figure> + use<> {
+        [expired(self.expired), evicted(self.evicted)].into_iter()
+    }
+}
+
 impl ExpiryStats {
     /// The counts of events, each as a figure that has the name of its field.
     fn counters(&self) -> impl Iterator<Item = Figure> + use<> {
@@ -223,12 +250,8 @@ impl ExpiryStats {
                 self.clock_jumps,
                 "Ticks with which all entries expired at once.",
             ),
-            Figure::counter("cuckoo_filter_expired_total", self.expired, "Expired entries that were removed."),
-            Figure::counter(
-                "cuckoo_filter_evicted_total",
-                self.evicted,
-                "Entries dropped before their expiry, to make room.",
-            ),
+            expired(self.expired),
+            evicted(self.evicted),
             Figure::counter(
                 "cuckoo_filter_sweeps_total",
                 self.sweeps,

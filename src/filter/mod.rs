@@ -17,6 +17,7 @@ pub(crate) mod expiring;
 pub(crate) mod figures;
 pub(crate) mod growable;
 pub(crate) mod maplet;
+pub(crate) mod recent;
 #[cfg(feature = "snapshot")]
 pub(crate) mod snapshot_info;
 pub(crate) mod stats;

@@ -13,6 +13,7 @@ use crate::snapshot::parts::VERSION;
 use crate::snapshot::source::{Label, Source};
 use crate::table::expiring::clock::Reading;
 use crate::table::face::filter_plan::FilterPlan;
+use crate::table::face::recent::RecentTable;
 use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
 use crate::word::tick::Tick;
 
@@ -49,7 +50,7 @@ pub struct SnapshotInfo {
     pub position: Option<u64>,
     /// The [attachment](crate::Save::attachment), empty if there is none.
     pub attachment: Vec<u8>,
-    /// The tick of an expiring filter's clock, if it had been set. `None` for other filters.
+    /// The tick of an `ExpiringCuckooFilter`'s clock, if it had been set. `None` for other filters.
     pub now: Option<Tick>,
     /// How many bytes the whole snapshot has.
     pub bytes: u64,
@@ -114,9 +115,12 @@ impl SnapshotInfo {
             FilterKind::Growable => stated::<GrowingTable>(&mut source)?,
             FilterKind::Maplet => stated::<Box<dyn MapletTable>>(&mut source)?,
             FilterKind::Expiring => stated::<Box<dyn ExpiringTable>>(&mut source)?,
+            FilterKind::Recent => stated::<RecentTable>(&mut source)?,
         };
         source.expect_table(&plan)?;
         source.nothing_follows()?;
+        // The ticks of a filter that drives its own clock are nobody's.
+        let now = now.filter(|_| kind == FilterKind::Expiring);
         let bytes = source.bytes();
         let len = verify.then(|| verified(source, &plan, reading)).transpose()?;
         Ok(Self { version: VERSION, plan, schema, position, attachment, now, bytes, len })

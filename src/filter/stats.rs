@@ -1,5 +1,6 @@
 //! The statistics of a filter: all its figures at once, for logs, dashboards and alarms.
 
+use crate::plan::window::Division;
 use crate::sync::{Ordering, Tally};
 use crate::table::expiring::clock::Clock;
 use crate::table::face::any_table::AnyTable;
@@ -82,6 +83,8 @@ pub struct Stats {
     pub false_positives_recorded: u64,
     /// The figures that only an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has; `None` for other types.
     pub expiry: Option<ExpiryStats>,
+    /// What only a [`RecentCuckooFilter`](crate::RecentCuckooFilter) has; `None` for other types.
+    pub recent: Option<RecentStats>,
     #[cfg_attr(feature = "serde", serde(skip))]
     origin: Origin,
 }
@@ -101,7 +104,7 @@ pub struct ExpiryStats {
     pub clock_jumps: u64,
     /// How many expired entries were removed.
     pub expired: u64,
-    /// How many entries were evicted, to make room ([`WhenFull::EvictOldest`](crate::WhenFull::EvictOldest)). An entry
+    /// How many entries were evicted, to make room ([`WhenFull::EvictSoonest`](crate::WhenFull::EvictSoonest)). An entry
     /// counts when it is removed. If it expires before that, it counts as `expired` instead.
     pub evicted: u64,
     /// The most ticks by which entries were evicted before their expiry; 0 if none was. A filter of the right size has
@@ -113,6 +116,22 @@ pub struct ExpiryStats {
     /// The earliest tick at which an entry expired that may still be in the table. `None` if no such entry is left. It is
     /// usually near the present tick.
     pub oldest_unswept: Option<Tick>,
+}
+
+/// The figures that only a [`RecentCuckooFilter`](crate::RecentCuckooFilter) has. They are the field
+/// [`recent`](Stats::recent) of its statistics.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct RecentStats {
+    /// How many keys were removed after they had expired.
+    pub expired: u64,
+    /// How many keys were evicted before they expired, to make room. A key counts when it is removed. If it expires before
+    /// that, it counts as `expired` instead.
+    pub evicted: u64,
+    /// By how much keys were evicted too early, at most: as a share of the [window](crate::Window), from 0 to 1. 0.25 means
+    /// that some key was held for only three quarters of it. A filter of the right size has 0 here.
+    pub evicted_early_by: f64,
 }
 
 /// The filter that the figures are of. `==` ignores it.
@@ -150,6 +169,7 @@ impl Stats {
             negatives_recorded: counts.negatives_recorded,
             false_positives_recorded: counts.false_positives_recorded,
             expiry: None,
+            recent: None,
             origin: Origin { filter: counters.filter() },
         }
     }
@@ -168,6 +188,19 @@ impl Stats {
             oldest_unswept: clock.oldest_unswept().map(Tick::new),
         };
         Self { expiry: Some(expiry), ..self }
+    }
+
+    /// The figures with those of a clock that the filter drives, for a window that is divided in this way.
+    pub(crate) fn with_window(self, clock: &Clock, division: Division) -> Self {
+        // Relaxed: they order nothing.
+        let count = |tally: &Tally| tally.load(Ordering::Relaxed);
+        let early_by = count(&clock.tallies.most_ahead) as f64 / (division.lifetime - 1) as f64;
+        let recent = RecentStats {
+            expired: count(&clock.tallies.expired),
+            evicted: count(&clock.tallies.evicted),
+            evicted_early_by: early_by.min(1.0),
+        };
+        Self { recent: Some(recent), ..self }
     }
 
     pub(in crate::filter) fn is_of_same_filter(&self, other: &Self) -> bool {

@@ -28,6 +28,8 @@ macro_rules! pages {
         /// [`Expiry`]: crate::Expiry
         /// [`ExpiryStats`]: crate::ExpiryStats
         /// [`GrowableCuckooFilter`]: crate::GrowableCuckooFilter
+        /// [`RecentCuckooFilter`]: crate::RecentCuckooFilter
+        /// [`RecentStats`]: crate::RecentStats
         /// [`Stats`]: crate::Stats
         /// [`WhenFull`]: crate::WhenFull
         /// [`absorb`]: crate::ConcurrentCuckooFilter::absorb

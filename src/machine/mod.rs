@@ -7,4 +7,5 @@ pub(crate) mod pages;
 pub(crate) mod range;
 pub(crate) mod segments;
 pub(crate) mod system;
+pub(crate) mod time;
 pub(crate) mod words;

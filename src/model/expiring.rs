@@ -6,7 +6,7 @@ use crate::error::insert::ExpiringInsertError;
 use crate::model::one_table::{Image, Key, ModelLayout, Table, answers, empty, one_block};
 use crate::table::census::Purpose;
 use crate::table::expiring::IfPresent;
-use crate::table::expiring::clock::{Advance, Clock, Until, WhenFull};
+use crate::table::expiring::clock::{Advance, Clock, Drive, Until, WhenFull};
 use crate::table::face::traits::ExpiringTable;
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Ring;
@@ -100,6 +100,57 @@ impl<L: ModelLayout> Table<L> {
 
     fn clock(&self) -> &Clock {
         ExpiringTable::clock(&self.0)
+    }
+}
+
+/// How many ticks a recent key lives in a model.
+const RECENT_LIFETIME: u64 = 2;
+
+/// A table of recent keys. Its ring has four places, as above.
+impl<L: ModelLayout> Table<L> {
+    /// A table whose ticks have so many keys, of which `added` have come. A key lives for two ticks. So it is found until
+    /// `per_tick` others were counted after it.
+    pub fn of_last_keys(buckets: usize, per_tick: u64, added: u64) -> Self {
+        let drive = Drive::by_keys(per_tick, added).expect("a model has memory");
+        Self::of(
+            empty::<L>(buckets).with_clock(Clock::with_drive(Ring::new(2), RECENT_LIFETIME, drive)).expect("memory"),
+        )
+    }
+
+    /// A table whose clock follows the time. A key lives for two ticks.
+    pub fn of_recent_time(buckets: usize) -> Self {
+        let clock = Clock::with_drive(Ring::new(2), RECENT_LIFETIME + 1, Drive::Time);
+        Self::of(empty::<L>(buckets).with_clock(clock).expect("memory"))
+    }
+
+    /// What a filter of recent keys does to insert a key, at this tick of the time.
+    pub fn insert_recent(&self, key: Key, tick: u64) -> bool {
+        self.add_recent(key, tick, IfPresent::Refuse)
+    }
+
+    pub fn insert_or_renew_recent(&self, key: Key, tick: u64) -> bool {
+        self.add_recent(key, tick, IfPresent::Extend)
+    }
+
+    fn add_recent(&self, key: Key, tick: u64, if_present: IfPresent) -> bool {
+        self.0.move_on(tick, false);
+        let until = Until::FromAtLeast { tick, ticks: RECENT_LIFETIME };
+        let is_new = self.0.add_until(key.hash(), until, if_present).expect("no insert of a recent key fails");
+        self.0.keep_up();
+        is_new
+    }
+
+    /// What a filter of recent keys does after each insert.
+    pub fn keep_up(&self) {
+        self.0.keep_up();
+    }
+
+    pub fn move_on(&self, tick: u64) {
+        self.0.move_on(tick, false);
+    }
+
+    pub fn evicted(&self) -> u64 {
+        self.clock().tallies.evicted.load(crate::sync::Ordering::Relaxed)
     }
 }
 

@@ -98,7 +98,12 @@ impl Key {
 
     /// A class whose first bucket is this one, wherever its other one is.
     pub fn at<L: ModelLayout>(buckets: usize, first: usize) -> Self {
-        let Fingerprint(fingerprint) = L::of_model().fingerprint_from(0x9e37_79b9);
+        Self::at_fingerprint::<L>(buckets, first, 0)
+    }
+
+    /// The class of the `nth` fingerprint whose first bucket is this one, wherever its other one is.
+    pub fn at_fingerprint<L: ModelLayout>(buckets: usize, first: usize, nth: usize) -> Self {
+        let Fingerprint(fingerprint) = L::of_model().fingerprint_from((nth as u64 + 1).wrapping_mul(0x9e37_79b9));
         let second = Buckets::new(buckets).alternate(first, Fingerprint(fingerprint));
         Self { buckets, fingerprint, first, second, value: 0 }
     }

@@ -6,3 +6,4 @@ pub(crate) mod pairs;
 pub(crate) mod path;
 pub(crate) mod places;
 pub(crate) mod sizing;
+pub(crate) mod window;

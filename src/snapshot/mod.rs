@@ -15,6 +15,8 @@ pub(crate) mod parts;
 #[cfg(feature = "snapshot")]
 mod pieces;
 #[cfg(feature = "snapshot")]
+mod recent;
+#[cfg(feature = "snapshot")]
 pub(crate) mod save;
 #[cfg(feature = "serde")]
 pub(crate) mod serde;

@@ -67,7 +67,7 @@ impl SnapshotCore for Box<dyn ExpiringTable> {
 
     fn head(&self, image: &TableImage<'_>) -> Head {
         let clock = self.clock();
-        let Reading { now, moment, ahead } = image.reading().expect("the table has a clock");
+        let Reading { now, moment, ahead, .. } = image.reading().expect("the table has a clock");
         let resolution = clock.resolution().unwrap_or_default();
         let mut head = [0; 34];
         head[0] = self.table().shape().payload_bits as u8;
@@ -116,7 +116,7 @@ impl SnapshotCore for Box<dyn ExpiringTable> {
         }
         let resolution = Duration::new(seconds, nanoseconds);
         let resolution = Some(resolution).filter(|resolution| !resolution.is_zero());
-        let when_full = if evicts { WhenFull::EvictOldest } else { WhenFull::Refuse };
+        let when_full = if evicts { WhenFull::EvictSoonest } else { WhenFull::Refuse };
         let clock = Clock::new(ring, longest, resolution, when_full);
         let clock = if is_known { clock.at(now, ahead, place, lag) } else { clock };
         let table = source.table_header(expiry_bits.into())?;

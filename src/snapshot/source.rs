@@ -355,11 +355,11 @@ impl<'a> Source<'a> {
 /// Checks the ends of the entries in these words, which begin at the bucket `start`. At this reading of its clock, a filter
 /// can have entries that died and are yet to be swept, and live ones that end within the longest lifetime.
 fn check_ends(plan: &FilterPlan, reading: Reading, start: usize, words: &[u64]) -> Result<(), LoadError> {
-    let (Some(longest), Some(ring)) = (plan.lifetime_in_ticks, Ring::of_bits(plan.layout.payload_bits)) else {
+    let (Some(longest), Some(ring)) = (plan.longest, Ring::of_bits(plan.layout.payload_bits)) else {
         return Ok(());
     };
     // A clock that was never set shows no ticks. Then any entry is an error: `check_clock`.
-    let Reading { now: Some(_), moment, ahead } = reading else { return Ok(()) };
+    let Reading { now: Some(_), moment, ahead, .. } = reading else { return Ok(()) };
     // The clock's own now has the evicted ticks behind it.
     let possible = Arc::of_entries(ring, moment, longest - ahead);
     let first_other = by_layout::first_payload(plan.layout.shape(), words, &|place| !possible.contains(place));

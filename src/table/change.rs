@@ -9,7 +9,7 @@ use crate::table::stripe::Guard;
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Item;
-use crate::word::layout::Layout;
+use crate::word::layout::{Entry, Layout};
 
 impl<L: Layout> Table<L> {
     #[inline(always)]
@@ -165,15 +165,18 @@ impl<L: Layout> Table<L> {
 
     /// Removes a copy of the item from either bucket. The guard is that of its stripe.
     pub(super) fn take_any(&self, guard: &Guard<'_>, item: Item) -> bool {
-        [item.first, item.second].into_iter().any(|bucket| {
-            let seen = self.load(bucket);
-            if !self.layout.holds_entry(seen, item.entry) {
-                return false;
-            }
-            self.set_aside(bucket);
-            guard.bump();
-            self.change(bucket, seen, |seen| self.layout.remove(seen, item.entry))
-        })
+        [item.first, item.second].into_iter().any(|bucket| self.take_from(guard, bucket, item.entry))
+    }
+
+    /// Removes a copy of the entry from this bucket. The guard is that of its stripe.
+    pub(super) fn take_from(&self, guard: &Guard<'_>, bucket: usize, entry: Entry) -> bool {
+        let seen = self.load(bucket);
+        if !self.layout.holds_entry(seen, entry) {
+            return false;
+        }
+        self.set_aside(bucket);
+        guard.bump();
+        self.change(bucket, seen, |seen| self.layout.remove(seen, entry))
     }
 
     /// Removes every copy that is there when it begins.

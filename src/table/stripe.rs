@@ -20,8 +20,9 @@
 //!    at every moment.
 //! 5. A thread holds one of these locks at a time, and none while a caller's code runs. Only these hold all of them:
 //!    `clear`, a save for a moment, an insert whose searches are invalidated again and again, and, in a table with a
-//!    clock, a call that changes the clock's offset (`table/expiring/sweep.rs`), and an insert that evicts
-//!    (`table/expiring/evict.rs`). They take them in order. So there is no deadlock. While a table is being saved,
+//!    clock, a call that changes the clock's offset (`table/expiring/sweep.rs`), an insert that evicts
+//!    (`table/expiring/evict.rs`), and one that ends a tick by its count of keys or displaces an entry
+//!    (`table/expiring/recent.rs`). They take them in order. So there is no deadlock. While a table is being saved,
 //!    every change except `clear` has an additional step, and there is one more lock, which is taken last: see
 //!    `table/image/copy_on_write.rs`.
 //!

@@ -238,13 +238,13 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<ExpiringCuckooFilter<T, S>,
 
     /// [`contains_at`](Self::contains_at) for many keys: appends the answers to `found`, one for each key and in the
     /// same order.
-    pub fn contains_batch_at<K: BatchKey<T> + Hash>(
+    pub fn contains_at_batch<K: BatchKey<T> + Hash>(
         &self,
         keys: impl IntoIterator<Item = K>,
         tick: Tick,
         found: &mut Vec<bool>,
     ) {
-        self.by_hash().contains_batch_at(self.hash_all(keys), tick, found);
+        self.by_hash().contains_at_batch(self.hash_all(keys), tick, found);
     }
 }
 
@@ -287,8 +287,8 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> ByHash<'_, View<ExpiringCuckooFi
         self.0.clock.live_at(tick.get()).is_some_and(|live| self.0.table.contains_any(self.0.words(), hash.0, live))
     }
 
-    /// Looks up the keys with these hashes, and appends the answers to `found`. See [`View::contains_batch_at`].
-    pub fn contains_batch_at(self, hashes: impl IntoIterator<Item = Hashed>, tick: Tick, found: &mut Vec<bool>) {
+    /// Looks up the keys with these hashes, and appends the answers to `found`. See [`View::contains_at_batch`].
+    pub fn contains_at_batch(self, hashes: impl IntoIterator<Item = Hashed>, tick: Tick, found: &mut Vec<bool>) {
         match self.0.clock.live_at(tick.get()) {
             Some(live) => {
                 self.0.table.contains_any_batch(self.0.words(), &mut blocks(hashes), live, &mut append_to(found));

@@ -141,7 +141,7 @@ impl ViewClock {
     /// `None` if there are none.
     #[inline]
     pub(super) fn live_at(self, tick: u64) -> Option<Payloads> {
-        let Reading { now, moment, ahead } = self.reading;
+        let Reading { now, moment, ahead, .. } = self.reading;
         // After a whole round nothing lives, however many ticks have passed.
         let (ring, passed) = (self.ring, tick.saturating_sub(now?).saturating_sub(ahead).min(self.ring.len()));
         ring.live(Moment::new(ring, moment.now() + passed, moment.lag() + passed))

@@ -14,3 +14,4 @@ pub(crate) mod semisort;
 pub(crate) mod table_layout;
 pub(crate) mod tick;
 pub(crate) mod values;
+pub(crate) mod window;

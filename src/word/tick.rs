@@ -12,7 +12,7 @@ use core::fmt;
 /// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
 ///
 /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
-/// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
+/// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour).resolution(minute).build()?;
 /// revoked.advance_to(revoked.tick_at(SystemTime::now())?);
 ///
 /// let spent = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(100).build()?;

@@ -19,7 +19,7 @@ fn expiry(filter: &Filter) -> ExpiryStats {
 /// A filter that evicts, for lifetimes of up to this many ticks, at tick 1000.
 fn evicting(capacity: usize, longest: u64) -> Filter {
     let builder = Filter::builder_with_hasher(Default::default()).capacity(capacity).lifetime_in_ticks(longest);
-    let filter = builder.false_positive_rate(2e-8).when_full(WhenFull::EvictOldest).build().expect("a valid filter");
+    let filter = builder.false_positive_rate(2e-8).when_full(WhenFull::EvictSoonest).build().expect("a valid filter");
     filter.advance_to(Tick::new(1000));
     filter
 }

@@ -269,7 +269,8 @@ fn a_batch_of_each_form_answers_as_the_single_form_does() {
 #[test]
 fn an_expiry_can_be_a_tick_a_time_or_a_duration() {
     let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
-    let filter = ExpiringCuckooFilter::<u64>::builder().capacity(100).lifetime(hour, minute).build().unwrap();
+    let filter =
+        ExpiringCuckooFilter::<u64>::builder().capacity(100).lifetime(hour).resolution(minute).build().unwrap();
     filter.advance_to(Tick::new(1000));
     let time = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
     // At the beginning of a tick, within it, and after seven minutes.
@@ -300,7 +301,8 @@ fn an_expiry_can_be_a_tick_a_time_or_a_duration() {
 #[test]
 fn what_remains_is_rounded_up() {
     let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
-    let filter = ExpiringCuckooFilter::<u64>::builder().capacity(100).lifetime(hour, minute).build().unwrap();
+    let filter =
+        ExpiringCuckooFilter::<u64>::builder().capacity(100).lifetime(hour).resolution(minute).build().unwrap();
     assert_eq!((filter.remaining(&1), filter.expires_at(&1), filter.remove(&1)), (Ok(None), None, false));
     filter.advance_to(Tick::new(1000));
     filter.insert_until(&1, Expiry::After(5 * minute)).unwrap();

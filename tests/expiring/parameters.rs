@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use concurrent_cuckoo_filter::{ExpiringBuilder, ExpiringCuckooFilter, ExpiringInsertError, Expiry, Tick};
 
@@ -16,7 +16,12 @@ fn the_fewest_bits_that_serve_are_taken() {
     for (resolutions, bits) in
         [(1, 2), (2, 2), (3, 3), (6, 3), (14, 4), (15, 5), (62, 6), (250, 8), (254, 8), (65_534, 16)]
     {
-        let filter = builder().lifetime(resolutions * MINUTE, MINUTE).false_positive_rate(0.2).build().expect("valid");
+        let filter = builder()
+            .lifetime(resolutions * MINUTE)
+            .resolution(MINUTE)
+            .false_positive_rate(0.2)
+            .build()
+            .expect("valid");
         assert_eq!(
             (filter.plan().layout.payload_bits, filter.plan().lifetime_in_ticks.unwrap()),
             (bits, u64::from(resolutions) + 1)
@@ -24,13 +29,13 @@ fn the_fewest_bits_that_serve_are_taken() {
         assert_eq!(filter.plan().resolution, Some(MINUTE));
     }
     // A part of a resolution counts as a whole one.
-    let filter = builder().lifetime(14 * MINUTE + Duration::from_nanos(1), MINUTE).build().expect("valid");
+    let filter = builder().lifetime(14 * MINUTE + Duration::from_nanos(1)).resolution(MINUTE).build().expect("valid");
     assert_eq!((filter.plan().layout.payload_bits, filter.plan().lifetime_in_ticks.unwrap()), (5, 16));
     for resolution in [Duration::from_nanos(1), MINUTE, Duration::MAX] {
-        let filter = builder().lifetime(resolution, resolution).build().expect("valid");
+        let filter = builder().lifetime(resolution).resolution(resolution).build().expect("valid");
         assert_eq!(filter.plan().lifetime_in_ticks.unwrap(), 2);
     }
-    let twice = builder().lifetime(14 * MINUTE, MINUTE).lifetime_in_ticks(3).build().expect("the later call counts");
+    let twice = builder().lifetime(14 * MINUTE).lifetime_in_ticks(3).build().expect("the later call counts");
     assert_eq!((twice.plan().lifetime_in_ticks.unwrap(), twice.plan().resolution), (3, None));
     for (ticks, bits) in [(1, 1), (15, 4), (16, 5), (65_535, 16)] {
         let filter = builder().lifetime_in_ticks(ticks).false_positive_rate(0.2).build().expect("valid");
@@ -39,6 +44,27 @@ fn the_fewest_bits_that_serve_are_taken() {
             (bits, ticks, None)
         );
     }
+}
+
+#[test]
+fn the_resolution_is_a_setting_of_its_own() {
+    for lifetime in [Duration::from_nanos(1), 14 * MINUTE, 60 * MINUTE, 365 * 24 * 60 * MINUTE, Duration::MAX] {
+        let plan = builder().lifetime(lifetime).plan().expect("valid");
+        assert_eq!((plan.layout.payload_bits <= 4, plan.lifetime_in_ticks <= Some(15)), (true, true), "{plan}");
+        assert!(plan.resolution.unwrap() >= lifetime / 14, "a fourteenth: {plan}");
+    }
+    let order = |builder: ExpiringBuilder<u64>| builder.plan().expect("valid");
+    let (one, other) = (builder().lifetime(60 * MINUTE).resolution(MINUTE), builder().resolution(MINUTE));
+    assert_eq!(order(one), order(other.lifetime(60 * MINUTE)));
+
+    // A filter with a lifetime in ticks then knows how long they are.
+    let filter = builder().lifetime_in_ticks(10).resolution(MINUTE).build().expect("valid");
+    assert_eq!(filter.plan().lifetime_in_ticks, Some(10));
+    filter.advance_to(filter.tick_at(UNIX_EPOCH + 100 * MINUTE).expect("after 1970"));
+    assert_eq!(filter.insert_until(&1, UNIX_EPOCH + 105 * MINUTE), Ok(true));
+    assert_eq!(filter.expires_at(&1), Some(Tick::new(105)));
+    let zero = builder().lifetime_in_ticks(10).resolution(Duration::ZERO).build().unwrap_err();
+    assert!(zero.to_string().contains("resolution of 0"), "{zero}");
 }
 
 #[test]
@@ -65,7 +91,7 @@ fn what_cannot_be_inserted_says_why() {
     }
     assert_eq!((by_ticks.len(), by_ticks.stats().inserts_failed), (0, 0));
 
-    let timed = builder().lifetime(14 * MINUTE, MINUTE).hasher(seeded(1)).build().expect("valid");
+    let timed = builder().lifetime(14 * MINUTE).resolution(MINUTE).hasher(seeded(1)).build().expect("valid");
     assert_eq!(timed.insert_until(&1, Expiry::After(MINUTE)), Err(ExpiringInsertError::ClockNotSet));
     timed.advance_to(Tick::new(100));
     timed.insert_until(&1, Expiry::After(14 * MINUTE)).expect("the longest lifetime");

@@ -91,7 +91,7 @@ fn of_expiring(view: &View<Expiring, &[u8]>, filter: Option<&Expiring>) {
     let now = view.info().now.map_or(0, Tick::get);
     for tick in [0, now, now.saturating_add(1), now.saturating_add(7), now.saturating_add(1000), u64::MAX] {
         let found = repeated!(view, |hash| view.by_hash().contains_at(hash, Tick::new(tick)),
-            found => view.by_hash().contains_batch_at(hashes(70), Tick::new(tick), &mut found));
+            found => view.by_hash().contains_at_batch(hashes(70), Tick::new(tick), &mut found));
         if let Some(filter) = filter {
             // One that was never advanced has no entries, and would begin its clock.
             _ = filter.now().map(|_| filter.advance_to(Tick::new(tick)));

@@ -85,7 +85,7 @@ fn lifetimes_and_resolutions_are_compared() {
 
     let every = |seconds| {
         let builder = ExpiringCuckooFilter::<Raw>::builder().capacity(100).hasher(Hasher::default());
-        builder.lifetime(Duration::from_secs(13 * seconds), Duration::from_secs(seconds)).build().unwrap()
+        builder.lifetime(Duration::from_secs(13 * seconds)).resolution(Duration::from_secs(seconds)).build().unwrap()
     };
     let error = every(60).absorb(&every(1)).unwrap_err();
     assert!(error.to_string().contains("60s") && error.to_string().contains("1s"), "{error}");
@@ -99,7 +99,7 @@ fn lifetimes_and_resolutions_are_compared() {
 fn ends_at_the_end_of_time_come_along() {
     let every = || {
         let builder = ExpiringCuckooFilter::<Raw>::builder().capacity(100).hasher(Hasher::default());
-        builder.lifetime(Duration::from_secs(13), Duration::from_secs(1)).build().unwrap()
+        builder.lifetime(Duration::from_secs(13)).resolution(Duration::from_secs(1)).build().unwrap()
     };
     let [sum, other] = [(); 2].map(|()| every());
     for filter in [&sum, &other] {

@@ -68,7 +68,7 @@ fn of_maplets() {
 fn of_entries_that_expire() {
     let digests = [1, 3, 14, 62, 254, 65_534].map(|longest| {
         // (So it has a layout that keeps to the rate with every slot taken.)
-        let builder = ExpiringCuckooFilter::<str>::builder().capacity(900).when_full(WhenFull::EvictOldest);
+        let builder = ExpiringCuckooFilter::<str>::builder().capacity(900).when_full(WhenFull::EvictSoonest);
         let filter = builder.lifetime_in_ticks(longest).hasher(hasher()).build().unwrap();
         let mut now = 29_700_000; // minutes since 1970, in 2026
         for seed in 0..6 {

@@ -33,7 +33,7 @@ fn expiring(capacity: usize, ticks: u64) -> Expiring {
 /// A filter that evicts, for lifetimes of up to 14 ticks.
 fn evicting(capacity: usize) -> Expiring {
     let builder = ExpiringCuckooFilter::<Raw>::builder().capacity(capacity).lifetime_in_ticks(14);
-    builder.when_full(WhenFull::EvictOldest).hasher(Hasher::default()).build().unwrap()
+    builder.when_full(WhenFull::EvictSoonest).hasher(Hasher::default()).build().unwrap()
 }
 
 fn growable(capacity: usize) -> Growable {

@@ -148,12 +148,12 @@ fn a_growable_filter_grows_for_what_it_lacks_only() {
     assert_eq!((large.capacity(), small.capacity()), (before, after));
 }
 
-/// With `WhenFull::EvictOldest`, what would end first goes, as for any insert.
+/// With `WhenFull::EvictSoonest`, what would end first goes, as for any insert.
 #[test]
 fn a_full_filter_evicts_for_a_union() {
     let [ours, theirs] = [(); 2].map(|()| {
         let builder = concurrent_cuckoo_filter::ExpiringCuckooFilter::<Raw>::builder().capacity(1000);
-        let builder = builder.lifetime_in_ticks(14).when_full(WhenFull::EvictOldest);
+        let builder = builder.lifetime_in_ticks(14).when_full(WhenFull::EvictSoonest);
         let filter = builder.hasher(Hasher::default()).build().unwrap();
         filter.advance_to(Tick::new(1000));
         filter

@@ -13,7 +13,7 @@ const NOW: u64 = 28_500_000;
 fn the_resolution_comes_back() {
     let (hour, tick) = (Duration::from_secs(3600), Duration::new(299, 999_999_999));
     for (longest, resolution) in [(hour, tick), (hour, Duration::from_nanos(1 << 40)), (Duration::MAX, Duration::MAX)] {
-        let filter = expiring_builder().capacity(10).lifetime(longest, resolution).build().unwrap();
+        let filter = expiring_builder().capacity(10).lifetime(longest).resolution(resolution).build().unwrap();
         filter.advance_to(Tick::new(7));
         let bytes = saved(&filter);
         assert_eq!(SnapshotInfo::read(&bytes[..]).unwrap().now, Some(Tick::new(7)));
@@ -148,7 +148,7 @@ fn what_died_and_was_not_swept_when_it_was_saved_stays_dead() {
 #[test]
 fn a_filter_that_has_evicted_goes_on_evicting_when_it_is_loaded() {
     let builder = expiring_builder().capacity(300).lifetime_in_ticks(15).false_positive_rate(1e-6);
-    let filter = builder.when_full(WhenFull::EvictOldest).build().unwrap();
+    let filter = builder.when_full(WhenFull::EvictSoonest).build().unwrap();
     filter.advance_to(Tick::new(NOW));
     let held = (0..).find(|key| filter.insert_until(key, Tick::new(NOW + 3)).is_err()).unwrap();
     filter.insert_until(&held, Tick::new(NOW + 8)).unwrap();

@@ -159,7 +159,7 @@ fn an_entry_that_would_outlive_the_longest_lifetime_is_refused() {
 /// would live longer than any entry can. When they expired, the sweep would count more evicted entries than there are.
 #[test]
 fn a_wrong_number_of_evicted_ticks_is_refused() {
-    let filter = expiring_builder().capacity(1000).lifetime_in_ticks(14).when_full(WhenFull::EvictOldest);
+    let filter = expiring_builder().capacity(1000).lifetime_in_ticks(14).when_full(WhenFull::EvictSoonest);
     let filter = filter.build().unwrap();
     filter.advance_to(Tick::new(1000));
     (0..700).for_each(|key| filter.insert_until(&key, Tick::new(1001 + key % 14)).map(drop).unwrap());

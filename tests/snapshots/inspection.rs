@@ -70,16 +70,16 @@ fn only_a_snapshot_of_the_expected_settings_is_loaded() {
     expect!(Maplet: bytes, maplet().value_bits(3), names "13 + 4 bits", "+ 3 bits");
 
     let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
-    let expiring = || expiring_builder().capacity(1000).lifetime(hour, minute);
+    let expiring = || expiring_builder().capacity(1000).lifetime(hour).resolution(minute);
     let filter = expiring().build().unwrap();
     filter.advance_to(Tick::new(17));
     let bytes = saved(&filter);
     expect!(Expiring: bytes, expiring());
     // Lifetimes whose ends take as many bits, so that the layout is the same.
-    expect!(Expiring: bytes, expiring().lifetime(hour - minute, minute), names "61 ticks of 60s", "60 ticks of 60s");
-    expect!(Expiring: bytes, expiring().lifetime(2 * hour, 2 * minute), names "61 ticks of 60s", "61 ticks of 120s");
+    expect!(Expiring: bytes, expiring().lifetime(hour - minute).resolution(minute), names "61 ticks of 60s", "60 ticks of 60s");
+    expect!(Expiring: bytes, expiring().lifetime(2 * hour).resolution(2 * minute), names "61 ticks of 60s", "61 ticks of 120s");
     expect!(Expiring: bytes, expiring().lifetime_in_ticks(61), names "61 ticks of 60s", "61 ticks,");
-    expect!(Expiring: bytes, expiring().when_full(WhenFull::EvictOldest), names "Refuse", "EvictOldest");
+    expect!(Expiring: bytes, expiring().when_full(WhenFull::EvictSoonest), names "Refuse", "EvictSoonest");
     expect!(Expiring: bytes, expiring().capacity(1010), names "1003 keys", "1014 keys");
 
     let growable = || Growable::builder_with_hasher(state()).capacity(1000).max_capacity(50_000);

@@ -7,11 +7,12 @@ use std::hash::BuildHasher;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 use std::{array, env, fs, process, thread};
 
 use concurrent_cuckoo_filter::{
     ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringCuckooFilter, ExpiringInsertError, GrowableCuckooFilter,
-    StableHashBuilder, Tick, WhenFull,
+    RecentCuckooFilter, StableHashBuilder, Tick, WhenFull,
 };
 
 use crate::support::{LAYOUTS, MAPLET_LAYOUTS};
@@ -20,6 +21,7 @@ type Filter = ConcurrentCuckooFilter<str, StableHashBuilder>;
 type Maplet = CuckooMaplet<str, StableHashBuilder>;
 type Expiring = ExpiringCuckooFilter<str, StableHashBuilder>;
 type Growable = GrowableCuckooFilter<str, StableHashBuilder>;
+type Recent = RecentCuckooFilter<str, StableHashBuilder>;
 
 const PAGE: &str = include_str!("../../src/guide/snapshot_format.md");
 
@@ -98,6 +100,18 @@ fn vector_of_an_expiring_filter() -> Vec<u8> {
 #[test]
 fn the_vector_of_an_expiring_filter_is_what_the_library_saves() {
     is_on_the_page("Expiring filter", &vector_of_an_expiring_filter());
+}
+
+fn vector_of_recent_keys() -> Vec<u8> {
+    let filter = Recent::builder_with_hasher(hasher()).last(10).build().unwrap();
+    PRESENT.iter().for_each(|key| assert!(filter.insert(*key)));
+    assert!(!filter.contains("cherry"));
+    saved!(filter)
+}
+
+#[test]
+fn the_vector_of_recent_keys_is_what_the_library_saves() {
+    is_on_the_page("Recent keys", &vector_of_recent_keys());
 }
 
 fn vector_of_a_growable_filter() -> Vec<u8> {
@@ -290,7 +304,7 @@ fn the_reader_knows_which_entries_have_expired() {
     for (capacity, longest, when_full, restarted) in [
         (300, 1, WhenFull::Refuse, false),
         (300, 15, WhenFull::Refuse, true),
-        (300, 100, WhenFull::EvictOldest, true),
+        (300, 100, WhenFull::EvictSoonest, true),
         // Of a ring that is longer than the lifetime, one step of the clock sweeps only a part of the table. So entries that
         // have expired are in the snapshot.
         (100_000, 8, WhenFull::Refuse, false),
@@ -303,7 +317,7 @@ fn the_reader_knows_which_entries_have_expired() {
         for number in 0..250 {
             assert_eq!(filter.insert_until(&key_of(number), Tick::new(expiry(number))), Ok(true));
         }
-        if when_full == WhenFull::EvictOldest {
+        if when_full == WhenFull::EvictSoonest {
             // It gets full, and evicts what would expire first.
             for number in 250..1000 {
                 let added = filter.insert_until(&key_of(number), Tick::new(expiry(number)));
@@ -336,6 +350,25 @@ fn the_reader_knows_which_entries_have_expired() {
     let unset = Expiring::builder_with_hasher(hasher()).capacity(10).lifetime_in_ticks(15).build().unwrap();
     let answers = folder.ask(&saved!(unset), None, &keys(3)).unwrap();
     assert!(answers.iter().all(|answer| answer == "absent"), "nothing is in it before its first tick");
+}
+
+#[test]
+fn the_reader_knows_which_keys_are_recent() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new("recent");
+    for (last, keys) in [(10, 200), (100, 90), (100, 250), (20_000, 25_000)] {
+        let filter = Recent::builder_with_hasher(hasher()).last(last).build().unwrap();
+        (0..keys).for_each(|number| _ = filter.insert(&*key_of(number)));
+        let name = format!("the last {last} of {keys}");
+        folder.agrees(&name, &saved!(filter), None, 250.min(keys), |key| said(filter.contains(key)));
+    }
+    let filter = Recent::builder_with_hasher(hasher()).within(Duration::from_secs(60), 100).build().unwrap();
+    (0..400).rev().for_each(|number| _ = filter.insert(&*key_of(number)));
+    assert!(filter.stats().recent.unwrap().evicted > 0);
+    let found = folder.agrees("within a minute", &saved!(filter), None, 250, |key| said(filter.contains(key)));
+    assert!(found > 50, "{found}");
 }
 
 #[test]

@@ -123,7 +123,7 @@ const GOLDEN_MAPLET: [&str; 15] = [
 #[test]
 fn a_snapshot_of_a_filter_whose_entries_expire_has_these_bytes() {
     let (hour, tick) = (Duration::from_secs(3600), Duration::from_millis(300_500));
-    let filter = expiring_builder().capacity(6).lifetime(hour, tick).build().unwrap();
+    let filter = expiring_builder().capacity(6).lifetime(hour).resolution(tick).build().unwrap();
     filter.advance_to(Tick::new(10));
     (0..6).for_each(|key| _ = filter.insert_until(&key, Tick::new(11 + key)).unwrap());
     // A new clock. The place of its tick is still that of the tenth.

@@ -58,7 +58,7 @@ fn writes_seeds() {
     }
     write("growable", 1, &saved(&small_growable()));
     // One that evicts, and has ended some ticks early.
-    let builder = expiring_builder().capacity(8).lifetime_in_ticks(15).when_full(WhenFull::EvictOldest);
+    let builder = expiring_builder().capacity(8).lifetime_in_ticks(15).when_full(WhenFull::EvictSoonest);
     let filter = builder.build().unwrap();
     filter.advance_to(Tick::new(7));
     (0..).find(|key| filter.insert_until(key, Tick::new(12)).is_err()).unwrap();
@@ -68,7 +68,7 @@ fn writes_seeds() {
     for (bits, rate, slots, _) in MAPLET_LAYOUTS {
         for longest in [(1 << bits) - 1, 1 << (bits - 1)] {
             let builder = expiring_builder().capacity(8).lifetime_in_ticks(longest).false_positive_rate(rate);
-            let filter = builder.when_full(WhenFull::EvictOldest).build().unwrap();
+            let filter = builder.when_full(WhenFull::EvictSoonest).build().unwrap();
             filter.advance_to(Tick::new(7));
             let end = |key| Tick::new(8 + key % longest);
             (0..).find(|key| filter.insert_until(key, end(*key)).is_err()).unwrap();

@@ -78,7 +78,7 @@ impl Views for Expiring {
     }
 
     fn look_all(view: &View<Self, &[u8]>, keys: &[Raw], tick: u64, found: &mut Vec<bool>) {
-        view.contains_batch_at(keys, Tick::new(tick), found);
+        view.contains_at_batch(keys, Tick::new(tick), found);
     }
 
     /// Also before the snapshot, where it is as at its moment.
@@ -224,7 +224,7 @@ fn a_view_of_dead_entries_of_one_that_evicts_and_of_one_without_a_tick_answers_a
 
     let never = ExpiringCuckooFilter::<Raw>::builder().capacity(60).lifetime_in_ticks(9).hasher(Hasher::default());
     answers_as_loaded(&never.clone().build().unwrap(), &keys[..200], 0);
-    let filter = never.when_full(WhenFull::EvictOldest).build().unwrap();
+    let filter = never.when_full(WhenFull::EvictSoonest).build().unwrap();
     for (nth, key) in (0..).zip(&keys[..400]) {
         filter.advance_to(Tick::new(nth / 40));
         _ = filter.insert_until(key, Tick::new(nth / 40 + 1 + nth % 9));

@@ -4,6 +4,7 @@
 //! - `rounds`: rounds that follow from a seed, one after the other;
 //! - `worker`: what a round and its threads do with a filter of any kind;
 //! - `filters`: what is particular in filters of keys that stay until they are removed;
+//! - `recent`: the same of a `RecentCuckooFilter`, whose rounds are its own;
 //! - `expiring`: the same of an `ExpiringCuckooFilter`, with a clock that advances while all threads work.
 //!
 //! To run one soak:
@@ -21,6 +22,7 @@ mod expiring;
 mod filters;
 #[path = "../support/kinds.rs"]
 mod kinds;
+mod recent;
 mod rounds;
 #[path = "../support/mod.rs"]
 mod support;

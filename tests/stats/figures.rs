@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, Encoding, ExpiryStats, Figure, FigureValue, GrowableCuckooFilter, Stats,
+    ConcurrentCuckooFilter, Encoding, ExpiryStats, Figure, FigureValue, GrowableCuckooFilter, RecentStats, Stats,
 };
 
 use super::clocks::amid_a_sweep;
@@ -25,6 +25,15 @@ fn all_different() -> Stats {
     stats
 }
 
+/// The same for a filter of recent keys.
+fn of_recent() -> Stats {
+    let mut recent = RecentStats::default();
+    (recent.expired, recent.evicted, recent.evicted_early_by) = (22, 23, 0.4);
+    let mut stats = all_different();
+    (stats.expiry, stats.recent) = (None, Some(recent));
+    stats
+}
+
 /// The rows of the documentation's table: name, kind, unit, and the method or field that the figure is.
 fn documented() -> Vec<[String; 4]> {
     let rows = include_str!("../../src/filter/figures.rs").lines().filter(|line| line.contains("| `cuckoo_filter_"));
@@ -40,7 +49,9 @@ fn documented() -> Vec<[String; 4]> {
 fn every_figure_is_listed_as_the_documentation_says() {
     let stats = all_different();
     let expiry = stats.expiry.as_ref().unwrap();
-    let fields = |name: &str| match name {
+    let recent = of_recent();
+    let fields = |name: &str, unit: &str| match name {
+        "evicted_early_by" if unit == "ratio" => recent.recent.as_ref().unwrap().evicted_early_by,
         "len" => stats.len as f64,
         "capacity" => stats.capacity as f64,
         "slots" => stats.slots as f64,
@@ -64,15 +75,16 @@ fn every_figure_is_listed_as_the_documentation_says() {
         "sweeps" => expiry.sweeps as f64,
         _ => panic!("{name}"),
     };
-    let figures: HashMap<_, _> = stats.figures().map(|figure| (figure.name, figure)).collect();
-    assert_eq!((figures.len(), stats.figures().count(), documented().len()), (21, 21, 21));
+    let figures: HashMap<_, _> = recent.figures().chain(stats.figures()).map(|figure| (figure.name, figure)).collect();
+    assert_eq!((figures.len(), stats.figures().count(), documented().len()), (22, 21, 22));
+    assert_eq!(recent.figures().count(), 18);
     for [name, kind, unit, field] in documented() {
         let Figure { help, unit: listed, value, .. } = figures[&*name];
         let (is, value) = match value {
             FigureValue::Counter(count) => ("counter", count as f64),
             FigureValue::Gauge(value) => ("gauge", value),
         };
-        assert_eq!((is, listed, value), (&*kind, &*unit, fields(&field)), "{name}");
+        assert_eq!((is, listed, value), (&*kind, &*unit, fields(&field, &unit)), "{name}");
         assert_eq!(name.ends_with("_total"), is == "counter", "{name}");
         assert!(help.ends_with('.'), "{name}: {help}");
     }

@@ -48,6 +48,7 @@ impl Forged {
                 [always, take(if evicts { 2 } else { 0 })].concat()
             }
             6 => take(19).to_vec(),
+            7 => take(28).to_vec(),
             _ => Vec::new(),
         };
         take(if head.is_empty() { 0 } else { 4 });

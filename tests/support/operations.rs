@@ -237,7 +237,7 @@ pub const OPERATIONS: [Operation; 24] = [
     ("expiring: insert that evicts", NO_MEMORY, || {
         let evicting = |(bits, rate, ..): MapletLayout| {
             let builder = ExpiringCuckooFilter::builder().capacity(KEYS as usize).lifetime_in_ticks((1 << bits) - 1);
-            let builder = builder.false_positive_rate(rate).when_full(WhenFull::EvictOldest);
+            let builder = builder.false_positive_rate(rate).when_full(WhenFull::EvictSoonest);
             let filter: Expiring = builder.hasher(Hasher::default()).build().unwrap();
             filter.advance_to(Tick::new(NOW));
             (0..).take_while(|&nth| Table::insert(&filter, &Expiring::entry(nth)).is_ok()).for_each(drop);

@@ -1,13 +1,13 @@
-//! Tokens, nonces or packets that may be used once, on several threads, a token log for `quinn`, and adapters for other
-//! projects.
+//! Tokens, nonces or packets that state when they were issued and may be used once, a token log for `quinn`, and adapters for
+//! other projects. (For nonces that state no time, a [`RecentCuckooFilter`](concurrent_cuckoo_filter::RecentCuckooFilter) is
+//! enough: see [`adopters`].)
 
 pub mod adopters;
 
 use std::hash::Hash;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use concurrent_cuckoo_filter::{Advance, BuildError, ExpiringCuckooFilter, ExpiringInsertError, Tick, WhenFull};
+use concurrent_cuckoo_filter::{Advance, BuildError, ExpiringCuckooFilter, Tick};
 use quinn_proto::{TokenLog, TokenReuseError};
 
 /// A lifetime has so many ticks of the filter, at most. Their number needs 4 bits in each entry.
@@ -33,9 +33,8 @@ const TICKS: u64 = 14;
 #[derive(Debug)]
 pub struct UsedOnce<N: ?Sized> {
     used: ExpiringCuckooFilter<N>,
-    /// In units of the caller's clock, mostly seconds.
+    /// In seconds, as the next one: how long a tick of the filter is.
     lifetime: u64,
-    /// How many units a tick of the filter has.
     tick: u64,
 }
 
@@ -56,30 +55,13 @@ impl<N: Hash + ?Sized> UsedOnce<N> {
     /// Makes room for so many uses within any one lifetime. A new nonce is taken for a used one with a probability of
     /// at most `false_positive_rate`. The lifetime is rounded up to whole seconds.
     pub fn new(lifetime: Duration, uses: usize, false_positive_rate: f64) -> Result<Self, BuildError> {
-        let seconds = lifetime.as_secs() + u64::from(lifetime.subsec_nanos() > 0);
-        Self::within(seconds, uses, false_positive_rate, WhenFull::Refuse)
-    }
-
-    /// [`new`](Self::new) for a lifetime in units of another clock, and a choice of what happens to more uses.
-    /// Where the clock is the number of uses so far, at least the last `lifetime` uses are remembered.
-    pub fn within(
-        lifetime: u64,
-        uses: usize,
-        false_positive_rate: f64,
-        when_full: WhenFull,
-    ) -> Result<Self, BuildError> {
-        let lifetime = lifetime.max(1);
+        let lifetime = (lifetime.as_secs() + u64::from(lifetime.subsec_nanos() > 0)).max(1);
         let tick = lifetime.div_ceil(TICKS);
         // A use is kept for the ticks of a lifetime and one more, and its slot is free again after two more.
         let ticks = lifetime.div_ceil(tick);
         let capacity = uses.saturating_mul(ticks as usize + 3).div_ceil(ticks as usize);
-        let used = ExpiringCuckooFilter::builder()
-            .capacity(capacity)
-            .false_positive_rate(false_positive_rate)
-            .lifetime_in_ticks(ticks + 1)
-            .when_full(when_full)
-            .build()?;
-        Ok(Self { used, lifetime, tick })
+        let builder = ExpiringCuckooFilter::builder().capacity(capacity).false_positive_rate(false_positive_rate);
+        Ok(Self { used: builder.lifetime_in_ticks(ticks + 1).build()?, lifetime, tick })
     }
 
     /// Uses a nonce. It is one step: of many threads that bring one nonce, at most one gets `Ok`. Exactly one does if
@@ -94,27 +76,12 @@ impl<N: Hash + ?Sized> UsedOnce<N> {
             return Err(Refused::Expired);
         }
         // The filter may have forgotten uses that were to end between this time and the later one that it has seen.
-        if let Advance::Behind { .. } = self.advance(now) {
+        if let Advance::Behind { .. } = self.used.advance_to(Tick::new(now / self.tick)) {
             return Err(Refused::Clock);
         }
-        self.try_use_now(nonce)
-    }
-
-    /// Sets the time for [`try_use_now`](Self::try_use_now). A time before the latest one changes nothing.
-    pub fn advance(&self, now: u64) -> Advance {
-        self.used.advance_to(Tick::new(now / self.tick))
-    }
-
-    /// Uses a nonce that does not say when it was issued: it is remembered for a lifetime from the time that the last
-    /// [`advance`](Self::advance) has set.
-    ///
-    /// # Errors
-    /// As for [`try_use`](Self::try_use).
-    pub fn try_use_now(&self, nonce: &N) -> Result<(), Refused> {
         match self.used.insert_if_absent(nonce) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Refused::Used),
-            Err(ExpiringInsertError::ClockNotSet) => Err(Refused::Clock),
             Err(_) => Err(Refused::Full),
         }
     }
@@ -122,55 +89,6 @@ impl<N: Hash + ?Sized> UsedOnce<N> {
     /// The filter, for its statistics, and for what else one does with uses.
     pub fn filter(&self) -> &ExpiringCuckooFilter<N> {
         &self.used
-    }
-}
-
-/// Remembers at least the last keys, whose number is the capacity. The oldest leave, some seven percent of the capacity at a
-/// time.
-#[derive(Debug)]
-pub struct LastKeys<K: ?Sized> {
-    keys: UsedOnce<K>,
-    /// How many keys were new. It is the clock of the filter.
-    new: AtomicU64,
-}
-
-impl<K: Hash + ?Sized> LastKeys<K> {
-    /// Makes room for so many keys. A new one is taken for an old one with a probability of at most
-    /// `false_positive_rate`.
-    pub fn new(capacity: usize, false_positive_rate: f64) -> Result<Self, BuildError> {
-        let keys = UsedOnce::within(capacity as u64, capacity, false_positive_rate, WhenFull::EvictOldest)?;
-        Ok(Self { keys, new: AtomicU64::new(0) })
-    }
-
-    /// Returns whether the key was seen, and remembers it. Of many threads that bring one key, one gets `false`. When in doubt, a
-    /// key counts as seen.
-    pub fn check_and_set(&self, key: &K) -> bool {
-        // Relaxed: a thread that sees an old number lets old keys live on a little.
-        self.keys.advance(self.new_keys());
-        let used = self.keys.try_use_now(key);
-        if used.is_ok() {
-            self.new.fetch_add(1, Ordering::Relaxed);
-        }
-        used.is_err()
-    }
-
-    /// [`check_and_set`](Self::check_and_set), but a key that was seen is remembered anew, and when in doubt, a key counts as new.
-    pub fn check_and_renew(&self, key: &K) -> bool {
-        self.keys.advance(self.new_keys());
-        // Without room, or without a clock, it counts as new.
-        let seen = self.keys.filter().insert_or_renew(key) == Ok(false);
-        self.new.fetch_add(u64::from(!seen), Ordering::Relaxed);
-        seen
-    }
-
-    /// Returns whether the key was seen.
-    pub fn check(&self, key: &K) -> bool {
-        self.keys.filter().contains(key)
-    }
-
-    /// How many keys were new.
-    pub fn new_keys(&self) -> u64 {
-        self.new.load(Ordering::Relaxed)
     }
 }
 

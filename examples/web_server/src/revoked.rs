@@ -60,7 +60,7 @@ impl Revoked {
         let tick = longest.div_ceil(TICKS - 1);
         let lifetime = longest.saturating_add(tick);
         let builder = ExpiringCuckooFilter::builder().capacity(options.capacity).false_positive_rate(options.rate);
-        let filter = builder.lifetime(Duration::from_secs(lifetime), Duration::from_secs(tick)).build()?;
+        let filter = builder.lifetime(Duration::from_secs(lifetime)).resolution(Duration::from_secs(tick)).build()?;
         let revoked = Self { filter, store, tick, longest, opened: (clock(), Instant::now()), clock };
         revoked.advance();
         for entry in revoked.store.begin_read()?.open_table(TOKENS)?.iter()? {

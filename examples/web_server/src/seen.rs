@@ -20,7 +20,7 @@ impl Seen {
         let (window, tick) = (options.window, options.window.div_ceil(TICKS));
         // Of 100,000 new identifiers, one is taken for a repeated one. Its client tries again with another.
         let builder = ExpiringCuckooFilter::builder().capacity(options.ids).false_positive_rate(1e-5);
-        let filter = builder.lifetime(Duration::from_secs(window), Duration::from_secs(tick)).build()?;
+        let filter = builder.lifetime(Duration::from_secs(window)).resolution(Duration::from_secs(tick)).build()?;
         Ok(Self { filter, tick, clock })
     }
 

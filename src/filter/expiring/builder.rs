@@ -52,7 +52,14 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// ```
     pub fn builder_with_hasher(hasher: S) -> ExpiringBuilder<T, S> {
         let settings = Settings::new(FilterKind::Expiring);
-        ExpiringBuilder { settings, lifetime: None, when_full: WhenFull::default(), hasher, key: PhantomData }
+        ExpiringBuilder {
+            settings,
+            lifetime: None,
+            resolution: None,
+            when_full: WhenFull::default(),
+            hasher,
+            key: PhantomData,
+        }
     }
 }
 
@@ -62,6 +69,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
 pub struct ExpiringBuilder<T: ?Sized, S = DefaultHashBuilder> {
     settings: Settings,
     lifetime: Option<Lifetime>,
+    resolution: Option<Duration>,
     when_full: WhenFull,
     hasher: S,
     key: PhantomData<fn(&T)>,
@@ -70,7 +78,7 @@ pub struct ExpiringBuilder<T: ?Sized, S = DefaultHashBuilder> {
 /// The longest lifetime, as the caller has given it.
 #[derive(Clone, Copy, Debug)]
 enum Lifetime {
-    Of { longest: Duration, resolution: Duration },
+    Of(Duration),
     InTicks(u64),
 }
 
@@ -149,8 +157,8 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// If an adversary may choose keys, the hasher needs a secret key: see the page
     /// [`security`](crate::guide::security).
     pub fn hasher<S2>(self, hasher: S2) -> ExpiringBuilder<T, S2> {
-        let Self { settings, lifetime, when_full, .. } = self;
-        ExpiringBuilder { settings, lifetime, when_full, hasher, key: PhantomData }
+        let Self { settings, lifetime, resolution, when_full, .. } = self;
+        ExpiringBuilder { settings, lifetime, resolution, when_full, hasher, key: PhantomData }
     }
 }
 
@@ -169,19 +177,29 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
 }
 
 impl<T: ?Sized, S> ExpiringBuilder<T, S> {
-    /// Sets the longest lifetime of an entry, which an [`insert`](ExpiringCuckooFilter::insert) gets, and the resolution of
-    /// expiries, which is not longer. Either this or [`lifetime_in_ticks`](Self::lifetime_in_ticks) is required; of both,
-    /// the later call counts.
+    /// Sets the longest lifetime of an entry, which an [`insert`](ExpiringCuckooFilter::insert) gets. Either this or
+    /// [`lifetime_in_ticks`](Self::lifetime_in_ticks) is required; of both, the later call counts.
     ///
-    /// A *tick* is one resolution. The filter keeps expiries in whole ticks, and the caller's clock counts them
-    /// ([`tick_at`](ExpiringCuckooFilter::tick_at)). A lifetime of `n` resolutions may touch `n + 1` ticks, so the filter
-    /// is built for that many.
+    /// The filter keeps expiries in whole ticks, each as long as the [resolution](Self::resolution). A lifetime of `n`
+    /// resolutions may touch `n + 1` ticks, so the filter is built for that many.
+    pub fn lifetime(mut self, longest: Duration) -> Self {
+        self.lifetime = Some(Lifetime::Of(longest));
+        self
+    }
+
+    /// Sets the resolution of expiries, which is not longer than the [lifetime](Self::lifetime). It is a fourteenth of the
+    /// lifetime if not called.
     ///
-    /// Each expiry uses as many bits of its slot as distinguish that many ticks, and one more, which costs memory or rate
-    /// ([`false_positive_rate`](Self::false_positive_rate) has a table). So choose the coarsest resolution that is
-    /// good enough: a fourteenth of the longest lifetime often is.
-    pub fn lifetime(mut self, longest: Duration, resolution: Duration) -> Self {
-        self.lifetime = Some(Lifetime::Of { longest, resolution });
+    /// A *tick* is one resolution. The caller's clock counts ticks ([`tick_at`](ExpiringCuckooFilter::tick_at)), and entries
+    /// expire with one.
+    ///
+    /// Each expiry uses as many bits of its slot as distinguish the ticks of a lifetime, which costs memory or rate
+    /// ([`false_positive_rate`](Self::false_positive_rate) has a table). So choose the coarsest resolution that is good
+    /// enough. A fourteenth of the longest lifetime often is.
+    ///
+    /// With [`lifetime_in_ticks`](Self::lifetime_in_ticks), it only tells the filter how long a tick is.
+    pub fn resolution(mut self, resolution: Duration) -> Self {
+        self.resolution = Some(resolution);
         self
     }
 
@@ -189,7 +207,8 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// `now + longest`. Use this for a clock that does not count time, such as blocks or epochs, or if you do the
     /// arithmetic yourself.
     ///
-    /// The filter then does not know how long a tick is, so times and durations as an [`Expiry`](crate::Expiry) fail with
+    /// Without a [resolution](Self::resolution), the filter does not know how long a tick is, so times and durations as an
+    /// [`Expiry`](crate::Expiry) fail with
     /// [`ExpiringInsertError::ResolutionUnknown`](crate::ExpiringInsertError::ResolutionUnknown).
     pub fn lifetime_in_ticks(mut self, longest: u64) -> Self {
         self.lifetime = Some(Lifetime::InTicks(longest));
@@ -199,7 +218,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// Sets what the filter does with an insert that finds no room. The default is [`WhenFull::Refuse`]: the insert
     /// fails, and no entry expires before its time.
     ///
-    /// With [`WhenFull::EvictOldest`], **the entries that would expire first are evicted, a whole tick at a time**: all
+    /// With [`WhenFull::EvictSoonest`], **the entries that would expire first are evicted, a whole tick at a time**: all
     /// entries of the earliest tick within reach of the insert, and of all ticks before it, expire at once, as if the
     /// clock had reached that tick. All others keep their expiries, and [`now`](ExpiringCuckooFilter::now) stays.
     /// [`ExpiryStats::evicted_early_by`](crate::ExpiryStats::evicted_early_by) says by how many ticks entries expired
@@ -226,7 +245,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick, WhenFull};
     ///
     /// let builder = ExpiringCuckooFilter::<u64>::builder().capacity(1000).lifetime_in_ticks(14);
-    /// let recent = builder.when_full(WhenFull::EvictOldest).build()?;
+    /// let recent = builder.when_full(WhenFull::EvictSoonest).build()?;
     /// for key in 0..10_000 {
     ///     recent.advance_to(Tick::new(key / 100));
     ///     recent.insert(&key)?; // never fails, although 1,400 entries would live at a time
@@ -254,13 +273,13 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
 
     fn table_plan(&self) -> Result<(TablePlan, Clock), BuildError> {
         let capacity = self.settings.checked()?;
-        let (ticks, resolution) = self.lifetime.ok_or(BuildError::LifetimeMissing)?.in_ticks()?;
+        let (ticks, resolution) = self.lifetime.ok_or(BuildError::LifetimeMissing)?.in_ticks(self.resolution)?;
         let limit = Ring::new(MOST_RING_BITS).longest();
         let ring = Ring::for_lifetime(ticks).filter(|_| ticks > 0).ok_or(BuildError::InvalidTicks { ticks, limit })?;
         // A filter that evicts is soon full, and stays so.
         let until = match self.when_full {
             WhenFull::Refuse => RateHolds::UpToCapacity,
-            WhenFull::EvictOldest => RateHolds::Always,
+            WhenFull::EvictSoonest => RateHolds::Always,
         };
         let plan = self.settings.plan(capacity, ring.bits(), until)?;
         Ok((plan, Clock::new(ring, ticks, resolution, self.when_full)))
@@ -269,13 +288,20 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
 
 impl Lifetime {
     /// The number of ticks, and how long a tick is. Too many ticks saturate at the largest number.
-    fn in_ticks(self) -> Result<(u64, Option<Duration>), BuildError> {
+    fn in_ticks(self, resolution: Option<Duration>) -> Result<(u64, Option<Duration>), BuildError> {
         match self {
-            Self::InTicks(ticks) => Ok((ticks, None)),
-            Self::Of { longest, resolution } if longest.is_zero() || resolution.is_zero() || longest < resolution => {
-                Err(BuildError::InvalidLifetime { longest, resolution })
+            Self::InTicks(_) if resolution == Some(Duration::ZERO) => Err(BuildError::ZeroResolution),
+            Self::InTicks(ticks) => Ok((ticks, resolution)),
+            Self::Of(longest) => {
+                // Rounded up, so that the lifetime has no more than 14.
+                let part = longest / 14;
+                let fourteenth = if part * 14 < longest { part + Duration::from_nanos(1) } else { part };
+                let resolution = resolution.unwrap_or(fourteenth);
+                if longest.is_zero() || resolution.is_zero() || longest < resolution {
+                    return Err(BuildError::InvalidLifetime { longest, resolution });
+                }
+                Ok((ticks_for(longest, resolution), Some(resolution)))
             }
-            Self::Of { longest, resolution } => Ok((ticks_for(longest, resolution), Some(resolution))),
         }
     }
 }
@@ -289,10 +315,11 @@ impl<T: ?Sized, S: Default> Default for ExpiringBuilder<T, S> {
 
 impl<T: ?Sized, S: Clone> Clone for ExpiringBuilder<T, S> {
     fn clone(&self) -> Self {
-        let Self { settings, lifetime, when_full, hasher, .. } = self;
+        let Self { settings, lifetime, resolution, when_full, hasher, .. } = self;
         Self {
             settings: settings.clone(),
             lifetime: *lifetime,
+            resolution: *resolution,
             when_full: *when_full,
             hasher: hasher.clone(),
             key: PhantomData,
@@ -308,6 +335,7 @@ impl<T: ?Sized, S> fmt::Debug for ExpiringBuilder<T, S> {
             .field("false_positive_rate", &self.settings.rate)
             .field("encoding", &self.settings.encoding)
             .field("lifetime", &self.lifetime)
+            .field("resolution", &self.resolution)
             .field("when_full", &self.when_full)
             .finish_non_exhaustive()
     }

@@ -16,7 +16,7 @@ use crate::word::tick::Tick;
 /// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Expiry};
 ///
 /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
-/// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
+/// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour).resolution(minute).build()?;
 /// let now = SystemTime::now();
 /// revoked.advance_to(revoked.tick_at(now)?);
 /// revoked.insert_until("token-1", revoked.tick_at(now + 5 * minute)?)?; // rounded down

@@ -24,7 +24,7 @@ use crate::table::face::traits::ExpiringTable;
 ///
 /// // Tokens live for at most an hour, so a revocation need not be kept longer. One tick is 5 minutes.
 /// let (longest, tick) = (Duration::from_secs(3600), Duration::from_secs(300));
-/// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100_000).lifetime(longest, tick).build()?;
+/// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100_000).lifetime(longest).resolution(tick).build()?;
 ///
 /// // From a timer, or before each request. (In a program: `SystemTime::now()`.)
 /// let noon = UNIX_EPOCH + Duration::from_secs(1_699_963_200);
@@ -85,7 +85,7 @@ use crate::table::face::traits::ExpiringTable;
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// // One new nonce in 43,000 may be taken for a replay: its client tries again with another.
 /// let builder = ExpiringCuckooFilter::<str>::builder().capacity(100_000).false_positive_rate(2.3e-5);
-/// let nonces = builder.lifetime(WINDOW, TICK).build()?;
+/// let nonces = builder.lifetime(WINDOW).resolution(TICK).build()?;
 /// let (made, second) = (SystemTime::now(), Duration::from_secs(1));
 /// assert!(is_fresh(&nonces, "nonce-1", made, made + second)?);
 /// assert!(!is_fresh(&nonces, "nonce-1", made, made + WINDOW)?, "a replay");

@@ -39,7 +39,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// must not be behind the other's. What has expired by either clock is not added. Don't call
     /// [`restart_clock`](Self::restart_clock) meanwhile. To check for room, the call first reads both filters once.
     ///
-    /// If this filter has [evicted](crate::WhenFull::EvictOldest) ticks at which entries of the other expire, the call
+    /// If this filter has [evicted](crate::WhenFull::EvictSoonest) ticks at which entries of the other expire, the call
     /// adds all others, and then returns [`AbsorbError::Evicted`], which says how many are missing. Each of them counts as
     /// a [failed insert](crate::Stats::inserts_failed). An [`empty_like`](Self::empty_like) filter has evicted nothing.
     ///

@@ -24,14 +24,14 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # Errors
     /// [`ExpiringInsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called;
     /// [`ExpiringInsertError::Full`] or [`ExpiringInsertError::TooManyCopies`] if there is no room. (With
-    /// [`WhenFull::EvictOldest`](crate::WhenFull), the [builder](crate::ExpiringBuilder::when_full) says when.) After
+    /// [`WhenFull::EvictSoonest`](crate::WhenFull), the [builder](crate::ExpiringBuilder::when_full) says when.) After
     /// an error nothing has changed.
     ///
     /// ```
     /// # use std::time::Duration;
     /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Tick};
     /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
-    /// let seen = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
+    /// let seen = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour).resolution(minute).build()?;
     /// seen.advance_to(Tick::new(28_000_000));
     /// seen.insert("203.0.113.7")?;
     /// seen.advance_to(Tick::new(28_000_060));

@@ -8,7 +8,7 @@ use crate::filter::expiring::filter::ExpiringCuckooFilter;
 
 #[diagnostic::on_unimplemented(
     message = "an `ExpiringCuckooFilter` has no `with_capacity`, because it also needs a lifetime",
-    label = "call `builder().capacity(1000).lifetime(longest, resolution).build()`"
+    label = "call `builder().capacity(1000).lifetime(longest).build()`"
 )]
 pub trait WithCapacity: Sized {
     fn made() -> Self;

@@ -2,7 +2,10 @@
 
 use core::time::Duration;
 
+use crossbeam_utils::CachePadded;
+
 use crate::error::insert::ExpiringInsertError;
+use crate::machine::memory::boxed_slice;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
 use crate::table::stripe::AllLocked;
 use crate::word::ring::{Arc, MOST_RING_BITS, Moment, Ring};
@@ -38,7 +41,7 @@ pub enum WhenFull {
     #[default]
     Refuse,
     /// The entries that would expire first are evicted, a whole tick at a time, and the insert continues.
-    EvictOldest,
+    EvictSoonest,
 }
 
 /// The clock of a table.
@@ -65,9 +68,41 @@ pub(crate) struct Clock {
     /// The caller's tick that follows from the three above. It is changed after them. So a thread for which all four
     /// agree has read a consistent set, without a lock.
     noted: AtomicU64,
-    /// The running pass. Only the holder of this lock changes the four above.
+    /// The running pass. Only the holder of this lock changes the four above. (Where keys are the drive, a thread that holds
+    /// the locks of all stripes ends a tick without this one.)
     sweep: Mutex<Option<Pass>>,
+    drive: Drive,
     pub(crate) tallies: Tallies,
+}
+
+/// What moves a clock on.
+#[derive(Debug)]
+pub(crate) enum Drive {
+    /// The caller, who passes ticks to `advance_to`.
+    Caller,
+    /// The keys that are added or renewed, of which each tick has a number (`table/expiring/recent.rs`).
+    Keys(Box<[Count; 1]>),
+    /// The time, which the filter reads.
+    Time,
+}
+
+/// The keys of the present tick. In a box, and on a cache line of its own: lookups read the clock, and each new key
+/// writes this.
+#[derive(Debug)]
+pub(crate) struct Count {
+    /// A tick that has as many keys is to end.
+    per_tick: u64,
+    /// How many keys were added or renewed in the present tick. A thread adds to it under the lock of the key's stripe. It
+    /// is set to 0 under the locks of all stripes.
+    added: CachePadded<AtomicU64>,
+}
+
+impl Drive {
+    /// A drive by keys, of which `added` have come in the present tick. `None` if there is no memory for it.
+    pub(crate) fn by_keys(per_tick: u64, added: u64) -> Option<Self> {
+        let count = boxed_slice(1, || Count { per_tick, added: CachePadded::new(AtomicU64::new(added)) })?;
+        Some(Self::Keys(count.try_into().ok()?))
+    }
 }
 
 /// The first tick of a clock's own, to which it also goes back. It is a multiple of the length of every ring, and
@@ -83,8 +118,10 @@ pub(crate) struct Tallies {
     pub(crate) jumps: Tally,
     /// Entries that were evicted.
     pub(crate) evicted: Tally,
-    /// The most ticks by which the clock was ahead.
+    /// The most ticks by which the clock was ahead, or by which an entry was evicted early.
     pub(crate) most_ahead: Tally,
+    /// The clock's own tick in which an eviction made no room last, in a filter of recent keys.
+    pub(in crate::table) crowded: Tally,
 }
 
 /// A pass over the table that takes dead entries out.
@@ -109,6 +146,8 @@ pub(crate) enum Until {
     After(u64),
     /// This many ticks after this tick of the caller. The end may be beyond the largest tick.
     Since { tick: u64, ticks: u64 },
+    /// This many ticks from now, or from this tick of the caller if the clock has not reached it.
+    FromAtLeast { tick: u64, ticks: u64 },
 }
 
 impl Until {
@@ -121,6 +160,7 @@ impl Until {
             Self::After(ticks) => ticks,
             Self::Since { tick, ticks } if tick < now => ticks.saturating_sub(now - tick),
             Self::Since { tick, ticks } => ticks.saturating_add(tick - now),
+            Self::FromAtLeast { tick, ticks } => ticks + tick.saturating_sub(now),
         }
     }
 }
@@ -144,6 +184,8 @@ pub(crate) struct Reading {
     pub(crate) moment: Moment,
     /// By how many ticks the moment's `now` is ahead of the caller's tick.
     pub(crate) ahead: u64,
+    /// How many keys the present tick has, if it counts them. Only a reading for a save has this, all others have 0.
+    pub(crate) added: u64,
 }
 
 impl Reading {
@@ -168,8 +210,14 @@ impl Clock {
             ahead: AtomicU64::new(0),
             noted: AtomicU64::new(0),
             sweep: Mutex::new(None),
+            drive: Drive::Caller,
             tallies: Tallies::default(),
         }
+    }
+
+    /// A clock that its filter drives, for entries that live at most `longest` ticks. It shows the tick 0.
+    pub(crate) fn with_drive(ring: Ring, longest: u64, drive: Drive) -> Self {
+        Self { drive, ..Self::new(ring, longest, None, WhenFull::EvictSoonest) }.at(0, 0, 0, 0)
     }
 
     /// A clock like this one that shows the same tick, for an empty table.
@@ -205,6 +253,47 @@ impl Clock {
         self.ring
     }
 
+    pub(crate) fn memory_usage(&self) -> usize {
+        size_of::<Self>() + if let Drive::Keys(count) = &self.drive { size_of_val(&**count) } else { 0 }
+    }
+
+    /// Whether the filter drives the clock. Then no insert fails: `Table::displace` makes room where no eviction does.
+    pub(in crate::table) fn is_driven_by_filter(&self) -> bool {
+        !matches!(self.drive, Drive::Caller)
+    }
+
+    /// Counts a key that was added or renewed, if the clock counts keys. The caller holds the lock of the key's stripe.
+    #[inline(always)]
+    pub(in crate::table) fn count_key(&self) {
+        if let Drive::Keys(count) = &self.drive {
+            // Relaxed: it is set back under the locks of all stripes. Others only compare it.
+            count[0].added.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the present tick has as many keys as it is to have.
+    pub(in crate::table) fn is_tick_full(&self) -> bool {
+        // Relaxed: a thread sees at least its own key. Before the tick ends, it is read once more under the locks of all
+        // stripes.
+        matches!(&self.drive, Drive::Keys(count) if count[0].added.load(Ordering::Relaxed) >= count[0].per_tick)
+    }
+
+    /// Begins the count of a tick.
+    pub(in crate::table) fn begin_count(&self, _: &AllLocked<'_>) {
+        if let Drive::Keys(count) = &self.drive {
+            // Relaxed: the locks order it.
+            count[0].added.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// The end of an entry that is added at this reading by a thread for which the clock is not late: no eviction ends that
+    /// tick.
+    pub(in crate::table) fn latest_end(&self, reading: Reading) -> u64 {
+        // See `table/expiring/recent.rs`, *An entry never lives too short*.
+        let lifetime = if matches!(self.drive, Drive::Time) { self.longest - 1 } else { self.longest };
+        reading.moment.now() + lifetime - reading.ahead
+    }
+
     pub(crate) fn longest(&self) -> u64 {
         self.longest
     }
@@ -224,7 +313,7 @@ impl Clock {
 
     /// The earliest tick of the caller whose entries died and were not swept yet. Not exact while the clock advances.
     pub(crate) fn oldest_unswept(&self) -> Option<u64> {
-        let Reading { now, moment, ahead } = self.read();
+        let Reading { now, moment, ahead, .. } = self.read();
         // The last `lag` ticks up to the moment's `now`, which is `ahead` ticks after the caller's.
         let before = moment.lag().checked_sub(1)?;
         Some(now?.saturating_add(ahead.saturating_sub(before)).saturating_sub(before.saturating_sub(ahead)))
@@ -261,10 +350,23 @@ impl Clock {
         self.ahead.store(ahead, Ordering::Release);
     }
 
+    /// The caller's tick has come closer to the clock's own, which was ahead of it. The caller holds the lock of the sweep,
+    /// and the filter drives the clock (`table/expiring/recent.rs`).
+    pub(in crate::table) fn set_ahead(&self, ahead: u64) {
+        // Relaxed: a thread may read it before or after the change, whatever moment it has read.
+        self.ahead.store(ahead, Ordering::Relaxed);
+    }
+
     /// Notes what the caller's tick is. The caller holds the lock of the sweep, has set both and is about
     /// to release it.
     pub(in crate::table) fn note(&self, tick: u64) {
         self.noted.store(tick, Ordering::Relaxed);
+    }
+
+    /// The caller's tick that was noted last. It may be the one before while another thread moves the clock on.
+    pub(crate) fn noted(&self) -> u64 {
+        // Relaxed: a caller that reads an old tick moves the clock on, and reads it again under a lock.
+        self.noted.load(Ordering::Relaxed)
     }
 
     #[inline]
@@ -288,12 +390,19 @@ impl Clock {
         let moment = self.moment();
         let (offset, ahead) = (self.offset.load(Ordering::Relaxed), self.ahead());
         let now = moment.now().wrapping_add(offset).wrapping_sub(ahead);
-        Reading { now: moment.is_known().then_some(now), moment, ahead }
+        Reading { now: moment.is_known().then_some(now), moment, ahead, added: 0 }
+    }
+
+    /// [`read`](Self::read) with the number of keys of the present tick, for a save.
+    pub(in crate::table) fn read_for_save(&self, _: &AllLocked<'_>) -> Reading {
+        let Drive::Keys(count) = &self.drive else { return self.read() };
+        // Relaxed: the locks order it.
+        Reading { added: count[0].added.load(Ordering::Relaxed), ..self.read() }
     }
 
     /// Whether an entry that expires at `until` may be added at this reading. An error if it never may.
     pub(in crate::table) fn admit(&self, reading: Reading, until: Until) -> Result<Admission, ExpiringInsertError> {
-        let Reading { now: Some(now), moment, ahead } = reading else {
+        let Reading { now: Some(now), moment, ahead, .. } = reading else {
             return Err(ExpiringInsertError::ClockNotSet);
         };
         let lifetime = until.ticks_from(now);

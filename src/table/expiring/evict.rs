@@ -64,7 +64,7 @@ impl<L: Layout> Table<L> {
         let mut pass = clock.lock_sweep();
         let ended = self.under_all_locks(|all| {
             let reading = clock.read();
-            let Reading { now: Some(now), moment, ahead } = reading else { return Some(0) };
+            let Reading { now: Some(now), moment, ahead, .. } = reading else { return Some(0) };
             let Ok(Admission::At { end }) = clock.admit(reading, until) else { return Some(0) };
             if purpose == Purpose::InsertIfAbsent && self.copies(class) > 0 {
                 return Some(0);
@@ -74,7 +74,7 @@ impl<L: Layout> Table<L> {
             if matches!(outcome, Outcome::Planned) {
                 return Some(0);
             }
-            if earliest.get() >= end
+            if earliest.get() >= end.min(clock.latest_end(reading))
                 || self.copies(class) == self.slots_of(class)
                 || self.counters.len() < self.capacity() / 2
             {

@@ -11,7 +11,8 @@
 //! What lookups read of the clock is one word, the [`Moment`]: `now`, and how far `swept` lags behind. It changes in
 //! two ways, both under the lock of the sweep (`table/expiring/clock.rs`): `now` goes forward, and `swept` catches up.
 //! So a moment does not come back (except after 2⁴⁷ ticks). `now` is the clock's own. It is the caller's tick, or ahead
-//! of it where ticks were ended early to make room (`table/expiring/evict.rs`).
+//! of it where ticks were ended early to make room (`table/expiring/evict.rs`). In a filter of recent keys, the filter itself
+//! moves the clock on (`table/expiring/recent.rs`).
 //!
 //! # The rules
 //! In these rules, `e` is the number of bits of an end, so the ring has `2^e` places.
@@ -23,7 +24,7 @@
 //!    the lifetime is not too long, the writer releases the lock, waits for the sweep, and starts over. (A replaced
 //!    payload is an item that is added.)
 //! 3. A relocation moves live items only. One that finds its item dead takes it out.
-//! 4. **A pass** takes out all that died by its *target*, the `now` at which it begins. It first passes once through
+//! 4. **A pass** takes out all that died by its *target*, the `now` that it reads first. Then it passes once through
 //!    the locks of all stripes, which drains the writers. Then it visits each bucket once, and then `swept` becomes its
 //!    target. It holds the lock of the sweep all the time, or leaves the rest to the next thread that takes that lock.
 //! 5. **Each take of a dead item comes after a bump of its stripe at a moment at which it was dead.** A pass bumps each
@@ -139,6 +140,7 @@
 
 pub(crate) mod clock;
 mod evict;
+mod recent;
 mod sweep;
 
 #[cfg(test)]
@@ -348,39 +350,44 @@ impl<L: Layout> Table<L> {
             Ok(Attempt::NoRoom) => None,
             answer => Some(answer),
         };
+        let clock = self.own_clock();
         loop {
             match attempt {
                 Attempt::Done(added) => return Ok(added),
-                Attempt::NotYet => self.catch_up(self.own_clock(), &mut self.own_clock().lock_sweep()),
+                Attempt::NotYet => self.catch_up(clock, &mut clock.lock_sweep()),
                 Attempt::Evicted | Attempt::NoRoom => (),
+            }
+            if clock.is_driven_by_filter()
+                && self.is_crowded(clock)
+                && let Some(answer) = self.displace_in_crowd(clock, class, &has_answer)
+            {
+                attempt = answer?;
+                continue;
             }
             attempt = match self.until_added(class, purpose, has_answer) {
                 Ok(answer) => answer?,
                 Err(error) => match add(None)? {
-                    Attempt::NoRoom => self.evict_or_refuse(class, until, purpose, error)?,
+                    // It is still live, so it was live when there was no room.
+                    Attempt::NoRoom if self.eviction_makes_room(class, until, purpose, &error) => Attempt::NoRoom,
+                    Attempt::NoRoom if clock.is_driven_by_filter() => {
+                        self.displace(clock, class, &has_answer).unwrap_or(Ok(Attempt::NoRoom))?
+                    }
+                    Attempt::NoRoom => {
+                        self.counters.insert_refused();
+                        return Err(error.into());
+                    }
                     attempt => attempt,
                 },
             };
         }
     }
 
-    /// Makes room for an entry that was refused for this reason, if entries are evicted. It is still live, so it was live when
-    /// there was no room.
-    fn evict_or_refuse(
-        &self,
-        class: Item,
-        until: Until,
-        purpose: Purpose,
-        error: InsertError,
-    ) -> Result<Attempt, ExpiringInsertError> {
+    /// Makes room for an entry that was refused for this reason, if entries are evicted. Returns whether it may have room.
+    fn eviction_makes_room(&self, class: Item, until: Until, purpose: Purpose, error: &InsertError) -> bool {
         let clock = self.own_clock();
         // Entries of this class alone fill both buckets: then no eviction helps (`evict.rs`).
         let is_final = clock.when_full() == WhenFull::Refuse || matches!(error, InsertError::TooManyCopies { .. });
-        if is_final || self.evict(clock, class, until, purpose).is_none() {
-            self.counters.insert_refused();
-            return Err(error.into());
-        }
-        Ok(Attempt::NoRoom)
+        !is_final && self.evict(clock, class, until, purpose).is_some()
     }
 
     /// Adds an entry of the class by `add`. The caller holds the lock of its stripe.
@@ -414,6 +421,7 @@ impl<L: Layout> Table<L> {
         self.bump_to_add(guard);
         if add(item) {
             self.counters.add_len(1);
+            clock.count_key();
             return Ok(Attempt::Done(true));
         }
         Ok(Attempt::NoRoom)
@@ -439,6 +447,7 @@ impl<L: Layout> Table<L> {
         let new = class.with(self.layout(), clock.ring.place(end)).entry;
         self.set_aside(bucket);
         let replaced = self.replace_entry(guard, bucket, self.load(bucket), old, new);
+        clock.count_key();
         // Read after the exchange: see *When an entry dies while it is renewed*.
         let was_live = clock.moment().now() < latest;
         replaced.then_some(was_live)
@@ -488,7 +497,7 @@ impl<L: Layout> Table<L> {
     pub(in crate::table) fn last_end(&self, class: Item) -> Option<(u64, u64)> {
         let clock = self.own_clock();
         let _guard = self.stripe(class.sum).lock(&self.counters);
-        let Reading { now, moment, ahead } = clock.read();
+        let Reading { now, moment, ahead, .. } = clock.read();
         let end = self.live_entries(clock, moment, class).map(|(end, ..)| end).max()?;
         Some((now?, end - moment.now() + ahead))
     }

@@ -31,7 +31,7 @@ impl<L: Layout> Table<L> {
     #[cold]
     fn advance_further(&self, clock: &Clock, tick: u64) -> Advance {
         let mut pass = clock.lock_sweep();
-        let (ring, Reading { now, moment: before, ahead }) = (clock.ring, clock.read());
+        let (ring, Reading { now, moment: before, ahead, .. }) = (clock.ring, clock.read());
         let Some(now) = now else {
             self.call_and_publish(clock, first_moment(ring, tick), tick, 0);
             return Advance::Origin;
@@ -87,9 +87,14 @@ impl<L: Layout> Table<L> {
 
     /// Sweeps as far as it takes to admit entries with the longest lifetime.
     pub(in crate::table) fn catch_up(&self, clock: &Clock, pass: &mut Option<Pass>) {
-        while clock.moment().lag() > clock.spare() {
+        self.catch_up_to(clock, pass, clock.spare());
+    }
+
+    /// Sweeps until `swept` lags by no more than so many ticks.
+    pub(super) fn catch_up_to(&self, clock: &Clock, pass: &mut Option<Pass>, most: u64) {
+        while clock.moment().lag() > most {
             // The target of a running pass may be too early. To finish it would not be enough.
-            if pass.is_some_and(|pass| clock.moment().now() - pass.target > clock.spare()) {
+            if pass.is_some_and(|pass| clock.moment().now() - pass.target > most) {
                 *pass = None;
             }
             self.sweep(clock, pass, usize::MAX);
@@ -97,7 +102,7 @@ impl<L: Layout> Table<L> {
     }
 
     #[cold]
-    fn sweep_if_nobody_does(&self, clock: &Clock) {
+    pub(super) fn sweep_if_nobody_does(&self, clock: &Clock) {
         if let Some(mut pass) = clock.try_lock_sweep()
             && clock.moment().lag() > 0
         {
@@ -128,16 +133,20 @@ impl<L: Layout> Table<L> {
     }
 
     fn begin_pass(&self, clock: &Clock) -> Pass {
+        // Before the bumps, so that all that dies by it is dead when its stripe is bumped: a clock that counts keys moves on
+        // without the lock of the sweep.
+        let moment = clock.moment();
         // After this, whatever other threads add or relocate is not dead by the pass's target. The bumps invalidate
         // lookups in progress.
         for stripe in &self.stripes {
             stripe.lock(&self.counters).bump();
         }
-        let moment = clock.moment();
         Pass { target: moment.now(), dead: Arc::of_dead(clock.ring, moment), next: 0 }
     }
 
     fn end_pass(&self, clock: &Clock, target: u64) {
+        // No thread ends a tick of a clock that counts keys meanwhile: that takes the locks of all stripes.
+        let _guard = self.stripes[0].lock(&self.counters);
         let now = clock.moment().now();
         clock.publish(Moment::new(clock.ring, now, now - target));
         clock.tallies.sweeps.fetch_add(1, Ordering::Relaxed);

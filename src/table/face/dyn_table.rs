@@ -81,7 +81,7 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> HasTable for Shaped<L, SLOTS
 impl<L: OfShape> AnyTable for Table<L> {
     fn facts(&self) -> Facts {
         let (shape, buckets) = (self.layout.shape(), self.buckets.count());
-        let memory_usage = size_of_val(self) + memory_for(buckets) + self.clock().map_or(0, size_of_val);
+        let memory_usage = size_of_val(self) + memory_for(buckets) + self.clock().map_or(0, Clock::memory_usage);
         Facts { shape, buckets, limit: self.limit, memory_usage }
     }
 
@@ -193,6 +193,14 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> ExpiringTable for Shaped<L, 
 
     fn restart_clock(&self, tick: u64) {
         self.table.restart(self.table.own_clock(), tick);
+    }
+
+    fn keep_up(&self) {
+        self.table.keep_up(self.table.own_clock());
+    }
+
+    fn move_on(&self, tick: u64, wait: bool) {
+        self.table.move_on(self.table.own_clock(), tick, wait);
     }
 
     fn contains_live(&self, hash: u64) -> bool {

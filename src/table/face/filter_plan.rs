@@ -6,12 +6,14 @@ use core::time::Duration;
 use crate::error::kind::FilterKind;
 use crate::machine::memory::Pages;
 use crate::plan::sizing;
+use crate::plan::window::Division;
 use crate::table::expiring::clock::{Clock, WhenFull};
 use crate::table::face::any_table::Facts;
 use crate::table::face::plan::TablePlan;
 use crate::word::classes::Classes;
 use crate::word::layout::Encoding;
 use crate::word::table_layout::TableLayout;
+use crate::word::window::Window;
 
 /// The memory, capacity, layout and rate that follow from a filter's settings. A filter's `plan` returns its own, a
 /// builder's `plan` that of the filter that it would build, and `SnapshotInfo` that of a snapshot.
@@ -60,6 +62,10 @@ pub struct FilterPlan {
     pub resolution: Option<Duration>,
     /// What an expiring filter does when it is full.
     pub when_full: Option<WhenFull>,
+    /// Which keys a filter of recent keys holds. `None` for others.
+    pub window: Option<Window>,
+    /// The longest lifetime of an entry in ticks of the filter's clock, whoever drives it.
+    pub(crate) longest: Option<u64>,
     /// The smallest and the largest table that the filter can have.
     pub(crate) first: TableLayout,
     pub(crate) largest: TableLayout,
@@ -90,6 +96,8 @@ impl FilterPlan {
             lifetime_in_ticks: None,
             resolution: None,
             when_full: None,
+            window: None,
+            longest: None,
             first: layout,
             largest: layout,
             slots,
@@ -99,19 +107,29 @@ impl FilterPlan {
 
     pub(crate) fn with_clock(self, clock: &Clock) -> Self {
         Self {
-            memory_usage: self.memory_usage.saturating_add(size_of_val(clock)),
             lifetime_in_ticks: Some(clock.longest()),
             resolution: clock.resolution(),
             when_full: Some(clock.when_full()),
-            ..self
+            ..self.with_any_clock(clock)
         }
+    }
+
+    /// The plan with a clock that the filter drives, for a window that is divided in this way.
+    pub(crate) fn with_window(self, clock: &Clock, division: Division) -> Self {
+        Self { window: Some(division.window()), ..self.with_any_clock(clock) }
+    }
+
+    fn with_any_clock(self, clock: &Clock) -> Self {
+        let memory_usage = self.memory_usage.saturating_add(clock.memory_usage());
+        Self { memory_usage, longest: Some(clock.longest()), ..self }
     }
 
     /// Whether a filter with this plan, at whatever size, can be one with the other plan.
     #[cfg(feature = "snapshot")]
     pub(crate) fn has_settings_of(&self, other: &Self) -> bool {
         let settings = |plan: &Self| {
-            (plan.filter, plan.first, plan.largest, plan.lifetime_in_ticks, plan.resolution, plan.when_full)
+            let clock = (plan.lifetime_in_ticks, plan.resolution, plan.when_full, plan.window);
+            (plan.filter, plan.first, plan.largest, clock)
         };
         settings(self) == settings(other)
     }
@@ -166,6 +184,7 @@ impl fmt::Debug for FilterPlan {
             .field("lifetime_in_ticks", &self.lifetime_in_ticks)
             .field("resolution", &self.resolution)
             .field("when_full", &self.when_full)
+            .field("window", &self.window)
             .finish_non_exhaustive()
     }
 }
@@ -198,6 +217,9 @@ struct ClockOf<'a>(&'a FilterPlan);
 
 impl fmt::Display for ClockOf<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(window) = self.0.window {
+            return write!(f, ", {window}");
+        }
         let (Some(longest), Some(when_full)) = (self.0.lifetime_in_ticks, self.0.when_full) else { return Ok(()) };
         write!(f, ", lifetime {longest} ticks")?;
         if let Some(resolution) = self.0.resolution {

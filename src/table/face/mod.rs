@@ -6,4 +6,5 @@ pub(crate) mod by_layout;
 pub(crate) mod dyn_table;
 pub(crate) mod filter_plan;
 pub(crate) mod plan;
+pub(crate) mod recent;
 pub(crate) mod traits;

@@ -45,6 +45,10 @@ pub(crate) trait ExpiringTable: HasTable {
     fn clock(&self) -> &Clock;
     fn advance_to(&self, tick: u64) -> Advance;
     fn restart_clock(&self, tick: u64);
+    /// Does what is due after an entry was added or renewed, if the filter drives the clock: see `table/expiring/recent.rs`.
+    fn keep_up(&self);
+    /// Moves a clock that follows the time on to this tick, unless another thread is about it and `wait` is false.
+    fn move_on(&self, tick: u64, wait: bool);
     fn contains_live(&self, hash: u64) -> bool;
     /// Whether the entry was added. If not, it was dead already, or the key has one (which is then renewed, if so
     /// asked).

@@ -6,7 +6,7 @@ use crate::plan::sizing::LoadLimit;
 #[cfg(feature = "snapshot")]
 use crate::sync::AtomicU64;
 use crate::table::counters::Counters;
-use crate::table::expiring::clock::{Clock, Reading};
+use crate::table::expiring::clock::Reading;
 use crate::table::image::copy_on_write::{RunningSaves, SaveNumber, SetAside};
 use crate::table::image::read::Imaged;
 use crate::table::table::Table;
@@ -26,7 +26,10 @@ impl<L: Layout> Imaged for Table<L> {
 
     fn begin_save(&self) -> Result<SaveNumber, OutOfMemory> {
         let set_aside = SetAside::new(self.words.len())?;
-        self.under_all_locks(|all| self.running_saves().begin(all, set_aside.at(self.clock().map(Clock::read))))
+        self.under_all_locks(|all| {
+            let reading = self.clock().map(|clock| clock.read_for_save(all));
+            self.running_saves().begin(all, set_aside.at(reading))
+        })
     }
 
     fn load(&self, bucket: usize) -> Bucket {

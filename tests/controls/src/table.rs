@@ -244,7 +244,7 @@ pub const CONTROLS: &[Control] = &[
             ),
             edit(
                 "table/change.rs",
-                "self.change(bucket, seen, |seen| self.layout.remove(seen, item.entry))",
+                "self.change(bucket, seen, |seen| self.layout.remove(seen, entry))",
                 "CODE && { if LEFT_OUT { guard.bump() } true }",
             ),
         ],
@@ -605,6 +605,33 @@ pub const CONTROLS: &[Control] = &[
             "table/expiring/mod.rs",
             "let was_live = clock.moment().now() < latest;",
             "let was_live = clock.moment().now() < latest || LEFT_OUT;",
+        )],
+    ),
+    control(
+        "TickEndsWithoutLocks",
+        "The end of a tick that counts keys does not hold the stripes' locks.",
+        &[edit(
+            "table/expiring/recent.rs",
+            "self.under_all_locks(|all| {\n            if !clock.is_tick_full() {",
+            "self.under_all_locks_if(!LEFT_OUT, |all| {\n            if !clock.is_tick_full() {",
+        )],
+    ),
+    control(
+        "TickEndsTwice",
+        "A thread that has seen that a tick is full ends it although another thread has by then.",
+        &[edit(
+            "table/expiring/recent.rs",
+            "if !clock.is_tick_full() {\n                return true;",
+            "if !clock.is_tick_full() && !LEFT_OUT {\n                return true;",
+        )],
+    ),
+    control(
+        "SweepUndoesTicks",
+        "A sweep that ends does not hold the lock of a stripe.",
+        &[edit(
+            "table/expiring/sweep.rs",
+            "let _guard = self.stripes[0].lock(&self.counters);",
+            "let _guard = self.stripes[0].lock_if(!LEFT_OUT, &self.counters);",
         )],
     ),
     control(

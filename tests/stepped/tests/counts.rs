@@ -138,7 +138,7 @@ fn one_more_copy_is_rejected_at_once<L: ModelLayout, V: ModelLayout>() {
     let ([present, _], [absent, _]) = (of_union(0), of_union(3));
     assert!(absent <= present + 40, "{absent} loads, {present} if the pair is there");
 
-    for when_full in [WhenFull::Refuse, WhenFull::EvictOldest] {
+    for when_full in [WhenFull::Refuse, WhenFull::EvictSoonest] {
         let filter = Table::<V>::with_clock(MANY, 3, 1000, when_full);
         while filter.insert_until(one, 1002) == Ok(true) {}
         for expires_at in [1001, 1002, 1003] {

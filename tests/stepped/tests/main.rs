@@ -6,5 +6,6 @@ mod counts;
 mod frozen;
 mod histories;
 mod interrupted;
+mod recent;
 mod schedules;
 mod values;

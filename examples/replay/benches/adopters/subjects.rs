@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 use ahash::RandomState;
 use bloomfilter::Bloom;
 use parking_lot::Mutex;
-use replay::adopters::{Dedupe, Deduper, Fields, ObjectMap, Value};
-use replay::{LastKeys, UsedOnce};
+use replay::adopters::{Dedupe, Deduper, Fields, ObjectMap, ReplayProtector, TagFilter, Value};
 
 /// What remembers keys.
 pub(crate) struct Subject {
@@ -115,7 +114,7 @@ fn tag(key: &[u8]) -> &[u8; 16] {
 }
 
 fn tags(window: usize, rate: f64) -> Subject {
-    let tags = LastKeys::<[u8; 16]>::new(window, rate).expect("valid");
+    let tags = TagFilter::with_capacity(window, rate).expect("valid");
     each(tags, |tags, key| tags.check_and_set(tag(key)), |tags, key| tags.check(tag(key)))
 }
 
@@ -148,7 +147,12 @@ fn cleared(room: usize) -> Subject {
 }
 
 fn nonces(window: usize) -> Subject {
-    each(LastKeys::<[u8]>::new(window, 1e-6).expect("valid"), LastKeys::check_and_set, LastKeys::check)
+    let protector = ReplayProtector::new(window, MINUTE, 1).expect("valid");
+    each(
+        protector,
+        |protector, key| protector.check_nonce_and_set(false, key),
+        |protector, key| protector.nonces().contains(key),
+    )
 }
 
 /// Two Bloom filters with room for half of the keys each. When one is full, the other is cleared, and filled.
@@ -187,22 +191,28 @@ fn two(window: usize) -> Subject {
     each(two, |two, key| two.lock().check(key), |two, key| two.lock().has(key))
 }
 
+const MINUTE: Duration = Duration::from_secs(60);
+
 /// A clock by which a lifetime is over when a window of new keys has come.
 struct Pace {
     new: AtomicU64,
     window: u64,
-    lifetime: u64,
+    lifetime: Duration,
 }
 
 impl Pace {
-    fn new(window: usize, lifetime: u64) -> Self {
-        Self { new: AtomicU64::new(0), window: window as u64, lifetime }
+    fn new(window: usize, lifetime: Duration) -> Arc<Self> {
+        Arc::new(Self { new: AtomicU64::new(0), window: window as u64, lifetime })
     }
 
-    fn seconds(&self) -> u64 {
-        // As a server reads a clock.
-        black_box(Instant::now());
-        self.new.load(Ordering::Relaxed) * self.lifetime / self.window
+    /// The clock of a filter.
+    fn clock(self: &Arc<Self>) -> impl Fn() -> Duration + Send + Sync + 'static {
+        let pace = Arc::clone(self);
+        move || {
+            // As a server reads a clock.
+            black_box(Instant::now());
+            pace.lifetime.mul_f64(pace.new.load(Ordering::Relaxed) as f64 / pace.window as f64)
+        }
     }
 
     fn count(&self, seen: &[bool]) {
@@ -212,22 +222,19 @@ impl Pace {
 
 /// The salts of a minute, which is twice the greatest difference between the clocks of client and server.
 fn salts(window: usize) -> Subject {
-    const MINUTE: u64 = 60;
-    let salts = UsedOnce::new(Duration::from_secs(MINUTE), window, 1e-6).expect("valid");
-    let check_all = |(salts, pace): &(UsedOnce<[u8]>, Pace), keys: &[Vec<u8>], seen: &mut Vec<bool>| {
-        seen.extend(keys.iter().map(|key| {
-            salts.advance(pace.seconds());
-            salts.try_use_now(key).is_err()
-        }));
+    let pace = Pace::new(window, MINUTE);
+    let protector = ReplayProtector::new(1, MINUTE, window).expect("valid").with_clock(pace.clock());
+    let check_all = |(protector, pace): &(ReplayProtector, Arc<Pace>), keys: &[Vec<u8>], seen: &mut Vec<bool>| {
+        seen.extend(keys.iter().map(|key| protector.check_nonce_and_set(true, key)));
         pace.count(seen);
     };
-    subject((salts, Pace::new(window, MINUTE)), check_all, |(salts, _), key| salts.filter().contains(key))
+    subject((protector, pace), check_all, |(protector, _), key| protector.salts().contains(key))
 }
 
 /// As many as come in a minute. (shadowsocks-rust has no bound. Here a minute is over when a window has come.)
 fn salt_cache(window: usize) -> Subject {
     type Salts = lru_time_cache::LruCache<Vec<u8>, ()>;
-    let salts = spin::Mutex::new(Salts::with_expiry_duration_and_capacity(Duration::from_secs(60), window));
+    let salts = spin::Mutex::new(Salts::with_expiry_duration_and_capacity(MINUTE, window));
     let check = |salts: &spin::Mutex<Salts>, key: &[u8]| {
         let mut salts = salts.lock();
         let has = salts.get(key).is_some();
@@ -241,9 +248,10 @@ fn salt_cache(window: usize) -> Subject {
 
 /// A cycle of five minutes, in which a window of packets comes.
 fn packets(window: usize, rate: f64, in_batches: bool) -> Subject {
-    let deduper = Deduper::new(window, rate, Duration::from_secs(300)).expect("valid");
-    let check_all = move |(deduper, pace): &(Deduper, Pace), keys: &[Vec<u8>], seen: &mut Vec<bool>| {
-        deduper.reset_at(pace.seconds());
+    let pace = Pace::new(window, 5 * MINUTE);
+    let deduper = Deduper::new(window, rate, 5 * MINUTE).expect("valid").with_clock(pace.clock());
+    let check_all = move |(deduper, pace): &(Deduper, Arc<Pace>), keys: &[Vec<u8>], seen: &mut Vec<bool>| {
+        deduper.maybe_reset();
         if in_batches {
             deduper.dedup_all(&keys.iter().map(Vec::as_slice).collect::<Vec<_>>(), seen);
         } else {
@@ -251,7 +259,7 @@ fn packets(window: usize, rate: f64, in_batches: bool) -> Subject {
         }
         pace.count(seen);
     };
-    subject((deduper, Pace::new(window, 300)), check_all, |(deduper, _), key| deduper.seen().filter().contains(key))
+    subject((deduper, pace), check_all, |(deduper, _), key| deduper.seen().contains(key))
 }
 
 /// A Bloom filter of atomic words with two hash functions. It is cleared when so many bits are set that its rate is

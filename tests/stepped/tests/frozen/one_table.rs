@@ -42,7 +42,7 @@ impl Scene {
         let table = Table::new(BUCKETS);
         let present = [x, w, y, v];
         present.iter().for_each(|&key| table.place(key));
-        let evicting = Table::with_clock(2, 3, 10, WhenFull::EvictOldest);
+        let evicting = Table::with_clock(2, 3, 10, WhenFull::EvictSoonest);
         for (key, end) in [(of_clock(0), 11), (of_clock(1), 11), (young().twin(), 12), (of_clock(3).twin(), 12)] {
             evicting.place_until(key, end);
         }

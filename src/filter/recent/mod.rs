@@ -1,0 +1,18 @@
+//! The filter of recent keys.
+//!
+//! Its methods stand in the documentation in the order of these modules.
+
+pub(crate) mod builder;
+
+mod operations;
+
+mod batches;
+
+pub(crate) mod filter;
+
+mod figures;
+
+#[cfg(feature = "snapshot")]
+mod snapshots;
+
+mod signposts;

@@ -1,0 +1,98 @@
+//! What the snapshot of a filter of recent keys declares.
+
+use crate::error::damage::SnapshotDamage;
+use crate::error::kind::FilterKind;
+use crate::error::load::LoadError;
+use crate::error::mismatch::UnsupportedSnapshot;
+use crate::plan::window::{Division, Unit};
+use crate::snapshot::format::{Declared, Head, SnapshotCore};
+use crate::snapshot::source::Source;
+use crate::table::expiring::clock::{Clock, Reading};
+use crate::table::face::any_table::HasTable as _;
+use crate::table::face::filter_plan::FilterPlan;
+use crate::table::face::plan::TablePlan;
+use crate::table::face::recent::{Past, RecentTable, clock_for};
+use crate::table::image::read::TableImage;
+use crate::table::table::memory_for;
+use crate::word::ring::Ring;
+
+/// The bits of an expiry that a builder can choose.
+const EXPIRY_BITS: core::ops::RangeInclusive<u8> = 4..=8;
+
+/// What builds the empty table of such a filter.
+#[allow(unreachable_pub, missing_debug_implementations, reason = "a public trait that nobody can name has it")]
+pub struct RecentPlan {
+    table: TablePlan,
+    clock: Clock,
+    division: Division,
+    /// How many nanoseconds of the present tick are over, where the time is the clock.
+    of_tick: u64,
+}
+
+impl SnapshotCore for RecentTable {
+    const KIND: FilterKind = FilterKind::Recent;
+
+    type Stated = RecentPlan;
+
+    fn head(&self, image: &TableImage<'_>) -> Head {
+        let Division { unit, per_tick, lifetime } = self.division();
+        let Reading { now, moment, ahead, added } = image.reading().expect("the table has a clock");
+        let (number, of_tick) = match unit {
+            Unit::Keys => (0, added),
+            Unit::Time => (1, self.time_since(now.expect("the filter has set its clock"))),
+        };
+        let mut head = [0; 28];
+        head[0] = self.table().shape().payload_bits as u8;
+        head[1] = number;
+        head[2..10].copy_from_slice(&per_tick.to_le_bytes());
+        head[10..12].copy_from_slice(&(lifetime as u16).to_le_bytes());
+        head[12..20].copy_from_slice(&of_tick.to_le_bytes());
+        head[20..22].copy_from_slice(&self.clock().place(moment).to_le_bytes());
+        head[22..26].copy_from_slice(&(moment.lag() as u32).to_le_bytes());
+        head[26..].copy_from_slice(&(ahead as u16).to_le_bytes());
+        Head::of(&head)
+    }
+
+    fn stated(source: &mut Source<'_>) -> Result<Declared<RecentPlan>, LoadError> {
+        let [expiry_bits] = source.take()?;
+        let [unit] = source.take()?;
+        let per_tick = u64::from_le_bytes(source.take()?);
+        let lifetime = u16::from_le_bytes(source.take()?).into();
+        let of_tick = u64::from_le_bytes(source.take()?);
+        let place = u16::from_le_bytes(source.take()?);
+        let lag = u32::from_le_bytes(source.take()?).into();
+        let ahead = u16::from_le_bytes(source.take()?);
+        source.header_seal()?;
+        let (unit, shortest) = match unit {
+            0 => (Unit::Keys, 1),
+            1 => (Unit::Time, Division::SHORTEST),
+            flags => return Err(UnsupportedSnapshot::Flags { flags }.into()),
+        };
+        let invalid =
+            || SnapshotDamage::InvalidClock { expiry_bits, longest: lifetime, nanoseconds: 0, place, lag, ahead };
+        let ring = Some(expiry_bits).filter(|bits| EXPIRY_BITS.contains(bits)).map(|bits| Ring::new(bits.into()));
+        let ring = ring.ok_or_else(invalid)?;
+        let is_possible = (2..=Division::most_lifetime(ring)).contains(&lifetime)
+            && per_tick >= shortest
+            && ring.place(place.into()) == place
+            && lag <= ring.len()
+            && u64::from(ahead) < lifetime;
+        if !is_possible {
+            return Err(invalid().into());
+        }
+        let division = Division { unit, per_tick, lifetime };
+        // A count that goes on is never greater than that of a tick.
+        let past = Past { of_tick: of_tick.min(per_tick), ahead: ahead.into(), place, lag };
+        let clock = clock_for(division, ring, past).ok_or(LoadError::OutOfMemory { bytes: size_of::<Clock>() })?;
+        let table = source.table_header(expiry_bits.into())?;
+        let plan = FilterPlan::of_table(Self::KIND, table, 0).with_window(&clock, division);
+        let reading = Some(clock.read());
+        Ok(Declared { plan, reading, own: RecentPlan { table, clock, division, of_tick } })
+    }
+
+    fn empty(stated: RecentPlan, _: usize, _: usize) -> Result<Self, LoadError> {
+        let RecentPlan { table, clock, division, of_tick } = stated;
+        let bytes = memory_for(table.buckets) + clock.memory_usage();
+        Self::new(table, clock, division, of_tick).ok_or(LoadError::OutOfMemory { bytes })
+    }
+}

@@ -1,0 +1,229 @@
+//! CONCURRENT: a clock that the filter drives itself, by the keys that come or by the time, and inserts that never fail.
+//!
+//! `table/expiring/mod.rs` has the protocol. What is different here: no caller passes ticks, so no caller can tell
+//! whether ticks passed one by one or several at once, and none waits for a sweep.
+//!
+//! # A clock that counts keys
+//! An entry lives for `l` ticks. A tick ends when `k` keys were *counted* in it: each entry that is added, and each that
+//! is renewed, so that it moves into the present tick. A key is counted under the lock of its stripe, by the thread that
+//! adds or renews its entry (`Clock::count_key`). The tick ends, and the count is set to 0, under the locks of all
+//! stripes. So each key is counted in the tick in which its entry was added: the count needs no further order.
+//!
+//! **The guarantee**: *a key is found until at least `(l - 1)·k` keys were counted after it*, if no entry is evicted. Let
+//! its entry be added, or renewed last, in tick `t`. It dies when tick `t + l` begins. Before that, the ticks from `t + 1`
+//! to `t + l - 1` have ended. Each of them had at least `k` keys, since no thread ends a tick that has fewer. All of them
+//! were counted after the key. To a thread that holds the locks of all stripes, a key's count and its entry are one step. So
+//! this holds in the order in which the operations take effect.
+//!
+//! *Two threads pass the end of a tick at once.* Both see that it is full, and both wait for the locks of all stripes. The
+//! first one ends the tick, and sets the count back. The other one then sees a count that begins anew, and does nothing.
+//!
+//! *A tick is hardly longer than it is to be.* No call that has counted a key returns while the tick is full: it ends the
+//! tick, or finds that another thread has. So at most one key of each other thread is counted beyond `k`. This bounds how
+//! many entries are live.
+//!
+//! *No insert waits for another thread's sweep.* The end of a tick needs the locks of the stripes, and not that of the
+//! sweep. A running sweep goes on: it takes out what had died when it began. A sweep that ends changes the moment under a
+//! stripe's lock, so that it does not undo the end of a tick (`Table::end_pass`). But the next tick needs a place on the ring. If a thread has been kept from its sweep while a whole
+//! tick went by, the next one cannot end. Only then a thread waits for that sweep, and finishes it
+//! ([`end_tick`](Table::end_tick)).
+//!
+//! *Duplicates* are not counted, nor are entries that are renewed for the second time in a tick. So repeated keys do not
+//! drive other keys out, however often they come.
+//!
+//! # A clock that follows the time
+//! The filter reads the time, and each operation first [moves the clock on](Table::move_on) to the tick of that time. It
+//! does not wait: if another thread has the lock of the sweep, the operation goes by the clock as it is, which is late.
+//!
+//! 1. *All operations go by the same clock.* So they are linearizable together, as `table/expiring/mod.rs` says, whether
+//!    the clock is late or not. The passing of a tick is an operation of its own.
+//! 2. *An entry never lives too short.* It is added with an end that is `l` ticks after the tick of the time that its
+//!    caller has read, or after the clock's if that is later ([`Until::FromAtLeast`]). For that, entries may live one tick
+//!    longer than `l`. If the clock is later than that, the insert waits for the lock of the sweep, and moves it on.
+//! 3. *A lookup takes no lock of a stripe*, and waits for no thread. It moves the clock on by stores alone.
+//!
+//! *Why these stores need no locks of stripes.* Elsewhere a clock that skips ticks, or that was ahead of the caller's, is
+//! set under the locks of all stripes (rule 7, `table/expiring/evict.rs`). Here a thread that moves it on stores how far it
+//! is ahead, `a`, and then its own tick, `o`. The caller's tick is `o - a`, but for an offset that never changes. `a` goes
+//! down and `o` goes up. So a writer that reads one before and the other after the change computes a tick between the old
+//! one and the new one. It sees the clock as if the ticks had passed one by one, and so may each caller. In particular, *when
+//! an entry dies while it is renewed* (`table/expiring/mod.rs`), the tick at which it died has passed, and the operation
+//! takes effect then.
+//!
+//! # Inserts never fail
+//! An insert that finds no room evicts the ticks that expire first (`table/expiring/evict.rs`). Where that makes no room,
+//! because all entries within reach were added in the present tick, or because the keys of these buckets were chosen to
+//! collide, it [displaces](Table::displace) one entry of its own two buckets: the one that expires first. It takes the entry
+//! out as a removal does, under the lock of that entry's stripe and after a bump. This is an eviction, an operation of its own
+//! that takes effect at its exchange. Then there is room for the new entry, which is added as by any other insert. The thread
+//! holds the locks of all stripes, so no other thread takes that room.
+//!
+//! A search that finds no room is long, and so is one under all locks. So the filter notes that a tick is
+//! [*crowded*](Table::is_crowded). While it is, and the filter is full, an insert that finds its two buckets full displaces an
+//! entry at once, with one stripe's lock at a time, and takes the longer way only if others take the room again and again.
+//!
+//! # At most one is told that a key is new
+//! Whether the key has a live entry is read under the lock of its stripe, and its entry is added under the same lock. So
+//! of all threads that race to insert one key, the first one to get the lock adds the entry. Each later one finds it, as
+//! long as it is live. For that long it is found by any lookup too.
+
+use crate::sync::Ordering;
+use crate::table::expiring::clock::{Clock, Reading};
+use crate::table::expiring::sweep::later;
+use crate::table::stripe::AllLocked;
+use crate::table::table::Table;
+use crate::word::bucket::BucketOps;
+use crate::word::geometry::Item;
+use crate::word::layout::{Entry, Layout};
+use crate::word::ring::LAST_TICK;
+
+/// How often an insert in a crowded filter makes room for itself that another thread takes, before it takes all locks.
+const TRIES_IN_CROWD: usize = 4;
+
+impl<L: Layout> Table<L> {
+    /// What a call that changes entries does for the filter's own clock: ends the tick if it has as many keys as it is to
+    /// have, and sweeps a share of the table if entries have died and no other thread does.
+    #[inline]
+    pub(in crate::table) fn keep_up(&self, clock: &Clock) {
+        if clock.is_tick_full() || clock.moment().lag() > 0 {
+            self.keep_up_slow(clock);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn keep_up_slow(&self, clock: &Clock) {
+        while clock.is_tick_full() && !self.end_tick(clock) {
+            // The next tick needs a place on the ring.
+            let mut pass = clock.lock_sweep();
+            self.catch_up_to(clock, &mut pass, clock.spare() - 1);
+        }
+        if clock.moment().lag() > 0 {
+            self.sweep_if_nobody_does(clock);
+        }
+    }
+
+    /// Ends the present tick of a clock that counts keys, unless another thread has. Returns `false` if there is no place on
+    /// the ring for the next tick, because the sweep is late.
+    fn end_tick(&self, clock: &Clock) -> bool {
+        // When the clock's own ticks begin again, the running pass does too.
+        let mut pass = (clock.moment().now() >= LAST_TICK).then(|| clock.lock_sweep());
+        self.under_all_locks(|all| {
+            if !clock.is_tick_full() {
+                return true;
+            }
+            let Reading { now, moment, ahead, .. } = clock.read();
+            let tick = now.expect("the filter has set its clock").wrapping_add(1);
+            // A tick that was evicted has ended already.
+            let moment = match &mut pass {
+                _ if ahead > 0 => moment,
+                _ if moment.lag() >= clock.spare() => return false,
+                Some(pass) => later(clock, pass, moment, 1),
+                None if moment.now() >= LAST_TICK => return false,
+                None => later(clock, &mut None, moment, 1),
+            };
+            clock.call(all, moment, tick, ahead.saturating_sub(1));
+            clock.publish(moment);
+            clock.note(tick);
+            clock.begin_count(all);
+            true
+        })
+    }
+
+    /// Moves a clock that follows the time on to this tick. If another thread has the lock of the sweep, waits for it if
+    /// so asked, and otherwise does nothing.
+    #[cold]
+    #[inline(never)]
+    pub(in crate::table) fn move_on(&self, clock: &Clock, tick: u64, wait: bool) {
+        let lock = if wait { Some(clock.lock_sweep()) } else { clock.try_lock_sweep() };
+        let Some(mut pass) = lock else { return };
+        let Reading { now, moment, ahead, .. } = clock.read();
+        let ticks = tick.saturating_sub(now.expect("the filter has set its clock"));
+        if ticks == 0 {
+            // Another thread was faster.
+            return;
+        }
+        // The ticks by which the clock is ahead have been ended already.
+        let due = ticks.saturating_sub(ahead);
+        clock.set_ahead(ahead.saturating_sub(ticks));
+        if due > 0 {
+            // Not under the locks that a wrap of the clock's own ticks would need: these last for thousands of years, since
+            // a tick has at least a millisecond (`plan/window.rs`).
+            clock.publish(later(clock, &mut pass, moment, due));
+        }
+        clock.note(tick);
+    }
+
+    /// Whether the filter is full of keys of the present tick, as far as is known: then no eviction of a tick makes room.
+    pub(super) fn is_crowded(&self, clock: &Clock) -> bool {
+        // Relaxed, as where it is set: it only decides which of two ways to make room is tried first.
+        clock.tallies.crowded.load(Ordering::Relaxed) == clock.moment().now() && self.counters.len() >= self.capacity()
+    }
+
+    /// Adds an entry of this class, for which no eviction of a tick makes room, by `attempt`: takes the entry out of its
+    /// buckets that expires first. Returns what `attempt` does, `None` if it finds no room even so.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn displace<R>(
+        &self,
+        clock: &Clock,
+        class: Item,
+        attempt: &dyn Fn(Option<&AllLocked<'_>>) -> Option<R>,
+    ) -> Option<R> {
+        let answer = self.under_all_locks(|all| {
+            attempt(Some(all)).or_else(|| {
+                self.take_first_to_expire(clock, class, Some(all));
+                attempt(Some(all))
+            })
+        });
+        clock.tallies.crowded.store(clock.moment().now(), Ordering::Relaxed);
+        answer
+    }
+
+    /// [`displace`](Self::displace) in a crowded filter. It takes one stripe's lock at a time. So another thread may take the
+    /// room that it has made, and after some tries it returns `None`.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn displace_in_crowd<R>(
+        &self,
+        clock: &Clock,
+        class: Item,
+        attempt: &dyn Fn(Option<&AllLocked<'_>>) -> Option<R>,
+    ) -> Option<R> {
+        (0..TRIES_IN_CROWD).find_map(|_| {
+            attempt(None).or_else(|| {
+                self.take_first_to_expire(clock, class, None);
+                attempt(None)
+            })
+        })
+    }
+
+    /// Takes an entry out of the buckets of this class: of those that it reads there, the one that expires first.
+    fn take_first_to_expire(&self, clock: &Clock, class: Item, all: Option<&AllLocked<'_>>) {
+        let entries = [class.first, class.second]
+            .into_iter()
+            .flat_map(|bucket| self.layout.entries(self.load(bucket)).map(move |entry| (bucket, entry)));
+        // Entries that have died go before all others.
+        let ticks_left = |&(_, entry): &(usize, Entry)| {
+            let (moment, payload) = (clock.moment(), self.layout.payload_of(entry));
+            if clock.ring.is_live(moment, payload) { clock.ring.ticks_until(moment, payload) } else { 0 }
+        };
+        let Some(first @ (bucket, entry)) = entries.min_by_key(ticks_left) else { return };
+        let stripe = self.stripe(self.buckets.sum(self.layout.fingerprint_of(entry)));
+        let guard = stripe.lock_unless_all(all, &self.counters);
+        // Read again under the lock: only then its place is sure to mean that tick.
+        match ticks_left(&first) {
+            0 => self.take_dead(clock, &guard, bucket, entry),
+            ticks if self.take_from(&guard, bucket, entry) => {
+                self.counters.add_len(-1);
+                clock.tallies.evicted.fetch_add(1, Ordering::Relaxed);
+                clock.tallies.most_ahead.fetch_max(clock.ahead() + ticks, Ordering::Relaxed);
+            }
+            _ => (),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "recent_tests.rs"]
+mod tests;

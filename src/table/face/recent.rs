@@ -1,0 +1,187 @@
+//! A table of recent keys: one whose entries expire, with a clock that it drives itself. `table/expiring/recent.rs`
+//! has the protocol.
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use crate::error::insert::ExpiringInsertError;
+use crate::machine::time::monotonic_time;
+use crate::plan::batch::Hashes;
+use crate::plan::window::{Division, Unit};
+use crate::table::expiring::IfPresent;
+use crate::table::expiring::clock::{Clock, Drive, Until};
+use crate::table::face::any_table::{AnyTable, HasTable};
+use crate::table::face::plan::TablePlan;
+use crate::table::face::traits::ExpiringTable;
+use crate::word::ring::Ring;
+
+/// A table of recent keys.
+pub(crate) struct RecentTable {
+    table: Box<dyn ExpiringTable>,
+    division: Division,
+    /// Only where the time is the clock.
+    timer: Option<Timer>,
+}
+
+/// The time that drives a clock.
+struct Timer {
+    source: Source,
+    /// In nanoseconds: what the source showed at a moment, and the filter's own time then. The filter's own tick `n` begins
+    /// when its time is `n` times the length of a tick.
+    shown: u64,
+    own: u64,
+}
+
+/// Where the time comes from.
+enum Source {
+    System,
+    Caller(Arc<dyn Fn() -> Duration + Send + Sync>),
+}
+
+impl Source {
+    fn read(&self) -> u64 {
+        let time = match self {
+            Self::System => monotonic_time(),
+            Self::Caller(time) => time(),
+        };
+        u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+impl Timer {
+    /// A timer that shows `own` now.
+    fn at(own: u64, source: Source) -> Self {
+        Self { shown: source.read(), own, source }
+    }
+
+    fn time(&self) -> u64 {
+        // A source that goes back does not take the filter's time with it.
+        self.own.saturating_add(self.source.read().saturating_sub(self.shown))
+    }
+}
+
+/// What a clock showed that is to go on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Past {
+    /// How much of the present tick is over: a number of keys or of nanoseconds.
+    pub(crate) of_tick: u64,
+    /// How many ticks it is ahead, its place on the ring, and by how many ticks the sweep lags.
+    pub(crate) ahead: u64,
+    pub(crate) place: u16,
+    pub(crate) lag: u64,
+}
+
+/// A clock for a window that is divided in this way, which goes on from there. `None` if there is no memory for it.
+pub(crate) fn clock_for(division: Division, ring: Ring, past: Past) -> Option<Clock> {
+    let drive = match division.unit {
+        Unit::Keys => Drive::by_keys(division.per_tick, past.of_tick)?,
+        Unit::Time => Drive::Time,
+    };
+    let clock = Clock::with_drive(ring, division.longest(), drive);
+    Some(clock.at(0, past.ahead, past.place, past.lag))
+}
+
+impl RecentTable {
+    /// An empty table with this clock, which is one for this window, and where the time is the clock, with so many
+    /// nanoseconds of the present tick over. `None` if there is no memory for it.
+    pub(crate) fn new(plan: TablePlan, clock: Clock, division: Division, of_tick: u64) -> Option<Self> {
+        let timer = match division.unit {
+            Unit::Keys => None,
+            Unit::Time => Some(Timer::at(of_tick, Source::System)),
+        };
+        Some(Self { table: plan.table_with_clock(clock)?, division, timer })
+    }
+
+    /// Takes the time from this function from now on.
+    pub(crate) fn with_time(mut self, time: Arc<dyn Fn() -> Duration + Send + Sync>) -> Self {
+        self.timer = self.timer.map(|timer| Timer::at(timer.time(), Source::Caller(time)));
+        self
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        self.table.clock()
+    }
+
+    pub(crate) fn division(&self) -> Division {
+        self.division
+    }
+
+    /// How many nanoseconds of this tick of the clock are over, where the time is the clock.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn time_since(&self, tick: u64) -> u64 {
+        self.timer.as_ref().map_or(0, |timer| timer.time().saturating_sub(tick.saturating_mul(self.division.per_tick)))
+    }
+
+    /// Moves the clock on if it follows the time. Returns a tick that is not before that of the time.
+    #[inline]
+    fn follow_time(&self) -> u64 {
+        let Some(timer) = &self.timer else { return 0 };
+        let (time, noted) = (timer.time(), self.clock().noted());
+        // Mostly it is still that tick. Then a multiplication is enough.
+        if time < (noted + 1).saturating_mul(self.division.per_tick) {
+            return noted;
+        }
+        let tick = time / self.division.per_tick;
+        self.table.move_on(tick, false);
+        tick
+    }
+
+    /// Adds an entry of the whole lifetime unless there is one, or renews it if so asked. Returns whether it was added.
+    #[inline]
+    pub(crate) fn add(&self, hash: u64, if_present: IfPresent) -> bool {
+        let tick = self.follow_time();
+        let until = Until::FromAtLeast { tick, ticks: self.division.lifetime };
+        let is_new = loop {
+            match self.table.add_until(hash, until, if_present) {
+                Ok(is_new) => break is_new,
+                Err(error) => {
+                    // No other error occurs: the clock is set, and an entry that finds no room displaces another one.
+                    debug_assert!(matches!(error, ExpiringInsertError::LifetimeTooLong { .. }), "{error}");
+                    // The clock is late by more than a tick.
+                    self.table.move_on(tick, true);
+                }
+            }
+        };
+        // A clock that counts keys has counted none otherwise.
+        if is_new || if_present == IfPresent::Extend || self.timer.is_some() {
+            self.table.keep_up();
+        }
+        is_new
+    }
+
+    #[inline]
+    pub(crate) fn contains(&self, hash: u64) -> bool {
+        self.follow_time();
+        self.table.contains_live(hash)
+    }
+
+    #[inline]
+    pub(crate) fn remove(&self, hash: u64) -> bool {
+        self.follow_time();
+        self.table.remove_first(hash)
+    }
+
+    /// Looks up all hashes by the time at the beginning of the call.
+    pub(crate) fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+        self.follow_time();
+        self.table.contains_live_batch(hashes, answers);
+    }
+
+    /// Removes an entry for each hash, by the time at the beginning of the call.
+    pub(crate) fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+        self.follow_time();
+        self.table.remove_first_batch(hashes, answers);
+    }
+
+    /// How many entries are live, by a scan of all buckets.
+    pub(crate) fn live(&self) -> usize {
+        self.follow_time();
+        self.table.live_in(0)
+    }
+}
+
+impl HasTable for RecentTable {
+    fn table(&self) -> &(dyn AnyTable + 'static) {
+        self.table.table()
+    }
+}
