@@ -191,7 +191,7 @@ messages! {
     Self::ZeroDuration =>
         "a RecentCuckooFilter of the keys within 0 seconds was asked for; ask for a duration of more than 0";
     Self::InvalidTolerance { tolerance, least } =>
-        "the tolerance was {tolerance:?}; it must be at least {least:.4} and less than 1 (0.08 is 8 %)";
+        "the tolerance was {tolerance:?}; it must be at least {least:.4} and less than 1 (0.08 is 8%)";
     Self::InvalidRate { rate } =>
         "the false-positive rate was {rate:?}; it must be greater than 0 and less than 1 (0.001 is 0.1%, one in a \
          thousand)";

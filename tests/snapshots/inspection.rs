@@ -78,7 +78,7 @@ fn only_a_snapshot_of_the_expected_settings_is_loaded() {
     // Lifetimes whose ends take as many bits, so that the layout is the same.
     expect!(Expiring: bytes, expiring().lifetime(hour - minute).resolution(minute), names "61 ticks of 60s", "60 ticks of 60s");
     expect!(Expiring: bytes, expiring().lifetime(2 * hour).resolution(2 * minute), names "61 ticks of 60s", "61 ticks of 120s");
-    expect!(Expiring: bytes, expiring().lifetime_in_ticks(61), names "61 ticks of 60s", "61 ticks,");
+    expect!(Expiring: bytes, expiring_builder().capacity(1000).lifetime_in_ticks(61), names "61 ticks of 60s", "61 ticks,");
     expect!(Expiring: bytes, expiring().when_full(WhenFull::EvictSoonest), names "Refuse", "EvictSoonest");
     expect!(Expiring: bytes, expiring().capacity(1010), names "1003 keys", "1014 keys");
 

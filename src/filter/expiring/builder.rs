@@ -187,8 +187,8 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
         self
     }
 
-    /// Sets the resolution of expiries, which is not longer than the [lifetime](Self::lifetime). It is a fourteenth of the
-    /// lifetime if not called.
+    /// Sets the resolution of expiries, which is not longer than the [lifetime](Self::lifetime). The default is a fourteenth
+    /// of the lifetime.
     ///
     /// A *tick* is one resolution. The caller's clock counts ticks ([`tick_at`](ExpiringCuckooFilter::tick_at)), and entries
     /// expire with one.

@@ -113,8 +113,8 @@ impl<T: ?Sized, S> RecentBuilder<T, S> {
 
 /// The settings that all builders have.
 impl<T: ?Sized, S> RecentBuilder<T, S> {
-    /// Sets the largest acceptable false-positive rate: the share of new keys that may be taken for seen ones. It is 0.001
-    /// (0.1%) if not called.
+    /// Sets the largest acceptable false-positive rate: the share of new keys that may be taken for seen ones. The
+    /// default is 0.001 (0.1%).
     ///
     /// Often a new key that is taken for a seen one is lost, such as a message. Then choose a lower rate. It holds with
     /// every slot taken. The builder chooses the layout with the least memory: for each key of the window, a large filter uses
@@ -123,16 +123,16 @@ impl<T: ?Sized, S> RecentBuilder<T, S> {
     ///
     /// | [tolerance](Self::tolerance) | bits per expiry | 11.0 bits per slot | 13.2 | 16.8 | 23.2 | 38.6 |
     /// |---|---|---|---|---|---|---|
-    /// | 8 % | 4 | 5.1 % | 1.0 % | 0.098 % | 0.0023% | 1.5e-8 |
-    /// | 2 % | 6 | – | 4.3 % | 0.39 % | 0.0092 % | 6e-8 |
-    /// | 0.4 % | 8 | – | – | 1.7 % | 0.037 % | 2.4e-7 |
+    /// | 8% | 4 | 5.1% | 1.0% | 0.098% | 0.0023% | 1.5e-8 |
+    /// | 2% | 6 | – | 4.3% | 0.39% | 0.0092% | 6e-8 |
+    /// | 0.4% | 8 | – | – | 1.7% | 0.037% | 2.4e-7 |
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.settings.rate = rate;
         self
     }
 
-    /// Sets by which share of the window the filter may hold a key for longer than asked for. It is 0.08 (8%) if not
-    /// called, and 0.004 at least.
+    /// Sets by which share of the window the filter may hold a key for longer than asked for. The default is 0.08 (8%), and
+    /// the least is 0.004.
     ///
     /// Keys expire in groups: the window has 13 of them, or more if the tolerance needs that, up to 253. The more groups there
     /// are, the more bits each slot needs ([`false_positive_rate`](Self::false_positive_rate) has a table). And each time that
@@ -143,7 +143,7 @@ impl<T: ?Sized, S> RecentBuilder<T, S> {
         self
     }
 
-    /// Sets whether to ask the system for huge pages for each table of 4 MiB or more. It is off if not called.
+    /// Sets whether to ask the system for huge pages for each table of 4 MiB or more. It is off by default.
     ///
     /// With pages of 2 MiB, a lookup in a large table finds the address translations of its two pages in the TLB. In a
     /// table of 192 MB, that makes lookups 5 to 7% faster, single ones and batches (`cargo bench --bench lookups --
@@ -159,7 +159,7 @@ impl<T: ?Sized, S> RecentBuilder<T, S> {
     }
 
     /// Sets the schema of this filter's snapshots: a short name for what the keys are, up to 255 bytes. Each snapshot
-    /// contains it, and `load` compares it. It is the name of the key type if not called.
+    /// contains it, and `load` compares it. The default is the name of the key type.
     ///
     /// **Another schema is an error.** Without this check, a filter of other keys would answer "new" to everything.
     ///
