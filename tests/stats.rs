@@ -213,6 +213,7 @@ fn a_filter_counts_on_however_it_grows() {
     growable.record_false_positives(1);
     let stats = growable.stats();
     assert_eq!((stats.len, stats.capacity), (KEYS as usize, growable.capacity()));
+    assert_eq!((stats.slots, stats.load_factor), (growable.plan().slots, KEYS as f64 / stats.slots as f64));
     assert_eq!(stats.memory_usage, growable.plan().memory_usage);
     assert_eq!(stats.inserts_failed, 0, "it grows instead");
     assert!(stats.relocations > 0 && stats.longest_path > 0);

@@ -62,8 +62,13 @@ impl<L: ModelLayout> ModelLayout for WithPayload<L> {
     }
 }
 
-#[allow(missing_debug_implementations, reason = "no model prints a table")]
 pub struct Table<L = Smallest>(pub(super) Shaped<L, 0, 0>);
+
+impl<L> core::fmt::Debug for Table<L> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Table").finish_non_exhaustive()
+    }
+}
 
 pub(super) fn empty<L: ModelLayout>(buckets: usize) -> crate::table::table::Table<L> {
     crate::table::table::Table::new(Pages::Usual, L::shape_of_model(), buckets).expect("a model has memory")
