@@ -4,15 +4,11 @@
 //! The end of a tick is no operation of any caller. So the histories are not compared with a specification, as those of
 //! `histories` are, but each answer with the calls before it and at the same time.
 
-use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ccf_steps::model::{
-    Fault, Key, ModelLayout, Seeded, SmallestOfValues, Step, Table, UsualOfValues, before_each_step,
-};
+use ccf_steps::model::{Fault, Key, ModelLayout, Seeded, SmallestOfValues, Table, UsualOfValues};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -195,30 +191,4 @@ fn a_tick_that_ends_without_locks_breaks_a_promise() {
 #[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
 fn entries_added_without_the_lock_break_a_promise() {
     breaks_without(Fault::AddValueWithoutLock);
-}
-
-/// An insert into a filter that is full of keys of the present tick displaces one, at the price of a few steps. Only the first
-/// of them searches the table.
-#[test]
-fn an_insert_in_a_crowded_filter_examines_its_own_buckets() {
-    const BUCKETS: usize = 512;
-    let table = Table::<UsualOfValues>::of_recent_time(BUCKETS);
-    let key = |nth: usize| Key::at_fingerprint::<UsualOfValues>(BUCKETS, nth % BUCKETS, nth + nth / BUCKETS);
-    let loads = |nth: usize| {
-        let count = Rc::new(Cell::new(0));
-        let counted = Rc::clone(&count);
-        before_each_step(Some(Rc::new(move |step| counted.set(counted.get() + usize::from(step == Step::Load)))));
-        table.insert_recent(key(nth), 0);
-        before_each_step(None);
-        count.get()
-    };
-    let mut nth = 0;
-    while table.evicted() == 0 {
-        loads(nth);
-        nth += 1;
-        assert!(nth < 20 * BUCKETS, "it is full at some time");
-    }
-    // (A few of the keys look alike.)
-    let most = (nth..nth + 4000).map(loads).max().expect("some");
-    assert!(table.evicted() > 1000 && most < 100, "{most} loads, {} evicted", table.evicted());
 }
