@@ -129,7 +129,8 @@ impl<T: ?Sized, S: BuildHasher> RecentCuckooFilter<T, S> {
     ///
     /// # Errors
     /// A [`LoadPathError`] with the path and the reason, which is as for `load`. A file that cannot be opened is
-    /// [`LoadError::Io`]; one in which something follows the snapshot is [`LoadError::TrailingBytes`].
+    /// [`LoadError::NotFound`] or [`LoadError::Io`]; one in which something follows the snapshot has
+    /// [`TrailingBytes`](crate::SnapshotDamage::TrailingBytes).
     pub fn load_from_path(path: impl AsRef<Path>, hasher: S, memory_limit: usize) -> Result<Self, LoadPathError> {
         Ok(Loader::<Self, S>::new(hasher, memory_limit).load_from_path(path)?.filter)
     }

@@ -38,7 +38,8 @@
 //! 1. *All operations go by the same clock.* So they are linearizable together, as `table/expiring/mod.rs` says, whether
 //!    the clock is late or not. The passing of a tick is an operation of its own.
 //! 2. *An entry never lives too short.* It is added with an end that is `l` ticks after the tick of the time that its
-//!    caller has read, or after the clock's if that is later ([`Until::FromAtLeast`]). For that, entries may live one tick
+//!    caller has read, or after the clock's if that is later
+//!    ([`FromAtLeast`](crate::table::expiring::clock::Until::FromAtLeast)). For that, entries may live one tick
 //!    longer than `l`. If the clock is later than that, the insert waits for the lock of the sweep, and moves it on.
 //! 3. *A lookup takes no lock of a stripe*, and waits for no thread. It moves the clock on by stores alone.
 //!
