@@ -74,21 +74,27 @@
 //! too few.
 //!
 //! An insert adds without a count if it sees no copy: it reads the bucket on the other side without a lock, and that to which it
-//! adds under its gate. If it adds by a relocation, it reads both again for that. Otherwise it counts the copies under the class's stripe, under which none is taken out or relocated.
+//! adds under its gate. If it adds by a relocation, it reads both again for that. Otherwise it counts the copies under the
+//! class's stripe, under which none is taken out or relocated.
 //! Inserts that overlap may thus exceed the limit by one, and not by two: an insert without a count adds only on a side without
-//! a copy, and of those that overlap one counted insert, at most one finds the other side like that. A copy that a table
-//! has beyond the limit stays: an older snapshot may have some, and they are in a copy of the table too.
+//! a copy, and of those that overlap one counted insert, at most one finds the other side like that. So may an insert that
+//! overlaps a split: of a side that is being moved, `add_first` may read a word of another depth, and see no copy in it. A copy
+//! that a table has beyond the limit stays: an older snapshot may have some, and they are in a copy of the table too.
 //!
 //! A merge that would leave a class more copies than it may have in the smaller table is not carried out.
 //!
 //! # How much one insert does
-//! It searches at most four times, and once more under the locks of all stripes; again after each group that it splits under
-//! that lock; and each time that another thread takes the room that was found last. It splits at most four groups.
+//! It searches at most four times, and once more under the lock `resizing` and those of all stripes. It searches again after
+//! each group that it splits under `resizing`, and each time that another thread takes the room that was found last. It splits
+//! at most four groups.
 //! Where copies or chosen keys leave it no room even so, it fails, and the size stays as it is by then.
 //!
-//! The table grows for three reasons: it holds more items than its capacity; an insert has found no room; or one has found
-//! some only after a long search. The last two count only while it holds at least a quarter of its capacity. The last one is
-//! why keys of several copies each hardly ever fail: searches become long before there is no room.
+//! An insert grows the table for three reasons:
+//! - The table holds more items than its capacity. One insert in 32 of a thread checks that (`keep_load`), and each that has
+//!   found no path (`grow_if_crowded`, `add_alone`), which counts its own copy too.
+//! - The insert has found no room under all locks (`add_alone`), and the table holds at least a quarter of its capacity.
+//! - It has found room only after a long search (`grow_if_loaded`), and the table holds at least a quarter of its capacity. So
+//!   keys of several copies each hardly ever fail: searches become long before there is no room.
 //!
 //! # Saves
 //! A save begins while it holds all stripes and all gates, including those that the first growth has added meanwhile.
@@ -114,6 +120,18 @@
 //! Locks are taken in this order: `requests`, `resizing`, those of the stripes, those of the gates (both of a
 //! relocation, those of a group, and all of them, in order), that of a save's list. A thread holds a gate for some
 //! instructions, and those of a group for as long as it takes to split it. No lookup takes any lock.
+//!
+//! # The files
+//! | file | what |
+//! |---|---|
+//! | `plan.rs` | PURE: the sizes that a table can have, and its capacity at each |
+//! | `growing_table.rs` | the table: its state, epoch, gates and words, and `recover` |
+//! | `lookup.rs` | `contains`, `count`, and how an operation reads contents |
+//! | `slots.rs` | adding and taking one copy, under a gate |
+//! | `room.rs` | the search for room, and one relocation |
+//! | `resize.rs` | splits and merges, and when they are due |
+//! | `change.rs` | `insert`, `insert_if_absent`, `remove`, `clear`, which use all of the above |
+//! | `image.rs` | saves, digests, merging with another filter, and the traits of any table (`table/face/any_table.rs`) |
 
 pub(crate) mod change;
 pub(crate) mod growing_table;

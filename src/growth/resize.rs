@@ -1,4 +1,5 @@
-//! CONCURRENT: how a growing table gets more and fewer buckets. `growth/mod.rs` has the argument.
+//! CONCURRENT: how a growing table gets more and fewer buckets: when an insert grows it, splits, merges, and the room that a
+//! merge needs. (The room that an insert needs is in `room.rs`.) `growth/mod.rs` has the argument.
 
 use crate::error::insert::{GrowableInsertError, ReserveError};
 use crate::growth::growing_table::{GrowingTable, load};
@@ -17,6 +18,7 @@ use crate::word::layouts::Entries;
 /// collide cannot drive the memory beyond a fixed multiple of what the keys need.
 const LEAST_LOAD: f64 = 0.25;
 
+/// Whether a table of this capacity holds at least [`LEAST_LOAD`] of it.
 pub(super) fn is_loaded(len: usize, capacity: usize) -> bool {
     len as f64 >= LEAST_LOAD * capacity as f64
 }
@@ -70,18 +72,20 @@ impl GrowingTable {
         self.grow_if_crowded(0, &mut groups);
     }
 
-    /// Splits groups until the capacity suffices for `more` items than there are, or until no more may be split: `groups` is
-    /// how many. Does nothing while another thread changes the size.
+    /// Splits groups until the capacity suffices for `more` items than there are. Splits at most `groups`, and lowers that by as
+    /// many as it has split. Does nothing while another thread changes the size.
     pub(super) fn grow_if_crowded(&self, more: usize, groups: &mut usize) {
         self.grow_while(|| self.len() + more > self.capacity(), groups);
     }
 
-    /// Splits as many groups as may be split, if the table [`is_loaded`]. Does nothing while another thread changes the
-    /// size.
+    /// Splits groups as long as the table [`is_loaded`]; at most `groups`, which it lowers. Does nothing while another thread
+    /// changes the size.
     pub(super) fn grow_if_loaded(&self, groups: &mut usize) {
         self.grow_while(|| is_loaded(self.len(), self.capacity()), groups);
     }
 
+    /// Splits groups as long as that is due; at most `groups`, which it lowers. Does nothing while another thread changes the
+    /// size.
     fn grow_while(&self, is_due: impl Fn() -> bool, groups: &mut usize) {
         if !is_due() {
             return;
@@ -194,7 +198,7 @@ impl GrowingTable {
         entries.map(move |entry| self.plan.classes.of_stored(number, depth, entry.0))
     }
 
-    /// Moves copies out of the two halves of a bucket until the whole one has room for the rest. Returns `false` if
+    /// For a merge: moves copies out of the two halves of a bucket until the whole one has room for the rest. Returns `false` if
     /// there was no room elsewhere. The caller holds the lock `resizing`.
     fn make_room(&self, number: usize, smaller: State) -> bool {
         for _ in 0..MOVED_PER_MERGE {

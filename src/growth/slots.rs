@@ -1,5 +1,14 @@
-//! CONCURRENT: the steps on the buckets of one class, of which all changes consist, but for relocations (`room.rs`). Each holds
-//! one gate for a few instructions.
+//! CONCURRENT: adding and taking a copy of one class in its two buckets: the steps of inserts and removals. Each holds one gate
+//! for a few instructions, except `with_first`, which is a part of a relocation. The other changes of words are relocations
+//! (`room.rs`), splits and merges (`resize.rs`), `recover` (`growing_table.rs`) and `clear` (`change.rs`).
+//!
+//! | step | room | copies | lock of the caller |
+//! |---|---|---|---|
+//! | `add_first` | in the emptier bucket | only the first | none |
+//! | `with_first` | the slot that a relocation frees | only the first | the gate |
+//! | `add_counted` | in either bucket | up to the limit, or only the first | the class's stripe |
+//! | `add`, `add_on` | in either bucket; on one side | the caller has counted them | the class's stripe |
+//! | `take_on` | | | the class's stripe |
 
 use crate::error::insert::GrowableInsertError;
 use crate::growth::growing_table::{GrowingTable, load, store};
@@ -12,15 +21,15 @@ use crate::word::classes::{Class, Place, State, both};
 pub(super) enum First {
     /// There was none, and it was added.
     Added,
-    /// There was none on the side without room. (There may be one by now.)
+    /// There was none on either side, and no room in the emptier bucket. (There may be one by now.)
     NoRoom,
     /// There is one, or was a moment ago.
     IsThere,
 }
 
 impl GrowingTable {
-    /// Adds a copy to the emptier of the class's buckets, if that has room and neither holds a copy of the class: so the
-    /// copies need not be counted. Does not count it.
+    /// Adds a copy to the emptier of the class's buckets, if that has room and neither is seen to hold a copy of the class: so
+    /// the copies need not be counted. Leaves it to the caller to add to [`len`](Self::len).
     #[inline(always)]
     pub(super) fn add_first(&self, class: Class) -> First {
         loop {
@@ -55,8 +64,11 @@ impl GrowingTable {
     }
 
     /// `left` with a copy of the class, if neither of the class's buckets holds one: as in [`add_first`](Self::add_first), the
-    /// copies need not be counted. `left` is what the bucket of this number will hold instead of `seen`. The caller holds its gate,
-    /// and has read the state under it. `None` as well if it is not one of the class's buckets, or if the state has changed.
+    /// copies need not be counted. `left` is what the bucket of this number will hold instead of `seen`. The caller holds its
+    /// gate, and has found under it that the table is in this state.
+    ///
+    /// `None` as well if that bucket is not one of the class's, if the state has changed, or if a group is moving. In these last
+    /// two cases, the word that was read of the other side may not be its contents.
     pub(super) fn with_first(
         &self,
         class: Class,
@@ -82,7 +94,8 @@ impl GrowingTable {
         }
     }
 
-    /// Adds a copy to the emptier of the class's buckets, if either has room. Does not count it.
+    /// Adds a copy to the emptier of the class's buckets or, if that is full, to the other. Returns whether there was room.
+    /// Does not count it.
     #[inline(always)]
     pub(super) fn add(&self, class: Class) -> bool {
         let state = self.state();

@@ -1,4 +1,6 @@
-//! Pure: the breadth-first search for the shortest path to a bucket with room.
+//! PURE: the breadth-first search for the shortest path to a bucket with room. A table passes itself as a [`Graph`], and a
+//! closure that carries out a hop. So what a search reads, and what a hop does, is in `table/relocate.rs` and `growth/room.rs`
+//! (for a merge, in `growth/resize.rs`).
 //!
 //! If both buckets of an item are full, something must move. The paper (section 3.2, algorithm 1) evicts at random and
 //! carries the victim on. MemC3 (section 4.3.1) and Li et al. (*Algorithmic Improvements*, section 4.3.2) first search
@@ -7,8 +9,8 @@
 //! alone, so the search needs only the buckets.
 //!
 //! Copies of a few keys lead back and forth among few buckets. In a table of at most [`BUDGET`] buckets, a search examines
-//! none twice. In a larger one, its first tries may, but that with [`SECOND_BUDGET`], does not. So where fewer
-//! buckets can be reached, that try examines these and the search ends.
+//! none twice. In a larger one, only the try with [`SECOND_BUDGET`] examines none twice. So where fewer buckets can be
+//! reached, that try examines these and the search ends.
 //!
 //! Most paths have one hop. So a search first looks for such a path, bucket by bucket and without a queue. From 85 to 90%,
 //! inserts take a quarter less instructions for that (606 and 467 with the default layout).
@@ -32,6 +34,7 @@ pub(crate) const BUDGET: usize = 2048;
 /// takes longer than most searches. The buckets that one try has examined are in the cache when the next try starts
 /// over.
 const FIRST_BUDGET: usize = 32;
+/// The budget of the second. Where fewer buckets can be reached, it examines each once, and shows that there is no room.
 const SECOND_BUDGET: usize = 256;
 
 /// A search computes the alternates of a further bucket if fewer than this many are queued.
@@ -50,7 +53,8 @@ pub(crate) struct Hop {
 
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// The hops of the plan were passed to the caller, up to the first that it did not carry out.
+    /// There is a path. Its hops were passed to the caller, up to the first that it did not carry out: so they are done, or the
+    /// path has gone stale. There is no hop if one of the two buckets has room by now.
     Planned,
     /// No bucket within the budget has room. `trace` is a digest of all buckets that the search examined: with equal
     /// traces, they were equal.
@@ -165,7 +169,8 @@ impl<'a, const N: usize> Search<'a, N> {
         Self { nodes, len: 0, is_small: buckets <= BUDGET, seen: [0; BUDGET / 64], trace: 0 }
     }
 
-    /// Returns the node of the nearest bucket with room.
+    /// Returns the node of the nearest bucket with room. Nodes are examined in the order of the queue (`looked` have been), and
+    /// the alternates of their entries join it in the same order (those of `expanded` have).
     ///
     /// A search mostly waits for memory: whether a bucket has room is unpredictable, so the processor cannot run far
     /// ahead. So buckets are prefetched when they join the queue, and examined some places later.
@@ -211,6 +216,7 @@ impl<'a, const N: usize> Search<'a, N> {
         self.len += 1;
     }
 
+    /// Examines a bucket: returns whether it has room, and adds it to the trace.
     #[inline]
     fn look(&mut self, graph: &impl Graph, number: usize) -> bool {
         let bucket = graph.load(number);
@@ -218,6 +224,7 @@ impl<'a, const N: usize> Search<'a, N> {
         graph.has_room(number, bucket)
     }
 
+    /// Passes the hops of the path to this leaf to `carry_out`, from the leaf back.
     fn hand_on(&self, leaf: usize, carry_out: &mut dyn FnMut(Hop) -> bool) {
         let mut to = self.nodes[leaf];
         while to.parent != ROOT {

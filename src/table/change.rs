@@ -12,6 +12,7 @@ use crate::word::geometry::Item;
 use crate::word::layout::{Entry, Layout};
 
 impl<L: Layout> Table<L> {
+    /// Adds a copy of the item of this hash.
     #[inline(always)]
     pub(crate) fn insert(&self, layout: impl Layout, hash: u64) -> Result<(), InsertError> {
         if self.is_being_saved() {
@@ -41,6 +42,7 @@ impl<L: Layout> Table<L> {
         self.insert_item_slow(self.item(hash))
     }
 
+    /// Adds a copy of the item, by relocations if need be, without counting it.
     #[cold]
     #[inline(never)]
     pub(super) fn insert_item_slow(&self, item: Item) -> Result<(), InsertError> {
@@ -100,6 +102,7 @@ impl<L: Layout> Table<L> {
         self.insert_absent_item(item)
     }
 
+    /// `insert_item_if_absent` where none was found.
     #[inline(never)]
     fn insert_absent_item(&self, item: Item) -> Result<bool, InsertError> {
         self.until_added(item, Purpose::InsertItemIfAbsent, |all| {

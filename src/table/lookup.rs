@@ -1,4 +1,6 @@
-//! CONCURRENT: lookups, which take no lock, and `count`, which does.
+//! CONCURRENT: lookups, which take no lock, and `count`, which does. A single lookup is `contains`, which makes one optimistic
+//! read (`load_pair`) and, if that was invalidated, `contains_slow`. A lookup in a batch is `look_up_block`, with the same steps
+//! for 32 keys. The [`Query`] is what it asks of each key.
 
 use crate::machine::arch::prefetch;
 use crate::plan::batch::{self, BLOCK};
@@ -96,7 +98,7 @@ impl<L: Layout> Table<L> {
     }
 
     /// One optimistic read: the answer of `undisturbed` for the item's two buckets, or of `disturbed` if the version
-    /// has changed meanwhile.
+    /// has changed meanwhile, so that the read was invalidated.
     ///
     /// The version is compared before the words. That takes few registers, and each verdict has a branch of its own,
     /// which goes the same way nearly always.

@@ -1,5 +1,6 @@
 //! CONCURRENT: the bucket words, and the steps on them that all operations consist of. `table/stripe.rs` has the
-//! protocol, its rules and its proof.
+//! protocol, its rules and its proof. From the bottom up: `load` and `exchange` are one access to a word; `change` repeats
+//! `exchange` until it succeeds; `put` adds to one bucket, `add` and `add_slow` to either of an item's two.
 //!
 //! # Memory of a small table
 //! A filter for 100 keys takes 688 bytes on a 64-bit machine: the words of 32 buckets 256 (fewer would not do with the
@@ -218,6 +219,7 @@ impl<L: Layout> Table<L> {
         })
     }
 
+    /// Adds a copy of the entry to this bucket. Returns `false` if it is full. Sets nothing aside and counts nothing.
     #[inline]
     pub(crate) fn put(&self, bucket: usize, entry: Entry) -> bool {
         self.change(bucket, self.load(bucket), |seen| self.layout.add(seen, entry))
@@ -305,6 +307,7 @@ impl<'a> Stripes<'a> {
         (sum & self.mask) / BUCKETS_PER_STRIPE
     }
 
+    /// That stripe. The masked sum is its offset in bytes: [`BUCKETS_PER_STRIPE`] is the size of a stripe.
     #[inline(always)]
     pub(super) fn get(self, sum: usize) -> &'a Stripe {
         at_step::<BUCKETS_PER_STRIPE, _>(self.all, sum & self.mask)

@@ -82,12 +82,15 @@ impl FoundSlot {
 }
 
 pub(crate) trait BucketOps: Layout {
+    /// Whether either bucket holds the fingerprint, with whatever payload.
     #[inline(always)]
     fn either_holds(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> bool {
         let words = [first, second].map(|bucket| self.without_payloads(bucket));
         self.is_any_lane_equal::<true>(self.comparison(first, second, words, fingerprint.0))
     }
 
+    /// [`Comparison::is_any_lane_equal`], which `machine/arch` has for each vector unit, with the constants of this layout.
+    /// `SAME` says that both words are compared with the same.
     #[inline(always)]
     fn is_any_lane_equal<const SAME: bool>(self, comparison: Comparison) -> bool {
         match (Self::SEMI_SORTED, Self::KNOWN_LANE_BITS) {

@@ -23,6 +23,7 @@ pub(crate) struct Item {
 }
 
 impl Item {
+    /// This item with another payload.
     #[inline(always)]
     pub(crate) fn with<L: Layout>(self, layout: L, payload: u16) -> Self {
         Self { entry: layout.entry(layout.fingerprint_of(self.entry), payload), ..self }
