@@ -99,7 +99,7 @@
 //! [a filter in front of a database](guide::in_front_of_a_database), [security](guide::security), and more.
 
 // ARCHITECTURE.md has the modules, from the public types down, and says how they work together. A module may import those
-// below it, and none above it. PURE modules name no atomics, no locks and no input or output.
+// below it, and none above it. It also says what the first word of a file means, PURE or CONCURRENT.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::missing_errors_doc)]

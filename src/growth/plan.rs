@@ -1,4 +1,4 @@
-//! Pure: the sizes of a growing table, and its load at each.
+//! PURE: the sizes of a growing table, and its load at each.
 //!
 //! A slot stores `base + sides - depth` bits (`word/classes.rs`). All bits of a class are in the slot and in the number
 //! of the bucket together. So the rate depends only on the number of keys and the bits of a class: it is the one asked

@@ -1,4 +1,4 @@
-//! Pure: fallible allocation.
+//! Fallible allocation.
 
 use crate::machine::system::zeroed;
 use crate::sync::AtomicU64;

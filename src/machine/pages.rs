@@ -1,4 +1,4 @@
-//! Pure: which whole pages there are in a piece of memory. The system can only be asked about whole pages, and the rest of
+//! PURE: which whole pages there are in a piece of memory. The system can only be asked about whole pages, and the rest of
 //! a page may hold something else.
 
 use core::ops::Range;

@@ -1,4 +1,4 @@
-//! Pure: the loop of all batches of lookups, and the rolling window of every batch: the buckets of later keys are
+//! PURE: the loop of all batches of lookups, and the rolling window of every batch: the buckets of later keys are
 //! prefetched while those of earlier keys are used.
 //!
 //! A lookup in a table larger than the cache takes as long as two loads from memory. A processor examines only some

@@ -1,4 +1,4 @@
-//! Pure: what a block of lookups has read, and what follows from it. It is in arrays, with a loop for each step, so that
+//! PURE: what a block of lookups has read, and what follows from it. It is in arrays, with a loop for each step, so that
 //! vector units do the steps.
 
 use crate::plan::batch::BLOCK;

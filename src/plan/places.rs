@@ -1,4 +1,4 @@
-//! Pure: where a batch of lookups finds the keys of a block in a table that grows, or in a view of one.
+//! PURE: where a batch of lookups finds the keys of a block in a table that grows, or in a view of one.
 
 use crate::plan::batch::BLOCK;
 use crate::word::classes::{Class, Classes, Place, State, both};

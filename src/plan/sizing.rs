@@ -1,4 +1,4 @@
-//! Pure: how many buckets a number of items needs.
+//! PURE: how many buckets a number of items needs.
 //!
 //! A table is full, for one item, when no path leads from its two buckets to a free slot. Three things cause that
 //! before all slots are taken:

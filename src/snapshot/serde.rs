@@ -1,4 +1,4 @@
-//! PURE: filters in the formats of `serde`. A filter is stored as its snapshot, so everything that
+//! Filters in the formats of `serde`. A filter is stored as its snapshot, so everything that
 //! `snapshot/source.rs` checks is checked here too.
 
 use core::fmt;

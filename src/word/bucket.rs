@@ -1,4 +1,4 @@
-//! Pure: one bucket as a 64-bit word, and the queries and changes on it.
+//! PURE: one bucket as a 64-bit word, and the queries and changes on it.
 //!
 //! A lane of 0 is an empty slot, so an all-zero word is an empty bucket in every layout.
 //!

@@ -1,4 +1,4 @@
-//! Pure: the classes of a growing table, and where their copies are.
+//! PURE: the classes of a growing table, and where their copies are.
 //!
 //! Linear hashing (Litwin, VLDB 1980) under partial-key cuckoo hashing (Fan et al., CoNEXT 2014, section 3.1). A
 //! *class* is a *base*, the bits of the fingerprint that even the largest table stores, and an even number of `K` bits.

@@ -1,4 +1,4 @@
-//! Pure: from a key's hash to its fingerprint and its two buckets.
+//! PURE: from a key's hash to its fingerprint and its two buckets.
 //!
 //! The paper's partial-key cuckoo hashing (section 3.1) finds an item's other bucket from the fingerprint alone, as
 //! `i ^ hash(f)`. That needs a power of two of buckets. Here the alternate of bucket `i` is `s(f) - i` modulo the

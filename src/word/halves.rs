@@ -1,4 +1,4 @@
-//! Pure: what a bucket of a growing table becomes when it is split.
+//! PURE: what a bucket of a growing table becomes when it is split.
 //!
 //! To split a bucket of depth `d` takes one bit out of what each slot stores: the lowest bit above the base, bit `d` of the
 //! even side (`word/classes.rs`). In an even bucket this bit says which half a copy goes to. In an odd one it is this bit

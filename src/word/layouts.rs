@@ -1,4 +1,4 @@
-//! Pure: the layouts of the buckets of a growing table, by depth.
+//! PURE: the layouts of the buckets of a growing table, by depth.
 //!
 //! The deeper a bucket, the fewer bits its slots store (`word/classes.rs`), so the more slots fit. Buckets of two depths
 //! differ by one bit, and most often that makes no difference to the layout.

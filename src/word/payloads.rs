@@ -1,4 +1,4 @@
-//! Pure: the queries and changes that concern the payloads in a bucket.
+//! PURE: the queries and changes that concern the payloads in a bucket.
 //!
 //! A payload is in the lane, above the fingerprint's low part, which is never 0. So a lane is 0 only if its slot is
 //! empty, with a payload too. An operation on a *fingerprint* leaves the payloads out of the comparison. An

@@ -1,4 +1,4 @@
-//! Pure: the expiries of entries, encoded in a few bits, and what they mean at a moment.
+//! PURE: the expiries of entries, encoded in a few bits, and what they mean at a moment.
 //!
 //! A filter counts time in *ticks*. The payload of an entry is its *end*, the tick at which it expires, modulo `2^e`: a
 //! place on a ring of `2^e` ticks. An entry is *live* while its end is after `now`. A place on the ring means one

@@ -1,4 +1,4 @@
-//! Pure: the semi-sorting code of the paper (section 5.2), which stores the top bits of a bucket's fingerprints in
+//! PURE: the semi-sorting code of the paper (section 5.2), which stores the top bits of a bucket's fingerprints in
 //! fewer bits.
 //!
 //! The order of the fingerprints in a bucket has no meaning, so it need not be stored. A bucket of `b` slots keeps

@@ -1,4 +1,4 @@
-//! Pure: how a whole table is laid out, in the terms of the API.
+//! PURE: how a whole table is laid out, in the terms of the API.
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! Pure: a moment by the clock of a filter's caller.
+//! PURE: a moment by the clock of a filter's caller.
 
 use core::fmt;
 

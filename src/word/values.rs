@@ -1,4 +1,4 @@
-//! Pure: the set of values that a lookup in a maplet finds.
+//! PURE: the set of values that a lookup in a maplet finds.
 
 use core::fmt;
 use core::iter::FusedIterator;

@@ -1,4 +1,5 @@
-//! Merging and digests, for all types of filter.
+//! Merging and digests, for all types of filter. `Parts::merge` is both `absorb` (the sum) and `unite` (the union): it checks what
+//! must be equal, begins an image of the other table, and has this table take that in (`table/image/absorb.rs`).
 
 use core::hash::BuildHasher;
 
@@ -106,7 +107,7 @@ fn check_settings(ours: &FilterPlan, theirs: &FilterPlan) -> Result<(), AbsorbEr
     }
 }
 
-/// Adds the copies of the image, and returns how many.
+/// Adds the copies of the image, all or those that the table lacks, and returns how many.
 fn absorb(table: &dyn AnyTable, image: &TableImage<'_>, merge: Merge) -> Result<u64, AbsorbError> {
     let Absorbed { copies: absorbed, stopped } = table.absorb(image, merge);
     match stopped {

@@ -1,4 +1,6 @@
-//! What all tables have in common, of whatever layout and whether they grow or not.
+//! PURE: what all tables have in common, of whatever layout and whether they grow or not. `Table` implements it in
+//! `table/face/dyn_table.rs`, and a growing table in `growth/image.rs`: by the methods of the same names that they have
+//! themselves.
 
 use crate::plan::batch::Hashes;
 use crate::plan::sizing::{self, LoadLimit};
@@ -24,6 +26,7 @@ pub(crate) trait AnyTable: Imaged {
     /// Calls `answers` with the answers to all hashes, in order and a block at a time.
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
     fn clear(&self);
+    /// Adds the copies of another table, all or those that this one lacks: `table/image/absorb.rs`, `growth/image.rs`.
     fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed;
 
     fn capacity(&self) -> usize {

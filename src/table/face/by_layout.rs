@@ -1,4 +1,4 @@
-//! Dispatches a shape that is chosen at run time to types: one per encoding and, for the fast paths, one per shape
+//! PURE: dispatches a shape that is chosen at run time to types: one per encoding and, for the fast paths, one per shape
 //! (`table/face/dyn_table.rs`).
 
 use crate::table::expiring::clock::Clock;

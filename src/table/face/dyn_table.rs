@@ -1,4 +1,5 @@
-//! PURE: the traits of `table/face/traits.rs` for a table of one layout.
+//! PURE: the traits of `table/face/traits.rs` for a table of one layout. Each method calls the one of `Table` with the same or
+//! nearly the same name: in `table/lookup.rs`, `table/change.rs`, `table/maplet.rs` or `table/expiring`.
 
 use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError};
 use crate::machine::arch::prefetch_line;
@@ -27,6 +28,7 @@ pub(crate) struct Shaped<L, const SLOTS: u32, const BITS: u32> {
 }
 
 impl<L: OfShape, const SLOTS: u32, const BITS: u32> Shaped<L, SLOTS, BITS> {
+    /// The table's layout, with the constants of this shape (`Borrowed` in `word/layout.rs`).
     #[inline(always)]
     fn layout(&self) -> Borrowed<'_, L, SLOTS, BITS> {
         Self::layout_of(&self.table)

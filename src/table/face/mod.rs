@@ -1,4 +1,5 @@
-//! PURE: a table of any layout, as filters use it.
+//! PURE: a table of any layout, as filters use it. They change it only by calls of methods
+//! of `Table`, which are CONCURRENT.
 
 pub(crate) mod any_table;
 pub(in crate::table) mod batch;

@@ -1,4 +1,4 @@
-//! Pure: the shape, size and pages of a table that is to be built.
+//! PURE: the shape, size and pages of a table that is to be built.
 
 use crate::machine::memory::Pages;
 use crate::plan::sizing::LoadLimit;

@@ -1,4 +1,4 @@
-//! What a filter asks of its table, whatever the table's layout is.
+//! PURE: what a filter asks of its table, whatever the table's layout is. `table/face/dyn_table.rs` implements it.
 //!
 //! An operation costs one indirect call, which the processor predicts. In return, the encoding and, in the shortest
 //! operations, all numbers of the layout are constants of the code (`table/face/dyn_table.rs`).

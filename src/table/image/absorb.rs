@@ -1,5 +1,6 @@
-//! CONCURRENT: merging: a table adds the copies of another table of the same layout: all of them (the sum), or those
-//! that it lacks (the union).
+//! CONCURRENT: merging: a table adds the copies of another table of the same layout: all of them (the sum, `absorb` of a
+//! filter), or those that it lacks (the union, `unite` of a filter). What is named *absorb* here and above is for both; a
+//! [`Merge`] says which. A growing table has its own `absorb`, in `growth/image.rs`.
 //!
 //! The place of a copy in the other table determines its class: the fingerprint is in the slot, and the bucket is one
 //! of its pair. So the copy can be added here without its key.
@@ -51,7 +52,7 @@ impl Rest {
 /// Takes in a chunk, which begins at this bucket. It counts the copies that it has added, even if it stops.
 type Each<'a> = dyn FnMut(usize, &[u64], &mut u64) -> Result<(), Stopped> + 'a;
 
-/// Reads an image, a chunk at a time, until `each` stops.
+/// Reads an image, a chunk at a time (`TableImage::read`), until `each` stops. Both kinds of tables merge by this.
 pub(crate) fn read(image: &TableImage<'_>, each: &mut Each<'_>) -> Absorbed {
     let mut copies = 0;
     let result = image.read(|start, words| each(start, words, &mut copies));
@@ -59,6 +60,7 @@ pub(crate) fn read(image: &TableImage<'_>, each: &mut Each<'_>) -> Absorbed {
 }
 
 impl<L: Layout> Table<L> {
+    /// Adds the copies of the image, all or those that this table lacks. They come in the order of the buckets.
     pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
         match (self.clock(), merge) {
             (Some(clock), _) => self.absorb_expiring(clock, image, merge),
@@ -77,6 +79,7 @@ impl<L: Layout> Table<L> {
         }
     }
 
+    /// The union, in a table without a clock: each copy of the image, unless there is one like it.
     fn unite(&self, image: &TableImage<'_>) -> Absorbed {
         read(image, &mut |start, words, copies| {
             // While the items of one word are looked for, the buckets of a later word's are on their way.
@@ -136,6 +139,7 @@ impl<L: Layout> Table<L> {
         }
     }
 
+    /// Calls `each` with the item of each copy in a chunk.
     fn each_item(
         &self,
         start: usize,
@@ -147,10 +151,12 @@ impl<L: Layout> Table<L> {
         })
     }
 
+    /// The item of a copy that is in this bucket of the other table. Its buckets have the same numbers here.
     fn item_in(&self, bucket: usize, entry: Entry) -> Item {
         self.buckets.item_in(self.layout, bucket, entry)
     }
 
+    /// The sum, for a chunk, where slots have no payload. Counts what it adds, even if it fails.
     fn absorb_words(&self, start: usize, words: &[u64], copies: &mut u64) -> Result<(), InsertError> {
         let mut added = 0;
         let result = self.absorb_words_uncounted(start, words, &mut added);
@@ -165,6 +171,7 @@ impl<L: Layout> Table<L> {
         })
     }
 
+    /// First adds what fits where it is in the other table. The rest comes after, 32 at a time.
     fn absorb_words_uncounted(&self, start: usize, words: &[u64], added: &mut usize) -> Result<(), InsertError> {
         let mut rest = Rest { items: [Rest::NO_ITEM; Rest::MOST], len: 0 };
         for (bucket, &word) in (start..).zip(words) {

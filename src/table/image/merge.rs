@@ -1,4 +1,4 @@
-//! Pure: which copies of another table are added to a table, and how that ended.
+//! PURE: which copies of another table are added to a table, and how that ended.
 
 use crate::error::insert::{ExpiringInsertError, GrowableInsertError, InsertError};
 use crate::error::memory::OutOfMemory;
