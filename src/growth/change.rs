@@ -1,9 +1,9 @@
 //! CONCURRENT: changes of a growing table: inserts, removals and `clear`.
 //!
-//! An insert makes a first attempt, under one gate at most. If that sees a copy of its class, the insert counts them under the
-//! stripe (`growth/mod.rs`, *How many copies a class may have*). If there is no room, it searches for a path to a bucket with
-//! room, and carries it out. The last relocation adds the copy too, unless the insert has to count copies. `growth/mod.rs`, *How
-//! much one insert does*, says when it grows the table.
+//! An insert makes a first attempt, under one gate at most. If that sees a copy of its class, the insert counts them
+//! under the stripe (`growth/mod.rs`, *How many copies a class may have*). If there is no room, it searches for a path
+//! to a bucket with room, and carries it out. The last relocation adds the copy too, unless the insert has to count
+//! copies. `growth/mod.rs`, *How much one insert does*, says when it grows the table.
 //!
 //! ```text
 //! insert ─▶ add_first                          first attempt (slots.rs): one gate
@@ -19,8 +19,8 @@
 //! `insert_if_absent` looks for a copy first, and begins with `add_under_stripe`; the rest is the same, with `absent`.
 //!
 //! # Why a failed insert is right
-//! *Too many copies*: the insert holds the class's stripe. So no copy is taken out, and from its count until it unlocks there
-//! are at least as many. The limit is that of a state that it reads after the count.
+//! *Too many copies*: the insert holds the class's stripe. So no copy is taken out, and from its count until it unlocks
+//! there are at least as many. The limit is that of a state that it reads after the count.
 //!
 //! *No room*: in the end the insert holds the lock by which the size changes, and those of all stripes. So the size stays, no
 //! copy is taken out, and no relocation is half done: others can only add. It searches once more. If there is no path, each
@@ -71,8 +71,8 @@ impl GrowingTable {
         Ok(added)
     }
 
-    /// Counts copies that were added and, once in [`INSERTS_PER_CHECK`] copies, splits at most `groups` groups if the table is
-    /// too full now.
+    /// Counts copies that were added and, once in [`INSERTS_PER_CHECK`] copies, splits at most `groups` groups if the
+    /// table is too full now.
     #[inline(always)]
     fn count_added(&self, count: i64, groups: usize) {
         if self.counters().add_len(count) & (INSERTS_PER_CHECK as i64 - 1) < count {
@@ -158,9 +158,9 @@ impl GrowingTable {
         }
     }
 
-    /// The last resort of `add_slow`, while no other thread changes the size or removes a copy. `None` if it has split a group
-    /// instead: before the search if the table is at its capacity, or after a search without a path if the table
-    /// [`is_loaded`]. The caller then calls it again.
+    /// The last resort of `add_slow`, while no other thread changes the size or removes a copy. `None` if it has split
+    /// a group instead: before the search if the table is at its capacity, or after a search without a path if the
+    /// table [`is_loaded`]. The caller then calls it again.
     fn add_alone(&self, class: Class, absent: bool, groups: &mut usize) -> Option<Result<bool, GrowableInsertError>> {
         let _resizing = self.resizing().lock.lock();
         self.recover();

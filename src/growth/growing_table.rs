@@ -1,5 +1,5 @@
-//! CONCURRENT: the state of a growing table, its gates, and the reads and stores of a word by which all operations see and
-//! change it. `growth/mod.rs` has the protocol and its argument.
+//! CONCURRENT: the state of a growing table, its gates, and the reads and stores of a word by which all operations see
+//! and change it. `growth/mod.rs` has the protocol and its argument.
 //!
 //! # Memory of an empty filter
 //! A filter of the smallest size, on a 64-bit machine:
@@ -216,7 +216,8 @@ impl GrowingTable {
         size_of::<Grown>() + (MOST_GATES - Self::gates_of(plan)) * size_of::<Mutex<()>>()
     }
 
-    /// Allocates a [`Grown`]. The result is `None` if there is no memory, and `Some(None)` if the table has one already.
+    /// Allocates a [`Grown`]. The result is `None` if there is no memory, and `Some(None)` if the table has one
+    /// already.
     pub(super) fn allocate_grown(&self) -> Option<Option<Box<[Grown; 1]>>> {
         if self.size().grown.get().is_some() {
             return Some(None);
@@ -226,16 +227,16 @@ impl GrowingTable {
         Some(Some(boxed_slice(1, || new.take().expect("one is made"))?.try_into().ok()?))
     }
 
-    /// Keeps what [`allocate_grown`](Self::allocate_grown) has returned. The caller holds the lock `resizing`, or has the table
-    /// alone.
+    /// Keeps what [`allocate_grown`](Self::allocate_grown) has returned. The caller holds the lock `resizing`, or has
+    /// the table alone.
     pub(super) fn prepare_to_grow(&self, grown: Option<Box<[Grown; 1]>>) {
         if let Some(grown) = grown {
             self.size().grown.set(grown).expect("one thread at a time changes the size");
         }
     }
 
-    /// What [`allocate_grown`](Self::allocate_grown) has made. A thread that has read a state that is *moving*, or of more
-    /// buckets than at first, sees that it is there.
+    /// What [`allocate_grown`](Self::allocate_grown) has made. A thread that has read a state that is *moving*, or of
+    /// more buckets than at first, sees that it is there.
     #[inline(always)]
     fn grown(&self) -> &Grown {
         let [grown] = &**self.size().grown.get().expect("made before the first change of the size");
@@ -368,8 +369,9 @@ impl GrowingTable {
     #[cold]
     #[inline(never)]
     fn recover_in_passing(&self) {
-        // A live thread that moves buckets has this lock, so then the try fails. It is only a try, because another thread that
-        // has the lock may wait for a stripe that the caller holds. Such a thread has recovered before it waits.
+        // A live thread that moves buckets has this lock, so then the try fails. It is only a try, because another
+        // thread that has the lock may wait for a stripe that the caller holds. Such a thread has recovered before it
+        // waits.
         if self.state().is_moving()
             && let Some(_resizing) = sync::try_lock(&self.resizing().lock)
         {

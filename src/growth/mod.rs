@@ -73,28 +73,29 @@
 //! With one copy more per class, a tree of `k` edges needs `k (b + 1)` slots of `b (k + 1)`, so one of more than `b` edges has
 //! too few.
 //!
-//! An insert adds without a count if it sees no copy: it reads the bucket on the other side without a lock, and that to which it
-//! adds under its gate. If it adds by a relocation, it reads both again for that. Otherwise it counts the copies under the
-//! class's stripe, under which none is taken out or relocated.
-//! Inserts that overlap may thus exceed the limit by one, and not by two: an insert without a count adds only on a side without
-//! a copy, and of those that overlap one counted insert, at most one finds the other side like that. So may an insert that
-//! overlaps a split: of a side that is being moved, `add_first` may read a word of another depth, and see no copy in it. A copy
-//! that a table has beyond the limit stays: an older snapshot may have some, and they are in a copy of the table too.
+//! An insert adds without a count if it sees no copy: it reads the bucket on the other side without a lock, and that to
+//! which it adds under its gate. If it adds by a relocation, it reads both again for that. Otherwise it counts the
+//! copies under the class's stripe, under which none is taken out or relocated. Inserts that overlap may thus exceed
+//! the limit by one, and not by two: an insert without a count adds only on a side without a copy, and of those that
+//! overlap one counted insert, at most one finds the other side like that. So may an insert that overlaps a split: of a
+//! side that is being moved, `add_first` may read a word of another depth, and see no copy in it. A copy that a table
+//! has beyond the limit stays: an older snapshot may have some, and they are in a copy of the table too.
 //!
 //! A merge that would leave a class more copies than it may have in the smaller table is not carried out.
 //!
 //! # How much one insert does
-//! It searches at most four times, and once more under the lock `resizing` and those of all stripes. It searches again after
-//! each group that it splits under `resizing`, and each time that another thread takes the room that was found last. It splits
-//! at most four groups.
-//! Where copies or chosen keys leave it no room even so, it fails, and the size stays as it is by then.
+//! It searches at most four times, and once more under the lock `resizing` and those of all stripes. It searches again
+//! after each group that it splits under `resizing`, and each time that another thread takes the room that was found
+//! last. It splits at most four groups. Where copies or chosen keys leave it no room even so, it fails, and the size
+//! stays as it is by then.
 //!
 //! An insert grows the table for three reasons:
-//! - The table holds more items than its capacity. One insert in 32 of a thread checks that (`keep_load`), and each that has
-//!   found no path (`grow_if_crowded`, `add_alone`), which counts its own copy too.
-//! - The insert has found no room under all locks (`add_alone`), and the table holds at least a quarter of its capacity.
-//! - It has found room only after a long search (`grow_if_loaded`), and the table holds at least a quarter of its capacity. So
-//!   keys of several copies each hardly ever fail: searches become long before there is no room.
+//! - The table holds more items than its capacity. One insert in 32 of a thread checks that (`keep_load`), and each
+//!   that has found no path (`grow_if_crowded`, `add_alone`), which counts its own copy too.
+//! - The insert has found no room under all locks (`add_alone`), and the table holds at least a quarter of its
+//!   capacity.
+//! - It has found room only after a long search (`grow_if_loaded`), and the table holds at least a quarter of its
+//!   capacity. So keys of several copies each hardly ever fail: searches become long before there is no room.
 //!
 //! # Saves
 //! A save begins while it holds all stripes and all gates, including those that the first growth has added meanwhile.

@@ -1,5 +1,5 @@
-//! CONCURRENT: how a growing table gets more and fewer buckets: when an insert grows it, splits, merges, and the room that a
-//! merge needs. (The room that an insert needs is in `room.rs`.) `growth/mod.rs` has the argument.
+//! CONCURRENT: how a growing table gets more and fewer buckets: when an insert grows it, splits, merges, and the room
+//! that a merge needs. (The room that an insert needs is in `room.rs`.) `growth/mod.rs` has the argument.
 
 use crate::error::insert::{GrowableInsertError, ReserveError};
 use crate::growth::growing_table::{GrowingTable, load};
@@ -72,20 +72,20 @@ impl GrowingTable {
         self.grow_if_crowded(0, &mut groups);
     }
 
-    /// Splits groups until the capacity suffices for `more` items than there are. Splits at most `groups`, and lowers that by as
-    /// many as it has split. Does nothing while another thread changes the size.
+    /// Splits groups until the capacity suffices for `more` items than there are. Splits at most `groups`, and lowers
+    /// that by as many as it has split. Does nothing while another thread changes the size.
     pub(super) fn grow_if_crowded(&self, more: usize, groups: &mut usize) {
         self.grow_while(|| self.len() + more > self.capacity(), groups);
     }
 
-    /// Splits groups as long as the table [`is_loaded`]; at most `groups`, which it lowers. Does nothing while another thread
-    /// changes the size.
+    /// Splits groups as long as the table [`is_loaded`]; at most `groups`, which it lowers. Does nothing while another
+    /// thread changes the size.
     pub(super) fn grow_if_loaded(&self, groups: &mut usize) {
         self.grow_while(|| is_loaded(self.len(), self.capacity()), groups);
     }
 
-    /// Splits groups as long as that is due; at most `groups`, which it lowers. Does nothing while another thread changes the
-    /// size.
+    /// Splits groups as long as that is due; at most `groups`, which it lowers. Does nothing while another thread
+    /// changes the size.
     fn grow_while(&self, is_due: impl Fn() -> bool, groups: &mut usize) {
         if !is_due() {
             return;
@@ -198,8 +198,8 @@ impl GrowingTable {
         entries.map(move |entry| self.plan.classes.of_stored(number, depth, entry.0))
     }
 
-    /// For a merge: moves copies out of the two halves of a bucket until the whole one has room for the rest. Returns `false` if
-    /// there was no room elsewhere. The caller holds the lock `resizing`.
+    /// For a merge: moves copies out of the two halves of a bucket until the whole one has room for the rest. Returns
+    /// `false` if there was no room elsewhere. The caller holds the lock `resizing`.
     fn make_room(&self, number: usize, smaller: State) -> bool {
         for _ in 0..MOVED_PER_MERGE {
             if self.merged(number, smaller.level()).is_some() {

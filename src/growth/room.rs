@@ -1,9 +1,9 @@
-//! CONCURRENT: how a growing table makes room, by a path of relocations: the search, and one relocation, under the stripe of
-//! the class that moves and the gates of its two buckets. `growth/mod.rs` has the rules.
+//! CONCURRENT: how a growing table makes room, by a path of relocations: the search, and one relocation, under the
+//! stripe of the class that moves and the gates of its two buckets. `growth/mod.rs` has the rules.
 //!
-//! The search runs without locks. It reads all buckets as those of one state, and turns each hop of its path into a class and
-//! a side by that state. The relocation finds the buckets of that class again, in the state that the table has by then. So a
-//! split or a merge in between does no harm: at worst there is no copy of that class on that side.
+//! The search runs without locks. It reads all buckets as those of one state, and turns each hop of its path into a
+//! class and a side by that state. The relocation finds the buckets of that class again, in the state that the table
+//! has by then. So a split or a merge in between does no harm: at worst there is no copy of that class on that side.
 
 use core::cell::Cell;
 use core::hint::select_unpredictable;
@@ -20,9 +20,10 @@ use crate::word::layouts::{DynLayout, Layouts};
 
 /// A search that follows more entries than this to their other buckets, in all its tries, is long.
 ///
-/// Among distinct keys, hardly any search is long until the table is fuller than its capacity: of tables that were filled up
-/// to a capacity of 50,000 keys, 5 of 3,000 had one (with a limit of 80 entries, 71 of 1,500). Where each key has several
-/// copies, long searches begin before there is no room: their entries lead to buckets that the search has seen.
+/// Among distinct keys, hardly any search is long until the table is fuller than its capacity: of tables that were
+/// filled up to a capacity of 50,000 keys, 5 of 3,000 had one (with a limit of 80 entries, 71 of 1,500). Where each key
+/// has several copies, long searches begin before there is no room: their entries lead to buckets that the search has
+/// seen.
 const LONG_SEARCH: usize = 96;
 
 /// A growing table in one state, as the graph that a search follows.
@@ -31,8 +32,8 @@ struct GrowingGraph<'a> {
     state: State,
     /// The layouts of buckets that are not split, and of buckets that are.
     layouts: [&'static DynLayout; 2],
-    /// How many entries the search has followed, in all its tries (`path::search`). It counts the slots of each bucket that it
-    /// follows, since that was full.
+    /// How many entries the search has followed, in all its tries (`path::search`). It counts the slots of each bucket
+    /// that it follows, since that was full.
     followed: Cell<usize>,
 }
 
@@ -59,8 +60,8 @@ impl Graph for GrowingGraph<'_> {
         self.state.buckets()
     }
 
-    /// What the bucket holds. If the table has shrunk since the search began, a bucket may be missing. It counts as empty. That
-    /// does no harm: the relocation finds the bucket again.
+    /// What the bucket holds. If the table has shrunk since the search began, a bucket may be missing. It counts as
+    /// empty. That does no harm: the relocation finds the bucket again.
     #[inline(always)]
     fn load(&self, number: usize) -> Bucket {
         if self.state.is_moving() {
@@ -116,10 +117,10 @@ pub(super) struct Search {
 }
 
 impl GrowingTable {
-    /// Searches for a path to room in a bucket of either side of the class, and carries it out, from its free end back. If it
-    /// `adds`, the last relocation leaves a copy of the class in the slot that becomes free, if the class still has none
-    /// ([`relocate`](Self::relocate)). (Earlier ones get the class too. Hardly ever does one free a slot of its buckets; the path
-    /// then ends there.)
+    /// Searches for a path to room in a bucket of either side of the class, and carries it out, from its free end back.
+    /// If it `adds`, the last relocation leaves a copy of the class in the slot that becomes free, if the class still
+    /// has none ([`relocate`](Self::relocate)). (Earlier ones get the class too. Hardly ever does one free a slot of
+    /// its buckets; the path then ends there.)
     ///
     /// It locks the stripe of each class that it moves, so the caller holds either none or `all` of them.
     pub(super) fn search(&self, class: Class, adds: bool, all: Option<&AllLocked<'_>>) -> Search {
@@ -148,8 +149,8 @@ impl GrowingTable {
     /// Moves a copy of the class from this side to the other, if there is one and there is room. The guard is that of its
     /// stripe.
     ///
-    /// The store that takes the copy out also adds one of the class `instead`, if [`with_first`](Self::with_first) allows that.
-    /// It needs no stripe for that, and does not count it.
+    /// The store that takes the copy out also adds one of the class `instead`, if [`with_first`](Self::with_first)
+    /// allows that. It needs no stripe for that, and does not count it.
     pub(crate) fn relocate(&self, guard: &Guard<'_>, class: Class, side: usize, instead: Option<Class>) -> Relocated {
         let (_gates, state) = self.enter_both(class.sides);
         let places = both(class.sides, |side| state.place(side));

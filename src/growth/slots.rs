@@ -1,6 +1,7 @@
-//! CONCURRENT: adding and taking a copy of one class in its two buckets: the steps of inserts and removals. Each holds one gate
-//! for a few instructions, except `with_first`, which is a part of a relocation. The other changes of words are relocations
-//! (`room.rs`), splits and merges (`resize.rs`), `recover` (`growing_table.rs`) and `clear` (`change.rs`).
+//! CONCURRENT: adding and taking a copy of one class in its two buckets: the steps of inserts and removals. Each holds
+//! one gate for a few instructions, except `with_first`, which is a part of a relocation. The other changes of words
+//! are relocations (`room.rs`), splits and merges (`resize.rs`), `recover` (`growing_table.rs`) and `clear`
+//! (`change.rs`).
 //!
 //! | step | room | copies | lock of the caller |
 //! |---|---|---|---|
@@ -28,8 +29,8 @@ pub(super) enum First {
 }
 
 impl GrowingTable {
-    /// Adds a copy to the emptier of the class's buckets, if that has room and neither is seen to hold a copy of the class: so
-    /// the copies need not be counted. Leaves it to the caller to add to [`len`](Self::len).
+    /// Adds a copy to the emptier of the class's buckets, if that has room and neither is seen to hold a copy of the
+    /// class: so the copies need not be counted. Leaves it to the caller to add to [`len`](Self::len).
     #[inline(always)]
     pub(super) fn add_first(&self, class: Class) -> First {
         loop {
@@ -63,12 +64,12 @@ impl GrowingTable {
         }
     }
 
-    /// `left` with a copy of the class, if neither of the class's buckets holds one: as in [`add_first`](Self::add_first), the
-    /// copies need not be counted. `left` is what the bucket of this number will hold instead of `seen`. The caller holds its
-    /// gate, and has found under it that the table is in this state.
+    /// `left` with a copy of the class, if neither of the class's buckets holds one: as in
+    /// [`add_first`](Self::add_first), the copies need not be counted. `left` is what the bucket of this number will
+    /// hold instead of `seen`. The caller holds its gate, and has found under it that the table is in this state.
     ///
-    /// `None` as well if that bucket is not one of the class's, if the state has changed, or if a group is moving. In these last
-    /// two cases, the word that was read of the other side may not be its contents.
+    /// `None` as well if that bucket is not one of the class's, if the state has changed, or if a group is moving. In
+    /// these last two cases, the word that was read of the other side may not be its contents.
     pub(super) fn with_first(
         &self,
         class: Class,
@@ -94,8 +95,8 @@ impl GrowingTable {
         }
     }
 
-    /// Adds a copy to the emptier of the class's buckets or, if that is full, to the other. Returns whether there was room.
-    /// Does not count it.
+    /// Adds a copy to the emptier of the class's buckets or, if that is full, to the other. Returns whether there was
+    /// room. Does not count it.
     #[inline(always)]
     pub(super) fn add(&self, class: Class) -> bool {
         let state = self.state();

@@ -1,5 +1,5 @@
-//! PURE: which whole pages there are in a piece of memory. The system can only be asked about whole pages, and the rest of
-//! a page may hold something else.
+//! PURE: which whole pages there are in a piece of memory. The system can only be asked about whole pages, and the rest
+//! of a page may hold something else.
 
 use core::ops::Range;
 

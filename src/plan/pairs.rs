@@ -1,5 +1,5 @@
-//! PURE: what a block of lookups has read, and what follows from it. It is in arrays, with a loop for each step, so that
-//! vector units do the steps.
+//! PURE: what a block of lookups has read, and what follows from it. It is in arrays, with a loop for each step, so
+//! that vector units do the steps.
 
 use crate::plan::batch::BLOCK;
 use crate::word::bucket::{Bucket, BucketOps};

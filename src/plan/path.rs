@@ -1,6 +1,6 @@
-//! PURE: the breadth-first search for the shortest path to a bucket with room. A table passes itself as a [`Graph`], and a
-//! closure that carries out a hop. So what a search reads, and what a hop does, is in `table/relocate.rs` and `growth/room.rs`
-//! (for a merge, in `growth/resize.rs`).
+//! PURE: the breadth-first search for the shortest path to a bucket with room. A table passes itself as a [`Graph`],
+//! and a closure that carries out a hop. So what a search reads, and what a hop does, is in `table/relocate.rs` and
+//! `growth/room.rs` (for a merge, in `growth/resize.rs`).
 //!
 //! If both buckets of an item are full, something must move. The paper (section 3.2, algorithm 1) evicts at random and
 //! carries the victim on. MemC3 (section 4.3.1) and Li et al. (*Algorithmic Improvements*, section 4.3.2) first search
@@ -34,7 +34,8 @@ pub(crate) const BUDGET: usize = 2048;
 /// takes longer than most searches. The buckets that one try has examined are in the cache when the next try starts
 /// over.
 const FIRST_BUDGET: usize = 32;
-/// The budget of the second. Where fewer buckets can be reached, it examines each once, and shows that there is no room.
+/// The budget of the second. Where fewer buckets can be reached, it examines each once, and shows that there is no
+/// room.
 const SECOND_BUDGET: usize = 256;
 
 /// A search computes the alternates of a further bucket if fewer than this many are queued.
@@ -53,8 +54,8 @@ pub(crate) struct Hop {
 
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// There is a path. Its hops were passed to the caller, up to the first that it did not carry out: so they are done, or the
-    /// path has gone stale. There is no hop if one of the two buckets has room by now.
+    /// There is a path. Its hops were passed to the caller, up to the first that it did not carry out: so they are
+    /// done, or the path has gone stale. There is no hop if one of the two buckets has room by now.
     Planned,
     /// No bucket within the budget has room. `trace` is a digest of all buckets that the search examined: with equal
     /// traces, they were equal.
@@ -169,8 +170,8 @@ impl<'a, const N: usize> Search<'a, N> {
         Self { nodes, len: 0, is_small: buckets <= BUDGET, seen: [0; BUDGET / 64], trace: 0 }
     }
 
-    /// Returns the node of the nearest bucket with room. Nodes are examined in the order of the queue (`looked` have been), and
-    /// the alternates of their entries join it in the same order (those of `expanded` have).
+    /// Returns the node of the nearest bucket with room. Nodes are examined in the order of the queue (`looked` have
+    /// been), and the alternates of their entries join it in the same order (those of `expanded` have).
     ///
     /// A search mostly waits for memory: whether a bucket has room is unpredictable, so the processor cannot run far
     /// ahead. So buckets are prefetched when they join the queue, and examined some places later.

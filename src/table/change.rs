@@ -1,4 +1,5 @@
 //! CONCURRENT: inserts, removals and `clear`. Where an insert finds no room, `table/relocate.rs` makes some.
+//! `table/stripe.rs` has the rules that they follow.
 
 use core::hint::select_unpredictable;
 

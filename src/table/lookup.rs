@@ -1,6 +1,6 @@
-//! CONCURRENT: lookups, which take no lock, and `count`, which does. A single lookup is `contains`, which makes one optimistic
-//! read (`load_pair`) and, if that was invalidated, `contains_slow`. A lookup in a batch is `look_up_block`, with the same steps
-//! for 32 keys. The [`Query`] is what it asks of each key.
+//! CONCURRENT: lookups, which take no lock, and `count`, which does. A single lookup is `contains`, which makes one
+//! optimistic read (`load_pair`) and, if that was invalidated, `contains_slow`. A lookup in a batch is `look_up_block`,
+//! with the same steps for 32 keys. The [`Query`] is what it asks of each key.
 
 use crate::machine::arch::prefetch;
 use crate::plan::batch::{self, BLOCK};

@@ -146,7 +146,8 @@ impl<L: Layout> Table<L> {
     }
 
     /// Makes room in one of the item's two buckets, if no other thread invalidates the path. Another insert may take
-    /// that room before the caller does. `Ok` says only that an attempt is worthwhile; an error, that there was no room.
+    /// that room before the caller does. `Ok` says only that an attempt is worthwhile; an error, that there was no
+    /// room.
     #[cold]
     #[inline(never)]
     pub(super) fn make_room(&self, item: Item, purpose: Purpose, effort: &mut Effort) -> Result<(), InsertError> {
@@ -221,9 +222,9 @@ impl<L: Layout> Table<L> {
         })
     }
 
-    /// Searches for a path to room for the item, at a moment of the table's clock. `relocate` carries out its hops. Counts
-    /// those that were carried out. Lowers `earliest` to the earliest expiry that the search reads. (The search itself is
-    /// `path::search`.)
+    /// Searches for a path to room for the item, at a moment of the table's clock. `relocate` carries out its hops.
+    /// Counts those that were carried out. Lowers `earliest` to the earliest expiry that the search reads. (The search
+    /// itself is `path::search`.)
     pub(super) fn search(
         &self,
         item: Item,
@@ -257,8 +258,8 @@ impl<L: Layout> Table<L> {
         }
     }
 
-    /// [`relocate_locked`](Self::relocate_locked) under the lock of the hop's stripe, which this takes. Returns whether the copy
-    /// has left the bucket `from`.
+    /// [`relocate_locked`](Self::relocate_locked) under the lock of the hop's stripe, which this takes. Returns whether
+    /// the copy has left the bucket `from`.
     pub(crate) fn relocate(&self, hop: Hop) -> bool {
         if self.clock().is_some() {
             self.drop_dead(hop.to, None);
@@ -272,8 +273,8 @@ impl<L: Layout> Table<L> {
         self.stripe(self.buckets.sum(self.layout.fingerprint_of(hop.entry)))
     }
 
-    /// Moves the hop's copy, if it is still where it was and there is room; if it is dead, takes it out instead. Returns whether
-    /// it has left its bucket. The guard is that of its stripe.
+    /// Moves the hop's copy, if it is still where it was and there is room; if it is dead, takes it out instead.
+    /// Returns whether it has left its bucket. The guard is that of its stripe.
     fn relocate_locked(&self, guard: &Guard<'_>, hop: Hop) -> bool {
         let Hop { entry, from, to } = hop;
         // Read before the word: otherwise the sweep could intervene, and an entry that it removed would be mistaken for

@@ -1,6 +1,6 @@
 //! CONCURRENT: the bucket words, and the steps on them that all operations consist of. `table/stripe.rs` has the
-//! protocol, its rules and its proof. From the bottom up: `load` and `exchange` are one access to a word; `change` repeats
-//! `exchange` until it succeeds; `put` adds to one bucket, `add` and `add_slow` to either of an item's two.
+//! protocol, its rules and its proof. From the bottom up: `load` and `exchange` are one access to a word; `change`
+//! repeats `exchange` until it succeeds; `put` adds to one bucket, `add` and `add_slow` to either of an item's two.
 //!
 //! # Memory of a small table
 //! A filter for 100 keys takes 688 bytes on a 64-bit machine: the words of 32 buckets 256 (fewer would not do with the

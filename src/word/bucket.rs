@@ -89,8 +89,8 @@ pub(crate) trait BucketOps: Layout {
         self.is_any_lane_equal::<true>(self.comparison(first, second, words, fingerprint.0))
     }
 
-    /// [`Comparison::is_any_lane_equal`], which `machine/arch` has for each vector unit, with the constants of this layout.
-    /// `SAME` says that both words are compared with the same.
+    /// [`Comparison::is_any_lane_equal`], which `machine/arch` has for each vector unit, with the constants of this
+    /// layout. `SAME` says that both words are compared with the same.
     #[inline(always)]
     fn is_any_lane_equal<const SAME: bool>(self, comparison: Comparison) -> bool {
         match (Self::SEMI_SORTED, Self::KNOWN_LANE_BITS) {

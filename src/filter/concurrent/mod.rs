@@ -1,3 +1,4 @@
+//! The filter of a fixed size.
 //!
 //! Its methods stand in the documentation in the order of these modules.
 

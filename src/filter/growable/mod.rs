@@ -1,3 +1,4 @@
+//! The filter that grows.
 //!
 //! Its methods stand in the documentation in the order of these modules.
 

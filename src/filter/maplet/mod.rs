@@ -1,3 +1,4 @@
+//! The maplet, a filter that also stores a few bits for each key.
 //!
 //! Its methods stand in the documentation in the order of these modules.
 

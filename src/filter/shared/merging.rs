@@ -1,5 +1,6 @@
-//! Merging and digests, for all types of filter. `Parts::merge` is both `absorb` (the sum) and `unite` (the union): it checks what
-//! must be equal, begins an image of the other table, and has this table take that in (`table/image/absorb.rs`).
+//! Merging and digests, for all types of filter. `Parts::merge` is both `absorb` (the sum) and `unite` (the union): it
+//! checks what must be equal, begins an image of the other table, and has this table take that in
+//! (`table/image/absorb.rs`).
 
 use core::hash::BuildHasher;
 

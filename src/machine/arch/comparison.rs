@@ -4,8 +4,8 @@
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Comparison {
     pub(crate) words: [u64; 2],
-    /// What each lane is compared with. In `low` once, which means something only if it is the same for both words; in `lows`
-    /// for each word, repeated in all lanes.
+    /// What each lane is compared with. In `low` once, which means something only if it is the same for both words; in
+    /// `lows` for each word, repeated in all lanes.
     #[cfg_attr(not(all(target_arch = "x86_64", not(miri))), allow(dead_code, reason = "only SSE2 needs it"))]
     pub(crate) low: u32,
     pub(crate) lows: [u64; 2],

@@ -1,5 +1,5 @@
-//! PURE: dispatches a shape that is chosen at run time to types: one per encoding and, for the fast paths, one per shape
-//! (`table/face/dyn_table.rs`).
+//! PURE: dispatches a shape that is chosen at run time to types: one per encoding and, for the fast paths, one per
+//! shape (`table/face/dyn_table.rs`).
 
 use crate::table::expiring::clock::Clock;
 use crate::table::face::dyn_table::Shaped;

@@ -1,5 +1,5 @@
-//! PURE: the traits of `table/face/traits.rs` for a table of one layout. Each method calls the one of `Table` with the same or
-//! nearly the same name: in `table/lookup.rs`, `table/change.rs`, `table/maplet.rs` or `table/expiring`.
+//! PURE: the traits of `table/face/traits.rs` for a table of one layout. Each method calls the one of `Table` with the
+//! same or nearly the same name: in `table/lookup.rs`, `table/change.rs`, `table/maplet.rs` or `table/expiring`.
 
 use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError};
 use crate::machine::arch::prefetch_line;

@@ -1,6 +1,6 @@
-//! CONCURRENT: merging: a table adds the copies of another table of the same layout: all of them (the sum, `absorb` of a
-//! filter), or those that it lacks (the union, `unite` of a filter). What is named *absorb* here and above is for both; a
-//! [`Merge`] says which. A growing table has its own `absorb`, in `growth/image.rs`.
+//! CONCURRENT: merging: a table adds the copies of another table of the same layout: all of them (the sum, `absorb` of
+//! a filter), or those that it lacks (the union, `unite` of a filter). What is named *absorb* here and above is for
+//! both; a [`Merge`] says which. A growing table has its own `absorb`, in `growth/image.rs`.
 //!
 //! The place of a copy in the other table determines its class: the fingerprint is in the slot, and the bucket is one
 //! of its pair. So the copy can be added here without its key.

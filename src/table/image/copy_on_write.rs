@@ -10,8 +10,9 @@
 //! (This is copy-on-write; the word set aside is the *before-image*.) Where a word was set aside, the image has that
 //! one. Lookups need to know nothing of all this.
 //!
-//! A *save*, here and in the names of the code, is any use of an image: to write a snapshot, to compute a digest, or to merge
-//! the table into another (`TableImage` in `table/image/read.rs`). Any number of saves may run at a time. Each has its own words set aside and its own mark, so none waits for another.
+//! A *save*, here and in the names of the code, is any use of an image: to write a snapshot, to compute a digest, or to
+//! merge the table into another one (`TableImage` in `table/image/read.rs`). Any number of saves may run at a time.
+//! Each has its own words set aside and its own mark, so none waits for another.
 //!
 //! # The rules
 //! 1. A save begins at one moment, at which it holds the locks of *all* stripes. At that moment it joins the list

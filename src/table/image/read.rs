@@ -94,8 +94,8 @@ enum Held<'a> {
     Shared(Arc<dyn HasImages + 'a>),
 }
 
-/// A table as it was at a moment that is past: that of a save, which ends when this is dropped. (A digest and a merge are saves
-/// too: they read the image, and write no snapshot.)
+/// A table as it was at a moment that is past: that of a save, which ends when this is dropped. (A digest and a merge
+/// are saves too: they read the image, and write no snapshot.)
 pub(crate) struct TableImage<'a> {
     held: Held<'a>,
     save: SaveNumber,
