@@ -88,7 +88,7 @@ impl GrowingTable {
             match self.add_first(class) {
                 First::Added => return Ok(Some(true)),
                 First::NoRoom => return Ok(None),
-                First::IsThere => {}
+                First::MayBeThere => {}
             }
         }
         self.add_under_stripe(class, absent)
@@ -125,7 +125,7 @@ impl GrowingTable {
         groups: &mut usize,
     ) -> Result<bool, GrowableInsertError> {
         // Copies are counted before the search: there is no need for room if there may be no further one.
-        if found == First::IsThere
+        if found == First::MayBeThere
             && let Some(added) = self.add_under_stripe(class, absent)?
         {
             return Ok(added);

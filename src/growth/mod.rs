@@ -77,9 +77,9 @@
 //! which it adds under its gate. If it adds by a relocation, it reads both again for that. Otherwise it counts the
 //! copies under the class's stripe, under which none is taken out or relocated. Inserts that overlap may thus exceed
 //! the limit by one, and not by two: an insert without a count adds only on a side without a copy, and of those that
-//! overlap one counted insert, at most one finds the other side like that. So may an insert that overlaps a split: of a
-//! side that is being moved, `add_first` may read a word of another depth, and see no copy in it. A copy that a table
-//! has beyond the limit stays: an older snapshot may have some, and they are in a copy of the table too.
+//! overlap one counted insert, at most one finds the other side like that. An insert whose buckets are
+//! being moved counts the copies, too: the word of a side that is moving may be of another depth. A copy that a table has
+//! beyond the limit stays: an older snapshot may have some, and they are in a copy of the table too.
 //!
 //! A merge that would leave a class more copies than it may have in the smaller table is not carried out.
 //!

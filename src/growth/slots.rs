@@ -24,8 +24,8 @@ pub(super) enum First {
     Added,
     /// There was none on either side, and no room in the emptier bucket. (There may be one by now.)
     NoRoom,
-    /// There is one, or was a moment ago.
-    IsThere,
+    /// There is one, or was a moment ago, or one of the buckets is being moved: so the copies have to be counted.
+    MayBeThere,
 }
 
 impl GrowingTable {
@@ -37,6 +37,9 @@ impl GrowingTable {
             // This only determines where to try, and on which side there is surely no copy. Both words are loaded before either
             // is decoded, so the loads overlap.
             let state = self.state();
+            if state.is_moving() && class.sides.iter().any(|&side| state.moving_at(side).is_some()) {
+                return First::MayBeThere;
+            }
             let places = both(class.sides, |side| state.place(side));
             let words = both(places, |place| self.load_if_there(place.number));
             let layouts = both(places, |place| self.layout_in(state, place));
@@ -45,17 +48,17 @@ impl GrowingTable {
             let emptier = usize::from(free[1] > free[0]);
             let is_on = |side: usize| layouts[side].may_hold(words[side], stored[side]);
             if is_on(1 - emptier) {
-                return First::IsThere;
+                return First::MayBeThere;
             }
             if free[emptier] == 0 {
-                return if is_on(emptier) { First::IsThere } else { First::NoRoom };
+                return if is_on(emptier) { First::MayBeThere } else { First::NoRoom };
             }
             let (layout, stored, Place { number, .. }) = (layouts[emptier], stored[emptier], places[emptier]);
             let Some(_gate) = self.enter_in(state, class.sides[emptier], number) else { continue };
             let word = self.word(number);
             let seen = load(word);
             if layout.may_hold(seen, stored) {
-                return First::IsThere;
+                return First::MayBeThere;
             }
             let Some(changed) = layout.add(seen, stored) else { return First::NoRoom };
             self.set_aside(number);
