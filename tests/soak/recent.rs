@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use concurrent_cuckoo_filter::{RecentCuckooFilter, Window};
 use rand::rngs::SmallRng;
@@ -139,7 +139,7 @@ impl Round {
         let mut bytes = Vec::new();
         self.filter.save(&mut bytes).expect("there is memory");
         // Until it gets the other clock, the time goes by for it.
-        let begin = Instant::now();
+        let begin = std::time::Instant::now();
         let loaded = Recent::load(&bytes[..], Hasher::default(), usize::MAX).expect("it was just saved");
         let loaded = loaded.with_clock(|| Duration::ZERO);
         let passed = begin.elapsed() + Duration::from_millis(1);
