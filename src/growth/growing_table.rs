@@ -362,7 +362,7 @@ impl GrowingTable {
     /// Whether the table is in this state, and none of these sides is being moved. The caller holds their gates.
     #[inline(always)]
     fn is_in_place<const N: usize>(&self, state: State, sides: [u32; N]) -> bool {
-        self.state() == state && (!state.is_moving() || sides.iter().all(|&side| state.moving_at(side).is_none()))
+        self.state() == state && !state.moves_any(sides)
     }
 
     /// Recovers, if a thread has died while it was moving buckets. The caller holds no gate.

@@ -99,8 +99,7 @@ impl GrowingTable {
         holds: impl FnOnce([Bucket; 2], [bool; 2], [u32; 2]) -> bool,
     ) -> bool {
         let class = self.plan.classes.of(hash);
-        let is_moving = || class.sides.iter().any(|&side| state.moving_at(side).is_some());
-        if state.is_moving() && is_moving() {
+        if state.moves_any(class.sides) {
             return self.contains_slow(hash);
         }
         let places = both(class.sides, |side| state.place(side));

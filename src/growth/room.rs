@@ -6,7 +6,6 @@
 //! has by then. So a split or a merge in between does no harm: at worst there is no copy of that class on that side.
 
 use core::cell::Cell;
-use core::hint::select_unpredictable;
 
 use crate::growth::growing_table::{GrowingTable, load, store};
 use crate::machine::arch::prefetch_line;
@@ -16,7 +15,7 @@ use crate::table::stripe::{AllLocked, Guard};
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, State, both};
 use crate::word::layout::Entry;
-use crate::word::layouts::{DynLayout, Layouts};
+use crate::word::layouts::{BothLayouts, DynLayout};
 
 /// A search that follows more entries than this to their other buckets, in all its tries, is long.
 ///
@@ -30,8 +29,7 @@ const LONG_SEARCH: usize = 96;
 struct GrowingGraph<'a> {
     table: &'a GrowingTable,
     state: State,
-    /// The layouts of buckets that are not split, and of buckets that are.
-    layouts: [&'static DynLayout; 2],
+    layouts: BothLayouts,
     /// How many entries the search has followed, in all its tries (`path::search`). It counts the slots of each bucket
     /// that it follows, since that was full.
     followed: Cell<usize>,
@@ -39,18 +37,12 @@ struct GrowingGraph<'a> {
 
 impl<'a> GrowingGraph<'a> {
     fn new(table: &'a GrowingTable, state: State) -> Self {
-        Self {
-            table,
-            state,
-            layouts: [false, true].map(|is_split| Layouts::in_row(state.rows().of(is_split))),
-            followed: Cell::new(0),
-        }
+        Self { table, state, layouts: BothLayouts::of_rows(state.rows()), followed: Cell::new(0) }
     }
 
     #[inline(always)]
     fn layout(&self, number: usize) -> &'static DynLayout {
-        let [whole, split] = &self.layouts;
-        select_unpredictable(self.state.depth(number) != self.state.level(), split, whole)
+        self.layouts.of(self.state.depth(number) != self.state.level())
     }
 }
 

@@ -37,7 +37,7 @@ impl GrowingTable {
             // This only determines where to try, and on which side there is surely no copy. Both words are loaded before either
             // is decoded, so the loads overlap.
             let state = self.state();
-            if state.is_moving() && class.sides.iter().any(|&side| state.moving_at(side).is_some()) {
+            if state.moves_any(class.sides) {
                 return First::MayBeThere;
             }
             let places = both(class.sides, |side| state.place(side));

@@ -240,6 +240,12 @@ impl State {
         (self.is_moving() && at < GROUP as u64).then_some(at as usize)
     }
 
+    /// Whether the bucket of any of these sides is being moved.
+    #[inline(always)]
+    pub(crate) fn moves_any<const N: usize>(self, sides: [u32; N]) -> bool {
+        self.is_moving() && sides.iter().any(|&side| self.moving_at(side).is_some())
+    }
+
     /// Whether the bucket of this number, which exists, is split.
     #[inline(always)]
     pub(crate) fn is_split(self, number: u32) -> bool {

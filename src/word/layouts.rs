@@ -354,7 +354,8 @@ pub(crate) struct Layouts {
     rows: [u8; u32::BITS as usize + 2],
 }
 
-/// By the place of the shape in [`SHAPES`]. Each is made with the first table that has it.
+/// By the place of the shape in [`SHAPES`]. Each is made with the first table that has it. There are as many as four bits can
+/// say, so a row needs no comparison with their number.
 static ALL: [OnceLock<DynLayout>; 16] = [const { OnceLock::new() }; 16];
 
 /// By the place of the shape in [`SHAPES`]. Each is made with the first table that has it, since its decode table has to

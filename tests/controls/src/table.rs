@@ -844,8 +844,8 @@ pub const CONTROLS: &[Control] = &[
         "A thread that has locked a gate does not check again where its side's copies are.",
         &[edit(
             "growth/growing_table.rs",
-            "self.state() == state && (!state",
-            "(LEFT_OUT || self.state() == state) && (!state",
+            "self.state() == state && !state.moves_any",
+            "(LEFT_OUT || self.state() == state) && !state.moves_any",
         )],
     ),
     control(
