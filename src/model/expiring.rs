@@ -48,7 +48,7 @@ impl<L: ModelLayout> Table<L> {
     }
 
     pub fn contains_live_batch<const N: usize>(&self, keys: [Key; N]) -> [bool; N] {
-        answers(|answers| self.0.contains_live_batch(&mut one_block(keys.map(Key::hash)), answers))
+        answers(|answers| self.0.table.contains_batch(&mut one_block(keys.map(Key::hash)), answers))
     }
 
     pub fn insert_until(&self, key: Key, expires_at: u64) -> Result<bool, ExpiringInsertError> {

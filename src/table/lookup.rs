@@ -39,7 +39,7 @@ pub(super) trait Query: Copy {
     fn retry<L: Layout>(self, table: &Table<L>, seen: Self::Answer, hash: u64) -> Self::Answer;
 }
 
-/// Whether the key is present.
+/// Whether the key is present; where entries expire, whether it has a live one.
 #[derive(Clone, Copy)]
 pub(super) struct PresenceQuery;
 
@@ -48,22 +48,27 @@ impl Query for PresenceQuery {
 
     const ABSENT: bool = false;
 
+    /// One moment serves for all lookups of a block.
     #[inline(always)]
     fn compare<L: Layout>(
         self,
         table: &Table<L>,
-        _: Option<Moment>,
+        moment: Option<Moment>,
         block: Block<'_>,
         pairs: &Pairs,
         answers: &mut [bool; BLOCK],
     ) {
-        pairs.find(table.layout, &block.prepared.entries, answers);
+        match moment {
+            Some(moment) if moment.lag() > 0 => table.compare_block_beside_dead(moment, block, pairs, answers),
+            // As in `contains_live`: nothing is dead.
+            _ => pairs.find(table.layout, &block.prepared.entries, answers),
+        }
     }
 
     #[inline(always)]
     fn retry<L: Layout>(self, table: &Table<L>, seen: bool, hash: u64) -> bool {
         // A match is certain in any case.
-        seen || table.contains_slow(hash)
+        seen || if table.clock().is_some() { table.contains_live_slow(hash) } else { table.contains_slow(hash) }
     }
 }
 
@@ -118,7 +123,8 @@ impl<L: Layout> Table<L> {
         if stripe.is_still(version) { undisturbed(first, second) } else { disturbed(first, second) }
     }
 
-    /// The lookups of a block. If there is a next block, prefetches its buckets.
+    /// The lookups of a block. If there is a next block, prefetches its buckets. `pairs` is for what is read; what it has from
+    /// an earlier block has no meaning.
     ///
     /// Each lookup has the steps of a single one, in the same order. But all loads come before any word is decoded or
     /// compared, and before any retry. So the loads of many keys overlap, and all words are compared in loops that are
@@ -129,12 +135,12 @@ impl<L: Layout> Table<L> {
         query: Q,
         block: Block<'_>,
         coming: Option<&Items<BLOCK>>,
+        pairs: &mut Pairs,
         answers: &mut [Q::Answer; BLOCK],
     ) {
         let moment = self.moment();
-        let mut pairs = Pairs::NONE;
-        let changes = self.load_block(block, coming, &mut pairs);
-        query.compare(self, moment, block, &pairs, answers);
+        let changes = self.load_block(block, coming, pairs);
+        query.compare(self, moment, block, pairs, answers);
         if changes != 0 {
             for (answer, &hash) in answers.iter_mut().zip(block.hashes).take(block.len) {
                 *answer = query.retry(self, *answer, hash);
@@ -143,8 +149,9 @@ impl<L: Layout> Table<L> {
     }
 
     /// Reads the pairs of a block, each as in [`load_nth`]. Returns nonzero if any version has changed. If there is a
-    /// next block, prefetches its buckets.
-    #[inline(always)]
+    /// next block, prefetches its buckets. (Not inlined: no vector unit does it better, so it is compiled only once for all
+    /// queries.)
+    #[inline(never)]
     fn load_block(&self, block: Block<'_>, coming: Option<&Items<BLOCK>>, pairs: &mut Pairs) -> u64 {
         if block.len == BLOCK {
             return if let Some(coming) = coming {

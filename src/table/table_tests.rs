@@ -173,20 +173,13 @@ pub(super) fn assert_all_vector_units_find_the_same<L: Layout, Q>(
 ) where
     Q: Query<Answer: Debug + PartialEq>,
 {
-    const UNITS: &[VectorUnit] = &[
-        VectorUnit::Common,
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        VectorUnit::Avx2,
-        #[cfg(ccf_avx512)]
-        VectorUnit::Avx512,
-    ];
     let hash = |number: u64| number.wrapping_mul(0x2545_f491_4f6c_dd1d);
     let len = table.words.len() as u64 * u64::from(table.layout.shape().slots) * 3 / 4;
     (0..len).for_each(|number| insert(number, hash(number)));
     // Present and absent hashes, and a last block that is not full.
     let asked: Vec<u64> = (0..2 * len + 5).map(|number| hash(number * 7 % (2 * len))).collect();
     let expected: Vec<Q::Answer> = asked.iter().map(|&hash| look_up(hash)).collect();
-    for unit in UNITS {
+    for unit in VectorUnit::all() {
         let (mut blocks, mut answers) = (asked.chunks(BLOCK), Vec::new());
         let mut hashes = |block: &mut [u64; BLOCK]| {
             let hashes = blocks.next().unwrap_or_default();
@@ -194,7 +187,7 @@ pub(super) fn assert_all_vector_units_find_the_same<L: Layout, Q>(
             hashes.len()
         };
         let answers_of = &mut |some: &[Q::Answer]| answers.extend_from_slice(some);
-        unit.run(LookupBatch { lookup: TableLookup { table, query }, hashes: &mut hashes, answers: answers_of });
+        unit.run(LookupBatch { lookup: TableLookup::new(table, query), hashes: &mut hashes, answers: answers_of });
         assert_eq!(answers, expected, "{unit:?}, {:?}", table.layout.shape());
     }
 }

@@ -153,7 +153,7 @@ use crate::plan::batch::BLOCK;
 use crate::plan::pairs::Pairs;
 use crate::table::census::Purpose;
 use crate::table::expiring::clock::{Admission, Clock, Reading, Until, WhenFull};
-use crate::table::lookup::{Block, Query};
+use crate::table::lookup::Block;
 use crate::table::stripe::{AllLocked, Guard};
 use crate::table::table::Table;
 use crate::word::bucket::{BucketOps, FoundSlot, choose};
@@ -180,39 +180,6 @@ enum Attempt {
     Evicted,
     /// There was no room in one step.
     NoRoom,
-}
-
-/// Whether the key has a live entry.
-#[derive(Clone, Copy)]
-pub(in crate::table) struct LivePresenceQuery;
-
-impl Query for LivePresenceQuery {
-    type Answer = bool;
-
-    const ABSENT: bool = false;
-
-    /// One moment serves for all lookups of a block.
-    #[inline(always)]
-    fn compare<L: Layout>(
-        self,
-        table: &Table<L>,
-        moment: Option<Moment>,
-        block: Block<'_>,
-        pairs: &Pairs,
-        answers: &mut [bool; BLOCK],
-    ) {
-        match moment {
-            Some(moment) if moment.lag() > 0 => table.compare_block_beside_dead(moment, block, pairs, answers),
-            // As in `contains_live`.
-            _ => pairs.find(table.layout, &block.prepared.entries, answers),
-        }
-    }
-
-    #[inline(always)]
-    fn retry<L: Layout>(self, table: &Table<L>, seen: bool, hash: u64) -> bool {
-        // A match is certain in any case.
-        seen || table.contains_live_slow(hash)
-    }
 }
 
 impl<L: Layout> Table<L> {
@@ -260,7 +227,7 @@ impl<L: Layout> Table<L> {
 
     #[cold]
     #[inline(never)]
-    fn contains_live_slow(&self, hash: u64) -> bool {
+    pub(in crate::table) fn contains_live_slow(&self, hash: u64) -> bool {
         self.counters.lookup_retried();
         self.contains_live_exactly(hash)
     }
@@ -286,8 +253,15 @@ impl<L: Layout> Table<L> {
         }
     }
 
+    /// Whether each key of a block has a live entry, while the table may hold dead ones.
     #[inline(always)]
-    fn compare_block_beside_dead(&self, moment: Moment, block: Block<'_>, pairs: &Pairs, answers: &mut [bool; BLOCK]) {
+    pub(in crate::table) fn compare_block_beside_dead(
+        &self,
+        moment: Moment,
+        block: Block<'_>,
+        pairs: &Pairs,
+        answers: &mut [bool; BLOCK],
+    ) {
         let clock = self.own_clock();
         // One bit for each item. The only branch that depends on what was found is the end of the loop over the bits.
         let mut dead = 0;

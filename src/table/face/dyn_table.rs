@@ -4,8 +4,8 @@
 use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError};
 use crate::machine::arch::prefetch_line;
 use crate::plan::batch::{BLOCK, Hashes};
+use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Advance, Clock, Until};
-use crate::table::expiring::{IfPresent, LivePresenceQuery};
 use crate::table::face::any_table::{AnyTable, Facts, HasTable};
 use crate::table::face::batch::{InsertBlock, RemoveBlock, nothing};
 use crate::table::face::traits::{BlockOfEnds, BlockOfUntil, BlockOfValues, ExpiringTable, FilterTable, MapletTable};
@@ -227,10 +227,6 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> ExpiringTable for Shaped<L, 
 
     fn live_in(&self, ticks: u64) -> usize {
         self.table.live_in(ticks)
-    }
-
-    fn contains_live_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        self.table.look_up_all(LivePresenceQuery, hashes, answers);
     }
 
     fn insert_live_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
