@@ -60,7 +60,7 @@ impl<T: BlockLookup> Vectorized for LookupBatch<'_, T> {
     #[inline(always)]
     fn run(self, unit: VectorUnit) {
         let Self { mut lookup, hashes, answers } = self;
-        let (mut window, mut of_block) = (Window::new(hashes), [T::ABSENT; BLOCK]);
+        let (mut window, mut of_block) = (Window::new(hashes, T::Prepared::default()), [T::ABSENT; BLOCK]);
         loop {
             while let Some(Coming { hashes, prepared, is_first, .. }) = window.coming() {
                 lookup.prepare(unit, hashes, prepared);
@@ -117,9 +117,10 @@ pub(crate) struct Block<'a, P> {
     pub(crate) len: usize,
 }
 
-impl<'a, P: Copy + Default> Window<'a, P> {
+impl<'a, P: Copy> Window<'a, P> {
+    /// `any` is overwritten when the first blocks are prepared.
     #[inline(always)]
-    pub(crate) fn new(source: Hashes<'a>) -> Self {
+    pub(crate) fn new(source: Hashes<'a>, any: P) -> Self {
         Self {
             source,
             more: true,
@@ -127,7 +128,7 @@ impl<'a, P: Copy + Default> Window<'a, P> {
             acted_on: 0,
             hashes: [[0; BLOCK]; RING],
             lens: [0; RING],
-            blocks: [P::default(); RING],
+            blocks: [any; RING],
         }
     }
 

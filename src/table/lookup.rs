@@ -190,9 +190,12 @@ impl<L: Layout> Table<L> {
         changes
     }
 
-    pub(super) fn count(&self, layout: impl Layout, item: Item) -> usize {
+    /// How many copies there are of the item of this hash with this payload. (Not inlined: it is the same for every shape.)
+    #[inline(never)]
+    pub(super) fn count(&self, hash: u64, payload: u16) -> usize {
+        let item = self.item_with(hash, payload);
         let _guard = self.stripe(item.sum).lock(&self.counters);
-        self.copies_of_item(layout, item)
+        self.copies_of_item(self.layout(), item)
     }
 
     /// Whether it pays to prefetch buckets before a lookup. In a small table it does not: its buckets are in the

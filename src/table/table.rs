@@ -9,7 +9,7 @@
 //! they are used, without another pointer, and what threads count is padded to cache lines of its own.
 
 use crate::machine::arch::{at, at_step};
-use crate::machine::memory::{Pages, boxed_slice, boxed_slice_on};
+use crate::machine::memory::{Pages, boxed, boxed_slice, boxed_slice_on};
 use crate::plan::sizing::{self, LoadLimit};
 use crate::sync::sizes::{BUCKETS_PER_STRIPE, MAX_STRIPES};
 use crate::sync::{AtomicU64, Ordering};
@@ -63,12 +63,12 @@ impl<L: OfShape> Table<L> {
         Some(Self {
             layout: L::try_of(shape)?,
             buckets: Buckets::new(buckets),
-            words: boxed_slice_on(pages, buckets, || AtomicU64::new(0))?,
+            words: boxed_slice_on(pages, buckets, AtomicU64::default)?,
             stripe_mask: (stripes.len() - 1) * BUCKETS_PER_STRIPE,
             stripes,
             counters: Counters::new(buckets)?,
             limit: LoadLimit::NONE,
-            running_saves: boxed_slice(1, RunningSaves::new)?.try_into().ok()?,
+            running_saves: boxed(RunningSaves::new())?,
             clock: None,
         })
     }
@@ -80,9 +80,7 @@ impl<L: Layout> Table<L> {
     }
 
     pub(crate) fn with_clock(mut self, clock: Clock) -> Option<Self> {
-        let mut clock = Some(clock);
-        let clock = boxed_slice(1, || clock.take().expect("the slice has one element, so this runs once"))?;
-        self.clock = Some(clock.try_into().ok()?);
+        self.clock = Some(boxed(clock)?);
         Some(self)
     }
 
@@ -278,12 +276,6 @@ impl<L: Layout> Table<L> {
     /// Calls `work` with the locks of all stripes.
     pub(crate) fn under_all_locks<R>(&self, work: impl FnOnce(&AllLocked<'_>) -> R) -> R {
         stripe::under_all_locks(&self.stripes, &self.counters, work)
-    }
-
-    /// Drains the writers of these stripes: waits until each relocation and removal in progress has ended. Returns the
-    /// sum of the stripes' versions, each read under its lock.
-    pub(super) fn settle<'a>(&self, stripes: impl IntoIterator<Item = &'a Stripe>) -> u64 {
-        stripes.into_iter().fold(0, |bumps: u64, stripe| bumps.wrapping_add(stripe.lock(&self.counters).bumps()))
     }
 
     /// Announces, in a table with payloads, that a copy is about to be added.

@@ -171,6 +171,13 @@ pub(crate) enum IfPresent {
     Extend,
 }
 
+/// Which of a class's entries is meant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    First,
+    Last,
+}
+
 enum Attempt {
     /// Done, with the answer whether the entry was added. If not, it is dead already, or the key has an entry, which
     /// was renewed if so asked.
@@ -414,7 +421,7 @@ impl<L: Layout> Table<L> {
     /// Makes the class's entry that lives longest live until `end` at least, if the class has a live entry at the
     /// moment. Returns whether that was still live when it was renewed.
     fn extend(&self, guard: &Guard<'_>, clock: &Clock, moment: Moment, class: Item, end: u64) -> Option<bool> {
-        let (latest, bucket, old) = self.live_entries(clock, moment, class).max_by_key(|&(end, ..)| end)?;
+        let (latest, bucket, old) = self.live_entry(clock, moment, class, Which::Last)?;
         if latest >= end {
             return Some(true);
         }
@@ -427,17 +434,25 @@ impl<L: Layout> Table<L> {
         replaced.then_some(was_live)
     }
 
-    /// The class's entries that are live at the moment: the end of each, its bucket, and the entry. The caller holds the
-    /// lock of the class's stripe, and has read the moment since.
-    fn live_entries(&self, clock: &Clock, moment: Moment, class: Item) -> impl Iterator<Item = (u64, usize, Entry)> {
+    /// Of the class's entries that are live at the moment, the one that ends first or last: its end, its bucket, and the
+    /// entry. The caller holds the lock of the class's stripe, and has read the moment since.
+    fn live_entry(&self, clock: &Clock, moment: Moment, class: Item, which: Which) -> Option<(u64, usize, Entry)> {
         let fingerprint = self.layout.fingerprint_of(class.entry);
-        [class.first, class.second]
-            .into_iter()
-            .flat_map(|bucket| self.layout.entries(self.load(bucket)).map(move |entry| (bucket, entry)))
-            .filter(move |&(_, entry)| self.layout.fingerprint_of(entry) == fingerprint)
-            .map(|(bucket, entry)| (bucket, entry, self.layout.payload_of(entry)))
-            .filter(move |&(.., payload)| clock.ring.is_live(moment, payload))
-            .map(move |(bucket, entry, payload)| (clock.end_of(moment, payload), bucket, entry))
+        let mut found: Option<(u64, usize, Entry)> = None;
+        for bucket in [class.first, class.second] {
+            for entry in self.layout.entries(self.load(bucket)) {
+                let payload = self.layout.payload_of(entry);
+                if self.layout.fingerprint_of(entry) != fingerprint || !clock.ring.is_live(moment, payload) {
+                    continue;
+                }
+                let end = clock.end_of(moment, payload);
+                let is_it = |so_far| if which == Which::First { end < so_far } else { end > so_far };
+                if found.is_none_or(|(so_far, ..)| is_it(so_far)) {
+                    found = Some((end, bucket, entry));
+                }
+            }
+        }
+        found
     }
 
     /// Takes out an entry of the class, which is that of this hash, that ends at this tick of the caller, if a live
@@ -462,7 +477,7 @@ impl<L: Layout> Table<L> {
         self.prefetch(class);
         let clock = self.own_clock();
         let guard = self.stripe(class.sum).lock(&self.counters);
-        let first = self.live_entries(clock, clock.moment(), class).min_by_key(|&(end, ..)| end);
+        let first = self.live_entry(clock, clock.moment(), class, Which::First);
         first.is_some_and(|(end, ..)| self.take_any(&guard, class.with(self.layout(), clock.ring.place(end))))
     }
 
@@ -472,7 +487,7 @@ impl<L: Layout> Table<L> {
         let clock = self.own_clock();
         let _guard = self.stripe(class.sum).lock(&self.counters);
         let Reading { now, moment, ahead, .. } = clock.read();
-        let end = self.live_entries(clock, moment, class).map(|(end, ..)| end).max()?;
+        let (end, ..) = self.live_entry(clock, moment, class, Which::Last)?;
         Some((now?, end - moment.now() + ahead))
     }
 

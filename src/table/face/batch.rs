@@ -71,7 +71,7 @@ impl<L: OfShape> Table<L> {
     /// The next block of a batch of changes, what goes with its hashes, and the items whose buckets to prefetch meanwhile.
     /// `beside` returns what goes with the hashes that were taken last.
     #[inline(always)]
-    fn next_block<'w, B: Copy + Default>(
+    fn next_block<'w, B: Copy>(
         &self,
         unit: VectorUnit,
         window: &'w mut Window<'_, (Items<BLOCK>, B)>,
@@ -99,13 +99,14 @@ impl<L: OfShape> Table<L> {
     /// is running.
     ///
     /// A caller whose code is compiled for each shape passes a function pointer, so that this is not.
-    pub(super) fn insert_all<B: Copy + Default, E: Refusal>(
+    pub(super) fn insert_all<B: Copy, E: Refusal>(
         &self,
         hashes: Hashes<'_>,
         beside: impl Fn() -> B,
         mut insert_block: impl FnMut(&Self, Block<'_>, &B, &Items<BLOCK>) -> (usize, Option<E>),
     ) -> Result<usize, InsertBatchError<E>> {
-        let (unit, mut window, mut inserted) = (VectorUnit::widest(), Window::new(hashes), 0);
+        let (unit, mut window, mut inserted) =
+            (VectorUnit::widest(), Window::new(hashes, (Items::default(), beside())), 0);
         while let Some((block, beside, coming)) = self.next_block(unit, &mut window, &beside) {
             // Asked once for the block: a save that begins later overlaps the inserts.
             let (added, refused) = if !L::HAS_PAYLOAD && self.is_being_saved() {
@@ -158,14 +159,14 @@ impl<L: OfShape> Table<L> {
 
     /// Removes all, in order, which counts nothing by itself: `remove_block` does so for a block, with what goes with it.
     /// A function pointer, as in [`insert_all`](Self::insert_all).
-    pub(super) fn remove_all<B: Copy + Default>(
+    pub(super) fn remove_all<B: Copy>(
         &self,
         hashes: Hashes<'_>,
         beside: impl Fn() -> B,
         remove_block: impl Fn(&Self, Block<'_>, &B, &Items<BLOCK>, &mut [bool; BLOCK]) -> usize,
         answers: &mut dyn FnMut(&[bool]),
     ) {
-        let (unit, mut window) = (VectorUnit::widest(), Window::new(hashes));
+        let (unit, mut window) = (VectorUnit::widest(), Window::new(hashes, (Items::default(), beside())));
         while let Some((block, beside, coming)) = self.next_block(unit, &mut window, &beside) {
             let mut removed = [false; BLOCK];
             let count = remove_block(self, block, beside, coming, &mut removed);

@@ -114,7 +114,7 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> FilterTable for Shaped<L, SL
     }
 
     fn count(&self, hash: u64) -> usize {
-        self.table.count(self.table.layout(), self.table.item(hash))
+        self.table.count(hash, 0)
     }
 
     fn insert(&self, hash: u64) -> Result<(), InsertError> {
@@ -150,13 +150,11 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> MapletTable for Shaped<L, SL
     }
 
     fn count_value(&self, hash: u64, value: u16) -> usize {
-        self.table.count(self.table.layout(), self.table.item_with(hash, value))
+        self.table.count(hash, value)
     }
 
     fn insert_value(&self, hash: u64, value: u16) -> Result<(), InsertError> {
-        self.table.insert_value(self.table.item_with(hash, value))?;
-        self.table.counters.add_len(1);
-        Ok(())
+        self.table.insert_value_of_hash(hash, value)
     }
 
     fn insert_value_if_absent(&self, hash: u64, value: u16) -> Result<Values, InsertError> {
@@ -168,7 +166,7 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> MapletTable for Shaped<L, SL
     }
 
     fn replace_value(&self, hash: u64, old: u16, new: u16) -> bool {
-        self.table.replace(self.table.item_with(hash, old), self.table.item_with(hash, new))
+        self.table.replace(hash, old, new)
     }
 
     fn values_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values])) {
