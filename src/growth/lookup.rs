@@ -22,12 +22,13 @@ macro_rules! layout {
     };
 }
 
-/// `$body` with `$layout` as the layout of all buckets, or `$other` if they have two.
+/// `$body` with `$layout` as the layout of all buckets; or `$two` with those of buckets that are not split and of buckets
+/// that are; or `$any` for two that follow each other only if an encoding was asked for.
 ///
-/// It has an arm for each row. Those that no table can have are constant conditions that are false, so nothing is compiled
-/// for them.
-macro_rules! by_row {
-    (@arms $table:ident, $rows:expr, $layout:ident => $body:expr, $other:expr;
+/// It has an arm for each row, and one for each row and that of its split buckets. Those that no table can have are constant
+/// conditions that are false, so nothing is compiled for them.
+macro_rules! by_rows {
+    (@arms $table:ident, $rows:expr, $layout:ident => $body:expr, $whole:ident $split:ident => $two:expr, $any:expr;
         $($Encoding:ident $slots:literal $bits:literal,)*) => {
         match $rows {
             $(rows if const { Row::<{ row!($Encoding $slots) }>::IS_POSSIBLE }
@@ -36,34 +37,18 @@ macro_rules! by_row {
                 let $layout = layout!($table, row!($Encoding $slots));
                 $body
             })*
-            _ => $other,
-        }
-    };
-    ($table:ident, $rows:expr, $layout:ident => $body:expr, $other:expr) => {
-        shapes!(by_row! { @arms $table, $rows, $layout => $body, $other; })
-    };
-}
-
-/// `$body` with the layouts of buckets that are not split and of buckets that are; or `$other` for two that follow each other
-/// only if an encoding was asked for, or if all buckets have one.
-///
-/// As in `by_row!`, nothing is compiled for arms that no table can have.
-macro_rules! by_two_rows {
-    (@arms $table:ident, $rows:expr, $whole:ident $split:ident => $body:expr, $other:expr;
-        $($Encoding:ident $slots:literal $bits:literal,)*) => {
-        match $rows {
             $(rows if const { Row::<{ row!($Encoding $slots) }>::CHANGES }
                 && rows == Row::<{ row!($Encoding $slots) }>::WITH_SPLIT =>
             {
                 let $whole = layout!($table, row!($Encoding $slots));
                 let $split = layout!($table, Row::<{ row!($Encoding $slots) }>::SPLIT);
-                $body
+                $two
             })*
-            _ => $other,
+            _ => $any,
         }
     };
-    ($table:ident, $rows:expr, $whole:ident $split:ident => $body:expr, $other:expr) => {
-        shapes!(by_two_rows! { @arms $table, $rows, $whole $split => $body, $other; })
+    ($table:ident, $rows:expr, $layout:ident => $body:expr, $whole:ident $split:ident => $two:expr, $any:expr) => {
+        shapes!(by_rows! { @arms $table, $rows, $layout => $body, $whole $split => $two, $any; })
     };
 }
 
@@ -96,9 +81,9 @@ impl GrowingTable {
     /// Whether either bucket holds what its slots would store: of a lookup's steps, the only one that depends on the layouts.
     #[inline(always)]
     fn either_holds(&self, rows: Rows, pair: [Bucket; 2], are_split: [bool; 2], stored: [u32; 2]) -> bool {
-        by_row!(self, rows, layout => layout.either_holds_each(pair, stored),
-            by_two_rows!(self, rows, whole split => either_holds(whole, split, pair, are_split, stored),
-                BothLayouts::of_rows(rows).either_holds_each(pair, are_split, stored)))
+        by_rows!(self, rows, layout => layout.either_holds_each(pair, stored),
+            whole split => either_holds(whole, split, pair, are_split, stored),
+            BothLayouts::of_rows(rows).either_holds_each(pair, are_split, stored))
     }
 
     /// The words of a class's two buckets, by one optimistic read. `None` if it was invalidated.
@@ -307,7 +292,7 @@ impl GrowingTable {
         let mut pairs = Pairs::NONE;
         let changes = self.load_block(block, coming, &mut pairs, Pairs::set_encoded);
         let are_split = places.are_split(state);
-        by_two_rows!(self, state.rows(), whole split => {
+        by_rows!(self, state.rows(), _layout => unreachable!("the buckets have two layouts"), whole split => {
             compare_each(&pairs, &are_split, &places.stored, answers, |pair, are_split, stored| {
                 either_holds(whole, split, pair, are_split, stored)
             })
@@ -396,9 +381,10 @@ mod tests {
         for (level, is_split) in (8..32).flat_map(|level| [(level, false), (level, true)]) {
             let rows = table.layouts.rows(level, is_split);
             let [of_whole, of_split] = [rows.whole(), rows.split()].map(|row| SHAPES[usize::from(row)]);
-            by_row!(table, rows, layout => { assert_eq!(of_whole, of_split); check(layout, of_whole); },
-                by_two_rows!(table, rows, whole split => { check(whole, of_whole); check(split, of_split); },
-                    panic!("none for {of_whole:?} and {of_split:?}")));
+            by_rows!(table, rows,
+                layout => { assert_eq!(of_whole, of_split); check(layout, of_whole); },
+                whole split => { check(whole, of_whole); check(split, of_split); },
+                panic!("none for {of_whole:?} and {of_split:?}"));
         }
     }
 }

@@ -39,39 +39,6 @@ pub(super) trait Query: Copy {
     fn retry<L: Layout>(self, table: &Table<L>, seen: Self::Answer, hash: u64) -> Self::Answer;
 }
 
-/// Whether the key is present; where entries expire, whether it has a live one.
-#[derive(Clone, Copy)]
-pub(super) struct PresenceQuery;
-
-impl Query for PresenceQuery {
-    type Answer = bool;
-
-    const ABSENT: bool = false;
-
-    /// One moment serves for all lookups of a block.
-    #[inline(always)]
-    fn compare<L: Layout>(
-        self,
-        table: &Table<L>,
-        moment: Option<Moment>,
-        block: Block<'_>,
-        pairs: &Pairs,
-        answers: &mut [bool; BLOCK],
-    ) {
-        match moment {
-            Some(moment) if moment.lag() > 0 => table.compare_block_beside_dead(moment, block, pairs, answers),
-            // As in `contains_live`: nothing is dead.
-            _ => pairs.find(table.layout, &block.prepared.entries, answers),
-        }
-    }
-
-    #[inline(always)]
-    fn retry<L: Layout>(self, table: &Table<L>, seen: bool, hash: u64) -> bool {
-        // A match is certain in any case.
-        seen || if table.clock().is_some() { table.contains_live_slow(hash) } else { table.contains_slow(hash) }
-    }
-}
-
 impl<L: Layout> Table<L> {
     /// Whether the table holds a copy of the item of this hash. Lock-free. `table/stripe.rs` proves that *false* is
     /// right.
@@ -88,7 +55,7 @@ impl<L: Layout> Table<L> {
     /// match in the first one would have been valid, but passing it on would cost registers in all lookups.)
     #[cold]
     #[inline(never)]
-    fn contains_slow(&self, hash: u64) -> bool {
+    pub(super) fn contains_slow(&self, hash: u64) -> bool {
         let item = self.item(hash);
         let fingerprint = self.layout.fingerprint_of(item.entry);
         let holds = |first, second| self.layout.either_holds(first, second, fingerprint);

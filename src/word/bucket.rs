@@ -380,7 +380,7 @@ pub(crate) trait BucketOps: Layout {
     }
 
     #[inline]
-    fn entries(self, bucket: Bucket) -> EntriesIn {
+    fn entries(self, bucket: Bucket) -> impl Iterator<Item = Entry> {
         entries_in(self.lanes(), bucket.0, self.decoded(bucket).list)
     }
 
@@ -432,37 +432,13 @@ fn taken_lanes(lanes: Lanes, word: u64) -> u64 {
 
 /// The entries in the lanes of a word, whose high parts are in `list`.
 #[inline(always)]
-pub(super) fn entries_in(lanes: Lanes, word: u64, list: u64) -> EntriesIn {
-    EntriesIn { lows: word, highs: list, first: lanes.first, bits: lanes.bits, left: lanes.slots }
-}
-
-/// The entries of a bucket. What is left of it begins in the lowest lane.
-pub(crate) struct EntriesIn {
-    lows: u64,
-    highs: u64,
-    first: u32,
-    bits: u8,
-    /// How many slots are left.
-    left: u8,
-}
-
-impl Iterator for EntriesIn {
-    type Item = Entry;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<Entry> {
-        while self.left > 0 {
-            let (low, high) = (self.lows as u32 & self.first, self.highs as u32 & self.first);
-            self.left -= 1;
-            self.lows >>= self.bits;
-            self.highs >>= self.bits;
-            if low != 0 {
-                // In 64 bits, since a lane may have 32.
-                return Some(Entry((u64::from(high) << self.bits) as u32 | low));
-            }
-        }
-        None
-    }
+pub(super) fn entries_in(lanes: Lanes, word: u64, list: u64) -> impl Iterator<Item = Entry> {
+    (0..u32::from(lanes.slots)).filter_map(move |slot| {
+        let at = slot * u32::from(lanes.bits);
+        let (low, high) = ((word >> at) as u32 & lanes.first, (list >> at) as u32 & lanes.first);
+        // In 64 bits, since a lane may have 32.
+        (low != 0).then_some(Entry((u64::from(high) << lanes.bits) as u32 | low))
+    })
 }
 
 #[inline(always)]

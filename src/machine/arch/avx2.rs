@@ -1,7 +1,6 @@
 //! Loops compiled for AVX2, in registers of 256 bits.
 
-use crate::machine::arch::vector_unit::{Unit, VectorUnit};
-use crate::machine::arch::vectorized::Vectorized;
+use crate::machine::arch::vectorized::{Unit, VectorUnit, Vectorized};
 
 /// Whether this processor has all the features that [`run`] is compiled for. The standard library detects them once.
 #[inline(always)]

@@ -2,8 +2,7 @@
 //!
 //! It is AVX-512 as processors have it since 2019 (Ice Lake, Zen 4). Earlier processors slow down when they use it.
 
-use crate::machine::arch::vector_unit::{Unit, VectorUnit};
-use crate::machine::arch::vectorized::Vectorized;
+use crate::machine::arch::vectorized::{Unit, VectorUnit, Vectorized};
 
 /// Whether this processor, which has what AVX2 loops need (`avx2.rs`), also has the further features that [`run`] is
 /// compiled for, and is one of the later processors.

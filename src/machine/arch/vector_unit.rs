@@ -8,24 +8,7 @@
 use crate::machine::arch::avx2;
 #[cfg(ccf_avx512)]
 use crate::machine::arch::avx512;
-use crate::machine::arch::vectorized::Vectorized;
-
-/// A vector unit that this processor has: a value is made only after the unit was detected, which is once per batch, or by
-/// code that runs on it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct VectorUnit(pub(super) Unit);
-
-/// The vector units that loops are compiled for. Architectures other than x86-64 have one: what each processor has.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Unit {
-    /// The baseline of the target: SSE2 on x86-64, NEON on AArch64.
-    Common,
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    Avx2,
-    /// Only if the compiler has it, too.
-    #[cfg(ccf_avx512)]
-    Avx512,
-}
+use crate::machine::arch::vectorized::{Unit, VectorUnit, Vectorized};
 
 impl VectorUnit {
     /// The widest that this processor has.

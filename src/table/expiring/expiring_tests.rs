@@ -2,12 +2,12 @@
 //! out.
 
 use crate::machine::memory::Pages;
-use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Advance, Clock, Until, WhenFull};
+use crate::table::expiring::{IfPresent, PresenceQuery};
 use crate::table::face::any_table::HasTable as _;
 use crate::table::face::dyn_table::Shaped;
 use crate::table::face::traits::ExpiringTable;
-use crate::table::lookup::PresenceQuery;
+
 use crate::table::table::Table;
 use crate::table::table_tests::assert_all_vector_units_find_the_same;
 use crate::word::layout::{Encoding, OfShape, Plain, SHAPES_WITH_PAYLOAD, SemiSorted, Shape, WithPayload};

@@ -153,7 +153,7 @@ use crate::plan::batch::BLOCK;
 use crate::plan::pairs::Pairs;
 use crate::table::census::Purpose;
 use crate::table::expiring::clock::{Admission, Clock, Reading, Until, WhenFull};
-use crate::table::lookup::Block;
+use crate::table::lookup::{Block, Query};
 use crate::table::stripe::{AllLocked, Guard};
 use crate::table::table::Table;
 use crate::word::bucket::{BucketOps, FoundSlot, choose};
@@ -187,6 +187,39 @@ enum Attempt {
     Evicted,
     /// There was no room in one step.
     NoRoom,
+}
+
+/// Whether the key is present; where entries expire, whether it has a live one.
+#[derive(Clone, Copy)]
+pub(in crate::table) struct PresenceQuery;
+
+impl Query for PresenceQuery {
+    type Answer = bool;
+
+    const ABSENT: bool = false;
+
+    /// One moment serves for all lookups of a block.
+    #[inline(always)]
+    fn compare<L: Layout>(
+        self,
+        table: &Table<L>,
+        moment: Option<Moment>,
+        block: Block<'_>,
+        pairs: &Pairs,
+        answers: &mut [bool; BLOCK],
+    ) {
+        match moment {
+            Some(moment) if moment.lag() > 0 => table.compare_block_beside_dead(moment, block, pairs, answers),
+            // As in `contains_live`: nothing is dead.
+            _ => pairs.find(table.layout, &block.prepared.entries, answers),
+        }
+    }
+
+    #[inline(always)]
+    fn retry<L: Layout>(self, table: &Table<L>, seen: bool, hash: u64) -> bool {
+        // A match is certain in any case.
+        seen || if table.clock().is_some() { table.contains_live_slow(hash) } else { table.contains_slow(hash) }
+    }
 }
 
 impl<L: Layout> Table<L> {
@@ -234,7 +267,7 @@ impl<L: Layout> Table<L> {
 
     #[cold]
     #[inline(never)]
-    pub(in crate::table) fn contains_live_slow(&self, hash: u64) -> bool {
+    fn contains_live_slow(&self, hash: u64) -> bool {
         self.counters.lookup_retried();
         self.contains_live_exactly(hash)
     }
@@ -262,13 +295,7 @@ impl<L: Layout> Table<L> {
 
     /// Whether each key of a block has a live entry, while the table may hold dead ones.
     #[inline(always)]
-    pub(in crate::table) fn compare_block_beside_dead(
-        &self,
-        moment: Moment,
-        block: Block<'_>,
-        pairs: &Pairs,
-        answers: &mut [bool; BLOCK],
-    ) {
+    fn compare_block_beside_dead(&self, moment: Moment, block: Block<'_>, pairs: &Pairs, answers: &mut [bool; BLOCK]) {
         let clock = self.own_clock();
         // One bit for each item. The only branch that depends on what was found is the end of the loop over the bits.
         let mut dead = 0;

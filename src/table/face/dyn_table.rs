@@ -4,14 +4,14 @@
 use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError};
 use crate::machine::arch::prefetch_line;
 use crate::plan::batch::{BLOCK, Hashes};
-use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Advance, Clock, Until};
+use crate::table::expiring::{IfPresent, PresenceQuery};
 use crate::table::face::any_table::{AnyTable, Facts, HasTable};
 use crate::table::face::batch::{InsertBlock, RemoveBlock, nothing};
 use crate::table::face::traits::{BlockOfEnds, BlockOfUntil, BlockOfValues, ExpiringTable, FilterTable, MapletTable};
 use crate::table::image::merge::{Absorbed, Merge};
 use crate::table::image::read::TableImage;
-use crate::table::lookup::{Block, PresenceQuery};
+use crate::table::lookup::Block;
 use crate::table::maplet::ValuesQuery;
 use crate::table::table::{Table, memory_for};
 use crate::word::geometry::{Item, Items};
