@@ -6,7 +6,7 @@ use crate::plan::batch::{BLOCK, Block, BlockLookup, Hashes, LookupBatch};
 use crate::plan::pairs::Pairs;
 use crate::plan::places::BlockOfPlaces;
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::classes::{Class, Place, Rows, State, both, stripe_number};
+use crate::word::classes::{Class, Place, State, both, stripe_number};
 use crate::word::layout::{Borrowed, Encoding, Layout, Plain, SHAPES, SemiSorted, Shape, shapes};
 use crate::word::layouts::{BothLayouts, Encodes, Row, Shared};
 
@@ -71,19 +71,14 @@ impl GrowingTable {
         let stored = self.plan.classes.stored_at(class, state, places);
         match self.load_pair(class, epoch, places) {
             Some(pair) => {
-                let are_split = both(places, |place| place.depth != state.level());
-                self.either_holds(state.rows(), pair, are_split, stored)
+                let are_split = || both(places, |place| place.depth != state.level());
+                // Only this is compiled for each row: no other step depends on the layouts.
+                by_rows!(self, state.rows(), layout => layout.either_holds_each(pair, stored),
+                    whole split => either_holds(whole, split, pair, are_split(), stored),
+                    BothLayouts::of_rows(state.rows()).either_holds_each(pair, are_split(), stored))
             }
             None => self.contains_slow(hash),
         }
-    }
-
-    /// Whether either bucket holds what its slots would store: of a lookup's steps, the only one that depends on the layouts.
-    #[inline(always)]
-    fn either_holds(&self, rows: Rows, pair: [Bucket; 2], are_split: [bool; 2], stored: [u32; 2]) -> bool {
-        by_rows!(self, rows, layout => layout.either_holds_each(pair, stored),
-            whole split => either_holds(whole, split, pair, are_split, stored),
-            BothLayouts::of_rows(rows).either_holds_each(pair, are_split, stored))
     }
 
     /// The words of a class's two buckets, by one optimistic read. `None` if it was invalidated.

@@ -7,6 +7,7 @@ use crate::model::one_table::{Image, Key, ModelLayout, Table, answers, empty, on
 use crate::table::census::Purpose;
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Advance, Clock, Drive, Until, WhenFull};
+use crate::table::face::any_table::AnyTable as _;
 use crate::table::face::traits::ExpiringTable;
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Ring;

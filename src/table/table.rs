@@ -57,13 +57,18 @@ pub(crate) fn memory_for(buckets: usize) -> usize {
     buckets * size_of::<AtomicU64>() + of_stripes + Counters::memory_for(buckets) + size_of::<RunningSaves>()
 }
 
+/// The word of an empty bucket. (A closure in `new` would be another one for each layout.)
+fn empty() -> AtomicU64 {
+    AtomicU64::new(0)
+}
+
 impl<L: OfShape> Table<L> {
     pub(crate) fn new(pages: Pages, shape: Shape, buckets: usize) -> Option<Self> {
         let stripes = boxed_slice(stripes_for(buckets), Stripe::new)?;
         Some(Self {
             layout: L::try_of(shape)?,
             buckets: Buckets::new(buckets),
-            words: boxed_slice_on(pages, buckets, AtomicU64::default)?,
+            words: boxed_slice_on(pages, buckets, empty)?,
             stripe_mask: (stripes.len() - 1) * BUCKETS_PER_STRIPE,
             stripes,
             counters: Counters::new(buckets)?,

@@ -54,6 +54,8 @@ pub const ADDITIONS: &[Edit] = &[
         "#[inline(always)]\n    pub(crate) fn new(source: Hashes<'a>, any: P) -> Self {",
         "#[inline]\n    pub(crate) fn new(source: Hashes<'a>, any: P) -> Self {",
     ),
+    edit("growth/lookup.rs", "#[inline(always)]\nfn either_holds(", "#[inline]\nfn either_holds("),
+    edit("word/bucket.rs", "#[inline(always)]\n    fn either_holds_each(", "#[inline]\n    fn either_holds_each("),
     edit("growth/lookup.rs", "#[inline(always)]\n    fn look_up_block(", "#[inline]\n    fn look_up_block("),
     edit("growth/lookup.rs", "#[inline(always)]\n    fn look_up_by<", "#[inline]\n    fn look_up_by<"),
     // loom assumes that a `SeqCst` load may always read the initial value of an atomic. It treats the value of a `SeqCst`
