@@ -70,7 +70,7 @@ model! {
 fn insert_against_one_relocation_after_another() -> Model {
     let [x, a, b, z] = [0, 1, 2, 3].map(|nth| Key::new(2, A, B, nth));
     let mover = role(move |table| {
-        for key in [x, x.twin(), x] {
+        for key in [x, x.twin(), x, x.twin()] {
             table.relocate(key);
         }
     });

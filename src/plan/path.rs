@@ -101,7 +101,9 @@ fn try_two_hops<G: Graph>(graph: &G, from: [usize; 2], carry_out: &mut dyn FnMut
 #[inline(never)]
 fn try_second_hop<G: Graph>(graph: &G, near: &[Hops; 2], carry_out: &mut dyn FnMut(Hop) -> bool) -> Option<Outcome> {
     let mut further = Hops::NONE;
-    for first in near.iter().flat_map(Hops::iter) {
+    // Where one of the two buckets leads to the other, the hops out of that are among the first.
+    let leads_on = |hop: &Hop| near.iter().all(|hops| hops.from != hop.to);
+    for first in near.iter().flat_map(Hops::iter).filter(leads_on) {
         further.follow(graph, first.to, graph.load(first.to));
         if let Some(second) = further.with_room(graph) {
             let _ = carry_out(second) && carry_out(first);
