@@ -19,6 +19,7 @@
 
 use crate::word::bucket::Bucket;
 use crate::word::layout::Entry;
+use crate::word::layouts::MOST_SLOTS;
 
 /// How many buckets a search examines before it gives up.
 ///
@@ -36,10 +37,6 @@ const SMALL_BUDGET: usize = 256;
 
 /// A search computes the alternates of a further bucket if fewer than this many are queued.
 const AHEAD: usize = 4;
-
-/// No bucket has more slots. (Two that a table merges as it shrinks may have more entries together. Then paths of two hops
-/// are not looked for among the rest.)
-const MOST_SLOTS: usize = 8;
 
 /// One hop of a plan: move `entry` from bucket `from` to bucket `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +110,8 @@ fn try_second_hop<G: Graph>(graph: &G, near: &[Hops; 2], carry_out: &mut dyn FnM
     None
 }
 
-/// The hops that the entries of one bucket can make.
+/// The hops that the entries of one bucket can make. (Two buckets that a table merges as it shrinks may have more entries
+/// together than a bucket has slots. Then these are only some, and the tries with a queue follow all.)
 struct Hops {
     from: usize,
     /// The entries, and the other bucket of each. The first `len` are there.
