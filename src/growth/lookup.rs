@@ -61,8 +61,41 @@ macro_rules! row {
 
 impl GrowingTable {
     /// Whether there is a copy of the class of this hash. Lock-free.
+    #[inline(always)]
     pub(crate) fn contains(&self, hash: u64) -> bool {
-        let (epoch, state) = (self.epoch(), self.state());
+        let begin = (self.epoch(), self.state());
+        by_rows!(self, begin.1.rows(), layout => self.contains_by(layout, begin, hash),
+            whole split => self.contains_by_two(whole, split, begin, hash), self.contains_by_any(begin, hash))
+    }
+
+    /// `contains` where, in this epoch and state, the buckets have this layout.
+    #[inline(never)]
+    fn contains_by(&self, layout: impl Layout, begin: (u64, State), hash: u64) -> bool {
+        self.attempt(begin, hash, |pair, _, stored| layout.either_holds_each(pair, stored))
+    }
+
+    /// `contains` where the buckets have these two layouts.
+    #[inline(never)]
+    fn contains_by_two(&self, whole: impl Layout, split: impl Layout, begin: (u64, State), hash: u64) -> bool {
+        self.attempt(begin, hash, |pair, are_split, stored| either_holds(whole, split, pair, are_split, stored))
+    }
+
+    /// `contains` where the buckets have any two layouts.
+    #[inline(never)]
+    fn contains_by_any(&self, begin: (u64, State), hash: u64) -> bool {
+        let layouts = BothLayouts::of_rows(begin.1.rows());
+        self.attempt(begin, hash, |pair, are_split, stored| layouts.either_holds_each(pair, are_split, stored))
+    }
+
+    /// One attempt, in this epoch and state; retries if it is invalidated, or if a bucket is being moved. The arguments
+    /// of `holds` are the two buckets, whether they are split, and what their slots would store.
+    #[inline(always)]
+    fn attempt(
+        &self,
+        (epoch, state): (u64, State),
+        hash: u64,
+        holds: impl FnOnce([Bucket; 2], [bool; 2], [u32; 2]) -> bool,
+    ) -> bool {
         let class = self.plan.classes.of(hash);
         let places = both(class.sides, |side| state.place(side));
         if state.moves_any(both(places, |place| place.number)) {
@@ -70,13 +103,7 @@ impl GrowingTable {
         }
         let stored = self.plan.classes.stored_at(class, state, places);
         match self.load_pair(class, epoch, places) {
-            Some(pair) => {
-                let are_split = || both(places, |place| place.depth != state.level());
-                // Only this is compiled for each row: no other step depends on the layouts.
-                by_rows!(self, state.rows(), layout => layout.either_holds_each(pair, stored),
-                    whole split => either_holds(whole, split, pair, are_split(), stored),
-                    BothLayouts::of_rows(state.rows()).either_holds_each(pair, are_split(), stored))
-            }
+            Some(pair) => holds(pair, both(places, |place| place.depth != state.level()), stored),
             None => self.contains_slow(hash),
         }
     }
