@@ -155,14 +155,25 @@ fn try_within<const N: usize, G: Graph>(
     carry_out: &mut dyn FnMut(Hop) -> bool,
 ) -> Option<Outcome> {
     // The array is here, and not in `Search`: moving it would take up the stack twice.
-    let mut nodes = [Node::NONE; N];
-    let mut search = Search::new(&mut nodes, graph.len());
+    search_breadth_first(graph, from, &mut [Node::NONE; N], carry_out)
+}
+
+/// The same, with the queue of that search.
+#[inline(never)]
+fn search_breadth_first<G: Graph>(
+    graph: &G,
+    from: [usize; 2],
+    nodes: &mut [Node],
+    carry_out: &mut dyn FnMut(Hop) -> bool,
+) -> Option<Outcome> {
+    let mut search = Search::new(nodes, graph.len());
     if let Some(leaf) = search.run(graph, from) {
         search.hand_on(leaf, carry_out);
         return Some(Outcome::Planned);
     }
     // If the search reached fewer buckets than the budget, these are all that can be reached.
-    (search.len < N || N == BUDGET).then_some(Outcome::Nothing { trace: search.trace })
+    let is_final = search.len < search.nodes.len() || search.nodes.len() == BUDGET;
+    is_final.then_some(Outcome::Nothing { trace: search.trace })
 }
 
 /// A bucket to examine, and the entry that moves into it from its parent's bucket if the path leads through it.
@@ -183,9 +194,9 @@ impl Node {
 
 /// The queue of one search, which is also the tree of its paths. It is on the stack, because no operation
 /// allocates.
-struct Search<'a, const N: usize> {
+struct Search<'a> {
     /// The nodes, as many as the budget. The first `len` are in the queue.
-    nodes: &'a mut [Node; N],
+    nodes: &'a mut [Node],
     len: usize,
     /// Whether the table has at most `BUDGET` buckets.
     is_small: bool,
@@ -198,8 +209,8 @@ struct Search<'a, const N: usize> {
     trace: u64,
 }
 
-impl<'a, const N: usize> Search<'a, N> {
-    fn new(nodes: &'a mut [Node; N], buckets: usize) -> Self {
+impl<'a> Search<'a> {
+    fn new(nodes: &'a mut [Node], buckets: usize) -> Self {
         Self { nodes, len: 0, is_small: buckets <= BUDGET, seen: [0; BUDGET / 64], trace: 0 }
     }
 
@@ -214,7 +225,7 @@ impl<'a, const N: usize> Search<'a, N> {
         }
         let (mut expanded, mut looked) = (0, 0);
         loop {
-            while expanded < looked && self.len < N && self.len - looked < AHEAD {
+            while expanded < looked && self.len < self.nodes.len() && self.len - looked < AHEAD {
                 let from = self.nodes[expanded].bucket as usize;
                 // `for_each`, of which more is inlined than of a loop.
                 graph.hops(from, graph.load(from), |entry, bucket| self.join(graph, bucket, entry, expanded as u16));
@@ -233,10 +244,10 @@ impl<'a, const N: usize> Search<'a, N> {
     /// Puts a bucket in the queue, unless it was there before or the queue is full.
     #[inline]
     fn join(&mut self, graph: &impl Graph, bucket: usize, entry: Entry, parent: u16) {
-        if self.len >= N {
+        if self.len >= self.nodes.len() {
             return;
         }
-        if self.is_small || N == SMALL_BUDGET {
+        if self.is_small || self.nodes.len() == SMALL_BUDGET {
             let (word, bit) = (&mut self.seen[bucket / 64 % (BUDGET / 64)], 1 << (bucket % 64));
             if *word & bit != 0
                 && (self.is_small || self.nodes[..self.len].iter().any(|node| node.bucket as usize == bucket))
