@@ -519,6 +519,24 @@ fn copies_of_one_key_do_not_make_the_filter_grow() {
     assert_eq!(filter.count(&key(1)), 0);
 }
 
+/// Its buckets have fewer slots, so a key may have fewer copies there: a filter does not become as small as that.
+#[test]
+fn a_shrink_leaves_no_key_more_copies_than_it_may_have() {
+    for number in 0..20 {
+        let filter = builder(100, 0.001).max_capacity(10_000).build().unwrap();
+        let smallest = filter.capacity();
+        filter.reserve(filter.max_capacity()).unwrap();
+        let mut copies = fill_with(&filter, number);
+        while copies > 0 {
+            filter.shrink_to_fit();
+            assert!(fill_with(&filter, number) >= copies, "there may be as many as there are: {filter:?}");
+            copies -= 1;
+            remove_all(&filter, vec![number; filter.count(&key(number)) - copies]);
+        }
+        assert_eq!(filter.capacity(), smallest);
+    }
+}
+
 /// Some keys are inserted until that fails. They take up half of their two buckets. So others have room there, and the
 /// table grows for what it holds, and for nothing else.
 #[test]
@@ -645,6 +663,29 @@ fn a_filter_does_not_grow_before_it_holds_what_it_is_made_for() {
     }
 }
 
+/// A copy goes to the emptier of its buckets, whichever operation adds it: so later ones find room without relocations.
+#[test]
+#[cfg_attr(miri, ignore = "too many keys")]
+fn both_ways_to_insert_need_as_few_relocations() {
+    let relocations = |insert: fn(&Filter, &Raw)| {
+        let filter = builder(20_000, 0.001).build().unwrap();
+        (0..filter.capacity() as u64).for_each(|number| insert(&filter, &key(number)));
+        filter.stats().relocations as f64
+    };
+    let one = relocations(|filter, key| filter.insert(key).unwrap());
+    let other = relocations(|filter, key| _ = filter.insert_if_absent(key).unwrap());
+    assert!(other < 1.1 * one, "{other} relocations instead of {one}");
+}
+
+/// Where the filter may not grow, and room is hard to find.
+#[test]
+fn one_search_carries_out_a_path_of_several_relocations() {
+    let filter = builder(100, 0.001).max_capacity(2_000).build().unwrap();
+    let failed = (0..).find(|&number| filter.insert(&key(number)).is_err()).unwrap();
+    let stats = filter.stats();
+    assert!(stats.longest_path > 2 && stats.relocations > failed / 10, "{stats:?}");
+}
+
 /// Not even where the filter holds more than it is made for, and may not grow.
 #[test]
 fn a_reserve_of_nothing_does_nothing() {
@@ -656,6 +697,17 @@ fn a_reserve_of_nothing_does_nothing() {
         assert_eq!(filter.reserve(0), Ok(()));
         assert_eq!((filter.stats().memory_usage, filter.capacity()), before);
     }
+}
+
+/// A limit that leaves no memory to grow does not matter where there is no need to.
+#[test]
+fn room_that_is_there_is_reserved_whatever_the_memory_limit() {
+    let needed = builder(100, 0.001).build().unwrap().stats().memory_usage;
+    let filter = builder(100, 0.001).memory_limit(needed).build().unwrap();
+    assert_eq!(filter.reserve(filter.capacity()), Ok(()));
+    let error = filter.reserve(filter.capacity() + 1).unwrap_err();
+    assert!(matches!(error, ReserveError::MemoryLimit { limit, .. } if limit == needed), "{error}");
+    assert_eq!(filter.stats().memory_usage, needed);
 }
 
 #[test]
