@@ -193,3 +193,35 @@ fn what_a_copy_too_many_reads() {
         assert!(loads <= 9 + 4 * 2 && locks == 1, "{buckets} buckets: {loads} loads, {locks} locks");
     }
 }
+
+/// An insert that finds room takes the gate of one bucket; if it has to look for copies first, also the stripe.
+#[test]
+fn what_an_insert_that_finds_room_locks() {
+    for buckets in 2..=8 {
+        let filter = Growable::of_buckets(buckets);
+        let locks = |insert: &dyn Fn()| count(Step::Lock, insert);
+        assert_eq!(locks(&|| filter.insert(growing(0)).expect("there is room")), 1, "{buckets} buckets");
+        assert_eq!(locks(&|| assert_eq!(filter.insert_if_absent(growing(1)), Ok(true))), 2, "{buckets} buckets");
+        assert_eq!(locks(&|| assert_eq!(filter.insert_if_absent(growing(1)), Ok(false))), 0, "{buckets} buckets");
+        // Perhaps it sees the copy under the gate.
+        assert!(locks(&|| filter.insert(growing(0)).expect("it may have two")) <= 3, "{buckets} buckets");
+    }
+}
+
+/// An insert that makes room takes a stripe and two gates, and has added its copy then. If it has to look for copies, it does so
+/// under its stripe before and after that, and adds its copy under the gate of one bucket. In the end, each tries the lock of
+/// the size, because the table holds more than its capacity.
+#[test]
+fn what_an_insert_that_makes_room_locks() {
+    let locks = |insert: &dyn Fn(&Growable)| {
+        let filter = Growable::of_buckets(8);
+        (0..2).for_each(|nth| filter.place(GrowableKey::new(0, 3, nth), false));
+        (0..2).for_each(|nth| filter.place(GrowableKey::new(2, 1, nth), true));
+        let locks = count(Step::Lock, || insert(&filter));
+        assert_eq!((filter.len(), filter.count(GrowableKey::new(0, 1, 0))), (5, 1));
+        locks
+    };
+    let key = GrowableKey::new(0, 1, 0);
+    assert_eq!(locks(&|filter| filter.insert(key).expect("there is room")), 3 + 1);
+    assert_eq!(locks(&|filter| assert_eq!(filter.insert_if_absent(key), Ok(true))), 1 + 3 + 2 + 1);
+}
