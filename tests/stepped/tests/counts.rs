@@ -99,6 +99,20 @@ fn what_a_lookup_reads() {
     }
 }
 
+/// A batch that is not disturbed reads as much as single lookups do, and where each word is to prefetch it: it looks up no key
+/// twice.
+#[test]
+fn what_a_batch_reads() {
+    let keys: [GrowableKey; 20] = std::array::from_fn(|nth| GrowableKey::new(2 * (nth % 4), 1 + 2 * (nth % 3), nth));
+    for buckets in 2..=8 {
+        let filter = Growable::of_buckets(buckets);
+        keys[..2].iter().for_each(|&key| filter.insert(key).expect("there is room"));
+        let alone = count(Step::Load, || keys.iter().for_each(|&key| _ = filter.contains(key)));
+        let together = count(Step::Load, || _ = filter.contains_batch(&keys));
+        assert!(2 * together < 3 * alone, "{buckets} buckets: {together} loads, {alone} one by one");
+    }
+}
+
 /// More buckets than a search examines at most.
 const MANY: usize = 4096;
 
