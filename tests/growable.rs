@@ -48,10 +48,12 @@ const ABSENT: u64 = 1 << 40;
 /// By how much the length may go beyond the capacity. (A thread asks now and then whether the filter is to grow.)
 const SLACK: usize = 64;
 
-/// Each of its buckets has a copy of a key, often in the same slot. Whatever the layouts of the two are, the key is found.
+/// Each of its buckets has a copy of a key, often in the same slot. Whatever the layouts of the two are, the key is found, and
+/// hardly any that is absent.
 #[test]
 #[cfg_attr(miri, ignore = "too many keys")]
 fn a_key_with_a_copy_in_each_of_its_buckets_is_found_at_every_size() {
+    let absent: Vec<Raw> = (ABSENT..ABSENT + 500).map(key).collect();
     for (encoding, rate) in [(Encoding::Plain, 0.03), (Encoding::Plain, 1e-4), (Encoding::SemiSorted, 0.03)] {
         let (filter, mut slots) = (builder(0, rate).encoding(encoding).build().unwrap(), 0);
         let (mut present, mut found) = (Vec::new(), Vec::new());
@@ -66,6 +68,11 @@ fn a_key_with_a_copy_in_each_of_its_buckets_is_found_at_every_size() {
                 filter.contains_batch(&present, &mut found);
                 let has_all = present.iter().all(|key| filter.contains(key)) && found.iter().all(|&found| found);
                 assert!(has_all, "{encoding:?}, {rate}: a present key was missed, with {slots} slots");
+                found.clear();
+                filter.contains_batch(&absent, &mut found);
+                let alone = absent.iter().filter(|key| filter.contains(key)).count();
+                assert_eq!(found.iter().filter(|&&found| found).count(), alone, "single and batched lookups differ");
+                assert!(alone < 40, "{encoding:?}, {rate}: {alone} of 500 absent keys, with {slots} slots");
             }
         }
         assert!(present.len() > 4_900, "{}", present.len());

@@ -313,6 +313,24 @@ fn copies_beyond_the_limit_stay_and_are_copied() {
     assert_eq!((table.insert(hash), table.count(hash)), (Ok(()), all / 2));
 }
 
+/// As many as the limit allows come in from another table of the same size. (Into an empty table, all do.)
+#[test]
+fn a_sum_adds_no_more_copies_than_the_limit() {
+    use crate::table::face::any_table::AnyTable as _;
+    use crate::table::image::merge::Merge;
+    use crate::table::image::read::TableImage;
+
+    let hash = mixed(1);
+    let tables = [(); 2].map(|()| GrowingTable::new(plan(200, None, 0.001, None)).expect("some kilobytes"));
+    while tables.iter().any(|table| table.insert(hash).is_ok()) {}
+    let limit = tables[0].count(hash);
+    assert!(tables[1].remove(hash));
+    let image = TableImage::begin(&tables[0]).expect("some kilobytes");
+    let absorbed = tables[1].absorb(&image, Merge::Sum);
+    assert_eq!((absorbed.copies, absorbed.stopped.is_some()), (1, true), "{absorbed:?}");
+    assert_eq!((tables[1].count(hash), tables[1].len()), (limit, limit));
+}
+
 /// An attacker who knows the hasher's key can fill a pair of buckets, and is then refused, but cannot drive the memory up.
 #[test]
 fn keys_chosen_to_fill_a_pair_do_not_make_the_filter_grow() {
