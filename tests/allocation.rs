@@ -348,6 +348,22 @@ fn memory_that_is_refused_is_an_error_that_names_the_size() {
     }
 }
 
+/// One that can grow. All that it asks for is for its table, and none of it is the filter's own.
+#[test]
+fn memory_that_a_growable_filter_is_refused_is_an_error_that_names_the_size() {
+    let build = || GrowableCuckooFilter::<u64>::builder().capacity(0).build();
+    drop(build());
+    let (filter, asked) = watch(|| build().unwrap());
+    assert_eq!(filter.stats().memory_usage, size_of_val(&filter) + asked.bytes, "{filter:?}");
+    for nth in 1..=asked.count {
+        let error = refuse(nth, || build().map(drop)).expect_err("refused");
+        assert!(
+            matches!(error, BuildError::OutOfMemory { bytes, .. } if bytes == asked.bytes),
+            "request {nth}: {error}"
+        );
+    }
+}
+
 /// `empty_like`, `absorb` and `unite`.
 fn survives_refusals<F: Table>(new: impl Fn(usize) -> F, number: impl Fn(u64) -> u64) {
     let filter = new(3000);

@@ -87,7 +87,10 @@ fn by_default_a_filter_begins_small_and_grows_as_far_as_its_rate_allows() {
         if wanted.max_capacity.is_none() {
             let least = least_buckets(plan.classes.base_bits() + plan.classes.side_bits());
             let is_needed = || plan.capacity(State::of_buckets(plan.first - GROUP)) < wanted.capacity;
-            assert!(plan.first <= 2 * MOST_FOR_REACH || plan.first > least && is_needed(), "{wanted:?}: {plan:?}");
+            assert!(
+                plan.first <= (128 << 10) / size_of::<u64>() || plan.first > least && is_needed(),
+                "{wanted:?}: {plan:?}"
+            );
             let larger = plan.largest + GROUP;
             let is_too_large = || plan.rate(plan.slots(State::of_buckets(larger)) as f64) > wanted.rate;
             assert!(larger > 1 << plan.classes.side_bits() || is_too_large(), "{wanted:?}: {plan:?}");
