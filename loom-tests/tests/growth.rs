@@ -491,3 +491,20 @@ model! {
     fails with "an insert has not counted the copies"
     for [AddsBesideACopy]
 }
+
+/// A group is split after an insert has found its buckets, and before its relocation. The relocation does not add the insert's
+/// copy as the slots would have stored it before.
+fn insert_that_makes_room_beside_a_split() -> Model {
+    let [key, moved] = keys_that_stay();
+    let inserts = role(move |filter| {
+        let is_added = filter.relocate_for(key, moved);
+        assert!(!is_added || filter.contains(key), "a present key was missed");
+    });
+    let finally = role(move |filter| assert_eq!(filter.count(moved), 1, "an item was lost or doubled"));
+    (filter(2, &[moved], &[]), vec![inserts, splits()], finally)
+}
+model! {
+    insert_that_makes_room_beside_a_split, at least 20, preemptions 2,
+    fails with "a present key was missed"
+    for [AddsAsStoredBefore]
+}

@@ -64,7 +64,9 @@ impl GrowingTable {
             return Ok(false);
         }
         let class = self.plan.classes.of(hash);
-        let Some(added) = self.try_add(class, true)? else { return self.insert_slow(class, true, First::NoRoom) };
+        let Some(added) = self.try_add(class, true)? else {
+            return self.insert_slow(class, true, First::NoRoom(self.placed(class, self.state())));
+        };
         if added {
             self.count_added(1, GROUPS_PER_INSERT);
         }
@@ -87,7 +89,7 @@ impl GrowingTable {
         if !absent {
             match self.add_first(class) {
                 First::Added => return Ok(Some(true)),
-                First::NoRoom => return Ok(None),
+                First::NoRoom(_) => return Ok(None),
                 First::MayBeThere => {}
             }
         }
@@ -96,7 +98,7 @@ impl GrowingTable {
 
     /// [`add_counted`](Self::add_counted) under the class's stripe, which this locks.
     fn add_under_stripe(&self, class: Class, absent: bool) -> Result<Option<bool>, GrowableInsertError> {
-        let _guard = self.stripe(class).lock(self.counters());
+        let _guard = self.stripe(class.base).lock(self.counters());
         self.add_counted(class, absent)
     }
 
@@ -125,15 +127,17 @@ impl GrowingTable {
         groups: &mut usize,
     ) -> Result<bool, GrowableInsertError> {
         // Copies are counted before the search: there is no need for room if there may be no further one.
-        if found == First::MayBeThere
-            && let Some(added) = self.add_under_stripe(class, absent)?
-        {
+        let (mut placed, mut adds);
+        if let First::NoRoom(places) = found {
+            // The first attempt has seen no copy on either side. Later ones may have counted some.
+            (placed, adds) = (places, !absent);
+        } else if let Some(added) = self.add_under_stripe(class, absent)? {
             return Ok(added);
+        } else {
+            (placed, adds) = (self.placed(class, self.state()), false);
         }
-        // The first attempt has seen no copy on either side. Later ones may have counted some.
-        let mut adds = found == First::NoRoom && !absent;
         for _ in 0..SEARCHES_WHILE_GROWING {
-            let search = self.search(class, adds, None);
+            let search = self.search(&placed, adds, None);
             let buckets = self.state().buckets();
             if search.found_nothing {
                 self.grow_if_crowded(1, groups);
@@ -145,7 +149,7 @@ impl GrowingTable {
                 }
                 return Ok(added);
             }
-            adds = false;
+            (placed, adds) = (self.placed(class, self.state()), false);
             // Another search would find nothing.
             if search.found_nothing && self.state().buckets() == buckets {
                 break;
@@ -181,7 +185,7 @@ impl GrowingTable {
         }
         let result = self.under_all_locks(|all| {
             loop {
-                let search = self.search(class, false, Some(all));
+                let search = self.search(&self.placed(class, self.state()), false, Some(all));
                 // Last: the room that there was may have gone to a copy of this class.
                 if let Some(added) = self.add_counted(class, absent)? {
                     return Ok(added);
@@ -205,7 +209,7 @@ impl GrowingTable {
         let class = self.plan.classes.of(hash);
         // The processor starts no load before it has taken the lock, but it does start a prefetch.
         self.prefetch_class(self.state(), class);
-        let guard = self.stripe(class).lock(self.counters());
+        let guard = self.stripe(class.base).lock(self.counters());
         let copies = self.copies(class);
         let removed = (0..2).any(|side| copies[side] > 0 && self.take_on(&guard, class, side));
         self.counters().removal(removed)

@@ -25,6 +25,7 @@ use crate::error::kind::FilterKind;
 use crate::growth::plan::Plan;
 use crate::machine::memory::boxed_slice;
 use crate::machine::words::{Sizes, Words};
+use crate::plan::path::Hop;
 use crate::plan::sizing::LoadLimit;
 use crate::sync::sizes::{BUCKETS_PER_STRIPE, GROUP, LEAST_STRIPES, MAX_STRIPES, MOST_GATES};
 use crate::sync::{self, AtomicU64, Mutex, MutexGuard, Ordering, Tally};
@@ -171,6 +172,10 @@ impl GrowingTable {
 
     /// The bytes of this table when it has grown to this many buckets, and the limit, if they are more than that.
     pub(super) fn grown_beyond_limit(&self, buckets: usize) -> Option<(usize, usize)> {
+        if self.plan.memory_limit == usize::MAX {
+            // Most tables have no limit, and to compute the memory takes hundreds of instructions.
+            return None;
+        }
         let has_grown = buckets > self.plan.first || self.size().grown.get().is_some();
         let needed = Self::memory_of(&self.plan, self.held(buckets), has_grown);
         (needed > self.plan.memory_limit).then_some((needed, self.plan.memory_limit))
@@ -251,7 +256,7 @@ impl GrowingTable {
 
     /// The present state.
     #[inline(always)]
-    pub(super) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> State {
         // Acquire: a thread that sees a size sees its segments and, if buckets are being moved, their words in
         // `moving`. And it sees the epoch of the change before.
         State(self.size().state.load(Ordering::Acquire))
@@ -275,8 +280,10 @@ impl GrowingTable {
     pub(super) fn change_state(&self, state: State) {
         let is_split = state.split() > 0 || state.is_moving();
         let state = state.with_rows(self.layouts.rows(state.level(), is_split));
-        // Relaxed: a figure.
-        self.resizing().capacity.store(self.plan.capacity(state) as u64, Ordering::Relaxed);
+        if !state.is_moving() {
+            // Relaxed: a figure.
+            self.resizing().capacity.store(self.plan.capacity(state) as u64, Ordering::Relaxed);
+        }
         // Release, with `state`.
         self.size().state.store(state.0, Ordering::Release);
         // After the state: a thread that has read this epoch reads no older state. Before the words, in the one order: see
@@ -284,15 +291,15 @@ impl GrowingTable {
         self.size().epoch.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The stripe of a class.
+    /// The stripe of the classes with this base.
     #[inline(always)]
-    pub(super) fn stripe(&self, class: Class) -> &Stripe {
-        crate::machine::arch::at(&self.stripes, stripe_number(class) & (self.stripes.len() - 1))
+    pub(super) fn stripe(&self, base: u32) -> &Stripe {
+        crate::machine::arch::at(&self.stripes, stripe_number(base) & (self.stripes.len() - 1))
     }
 
     /// Locks the class's stripe.
     pub(crate) fn lock(&self, class: Class) -> Guard<'_> {
-        self.stripe(class).lock(self.counters())
+        self.stripe(class.base).lock(self.counters())
     }
 
     /// Calls `work` with the locks of all stripes.
@@ -322,18 +329,18 @@ impl GrowingTable {
         loop {
             let state = self.state();
             let place = state.place(side);
-            if let Some(gate) = self.enter_in(state, side, place.number) {
+            if let Some(gate) = self.enter_in(state, place.number) {
                 return (gate, place);
             }
         }
     }
 
-    /// The gate of this side, whose place in this state is the bucket of this number: so it stays while the gate is held. `None`
-    /// if the state is another one by then, or if the bucket was being moved.
+    /// The gate of a bucket of this state: so what is there stays there while the gate is held. `None` if the state is
+    /// another one by then, or if the bucket was being moved.
     #[inline(always)]
-    pub(super) fn enter_in(&self, state: State, side: u32, number: usize) -> Option<MutexGuard<'_, ()>> {
+    pub(super) fn enter_in(&self, state: State, number: usize) -> Option<MutexGuard<'_, ()>> {
         let gate = self.gate(number);
-        if self.is_in_place(state, [side]) {
+        if self.is_in_place(state, [number]) {
             return Some(gate);
         }
         drop(gate);
@@ -341,28 +348,29 @@ impl GrowingTable {
         None
     }
 
-    /// The gates of both sides of a class, and a state in which they are while these are held. One of the buckets has an even
-    /// number and the other one an odd one, so the gates are two.
+    /// The gates of both buckets of a class, and where it is while these are held. One of the buckets has an even number and
+    /// the other one an odd one, so the gates are two. The caller has placed the class in some state, for a first try.
     #[inline(always)]
-    pub(super) fn enter_both(&self, sides: [u32; 2]) -> ([MutexGuard<'_, ()>; 2], State) {
+    pub(super) fn enter_both(&self, mut placed: Placed) -> ([MutexGuard<'_, ()>; 2], Placed) {
         loop {
-            let state = self.state();
-            let [even, odd] = both(sides, |side| state.place(side).number & (MOST_GATES - 1));
+            let [even, odd] = both(placed.numbers, |number| number & (MOST_GATES - 1));
             // In the order in which all threads take them.
-            let (low, high) = if even < odd { (even, odd) } else { (odd, even) };
-            let gates = [self.gate(low), self.gate(high)];
-            if self.is_in_place(state, sides) {
-                return (gates, state);
+            let gates = [self.gate(even.min(odd)), self.gate(even.max(odd))];
+            if self.is_in_place(placed.state, placed.numbers) {
+                return (gates, placed);
             }
             drop(gates);
             self.recover_in_passing();
+            let [number, _] = placed.numbers;
+            let class = self.plan.classes.of_stored(number, placed.state.depth(number), placed.stored[0]);
+            placed = self.placed(class, self.state());
         }
     }
 
-    /// Whether the table is in this state, and none of these sides is being moved. The caller holds their gates.
+    /// Whether the table is in this state, and none of these buckets is being moved. The caller holds their gates.
     #[inline(always)]
-    fn is_in_place<const N: usize>(&self, state: State, sides: [u32; N]) -> bool {
-        self.state() == state && !state.moves_any(sides)
+    fn is_in_place<const N: usize>(&self, state: State, numbers: [usize; N]) -> bool {
+        self.state() == state && !state.moves_any(numbers)
     }
 
     /// Recovers, if a thread has died while it was moving buckets. The caller holds no gate.
@@ -450,10 +458,30 @@ impl GrowingTable {
         (self.words.get(number as u32).map_or(Bucket::default(), load), depth)
     }
 
-    /// The layout of the bucket at a place of a state that the table has or had.
+    /// Where a class is in a state that the table has or had.
     #[inline(always)]
-    pub(super) fn layout_in(&self, state: State, place: Place) -> &'static DynLayout {
-        Layouts::in_row(state.rows().of(place.depth != state.level()))
+    pub(crate) fn placed(&self, class: Class, state: State) -> Placed {
+        let places = both(class.sides, |side| state.place(side));
+        Placed {
+            state,
+            numbers: both(places, |place| place.number),
+            layouts: both(places, |place| Layouts::in_row(state.rows().of(place.depth != state.level()))),
+            stored: self.plan.classes.stored_at(class, state, places),
+        }
+    }
+
+    /// Where the class is that a hop moves, in the state in which its search has found it.
+    #[inline(always)]
+    pub(super) fn placed_by(&self, Hop { entry, from, to }: Hop, state: State) -> Placed {
+        let in_other = self.plan.classes.stored_in_other(state, [from, to], entry.0);
+        let is_even = from.is_multiple_of(2);
+        let numbers = if is_even { [from, to] } else { [to, from] };
+        Placed {
+            state,
+            numbers,
+            layouts: both(numbers, |number| Layouts::in_row(state.rows().of(state.is_split(number as u32)))),
+            stored: if is_even { [entry.0, in_other] } else { [in_other, entry.0] },
+        }
     }
 
     /// The layout of buckets of this depth.
@@ -519,6 +547,17 @@ impl GrowingTable {
     pub(crate) fn resizing(&self) -> &Resizing {
         &self.resizing[0]
     }
+}
+
+/// Where the two sides of a class are in a state of the table, and what their slots store of it. (While a group is being
+/// moved, its sides are in `moving` instead.)
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placed {
+    pub(super) state: State,
+    /// The numbers of the buckets: an even one and an odd one.
+    pub(super) numbers: [usize; 2],
+    pub(super) layouts: [&'static DynLayout; 2],
+    pub(super) stored: [u32; 2],
 }
 
 /// What the word holds.

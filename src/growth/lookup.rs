@@ -99,10 +99,10 @@ impl GrowingTable {
         holds: impl FnOnce([Bucket; 2], [bool; 2], [u32; 2]) -> bool,
     ) -> bool {
         let class = self.plan.classes.of(hash);
-        if state.moves_any(class.sides) {
+        let places = both(class.sides, |side| state.place(side));
+        if state.moves_any(both(places, |place| place.number)) {
             return self.contains_slow(hash);
         }
-        let places = both(class.sides, |side| state.place(side));
         let stored = self.plan.classes.stored_at(class, state, places);
         match self.load_pair(class, epoch, places) {
             Some(pair) => holds(pair, both(places, |place| place.depth != state.level()), stored),
@@ -113,7 +113,7 @@ impl GrowingTable {
     /// The words of a class's two buckets, by one optimistic read. `None` if it was invalidated.
     #[inline(always)]
     fn load_pair(&self, class: Class, epoch: u64, places: [Place; 2]) -> Option<[Bucket; 2]> {
-        let stripe = self.stripe(class);
+        let stripe = self.stripe(class.base);
         let version = stripe.version();
         // A word is missing only if the table has shrunk, and so its state has changed.
         let pair = self.words.read_pair(both(places, |place| place.number as u32), load)?;
@@ -125,7 +125,7 @@ impl GrowingTable {
     #[inline(never)]
     fn contains_slow(&self, hash: u64) -> bool {
         let class = self.plan.classes.of(hash);
-        let stripe = self.stripe(class);
+        let stripe = self.stripe(class.base);
         loop {
             let epoch = self.epoch();
             let state = self.state();
@@ -173,7 +173,7 @@ impl GrowingTable {
     /// How many copies of the class of this hash there are.
     pub(crate) fn count(&self, hash: u64) -> usize {
         let class = self.plan.classes.of(hash);
-        let _guard = self.stripe(class).lock(self.counters());
+        let _guard = self.stripe(class.base).lock(self.counters());
         self.copies(class).iter().sum()
     }
 
@@ -182,7 +182,7 @@ impl GrowingTable {
         let state = self.state();
         for class in hashes.iter().map(|&hash| self.plan.classes.of(hash)) {
             self.prefetch_class(state, class);
-            prefetch_line(self.stripe(class));
+            prefetch_line(self.stripe(class.base));
         }
     }
 
@@ -229,7 +229,7 @@ impl BlockLookup for &GrowingTable {
         prepared.state = state;
         for (nth, &hash) in hashes.iter().enumerate() {
             let class = classes.of(hash);
-            prepared.stripes[nth] = (stripe_number(class) & mask) as u32;
+            prepared.stripes[nth] = (stripe_number(class.base) & mask) as u32;
             prepared.places.set(nth, classes, state, class);
         }
     }

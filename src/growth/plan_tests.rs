@@ -255,7 +255,10 @@ fn a_table_of_every_size_fills_to_its_capacity() {
                 for class in keys.map(|key| plan.classes.of(mixed(key))) {
                     // Without counting it: so the table does not grow.
                     assert!(
-                        table.add(class) || table.add_slow(class, false, First::NoRoom, &mut 0).expect("there is room")
+                        table.add(class)
+                            || table
+                                .add_slow(class, false, First::NoRoom(table.placed(class, table.state())), &mut 0)
+                                .expect("there is room")
                     );
                 }
                 assert_eq!(table.capacity(), plan.capacity(state));
@@ -384,7 +387,9 @@ fn loads_at_which_inserts_take_so_many_relocations() {
                         // Without counting it: so the table does not grow.
                         assert!(
                             table.add(class)
-                                || table.add_slow(class, false, First::NoRoom, &mut 0).expect("there is room")
+                                || table
+                                    .add_slow(class, false, First::NoRoom(table.placed(class, table.state())), &mut 0)
+                                    .expect("there is room")
                         );
                     });
                     (table.counters().counts().relocations - before) as f64 / count as f64

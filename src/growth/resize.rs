@@ -208,7 +208,8 @@ impl GrowingTable {
             let outcome =
                 path::search(&Merged { table: self, smaller }, [number; 2], &mut |Hop { entry, from, .. }| {
                     let class = self.plan.classes.of_stored(from, smaller.depth(from), entry.0);
-                    self.relocate(&self.lock(class), class, from % 2, None) == Relocated::Moved
+                    let placed = self.placed(class, self.state());
+                    self.relocate(&self.lock(class), placed, from % 2, None) == Relocated::Moved
                 });
             if let Outcome::Nothing { .. } = outcome {
                 return false;

@@ -7,28 +7,31 @@
 
 use core::cell::Cell;
 
-use crate::growth::growing_table::{GrowingTable, load, store};
+use crate::growth::growing_table::{GrowingTable, Placed, load, store};
 use crate::machine::arch::prefetch_line;
-use crate::plan::path::{self, Graph, Hop, Outcome};
+use crate::plan::path::{self, Graph, Outcome};
 use crate::sync::sizes::GROUP;
 use crate::table::stripe::{AllLocked, Guard};
 use crate::word::bucket::Bucket;
-use crate::word::classes::{Class, State, both};
+use crate::word::classes::{State, both};
 use crate::word::layout::Entry;
-use crate::word::layouts::{BothLayouts, DynLayout};
+use crate::word::layouts::BothLayouts;
 
 /// A search that follows more entries than this to their other buckets, in all its tries, is long.
 ///
 /// Among distinct keys, hardly any search is long until the table is fuller than its capacity: of tables that were
-/// filled up to a capacity of 50,000 keys, 5 of 3,000 had one (with a limit of 80 entries, 71 of 1,500). Where each key
+/// filled up to a capacity of 50,000 keys, 6 of 3,000 had one (with a limit of 64 entries, 30 of 1,500). Where each key
 /// has several copies, long searches begin before there is no room: their entries lead to buckets that the search has
 /// seen.
-const LONG_SEARCH: usize = 96;
+const LONG_SEARCH: usize = 76;
 
 /// A growing table in one state, as the graph that a search follows.
 struct GrowingGraph<'a> {
     table: &'a GrowingTable,
     state: State,
+    /// The low bits of a number that say whether its bucket is split: it is if they are below `split`.
+    low: usize,
+    split: usize,
     layouts: BothLayouts,
     /// How many entries the search has followed, in all its tries (`path::search`). It counts the slots of each bucket
     /// that it follows, since that was full.
@@ -37,12 +40,13 @@ struct GrowingGraph<'a> {
 
 impl<'a> GrowingGraph<'a> {
     fn new(table: &'a GrowingTable, state: State) -> Self {
-        Self { table, state, layouts: BothLayouts::of_rows(state.rows()), followed: Cell::new(0) }
+        let (low, split) = ((1 << state.level()) - 1, state.split() as usize);
+        Self { table, state, low, split, layouts: BothLayouts::of_rows(state.rows()), followed: Cell::new(0) }
     }
 
     #[inline(always)]
-    fn layout(&self, number: usize) -> &'static DynLayout {
-        self.layouts.of(self.state.depth(number) != self.state.level())
+    fn is_split(&self, number: usize) -> bool {
+        number & self.low < self.split
     }
 }
 
@@ -74,16 +78,15 @@ impl Graph for GrowingGraph<'_> {
 
     #[inline(always)]
     fn has_room(&self, number: usize, word: Bucket) -> bool {
-        self.layout(number).has_room(word)
+        self.layouts.of(self.is_split(number)).has_room(word)
     }
 
     #[inline(always)]
     fn hops(&self, number: usize, word: Bucket, mut each: impl FnMut(Entry, usize)) {
-        let (classes, depth, state) = (self.table.plan.classes, self.state.depth(number), self.state);
-        let layout = self.layout(number);
+        let alternates = self.table.plan.classes.alternates(self.state, number);
+        let layout = self.layouts.of(self.is_split(number));
         self.followed.set(self.followed.get() + layout.slots());
-        layout
-            .for_each_entry(word, |entry| each(entry, state.place(classes.other_side(number, depth, entry.0)).number));
+        layout.for_each_entry(word, |entry| each(entry, alternates.of(entry.0)));
     }
 }
 
@@ -115,16 +118,14 @@ impl GrowingTable {
     /// its buckets; the path then ends there.)
     ///
     /// It locks the stripe of each class that it moves, so the caller holds either none or `all` of them.
-    pub(super) fn search(&self, class: Class, adds: bool, all: Option<&AllLocked<'_>>) -> Search {
-        let state = self.state();
+    pub(super) fn search(&self, placed: &Placed, adds: bool, all: Option<&AllLocked<'_>>) -> Search {
+        let state = placed.state;
         let graph = GrowingGraph::new(self, state);
         let (mut hops, mut last) = (0, Relocated::Nothing);
-        let buckets = both(class.sides, |side| state.place(side).number);
-        let instead = adds.then_some(class);
-        let outcome = path::search(&graph, buckets, &mut |Hop { entry, from, .. }| {
-            let moved = self.plan.classes.of_stored(from, state.depth(from), entry.0);
-            let guard = self.stripe(moved).lock_unless_all(all, self.counters());
-            last = self.relocate(&guard, moved, from % 2, instead);
+        let instead = adds.then_some(placed);
+        let outcome = path::search(&graph, placed.numbers, &mut |hop| {
+            let guard = self.stripe(self.plan.classes.base(hop.entry.0)).lock_unless_all(all, self.counters());
+            last = self.relocate(&guard, self.placed_by(hop, state), hop.from % 2, instead);
             hops += u64::from(last != Relocated::Nothing);
             last == Relocated::Moved
         });
@@ -138,24 +139,27 @@ impl GrowingTable {
         }
     }
 
-    /// Moves a copy of the class from this side to the other, if there is one and there is room. The guard is that of its
-    /// stripe.
+    /// Moves a copy of a class from this side to the other, if there is one and there is room. The guard is that of its
+    /// stripe. The caller has placed the class in some state, which need not be the present one.
     ///
     /// The store that takes the copy out also adds one of the class `instead`, if [`with_first`](Self::with_first)
     /// allows that. It needs no stripe for that, and does not count it.
-    pub(crate) fn relocate(&self, guard: &Guard<'_>, class: Class, side: usize, instead: Option<Class>) -> Relocated {
-        let (_gates, state) = self.enter_both(class.sides);
-        let places = both(class.sides, |side| state.place(side));
-        let stored = self.plan.classes.stored_at(class, state, places);
-        let words = both(places, |place| self.word(place.number));
-        let layouts = both(places, |place| self.layout_in(state, place));
+    pub(crate) fn relocate(
+        &self,
+        guard: &Guard<'_>,
+        placed: Placed,
+        side: usize,
+        instead: Option<&Placed>,
+    ) -> Relocated {
+        let (_gates, Placed { state, numbers, layouts, stored, .. }) = self.enter_both(placed);
+        let words = both(numbers, |number| self.word(number));
         let (from, to) = (side, 1 - side);
         let seen = load(words[from]);
         let Some(left) = layouts[from].remove(seen, stored[from]) else { return Relocated::Nothing };
         let Some(added) = layouts[to].add(load(words[to]), stored[to]) else { return Relocated::Nothing };
-        let replaced = instead.and_then(|class| self.with_first(class, state, places[from].number, seen, left));
-        self.set_aside(places[to].number);
-        self.set_aside(places[from].number);
+        let replaced = instead.and_then(|class| self.with_first(class, state, numbers[from], seen, left));
+        self.set_aside(numbers[to]);
+        self.set_aside(numbers[from]);
         store(words[to], added);
         // From here to the next store there are two copies. At no moment is there none.
         guard.bump();

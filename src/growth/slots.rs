@@ -12,18 +12,19 @@
 //! | `take_on` | | | the class's stripe |
 
 use crate::error::insert::GrowableInsertError;
-use crate::growth::growing_table::{GrowingTable, load, store};
+use crate::growth::growing_table::{GrowingTable, Placed, load, store};
 use crate::table::stripe::Guard;
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, Place, State, both};
 
 /// What an attempt to add a copy of a class that has none has found.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(super) enum First {
     /// There was none, and it was added.
     Added,
-    /// There was none on either side, and no room in the emptier bucket. (There may be one by now.)
-    NoRoom,
+    /// There was none on either side, and no room in the emptier bucket. (There may be one by now.) The class was in these
+    /// places.
+    NoRoom(Placed),
     /// There is one, or was a moment ago, or one of the buckets is being moved: so the copies have to be counted.
     MayBeThere,
 }
@@ -37,30 +38,28 @@ impl GrowingTable {
             // This only determines where to try, and on which side there is surely no copy. Both words are loaded before either
             // is decoded, so the loads overlap.
             let state = self.state();
-            if state.moves_any(class.sides) {
+            let placed @ Placed { numbers, layouts, stored, .. } = self.placed(class, state);
+            if state.moves_any(numbers) {
                 return First::MayBeThere;
             }
-            let places = both(class.sides, |side| state.place(side));
-            let words = both(places, |place| self.load_if_there(place.number));
-            let layouts = both(places, |place| self.layout_in(state, place));
+            let words = both(numbers, |number| self.load_if_there(number));
             let free = [layouts[0].free(words[0]), layouts[1].free(words[1])];
-            let stored = self.plan.classes.stored_at(class, state, places);
             let emptier = usize::from(free[1] > free[0]);
             let is_on = |side: usize| layouts[side].may_hold(words[side], stored[side]);
             if is_on(1 - emptier) {
                 return First::MayBeThere;
             }
             if free[emptier] == 0 {
-                return if is_on(emptier) { First::MayBeThere } else { First::NoRoom };
+                return if is_on(emptier) { First::MayBeThere } else { First::NoRoom(placed) };
             }
-            let (layout, stored, Place { number, .. }) = (layouts[emptier], stored[emptier], places[emptier]);
-            let Some(_gate) = self.enter_in(state, class.sides[emptier], number) else { continue };
+            let (number, layout, stored) = (numbers[emptier], layouts[emptier], stored[emptier]);
+            let Some(_gate) = self.enter_in(state, number) else { continue };
             let word = self.word(number);
             let seen = load(word);
             if layout.may_hold(seen, stored) {
                 return First::MayBeThere;
             }
-            let Some(changed) = layout.add(seen, stored) else { return First::NoRoom };
+            let Some(changed) = layout.add(seen, stored) else { return First::NoRoom(placed) };
             self.set_aside(number);
             store(word, changed);
             return First::Added;
@@ -71,24 +70,24 @@ impl GrowingTable {
     /// [`add_first`](Self::add_first), the copies need not be counted. `left` is what the bucket of this number will
     /// hold instead of `seen`. The caller holds its gate, and has found under it that the table is in this state.
     ///
-    /// `None` as well if that bucket is not one of the class's, if the state has changed, or if a group is moving. In
-    /// these last two cases, the word that was read of the other side may not be its contents.
+    /// `None` as well if that bucket is not one of the class's, if the class was placed in another state, or if the state
+    /// has changed or a group is moving. In these last two cases, the word that was read of the other side may not be its
+    /// contents.
+    #[inline(always)]
     pub(super) fn with_first(
         &self,
-        class: Class,
+        placed: &Placed,
         state: State,
         number: usize,
         seen: Bucket,
         left: Bucket,
     ) -> Option<Bucket> {
+        let &Placed { numbers, layouts, stored, .. } = placed;
         let (here, there) = (number % 2, 1 - number % 2);
-        let places = both(class.sides, |side| state.place(side));
-        if places[here].number != number {
+        if placed.state != state || numbers[here] != number {
             return None;
         }
-        let layouts = both(places, |place| self.layout_in(state, place));
-        let stored = self.plan.classes.stored_at(class, state, places);
-        let elsewhere = self.load_if_there(places[there].number);
+        let elsewhere = self.load_if_there(numbers[there]);
         let is_first =
             !layouts[here].may_hold(seen, stored[here]) && !layouts[there].may_hold(elsewhere, stored[there]);
         if is_first && self.state() == state && !state.is_moving() {

@@ -118,14 +118,17 @@ impl Growable {
     /// Moves a copy from its even side to the odd one, or `back`.
     pub fn relocate(&self, key: GrowableKey, back: bool) -> bool {
         let class = classes().of(key.0);
-        self.0.relocate(&self.0.lock(class), class, usize::from(back), None) == Relocated::Moved
+        self.0.relocate(&self.0.lock(class), self.0.placed(class, self.0.state()), usize::from(back), None)
+            == Relocated::Moved
     }
 
     /// Moves a copy of `moved` from its even side to the odd one, as the last relocation of an insert of the other key, which has
     /// seen no copy of that.
     pub fn relocate_for(&self, key: GrowableKey, moved: GrowableKey) -> bool {
         let [class, moved] = [key, moved].map(|key| classes().of(key.0));
-        self.0.relocate(&self.0.lock(moved), moved, 0, Some(class)) == Relocated::Replaced
+        let state = self.0.state();
+        let instead = self.0.placed(class, state);
+        self.0.relocate(&self.0.lock(moved), self.0.placed(moved, state), 0, Some(&instead)) == Relocated::Replaced
     }
 
     pub fn contains(&self, key: GrowableKey) -> bool {

@@ -8,12 +8,11 @@
 //! first, so that the path is as short as it can be. The alternate bucket of an item follows from its fingerprint
 //! alone, so the search needs only the buckets.
 //!
-//! Copies of a few keys lead back and forth among few buckets. In a table of at most [`BUDGET`] buckets, a search examines
-//! none twice. In a larger one, only the try with [`SECOND_BUDGET`] examines none twice. So where fewer buckets can be
-//! reached, that try examines these and the search ends.
+//! Nearly all paths have one hop or two. So a search first looks for such a path, bucket by bucket and without a queue.
 //!
-//! Most paths have one hop. So a search first looks for such a path, bucket by bucket and without a queue. From 85 to 90%,
-//! inserts take a quarter less instructions for that (606 and 467 with the default layout).
+//! Copies of a few keys lead back and forth among few buckets. In a table of at most [`BUDGET`] buckets, a queue has no
+//! bucket twice. In a larger one, only that of the try with [`SMALL_BUDGET`] has none twice. So where fewer buckets can be
+//! reached, that try examines these and the search ends.
 //!
 //! The search runs without locks over buckets that other threads change meanwhile. Its result is a plan: the code
 //! that carries it out checks each hop again.
@@ -28,21 +27,19 @@ use crate::word::layout::Entry;
 /// higher.
 pub(crate) const BUDGET: usize = 2048;
 
-/// The budget of the first try with a queue. Nearly all searches end within two such tries.
+/// The budget of the first try with a queue. Where fewer buckets can be reached, it examines each once, and shows that
+/// there is no room.
 ///
-/// A search begins by clearing its scratch space, 12 bytes for each bucket of the budget. For the full budget, that
-/// takes longer than most searches. The buckets that one try has examined are in the cache when the next try starts
-/// over.
-const FIRST_BUDGET: usize = 32;
-/// The budget of the second. Where fewer buckets can be reached, it examines each once, and shows that there is no
-/// room.
-const SECOND_BUDGET: usize = 256;
+/// A try begins by clearing its scratch space, 12 bytes for each bucket of the budget. For the full budget, that takes
+/// longer than most searches. The buckets that one try has examined are in the cache when the next try starts over.
+const SMALL_BUDGET: usize = 256;
 
 /// A search computes the alternates of a further bucket if fewer than this many are queued.
 const AHEAD: usize = 4;
 
-/// No bucket has more entries: two buckets of eight slots, which a table that shrinks merges.
-const MOST_ENTRIES: usize = 16;
+/// No bucket has more slots. (Two that a table merges as it shrinks may have more entries together. Then paths of two hops
+/// are not looked for among the rest.)
+const MOST_SLOTS: usize = 8;
 
 /// One hop of a plan: move `entry` from bucket `from` to bucket `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +52,7 @@ pub(crate) struct Hop {
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// There is a path. Its hops were passed to the caller, up to the first that it did not carry out: so they are
-    /// done, or the path has gone stale. There is no hop if one of the two buckets has room by now.
+    /// done, or the path has gone stale. (There may be none, if one of the two buckets has room by now.)
     Planned,
     /// No bucket within the budget has room. `trace` is a digest of all buckets that the search examined: with equal
     /// traces, they were equal.
@@ -76,41 +73,78 @@ pub(crate) trait Graph {
     fn hops(&self, bucket: usize, word: Bucket, each: impl FnMut(Entry, usize));
 }
 
-/// Searches for room near these two buckets. If there is some, passes the hops of the path to `carry_out`, from the free end
-/// back, until that returns `false`.
+/// Searches for room near these two buckets, which were full a moment ago. If there is some, passes the hops of the path to
+/// `carry_out`, from the free end back, until that returns `false`.
 pub(crate) fn search<G: Graph>(graph: &G, from: [usize; 2], carry_out: &mut dyn FnMut(Hop) -> bool) -> Outcome {
-    try_one_hop(graph, from, carry_out)
-        .or_else(|| try_within::<FIRST_BUDGET, G>(graph, from, carry_out))
-        .or_else(|| try_within::<SECOND_BUDGET, G>(graph, from, carry_out))
+    try_two_hops(graph, from, carry_out)
+        .or_else(|| try_within::<SMALL_BUDGET, G>(graph, from, carry_out))
         .or_else(|| try_within::<BUDGET, G>(graph, from, carry_out))
         .expect("the last try has an outcome")
 }
 
-/// Looks for a path of at most one hop. Most searches find one, so this does without a queue. `None` if there is none.
+/// Looks for a path of at most two hops. Nearly all searches find one, so this does without a queue. `None` if there is
+/// none.
 #[inline(always)]
-fn try_one_hop<G: Graph>(graph: &G, from: [usize; 2], carry_out: &mut dyn FnMut(Hop) -> bool) -> Option<Outcome> {
-    let words = from.map(|bucket| graph.load(bucket));
-    if (0..2).any(|nth| graph.has_room(from[nth], words[nth])) {
-        return Some(Outcome::Planned);
-    }
-    let mut hops = [(Entry(0), 0); MOST_ENTRIES];
+fn try_two_hops<G: Graph>(graph: &G, from: [usize; 2], carry_out: &mut dyn FnMut(Hop) -> bool) -> Option<Outcome> {
+    let mut near = [Hops::NONE; 2];
     for nth in 0..2 {
-        let (from, word) = (from[nth], words[nth]);
-        let mut len = 0;
-        graph.hops(from, word, |entry, to| {
-            graph.prefetch(to);
-            hops[len % MOST_ENTRIES] = (entry, to as u32);
-            len += 1;
-        });
-        for &(entry, to) in hops.iter().take(len) {
-            let to = to as usize;
-            if graph.has_room(to, graph.load(to)) {
-                carry_out(Hop { entry, from, to });
-                return Some(Outcome::Planned);
-            }
+        near[nth].follow(graph, from[nth], graph.load(from[nth]));
+        if let Some(hop) = near[nth].with_room(graph) {
+            carry_out(hop);
+            return Some(Outcome::Planned);
+        }
+    }
+    try_second_hop(graph, &near, carry_out)
+}
+
+/// Looks for a path of two hops, of which the first is one of these. `None` if there is none.
+#[inline(never)]
+fn try_second_hop<G: Graph>(graph: &G, near: &[Hops; 2], carry_out: &mut dyn FnMut(Hop) -> bool) -> Option<Outcome> {
+    let mut further = Hops::NONE;
+    for first in near.iter().flat_map(Hops::iter) {
+        further.follow(graph, first.to, graph.load(first.to));
+        if let Some(second) = further.with_room(graph) {
+            let _ = carry_out(second) && carry_out(first);
+            return Some(Outcome::Planned);
         }
     }
     None
+}
+
+/// The hops that the entries of one bucket can make.
+struct Hops {
+    from: usize,
+    /// The entries, and the other bucket of each. The first `len` are there.
+    to: [(Entry, u32); MOST_SLOTS],
+    len: usize,
+}
+
+impl Hops {
+    const NONE: Self = Self { from: 0, to: [(Entry(0), 0); MOST_SLOTS], len: 0 };
+
+    /// Makes these the hops out of this bucket, and prefetches where they lead.
+    #[inline(always)]
+    fn follow<G: Graph>(&mut self, graph: &G, from: usize, word: Bucket) {
+        let mut len = 0;
+        graph.hops(from, word, |entry, to| {
+            graph.prefetch(to);
+            self.to[len % MOST_SLOTS] = (entry, to as u32);
+            len += 1;
+        });
+        (self.from, self.len) = (from, len.min(MOST_SLOTS));
+    }
+
+    #[inline(always)]
+    fn iter(&self) -> impl Iterator<Item = Hop> {
+        let hop = |&(entry, to): &(Entry, u32)| Hop { entry, from: self.from, to: to as usize };
+        self.to[..self.len.min(MOST_SLOTS)].iter().map(hop)
+    }
+
+    /// The first that leads to a bucket with room.
+    #[inline(always)]
+    fn with_room<G: Graph>(&self, graph: &G) -> Option<Hop> {
+        self.iter().find(|hop| graph.has_room(hop.to, graph.load(hop.to)))
+    }
 }
 
 /// The outcome of a search with a budget of `N` buckets, or `None` if a larger budget may lead further.
@@ -158,9 +192,8 @@ struct Search<'a, const N: usize> {
     /// A bit for the number of each bucket in the queue, modulo `BUDGET`. In a small table each bucket has its own, so the
     /// search is exact. In a larger one, two buckets of the queue rarely share one.
     ///
-    /// In a larger table, the first try does without them, because most searches end there, and the try with the whole
-    /// budget too: there is more to search than the second budget by then. (A plan that meets a bucket twice is still
-    /// safe.)
+    /// In a larger table, the try with the whole budget does without them: there is more to search than the small budget by
+    /// then. (A plan that meets a bucket twice is still safe.)
     seen: [u64; BUDGET / 64],
     trace: u64,
 }
@@ -203,7 +236,7 @@ impl<'a, const N: usize> Search<'a, N> {
         if self.len >= N {
             return;
         }
-        if self.is_small || N == SECOND_BUDGET {
+        if self.is_small || N == SMALL_BUDGET {
             let (word, bit) = (&mut self.seen[bucket / 64 % (BUDGET / 64)], 1 << (bucket % 64));
             if *word & bit != 0
                 && (self.is_small || self.nodes[..self.len].iter().any(|node| node.bucket as usize == bucket))

@@ -89,6 +89,10 @@ fn check<L: OfShape>(shape: Shape, count: usize, hashes: &[u64], one: u64) {
     let item = buckets.item(layout, one);
     let distances = distances(layout, buckets, item, &words);
     let nearest = distances.iter().filter(|&(&bucket, _)| layout.has_room(words[bucket])).map(|(_, &d)| d).min();
+    if nearest == Some(0) {
+        // Nothing has to move.
+        return;
+    }
 
     let mut after = words.clone();
     let mut hops = 0;
@@ -114,7 +118,7 @@ proptest! {
     #[test]
     fn a_plan_is_the_shortest_path_to_room(
         count in prop_oneof![1..8usize, 8..80usize],
-        filled in 0.7..1.4f64,
+        filled in 0.9..1.4f64,
         hashes in prop::collection::vec(any::<u64>(), 450),
         one in any::<u64>(),
     ) {
@@ -159,11 +163,11 @@ fn a_search_finds_the_only_room_in_a_table_of_its_budget() {
 
 #[test]
 fn a_plan_is_dropped_at_the_first_hop_that_fails() {
-    // All buckets are full until the search has looked at thirty: so the path has several hops.
+    // All buckets are full until the search has looked at all to which one hop leads: so the path has two.
     let looks = Cell::new(0);
     let (outcome, hops) = search_for_room(1 << 20, |_| {
         looks.set(looks.get() + 1);
-        if looks.get() > 30 { Bucket::default() } else { full(0) }
+        if looks.get() > 11 { Bucket::default() } else { full(0) }
     });
     assert!(matches!(outcome, Outcome::Planned));
     assert_eq!(hops, 1);
@@ -239,10 +243,11 @@ fn examines_each_once<L: OfShape>(shape: Shape, classes: usize) {
     assert!(matches!(outcome, Outcome::Nothing { .. }) && passed_on.get() == 0);
     let examined = examined.into_inner();
     assert_eq!(examined.len(), classes + 1, "{shape:?}");
-    // The first try may go back and forth. The second one loads each bucket once to see whether it has room, and once for
-    // where its entries lead.
-    let loads: usize = examined.values().sum();
-    assert!(loads <= 2 * (FIRST_BUDGET + classes + 1), "{shape:?}: {loads} loads of {} buckets", classes + 1);
+    // Paths of up to two hops may go back and forth. After these, the search loads each bucket once to see whether it has
+    // room, and once for where its entries lead.
+    let (loads, slots): (usize, usize) = (examined.values().sum(), shape.slots as usize);
+    let of_two_hops = 2 + 2 * slots + 2 * slots * (1 + slots);
+    assert!(loads <= of_two_hops + 2 * (classes + 1), "{shape:?}: {loads} loads of {} buckets", classes + 1);
 }
 
 /// Copies of one key lead back and forth between its two buckets. Above the size of the budget, such a search used to
@@ -250,7 +255,7 @@ fn examines_each_once<L: OfShape>(shape: Shape, classes: usize) {
 #[test]
 fn a_search_among_few_buckets_examines_each_once() {
     for shape in SHAPES.into_iter() {
-        for classes in [1, 2, 5, 17, FIRST_BUDGET - 2, 100] {
+        for classes in [1, 2, 5, 17, 30, 100] {
             match shape.encoding {
                 Encoding::Plain => examines_each_once::<Plain>(shape, classes),
                 Encoding::SemiSorted => examines_each_once::<SemiSorted>(shape, classes),

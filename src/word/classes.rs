@@ -60,6 +60,12 @@ impl Classes {
         self.side_bits.into()
     }
 
+    /// The base of what a slot stores.
+    #[inline(always)]
+    pub(crate) fn base(self, stored: u32) -> u32 {
+        stored & self.base_mask
+    }
+
     #[inline(always)]
     pub(crate) fn stored_bits(self, depth: u32) -> u32 {
         u32::from(self.base_bits) + u32::from(self.side_bits) - depth
@@ -105,14 +111,34 @@ impl Classes {
         })
     }
 
-    /// The other side of an entry's class, as [`of_stored`](Self::of_stored) has it, in fewer steps: a search for room needs
-    /// no more.
+    /// The way to the other buckets of the entries in the bucket of this number, in this state.
     #[inline(always)]
-    pub(crate) fn other_side(self, number: usize, depth: u32, stored: u32) -> u32 {
-        // The sides differ by `turn`. Beyond the depth, the slot has the bits of the even side.
-        let differing = select_unpredictable(number.is_multiple_of(2), u64::from(u32::MAX), (1 << depth) - 1);
-        let high = u64::from(stored) >> self.base_bits << depth;
-        (number as u64 ^ high ^ u64::from(turn(stored & self.base_mask)) & differing) as u32
+    pub(crate) fn alternates(self, state: State, number: usize) -> Alternates {
+        let (low, is_split) = (state.low_mask(), state.is_split(number as u32));
+        let of_depth = select_unpredictable(is_split, 2 * low + 1, low);
+        Alternates {
+            number: number as u64,
+            base_mask: self.base_mask,
+            differing: select_unpredictable(number.is_multiple_of(2), u64::MAX, of_depth),
+            rotation: state.level().wrapping_sub(self.base_bits()),
+            next: select_unpredictable(is_split, 0, low + 1),
+            low,
+            split: state.split(),
+        }
+    }
+
+    /// What the slots of bucket `to` store of a class of which those of bucket `from` store this. They are its two buckets in
+    /// this state.
+    #[inline(always)]
+    pub(crate) fn stored_in_other(self, state: State, [from, to]: [usize; 2], stored: u32) -> u32 {
+        let base = stored & self.base_mask;
+        // The bits of the even side, from the bucket's depth on; then from the level on; then from the other depth on.
+        let above = u64::from(stored) >> self.base_bits;
+        let even = from as u64 ^ select_unpredictable(from.is_multiple_of(2), 0, u64::from(turn(base)));
+        let of_level = above << 1 | even >> state.level() & 1;
+        let above = select_unpredictable(state.is_split(from as u32), of_level, above);
+        let above = above >> u32::from(state.is_split(to as u32));
+        base | (above << self.base_bits) as u32
     }
 
     /// The class of an entry, from what its slot stores and from the number and depth of its bucket.
@@ -133,9 +159,43 @@ pub(super) fn turn(base: u32) -> u32 {
 
 /// A number by which the classes are spread over the stripes. It depends on the base alone, so a class keeps its stripe.
 #[inline(always)]
-pub(crate) fn stripe_number(class: Class) -> usize {
+pub(crate) fn stripe_number(base: u32) -> usize {
     // The bit that is always 1 is left out.
-    ((class.sides[0] ^ class.sides[1]) >> 1) as usize
+    (turn(base) >> 1) as usize
+}
+
+/// The way from the entries of one bucket to their other buckets, in one state. A search for room goes it for each entry, and
+/// needs no more of its class.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alternates {
+    number: u64,
+    base_mask: u32,
+    /// By which bits of `g(base)` the sides differ. In an odd bucket, what is stored of the even side is not to be turned.
+    differing: u64,
+    /// By how many bits a slot's lowest bit above the base is below that of the level.
+    rotation: u32,
+    /// The bit of the level, if the bucket is not split: so its slots store it. Otherwise its number has it.
+    next: u64,
+    low: u64,
+    split: u64,
+}
+
+impl Alternates {
+    /// The number of the other bucket of an entry of which a slot stores this.
+    #[inline(always)]
+    pub(crate) fn of(&self, stored: u32) -> usize {
+        let turned = u64::from(turn(stored & self.base_mask)) & self.differing;
+        let next = u64::from(stored).rotate_left(self.rotation) & self.next;
+        place_of(self.number ^ turned ^ next, self.low, self.split).0 as usize
+    }
+}
+
+/// The number of a side's bucket, and whether that is split: with these low bits as a mask, and this split pointer.
+#[inline(always)]
+fn place_of(side: u64, low: u64, split: u64) -> (u64, bool) {
+    // Without a branch on random bits.
+    let is_split = side & low < split;
+    (side & select_unpredictable(is_split, 2 * low + 1, low), is_split)
 }
 
 /// The bucket of a side, and its depth.
@@ -225,39 +285,40 @@ impl State {
     /// Where the copies on this side are, unless they are being moved.
     #[inline(always)]
     pub(crate) fn place(self, side: u32) -> Place {
-        // Without a branch on random bits.
-        let (side, mask) = (u64::from(side), (1 << self.level()) - 1);
-        let is_split = side & mask < self.split();
-        let number = side & select_unpredictable(is_split, 2 * mask + 1, mask);
+        let (number, is_split) = place_of(side.into(), self.low_mask(), self.split());
         Place { number: number as usize, depth: self.level() + u32::from(is_split) }
     }
 
     /// The place of this side's bucket in the group, if the group is being moved.
     #[inline(always)]
     pub(crate) fn moving_at(self, side: u32) -> Option<usize> {
-        let low = u64::from(side) & ((1 << self.level()) - 1);
-        let at = low.wrapping_sub(self.split());
+        let at = (u64::from(side) & self.low_mask()).wrapping_sub(self.split());
         (self.is_moving() && at < GROUP as u64).then_some(at as usize)
     }
 
-    /// Whether the bucket of any of these sides is being moved.
+    /// Whether any of the buckets of these numbers is being moved.
     #[inline(always)]
-    pub(crate) fn moves_any<const N: usize>(self, sides: [u32; N]) -> bool {
-        self.is_moving() && sides.iter().any(|&side| self.moving_at(side).is_some())
+    pub(crate) fn moves_any<const N: usize>(self, numbers: [usize; N]) -> bool {
+        self.is_moving() && numbers.iter().any(|&number| self.moving_at(number as u32).is_some())
+    }
+
+    /// As many low bits as the level says.
+    #[inline(always)]
+    fn low_mask(self) -> u64 {
+        (1 << self.level()) - 1
     }
 
     /// Whether the bucket of this number, which exists, is split.
     #[inline(always)]
     pub(crate) fn is_split(self, number: u32) -> bool {
-        // Of 32 bits, since this is asked of a whole block. A level of 32 has no split buckets.
-        let low = ((1u64 << self.level()) - 1) as u32;
-        (number < self.split() as u32) | (number & !low != 0)
+        // What it was split from has the same low bits. (Of 32 bits, since this is asked of a whole block.)
+        number & (self.low_mask() as u32) < self.split() as u32
     }
 
+    /// The depth of the bucket of this number, which exists.
     #[inline(always)]
     pub(crate) fn depth(self, number: usize) -> u32 {
-        let number = number as u64;
-        self.level() + u32::from(number < self.split() || number >> self.level() != 0)
+        self.level() + u32::from(self.is_split(number as u32))
     }
 }
 

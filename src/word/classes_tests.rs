@@ -31,7 +31,10 @@ proptest! {
             prop_assert!(stored & ((1 << NEVER_ZERO) - 1) != 0, "no slot is 0");
             let again = classes.of_stored(number, depth, stored);
             prop_assert_eq!(classes.hash(again), classes.hash(class));
-            prop_assert_eq!(classes.other_side(number, depth, stored), class.sides[1 - parity]);
+            let other = state.place(class.sides[1 - parity]);
+            prop_assert_eq!(classes.alternates(state, number).of(stored), other.number);
+            let in_other = classes.stored_in_other(state, [number, other.number], stored);
+            prop_assert_eq!(in_other, classes.stored(class, other.depth));
             prop_assert_eq!(classes.of(classes.hash(class)), class);
         }
     }

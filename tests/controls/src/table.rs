@@ -98,10 +98,10 @@ pub const ADDITIONS: &[Edit] = &[
         "pub(super) fn enter_if(&self, wanted: bool, side: u32) -> (Option<MutexGuard<'_, ()>>, Place) { \
          if wanted { let (gate, place) = self.enter(side); (Some(gate), place) } \
          else { (None, self.state().place(side)) } } \
-         pub(super) fn enter_both_if(&self, wanted: bool, sides: [u32; 2]) \
-         -> (Option<[MutexGuard<'_, ()>; 2]>, State) { \
-         if wanted { let (gates, state) = self.enter_both(sides); (Some(gates), state) } \
-         else { (None, self.state()) } } CODE",
+         pub(super) fn enter_both_if(&self, wanted: bool, placed: Placed) \
+         -> (Option<[MutexGuard<'_, ()>; 2]>, Placed) { \
+         if wanted { let (gates, placed) = self.enter_both(placed); (Some(gates), placed) } \
+         else { (None, placed) } } CODE",
     ),
     edit(
         "growth/slots.rs",
@@ -178,7 +178,7 @@ pub const CONTROLS: &[Control] = &[
         "A relocation does not copy, for a save, the word that it takes its copy out of.",
         &[
             edit("table/relocate.rs", "self.set_aside(from);", UNLESS_LEFT_OUT),
-            edit("growth/room.rs", "self.set_aside(places[from].number);", UNLESS_LEFT_OUT),
+            edit("growth/room.rs", "self.set_aside(numbers[from]);", UNLESS_LEFT_OUT),
         ],
     ),
     control(
@@ -186,7 +186,7 @@ pub const CONTROLS: &[Control] = &[
         "A relocation does not copy, for a save, the word that it puts its copy into.",
         &[
             edit("table/relocate.rs", "self.set_aside(to);", UNLESS_LEFT_OUT),
-            edit("growth/room.rs", "self.set_aside(places[to].number);", UNLESS_LEFT_OUT),
+            edit("growth/room.rs", "self.set_aside(numbers[to]);", UNLESS_LEFT_OUT),
         ],
     ),
     control(
@@ -804,9 +804,9 @@ pub const CONTROLS: &[Control] = &[
         &[
             edit(
                 "growth/slots.rs",
-                "let Some(_gate) = self.enter_in(state, class.sides[emptier], number) else { continue };",
+                "let Some(_gate) = self.enter_in(state, number) else { continue };",
                 "let _gate = if LEFT_OUT { None } else { \
-                 let Some(gate) = self.enter_in(state, class.sides[emptier], number) else { continue }; Some(gate) };",
+                 let Some(gate) = self.enter_in(state, number) else { continue }; Some(gate) };",
             ),
             edit(
                 "growth/slots.rs",
@@ -823,7 +823,7 @@ pub const CONTROLS: &[Control] = &[
     control(
         "RelocateWithoutGates",
         "A relocation holds no gates: it changes the buckets that the copy's class had before.",
-        &[edit("growth/room.rs", "self.enter_both(class.sides)", "self.enter_both_if(!LEFT_OUT, class.sides)")],
+        &[edit("growth/room.rs", "self.enter_both(placed)", "self.enter_both_if(!LEFT_OUT, placed)")],
     ),
     control(
         "AddsBesideACopy",
@@ -833,11 +833,12 @@ pub const CONTROLS: &[Control] = &[
     control(
         "AddsElsewhere",
         "A relocation adds a copy for the insert that has searched to a bucket that is not one of that class.",
-        &[edit(
-            "growth/slots.rs",
-            "if places[here].number != number {",
-            "if places[here].number != number && !LEFT_OUT {",
-        )],
+        &[edit("growth/slots.rs", "|| numbers[here] != number {", "|| (numbers[here] != number && !LEFT_OUT) {")],
+    ),
+    control(
+        "AddsAsStoredBefore",
+        "A relocation adds a copy for the insert that has searched as slots would have stored it before a split.",
+        &[edit("growth/slots.rs", "if placed.state != state ||", "if (placed.state != state && !LEFT_OUT) ||")],
     ),
     control(
         "EntersFormerPlace",

@@ -4,8 +4,9 @@
 //! All of this runs on one thread: before chosen steps of the insert, the hook makes the changes of other threads. Each
 //! choice of these steps is tried, so nothing is left to chance.
 //!
-//! These tables are full except for one slot. That is in one of two buckets, `E` and `F`, and an item of these two moves it
-//! to the other one. The inserted key has the buckets `A` and `B`, and paths of two hops lead from there to `E` and `F`.
+//! These tables are full except for one slot. That is in one of two buckets, `G` and `H`, and an item of these two moves it
+//! to the other one. The inserted key has the buckets `A` and `B`, and paths of three hops lead from there to `G` and `H`:
+//! a search looks for shorter ones first, in another way.
 
 use std::cell::Cell;
 use std::fmt::Debug;
@@ -16,12 +17,27 @@ use ccf_steps::model::{
 };
 use ccf_steps::{ExpiringInsertError, InsertError, WhenFull};
 
-const BUCKETS: usize = 6;
+const BUCKETS: usize = 8;
 
 /// The buckets and the number of each key that stays. It is in the first of its buckets.
-const STAYING: [(usize, usize, usize); 10] = {
-    let [a, b, c, d, e, f] = [0, 1, 2, 3, 4, 5];
-    [(a, b, 1), (a, d, 0), (b, a, 2), (b, c, 0), (c, d, 0), (c, f, 0), (d, c, 1), (d, e, 0), (e, f, 1), (f, e, 2)]
+const STAYING: [(usize, usize, usize); 14] = {
+    let [a, b, c, d, e, f, g, h] = [0, 1, 2, 3, 4, 5, 6, 7];
+    [
+        (a, b, 1),
+        (a, d, 0),
+        (b, a, 2),
+        (b, c, 0),
+        (c, d, 0),
+        (c, f, 0),
+        (d, c, 1),
+        (d, e, 0),
+        (e, f, 0),
+        (e, h, 0),
+        (f, e, 1),
+        (f, g, 0),
+        (g, h, 1),
+        (h, g, 2),
+    ]
 };
 
 /// The key that is inserted. Its buckets are `A` and `B`.
@@ -29,9 +45,9 @@ fn inserted<L: ModelLayout>() -> Key {
     Key::of::<L>(BUCKETS, 0, 1, 0)
 }
 
-/// The `nth` class of the buckets `E` and `F`.
+/// The `nth` class of the buckets `G` and `H`.
 fn between<L: ModelLayout>(nth: usize) -> Key {
-    Key::of::<L>(BUCKETS, 4, 5, nth)
+    Key::of::<L>(BUCKETS, 6, 7, nth)
 }
 
 /// All keys that are in the table from the beginning, each in the first of its buckets. The last one moves.
