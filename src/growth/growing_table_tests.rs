@@ -60,20 +60,21 @@ fn the_gates_of_both_sides_are_locked_in_order() {
     let table = GrowingTable::new(Plan::of(Classes::new(12, 20), MOST_GATES, None)).expect("some kilobytes");
     let waits = || table.counters().counts().lock_waits;
     for class in (0..50).map(|key| table.plan.classes.of(mixed(key))) {
-        let mut numbers = both(class.sides, |side| table.state().place(side).number);
+        let placed = table.placed(class, table.state());
+        let mut numbers = placed.numbers;
         numbers.sort_unstable();
         let [low, high] = both(numbers, |number| &table.gates[number]);
         let before = waits();
         thread::scope(|scope| {
             let held = low.lock();
-            let other = scope.spawn(|| drop(table.enter_both(class.sides)));
+            let other = scope.spawn(|| drop(table.enter_both(placed)));
             while waits() == before && !other.is_finished() {
                 thread::yield_now();
             }
             assert!(!other.is_finished() && high.try_lock().is_some(), "it waits for {numbers:?}, and has none");
             drop(held);
         });
-        let _gates = table.enter_both(class.sides);
+        let _gates = table.enter_both(placed);
         assert!(low.try_lock().is_none() && high.try_lock().is_none(), "it has both of {numbers:?}");
     }
 }
