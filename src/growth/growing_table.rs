@@ -53,7 +53,7 @@ pub(crate) struct GrowingTable {
     resizing: Box<[Resizing; 1]>,
 }
 
-/// What every operation reads. Its cache lines change only when the size does, because it is padded.
+/// What every operation reads. Its cache lines change only when the size does or a save begins or ends, because it is padded.
 #[derive(Debug)]
 struct Size {
     /// How often `state` has changed. A change writes the state, then this, then the words.
@@ -62,6 +62,8 @@ struct Size {
     /// Made for the first change of the size, before its state is *moving*.
     grown: OnceLock<Box<[Grown; 1]>>,
     counters: Counters,
+    /// Here because each change of a word asks whether there are any.
+    running_saves: RunningSaves,
 }
 
 /// The gates of the buckets of a group, locked.
@@ -87,7 +89,6 @@ pub(crate) struct Resizing {
     capacity: Tally,
     /// The number of buckets whose memory was not returned to the system.
     pub(super) touched: Tally,
-    running_saves: RunningSaves,
 }
 
 impl GrowingTable {
@@ -120,6 +121,7 @@ impl GrowingTable {
                 state: AtomicU64::new(state.0),
                 grown: OnceLock::new(),
                 counters: counters.take().expect("one is made"),
+                running_saves: RunningSaves::new(),
             })
         };
         let resizing = || Resizing {
@@ -127,7 +129,6 @@ impl GrowingTable {
             requests: Mutex::new(()),
             capacity: Tally::new(plan.capacity(state) as u64),
             touched: Tally::new(buckets as u64),
-            running_saves: RunningSaves::new(),
         };
         let table = Self {
             layouts,
@@ -491,7 +492,7 @@ impl GrowingTable {
     }
 
     pub(crate) fn running_saves(&self) -> &RunningSaves {
-        &self.resizing().running_saves
+        &self.size().running_saves
     }
 
     /// Sets the bucket's word aside for the saves that are running. The caller holds its gate.
