@@ -217,7 +217,7 @@ impl GrowingTable {
 
     /// `insert` for each hash, in order.
     pub(crate) fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<GrowableInsertError>> {
-        let (mut window, mut inserted) = (Window::new(hashes), 0);
+        let (mut window, mut inserted) = (Window::new(hashes, ()), 0);
         while let Some(hashes) = self.next_block(&mut window) {
             for &hash in hashes {
                 self.insert(hash).map_err(|error| InsertBatchError::new(inserted, error))?;
@@ -229,7 +229,7 @@ impl GrowingTable {
 
     /// `remove` for each hash, in order.
     pub(crate) fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        let mut window = Window::new(hashes);
+        let mut window = Window::new(hashes, ());
         while let Some(hashes) = self.next_block(&mut window) {
             let mut removed = [false; BLOCK];
             for (&hash, removed) in hashes.iter().zip(&mut removed) {

@@ -7,7 +7,7 @@ use crate::plan::pairs::Pairs;
 use crate::plan::places::BlockOfPlaces;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::classes::{Class, Place, State, both, stripe_number};
-use crate::word::layout::{Borrowed, Encoding, Layout, SHAPES, Shape, shapes};
+use crate::word::layout::{Borrowed, Encoding, Layout, Plain, SHAPES, SemiSorted, Shape, shapes};
 use crate::word::layouts::{BothLayouts, Encodes, Row, Shared};
 
 /// A table of at most this many buckets stays in the L2 cache if it is hot.
@@ -61,43 +61,8 @@ macro_rules! row {
 
 impl GrowingTable {
     /// Whether there is a copy of the class of this hash. Lock-free.
-    #[inline(always)]
     pub(crate) fn contains(&self, hash: u64) -> bool {
-        let begin = (self.epoch(), self.state());
-        by_rows!(self, begin.1.rows(), layout => self.contains_by(layout, begin, hash),
-            whole split => self.contains_by_two(whole, split, begin, hash), self.contains_by_any(begin, hash))
-    }
-
-    /// `contains` where, in this epoch and state, the buckets have this layout.
-    #[inline(never)]
-    fn contains_by(&self, layout: impl Layout, begin: (u64, State), hash: u64) -> bool {
-        self.attempt(begin, hash, |pair, _, stored| layout.either_holds_each(pair, stored))
-    }
-
-    /// `contains` where the buckets have these two layouts.
-    #[inline(never)]
-    fn contains_by_two(&self, whole: impl Layout, split: impl Layout, begin: (u64, State), hash: u64) -> bool {
-        self.attempt(begin, hash, |pair, are_split, stored| {
-            either_holds(whole, split, both([0, 1], |side| (pair[side], are_split[side])), stored)
-        })
-    }
-
-    /// `contains` where the buckets have any two layouts.
-    #[inline(never)]
-    fn contains_by_any(&self, begin: (u64, State), hash: u64) -> bool {
-        let layouts = BothLayouts::of_rows(begin.1.rows());
-        self.attempt(begin, hash, |pair, are_split, stored| layouts.either_holds_each(pair, are_split, stored))
-    }
-
-    /// One attempt, in this epoch and state; retries if it is invalidated, or if a bucket is being moved. The arguments
-    /// of `holds` are the two buckets, whether they are split, and what their slots would store.
-    #[inline(always)]
-    fn attempt(
-        &self,
-        (epoch, state): (u64, State),
-        hash: u64,
-        holds: impl FnOnce([Bucket; 2], [bool; 2], [u32; 2]) -> bool,
-    ) -> bool {
+        let (epoch, state) = (self.epoch(), self.state());
         let class = self.plan.classes.of(hash);
         let places = both(class.sides, |side| state.place(side));
         if state.moves_any(both(places, |place| place.number)) {
@@ -105,7 +70,13 @@ impl GrowingTable {
         }
         let stored = self.plan.classes.stored_at(class, state, places);
         match self.load_pair(class, epoch, places) {
-            Some(pair) => holds(pair, both(places, |place| place.depth != state.level()), stored),
+            Some(pair) => {
+                let are_split = || both(places, |place| place.depth != state.level());
+                // Only this is compiled for each row: no other step depends on the layouts.
+                by_rows!(self, state.rows(), layout => layout.either_holds_each(pair, stored),
+                    whole split => either_holds(whole, split, pair, are_split(), stored),
+                    BothLayouts::of_rows(state.rows()).either_holds_each(pair, are_split(), stored))
+            }
             None => self.contains_slow(hash),
         }
     }
@@ -224,7 +195,7 @@ impl BlockLookup for &GrowingTable {
     const ABSENT: bool = false;
 
     #[inline(always)]
-    fn prepare(&self, hashes: &[u64; BLOCK], prepared: &mut PreparedBlock) {
+    fn prepare(&self, _: VectorUnit, hashes: &[u64; BLOCK], prepared: &mut PreparedBlock) {
         let (state, classes, mask) = (self.state(), self.plan.classes, self.stripes.len() - 1);
         prepared.state = state;
         for (nth, &hash) in hashes.iter().enumerate() {
@@ -240,7 +211,7 @@ impl BlockLookup for &GrowingTable {
     }
 
     #[inline(always)]
-    fn look_up(&self, block: Block<'_, PreparedBlock>, coming: &PreparedBlock, answers: &mut [bool; BLOCK]) {
+    fn look_up(&mut self, block: Block<'_, PreparedBlock>, coming: &PreparedBlock, answers: &mut [bool; BLOCK]) {
         self.look_up_block(block, coming, answers);
     }
 }
@@ -264,10 +235,15 @@ impl GrowingTable {
         if prepared.state != state || state.is_moving() {
             return self.look_up_each(block, coming, answers);
         }
-        let are_still = by_rows!(self, state.rows(), layout => self.look_up_by(layout, block, coming, answers),
-            whole split => self.look_up_by_two(whole, split, block, coming, answers),
-            self.look_up_by_any(block, coming, answers));
-        if are_still != 0 || !self.is_still(epoch) {
+        let [whole, split] = both([false, true], |is_split| state.rows().of(is_split));
+        let changes = if whole != split {
+            self.look_up_mixed(block, coming, answers)
+        } else if let Encoding::Plain = SHAPES[whole].encoding {
+            self.look_up_by(Plain::of_row(&self.layouts, whole), block, coming, answers)
+        } else {
+            self.look_up_by(SemiSorted::of_row(&self.layouts, whole), block, coming, answers)
+        };
+        if changes != 0 || !self.is_still(epoch) {
             self.look_up_each(block, coming, answers);
         }
     }
@@ -281,79 +257,58 @@ impl GrowingTable {
         }
     }
 
-    /// The lookups of a block in a table whose buckets have this layout. Not 0 if any was invalidated.
+    /// The lookups of a block in a table whose buckets have this layout. Its numbers are data: constants gain less here than in
+    /// a single lookup. Not 0 if any was invalidated.
     #[inline(always)]
     fn look_up_by<L: Layout>(
         &self,
-        layout: L,
+        layout: &L,
         block: Block<'_, PreparedBlock>,
         coming: &PreparedBlock,
         answers: &mut [bool; BLOCK],
     ) -> u64 {
-        let mut pairs = Pairs::NONE;
-        let changes = self.load_block(block, coming, |nth, [first, second]| pairs.set(layout, nth, first, second));
+        let (layout, mut pairs) = (Borrowed::<L>(layout), Pairs::NONE);
+        let set = |pairs: &mut Pairs, nth, [first, second]: [Bucket; 2]| pairs.set(layout, nth, first, second);
+        let changes = self.load_block(block, coming, &mut pairs, set);
         pairs.find_stored(layout, &block.prepared.places.stored, answers);
         changes
     }
 
-    /// `look_up_by` where the buckets have these two layouts. (Vectorizing it gains nothing.)
+    /// The lookups of a block in a table whose buckets have two layouts. Not 0 if any was invalidated. (Vectorizing it
+    /// gains nothing.)
     #[inline(never)]
-    fn look_up_by_two(
-        &self,
-        whole: impl Layout,
-        split: impl Layout,
-        block: Block<'_, PreparedBlock>,
-        coming: &PreparedBlock,
-        answers: &mut [bool; BLOCK],
-    ) -> u64 {
-        self.look_up_mixed(block, coming, answers, |pair, are_split, stored| {
-            either_holds(whole, split, both([0, 1], |side| (pair[side], are_split[side])), stored)
-        })
-    }
-
-    /// `look_up_by` where the buckets have any two layouts.
-    #[inline(never)]
-    fn look_up_by_any(
-        &self,
-        block: Block<'_, PreparedBlock>,
-        coming: &PreparedBlock,
-        answers: &mut [bool; BLOCK],
-    ) -> u64 {
-        let layouts = BothLayouts::of_rows(block.prepared.state.rows());
-        self.look_up_mixed(block, coming, answers, |pair, are_split, stored| {
-            layouts.either_holds_each(pair, are_split, stored)
-        })
-    }
-
-    /// `look_up_by` where `holds` compares the two buckets of a class, of which each is split or not, with what their slots
-    /// would store.
-    #[inline(always)]
     fn look_up_mixed(
         &self,
         block: Block<'_, PreparedBlock>,
         coming: &PreparedBlock,
         answers: &mut [bool; BLOCK],
-        holds: impl Fn([Bucket; 2], [bool; 2], [u32; 2]) -> bool,
     ) -> u64 {
         let &PreparedBlock { state, ref places, .. } = block.prepared;
         let mut pairs = Pairs::NONE;
-        let changes = self.load_block(block, coming, |nth, pair| pairs.set_encoded(nth, pair));
+        let changes = self.load_block(block, coming, &mut pairs, Pairs::set_encoded);
         let are_split = places.are_split(state);
-        for (nth, answer) in answers.iter_mut().enumerate() {
-            let are_split = both([0, 1], |side| are_split[side][nth]);
-            *answer = holds(pairs.buckets(nth), are_split, both([0, 1], |side| places.stored[side][nth]));
-        }
+        by_rows!(self, state.rows(), _layout => unreachable!("the buckets have two layouts"), whole split => {
+            compare_each(&pairs, &are_split, &places.stored, answers, |pair, are_split, stored| {
+                either_holds(whole, split, pair, are_split, stored)
+            })
+        }, {
+            let layouts = BothLayouts::of_rows(state.rows());
+            compare_each(&pairs, &are_split, &places.stored, answers, |pair, are_split, stored| {
+                layouts.either_holds_each(pair, are_split, stored)
+            })
+        });
         changes
     }
 
     /// Reads the words of a block, each lookup's as [`load_pair`](Self::load_pair) does, and passes them on. Prefetches those
-    /// of the next one. Not 0 if any lookup was invalidated.
-    #[inline(always)]
+    /// of the next one. Not 0 if any lookup was invalidated. (Not inlined: no vector unit does it better.)
+    #[inline(never)]
     fn load_block(
         &self,
         block: Block<'_, PreparedBlock>,
         coming: &PreparedBlock,
-        mut each: impl FnMut(usize, [Bucket; 2]),
+        pairs: &mut Pairs,
+        set: impl Fn(&mut Pairs, usize, [Bucket; 2]),
     ) -> u64 {
         let (prepared, places) = (block.prepared, &block.prepared.places);
         let (stripes, is_far) = (&*self.stripes, prepared.state.buckets() > NEAR);
@@ -366,20 +321,40 @@ impl GrowingTable {
             let version = stripe.version();
             let words = both([0, 1], |side| self.words.get(places.numbers[side][nth]));
             let [Some(first), Some(second)] = words else { return 1 };
-            each(nth, [load(first), load(second)]);
+            set(pairs, nth, [load(first), load(second)]);
             changes |= stripe.changes_since(version);
         }
         changes
     }
 }
 
-/// Whether either bucket holds what its slots would store. Each has `split` as its layout if the flag says so, and `whole`
-/// if not.
+/// Compares the two buckets of each class of a block, of which each is split or not, with what their slots would store.
 #[inline(always)]
-fn either_holds(whole: impl Layout, split: impl Layout, pair: [(Bucket, bool); 2], stored: [u32; 2]) -> bool {
+fn compare_each(
+    pairs: &Pairs,
+    are_split: &[[bool; BLOCK]; 2],
+    stored: &[[u32; BLOCK]; 2],
+    answers: &mut [bool; BLOCK],
+    holds: impl Fn([Bucket; 2], [bool; 2], [u32; 2]) -> bool,
+) {
+    for (nth, answer) in answers.iter_mut().enumerate() {
+        let are_split = both([0, 1], |side| are_split[side][nth]);
+        *answer = holds(pairs.buckets(nth), are_split, both([0, 1], |side| stored[side][nth]));
+    }
+}
+
+/// Whether either bucket holds what its slots would store. One that is split has `split` as its layout, another one `whole`.
+#[inline(always)]
+fn either_holds(
+    whole: impl Layout,
+    split: impl Layout,
+    pair: [Bucket; 2],
+    are_split: [bool; 2],
+    stored: [u32; 2],
+) -> bool {
     // Without a branch on random bits. An empty bucket holds nothing, as long as what is searched for fits in its
     // slots.
-    let of = |of_split| both(pair, |(word, is_split)| word.only_if(is_split == of_split));
+    let of = |of_split| both([0, 1], |side| pair[side].only_if(are_split[side] == of_split));
     let fitting = both(stored, |stored| stored & split.lanes().fingerprint_mask);
     whole.either_holds_each(of(false), stored) | split.either_holds_each(of(true), fitting)
 }

@@ -17,6 +17,12 @@ pub(crate) fn boxed_slice<T>(len: usize, element: impl FnMut() -> T) -> Option<B
     boxed_slice_on(Pages::Usual, len, element)
 }
 
+/// A box with the value, or `None` if the allocation fails.
+pub(crate) fn boxed<T>(value: T) -> Option<Box<[T; 1]>> {
+    let mut value = Some(value);
+    boxed_slice(1, || value.take().expect("the slice has one element, so this runs once"))?.try_into().ok()
+}
+
 pub(crate) fn boxed_slice_on<T>(pages: Pages, len: usize, element: impl FnMut() -> T) -> Option<Box<[T]>> {
     let mut elements = Vec::new();
     elements.try_reserve_exact(len).ok()?;

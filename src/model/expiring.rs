@@ -7,6 +7,7 @@ use crate::model::one_table::{Image, Key, ModelLayout, Table, answers, empty, on
 use crate::table::census::Purpose;
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Advance, Clock, Drive, Until, WhenFull};
+use crate::table::face::any_table::AnyTable as _;
 use crate::table::face::traits::ExpiringTable;
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Ring;
@@ -48,7 +49,7 @@ impl<L: ModelLayout> Table<L> {
     }
 
     pub fn contains_live_batch<const N: usize>(&self, keys: [Key; N]) -> [bool; N] {
-        answers(|answers| self.0.contains_live_batch(&mut one_block(keys.map(Key::hash)), answers))
+        answers(|answers| self.0.table.contains_batch(&mut one_block(keys.map(Key::hash)), answers))
     }
 
     pub fn insert_until(&self, key: Key, expires_at: u64) -> Result<bool, ExpiringInsertError> {

@@ -5,7 +5,7 @@
 //! hundreds of instructions ahead, which are three to six lookups. So a batch first computes the buckets of many keys,
 //! and prefetches their cache lines. `cargo bench --bench lookups` measures what that gains.
 
-use crate::machine::arch::Vectorized;
+use crate::machine::arch::{VectorUnit, Vectorized};
 
 /// How many keys are hashed, and then looked up, at a time. Each step is a loop of its own, short enough for many of
 /// its iterations to overlap.
@@ -22,27 +22,33 @@ pub(crate) type Hashes<'a> = &'a mut dyn FnMut(&mut [u64; BLOCK]) -> usize;
 
 /// A table in which a batch looks keys up, a block at a time.
 ///
-/// All of it is `#[inline(always)]`, so that it is compiled for each vector unit.
+/// All of it is `#[inline(always)]`, so that it is compiled for each vector unit; except that steps which no vector unit
+/// does better, such as the loads, are functions of their own.
 pub(crate) trait BlockLookup {
     /// What a block of hashes is turned into before it is looked up, such as the buckets of its keys.
     type Prepared: Copy + Default;
 
     type Answer: Copy;
 
-    /// The answer for a key that is absent.
+    /// An answer to be overwritten.
     const ABSENT: Self::Answer;
 
-    fn prepare(&self, hashes: &[u64; BLOCK], prepared: &mut Self::Prepared);
+    fn prepare(&self, unit: VectorUnit, hashes: &[u64; BLOCK], prepared: &mut Self::Prepared);
 
     /// Prefetches all buckets of a block at once, if that pays.
     fn prefetch(&self, prepared: &Self::Prepared);
 
     /// Looks up the keys of a block. Meanwhile prefetches the buckets of `coming`, if that pays. Answers beyond the length of
     /// the block have no meaning.
-    fn look_up(&self, block: Block<'_, Self::Prepared>, coming: &Self::Prepared, answers: &mut [Self::Answer; BLOCK]);
+    fn look_up(
+        &mut self,
+        block: Block<'_, Self::Prepared>,
+        coming: &Self::Prepared,
+        answers: &mut [Self::Answer; BLOCK],
+    );
 }
 
-/// A batch of lookups, all of which is compiled for each vector unit.
+/// A batch of lookups.
 pub(crate) struct LookupBatch<'a, T: BlockLookup> {
     pub(crate) lookup: T,
     pub(crate) hashes: Hashes<'a>,
@@ -52,18 +58,17 @@ pub(crate) struct LookupBatch<'a, T: BlockLookup> {
 
 impl<T: BlockLookup> Vectorized for LookupBatch<'_, T> {
     #[inline(always)]
-    fn run(self) {
-        let Self { lookup, hashes, answers } = self;
-        let mut window = Window::new(hashes);
+    fn run(self, unit: VectorUnit) {
+        let Self { mut lookup, hashes, answers } = self;
+        let (mut window, mut of_block) = (Window::new(hashes, T::Prepared::default()), [T::ABSENT; BLOCK]);
         loop {
             while let Some(Coming { hashes, prepared, is_first, .. }) = window.coming() {
-                lookup.prepare(hashes, prepared);
+                lookup.prepare(unit, hashes, prepared);
                 if is_first {
                     lookup.prefetch(prepared);
                 }
             }
             let Some((block, coming)) = window.next() else { return };
-            let mut of_block = [T::ABSENT; BLOCK];
             lookup.look_up(block, coming, &mut of_block);
             answers(&of_block[..block.len]);
         }
@@ -112,9 +117,10 @@ pub(crate) struct Block<'a, P> {
     pub(crate) len: usize,
 }
 
-impl<'a, P: Copy + Default> Window<'a, P> {
+impl<'a, P: Copy> Window<'a, P> {
+    /// `any` is overwritten when the first blocks are prepared.
     #[inline(always)]
-    pub(crate) fn new(source: Hashes<'a>) -> Self {
+    pub(crate) fn new(source: Hashes<'a>, any: P) -> Self {
         Self {
             source,
             more: true,
@@ -122,7 +128,7 @@ impl<'a, P: Copy + Default> Window<'a, P> {
             acted_on: 0,
             hashes: [[0; BLOCK]; RING],
             lens: [0; RING],
-            blocks: [P::default(); RING],
+            blocks: [any; RING],
         }
     }
 

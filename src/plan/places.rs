@@ -4,10 +4,17 @@ use crate::plan::batch::BLOCK;
 use crate::word::classes::{Class, Classes, Place, State, both};
 
 /// The places of a block's classes in one state of the table, by side, and what slots store of the classes there.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(crate) struct BlockOfPlaces {
     pub(crate) numbers: [[u32; BLOCK]; 2],
     pub(crate) stored: [[u32; BLOCK]; 2],
+}
+
+/// Zeros, to be overwritten.
+impl Default for BlockOfPlaces {
+    fn default() -> Self {
+        Self { numbers: [[0; BLOCK]; 2], stored: [[0; BLOCK]; 2] }
+    }
 }
 
 impl BlockOfPlaces {

@@ -4,7 +4,7 @@
 
 use crate::sync::sizes::{DEAD_END_TRIES, MAX_STRIPES};
 use crate::table::census::{Census, Purpose};
-use crate::table::stripe::Stripe;
+use crate::table::stripe::{Stripe, settle};
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::Item;
@@ -24,11 +24,12 @@ impl StripeSet {
         self.0[number / 64] |= 1 << (number % 64);
     }
 
+    fn has(&self, number: usize) -> bool {
+        self.0[number / 64] >> (number % 64) & 1 != 0
+    }
+
     fn of(self, all: &[Stripe]) -> impl Iterator<Item = &Stripe> {
-        let some = all.chunks(64).zip(self.0).filter(|&(_, bits)| bits != 0);
-        some.flat_map(|(chunk, bits)| {
-            (0..).zip(chunk).filter_map(move |(nth, stripe)| (bits >> nth & 1 != 0).then_some(stripe))
-        })
+        (0..all.len()).filter(move |&number| self.has(number)).map(|number| &all[number])
     }
 }
 
@@ -43,11 +44,11 @@ impl<L: Layout> Table<L> {
     /// invalidated, its second read and pass serve as the first ones of the next try.
     pub(super) fn census_at_dead_end(&self, item: Item, purpose: Purpose) -> Option<Census> {
         let stripes = self.stripes_reached(item)?;
-        let mut before = (stripes, self.settle(stripes.of(&self.stripes)));
+        let mut before = (stripes, settle(&mut stripes.of(&self.stripes), &self.counters));
         for _ in 0..DEAD_END_TRIES {
             let stripes = self.stripes_reached(item)?;
             let census = self.census(item, purpose);
-            let now = (stripes, self.settle(stripes.of(&self.stripes)));
+            let now = (stripes, settle(&mut stripes.of(&self.stripes), &self.counters));
             if now == before {
                 return Some(census);
             }

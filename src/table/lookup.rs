@@ -39,34 +39,6 @@ pub(super) trait Query: Copy {
     fn retry<L: Layout>(self, table: &Table<L>, seen: Self::Answer, hash: u64) -> Self::Answer;
 }
 
-/// Whether the key is present.
-#[derive(Clone, Copy)]
-pub(super) struct PresenceQuery;
-
-impl Query for PresenceQuery {
-    type Answer = bool;
-
-    const ABSENT: bool = false;
-
-    #[inline(always)]
-    fn compare<L: Layout>(
-        self,
-        table: &Table<L>,
-        _: Option<Moment>,
-        block: Block<'_>,
-        pairs: &Pairs,
-        answers: &mut [bool; BLOCK],
-    ) {
-        pairs.find(table.layout, &block.prepared.entries, answers);
-    }
-
-    #[inline(always)]
-    fn retry<L: Layout>(self, table: &Table<L>, seen: bool, hash: u64) -> bool {
-        // A match is certain in any case.
-        seen || table.contains_slow(hash)
-    }
-}
-
 impl<L: Layout> Table<L> {
     /// Whether the table holds a copy of the item of this hash. Lock-free. `table/stripe.rs` proves that *false* is
     /// right.
@@ -83,7 +55,7 @@ impl<L: Layout> Table<L> {
     /// match in the first one would have been valid, but passing it on would cost registers in all lookups.)
     #[cold]
     #[inline(never)]
-    fn contains_slow(&self, hash: u64) -> bool {
+    pub(super) fn contains_slow(&self, hash: u64) -> bool {
         let item = self.item(hash);
         let fingerprint = self.layout.fingerprint_of(item.entry);
         let holds = |first, second| self.layout.either_holds(first, second, fingerprint);
@@ -118,7 +90,8 @@ impl<L: Layout> Table<L> {
         if stripe.is_still(version) { undisturbed(first, second) } else { disturbed(first, second) }
     }
 
-    /// The lookups of a block. If there is a next block, prefetches its buckets.
+    /// The lookups of a block. If there is a next block, prefetches its buckets. `pairs` is for what is read; what it has from
+    /// an earlier block has no meaning.
     ///
     /// Each lookup has the steps of a single one, in the same order. But all loads come before any word is decoded or
     /// compared, and before any retry. So the loads of many keys overlap, and all words are compared in loops that are
@@ -129,12 +102,12 @@ impl<L: Layout> Table<L> {
         query: Q,
         block: Block<'_>,
         coming: Option<&Items<BLOCK>>,
+        pairs: &mut Pairs,
         answers: &mut [Q::Answer; BLOCK],
     ) {
         let moment = self.moment();
-        let mut pairs = Pairs::NONE;
-        let changes = self.load_block(block, coming, &mut pairs);
-        query.compare(self, moment, block, &pairs, answers);
+        let changes = self.load_block(block, coming, pairs);
+        query.compare(self, moment, block, pairs, answers);
         if changes != 0 {
             for (answer, &hash) in answers.iter_mut().zip(block.hashes).take(block.len) {
                 *answer = query.retry(self, *answer, hash);
@@ -143,8 +116,9 @@ impl<L: Layout> Table<L> {
     }
 
     /// Reads the pairs of a block, each as in [`load_nth`]. Returns nonzero if any version has changed. If there is a
-    /// next block, prefetches its buckets.
-    #[inline(always)]
+    /// next block, prefetches its buckets. (Not inlined: no vector unit does it better, so it is compiled only once for all
+    /// queries.)
+    #[inline(never)]
     fn load_block(&self, block: Block<'_>, coming: Option<&Items<BLOCK>>, pairs: &mut Pairs) -> u64 {
         if block.len == BLOCK {
             return if let Some(coming) = coming {
@@ -183,9 +157,12 @@ impl<L: Layout> Table<L> {
         changes
     }
 
-    pub(super) fn count(&self, layout: impl Layout, item: Item) -> usize {
+    /// How many copies there are of the item of this hash with this payload. (Not inlined: it is the same for every shape.)
+    #[inline(never)]
+    pub(super) fn count(&self, hash: u64, payload: u16) -> usize {
+        let item = self.item_with(hash, payload);
         let _guard = self.stripe(item.sum).lock(&self.counters);
-        self.copies_of_item(layout, item)
+        self.copies_of_item(self.layout(), item)
     }
 
     /// Whether it pays to prefetch buckets before a lookup. In a small table it does not: its buckets are in the

@@ -134,6 +134,14 @@ impl<L: Layout> Table<L> {
         }
     }
 
+    /// Adds a copy of the item of this hash with this payload. (Not inlined: it is the same for every shape.)
+    #[inline(never)]
+    pub(super) fn insert_value_of_hash(&self, hash: u64, payload: u16) -> Result<(), InsertError> {
+        self.insert_value(self.item_with(hash, payload))?;
+        self.counters.add_len(1);
+        Ok(())
+    }
+
     /// Adds a copy of the item, without counting it.
     #[inline(always)]
     pub(super) fn insert_value(&self, item: Item) -> Result<(), InsertError> {
@@ -187,10 +195,11 @@ impl<L: Layout> Table<L> {
         })
     }
 
-    /// Gives a copy of one item the payload of the other, which is of the same class. `false` if there is no such
-    /// copy.
-    #[inline(always)]
-    pub(super) fn replace(&self, old: Item, new: Item) -> bool {
+    /// Gives a copy of the item of this hash with the old payload the new one. `false` if there is no such copy. (Not
+    /// inlined: it is the same for every shape.)
+    #[inline(never)]
+    pub(super) fn replace(&self, hash: u64, old: u16, new: u16) -> bool {
+        let (old, new) = (self.item_with(hash, old), self.item_with(hash, new));
         // As in `remove`.
         self.prefetch(old);
         let Some(guard) = self.stripe(old.sum).try_lock() else {

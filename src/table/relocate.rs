@@ -46,7 +46,7 @@ use crate::machine::arch::prefetch;
 use crate::plan::path::{self, Graph, Hop, Outcome};
 use crate::sync::sizes::SEARCHES;
 use crate::table::census::Purpose;
-use crate::table::stripe::{AllLocked, Guard, Stripe};
+use crate::table::stripe::{AllLocked, Guard, Stripe, settle};
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Item;
@@ -176,7 +176,7 @@ impl<L: Layout> Table<L> {
             if is_full {
                 return Err(self.refusal(item, copies));
             }
-            let now = (self.settle(&self.stripes), self.moment());
+            let now = (settle(&mut self.stripes.iter(), &self.counters), self.moment());
             let certain = effort.last.is_some_and(|(last_trace, last)| {
                 last == now && now.1 == moment || last_trace == trace && self.buckets.count() > path::BUDGET
             });

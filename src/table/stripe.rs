@@ -144,10 +144,24 @@ pub(crate) struct AllLocked<'a> {
 pub(crate) fn under_all_locks<R>(stripes: &[Stripe], counters: &Counters, work: impl FnOnce(&AllLocked<'_>) -> R) -> R {
     // 8 bytes each, in place: together they take up to 8 KiB of the stack.
     let mut locks = [const { None }; MAX_STRIPES];
+    lock_all(stripes, counters, &mut locks);
+    work(&AllLocked { stripes })
+}
+
+fn lock_all<'a>(stripes: &'a [Stripe], counters: &Counters, locks: &mut [Option<MutexGuard<'a, ()>>; MAX_STRIPES]) {
     for (lock, stripe) in locks.iter_mut().zip(stripes) {
         *lock = Some(stripe.lock_alone(counters));
     }
-    work(&AllLocked { stripes })
+}
+
+/// Drains the writers of these stripes: waits until each relocation and removal in progress has ended. Returns the
+/// sum of the stripes' versions, each read under its lock.
+pub(crate) fn settle(stripes: &mut dyn Iterator<Item = &Stripe>, counters: &Counters) -> u64 {
+    let mut bumps = 0u64;
+    for stripe in stripes {
+        bumps = bumps.wrapping_add(stripe.lock(counters).bumps());
+    }
+    bumps
 }
 
 impl Stripe {

@@ -9,7 +9,7 @@
 //! they are used, without another pointer, and what threads count is padded to cache lines of its own.
 
 use crate::machine::arch::{at, at_step};
-use crate::machine::memory::{Pages, boxed_slice, boxed_slice_on};
+use crate::machine::memory::{Pages, boxed, boxed_slice, boxed_slice_on};
 use crate::plan::sizing::{self, LoadLimit};
 use crate::sync::sizes::{BUCKETS_PER_STRIPE, MAX_STRIPES};
 use crate::sync::{AtomicU64, Ordering};
@@ -57,18 +57,23 @@ pub(crate) fn memory_for(buckets: usize) -> usize {
     buckets * size_of::<AtomicU64>() + of_stripes + Counters::memory_for(buckets) + size_of::<RunningSaves>()
 }
 
+/// The word of an empty bucket. (A closure in `new` would be another one for each layout.)
+fn empty() -> AtomicU64 {
+    AtomicU64::new(0)
+}
+
 impl<L: OfShape> Table<L> {
     pub(crate) fn new(pages: Pages, shape: Shape, buckets: usize) -> Option<Self> {
         let stripes = boxed_slice(stripes_for(buckets), Stripe::new)?;
         Some(Self {
             layout: L::try_of(shape)?,
             buckets: Buckets::new(buckets),
-            words: boxed_slice_on(pages, buckets, || AtomicU64::new(0))?,
+            words: boxed_slice_on(pages, buckets, empty)?,
             stripe_mask: (stripes.len() - 1) * BUCKETS_PER_STRIPE,
             stripes,
             counters: Counters::new(buckets)?,
             limit: LoadLimit::NONE,
-            running_saves: boxed_slice(1, RunningSaves::new)?.try_into().ok()?,
+            running_saves: boxed(RunningSaves::new())?,
             clock: None,
         })
     }
@@ -80,9 +85,7 @@ impl<L: Layout> Table<L> {
     }
 
     pub(crate) fn with_clock(mut self, clock: Clock) -> Option<Self> {
-        let mut clock = Some(clock);
-        let clock = boxed_slice(1, || clock.take().expect("the slice has one element, so this runs once"))?;
-        self.clock = Some(clock.try_into().ok()?);
+        self.clock = Some(boxed(clock)?);
         Some(self)
     }
 
@@ -278,12 +281,6 @@ impl<L: Layout> Table<L> {
     /// Calls `work` with the locks of all stripes.
     pub(crate) fn under_all_locks<R>(&self, work: impl FnOnce(&AllLocked<'_>) -> R) -> R {
         stripe::under_all_locks(&self.stripes, &self.counters, work)
-    }
-
-    /// Drains the writers of these stripes: waits until each relocation and removal in progress has ended. Returns the
-    /// sum of the stripes' versions, each read under its lock.
-    pub(super) fn settle<'a>(&self, stripes: impl IntoIterator<Item = &'a Stripe>) -> u64 {
-        stripes.into_iter().fold(0, |bumps: u64, stripe| bumps.wrapping_add(stripe.lock(&self.counters).bumps()))
     }
 
     /// Announces, in a table with payloads, that a copy is about to be added.

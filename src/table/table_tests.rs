@@ -11,10 +11,11 @@ use crate::machine::memory::Pages;
 use crate::plan::batch::{BLOCK, LookupBatch};
 use crate::plan::sizing::LoadLimit;
 use crate::table::census::Purpose;
+use crate::table::expiring::PresenceQuery;
 use crate::table::face::any_table::HasTable as _;
 use crate::table::face::batch::TableLookup;
 use crate::table::face::plan::TablePlan;
-use crate::table::lookup::{PresenceQuery, Query};
+use crate::table::lookup::Query;
 use crate::table::relocate::Effort;
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
@@ -67,7 +68,7 @@ fn compare<L: OfShape>(shape: Shape, buckets: usize, operations: &[(u8, u64)]) {
         let item = table.item(hash);
         let copies = model.get(&class(item)).copied().unwrap_or(0);
         assert_eq!(table.contains(table.layout(), hash), copies > 0);
-        assert_eq!(table.count(table.layout(), item), copies);
+        assert_eq!(table.count(hash, 0), copies);
         assert_eq!((known.contains(hash), known.count(hash)), (copies > 0, copies));
         let mut refused = None;
         match operation {
@@ -121,7 +122,11 @@ fn compare<L: OfShape>(shape: Shape, buckets: usize, operations: &[(u8, u64)]) {
     for (&(fingerprint, first, second), &copies) in &model {
         let sum = table.buckets.sum(Fingerprint(fingerprint));
         let item = Item { entry: Entry(fingerprint), first, second, sum };
-        assert_eq!(table.count(table.layout(), item), copies, "a failed insert, or any other, has changed something");
+        assert_eq!(
+            table.copies_of_item(table.layout(), item),
+            copies,
+            "a failed insert, or any other, has changed something"
+        );
     }
 }
 
@@ -173,20 +178,13 @@ pub(super) fn assert_all_vector_units_find_the_same<L: Layout, Q>(
 ) where
     Q: Query<Answer: Debug + PartialEq>,
 {
-    const UNITS: &[VectorUnit] = &[
-        VectorUnit::Common,
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        VectorUnit::Avx2,
-        #[cfg(ccf_avx512)]
-        VectorUnit::Avx512,
-    ];
     let hash = |number: u64| number.wrapping_mul(0x2545_f491_4f6c_dd1d);
     let len = table.words.len() as u64 * u64::from(table.layout.shape().slots) * 3 / 4;
     (0..len).for_each(|number| insert(number, hash(number)));
     // Present and absent hashes, and a last block that is not full.
     let asked: Vec<u64> = (0..2 * len + 5).map(|number| hash(number * 7 % (2 * len))).collect();
     let expected: Vec<Q::Answer> = asked.iter().map(|&hash| look_up(hash)).collect();
-    for unit in UNITS {
+    for unit in VectorUnit::all() {
         let (mut blocks, mut answers) = (asked.chunks(BLOCK), Vec::new());
         let mut hashes = |block: &mut [u64; BLOCK]| {
             let hashes = blocks.next().unwrap_or_default();
@@ -194,7 +192,7 @@ pub(super) fn assert_all_vector_units_find_the_same<L: Layout, Q>(
             hashes.len()
         };
         let answers_of = &mut |some: &[Q::Answer]| answers.extend_from_slice(some);
-        unit.run(LookupBatch { lookup: TableLookup { table, query }, hashes: &mut hashes, answers: answers_of });
+        unit.run(LookupBatch { lookup: TableLookup::new(table, query), hashes: &mut hashes, answers: answers_of });
         assert_eq!(answers, expected, "{unit:?}, {:?}", table.layout.shape());
     }
 }

@@ -200,8 +200,8 @@ impl<L: Layout, Q: Question> BlockLookup for FixedLookup<'_, L, Q> {
     const ABSENT: Q::Answer = Q::ABSENT;
 
     #[inline(always)]
-    fn prepare(&self, hashes: &[u64; BLOCK], items: &mut Items<BLOCK>) {
-        self.buckets.items(self.layout, hashes, items);
+    fn prepare(&self, unit: VectorUnit, hashes: &[u64; BLOCK], items: &mut Items<BLOCK>) {
+        self.buckets.items(unit, self.layout.lanes(), hashes, items);
     }
 
     #[inline(always)]
@@ -211,7 +211,7 @@ impl<L: Layout, Q: Question> BlockLookup for FixedLookup<'_, L, Q> {
 
     /// The places beyond the end of the last block repeat its first hash.
     #[inline(always)]
-    fn look_up(&self, block: Asked<'_>, coming: &Items<BLOCK>, answers: &mut [Q::Answer; BLOCK]) {
+    fn look_up(&mut self, block: Asked<'_>, coming: &Items<BLOCK>, answers: &mut [Q::Answer; BLOCK]) {
         let mut pairs = Pairs::NONE;
         if self.words.are_far() {
             load::<_, true>(self.layout, self.words, block.prepared, coming, &mut pairs);
@@ -223,7 +223,7 @@ impl<L: Layout, Q: Question> BlockLookup for FixedLookup<'_, L, Q> {
 }
 
 /// Reads the pairs of a block. If `PREFETCH`, prefetches the buckets of `coming`.
-#[inline(always)]
+#[inline(never)]
 fn load<L: Layout, const PREFETCH: bool>(
     layout: L,
     words: Words<'_>,

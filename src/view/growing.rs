@@ -115,7 +115,7 @@ impl<C: Compare> BlockLookup for GrowingLookup<'_, C> {
     const ABSENT: bool = false;
 
     #[inline(always)]
-    fn prepare(&self, hashes: &[u64; BLOCK], places: &mut BlockOfPlaces) {
+    fn prepare(&self, _: VectorUnit, hashes: &[u64; BLOCK], places: &mut BlockOfPlaces) {
         for (nth, &hash) in hashes.iter().enumerate() {
             places.set(nth, self.classes, self.state, self.classes.of(mixed(hash)));
         }
@@ -127,7 +127,7 @@ impl<C: Compare> BlockLookup for GrowingLookup<'_, C> {
     }
 
     #[inline(always)]
-    fn look_up(&self, block: Block<'_, BlockOfPlaces>, coming: &BlockOfPlaces, answers: &mut [bool; BLOCK]) {
+    fn look_up(&mut self, block: Block<'_, BlockOfPlaces>, coming: &BlockOfPlaces, answers: &mut [bool; BLOCK]) {
         let (is_far, places, mut pairs) = (self.words.are_far(), block.prepared, Pairs::NONE);
         for nth in 0..BLOCK {
             if is_far {

@@ -85,7 +85,7 @@ pub(crate) trait BucketOps: Layout {
     /// Whether either bucket holds the fingerprint, with whatever payload.
     #[inline(always)]
     fn either_holds(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> bool {
-        let words = [first, second].map(|bucket| self.without_payloads(bucket));
+        let words = [self.without_payloads(first), self.without_payloads(second)];
         self.is_any_lane_equal::<true>(self.comparison(first, second, words, fingerprint.0))
     }
 
@@ -105,7 +105,7 @@ pub(crate) trait BucketOps: Layout {
     /// The lanes in which either bucket holds the fingerprint, in the form of a [`FoundSlot`].
     #[inline(always)]
     fn lanes_in_either(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> [u64; 2] {
-        let words = [first, second].map(|bucket| self.without_payloads(bucket));
+        let words = [self.without_payloads(first), self.without_payloads(second)];
         self.equal_lanes(self.comparison(first, second, words, fingerprint.0))
     }
 
@@ -131,9 +131,10 @@ pub(crate) trait BucketOps: Layout {
         low: u32,
     ) -> Comparison {
         let lanes = self.lanes();
-        let folded = [first, second].map(|bucket| self.folded(bucket));
+        let folded = [self.folded(first), self.folded(second)];
         let (fold, list, ones, tops) = (lanes.fold.into(), lanes.list(), lanes.ones, lanes.tops);
-        let (lows, highs) = (patterns.map(|pattern| pattern.lows), patterns.map(|pattern| pattern.highs));
+        let [of_first, of_second] = patterns;
+        let (lows, highs) = ([of_first.lows, of_second.lows], [of_first.highs, of_second.highs]);
         Comparison { words, low, lows, folded, fold, list, highs, ones, tops }
     }
 
@@ -141,9 +142,7 @@ pub(crate) trait BucketOps: Layout {
     /// lanes of each bucket. In this form, a loop over many buckets is vectorized.
     #[inline(always)]
     fn lanes_in(self, words: [Bucket; 2], folded: [u32; 2], pattern: Pattern) -> [u64; 2] {
-        core::array::from_fn(|nth| {
-            any_zero_lane(self.lanes(), self.differences(self.decoded_by(words[nth], folded[nth]), pattern))
-        })
+        [self.lanes_equal(words[0], folded[0], pattern), self.lanes_equal(words[1], folded[1], pattern)]
     }
 
     /// The lanes of one bucket that match the pattern, for a caller that knows its folded list.

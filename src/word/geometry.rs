@@ -9,7 +9,8 @@
 
 use core::hint::select_unpredictable;
 
-use crate::word::layout::{Encoding, Entry, Fingerprint, Layout, NEVER_ZERO, Shape};
+use crate::machine::arch::{VectorUnit, Vectorized};
+use crate::word::layout::{Encoding, Entry, Fingerprint, Lanes, Layout, NEVER_ZERO, Shape};
 
 /// What the table knows of a key: its *class*, which is its fingerprint and the two buckets that may hold it. If slots
 /// have payloads, the entry also has that of one copy; it is 0 until it is set.
@@ -88,27 +89,10 @@ impl Buckets {
         self.count as usize
     }
 
-    /// The items of keys with these hashes. One step after the other for all of them: all steps except the first are
-    /// vectorized.
-    #[inline(always)]
-    pub(crate) fn items<L: Layout, const N: usize>(self, layout: L, hashes: &[u64; N], items: &mut Items<N>) {
-        let mut mixed = [0; N];
-        for (mixed, &hash) in mixed.iter_mut().zip(hashes) {
-            *mixed = mix(hash);
-        }
-        let Items { entries: fingerprints, firsts, seconds, sums } = items;
-        for (first, &hash) in firsts.iter_mut().zip(&mixed) {
-            *first = scale_by_halves(hash, self.count_to_wrap);
-        }
-        for (fingerprint, &hash) in fingerprints.iter_mut().zip(&mixed) {
-            *fingerprint = layout.fingerprint_from(hash).0;
-        }
-        for (sum, &fingerprint) in sums.iter_mut().zip(&*fingerprints) {
-            *sum = self.sum(Fingerprint(fingerprint)) as u32;
-        }
-        for ((second, &first), &sum) in seconds.iter_mut().zip(&*firsts).zip(&*sums) {
-            *second = self.other(sum as usize, first as usize) as u32;
-        }
+    /// The items of keys with these hashes, in a layout with these lanes. The same code serves all layouts: their numbers are
+    /// data.
+    pub(crate) fn items<const N: usize>(self, unit: VectorUnit, lanes: Lanes, hashes: &[u64; N], items: &mut Items<N>) {
+        unit.run(ToItems { buckets: self, lanes, hashes, items });
     }
 
     /// The item of a key with this hash.
@@ -152,6 +136,39 @@ impl Buckets {
         let encoding = u32::from(encoding == Encoding::SemiSorted);
         let [encoding, slots, bits, payload] = [encoding, slots, fingerprint_bits, payload_bits].map(u64::from);
         [encoding, slots, bits, payload, self.count]
+    }
+}
+
+/// The step from hashes to items.
+struct ToItems<'a, const N: usize> {
+    buckets: Buckets,
+    lanes: Lanes,
+    hashes: &'a [u64; N],
+    items: &'a mut Items<N>,
+}
+
+impl<const N: usize> Vectorized for ToItems<'_, N> {
+    /// One step after the other for all hashes: all steps except the first are vectorized.
+    #[inline(always)]
+    fn run(self, _: VectorUnit) {
+        let Self { buckets, lanes, hashes, items } = self;
+        let mut mixed = [0; N];
+        for (mixed, &hash) in mixed.iter_mut().zip(hashes) {
+            *mixed = mix(hash);
+        }
+        let Items { entries: fingerprints, firsts, seconds, sums } = items;
+        for (first, &hash) in firsts.iter_mut().zip(&mixed) {
+            *first = scale_by_halves(hash, buckets.count_to_wrap);
+        }
+        for (fingerprint, &hash) in fingerprints.iter_mut().zip(&mixed) {
+            *fingerprint = lanes.fingerprint_from(hash).0;
+        }
+        for (sum, &fingerprint) in sums.iter_mut().zip(&*fingerprints) {
+            *sum = buckets.sum(Fingerprint(fingerprint)) as u32;
+        }
+        for ((second, &first), &sum) in seconds.iter_mut().zip(&*firsts).zip(&*sums) {
+            *second = buckets.other(sum as usize, first as usize) as u32;
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::*;
-use crate::word::layout::{OfShape, Plain, Shape};
+use crate::word::layout::{OfShape, Plain, SHAPES, SHAPES_WITH_PAYLOAD, SemiSorted, Shape, WithPayload};
 use proptest::prelude::*;
 
 proptest! {
@@ -28,16 +28,41 @@ proptest! {
         hashes in any::<[u64; 8]>(),
     ) {
         let buckets = Buckets::new(count);
-        for layout in [Shape::plain(8, 8), Shape::plain(5, 12), Shape::plain(2, 32)].map(Plain::of) {
-            let mut items = Items::default();
-            buckets.items(layout, &hashes, &mut items);
-            for (nth, &hash) in hashes.iter().enumerate() {
-                let item = items.get(nth);
-                prop_assert_eq!(item, buckets.item(layout, hash));
-                prop_assert!(item.first < count && item.second < count);
+        for unit in VectorUnit::all() {
+            for shape in SHAPES {
+                match shape.encoding {
+                    Encoding::Plain => the_items_are_those_of_each(buckets, unit, Plain::of(shape), hashes)?,
+                    Encoding::SemiSorted => the_items_are_those_of_each(buckets, unit, SemiSorted::of(shape), hashes)?,
+                }
+            }
+            for shape in SHAPES_WITH_PAYLOAD.map(|shape| shape.with_payload(4).expect("it leaves enough")) {
+                match shape.encoding {
+                    Encoding::Plain => {
+                        the_items_are_those_of_each(buckets, unit, WithPayload::<Plain>::of(shape), hashes)?;
+                    }
+                    Encoding::SemiSorted => {
+                        the_items_are_those_of_each(buckets, unit, WithPayload::<SemiSorted>::of(shape), hashes)?;
+                    }
+                }
             }
         }
     }
+}
+
+fn the_items_are_those_of_each(
+    buckets: Buckets,
+    unit: VectorUnit,
+    layout: impl Layout,
+    hashes: [u64; 8],
+) -> Result<(), TestCaseError> {
+    let mut items = Items::default();
+    buckets.items(unit, layout.lanes(), &hashes, &mut items);
+    for (nth, &hash) in hashes.iter().enumerate() {
+        let item = items.get(nth);
+        prop_assert_eq!(item, buckets.item(layout, hash));
+        prop_assert!(item.first < buckets.count() && item.second < buckets.count());
+    }
+    Ok(())
 }
 
 #[test]

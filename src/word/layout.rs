@@ -274,6 +274,14 @@ impl Lanes {
         self.ones * u64::from(self.highest)
     }
 
+    /// [`Layout::fingerprint_from`] where the encoding is not known when the code is compiled. (For a plain layout it takes
+    /// an instruction more.)
+    #[inline(always)]
+    pub(crate) fn fingerprint_from(self, hash: u64) -> Fingerprint {
+        let bits = hash as u32 & self.fingerprint_mask;
+        Fingerprint(bits + u32::from(bits & self.first == 0))
+    }
+
     /// The bit above all lanes. In a semi-sorted layout there is one.
     #[inline(always)]
     pub(crate) fn above(self) -> u64 {

@@ -59,9 +59,9 @@ pub(in crate::filter) fn add_each<P: Copy + Default, A: Copy, E>(
     answers: &mut Vec<A>,
     is_added: impl Fn(A) -> bool,
 ) -> Result<usize, InsertBatchError<E>> {
-    let others = Cell::default();
+    let others = Cell::new([P::default(); BLOCK]);
     let mut hashes = blocks_of_pairs(pairs, &others);
-    let mut window = Window::<[P; BLOCK]>::new(&mut hashes);
+    let mut window = Window::new(&mut hashes, others.get());
     let (mut done, mut added) = (0, 0);
     loop {
         while let Some(coming) = window.coming() {

@@ -22,5 +22,4 @@ mod vectorized;
 pub(crate) use comparison::Comparison;
 pub(crate) use prefetch::{prefetch, prefetch_line};
 pub(crate) use unchecked::{at, at_step};
-pub(crate) use vector_unit::VectorUnit;
-pub(crate) use vectorized::Vectorized;
+pub(crate) use vectorized::{VectorUnit, Vectorized};

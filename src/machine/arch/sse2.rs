@@ -42,7 +42,8 @@ impl Comparison {
         // SAFETY: SSE2 is part of every x86-64 processor.
         unsafe {
             let lanes = self.equal_lanes_of_both::<LISTS>();
-            [lanes, _mm_unpackhi_epi64(lanes, lanes)].map(|lanes| _mm_cvtsi128_si64(lanes) as u64)
+            let high = _mm_unpackhi_epi64(lanes, lanes);
+            [_mm_cvtsi128_si64(lanes) as u64, _mm_cvtsi128_si64(high) as u64]
         }
     }
 
@@ -53,8 +54,8 @@ impl Comparison {
             // In integers: a word takes one instruction less to compare than to fill a register with the pattern.
             let mut differences = pair([self.words[0] ^ self.lows[0], self.words[1] ^ self.lows[1]]);
             if LISTS {
-                let [first, second] = self.folded.map(|list| _mm_cvtsi32_si128(list as i32));
-                let folded = _mm_unpacklo_epi64(first, second);
+                let [first, second] = self.folded;
+                let folded = _mm_unpacklo_epi64(_mm_cvtsi32_si128(first as i32), _mm_cvtsi32_si128(second as i32));
                 let lists = _mm_or_si128(folded, _mm_sll_epi64(folded, _mm_cvtsi32_si128(self.fold as i32)));
                 let of_lists = _mm_and_si128(_mm_xor_si128(lists, pair(self.highs)), both(self.list));
                 differences = _mm_or_si128(differences, of_lists);

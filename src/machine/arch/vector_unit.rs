@@ -8,19 +8,7 @@
 use crate::machine::arch::avx2;
 #[cfg(ccf_avx512)]
 use crate::machine::arch::avx512;
-use crate::machine::arch::vectorized::Vectorized;
-
-/// The vector units that loops are compiled for. Architectures other than x86-64 have one: what each processor has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum VectorUnit {
-    /// The baseline of the target: SSE2 on x86-64, NEON on AArch64.
-    Common,
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    Avx2,
-    /// Only if the compiler has it, too.
-    #[cfg(ccf_avx512)]
-    Avx512,
-}
+use crate::machine::arch::vectorized::{Unit, VectorUnit, Vectorized};
 
 impl VectorUnit {
     /// The widest that this processor has.
@@ -30,26 +18,45 @@ impl VectorUnit {
         if avx2::is_available() {
             #[cfg(ccf_avx512)]
             if avx512::is_available_too() {
-                return Self::Avx512;
+                return Self(Unit::Avx512);
             }
-            return Self::Avx2;
+            return Self(Unit::Avx2);
         }
-        Self::Common
+        Self(Unit::Common)
     }
 
-    /// Does the work with this unit, or with the widest that there is if that is less. Not inlined: it has the work three
-    /// times.
-    #[inline(never)]
-    pub(crate) fn run(self, work: impl Vectorized) {
+    /// All that this processor has.
+    #[cfg(test)]
+    pub(crate) fn all() -> Vec<Self> {
+        let mut all = vec![Self(Unit::Common)];
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        match self.min(Self::widest()) {
-            // SAFETY: `widest` has found that AVX2 is available, and AVX-512 too.
+        if avx2::is_available() {
+            all.push(Self(Unit::Avx2));
             #[cfg(ccf_avx512)]
-            Self::Avx512 => return unsafe { avx512::run(work) },
-            // SAFETY: `widest` has found that AVX2 is available.
-            Self::Avx2 => return unsafe { avx2::run(work) },
-            Self::Common => (),
+            if avx512::is_available_too() {
+                all.push(Self(Unit::Avx512));
+            }
         }
-        work.run();
+        all
     }
+
+    /// Does the work with this unit.
+    #[inline(always)]
+    pub(crate) fn run(self, work: impl Vectorized) {
+        match self.0 {
+            // SAFETY: a value with this unit exists only where AVX2 was found to be available, and AVX-512 too.
+            #[cfg(ccf_avx512)]
+            Unit::Avx512 => unsafe { avx512::run(work) },
+            // SAFETY: a value with this unit exists only where AVX2 was found to be available.
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            Unit::Avx2 => unsafe { avx2::run(work) },
+            Unit::Common => common(work),
+        }
+    }
+}
+
+/// Not inlined, like the code for the other units: a caller that is compiled for one of them needs no other.
+#[inline(never)]
+fn common(work: impl Vectorized) {
+    work.run(VectorUnit(Unit::Common));
 }

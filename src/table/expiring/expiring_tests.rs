@@ -3,10 +3,11 @@
 
 use crate::machine::memory::Pages;
 use crate::table::expiring::clock::{Advance, Clock, Until, WhenFull};
-use crate::table::expiring::{IfPresent, LivePresenceQuery};
+use crate::table::expiring::{IfPresent, PresenceQuery};
 use crate::table::face::any_table::HasTable as _;
 use crate::table::face::dyn_table::Shaped;
 use crate::table::face::traits::ExpiringTable;
+
 use crate::table::table::Table;
 use crate::table::table_tests::assert_all_vector_units_find_the_same;
 use crate::word::layout::{Encoding, OfShape, Plain, SHAPES_WITH_PAYLOAD, SemiSorted, Shape, WithPayload};
@@ -37,7 +38,7 @@ fn compare_vector_units<L: OfShape>(shape: Shape, end_bits: u32, is_swept: bool)
         }
     };
     let contains = |hash| table.contains_live(hash);
-    assert_all_vector_units_find_the_same(&table.table, LivePresenceQuery, insert, contains);
+    assert_all_vector_units_find_the_same(&table.table, PresenceQuery, insert, contains);
     assert_eq!(table.clock().read().moment.lag() == 0, is_swept);
 }
 

@@ -171,6 +171,13 @@ pub(crate) enum IfPresent {
     Extend,
 }
 
+/// Which of a class's entries is meant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    First,
+    Last,
+}
+
 enum Attempt {
     /// Done, with the answer whether the entry was added. If not, it is dead already, or the key has an entry, which
     /// was renewed if so asked.
@@ -182,11 +189,11 @@ enum Attempt {
     NoRoom,
 }
 
-/// Whether the key has a live entry.
+/// Whether the key is present; where entries expire, whether it has a live one.
 #[derive(Clone, Copy)]
-pub(in crate::table) struct LivePresenceQuery;
+pub(in crate::table) struct PresenceQuery;
 
-impl Query for LivePresenceQuery {
+impl Query for PresenceQuery {
     type Answer = bool;
 
     const ABSENT: bool = false;
@@ -203,7 +210,7 @@ impl Query for LivePresenceQuery {
     ) {
         match moment {
             Some(moment) if moment.lag() > 0 => table.compare_block_beside_dead(moment, block, pairs, answers),
-            // As in `contains_live`.
+            // As in `contains_live`: nothing is dead.
             _ => pairs.find(table.layout, &block.prepared.entries, answers),
         }
     }
@@ -211,7 +218,7 @@ impl Query for LivePresenceQuery {
     #[inline(always)]
     fn retry<L: Layout>(self, table: &Table<L>, seen: bool, hash: u64) -> bool {
         // A match is certain in any case.
-        seen || table.contains_live_slow(hash)
+        seen || if table.clock().is_some() { table.contains_live_slow(hash) } else { table.contains_slow(hash) }
     }
 }
 
@@ -286,6 +293,7 @@ impl<L: Layout> Table<L> {
         }
     }
 
+    /// Whether each key of a block has a live entry, while the table may hold dead ones.
     #[inline(always)]
     fn compare_block_beside_dead(&self, moment: Moment, block: Block<'_>, pairs: &Pairs, answers: &mut [bool; BLOCK]) {
         let clock = self.own_clock();
@@ -440,7 +448,7 @@ impl<L: Layout> Table<L> {
     /// Makes the class's entry that lives longest live until `end` at least, if the class has a live entry at the
     /// moment. Returns whether that was still live when it was renewed.
     fn extend(&self, guard: &Guard<'_>, clock: &Clock, moment: Moment, class: Item, end: u64) -> Option<bool> {
-        let (latest, bucket, old) = self.live_entries(clock, moment, class).max_by_key(|&(end, ..)| end)?;
+        let (latest, bucket, old) = self.live_entry(clock, moment, class, Which::Last)?;
         if latest >= end {
             return Some(true);
         }
@@ -453,17 +461,25 @@ impl<L: Layout> Table<L> {
         replaced.then_some(was_live)
     }
 
-    /// The class's entries that are live at the moment: the end of each, its bucket, and the entry. The caller holds the
-    /// lock of the class's stripe, and has read the moment since.
-    fn live_entries(&self, clock: &Clock, moment: Moment, class: Item) -> impl Iterator<Item = (u64, usize, Entry)> {
+    /// Of the class's entries that are live at the moment, the one that ends first or last: its end, its bucket, and the
+    /// entry. The caller holds the lock of the class's stripe, and has read the moment since.
+    fn live_entry(&self, clock: &Clock, moment: Moment, class: Item, which: Which) -> Option<(u64, usize, Entry)> {
         let fingerprint = self.layout.fingerprint_of(class.entry);
-        [class.first, class.second]
-            .into_iter()
-            .flat_map(|bucket| self.layout.entries(self.load(bucket)).map(move |entry| (bucket, entry)))
-            .filter(move |&(_, entry)| self.layout.fingerprint_of(entry) == fingerprint)
-            .map(|(bucket, entry)| (bucket, entry, self.layout.payload_of(entry)))
-            .filter(move |&(.., payload)| clock.ring.is_live(moment, payload))
-            .map(move |(bucket, entry, payload)| (clock.end_of(moment, payload), bucket, entry))
+        let mut found: Option<(u64, usize, Entry)> = None;
+        for bucket in [class.first, class.second] {
+            for entry in self.layout.entries(self.load(bucket)) {
+                let payload = self.layout.payload_of(entry);
+                if self.layout.fingerprint_of(entry) != fingerprint || !clock.ring.is_live(moment, payload) {
+                    continue;
+                }
+                let end = clock.end_of(moment, payload);
+                let is_it = |so_far| if which == Which::First { end < so_far } else { end > so_far };
+                if found.is_none_or(|(so_far, ..)| is_it(so_far)) {
+                    found = Some((end, bucket, entry));
+                }
+            }
+        }
+        found
     }
 
     /// Takes out an entry of the class, which is that of this hash, that ends at this tick of the caller, if a live
@@ -488,7 +504,7 @@ impl<L: Layout> Table<L> {
         self.prefetch(class);
         let clock = self.own_clock();
         let guard = self.stripe(class.sum).lock(&self.counters);
-        let first = self.live_entries(clock, clock.moment(), class).min_by_key(|&(end, ..)| end);
+        let first = self.live_entry(clock, clock.moment(), class, Which::First);
         first.is_some_and(|(end, ..)| self.take_any(&guard, class.with(self.layout(), clock.ring.place(end))))
     }
 
@@ -498,7 +514,7 @@ impl<L: Layout> Table<L> {
         let clock = self.own_clock();
         let _guard = self.stripe(class.sum).lock(&self.counters);
         let Reading { now, moment, ahead, .. } = clock.read();
-        let end = self.live_entries(clock, moment, class).map(|(end, ..)| end).max()?;
+        let (end, ..) = self.live_entry(clock, moment, class, Which::Last)?;
         Some((now?, end - moment.now() + ahead))
     }
 

@@ -201,19 +201,25 @@ impl<L: Layout> Table<L> {
 
     /// Takes an entry out of the buckets of this class: of those that it reads there, the one that expires first.
     fn take_first_to_expire(&self, clock: &Clock, class: Item, all: Option<&AllLocked<'_>>) {
-        let entries = [class.first, class.second]
-            .into_iter()
-            .flat_map(|bucket| self.layout.entries(self.load(bucket)).map(move |entry| (bucket, entry)));
         // Entries that have died go before all others.
-        let ticks_left = |&(_, entry): &(usize, Entry)| {
+        let ticks_left = |entry| {
             let (moment, payload) = (clock.moment(), self.layout.payload_of(entry));
             if clock.ring.is_live(moment, payload) { clock.ring.ticks_until(moment, payload) } else { 0 }
         };
-        let Some(first @ (bucket, entry)) = entries.min_by_key(ticks_left) else { return };
+        let mut first: Option<(u64, usize, Entry)> = None;
+        for bucket in [class.first, class.second] {
+            for entry in self.layout.entries(self.load(bucket)) {
+                let ticks = ticks_left(entry);
+                if first.is_none_or(|(so_far, ..)| ticks < so_far) {
+                    first = Some((ticks, bucket, entry));
+                }
+            }
+        }
+        let Some((_, bucket, entry)) = first else { return };
         let stripe = self.stripe(self.buckets.sum(self.layout.fingerprint_of(entry)));
         let guard = stripe.lock_unless_all(all, &self.counters);
         // Read again under the lock: only then its place is sure to mean that tick.
-        match ticks_left(&first) {
+        match ticks_left(entry) {
             0 => self.take_dead(clock, &guard, bucket, entry),
             ticks if self.take_from(&guard, bucket, entry) => {
                 self.counters.add_len(-1);

@@ -23,7 +23,7 @@ pub(crate) struct Facts {
 pub(crate) trait AnyTable: Imaged {
     fn facts(&self) -> Facts;
     fn prefetch(&self, hashes: &[u64]);
-    /// Calls `answers` with the answers to all hashes, in order and a block at a time.
+    /// Calls `answers` with the answers to all hashes, in order and a block at a time. Dead entries do not count.
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
     fn clear(&self);
     /// Adds the copies of another table, all or those that this one lacks: `table/image/absorb.rs`, `growth/image.rs`.

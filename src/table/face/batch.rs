@@ -1,20 +1,30 @@
 //! PURE: batches on a table of one layout.
 
 use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError, Refusal};
-use crate::machine::arch::{VectorUnit, Vectorized};
+use crate::machine::arch::VectorUnit;
 use crate::plan::batch::{BLOCK, BlockLookup, Coming, Hashes, LookupBatch, Window};
+use crate::plan::pairs::Pairs;
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::Until;
 use crate::table::face::traits::{BlockOfEnds, BlockOfUntil, BlockOfValues};
 use crate::table::lookup::{Block, Query};
 use crate::table::table::Table;
-use crate::word::geometry::{Buckets, Item, Items};
+use crate::word::geometry::{Item, Items};
 use crate::word::layout::{Layout, OfShape};
 
 /// The lookups of a batch in a table of one layout.
 pub(in crate::table) struct TableLookup<'a, L, Q> {
-    pub(in crate::table) table: &'a Table<L>,
-    pub(in crate::table) query: Q,
+    table: &'a Table<L>,
+    query: Q,
+    /// What the present block has read.
+    pairs: Pairs,
+}
+
+impl<'a, L, Q> TableLookup<'a, L, Q> {
+    #[inline(always)]
+    pub(in crate::table) fn new(table: &'a Table<L>, query: Q) -> Self {
+        Self { table, query, pairs: Pairs::NONE }
+    }
 }
 
 impl<L: Layout, Q: Query> BlockLookup for TableLookup<'_, L, Q> {
@@ -25,8 +35,8 @@ impl<L: Layout, Q: Query> BlockLookup for TableLookup<'_, L, Q> {
     const ABSENT: Q::Answer = Q::ABSENT;
 
     #[inline(always)]
-    fn prepare(&self, hashes: &[u64; BLOCK], items: &mut Items<BLOCK>) {
-        self.table.buckets.items(self.table.layout, hashes, items);
+    fn prepare(&self, unit: VectorUnit, hashes: &[u64; BLOCK], items: &mut Items<BLOCK>) {
+        self.table.buckets.items(unit, self.table.layout.lanes(), hashes, items);
     }
 
     #[inline(always)]
@@ -37,24 +47,9 @@ impl<L: Layout, Q: Query> BlockLookup for TableLookup<'_, L, Q> {
     }
 
     #[inline(always)]
-    fn look_up(&self, block: Block<'_>, coming: &Items<BLOCK>, answers: &mut [Q::Answer; BLOCK]) {
-        self.table.look_up_block(self.query, block, self.table.is_far().then_some(coming), answers);
-    }
-}
-
-/// The items of a block for a batch of changes. Only that step is compiled for each vector unit: the changes
-/// themselves are made one by one.
-struct Prepare<'a, L> {
-    layout: L,
-    buckets: Buckets,
-    hashes: &'a [u64; BLOCK],
-    items: &'a mut Items<BLOCK>,
-}
-
-impl<L: Layout> Vectorized for Prepare<'_, L> {
-    #[inline(always)]
-    fn run(self) {
-        self.buckets.items(self.layout, self.hashes, self.items);
+    fn look_up(&mut self, block: Block<'_>, coming: &Items<BLOCK>, answers: &mut [Q::Answer; BLOCK]) {
+        let coming = self.table.is_far().then_some(coming);
+        self.table.look_up_block(self.query, block, coming, &mut self.pairs, answers);
     }
 }
 
@@ -70,19 +65,20 @@ pub(super) fn nothing() {}
 
 impl<L: OfShape> Table<L> {
     pub(super) fn look_up_all<Q: Query>(&self, query: Q, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Q::Answer])) {
-        VectorUnit::widest().run(LookupBatch { lookup: TableLookup { table: self, query }, hashes, answers });
+        VectorUnit::widest().run(LookupBatch { lookup: TableLookup::new(self, query), hashes, answers });
     }
 
     /// The next block of a batch of changes, what goes with its hashes, and the items whose buckets to prefetch meanwhile.
     /// `beside` returns what goes with the hashes that were taken last.
     #[inline(always)]
-    fn next_block<'w, B: Copy + Default>(
+    fn next_block<'w, B: Copy>(
         &self,
+        unit: VectorUnit,
         window: &'w mut Window<'_, (Items<BLOCK>, B)>,
         beside: &impl Fn() -> B,
     ) -> Option<(Block<'w>, &'w B, &'w Items<BLOCK>)> {
         while let Some(Coming { hashes, prepared: (items, of_block), is_first, .. }) = window.coming() {
-            self.prepare(hashes, items, is_first);
+            self.prepare(unit, hashes, items, is_first);
             *of_block = beside();
         }
         let (block, (coming, _)) = window.next()?;
@@ -91,8 +87,8 @@ impl<L: OfShape> Table<L> {
     }
 
     #[inline(never)]
-    fn prepare(&self, hashes: &[u64; BLOCK], items: &mut Items<BLOCK>, is_first: bool) {
-        VectorUnit::widest().run(Prepare { layout: self.layout, buckets: self.buckets, hashes, items });
+    fn prepare(&self, unit: VectorUnit, hashes: &[u64; BLOCK], items: &mut Items<BLOCK>, is_first: bool) {
+        self.buckets.items(unit, self.layout.lanes(), hashes, items);
         if is_first {
             self.prefetch_block(items);
         }
@@ -103,14 +99,15 @@ impl<L: OfShape> Table<L> {
     /// is running.
     ///
     /// A caller whose code is compiled for each shape passes a function pointer, so that this is not.
-    pub(super) fn insert_all<B: Copy + Default, E: Refusal>(
+    pub(super) fn insert_all<B: Copy, E: Refusal>(
         &self,
         hashes: Hashes<'_>,
         beside: impl Fn() -> B,
         mut insert_block: impl FnMut(&Self, Block<'_>, &B, &Items<BLOCK>) -> (usize, Option<E>),
     ) -> Result<usize, InsertBatchError<E>> {
-        let (mut window, mut inserted) = (Window::new(hashes), 0);
-        while let Some((block, beside, coming)) = self.next_block(&mut window, &beside) {
+        let (unit, mut window, mut inserted) =
+            (VectorUnit::widest(), Window::new(hashes, (Items::default(), beside())), 0);
+        while let Some((block, beside, coming)) = self.next_block(unit, &mut window, &beside) {
             // Asked once for the block: a save that begins later overlaps the inserts.
             let (added, refused) = if !L::HAS_PAYLOAD && self.is_being_saved() {
                 self.insert_block_slow(block)
@@ -162,15 +159,15 @@ impl<L: OfShape> Table<L> {
 
     /// Removes all, in order, which counts nothing by itself: `remove_block` does so for a block, with what goes with it.
     /// A function pointer, as in [`insert_all`](Self::insert_all).
-    pub(super) fn remove_all<B: Copy + Default>(
+    pub(super) fn remove_all<B: Copy>(
         &self,
         hashes: Hashes<'_>,
         beside: impl Fn() -> B,
         remove_block: impl Fn(&Self, Block<'_>, &B, &Items<BLOCK>, &mut [bool; BLOCK]) -> usize,
         answers: &mut dyn FnMut(&[bool]),
     ) {
-        let mut window = Window::new(hashes);
-        while let Some((block, beside, coming)) = self.next_block(&mut window, &beside) {
+        let (unit, mut window) = (VectorUnit::widest(), Window::new(hashes, (Items::default(), beside())));
+        while let Some((block, beside, coming)) = self.next_block(unit, &mut window, &beside) {
             let mut removed = [false; BLOCK];
             let count = remove_block(self, block, beside, coming, &mut removed);
             self.counters.add_len(-(count as i64));

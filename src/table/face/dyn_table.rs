@@ -5,13 +5,13 @@ use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError};
 use crate::machine::arch::prefetch_line;
 use crate::plan::batch::{BLOCK, Hashes};
 use crate::table::expiring::clock::{Advance, Clock, Until};
-use crate::table::expiring::{IfPresent, LivePresenceQuery};
+use crate::table::expiring::{IfPresent, PresenceQuery};
 use crate::table::face::any_table::{AnyTable, Facts, HasTable};
 use crate::table::face::batch::{InsertBlock, RemoveBlock, nothing};
 use crate::table::face::traits::{BlockOfEnds, BlockOfUntil, BlockOfValues, ExpiringTable, FilterTable, MapletTable};
 use crate::table::image::merge::{Absorbed, Merge};
 use crate::table::image::read::TableImage;
-use crate::table::lookup::{Block, PresenceQuery};
+use crate::table::lookup::Block;
 use crate::table::maplet::ValuesQuery;
 use crate::table::table::{Table, memory_for};
 use crate::word::geometry::{Item, Items};
@@ -114,7 +114,7 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> FilterTable for Shaped<L, SL
     }
 
     fn count(&self, hash: u64) -> usize {
-        self.table.count(self.table.layout(), self.table.item(hash))
+        self.table.count(hash, 0)
     }
 
     fn insert(&self, hash: u64) -> Result<(), InsertError> {
@@ -150,13 +150,11 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> MapletTable for Shaped<L, SL
     }
 
     fn count_value(&self, hash: u64, value: u16) -> usize {
-        self.table.count(self.table.layout(), self.table.item_with(hash, value))
+        self.table.count(hash, value)
     }
 
     fn insert_value(&self, hash: u64, value: u16) -> Result<(), InsertError> {
-        self.table.insert_value(self.table.item_with(hash, value))?;
-        self.table.counters.add_len(1);
-        Ok(())
+        self.table.insert_value_of_hash(hash, value)
     }
 
     fn insert_value_if_absent(&self, hash: u64, value: u16) -> Result<Values, InsertError> {
@@ -168,7 +166,7 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> MapletTable for Shaped<L, SL
     }
 
     fn replace_value(&self, hash: u64, old: u16, new: u16) -> bool {
-        self.table.replace(self.table.item_with(hash, old), self.table.item_with(hash, new))
+        self.table.replace(hash, old, new)
     }
 
     fn values_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values])) {
@@ -227,10 +225,6 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> ExpiringTable for Shaped<L, 
 
     fn live_in(&self, ticks: u64) -> usize {
         self.table.live_in(ticks)
-    }
-
-    fn contains_live_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        self.table.look_up_all(LivePresenceQuery, hashes, answers);
     }
 
     fn insert_live_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<ExpiringInsertError>> {

@@ -164,7 +164,7 @@ impl RecentTable {
     /// Looks up all hashes by the time at the beginning of the call.
     pub(crate) fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
         self.follow_time();
-        self.table.contains_live_batch(hashes, answers);
+        self.table.table().contains_batch(hashes, answers);
     }
 
     /// Removes an entry for each hash, by the time at the beginning of the call.

@@ -58,7 +58,6 @@ pub(crate) trait ExpiringTable: HasTable {
     /// The caller's tick, and how many ticks later the last live entry ends.
     fn last_end(&self, hash: u64) -> Option<(u64, u64)>;
     fn live_in(&self, ticks: u64) -> usize;
-    fn contains_live_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
     /// Adds entries with the longest lifetime.
     fn insert_live_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<ExpiringInsertError>>;
     /// `add_until` for all, in order, each with its answer. `hashes` puts the ends that go with a block into `ends`.

@@ -52,17 +52,6 @@ pub(crate) trait Imaged: Send + Sync {
     /// this reading.
     fn digest_of(&self, buckets: usize, reading: Option<Reading>, start: usize, words: &[u64]) -> u64;
 
-    /// Reads the words from this bucket on, as they were at the moment of a save of this table: as many as a chunk has, or
-    /// as there are. Chunks are read in order, and once. Returns how many copies are in this one.
-    fn read_chunk(&self, save: SaveNumber, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory> {
-        self.read(start, words);
-        let set_aside = self.running_saves().pass(save, start)?;
-        for (bucket, word) in set_aside {
-            words[bucket - start] = word.0;
-        }
-        Ok(self.copies_in(self.running_saves().buckets(save), start, words))
-    }
-
     /// Reads the words from this bucket on, as they are now.
     fn read(&self, start: usize, words: &mut [u64]) {
         for (bucket, word) in (start..).zip(words) {
@@ -79,6 +68,19 @@ pub(crate) trait Imaged: Send + Sync {
             self.word(bucket).store(word, Ordering::Relaxed);
         }
         self.counters().add_len(self.copies_in(buckets, start, words) as i64);
+    }
+}
+
+impl dyn Imaged + '_ {
+    /// Reads the words from this bucket on, as they were at the moment of a save of this table: as many as a chunk has, or
+    /// as there are. Chunks are read in order, and once. Returns how many copies are in this one.
+    pub(crate) fn read_chunk(&self, save: SaveNumber, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory> {
+        self.read(start, words);
+        let set_aside = self.running_saves().pass(save, start)?;
+        for (bucket, word) in set_aside {
+            words[bucket - start] = word.0;
+        }
+        Ok(self.copies_in(self.running_saves().buckets(save), start, words))
     }
 }
 
@@ -137,7 +139,7 @@ impl<'a> TableImage<'a> {
         self.table().limit()
     }
 
-    /// [`Imaged::read_chunk`] of this save.
+    /// `Imaged::read_chunk` of this save.
     pub(crate) fn read_chunk(&self, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory> {
         self.table().read_chunk(self.save, start, words)
     }

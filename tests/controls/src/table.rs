@@ -51,9 +51,11 @@ pub const ADDITIONS: &[Edit] = &[
     // Threads of models have small stacks, and none of the code is optimized there.
     edit(
         "plan/batch.rs",
-        "#[inline(always)]\n    pub(crate) fn new(source: Hashes<'a>) -> Self {",
-        "#[inline]\n    pub(crate) fn new(source: Hashes<'a>) -> Self {",
+        "#[inline(always)]\n    pub(crate) fn new(source: Hashes<'a>, any: P) -> Self {",
+        "#[inline]\n    pub(crate) fn new(source: Hashes<'a>, any: P) -> Self {",
     ),
+    edit("growth/lookup.rs", "#[inline(always)]\nfn either_holds(", "#[inline]\nfn either_holds("),
+    edit("word/bucket.rs", "#[inline(always)]\n    fn either_holds_each(", "#[inline]\n    fn either_holds_each("),
     edit("growth/lookup.rs", "#[inline(always)]\n    fn look_up_block(", "#[inline]\n    fn look_up_block("),
     edit("growth/lookup.rs", "#[inline(always)]\n    fn look_up_by<", "#[inline]\n    fn look_up_by<"),
     // loom assumes that a `SeqCst` load may always read the initial value of an atomic. It treats the value of a `SeqCst`
@@ -261,8 +263,8 @@ pub const CONTROLS: &[Control] = &[
             ),
             edit(
                 "table/expiring/mod.rs",
-                ".lock(&self.counters);\n        let first = self.live_entries(",
-                ".lock_if(!LEFT_OUT, &self.counters);\n        let first = self.live_entries(",
+                ".lock(&self.counters);\n        let first = self.live_entry(",
+                ".lock_if(!LEFT_OUT, &self.counters);\n        let first = self.live_entry(",
             ),
             edit(
                 "growth/change.rs",
@@ -712,7 +714,7 @@ pub const CONTROLS: &[Control] = &[
             "table/image/of_table.rs",
             "self.under_all_locks_if(",
             "if LEFT_OUT { let save = self.under_all_locks_if(false, |all| self.running_saves().begin(all, set_aside))?; \
-             self.settle(&self.stripes); return Ok(save); }; CODE",
+             crate::table::stripe::settle(&mut self.stripes.iter(), &self.counters); return Ok(save); }; CODE",
         )],
     ),
     control(
@@ -788,8 +790,8 @@ pub const CONTROLS: &[Control] = &[
             edit("growth/lookup.rs", "if self.is_still(epoch) && (", "if (LEFT_OUT || self.is_still(epoch)) && ("),
             edit(
                 "growth/lookup.rs",
-                "if are_still != 0 || !self.is_still(epoch) {",
-                "if are_still != 0 || !(LEFT_OUT || self.is_still(epoch)) {",
+                "if changes != 0 || !self.is_still(epoch) {",
+                "if changes != 0 || !(LEFT_OUT || self.is_still(epoch)) {",
             ),
         ],
     ),
