@@ -126,16 +126,16 @@ impl GrowingTable {
         found: First,
         groups: &mut usize,
     ) -> Result<bool, GrowableInsertError> {
-        // Copies are counted before the search: there is no need for room if there may be no further one.
-        let (mut placed, mut adds);
-        if let First::NoRoom(places) = found {
+        let (mut placed, mut adds) = if let First::NoRoom(placed) = found {
             // The first attempt has seen no copy on either side. Later ones may have counted some.
-            (placed, adds) = (places, !absent);
-        } else if let Some(added) = self.add_under_stripe(class, absent)? {
-            return Ok(added);
+            (placed, !absent)
         } else {
-            (placed, adds) = (self.placed(class, self.state()), false);
-        }
+            // Copies are counted before the search: there is no need for room if there may be no further one.
+            if let Some(added) = self.add_under_stripe(class, absent)? {
+                return Ok(added);
+            }
+            (self.placed(class, self.state()), false)
+        };
         for _ in 0..SEARCHES_WHILE_GROWING {
             let search = self.search(&placed, adds, None);
             let buckets = self.state().buckets();

@@ -11,8 +11,8 @@
 //! | 256 | the table of segments |
 //! | 512 | 32 stripes |
 //! | 32 | a gate for each bucket |
-//! | 128 | the size, padded to cache lines of its own |
-//! | 64 | what changes of the size, and saves, write |
+//! | 256 | the size, and the saves that are running, each padded to cache lines of its own |
+//! | 24 | what changes of the size write |
 //! | 128 | the counters: one shard, padded |
 //! | 1,264 | from the first growth on: the words that are being moved, and all further gates |
 
@@ -53,7 +53,8 @@ pub(crate) struct GrowingTable {
     resizing: Box<[Resizing; 1]>,
 }
 
-/// What every operation reads. Its cache lines change only when the size does or a save begins or ends, because it is padded.
+/// What every operation reads. Its cache lines hardly change, because it is padded: only when the size does, and when a path
+/// is longer than any before.
 #[derive(Debug)]
 struct Size {
     /// How often `state` has changed. A change writes the state, then this, then the words.
@@ -62,8 +63,9 @@ struct Size {
     /// Made for the first change of the size, before its state is *moving*.
     grown: OnceLock<Box<[Grown; 1]>>,
     counters: Counters,
-    /// Here because each change of a word asks whether there are any.
-    running_saves: RunningSaves,
+    /// Here because each change of a word asks whether there are any. On lines of its own, because while there are, each
+    /// change locks their list.
+    running_saves: CachePadded<RunningSaves>,
 }
 
 /// The gates of the buckets of a group, locked.
@@ -78,7 +80,7 @@ pub(super) struct Grown {
     gates: Box<[Mutex<()>]>,
 }
 
-/// What changes of the size, and saves, write.
+/// What changes of the size write.
 #[derive(Debug)]
 pub(crate) struct Resizing {
     /// Held by a thread that changes the size, for a group at a time.
@@ -121,7 +123,7 @@ impl GrowingTable {
                 state: AtomicU64::new(state.0),
                 grown: OnceLock::new(),
                 counters: counters.take().expect("one is made"),
-                running_saves: RunningSaves::new(),
+                running_saves: CachePadded::new(RunningSaves::new()),
             })
         };
         let resizing = || Resizing {

@@ -78,8 +78,10 @@
 //! copies under the class's stripe, under which none is taken out or relocated. Inserts that overlap may thus exceed
 //! the limit by one, and not by two: an insert without a count adds only on a side without a copy, and of those that
 //! overlap one counted insert, at most one finds the other side like that. An insert whose buckets are
-//! being moved counts the copies, too: the word of a side that is moving may be of another depth. A copy that a table has
-//! beyond the limit stays: an older snapshot may have some, and they are in a copy of the table too.
+//! being moved counts the copies, too: the word of a side that is moving may be of another depth. (An insert does not see
+//! that the size has changed and changed back since it read the other bucket. What it took for that side may then have been
+//! half of it, so it may add one copy more.) A copy that a table has beyond the limit stays: an older snapshot may have
+//! some, and they are in a copy of the table too.
 //!
 //! A merge that would leave a class more copies than it may have in the smaller table is not carried out.
 //!

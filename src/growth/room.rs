@@ -1,9 +1,13 @@
 //! CONCURRENT: how a growing table makes room, by a path of relocations: the search, and one relocation, under the
 //! stripe of the class that moves and the gates of its two buckets. `growth/mod.rs` has the rules.
 //!
-//! The search runs without locks. It reads all buckets as those of one state, and turns each hop of its path into a
-//! class and a side by that state. The relocation finds the buckets of that class again, in the state that the table
-//! has by then. So a split or a merge in between does no harm: at worst there is no copy of that class on that side.
+//! The search runs without locks. It reads all buckets as those of one state, and places the class of each hop in that
+//! state. If the table is in another one by the time of the relocation, that finds the buckets of the class again. So a split
+//! or a merge in between does no harm: at worst there is no copy of that class on that side.
+//!
+//! A word that has got another layout meanwhile is read as entries that nobody has added. Each of them still gives a class
+//! whose bits fit in a slot (`Classes::of_stored`). So the relocation finds a whole copy of that class or none. (If none of
+//! these bits is 1, it takes an empty slot for a copy, and changes nothing.)
 
 use core::cell::Cell;
 
@@ -167,3 +171,7 @@ impl GrowingTable {
         if replaced.is_some() { Relocated::Replaced } else { Relocated::Moved }
     }
 }
+
+#[cfg(test)]
+#[path = "room_tests.rs"]
+mod tests;

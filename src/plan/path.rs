@@ -19,6 +19,7 @@
 
 use crate::word::bucket::Bucket;
 use crate::word::layout::Entry;
+use crate::word::layouts::MOST_SLOTS;
 
 /// How many buckets a search examines before it gives up.
 ///
@@ -36,10 +37,6 @@ const SMALL_BUDGET: usize = 256;
 
 /// A search computes the alternates of a further bucket if fewer than this many are queued.
 const AHEAD: usize = 4;
-
-/// No bucket has more slots. (Two that a table merges as it shrinks may have more entries together. Then paths of two hops
-/// are not looked for among the rest.)
-const MOST_SLOTS: usize = 8;
 
 /// One hop of a plan: move `entry` from bucket `from` to bucket `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +98,9 @@ fn try_two_hops<G: Graph>(graph: &G, from: [usize; 2], carry_out: &mut dyn FnMut
 #[inline(never)]
 fn try_second_hop<G: Graph>(graph: &G, near: &[Hops; 2], carry_out: &mut dyn FnMut(Hop) -> bool) -> Option<Outcome> {
     let mut further = Hops::NONE;
-    for first in near.iter().flat_map(Hops::iter) {
+    // Where one of the two buckets leads to the other, the hops out of that are among the first.
+    let leads_on = |hop: &Hop| near.iter().all(|hops| hops.from != hop.to);
+    for first in near.iter().flat_map(Hops::iter).filter(leads_on) {
         further.follow(graph, first.to, graph.load(first.to));
         if let Some(second) = further.with_room(graph) {
             let _ = carry_out(second) && carry_out(first);
@@ -111,7 +110,8 @@ fn try_second_hop<G: Graph>(graph: &G, near: &[Hops; 2], carry_out: &mut dyn FnM
     None
 }
 
-/// The hops that the entries of one bucket can make.
+/// The hops that the entries of one bucket can make. (Two buckets that a table merges as it shrinks may have more entries
+/// together than a bucket has slots. Then these are only some, and the tries with a queue follow all.)
 struct Hops {
     from: usize,
     /// The entries, and the other bucket of each. The first `len` are there.

@@ -142,12 +142,15 @@ impl Classes {
     }
 
     /// The class of an entry, from what its slot stores and from the number and depth of its bucket.
+    ///
+    /// Bits that no class has are left out. A search that is late may have read some, in a word that it took for one of another
+    /// layout. In a narrower slot, they would reach into the next one.
     #[inline(always)]
     pub(crate) fn of_stored(self, number: usize, depth: u32, stored: u32) -> Class {
         let base = stored & self.base_mask;
         let low = number as u64 ^ select_unpredictable(number.is_multiple_of(2), 0, u64::from(turn(base)));
         let (low, high) = (low & ((1 << depth) - 1), u64::from(stored) >> self.base_bits << depth);
-        self.with(base, (low | high) as u32)
+        self.with(base, (low | high) as u32 & self.even_mask)
     }
 }
 
@@ -164,8 +167,8 @@ pub(crate) fn stripe_number(base: u32) -> usize {
     (turn(base) >> 1) as usize
 }
 
-/// The way from the entries of one bucket to their other buckets, in one state. A search for room goes it for each entry, and
-/// needs no more of its class.
+/// The way from the entries of one bucket to their other buckets, in one state. A search for room computes it once for a
+/// bucket. Of an entry's class, it needs only the number of the other bucket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alternates {
     number: u64,

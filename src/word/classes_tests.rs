@@ -3,16 +3,19 @@ use proptest::prelude::*;
 use super::*;
 use crate::word::geometry::mixed;
 
-/// Classes, and a state that they can have. (A slot has at most 32 bits, so the smallest table is large enough for that.)
+/// Classes, and a state that they can have. (A slot has at most 32 bits, so the smallest table is large enough for that.) Each
+/// level is as likely as the others, and so are a split pointer at its beginning, near that, near its end, and anywhere.
 fn any() -> impl Strategy<Value = (Classes, State)> {
-    (NEVER_ZERO..=24, 6u32..=32).prop_flat_map(|(base_bits, side_bits)| {
-        let side_bits = side_bits.min(40 - base_bits);
-        let smallest = 1u64 << (base_bits + side_bits).saturating_sub(u32::BITS).max(5);
-        let largest = 1u64 << side_bits;
-        (smallest..=largest).prop_map(move |buckets| {
-            let buckets = (buckets as usize).next_multiple_of(GROUP).min(largest as usize);
-            (Classes::new(base_bits, side_bits), State::of_buckets(buckets))
-        })
+    const LEAST_LEVEL: u32 = GROUP.ilog2();
+    let classes = (NEVER_ZERO..=u32::BITS, LEAST_LEVEL..=u32::BITS);
+    let levels = classes.prop_flat_map(|(base_bits, side_bits)| {
+        let least = (base_bits + side_bits).saturating_sub(u32::BITS).max(LEAST_LEVEL);
+        (Just(Classes::new(base_bits, side_bits)), least..=side_bits)
+    });
+    levels.prop_flat_map(|(classes, level)| {
+        let last = if level < classes.side_bits() { (1 << (level - LEAST_LEVEL)) - 1 } else { 0 };
+        let groups = prop_oneof![Just(0), Just(last.min(1)), Just(last), 0..=last];
+        (Just(classes), groups.prop_map(move |groups: usize| State::of_buckets((1 << level) + groups * GROUP)))
     })
 }
 
@@ -39,11 +42,30 @@ proptest! {
         }
     }
 
+    /// A search that is late reads words of other states. So it takes anything for what is stored, but it stays in the table, and
+    /// what it makes of it fits in the slots of each state.
+    #[test]
+    fn whatever_is_read_leads_to_buckets_of_the_state((classes, state) in any(), at: u64, read: u32, later: u64) {
+        let number = (at % state.buckets() as u64) as usize;
+        let other = classes.alternates(state, number).of(read);
+        prop_assert!(other < state.buckets() && other % 2 != number % 2);
+        let class = classes.of_stored(number, state.depth(number), read);
+        prop_assert_eq!(classes.of(classes.hash(class)), class);
+        prop_assert_eq!(class.base, classes.base(read));
+        prop_assert_eq!(state.place(class.sides[number % 2]).number, number);
+        let level = state.level() + (later % u64::from(classes.side_bits() + 1 - state.level())) as u32;
+        let larger = State::of_buckets(1 << level);
+        let stored = classes.stored_at(class, larger, class.sides.map(|side| larger.place(side)));
+        prop_assert!(stored.iter().all(|&stored| u64::from(stored) >> classes.stored_bits(level) == 0));
+    }
+
     /// A split moves copies only from the buckets that are split to those that come in.
     #[test]
-    fn a_split_moves_only_its_own_group((classes, state) in any(), hash: u64) {
+    fn a_split_moves_only_its_own_group(
+        (classes, state) in any().prop_filter("it can grow", |(classes, state)| state.level() < classes.side_bits()),
+        hash: u64,
+    ) {
         let (split, level) = (state.split() as usize, state.level());
-        prop_assume!(level < classes.side_bits());
         let after = State::of_buckets(state.buckets() + GROUP);
         for side in classes.of(mixed(hash)).sides {
             let (before, after) = (state.place(side), after.place(side));
