@@ -48,10 +48,12 @@ const ABSENT: u64 = 1 << 40;
 /// By how much the length may go beyond the capacity. (A thread asks now and then whether the filter is to grow.)
 const SLACK: usize = 64;
 
-/// Each of its buckets has a copy of a key, often in the same slot. Whatever the layouts of the two are, the key is found.
+/// Each of its buckets has a copy of a key, often in the same slot. Whatever the layouts of the two are, the key is found, and
+/// hardly any that is absent.
 #[test]
 #[cfg_attr(miri, ignore = "too many keys")]
 fn a_key_with_a_copy_in_each_of_its_buckets_is_found_at_every_size() {
+    let absent: Vec<Raw> = (ABSENT..ABSENT + 500).map(key).collect();
     for (encoding, rate) in [(Encoding::Plain, 0.03), (Encoding::Plain, 1e-4), (Encoding::SemiSorted, 0.03)] {
         let (filter, mut slots) = (builder(0, rate).encoding(encoding).build().unwrap(), 0);
         let (mut present, mut found) = (Vec::new(), Vec::new());
@@ -66,6 +68,11 @@ fn a_key_with_a_copy_in_each_of_its_buckets_is_found_at_every_size() {
                 filter.contains_batch(&present, &mut found);
                 let has_all = present.iter().all(|key| filter.contains(key)) && found.iter().all(|&found| found);
                 assert!(has_all, "{encoding:?}, {rate}: a present key was missed, with {slots} slots");
+                found.clear();
+                filter.contains_batch(&absent, &mut found);
+                let alone = absent.iter().filter(|key| filter.contains(key)).count();
+                assert_eq!(found.iter().filter(|&&found| found).count(), alone, "single and batched lookups differ");
+                assert!(alone < 40, "{encoding:?}, {rate}: {alone} of 500 absent keys, with {slots} slots");
             }
         }
         assert!(present.len() > 4_900, "{}", present.len());
@@ -519,6 +526,24 @@ fn copies_of_one_key_do_not_make_the_filter_grow() {
     assert_eq!(filter.count(&key(1)), 0);
 }
 
+/// Its buckets have fewer slots, so a key may have fewer copies there: a filter does not become as small as that.
+#[test]
+fn a_shrink_leaves_no_key_more_copies_than_it_may_have() {
+    for number in 0..if cfg!(miri) { 1 } else { 20 } {
+        let filter = builder(100, 0.001).max_capacity(10_000).build().unwrap();
+        let smallest = filter.capacity();
+        filter.reserve(filter.max_capacity()).unwrap();
+        let mut copies = fill_with(&filter, number);
+        while copies > 0 {
+            filter.shrink_to_fit();
+            assert!(fill_with(&filter, number) >= copies, "there may be as many as there are: {filter:?}");
+            copies -= 1;
+            remove_all(&filter, vec![number; filter.count(&key(number)) - copies]);
+        }
+        assert_eq!(filter.capacity(), smallest);
+    }
+}
+
 /// Some keys are inserted until that fails. They take up half of their two buckets. So others have room there, and the
 /// table grows for what it holds, and for nothing else.
 #[test]
@@ -646,6 +671,29 @@ fn a_filter_does_not_grow_before_it_holds_what_it_is_made_for() {
     }
 }
 
+/// A copy goes to the emptier of its buckets, whichever operation adds it: so later ones find room without relocations.
+#[test]
+#[cfg_attr(miri, ignore = "too many keys")]
+fn both_ways_to_insert_need_as_few_relocations() {
+    let relocations = |insert: fn(&Filter, &Raw)| {
+        let filter = builder(20_000, 0.001).build().unwrap();
+        (0..filter.capacity() as u64).for_each(|number| insert(&filter, &key(number)));
+        filter.stats().relocations as f64
+    };
+    let one = relocations(|filter, key| filter.insert(key).unwrap());
+    let other = relocations(|filter, key| _ = filter.insert_if_absent(key).unwrap());
+    assert!(other < 1.1 * one, "{other} relocations instead of {one}");
+}
+
+/// Where the filter may not grow, and room is hard to find.
+#[test]
+fn one_search_carries_out_a_path_of_several_relocations() {
+    let filter = builder(100, 0.001).max_capacity(2_000).build().unwrap();
+    let failed = (0..).find(|&number| filter.insert(&key(number)).is_err()).unwrap();
+    let stats = filter.stats();
+    assert!(stats.longest_path > 2 && stats.relocations > failed / 10, "{stats:?}");
+}
+
 /// Not even where the filter holds more than it is made for, and may not grow.
 #[test]
 fn a_reserve_of_nothing_does_nothing() {
@@ -657,6 +705,17 @@ fn a_reserve_of_nothing_does_nothing() {
         assert_eq!(filter.reserve(0), Ok(()));
         assert_eq!((filter.stats().memory_usage, filter.capacity()), before);
     }
+}
+
+/// A limit that leaves no memory to grow does not matter where there is no need to.
+#[test]
+fn room_that_is_there_is_reserved_whatever_the_memory_limit() {
+    let needed = builder(100, 0.001).build().unwrap().stats().memory_usage;
+    let filter = builder(100, 0.001).memory_limit(needed).build().unwrap();
+    assert_eq!(filter.reserve(filter.capacity()), Ok(()));
+    let error = filter.reserve(filter.capacity() + 1).unwrap_err();
+    assert!(matches!(error, ReserveError::MemoryLimit { limit, .. } if limit == needed), "{error}");
+    assert_eq!(filter.stats().memory_usage, needed);
 }
 
 #[test]

@@ -445,6 +445,19 @@ model! {
     for [RelocateWithoutBump, RelocateClearsFirst]
 }
 
+/// The same for a key in a batch. No change of the size invalidates it, so only the version of the key's stripe shows that it
+/// has moved.
+fn batch_beside_an_insert_that_takes_over_a_slot() -> Model {
+    let (filter, key, [x, y], [z, t]) = filter_with_full_buckets(1);
+    let looks = role(move |filter| assert_eq!(filter.contains_batch(&[z]), [true], "a present key was missed"));
+    (filter, vec![inserts(key), looks], ends_with([key, x, y, z, t]))
+}
+model! {
+    batch_beside_an_insert_that_takes_over_a_slot, at least 20, preemptions 2,
+    fails with "a present key was missed"
+    for [RelocateWithoutBump, RelocateClearsFirst]
+}
+
 /// Of a path of two hops, only the last one leaves a slot that the insert may take over.
 fn insert_by_a_path_of_two_hops() -> Model {
     let (filter, key, [x, y], [z, t]) = filter_with_full_buckets(3);

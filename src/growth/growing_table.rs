@@ -578,3 +578,7 @@ pub(super) fn store(word: &AtomicU64, bucket: Bucket) -> Bucket {
     // before it. SeqCst: see `growth/mod.rs`, *Across keys*. An exchange, because loom has no strong `SeqCst` store.
     Bucket(word.swap(bucket.0, Ordering::SeqCst))
 }
+
+#[cfg(test)]
+#[path = "growing_table_tests.rs"]
+mod tests;

@@ -79,6 +79,74 @@ fn the_first_and_the_largest_capacity_are_kept() {
     });
 }
 
+/// Where no largest capacity is asked for, a filter begins with no more buckets than its first capacity takes, or with 128
+/// KiB at most, and its largest table is as large as the rate allows.
+#[test]
+fn by_default_a_filter_begins_small_and_grows_as_far_as_its_rate_allows() {
+    for_each_plan(|wanted, plan| {
+        if wanted.max_capacity.is_none() {
+            let least = least_buckets(plan.classes.base_bits() + plan.classes.side_bits());
+            let is_needed = || plan.capacity(State::of_buckets(plan.first - GROUP)) < wanted.capacity;
+            assert!(
+                plan.first <= (128 << 10) / size_of::<u64>() || plan.first > least && is_needed(),
+                "{wanted:?}: {plan:?}"
+            );
+            let larger = plan.largest + GROUP;
+            let is_too_large = || plan.rate(plan.slots(State::of_buckets(larger)) as f64) > wanted.rate;
+            assert!(larger > 1 << plan.classes.side_bits() || is_too_large(), "{wanted:?}: {plan:?}");
+        }
+    });
+}
+
+/// At each eighth of a doubling, and halfway between two, in buckets of two slots and more.
+#[test]
+fn capacities_are_those_of_the_formula() {
+    let mut slots_seen = Vec::new();
+    for base_bits in NEVER_ZERO..=24 {
+        let plan = Plan::of(Classes::new(base_bits, 17), 1 << 10, None);
+        let [whole, split] = plan.slots_of(State::of_buckets((1 << 10) + GROUP));
+        slots_seen.push((whole, split));
+        let (targets, end) = (if split > whole { TARGET_OF_TWO[whole] } else { TARGET[whole] }, TARGET[split][0]);
+        for nth in 0..16 {
+            let state = State::of_buckets((1 << 10) + 64 * nth);
+            let target = (targets[nth / 2] + targets.get(nth.div_ceil(2)).unwrap_or(&end)) / 2.0;
+            let slots = plan.slots(state) as f64;
+            let expected = WHILE_GROWING * target * slots - MARGIN[whole] * slots.sqrt();
+            let capacity = plan.capacity(state) as f64;
+            assert!((capacity - expected).abs() <= 1.0, "{base_bits}, {nth}: {capacity} instead of {expected}");
+        }
+    }
+    assert!([(2, 2), (2, 3), (3, 3), (4, 4)].iter().all(|slots| slots_seen.contains(slots)), "{slots_seen:?}");
+}
+
+/// A snapshot may declare any. Each of these has one that is too small, too large, or no multiple of a group.
+#[test]
+#[cfg(feature = "snapshot")]
+fn sizes_that_no_filter_has_are_not_valid() {
+    let is_valid = |base: u32, sides: u32, first: usize, largest: usize| {
+        Plan::declared([base, sides], [first as u64, largest as u64], None).is_some()
+    };
+    let (least, group) = (LEAST_BUCKETS, GROUP);
+    assert!(is_valid(NEVER_ZERO, LEAST_SIDE_BITS, least, 2 * least) && is_valid(NEVER_ZERO, 5, least, least));
+    assert!(is_valid(32, 20, 1 << 20, 1 << 20) && is_valid(17, 20, least, 1 << 20));
+    for (base, sides, first, largest) in [
+        (NEVER_ZERO - 1, 20, least, 1 << 20),
+        (33, 20, 1 << 20, 1 << 20),
+        (12, 0, least, least),
+        (12, sizing::LARGEST.ilog2() + 1, 1 << 20, 1 << 20),
+        (12, 20, least - group, 1 << 20),
+        (12, 20, (1 << 20) + group, (1 << 20) + group),
+        (12, 20, 2 * least, least),
+        (12, 20, least, (1 << 20) + group),
+        (12, 20, least + 1, 1 << 20),
+        (12, 20, least, (1 << 20) - 1),
+        (18, 20, least, 1 << 20),
+        (32, 32, least, 1 << 20),
+    ] {
+        assert!(!is_valid(base, sides, first, largest), "{base}, {sides}, {first}, {largest}");
+    }
+}
+
 #[test]
 fn the_largest_capacity_of_all_is_kept_and_one_more_is_an_error() {
     for encoding in ENCODINGS {
@@ -249,6 +317,24 @@ fn copies_beyond_the_limit_stay_and_are_copied() {
     // It has room for a further one when there are fewer than the limit.
     (0..=all / 2).for_each(|_| assert!(table.remove(hash)));
     assert_eq!((table.insert(hash), table.count(hash)), (Ok(()), all / 2));
+}
+
+/// As many as the limit allows come in from another table of the same size. (Into an empty table, all do.)
+#[test]
+fn a_sum_adds_no_more_copies_than_the_limit() {
+    use crate::table::face::any_table::AnyTable as _;
+    use crate::table::image::merge::Merge;
+    use crate::table::image::read::TableImage;
+
+    let hash = mixed(1);
+    let tables = [(); 2].map(|()| GrowingTable::new(plan(200, None, 0.001, None)).expect("some kilobytes"));
+    while tables.iter().any(|table| table.insert(hash).is_ok()) {}
+    let limit = tables[0].count(hash);
+    assert!(tables[1].remove(hash));
+    let image = TableImage::begin(&tables[0]).expect("some kilobytes");
+    let absorbed = tables[1].absorb(&image, Merge::Sum);
+    assert_eq!((absorbed.copies, absorbed.stopped.is_some()), (1, true), "{absorbed:?}");
+    assert_eq!((tables[1].count(hash), tables[1].len()), (limit, limit));
 }
 
 /// An attacker who knows the hasher's key can fill a pair of buckets, and is then refused, but cannot drive the memory up.

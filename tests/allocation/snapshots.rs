@@ -110,6 +110,16 @@ impl<F: FnMut()> io::Write for Meanwhile<F> {
     }
 }
 
+/// A filter that can grow needs a list of the chunks, which it begins by locking each of its gates.
+#[test]
+fn a_save_of_a_growable_filter_makes_no_copy() {
+    let filter = GrowableCuckooFilter::<u64, _>::builder_with_hasher(state()).build().unwrap();
+    (0..100_000).for_each(|key| filter.insert(&key).unwrap());
+    let (written, requests) = watch(|| filter.save(io::sink()));
+    written.unwrap();
+    assert!(requests.bytes < filter.stats().memory_usage / 8, "{requests:?} for {filter:?}");
+}
+
 #[test]
 fn a_save_makes_no_copy_and_a_removal_meanwhile_keeps_one_word() {
     let filter = filter(LAYOUTS[5], 100_000);

@@ -99,6 +99,20 @@ fn what_a_lookup_reads() {
     }
 }
 
+/// A batch that is not disturbed reads as much as single lookups do, and where each word is to prefetch it: it looks up no key
+/// twice.
+#[test]
+fn what_a_batch_reads() {
+    let keys: [GrowableKey; 20] = std::array::from_fn(|nth| GrowableKey::new(2 * (nth % 4), 1 + 2 * (nth % 3), nth));
+    for buckets in 2..=8 {
+        let filter = Growable::of_buckets(buckets);
+        keys[..2].iter().for_each(|&key| filter.insert(key).expect("there is room"));
+        let alone = count(Step::Load, || keys.iter().for_each(|&key| _ = filter.contains(key)));
+        let together = count(Step::Load, || _ = filter.contains_batch(&keys));
+        assert!(2 * together < 3 * alone, "{buckets} buckets: {together} loads, {alone} one by one");
+    }
+}
+
 /// More buckets than a search examines at most.
 const MANY: usize = 4096;
 
@@ -192,4 +206,36 @@ fn what_a_copy_too_many_reads() {
         // Nine, and for each of four words where it is: two loads.
         assert!(loads <= 9 + 4 * 2 && locks == 1, "{buckets} buckets: {loads} loads, {locks} locks");
     }
+}
+
+/// An insert that finds room takes the gate of one bucket; if it has to look for copies first, also the stripe.
+#[test]
+fn what_an_insert_that_finds_room_locks() {
+    for buckets in 2..=8 {
+        let filter = Growable::of_buckets(buckets);
+        let locks = |insert: &dyn Fn()| count(Step::Lock, insert);
+        assert_eq!(locks(&|| filter.insert(growing(0)).expect("there is room")), 1, "{buckets} buckets");
+        assert_eq!(locks(&|| assert_eq!(filter.insert_if_absent(growing(1)), Ok(true))), 2, "{buckets} buckets");
+        assert_eq!(locks(&|| assert_eq!(filter.insert_if_absent(growing(1)), Ok(false))), 0, "{buckets} buckets");
+        // Perhaps it sees the copy under the gate.
+        assert!(locks(&|| filter.insert(growing(0)).expect("it may have two")) <= 3, "{buckets} buckets");
+    }
+}
+
+/// An insert that makes room takes a stripe and two gates, and has added its copy then. If it has to look for copies, it does so
+/// under its stripe before and after that, and adds its copy under the gate of one bucket. In the end, each tries the lock of
+/// the size, because the table holds more than its capacity.
+#[test]
+fn what_an_insert_that_makes_room_locks() {
+    let locks = |insert: &dyn Fn(&Growable)| {
+        let filter = Growable::of_buckets(8);
+        (0..2).for_each(|nth| filter.place(GrowableKey::new(0, 3, nth), false));
+        (0..2).for_each(|nth| filter.place(GrowableKey::new(2, 1, nth), true));
+        let locks = count(Step::Lock, || insert(&filter));
+        assert_eq!((filter.len(), filter.count(GrowableKey::new(0, 1, 0))), (5, 1));
+        locks
+    };
+    let key = GrowableKey::new(0, 1, 0);
+    assert_eq!(locks(&|filter| filter.insert(key).expect("there is room")), 3 + 1);
+    assert_eq!(locks(&|filter| assert_eq!(filter.insert_if_absent(key), Ok(true))), 1 + 3 + 2 + 1);
 }

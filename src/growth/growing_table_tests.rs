@@ -1,0 +1,131 @@
+use std::thread;
+
+use super::*;
+use crate::growth::plan::Wanted;
+use crate::table::image::read::TableImage;
+use crate::word::classes::Classes;
+use crate::word::geometry::mixed;
+
+/// A table that can grow to 10,000 items, without any.
+fn small_table(rate: f64) -> GrowingTable {
+    let wanted = Wanted { capacity: 0, max_capacity: Some(10_000), expected: None, rate, encoding: None };
+    GrowingTable::new(Plan::new(wanted).expect("it is possible")).expect("some kilobytes")
+}
+
+/// Whatever led to its size: splits, or merges.
+#[test]
+#[cfg_attr(miri, ignore = "hundreds of tables")]
+fn a_table_that_has_another_size_is_like_a_new_one_of_that_size() {
+    for rate in [0.1, 0.001] {
+        let table = small_table(rate);
+        let plan = table.plan;
+        let is_like_new = |memory: bool| {
+            let new = GrowingTable::of_buckets(plan, table.state().buckets()).expect("some kilobytes");
+            assert_eq!((table.state(), table.capacity()), (new.state(), new.capacity()));
+            assert!(!memory || table.memory_usage() == new.memory_usage(), "{table:?}");
+        };
+        is_like_new(true);
+        while table.split_group().is_ok() {
+            is_like_new(true);
+        }
+        assert_eq!(table.state().buckets(), plan.largest);
+        // On the heap, what was allocated stays.
+        while table.merge_group() {
+            is_like_new(false);
+        }
+        assert_eq!(table.state().buckets(), plan.first);
+    }
+}
+
+/// A table has a stripe for 16 of its first buckets: 32 at least, unless it stays too small for these, and 1,024 at most.
+/// Its counters have as many shards as those of a table of 16 times as many buckets.
+#[test]
+fn stripes_and_counters_are_made_for_the_first_size() {
+    for (first, largest, stripes, counted_by) in [
+        (1 << 5, 1 << 5, 2, 1 << 5),
+        (1 << 5, 1 << 8, 16, 1 << 8),
+        (1 << 5, 1 << 20, 32, 1 << 9),
+        (1 << 10, 1 << 20, 64, 1 << 14),
+        (1 << 13, 1 << 20, 512, 1 << 15),
+        (1 << 20, 1 << 20, 1024, 1 << 15),
+    ] {
+        let plan = Plan { largest, ..Plan::of(Classes::new(12, 20), first, None) };
+        let made = (GrowingTable::stripes_of(&plan), GrowingTable::counted_by(&plan));
+        assert_eq!(made, (stripes, counted_by), "{first}, {largest}");
+    }
+}
+
+/// In the order in which all threads take them: else a relocation and a split could wait for each other.
+#[test]
+fn the_gates_of_both_sides_are_locked_in_order() {
+    let table = GrowingTable::new(Plan::of(Classes::new(12, 20), MOST_GATES, None)).expect("some kilobytes");
+    let waits = || table.counters().counts().lock_waits;
+    for class in (0..if cfg!(miri) { 2 } else { 50 }).map(|key| table.plan.classes.of(mixed(key))) {
+        let placed = table.placed(class, table.state());
+        let mut numbers = placed.numbers;
+        numbers.sort_unstable();
+        let [low, high] = both(numbers, |number| &table.gates[number]);
+        let before = waits();
+        thread::scope(|scope| {
+            let held = low.lock();
+            let other = scope.spawn(|| drop(table.enter_both(placed)));
+            while waits() == before && !other.is_finished() {
+                thread::yield_now();
+            }
+            assert!(!other.is_finished() && high.try_lock().is_some(), "it waits for {numbers:?}, and has none");
+            drop(held);
+        });
+        let _gates = table.enter_both(placed);
+        assert!(low.try_lock().is_none() && high.try_lock().is_none(), "it has both of {numbers:?}");
+    }
+}
+
+/// A table of 128 buckets that holds these hashes, and the words of its last group before that was split.
+fn table_and_whole_words(hashes: &[u64]) -> (GrowingTable, [Bucket; GROUP]) {
+    let table = small_table(0.001);
+    hashes.iter().for_each(|&hash| table.insert(hash).expect("there is room"));
+    while table.state().buckets() < 96 {
+        table.split_group().expect("it may grow");
+    }
+    let state = table.state();
+    assert_eq!((state.level(), state.split()), (6, 32), "it has not grown by itself");
+    let whole = core::array::from_fn(|nth| table.load(32 + nth));
+    table.split_group().expect("it may grow");
+    (table, whole)
+}
+
+/// The thread has stored some buckets of a group, and not the others.
+#[test]
+fn a_split_that_a_thread_has_left_is_undone() {
+    let hashes: Vec<u64> = (0..100).map(mixed).collect();
+    let (table, whole) = table_and_whole_words(&hashes);
+    for (moving, word) in table.moving().iter().zip(whole) {
+        moving.store(word.0, Ordering::Relaxed);
+    }
+    table.change_state(State::of_buckets(96).moving());
+    // (What it has stored in the others is right, but at another depth.)
+    (0..GROUP / 2).for_each(|nth| _ = table.store(32 + nth, Bucket::default()));
+    assert!(hashes.iter().all(|&hash| table.contains(hash)));
+    assert!(hashes.iter().all(|&hash| table.count(hash) == 1 && table.remove(hash)), "{:?}", table.state());
+    assert_eq!((table.state().is_moving(), table.len()), (false, 0));
+}
+
+/// The thread has stored nothing yet. A save that began before has the words as they were.
+#[test]
+fn a_merge_that_a_thread_has_left_is_completed() {
+    let hashes: Vec<u64> = (0..100).map(mixed).collect();
+    let (table, whole) = table_and_whole_words(&hashes);
+    let begin = || TableImage::begin(&table).expect("some kilobytes");
+    let digest = |image: TableImage<'_>| image.digest(FilterKind::Growable, 0).expect("some kilobytes");
+    let (before, image) = (digest(begin()), begin());
+    for (moving, word) in table.moving().iter().zip(whole) {
+        moving.store(word.0, Ordering::Relaxed);
+    }
+    table.change_state(State::of_buckets(96).moving());
+    assert!(hashes.iter().all(|&hash| table.contains(hash)));
+    // The next change of the size completes it first.
+    table.split_group().expect("it may grow");
+    assert_eq!(table.state().buckets(), 128);
+    assert!(hashes.iter().all(|&hash| table.count(hash) == 1));
+    assert_eq!((digest(image), digest(begin())), (before, before));
+}
