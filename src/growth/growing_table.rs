@@ -11,8 +11,8 @@
 //! | 256 | the table of segments |
 //! | 512 | 32 stripes |
 //! | 32 | a gate for each bucket |
-//! | 256 | the size, and the saves that are running, each padded to cache lines of its own |
-//! | 24 | what changes of the size write |
+//! | 128 | the size, padded to cache lines of its own |
+//! | 64 | what changes of the size, and saves, write |
 //! | 128 | the counters: one shard, padded |
 //! | 1,264 | from the first growth on: the words that are being moved, and all further gates |
 
@@ -63,9 +63,6 @@ struct Size {
     /// Made for the first change of the size, before its state is *moving*.
     grown: OnceLock<Box<[Grown; 1]>>,
     counters: Counters,
-    /// Here because each change of a word asks whether there are any. On lines of its own, because while there are, each
-    /// change locks their list.
-    running_saves: CachePadded<RunningSaves>,
 }
 
 /// The gates of the buckets of a group, locked.
@@ -80,7 +77,7 @@ pub(super) struct Grown {
     gates: Box<[Mutex<()>]>,
 }
 
-/// What changes of the size write.
+/// What changes of the size, and saves, write.
 #[derive(Debug)]
 pub(crate) struct Resizing {
     /// Held by a thread that changes the size, for a group at a time.
@@ -91,6 +88,7 @@ pub(crate) struct Resizing {
     capacity: Tally,
     /// The number of buckets whose memory was not returned to the system.
     pub(super) touched: Tally,
+    running_saves: RunningSaves,
 }
 
 impl GrowingTable {
@@ -123,7 +121,6 @@ impl GrowingTable {
                 state: AtomicU64::new(state.0),
                 grown: OnceLock::new(),
                 counters: counters.take().expect("one is made"),
-                running_saves: CachePadded::new(RunningSaves::new()),
             })
         };
         let resizing = || Resizing {
@@ -131,6 +128,7 @@ impl GrowingTable {
             requests: Mutex::new(()),
             capacity: Tally::new(plan.capacity(state) as u64),
             touched: Tally::new(buckets as u64),
+            running_saves: RunningSaves::new(),
         };
         let table = Self {
             layouts,
@@ -494,7 +492,7 @@ impl GrowingTable {
     }
 
     pub(crate) fn running_saves(&self) -> &RunningSaves {
-        &self.size().running_saves
+        &self.resizing().running_saves
     }
 
     /// Sets the bucket's word aside for the saves that are running. The caller holds its gate.
