@@ -115,12 +115,12 @@ const TARGET_OF_TWO: [[f64; 8]; 8] = [
 ///
 /// | share | bits per key | inserts with both buckets full | buckets examined per insert | relocations per insert | instructions per insert | time relative to a fixed filter |
 /// |---|---|---|---|---|---|---|
-/// | 1.00 | 23.1 | 0.53 | 4.6 | 0.78 | 1,764 | 4.7 |
-/// | 0.96 | 23.7 | 0.46 | 2.7 | 0.59 | 1,340 | 3.7 |
-/// | **0.92** | 24.3 | 0.39 | 1.7 | 0.46 | 1,097 | 3.2 |
-/// | 0.88 | 25.0 | 0.32 | 1.2 | 0.36 | 929 | 2.8 |
-/// | 0.84 | 25.7 | 0.26 | 0.8 | 0.28 | 813 | 2.7 |
-/// | 0.75 | 27.3 | 0.16 | 0.3 | 0.16 | 648 | 2.3 |
+/// | 1.00 | 23.1 | 0.53 | 4.6 | 0.78 | 1,466 | 4.2 |
+/// | 0.96 | 23.7 | 0.46 | 2.7 | 0.59 | 1,126 | 3.5 |
+/// | **0.92** | 24.3 | 0.39 | 1.7 | 0.46 | 933 | 3.1 |
+/// | 0.88 | 25.0 | 0.32 | 1.2 | 0.36 | 816 | 2.8 |
+/// | 0.84 | 25.7 | 0.26 | 0.8 | 0.28 | 730 | 2.5 |
+/// | 0.75 | 27.3 | 0.16 | 0.3 | 0.16 | 607 | 2.2 |
 ///
 /// The cost is convex in the load, so one that goes up and down between two values should cost more than a constant one of as
 /// many bits. (That has not been tried.)
