@@ -44,7 +44,8 @@ const LEAST_TIMES_EXPECTED: usize = 8;
 const REACH: usize = 60_000_000;
 const REACH_TIMES: usize = 60;
 
-/// The most buckets with which a filter begins to have this reach, if its first capacity takes fewer: 64 KiB.
+/// The most buckets with which a filter begins to have this reach, if its first capacity takes fewer: 64 KiB. (Twice as many
+/// if a class gets one bit more than the rate asks for.)
 const MOST_FOR_REACH: usize = (64 << 10) / size_of::<u64>();
 
 /// The requirements for a filter.
