@@ -72,10 +72,10 @@
 //! - What `clear` takes out during the save may be in or not, since `clear` sets nothing aside. It takes copies out, so
 //!   it can add nothing to the image. What the image lacks because of it was taken out of the table.
 //!
-//! *Why all locks at once.* It is not enough to join the list and to pass once through the locks, as `settle` in `table/stripe.rs`
-//! does. In between, some relocations would see the save, and others that began earlier would not. Suppose that one of
-//! the former sets bucket `B` aside as it is without `x`. Then one of the latter moves `x` from `A` to `B`, and `A` is
-//! read when `x` is gone. A control does this, and a model catches it.
+//! *Why all locks at once.* It is not enough to join the list and to pass once through the locks, as `settle` in
+//! `table/stripe.rs` does. In between, some relocations would see the save, and others that began earlier would not.
+//! Suppose that one of the former sets bucket `B` aside as it is without `x`. Then one of the latter moves `x` from `A`
+//! to `B`, and `A` is read when `x` is gone. A control does this, and a model catches it.
 //!
 //! # What it costs
 //! The guide has it (`consistency`). If the allocation for a word fails, the save fails, and the operation continues.
