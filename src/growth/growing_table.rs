@@ -23,7 +23,7 @@ use crossbeam_utils::CachePadded;
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::growth::plan::Plan;
-use crate::machine::memory::boxed_slice;
+use crate::machine::memory::{boxed, boxed_slice};
 use crate::machine::words::{Sizes, Words};
 use crate::plan::path::Hop;
 use crate::plan::sizing::LoadLimit;
@@ -114,16 +114,13 @@ impl GrowingTable {
         let layouts = Layouts::new(plan.classes, plan.encoding, plan.first.ilog2())?;
         let words = Words::new(Self::sizes(&plan), buckets).ok()?;
         let state = state.with_rows(layouts.rows(state.level(), state.split() > 0));
-        let mut counters = Some(Counters::new(Self::counted_by(&plan))?);
-        let size = || {
-            CachePadded::new(Size {
-                epoch: AtomicU64::new(0),
-                state: AtomicU64::new(state.0),
-                grown: OnceLock::new(),
-                counters: counters.take().expect("one is made"),
-            })
+        let size = Size {
+            epoch: AtomicU64::new(0),
+            state: AtomicU64::new(state.0),
+            grown: OnceLock::new(),
+            counters: Counters::new(Self::counted_by(&plan))?,
         };
-        let resizing = || Resizing {
+        let resizing = Resizing {
             lock: Mutex::new(()),
             requests: Mutex::new(()),
             capacity: Tally::new(plan.capacity(state) as u64),
@@ -135,8 +132,8 @@ impl GrowingTable {
             words,
             stripes: boxed_slice(Self::stripes_of(&plan), Stripe::new)?,
             gates: boxed_slice(Self::gates_of(&plan), || Mutex::new(()))?,
-            size: boxed_slice(1, size)?.try_into().ok()?,
-            resizing: boxed_slice(1, resizing)?.try_into().ok()?,
+            size: boxed(CachePadded::new(size))?,
+            resizing: boxed(resizing)?,
             plan,
         };
         if buckets > plan.first {
@@ -229,8 +226,7 @@ impl GrowingTable {
             return Some(None);
         }
         let gates = boxed_slice(MOST_GATES - self.gates.len(), || Mutex::new(()))?;
-        let mut new = Some(Grown { moving: core::array::from_fn(|_| AtomicU64::new(0)), gates });
-        Some(Some(boxed_slice(1, || new.take().expect("one is made"))?.try_into().ok()?))
+        Some(Some(boxed(Grown { moving: core::array::from_fn(|_| AtomicU64::new(0)), gates })?))
     }
 
     /// Keeps what [`allocate_grown`](Self::allocate_grown) has returned. The caller holds the lock `resizing`, or has
@@ -451,12 +447,18 @@ impl GrowingTable {
     /// the same afterwards.
     #[inline(always)]
     pub(super) fn contents(&self, state: State, side: u32) -> (Bucket, u32) {
-        if let Some(at) = state.moving_at(side) {
-            return (load(&self.moving()[at]), state.level());
-        }
         let Place { number, depth } = state.place(side);
-        // If the table has shrunk since this thread read the state, a bucket may be missing.
-        (self.words.get(number as u32).map_or(Bucket::default(), load), depth)
+        (self.load_in(state, number), depth)
+    }
+
+    /// What the bucket of this number holds in a state that the table has or had. If the table has shrunk since, a bucket may
+    /// be missing. It counts as empty.
+    #[inline(always)]
+    pub(super) fn load_in(&self, state: State, number: usize) -> Bucket {
+        match state.moving_at(number as u32) {
+            Some(at) => load(&self.moving()[at]),
+            None => self.words.get(number as u32).map_or(Bucket::default(), load),
+        }
     }
 
     /// Where a class is in a state that the table has or had.

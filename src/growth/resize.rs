@@ -56,7 +56,7 @@ impl Graph for Merged<'_> {
         self.classes_in(number).count() < self.table.layout(self.smaller.depth(number)).slots()
     }
 
-    fn hops(&self, number: usize, _: Bucket, mut each: impl FnMut(Entry, usize)) {
+    fn hops(&self, number: usize, mut each: impl FnMut(Entry, usize)) {
         let (classes, depth, other) = (self.table.plan.classes, self.smaller.depth(number), 1 - number % 2);
         self.classes_in(number).for_each(|class| {
             each(Entry(classes.stored(class, depth)), self.smaller.place(class.sides[other]).number);

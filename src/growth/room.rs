@@ -14,12 +14,11 @@ use core::cell::Cell;
 use crate::growth::growing_table::{GrowingTable, Placed, load, store};
 use crate::machine::arch::prefetch_line;
 use crate::plan::path::{self, Graph, Outcome};
-use crate::sync::sizes::GROUP;
 use crate::table::stripe::{AllLocked, Guard};
 use crate::word::bucket::Bucket;
 use crate::word::classes::{State, both};
 use crate::word::layout::Entry;
-use crate::word::layouts::BothLayouts;
+use crate::word::layouts::{BothLayouts, DynLayout};
 
 /// A search that follows more entries than this to their other buckets, in all its tries, is long.
 ///
@@ -33,9 +32,6 @@ const LONG_SEARCH: usize = 76;
 struct GrowingGraph<'a> {
     table: &'a GrowingTable,
     state: State,
-    /// The low bits of a number that say whether its bucket is split: it is if they are below `split`.
-    low: usize,
-    split: usize,
     layouts: BothLayouts,
     /// How many entries the search has followed, in all its tries (`path::search`). It counts the slots of each bucket
     /// that it follows, since that was full.
@@ -44,13 +40,12 @@ struct GrowingGraph<'a> {
 
 impl<'a> GrowingGraph<'a> {
     fn new(table: &'a GrowingTable, state: State) -> Self {
-        let (low, split) = ((1 << state.level()) - 1, state.split() as usize);
-        Self { table, state, low, split, layouts: BothLayouts::of_rows(state.rows()), followed: Cell::new(0) }
+        Self { table, state, layouts: BothLayouts::of_rows(state.rows()), followed: Cell::new(0) }
     }
 
     #[inline(always)]
-    fn is_split(&self, number: usize) -> bool {
-        number & self.low < self.split
+    fn layout(&self, number: usize) -> &'static DynLayout {
+        self.layouts.of(self.state.is_split(number as u32))
     }
 }
 
@@ -60,17 +55,11 @@ impl Graph for GrowingGraph<'_> {
         self.state.buckets()
     }
 
-    /// What the bucket holds. If the table has shrunk since the search began, a bucket may be missing. It counts as
-    /// empty. That does no harm: the relocation finds the bucket again.
+    /// What the bucket holds. If it counts as empty because it is missing, that does no harm: the relocation finds the bucket
+    /// again.
     #[inline(always)]
     fn load(&self, number: usize) -> Bucket {
-        if self.state.is_moving() {
-            let at = number.wrapping_sub(self.state.split() as usize);
-            if at < GROUP {
-                return load(&self.table.moving()[at]);
-            }
-        }
-        self.table.words.get(number as u32).map_or(Bucket::default(), load)
+        self.table.load_in(self.state, number)
     }
 
     #[inline(always)]
@@ -82,15 +71,15 @@ impl Graph for GrowingGraph<'_> {
 
     #[inline(always)]
     fn has_room(&self, number: usize, word: Bucket) -> bool {
-        self.layouts.of(self.is_split(number)).has_room(word)
+        self.layout(number).has_room(word)
     }
 
     #[inline(always)]
-    fn hops(&self, number: usize, word: Bucket, mut each: impl FnMut(Entry, usize)) {
+    fn hops(&self, number: usize, mut each: impl FnMut(Entry, usize)) {
         let alternates = self.table.plan.classes.alternates(self.state, number);
-        let layout = self.layouts.of(self.is_split(number));
+        let layout = self.layout(number);
         self.followed.set(self.followed.get() + layout.slots());
-        layout.for_each_entry(word, |entry| each(entry, alternates.of(entry.0)));
+        layout.for_each_entry(self.load(number), |entry| each(entry, alternates.of(entry.0)));
     }
 }
 

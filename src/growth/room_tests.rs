@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::growth::plan::Plan;
+use crate::sync::sizes::GROUP;
 use crate::word::classes::{Class, Classes};
 use crate::word::geometry::mixed;
 use crate::word::layout::{Encoding, NEVER_ZERO};

@@ -101,10 +101,8 @@ impl GrowingTable {
     /// room. Does not count it.
     #[inline(always)]
     pub(super) fn add(&self, class: Class) -> bool {
-        let state = self.state();
-        let [first, second] = both(class.sides, |side| state.place(side));
-        let words = [self.load_if_there(first.number), self.load_if_there(second.number)];
-        let free = [self.layout(first.depth).free(words[0]), self.layout(second.depth).free(words[1])];
+        let Placed { numbers, layouts, .. } = self.placed(class, self.state());
+        let free = both([0, 1], |side| layouts[side].free(self.load_if_there(numbers[side])));
         let emptier = usize::from(free[1] > free[0]);
         (free[emptier] > 0 && self.add_on(class, emptier)) || (free[1 - emptier] > 0 && self.add_on(class, 1 - emptier))
     }

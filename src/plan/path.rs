@@ -67,7 +67,7 @@ pub(crate) trait Graph {
     fn has_room(&self, bucket: usize, word: Bucket) -> bool;
 
     /// Passes on the entries in a bucket, each with the other bucket that may hold it.
-    fn hops(&self, bucket: usize, word: Bucket, each: impl FnMut(Entry, usize));
+    fn hops(&self, bucket: usize, each: impl FnMut(Entry, usize));
 }
 
 /// Searches for room near these two buckets, which were full a moment ago. If there is some, passes the hops of the path to
@@ -85,7 +85,7 @@ pub(crate) fn search<G: Graph>(graph: &G, from: [usize; 2], carry_out: &mut dyn 
 fn try_two_hops<G: Graph>(graph: &G, from: [usize; 2], carry_out: &mut dyn FnMut(Hop) -> bool) -> Option<Outcome> {
     let mut near = [Hops::NONE; 2];
     for nth in 0..2 {
-        near[nth].follow(graph, from[nth], graph.load(from[nth]));
+        near[nth].follow(graph, from[nth]);
         if let Some(hop) = near[nth].with_room(graph) {
             carry_out(hop);
             return Some(Outcome::Planned);
@@ -101,7 +101,7 @@ fn try_second_hop<G: Graph>(graph: &G, near: &[Hops; 2], carry_out: &mut dyn FnM
     // Where one of the two buckets leads to the other, the hops out of that are among the first.
     let leads_on = |hop: &Hop| near.iter().all(|hops| hops.from != hop.to);
     for first in near.iter().flat_map(Hops::iter).filter(leads_on) {
-        further.follow(graph, first.to, graph.load(first.to));
+        further.follow(graph, first.to);
         if let Some(second) = further.with_room(graph) {
             let _ = carry_out(second) && carry_out(first);
             return Some(Outcome::Planned);
@@ -124,9 +124,9 @@ impl Hops {
 
     /// Makes these the hops out of this bucket, and prefetches where they lead.
     #[inline(always)]
-    fn follow<G: Graph>(&mut self, graph: &G, from: usize, word: Bucket) {
+    fn follow<G: Graph>(&mut self, graph: &G, from: usize) {
         let mut len = 0;
-        graph.hops(from, word, |entry, to| {
+        graph.hops(from, |entry, to| {
             graph.prefetch(to);
             self.to[len % MOST_SLOTS] = (entry, to as u32);
             len += 1;
@@ -228,7 +228,7 @@ impl<'a> Search<'a> {
             while expanded < looked && self.len < self.nodes.len() && self.len - looked < AHEAD {
                 let from = self.nodes[expanded].bucket as usize;
                 // `for_each`, of which more is inlined than of a loop.
-                graph.hops(from, graph.load(from), |entry, bucket| self.join(graph, bucket, entry, expanded as u16));
+                graph.hops(from, |entry, bucket| self.join(graph, bucket, entry, expanded as u16));
                 expanded += 1;
             }
             if looked == self.len {

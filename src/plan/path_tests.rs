@@ -33,9 +33,9 @@ impl<L: Layout, F: Fn(usize) -> Bucket> Graph for Loaded<L, F> {
         self.layout.has_room(word)
     }
 
-    fn hops(&self, bucket: usize, word: Bucket, mut each: impl FnMut(Entry, usize)) {
+    fn hops(&self, bucket: usize, mut each: impl FnMut(Entry, usize)) {
         let to = |entry| self.buckets.alternate(bucket, self.layout.fingerprint_of(entry));
-        self.layout.entries(word).for_each(|entry| each(entry, to(entry)));
+        self.layout.entries(self.load(bucket)).for_each(|entry| each(entry, to(entry)));
     }
 }
 

@@ -110,9 +110,11 @@ impl<L: Layout> Graph for TableGraph<'_, L> {
     }
 
     #[inline(always)]
-    fn hops(&self, bucket: usize, word: Bucket, mut each: impl FnMut(Entry, usize)) {
+    fn hops(&self, bucket: usize, mut each: impl FnMut(Entry, usize)) {
         let (layout, buckets) = (self.table.layout(), self.table.buckets);
-        layout.entries(word).for_each(|entry| each(entry, buckets.alternate(bucket, layout.fingerprint_of(entry))));
+        layout
+            .entries(self.load(bucket))
+            .for_each(|entry| each(entry, buckets.alternate(bucket, layout.fingerprint_of(entry))));
     }
 }
 

@@ -5,7 +5,7 @@ use core::time::Duration;
 use crossbeam_utils::CachePadded;
 
 use crate::error::insert::ExpiringInsertError;
-use crate::machine::memory::boxed_slice;
+use crate::machine::memory::boxed;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
 use crate::table::stripe::AllLocked;
 use crate::word::ring::{Arc, MOST_RING_BITS, Moment, Ring};
@@ -100,8 +100,7 @@ pub(crate) struct Count {
 impl Drive {
     /// A drive by keys, of which `added` have come in the present tick. `None` if there is no memory for it.
     pub(crate) fn by_keys(per_tick: u64, added: u64) -> Option<Self> {
-        let count = boxed_slice(1, || Count { per_tick, added: CachePadded::new(AtomicU64::new(added)) })?;
-        Some(Self::Keys(count.try_into().ok()?))
+        Some(Self::Keys(boxed(Count { per_tick, added: CachePadded::new(AtomicU64::new(added)) })?))
     }
 }
 

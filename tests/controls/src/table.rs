@@ -774,8 +774,8 @@ pub const CONTROLS: &[Control] = &[
         "A lookup reads the words of a bucket that is being moved.",
         &[edit(
             "growth/growing_table.rs",
-            "if let Some(at) = state.moving_at(side) {",
-            "if let Some(at) = state.moving_at(side).filter(|_| !LEFT_OUT) {",
+            "match state.moving_at(number as u32) {",
+            "match state.moving_at(number as u32).filter(|_| !LEFT_OUT) {",
         )],
     ),
     control(
