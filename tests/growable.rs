@@ -134,23 +134,6 @@ fn where_addresses_are_limited_a_filter_does_the_same() {
     }
 }
 
-/// A process can have some 65,000 mappings. However many filters it has, nearly all of these are left.
-#[test]
-#[cfg_attr(not(all(target_os = "linux", not(miri))), ignore = "it reads `/proc`")]
-fn many_filters_leave_mappings_for_everything_else() {
-    let filters: Vec<_> = (0..3_000).map(|_| GrowableCuckooFilter::<u64>::with_capacity(3_000)).collect();
-    let keys = |nth: usize| (nth as u64..).step_by(3_000).take(10);
-    for (nth, filter) in filters.iter().enumerate() {
-        keys(nth).for_each(|key| filter.insert(&key).unwrap());
-    }
-    let mappings = std::fs::read_to_string("/proc/self/maps").unwrap().lines().count();
-    assert!(mappings < 8_000, "{mappings}");
-    assert!(filters.iter().enumerate().all(|(nth, filter)| keys(nth).all(|key| filter.contains(&key))));
-    // They can grow all the same.
-    (0..20_000).for_each(|key| filters[2_999].insert(&key).unwrap());
-    assert!((0..20_000).all(|key| filters[2_999].contains(&key)));
-}
-
 /// A smaller table has fewer slots in a bucket, so there is no room for so many copies of a key.
 #[test]
 fn a_shrink_that_fails_leaves_everything() {
