@@ -19,16 +19,11 @@ pub enum FilterKind {
 }
 
 impl FilterKind {
-    /// The number of a growable filter that was a chain of tables, which cannot be loaded.
-    #[cfg(feature = "snapshot")]
-    pub(crate) const CHAIN: u8 = 2;
-
-    /// The number of the type in a snapshot, and in a digest. 2 is taken: `CHAIN`.
+    /// The number of the type in a snapshot, and in a digest.
     pub(crate) fn number(self) -> u8 {
         match self {
             Self::Concurrent => 1,
             Self::Growable => 6,
-            // 2 was a chain of tables, and 3 a type that is gone.
             Self::Maplet => 4,
             Self::Expiring => 5,
             Self::Recent => 7,

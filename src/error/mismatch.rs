@@ -111,12 +111,6 @@ messages! {
     Self::Version { version, supported } =>
         "the snapshot has format version {version}, but this library reads only version {supported}; save it with the \
          version of the library that is to load it, or rebuild the filter";
-    Self::Kind { kind: 3 } =>
-        "the snapshot is of a RotatingCuckooFilter, a type that was removed; build an ExpiringCuckooFilter in its \
-         place, and insert the keys of the last periods again";
-    Self::Kind { kind: FilterKind::CHAIN } =>
-        "the snapshot is of a GrowableCuckooFilter that was a chain of tables, which this library cannot read; \
-         rebuild the filter from the source of truth";
     Self::Kind { kind } =>
         "the snapshot is of a type of filter that this library does not have (number {kind}); read it with the \
          version of the library that saved it";

@@ -131,11 +131,9 @@ fn neither_the_kind_nor_the_hasher_nor_the_schema_need_be_known() {
         change(&mut forged);
         SnapshotInfo::read(&forged.bytes()[..])
     };
-    for (kind, name) in
-        [(2, "a chain of tables"), (3, "RotatingCuckooFilter, a type that was removed"), (99, "number 99")]
-    {
+    for kind in [0, 2, 3, 8, 99] {
         let refusal = info(&|it| it.kind = kind).unwrap_err();
-        assert_names(&refusal, &format!("Unsupported(Kind {{ kind: {kind} }}"), &[name]);
+        assert_names(&refusal, &format!("Unsupported(Kind {{ kind: {kind} }}"), &[&format!("number {kind}")]);
     }
     assert_eq!(info(&|it| it.probe ^= 1).unwrap().schema, "u64");
     assert_eq!(info(&|it| it.schema = b"x\xff".to_vec()).unwrap().schema, "x\u{fffd}");

@@ -41,8 +41,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    #[rustfmt::skip] // rustc shows the first line, with its comment, to a caller that passes another type.
-    pub fn advance_to(&self, tick: Tick) -> Advance { // of a time: `tick_at(time)?`; of a number: `Tick::new(number)`
+    pub fn advance_to(&self, tick: Tick) -> Advance {
         self.parts.core.advance_to(tick.get())
     }
 

@@ -17,5 +17,3 @@ mod figures;
 mod merging;
 #[cfg(feature = "snapshot")]
 mod snapshots;
-
-mod signposts;

@@ -13,5 +13,3 @@ pub(crate) mod filter;
 mod merging;
 #[cfg(feature = "snapshot")]
 mod snapshots;
-
-mod signposts;

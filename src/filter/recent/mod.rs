@@ -14,5 +14,3 @@ mod figures;
 
 #[cfg(feature = "snapshot")]
 mod snapshots;
-
-mod signposts;
