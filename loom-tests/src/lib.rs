@@ -3,8 +3,3 @@
 #![allow(clippy::collapsible_if, reason = "each edit of the copy stays on its line")]
 
 include!(concat!(env!("OUT_DIR"), "/src/lib.rs"));
-
-// So rustfmt finds these files. The library has them only where it is compiled as a model.
-#[cfg(any())]
-#[path = "../../src/model/mod.rs"]
-mod formatted;

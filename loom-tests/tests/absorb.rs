@@ -5,19 +5,19 @@ mod common;
 
 use std::sync::Arc;
 
-use ccf_loom::model::{Fault, Key, Seeded, Table};
+use ccf_loom::model::{Fault, Key, Seeded, Set};
 use common::{A, B, Role};
 
 /// The table that absorbs, and the table that it absorbs.
 struct Both {
-    sum: Table,
-    other: Table,
+    sum: Set,
+    other: Set,
 }
 
 type Model = (Arc<Both>, Vec<Role<Both>>, Role<Both>);
 
-fn table(keys: &[Key]) -> Table {
-    let table = Table::new(2);
+fn table(keys: &[Key]) -> Set {
+    let table = Set::new(2);
     keys.iter().for_each(|&key| table.place(key));
     table
 }

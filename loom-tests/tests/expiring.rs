@@ -10,11 +10,11 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ccf_loom::model::{Fault, Key, Seeded, SmallestOfValues};
+use ccf_loom::model::{Fault, Key, Seeded};
 use ccf_loom::{ExpiringInsertError, WhenFull};
 use common::{A, B, C};
 
-type Table = ccf_loom::model::Table<SmallestOfValues>;
+type Table = ccf_loom::model::Expiring;
 type Role = common::Role<Table>;
 type Model = (Arc<Table>, Vec<Role>, Role);
 
@@ -24,7 +24,7 @@ fn role(run: impl FnOnce(&Table) + Send + 'static) -> Role {
 
 /// The `nth` class whose pair is the buckets `A` and `B`. It tries `A` first.
 fn key(nth: usize) -> Key {
-    Key::of::<SmallestOfValues>(2, A, B, nth)
+    Table::key(2, A, B, nth)
 }
 
 /// A table of two buckets at tick 10, for lifetimes of up to three ticks. Each of these entries is in the first of
@@ -125,8 +125,8 @@ model! {
 /// in another stripe.
 fn one_is_dropped_and_another_has_come() -> Model {
     // Both keys have the bucket `B`.
-    let (own, other) = (Key::of::<SmallestOfValues>(6, A, B, 0), Key::of::<SmallestOfValues>(6, C, B, 0));
-    let filler = |nth, first| Key::of::<SmallestOfValues>(6, first, B, nth);
+    let (own, other) = (Table::key(6, A, B, 0), Table::key(6, C, B, 0));
+    let filler = |nth, first| Table::key(6, first, B, nth);
     let table = Table::with_clock(6, 2, 10, WhenFull::Refuse);
     // `B` is full, and so is `C`.
     table.place_until(own.twin(), 12);

@@ -5,10 +5,10 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ccf_loom::model::{Fault, Key, Seeded, Table};
+use ccf_loom::model::{Fault, Key, Seeded, Set};
 use common::{A, B, C, D, E, F, Role, role, table};
 
-type Model = (Arc<Table>, Vec<Role>, Role);
+type Model = (Arc<Set>, Vec<Role>, Role);
 
 fn finds(key: Key) -> Role {
     role(move |table| assert!(table.contains(key), "a present key was missed"))
@@ -161,7 +161,7 @@ model! {
 
 /// Two threads. Each changes a key of its own and then looks for the other's. Returns the roles, the count of
 /// threads that find it, and the keys.
-fn look_for_each_other(change: fn(&Table, Key)) -> (Vec<Role>, Arc<AtomicUsize>, [Key; 2]) {
+fn look_for_each_other(change: fn(&Set, Key)) -> (Vec<Role>, Arc<AtomicUsize>, [Key; 2]) {
     let keys = [Key::new(6, A, B, 0), Key::new(6, E, F, 0)];
     let found = Arc::new(AtomicUsize::new(0));
     let thread = |own: Key, other: Key| {

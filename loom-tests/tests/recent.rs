@@ -8,10 +8,10 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ccf_loom::model::{Fault, Key, Seeded, SmallestOfValues};
+use ccf_loom::model::{Fault, Key, Seeded};
 use common::{A, B};
 
-type Table = ccf_loom::model::Table<SmallestOfValues>;
+type Table = ccf_loom::model::Expiring;
 type Role = common::Role<Table>;
 type Model = (Arc<Table>, Vec<Role>, Role);
 
@@ -21,7 +21,7 @@ fn role(run: impl FnOnce(&Table) + Send + 'static) -> Role {
 
 /// The `nth` class whose pair is the buckets `A` and `B`. It tries `A` first.
 fn key(nth: usize) -> Key {
-    Key::of::<SmallestOfValues>(2, A, B, nth)
+    Table::key(2, A, B, nth)
 }
 
 /// An empty table of two buckets, with this many keys per tick, of which some have come.

@@ -9,13 +9,13 @@ mod common;
 
 use std::sync::Arc;
 
-use ccf_loom::model::{Fault, Image, Key, Seeded, Smallest, Table};
+use ccf_loom::model::{Fault, Image, Key, Nothing, Seeded, Set, Smallest};
 use common::{A, B, C, Role, role, table};
 
-type Model = (Arc<Table>, Vec<Role>, Role);
+type Model = (Arc<Set>, Vec<Role>, Role);
 
 /// Checks that each key is in the image this many times, and that nothing else is.
-fn check(image: &Image<Smallest>, keys: &[(Key, usize)]) {
+fn check(image: &Image<Nothing, Smallest>, keys: &[(Key, usize)]) {
     for &(key, copies) in keys {
         assert_eq!(image.count(key), copies, "an item is in the image too few or too many times");
     }
@@ -32,7 +32,7 @@ fn saver(keys: Vec<(Key, usize)>) -> Role {
 /// If a save begins on its own thread, loom does not explore all executions. It remembers only the last load of a
 /// word. That is the load of a relocation, which looks before it puts. loom then ignores the saver's load before
 /// that. Here the saver's loads come first or last on their thread.
-fn table_being_saved(buckets: usize, keys: &[Key]) -> Arc<Table> {
+fn table_being_saved(buckets: usize, keys: &[Key]) -> Arc<Set> {
     let table = table(buckets, keys);
     table.begin_save();
     table

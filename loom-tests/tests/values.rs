@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ccf_loom::model::{Fault, Key, Seeded, SmallestOfValues};
+use ccf_loom::model::{Fault, Key, Seeded};
 use common::{A, B, C};
 
-type Table = ccf_loom::model::Table<SmallestOfValues>;
+type Table = ccf_loom::model::Maplet;
 type Role = common::Role<Table>;
 type Model = (Arc<Table>, Vec<Role>, Role);
 
@@ -22,7 +22,7 @@ fn role(run: impl FnOnce(&Table) + Send + 'static) -> Role {
 
 /// The `nth` class whose pair is the buckets `A` and `B`, with a value.
 fn key(nth: usize, value: u16) -> Key {
-    Key::of::<SmallestOfValues>(2, A, B, nth).with(value)
+    Table::key(2, A, B, nth).with(value)
 }
 
 /// A table of two buckets. Each of these keys is in the first of its buckets.
@@ -148,7 +148,7 @@ fn two_insert_if_absent() -> Model {
     let adder = |value: u16| {
         let told = Arc::clone(&told);
         role(move |table| {
-            let found = table.insert_value_if_absent(key(0, value)).expect("there is room");
+            let found = table.insert_if_absent(key(0, value)).expect("there is room");
             told.lock().expect("nobody panics").push((value, found));
         })
     };
@@ -189,14 +189,14 @@ model! {
 /// finds the table full, but a value of the key present.
 fn two_insert_if_absent_into_the_last_slot() -> Model {
     // The key's buckets are A and B; y can go from B to C, where one slot is free.
-    let of = |first, second, nth| Key::of::<SmallestOfValues>(4, first, second, nth);
+    let of = |first, second, nth| Table::key(4, first, second, nth);
     let present = [1, 2, 3].map(|nth| of(A, B, nth));
     let others = [present[0], present[1], present[2].twin(), of(B, C, 0), of(C, B, 1)];
     let table = Table::new(4);
     others.iter().for_each(|&key| table.place(key));
     let adder = |key: Key| {
         role(move |table| {
-            let result = table.insert_value_if_absent(key);
+            let result = table.insert_if_absent(key);
             assert!(result.is_ok(), "{result:?}, though the key is present or there is room");
         })
     };

@@ -5,10 +5,10 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ccf_loom::model::{Fault, Key, Seeded, Table};
+use ccf_loom::model::{Fault, Key, Seeded, Set};
 use common::{A, B, C, D, E, F, Role, role, table};
 
-type Model = (Arc<Table>, Vec<Role>, Role);
+type Model = (Arc<Set>, Vec<Role>, Role);
 
 /// Checks that at the end each key is in the table this many times, and that nothing else is.
 fn ends_with(keys: Vec<(Key, usize)>) -> Role {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use ccf_loom::model::{Key, Table};
+use ccf_loom::model::{Key, Set};
 
 /// The buckets of most models.
 pub const A: usize = 0;
@@ -20,19 +20,19 @@ pub const E: usize = 4;
 pub const F: usize = 5;
 
 /// A role in a model: what one thread does to the table, or to other shared data.
-pub type Role<Shared = Table> = Box<dyn FnOnce(&Shared) + Send>;
+pub type Role<Shared = Set> = Box<dyn FnOnce(&Shared) + Send>;
 
 /// What is shared, what each thread does, and what is checked at the end.
 pub type Model<Shared> = (Arc<Shared>, Vec<Role<Shared>>, Role<Shared>);
 
-pub fn role(run: impl FnOnce(&Table) + Send + 'static) -> Role {
+pub fn role(run: impl FnOnce(&Set) + Send + 'static) -> Role {
     Box::new(run)
 }
 
 /// A small table to share. Each of these keys is in the first of its buckets. The `Arc` is that of `std`, because
 /// its counts are not part of the protocol.
-pub fn table(buckets: usize, keys: &[Key]) -> Arc<Table> {
-    let table = Table::new(buckets);
+pub fn table(buckets: usize, keys: &[Key]) -> Arc<Set> {
+    let table = Set::new(buckets);
     for &key in keys {
         table.place(key);
     }

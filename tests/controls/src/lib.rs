@@ -6,10 +6,17 @@
 //!
 //! - [`table::CONTROLS`]: the steps. Each is left out only while a test says so (`model::Seeded`).
 //! - [`table::ADDITIONS`]: what else is different in a model.
+//! - The folder `model` beside this one: what the tests of models see of the library. It becomes the module `model` of the
+//!   copy.
 //!
 //! `cargo run -p controls` lists the controls, and the tests in which each must be noticed.
 
 pub mod table;
+
+// So rustfmt finds these files.
+#[cfg(any())]
+#[path = "../model/mod.rs"]
+mod formatted;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -58,8 +65,8 @@ impl Edit {
     }
 }
 
-/// Copies the library's source, the folder `source`, to the folder `src` of `OUT_DIR`, with all edits. Compiles the calling
-/// package with `ccf_model` set to `model`. The package includes the copy's `lib.rs`.
+/// Copies the library's source, the folder `source`, to the folder `src` of `OUT_DIR`, with the module `model` and with all
+/// edits. Compiles the calling package with `ccf_model` set to `model`. The package includes the copy's `lib.rs`.
 ///
 /// If the environment variable `CCF_UNCONTROLLED` is set, leaves the controls out, and sets `ccf_uncontrolled`, with which
 /// their tests are ignored. `ci/mutants` needs that: it changes the source, perhaps just where a control edits it.
@@ -76,6 +83,7 @@ pub fn compile_model(model: &str, source: &str) {
     println!("cargo::rerun-if-env-changed=CCF_UNCONTROLLED");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={source}");
+    println!("cargo::rerun-if-changed={MODEL}");
     println!("cargo::rustc-cfg=ccf_model");
     println!("cargo::rustc-cfg=ccf_model=\"{model}\"");
 
@@ -84,12 +92,16 @@ pub fn compile_model(model: &str, source: &str) {
     fs::write(out.join("faults.rs"), faults()).expect("the list of faults can be written");
 }
 
-/// Copies the library's source, and edits the copy.
+/// The folder of the module `model`.
+const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/model");
+
+/// Copies the library's source and the module `model`, and edits the copy.
 fn make_model(controls: &[Control], source: &Path, copy: &Path) {
     if copy.exists() {
         fs::remove_dir_all(copy).expect("the former copy can be removed");
     }
     copy_folder(source, copy);
+    copy_folder(Path::new(MODEL), &copy.join("model"));
     edit(copy, table::ADDITIONS, "false");
     for Control { name, edits, .. } in controls {
         edit(copy, edits, &format!("crate::model::fault::injected(crate::model::fault::Fault::{name})"));

@@ -6,21 +6,20 @@ use std::rc::Rc;
 
 use ccf_steps::WhenFull;
 use ccf_steps::model::{
-    Growable, GrowableKey, Key, ModelLayout, Smallest, SmallestOfValues, Step, Table, Usual, UsualOfValues,
-    before_each_step,
+    Expiring, Growable, GrowableKey, Key, Maplet, ModelLayout, Set, Smallest, Step, Usual, before_each_step,
 };
 
 /// All keys of a table of two buckets have this pair, and so the same stripe.
 const BUCKETS: usize = 2;
 
 fn key<L: ModelLayout>(nth: usize) -> Key {
-    Key::of::<L>(BUCKETS, 0, 1, nth)
+    Set::<L>::key(BUCKETS, 0, 1, nth)
 }
 
 /// How many retries are counted during `lookup`. Before each of the given steps (counted from 0), a key of the same
 /// stripe is inserted and removed.
-fn retries<L: ModelLayout + 'static>(present: &[Key], steps: &'static [usize], lookup: impl Fn(&Table<L>)) -> u64 {
-    let table = Rc::new(Table::<L>::new(BUCKETS));
+fn retries<L: ModelLayout>(present: &[Key], steps: &'static [usize], lookup: impl Fn(&Set<L>)) -> u64 {
+    let table = Rc::new(Set::<L>::new(BUCKETS));
     present.iter().for_each(|&key| table.place(key));
     let (next, disturbing, other) = (Cell::new(0), Cell::new(false), Rc::clone(&table));
     before_each_step(Some(Rc::new(move |_| {
@@ -37,7 +36,7 @@ fn retries<L: ModelLayout + 'static>(present: &[Key], steps: &'static [usize], l
 }
 
 /// A look takes four steps: it reads the version, both buckets, and the version again.
-fn each_disturbed_look_is_counted<L: ModelLayout + 'static>() {
+fn each_disturbed_look_is_counted<L: ModelLayout>() {
     let of_absent = |steps| retries::<L>(&[], steps, |table| assert!(!table.contains(key::<L>(0))));
     assert_eq!(of_absent(&[]), 0);
     assert_eq!(of_absent(&[0]), 0, "before the look");
@@ -85,7 +84,7 @@ fn growing(nth: usize) -> GrowableKey {
 
 #[test]
 fn what_a_lookup_reads() {
-    let fixed = Table::<Smallest>::new(BUCKETS);
+    let fixed = Set::<Smallest>::new(BUCKETS);
     assert_eq!(count(Step::Load, || assert!(!fixed.contains(key::<Smallest>(0)))), 4, "the attempt");
     // And the epoch, the state, and the epoch again, whatever the size. And where the two words are: two loads if both are in
     // the range of addresses, and five otherwise. (Usually, a lookup in a large table takes two.)
@@ -123,29 +122,29 @@ fn work(operation: impl Fn()) -> [usize; 2] {
 
 /// One more copy of a key whose copies fill its two buckets is rejected after a look at these, in a table of any size:
 /// reads of two words each by the attempts, by the search, and by the count under the lock.
-fn one_more_copy_is_rejected_at_once<L: ModelLayout, V: ModelLayout>() {
-    let one = Key::at::<L>(MANY, 0);
-    let table = Table::<L>::new(MANY);
+fn one_more_copy_is_rejected_at_once<L: ModelLayout>() {
+    let one = Set::<L>::key_at(MANY, 0);
+    let table = Set::<L>::new(MANY);
     while table.insert(one).is_ok() {}
     assert_eq!(table.len(), 2 * table.slots_per_bucket());
     let [loads, locks] = work(|| assert!(table.insert(one).is_err()));
     assert!(loads <= 11 && locks <= 1, "{loads} loads, {locks} locks");
 
     // In a maplet, whatever values the copies have.
-    let one = Key::at::<V>(MANY, 0);
-    let maplet = Table::<V>::new(MANY);
+    let one = Maplet::<L>::key_at(MANY, 0);
+    let maplet = Maplet::<L>::new(MANY);
     (0..).find(|nth| maplet.insert(one.with(nth % 3)).is_err());
     for value in 0..4 {
         let [loads, locks] = work(|| assert!(maplet.insert(one.with(value)).is_err()));
         assert!(loads <= 20 && locks <= 3, "{loads} loads, {locks} locks");
     }
     // One that has a value already gets it, without a lock.
-    assert_eq!(work(|| assert!(!maplet.insert_value_if_absent(one).expect("it has values").is_empty()))[1], 0);
+    assert_eq!(work(|| assert!(!maplet.insert_if_absent(one).expect("it has values").is_empty()))[1], 0);
 
     // A union adds a pair of a key and a value if it is not there. Other values of the key don't count, and are no reason
     // to search again.
     let of_union = |value| {
-        let other = Table::<V>::new(MANY);
+        let other = Maplet::<L>::new(MANY);
         other.insert(one.with(value)).expect("it is empty");
         work(|| assert_eq!(maplet.unite(&other).is_err(), value == 3))
     };
@@ -153,7 +152,7 @@ fn one_more_copy_is_rejected_at_once<L: ModelLayout, V: ModelLayout>() {
     assert!(absent <= present + 40, "{absent} loads, {present} if the pair is there");
 
     for when_full in [WhenFull::Refuse, WhenFull::EvictSoonest] {
-        let filter = Table::<V>::with_clock(MANY, 3, 1000, when_full);
+        let filter = Expiring::<L>::with_clock(MANY, 3, 1000, when_full);
         while filter.insert_until(one, 1002) == Ok(true) {}
         for expires_at in [1001, 1002, 1003] {
             let [loads, locks] = work(|| assert!(filter.insert_until(one, expires_at).is_err()));
@@ -166,19 +165,19 @@ fn one_more_copy_is_rejected_at_once<L: ModelLayout, V: ModelLayout>() {
 
 #[test]
 fn one_more_copy_is_rejected_at_once_plain() {
-    one_more_copy_is_rejected_at_once::<Smallest, SmallestOfValues>();
+    one_more_copy_is_rejected_at_once::<Smallest>();
 }
 
 #[test]
 fn one_more_copy_is_rejected_at_once_semi_sorted() {
-    one_more_copy_is_rejected_at_once::<Usual, UsualOfValues>();
+    one_more_copy_is_rejected_at_once::<Usual>();
 }
 
 /// Keys that share three buckets fill them. An insert of any of them examines these, and locks the stripes of what is in
 /// them.
 #[test]
 fn a_full_set_of_few_buckets_is_found_at_once() {
-    let table = Table::<Smallest>::new(MANY);
+    let table = Set::<Smallest>::new(MANY);
     // Pairs of one even bucket and one odd one.
     let keys = [(0, 1), (2, 1), (2, 3)].map(|(first, second)| Key::new(MANY, first, second, 0));
     for _ in 0..3 {

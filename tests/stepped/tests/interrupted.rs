@@ -13,7 +13,8 @@ use std::fmt::Debug;
 use std::rc::Rc;
 
 use ccf_steps::model::{
-    Fault, Growable, GrowableKey, Key, ModelLayout, Seeded, Smallest, SmallestOfValues, Step, Table, before_each_step,
+    Expiries, Expiring, Fault, Growable, GrowableKey, Key, ModelEntries, Nothing, Seeded, Set, Smallest, Step, Table,
+    before_each_step,
 };
 use ccf_steps::{ExpiringInsertError, InsertError, WhenFull};
 
@@ -41,24 +42,25 @@ const STAYING: [(usize, usize, usize); 14] = {
 };
 
 /// The key that is inserted. Its buckets are `A` and `B`.
-fn inserted<L: ModelLayout>() -> Key {
-    Key::of::<L>(BUCKETS, 0, 1, 0)
+fn inserted<E: ModelEntries>() -> Key {
+    Table::<E, Smallest>::key(BUCKETS, 0, 1, 0)
 }
 
 /// The `nth` class of the buckets `G` and `H`.
-fn between<L: ModelLayout>(nth: usize) -> Key {
-    Key::of::<L>(BUCKETS, 6, 7, nth)
+fn between<E: ModelEntries>(nth: usize) -> Key {
+    Table::<E, Smallest>::key(BUCKETS, 6, 7, nth)
 }
 
 /// All keys that are in the table from the beginning, each in the first of its buckets. The last one moves.
-fn given<L: ModelLayout>() -> impl Iterator<Item = Key> {
-    let staying = STAYING.into_iter().map(|(first, second, nth)| Key::of::<L>(BUCKETS, first, second, nth));
-    staying.chain([between::<L>(0)])
+fn given<E: ModelEntries>() -> impl Iterator<Item = Key> {
+    let staying =
+        STAYING.into_iter().map(|(first, second, nth)| Table::<E, Smallest>::key(BUCKETS, first, second, nth));
+    staying.chain([between::<E>(0)])
 }
 
 /// The same, with the last one in the other bucket.
-fn given_otherwise<L: ModelLayout>() -> impl Iterator<Item = Key> {
-    given::<L>().take(STAYING.len()).chain([between::<L>(0).twin()])
+fn given_otherwise<E: ModelEntries>() -> impl Iterator<Item = Key> {
+    given::<E>().take(STAYING.len()).chain([between::<E>(0).twin()])
 }
 
 /// What other threads do before one step of the insert.
@@ -151,32 +153,32 @@ impl<T: 'static, E: Debug> Scene<T, E> {
     }
 }
 
-fn full_but_for_one_slot(keys: impl Iterator<Item = Key>) -> Table {
-    let table = Table::new(BUCKETS);
+fn full_but_for_one_slot(keys: impl Iterator<Item = Key>) -> Set {
+    let table = Set::new(BUCKETS);
     keys.for_each(|key| table.place(key));
     assert_eq!(table.len() + 1, BUCKETS * table.slots_per_bucket());
     table
 }
 
-fn tables() -> Vec<fn() -> Table> {
-    vec![|| full_but_for_one_slot(given::<Smallest>()), || full_but_for_one_slot(given_otherwise::<Smallest>())]
+fn tables() -> Vec<fn() -> Set> {
+    vec![|| full_but_for_one_slot(given::<Nothing>()), || full_but_for_one_slot(given_otherwise::<Nothing>())]
 }
 
 /// Moves an item to its other bucket, and with it the free slot. (If the insert has moved other items, there may be no room
 /// for this one.)
-fn move_the_slot(table: &Table) {
-    let key = between::<Smallest>(0);
+fn move_the_slot(table: &Set) {
+    let key = between::<Nothing>(0);
     _ = table.relocate(key) || table.relocate(key.twin());
 }
 
 /// Whether no key that stays was lost or doubled, and the length is right.
-fn has_all(table: &Table, _: usize) -> bool {
-    given::<Smallest>().all(|key| table.count(key) == 1) && table.scan() == table.len()
+fn has_all(table: &Set, _: usize) -> bool {
+    given::<Nothing>().all(|key| table.count(key) == 1) && table.scan() == table.len()
 }
 
 /// A scene in which the slot moves this often.
-fn slot_moves(times: usize) -> Scene<Table, InsertError> {
-    let insert: Insert<Table, _> = |table| table.insert(inserted::<Smallest>()).map(|()| true);
+fn slot_moves(times: usize) -> Scene<Set, InsertError> {
+    let insert: Insert<Set, _> = |table| table.insert(inserted::<Nothing>()).map(|()| true);
     Scene { tables: tables(), insert, changes: vec![move_the_slot; times], is_right: has_all }
 }
 
@@ -194,38 +196,35 @@ fn a_slot_that_keeps_moving_is_found() {
 /// After a search has missed the slot, another thread inserts the same key. Then the table is full.
 #[test]
 fn a_key_that_has_come_needs_no_room() {
-    let insert: Insert<Table, _> = |table| table.insert_if_absent(inserted::<Smallest>());
-    let come: Change<Table> = |table| _ = table.insert_if_absent(inserted::<Smallest>()).expect("there is room");
+    let insert: Insert<Set, _> = |table| table.insert_if_absent(inserted::<Nothing>());
+    let come: Change<Set> = |table| _ = table.insert_if_absent(inserted::<Nothing>()).expect("there is room");
     Scene { tables: tables(), insert, changes: vec![move_the_slot, come], is_right: has_all }
         .check(&[Fault::FullThoughPresent], "the insert failed");
 }
 
-type WithClock = Table<SmallestOfValues>;
-
 /// The same with a clock. All entries live until tick 13.
-fn with_clock(keys: impl Iterator<Item = Key>) -> WithClock {
-    let table = Table::with_clock(BUCKETS, 3, 10, WhenFull::Refuse);
+fn with_clock(keys: impl Iterator<Item = Key>) -> Expiring {
+    let table = Expiring::with_clock(BUCKETS, 3, 10, WhenFull::Refuse);
     keys.for_each(|key| table.place_until(key, 13));
     table
 }
 
-fn move_the_slot_with_clock(table: &WithClock) {
-    let key = between::<SmallestOfValues>(0);
+fn move_the_slot_with_clock(table: &Expiring) {
+    let key = between::<Expiries>(0);
     _ = table.relocate_until(key, 13) || table.relocate_until(key.twin(), 13);
 }
 
 /// A scene of each of these inserts. After a search has missed the slot, `change` happens, and then the table is full.
 fn each_with_clock(
-    inserts: &[Insert<WithClock, ExpiringInsertError>],
-    change: Change<WithClock>,
+    inserts: &[Insert<Expiring, ExpiringInsertError>],
+    change: Change<Expiring>,
     faults: &'static [Fault],
 ) {
-    let is_right = |table: &WithClock, _| {
-        given::<SmallestOfValues>().all(|key| table.contains_live(key)) && table.scan() == table.len()
-    };
+    let is_right =
+        |table: &Expiring, _| given::<Expiries>().all(|key| table.contains_live(key)) && table.scan() == table.len();
     for &insert in inserts {
-        let tables: Vec<fn() -> WithClock> =
-            vec![|| with_clock(given::<SmallestOfValues>()), || with_clock(given_otherwise::<SmallestOfValues>())];
+        let tables: Vec<fn() -> Expiring> =
+            vec![|| with_clock(given::<Expiries>()), || with_clock(given_otherwise::<Expiries>())];
         let changes = vec![move_the_slot_with_clock, change];
         Scene { tables, insert, changes, is_right }.check(faults, "the insert failed");
     }
@@ -234,14 +233,14 @@ fn each_with_clock(
 /// The entry expires, and then another one takes the slot.
 #[test]
 fn an_entry_that_has_expired_needs_no_room() {
-    let expire_and_fill = |table: &WithClock| {
+    let expire_and_fill = |table: &Expiring| {
         table.advance_to(11);
-        _ = table.insert_until(between::<SmallestOfValues>(3), 13);
+        _ = table.insert_until(between::<Expiries>(3), 13);
     };
-    let inserts: [Insert<WithClock, _>; 3] = [
-        |table| table.insert_until(inserted::<SmallestOfValues>(), 11),
-        |table| table.insert_if_absent_until(inserted::<SmallestOfValues>(), 11),
-        |table| table.insert_or_renew_until(inserted::<SmallestOfValues>(), 11),
+    let inserts: [Insert<Expiring, _>; 3] = [
+        |table| table.insert_until(inserted::<Expiries>(), 11),
+        |table| table.insert_if_absent_until(inserted::<Expiries>(), 11),
+        |table| table.insert_or_renew_until(inserted::<Expiries>(), 11),
     ];
     each_with_clock(&inserts, expire_and_fill, &[Fault::FullThoughExpired]);
 }
@@ -249,12 +248,10 @@ fn an_entry_that_has_expired_needs_no_room() {
 /// Another thread adds an entry of the same key.
 #[test]
 fn a_key_that_has_come_needs_no_room_until_then() {
-    let come = |table: &WithClock| {
-        _ = table.insert_if_absent_until(inserted::<SmallestOfValues>(), 13).expect("there is room")
-    };
-    let inserts: [Insert<WithClock, _>; 2] = [
-        |table| table.insert_if_absent_until(inserted::<SmallestOfValues>(), 12),
-        |table| table.insert_or_renew_until(inserted::<SmallestOfValues>(), 12),
+    let come = |table: &Expiring| _ = table.insert_if_absent_until(inserted::<Expiries>(), 13).expect("there is room");
+    let inserts: [Insert<Expiring, _>; 2] = [
+        |table| table.insert_if_absent_until(inserted::<Expiries>(), 12),
+        |table| table.insert_or_renew_until(inserted::<Expiries>(), 12),
     ];
     each_with_clock(&inserts, come, &[Fault::FullThoughPresent, Fault::FullThoughExpired]);
 }

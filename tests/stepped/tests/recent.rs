@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ccf_steps::model::{Fault, Key, ModelLayout, Seeded, SmallestOfValues, Table, UsualOfValues};
+use ccf_steps::model::{Expiring, Fault, Key, ModelLayout, Seeded, Smallest, Usual};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -53,8 +53,8 @@ impl Event {
 }
 
 /// A table, and what each thread asks.
-struct World<L> {
-    table: Table<L>,
+struct World<L: ModelLayout> {
+    table: Expiring<L>,
     keys: Vec<Key>,
     per_tick: u64,
     asked: Vec<Vec<(Ask, usize)>>,
@@ -66,9 +66,10 @@ impl<L: ModelLayout> World<L> {
         const BUCKETS: usize = 16;
         let mut random = SmallRng::seed_from_u64(seed);
         let per_tick = random.random_range(1..=4);
-        let table = Table::of_last_keys(BUCKETS, per_tick, random.random_range(0..per_tick));
+        let table = Expiring::of_last_keys(BUCKETS, per_tick, random.random_range(0..per_tick));
         let pair = |class| (2 * class % BUCKETS, (6 * class + 1) % BUCKETS);
-        let keys: Vec<_> = (0..10).map(|class| Key::of::<L>(BUCKETS, pair(class).0, pair(class).1, class)).collect();
+        let keys: Vec<_> =
+            (0..10).map(|class| Expiring::<L>::key(BUCKETS, pair(class).0, pair(class).1, class)).collect();
         let (threads, used) = (random.random_range(2..=4), random.random_range(2..=keys.len()));
         let asks = [Ask::Insert, Ask::Insert, Ask::Renew, Ask::Contains];
         let mut ask = || (*asks.choose(&mut random).expect("not empty"), random.random_range(0..used));
@@ -122,7 +123,7 @@ impl<L: ModelLayout> World<L> {
 }
 
 /// Runs a world's threads, and checks their history.
-fn run<L: ModelLayout + Send + Sync + 'static>(seed: u64, on_threads: impl FnOnce(Vec<Job>)) {
+fn run<L: ModelLayout>(seed: u64, on_threads: impl FnOnce(Vec<Job>)) {
     let world = Arc::new(World::<L>::new(seed));
     let (time, events) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
     let jobs = (0..world.asked.len()).map(|thread| {
@@ -150,8 +151,8 @@ fn run<L: ModelLayout + Send + Sync + 'static>(seed: u64, on_threads: impl FnOnc
 }
 
 fn under_shuttle(seed: u64) {
-    under_schedules(seed, 20, move || run::<SmallestOfValues>(seed, on_shuttle_threads));
-    under_schedules(seed, 10, move || run::<UsualOfValues>(seed, on_shuttle_threads));
+    under_schedules(seed, 20, move || run::<Smallest>(seed, on_shuttle_threads));
+    under_schedules(seed, 10, move || run::<Usual>(seed, on_shuttle_threads));
 }
 
 #[test]
@@ -162,8 +163,8 @@ fn histories_under_random_schedules_keep_the_promises() {
 #[test]
 fn histories_of_real_threads_keep_the_promises() {
     for seed in 0..scaled(500, "CCF_HISTORIES") as u64 {
-        run::<SmallestOfValues>(seed, |jobs| on_real_threads(seed, &[], jobs));
-        run::<UsualOfValues>(seed, |jobs| on_real_threads(seed, &[], jobs));
+        run::<Smallest>(seed, |jobs| on_real_threads(seed, &[], jobs));
+        run::<Usual>(seed, |jobs| on_real_threads(seed, &[], jobs));
     }
 }
 

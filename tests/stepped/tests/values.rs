@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use ccf_steps::model::{Fault, Key, ModelLayout, Seeded, SmallestOfValues, Table, before_each_step};
+use ccf_steps::model::{Fault, Key, Maplet, Seeded, before_each_step};
 use proptest::prelude::*;
 
 /// An operation that interrupts the lookup.
@@ -25,33 +25,29 @@ enum Change {
 
 use Change::{Insert, Relocate, Remove, Replace};
 
-fn key<L: ModelLayout>(value: u16, second_first: bool) -> Key {
-    let key = Key::of::<L>(2, 0, 1, 0).with(value);
+fn key(value: u16, second_first: bool) -> Key {
+    let key = <Maplet>::key(2, 0, 1, 0).with(value);
     if second_first { key.twin() } else { key }
 }
 
-fn change<L: ModelLayout>(table: &Table<L>, change: Change) {
+fn change(table: &Maplet, change: Change) {
     match change {
-        Insert(value, second_first) => _ = table.insert(key::<L>(value, second_first)),
-        Remove(value) => _ = table.remove(key::<L>(value, false)),
-        Replace(old, new) => _ = table.replace(key::<L>(old, false), new),
-        Relocate(value, second_first) => _ = table.relocate(key::<L>(value, second_first)),
+        Insert(value, second_first) => _ = table.insert(key(value, second_first)),
+        Remove(value) => _ = table.remove(key(value, false)),
+        Replace(old, new) => _ = table.replace(key(old, false), new),
+        Relocate(value, second_first) => _ = table.relocate(key(value, second_first)),
     }
 }
 
 /// The values that the key has now, found by counts under the lock.
-fn values_now<L: ModelLayout>(table: &Table<L>) -> BTreeSet<u16> {
-    (0..4).filter(|&value| table.count(key::<L>(value, false)) > 0).collect()
+fn values_now(table: &Maplet) -> BTreeSet<u16> {
+    (0..4).filter(|&value| table.count(key(value, false)) > 0).collect()
 }
 
 /// What a lookup finds while these changes are made, each group before one of its steps, with these faults. Also
 /// returns what the key had at each moment of the lookup.
-fn look<L: ModelLayout + 'static>(
-    given: &[Change],
-    changes: &[Vec<Change>],
-    faults: &'static [Fault],
-) -> (BTreeSet<u16>, Vec<BTreeSet<u16>>) {
-    let table = Rc::new(Table::<L>::new(2));
+fn look(given: &[Change], changes: &[Vec<Change>], faults: &'static [Fault]) -> (BTreeSet<u16>, Vec<BTreeSet<u16>>) {
+    let table = Rc::new(Maplet::new(2));
     given.iter().for_each(|&given| change(&table, given));
     let had = Rc::new(RefCell::new(vec![values_now(&table)]));
     let (step, changing) = (Cell::new(0), Cell::new(false));
@@ -67,7 +63,7 @@ fn look<L: ModelLayout + 'static>(
         }
         changing.set(false);
     })));
-    let found = table.values(key::<L>(0, false)).into_iter().collect();
+    let found = table.values(key(0, false)).into_iter().collect();
     before_each_step(None);
     let had = had.borrow().clone();
     (found, had)
@@ -90,7 +86,7 @@ proptest! {
         given in prop::collection::vec(change_strategy(), 0..4),
         changes in prop::collection::vec(prop::collection::vec(change_strategy(), 0..3), 0..12),
     ) {
-        let (found, had) = look::<SmallestOfValues>(&given, &changes, &[]);
+        let (found, had) = look(&given, &changes, &[]);
         prop_assert!(had.contains(&found), "{:?} was found, and the key had {:?}", found, had);
     }
 }
@@ -112,9 +108,9 @@ fn without_a_step_a_lookup_finds_what_the_key_never_had() {
         (&two, replaced, &[Fault::LookupWithoutVersion]),
     ];
     for (given, changes, faults) in cases {
-        let (found, had) = look::<SmallestOfValues>(given, &changes, &[]);
+        let (found, had) = look(given, &changes, &[]);
         assert!(had.contains(&found), "{found:?} was found, and the key had {had:?}");
-        let (found, had) = look::<SmallestOfValues>(given, &changes, faults);
+        let (found, had) = look(given, &changes, faults);
         assert!(!had.contains(&found), "{faults:?} is not noticed: {found:?} of {had:?}");
     }
 }

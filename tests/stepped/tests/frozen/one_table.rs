@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use ccf_steps::WhenFull;
-use ccf_steps::model::{Fault, Key, SmallestOfValues, Table};
+use ccf_steps::model::{Expiring, Fault, Key, Set};
 
 use crate::frozen::{Act, Stop, waits};
 
@@ -11,7 +11,7 @@ const BUCKETS: usize = 4;
 
 /// Nearly full: buckets A and B are full, C and D have room.
 struct Scene {
-    table: Table,
+    table: Set,
     /// Always in the table. `y` moves from B to C if room must be made.
     present: [Key; 4],
     /// Never in the table.
@@ -21,12 +21,12 @@ struct Scene {
     /// Has the pair of `y`, and so its stripe. It finds room at C.
     with_room: Key,
     /// A full table with a clock, which evicts what ends first. The [`young`] entry ends later.
-    evicting: Table<SmallestOfValues>,
+    evicting: Expiring,
 }
 
 /// The `nth` class of the table with a clock.
 fn of_clock(nth: usize) -> Key {
-    Key::of::<SmallestOfValues>(2, 0, 1, nth)
+    <Expiring>::key(2, 0, 1, nth)
 }
 
 fn young() -> Key {
@@ -39,10 +39,10 @@ impl Scene {
         let [x, w, by_relocation, absent] = [0, 1, 2, 3].map(|nth| Key::new(BUCKETS, a, b, nth));
         let [y, with_room] = [0, 1].map(|nth| Key::new(BUCKETS, b, c, nth));
         let v = Key::new(BUCKETS, b, a, 4);
-        let table = Table::new(BUCKETS);
+        let table = Set::new(BUCKETS);
         let present = [x, w, y, v];
         present.iter().for_each(|&key| table.place(key));
-        let evicting = Table::with_clock(2, 3, 10, WhenFull::EvictSoonest);
+        let evicting = Expiring::with_clock(2, 3, 10, WhenFull::EvictSoonest);
         for (key, end) in [(of_clock(0), 11), (of_clock(1), 11), (young().twin(), 12), (of_clock(3).twin(), 12)] {
             evicting.place_until(key, end);
         }

@@ -1,7 +1,7 @@
 //! Histories of a table whose entries expire: a multiset of pairs of a class and an end, with a clock.
 
 use ccf_steps::WhenFull;
-use ccf_steps::model::{Key, ModelLayout, SmallestOfValues, Table, UsualOfValues};
+use ccf_steps::model::{Expiring, Key, ModelLayout, Smallest, Usual};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -11,9 +11,9 @@ use crate::histories::history::{Ask, Diary, Kind, Question, World, histories_of,
 use crate::histories::room::{CLASSES, Room};
 use crate::histories::specification::{Answer, Entries, NUMBERS, Operation, Refusal, State};
 
-struct WithClock<L>(Table<L>);
+struct WithClock<L: ModelLayout>(Expiring<L>);
 
-impl<L: ModelLayout + 'static> Kind for WithClock<L> {
+impl<L: ModelLayout> Kind for WithClock<L> {
     type Key = Key;
 
     fn world(random: &mut SmallRng) -> World<Self> {
@@ -22,8 +22,8 @@ impl<L: ModelLayout + 'static> Kind for WithClock<L> {
         // With lifetimes of 2 ticks, a sweep may lag behind by two.
         let longest = random.random_range(2..=3);
         let mut now = random.random_range(10..30);
-        let make = |buckets| Table::with_clock(buckets, longest, now, WhenFull::Refuse);
-        let (room, table, keys) = Room::with::<L>(narrow, random, make);
+        let make = |buckets| Expiring::with_clock(buckets, longest, now, WhenFull::Refuse);
+        let (room, table, keys) = Room::with(narrow, random, make);
 
         // Full except for a few slots, some of which hold dead entries; or nearly empty.
         let used = random.random_range(if narrow { 1..=2 } else { 3..=CLASSES });
@@ -152,7 +152,7 @@ impl<L: ModelLayout + 'static> Kind for WithClock<L> {
     }
 }
 
-histories_of!(WithClock<SmallestOfValues>, WithClock<UsualOfValues>);
+histories_of!(WithClock<Smallest>, WithClock<Usual>);
 
 without! {
     random_schedules, in at most 40_000 worlds:
@@ -165,6 +165,6 @@ without! {
 #[test]
 fn a_world_in_which_the_dead_came_back_to_life() {
     for _ in 0..scaled(100, "CCF_HISTORIES") {
-        on_real::<WithClock<SmallestOfValues>>(135_983..135_984, &[]).unwrap_or_else(|violation| panic!("{violation}"));
+        on_real::<WithClock<Smallest>>(135_983..135_984, &[]).unwrap_or_else(|violation| panic!("{violation}"));
     }
 }

@@ -1,26 +1,22 @@
-//! Histories of one table: a multiset of classes.
+//! Histories of a set: a multiset of classes.
 
-use ccf_steps::model::{Key, ModelLayout, Smallest, Table, Usual};
+use ccf_steps::model::{Key, ModelEntries, ModelLayout, Set, Smallest, Table, Usual};
 use rand::Rng;
 use rand::rngs::SmallRng;
 
 use crate::histories::history::{Ask, Diary, Kind, Question, World, histories_of, questions, without};
 use crate::histories::room::{CLASSES, Room};
-use crate::histories::specification::{Answer, Entries, NUMBERS, Refusal, State};
-use crate::histories::values;
+use crate::histories::specification::{Answer, Entries, Refusal, State};
 
-/// A table, whose slots carry values or not.
-pub(crate) struct Tabled<L, const VALUES: bool>(pub(crate) Table<L>);
+struct OfSet<L: ModelLayout>(Set<L>);
 
-impl<L: ModelLayout + 'static, const VALUES: bool> Tabled<L, VALUES> {
-    fn pair(key: Key, value: u64) -> Key {
-        if VALUES { key.with(value as u16) } else { key }
-    }
+impl<L: ModelLayout> Kind for OfSet<L> {
+    type Key = Key;
 
-    fn world_without_values(random: &mut SmallRng) -> World<Self> {
+    fn world(random: &mut SmallRng) -> World<Self> {
         // Some worlds are narrow: keys of one or two classes in two buckets.
         let narrow = random.random_ratio(1, 3);
-        let (room, table, keys) = Room::with::<L>(narrow, random, Table::new);
+        let (room, table, keys) = Room::with(narrow, random, Set::new);
 
         // Full except for a few slots, unless the keys in use leave some free.
         let used = random.random_range(if narrow { 1..=2 } else { 3..=CLASSES });
@@ -46,15 +42,6 @@ impl<L: ModelLayout + 'static, const VALUES: bool> Tabled<L, VALUES> {
         });
         World { filter: Self(table), keys: keys.into(), room, longest: None, numbers: 1, given, questions }
     }
-}
-
-impl<L: ModelLayout + 'static, const VALUES: bool> Kind for Tabled<L, VALUES> {
-    /// Without a value.
-    type Key = Key;
-
-    fn world(random: &mut SmallRng) -> World<Self> {
-        if VALUES { values::world(random) } else { Self::world_without_values(random) }
-    }
 
     fn key(key: Key, twin: bool) -> Key {
         if twin { key.twin() } else { key }
@@ -68,51 +55,49 @@ impl<L: ModelLayout + 'static, const VALUES: bool> Kind for Tabled<L, VALUES> {
         self.0.contains_batch(keys)
     }
 
-    fn insert(&self, key: Key, value: u64) -> Result<bool, Refusal> {
-        Ok(self.0.insert(Self::pair(key, value)).map(|()| true)?)
+    fn insert(&self, key: Key, _: u64) -> Result<bool, Refusal> {
+        Ok(self.0.insert(key).map(|()| true)?)
     }
 
-    fn insert_if_absent(&self, key: Key, value: u64) -> Answer {
-        let (table, pair) = (&self.0, Self::pair(key, value));
-        if VALUES {
-            Answer::InsertValueIfAbsent(value, table.insert_value_if_absent(pair).map_err(Refusal::from))
-        } else {
-            Answer::InsertIfAbsent(value, table.insert_if_absent(pair).map_err(Refusal::from))
-        }
+    fn insert_if_absent(&self, key: Key, number: u64) -> Answer {
+        Answer::InsertIfAbsent(number, self.0.insert_if_absent(key).map_err(Refusal::from))
     }
 
-    fn remove(&self, key: Key, value: u64) -> bool {
-        self.0.remove(Self::pair(key, value))
+    fn remove(&self, key: Key, _: u64) -> bool {
+        self.0.remove(key)
     }
 
-    fn count(&self, key: Key, value: u64) -> usize {
-        self.0.count(Self::pair(key, value))
+    fn count(&self, key: Key, _: u64) -> usize {
+        self.0.count(key)
     }
 
     fn save(&self, keys: &[Key], begun: &mut dyn FnMut()) -> (u64, Entries) {
         let image = self.0.save_and_tell(begun);
         let mut entries = Entries::default();
         for (&key, entries) in keys.iter().zip(&mut entries) {
-            let values = (0..).zip(entries).take(if VALUES { NUMBERS } else { 1 });
-            values.for_each(|(value, copies)| *copies = image.count(Self::pair(key, value)) as u8);
+            entries[0] = image.count(key) as u8;
         }
         (0, entries)
     }
 
-    fn ask(world: &World<Self>, question: Question, diary: &mut Diary) {
-        values::ask(world, question, diary);
+    fn ask(_: &World<Self>, _: Question, _: &mut Diary) {
+        unreachable!("a set is asked nothing else");
     }
 
     fn audit(&self, held: usize) -> Result<(), String> {
-        let table = &self.0;
-        if (table.scan(), table.len()) != (held, held) {
-            return Err(format!("{held} copies, {} in the buckets, len {}", table.scan(), table.len()));
-        }
-        Ok(())
+        audit(&self.0, held)
     }
 }
 
-histories_of!(Tabled<Smallest, false>, Tabled<Usual, false>);
+/// Checks what no operation of a table asks about.
+pub(crate) fn audit<E: ModelEntries, L: ModelLayout>(table: &Table<E, L>, held: usize) -> Result<(), String> {
+    if (table.scan(), table.len()) != (held, held) {
+        return Err(format!("{held} copies, {} in the buckets, len {}", table.scan(), table.len()));
+    }
+    Ok(())
+}
+
+histories_of!(OfSet<Smallest>, OfSet<Usual>);
 
 without! {
     random_schedules, in at most 40_000 worlds:

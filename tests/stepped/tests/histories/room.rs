@@ -1,6 +1,6 @@
 //! The buckets that the classes of a world share, and how much room they have.
 
-use ccf_steps::model::{Key, ModelLayout, Table};
+use ccf_steps::model::{Key, ModelEntries, ModelLayout, Table};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -24,13 +24,13 @@ pub(crate) struct Room {
 impl Room {
     /// An empty table that `make` makes with the given number of buckets, and a key of each class. A narrow world has two
     /// buckets.
-    pub(crate) fn with<L: ModelLayout>(
+    pub(crate) fn with<E: ModelEntries, L: ModelLayout>(
         narrow: bool,
         random: &mut SmallRng,
-        make: impl FnOnce(usize) -> Table<L>,
-    ) -> (Self, Table<L>, [Key; CLASSES]) {
+        make: impl FnOnce(usize) -> Table<E, L>,
+    ) -> (Self, Table<E, L>, [Key; CLASSES]) {
         let buckets = if narrow { 2 } else { *[1, 2, 4, 4, 6, 8].choose(random).expect("not empty") };
-        let buckets = buckets.max(L::LEAST_BUCKETS);
+        let buckets = buckets.max(Table::<E, L>::LEAST_BUCKETS);
         let mut pairs = [(0, 0); CLASSES];
         for class in 0..CLASSES {
             pairs[class] = match random.random_range(0..=class) {
@@ -41,7 +41,7 @@ impl Room {
                 _ => (random.random_range(0..buckets / 2) * 2, random.random_range(0..buckets / 2) * 2 + 1),
             };
         }
-        let keys = std::array::from_fn(|class| Key::of::<L>(buckets, pairs[class].0, pairs[class].1, class));
+        let keys = std::array::from_fn(|class| Table::<E, L>::key(buckets, pairs[class].0, pairs[class].1, class));
         let table = make(buckets);
         (Self { slots_of_bucket: table.slots_per_bucket(), buckets, pairs, grows: false }, table, keys)
     }

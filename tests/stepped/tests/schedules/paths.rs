@@ -1,6 +1,6 @@
 //! Paths of three hops, and other changes along them.
 
-use ccf_steps::model::{Key, Table, Usual};
+use ccf_steps::model::{Key, Nothing, Set, Usual};
 
 use crate::schedules::scene::{A, B, D, E, Scene, chain, scene};
 
@@ -10,14 +10,14 @@ fn three_hops_under_readers() -> Scene {
     let chain = chain();
     let [first, second] = [4, 5].map(|nth| Key::new(6, A, B, nth));
     let reader = |keys: [Key; 3]| {
-        move |table: &Table| {
+        move |table: &Set| {
             for key in keys {
                 assert!(table.contains(key) && table.contains(key.twin()), "a present key was missed");
             }
         }
     };
     let (x, y, z) = (chain[2], chain[4], chain[6]);
-    Scene::new(6, &chain)
+    Scene::new(Set::new(6), &chain)
         .role(move |table| table.insert(first).expect("there is room at E"))
         .role(reader([z.twin(), y.twin(), x.twin()]))
         .role(reader([x, y, z]))
@@ -35,10 +35,10 @@ scene! {
 
 /// A batch looks for a key that moves there and back, and for another in the same buckets. Their fingerprints differ
 /// only in their high parts.
-fn a_lookalike_in_the_way() -> Scene<Usual> {
-    let key = Key::of::<Usual>(2, A, B, 0);
-    let lookalike = key.lookalike::<Usual>();
-    Scene::new(2, &[key.twin(), lookalike])
+fn a_lookalike_in_the_way() -> Scene<Nothing, Usual> {
+    let key = Set::<Usual>::key(2, A, B, 0);
+    let lookalike = Set::<Usual>::lookalike(key);
+    Scene::new(Set::new(2), &[key.twin(), lookalike])
         .role(move |table| assert!(table.relocate(key.twin()) && table.relocate(key)))
         .role(move |table| {
             let found = table.contains_batch([lookalike, key, lookalike.twin()]);
@@ -58,7 +58,7 @@ fn stale_paths() -> Scene {
     let (wanted, filler) = (Key::new(6, A, B, 4), Key::new(6, E, D, 5));
     let (x, y, z) = (chain[2], chain[4], chain[6]);
     let come_and_go = |key: Key| {
-        move |table: &Table| {
+        move |table: &Set| {
             for _ in 0..2 {
                 assert!(table.remove(key), "a present key was not removed: an item was lost or doubled");
                 table.insert(key).expect("there is room, or an item was lost or doubled");
@@ -66,7 +66,7 @@ fn stale_paths() -> Scene {
         }
     };
     let all = chain.iter().chain([&wanted]).map(|&key| (key, 1)).chain([(filler, 0)]).collect();
-    Scene::new(6, &chain)
+    Scene::new(Set::new(6), &chain)
         .role(move |table| table.insert(wanted).expect("there is room at E, or an item was lost or doubled"))
         .role(come_and_go(y))
         .role(come_and_go(z.twin()))
@@ -88,7 +88,7 @@ scene! {
 fn clear_among_them() -> Scene {
     let chain = chain();
     let [first, second] = [4, 5].map(|nth| Key::new(6, A, B, nth));
-    Scene::new(6, &chain)
+    Scene::new(Set::new(6), &chain)
         .role(|table| table.clear())
         .role(move |table| _ = table.insert(first))
         .role(move |table| _ = table.insert_if_absent(second))

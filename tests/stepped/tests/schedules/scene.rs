@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ccf_steps::model::{Key, ModelLayout, Smallest, Table};
+use ccf_steps::model::{Key, ModelEntries, ModelLayout, Nothing, Smallest, Table};
 
 use crate::common::{Job, job, on_shuttle_threads};
 
@@ -14,29 +14,29 @@ pub(crate) const D: usize = 3;
 pub(crate) const E: usize = 4;
 
 /// A table, what each thread does to it, and what must hold after all have ended.
-pub(crate) struct Scene<L = Smallest> {
-    table: Arc<Table<L>>,
+pub(crate) struct Scene<E: ModelEntries = Nothing, L: ModelLayout = Smallest> {
+    table: Arc<Table<E, L>>,
     roles: Vec<Job>,
-    finally: Finally<L>,
+    finally: Finally<E, L>,
 }
 
-type Finally<L> = Box<dyn FnOnce(&Table<L>)>;
+type Finally<E, L> = Box<dyn FnOnce(&Table<E, L>)>;
 
-impl<L: ModelLayout + 'static> Scene<L> {
+impl<E: ModelEntries, L: ModelLayout> Scene<E, L> {
     /// A table of this many buckets, usually of two slots each. Each of these keys is in the first of its buckets.
-    pub(crate) fn new(buckets: usize, keys: &[Key]) -> Self {
-        let table = Arc::new(Table::new(buckets));
+    pub(crate) fn new(table: Table<E, L>, keys: &[Key]) -> Self {
+        let table = Arc::new(table);
         keys.iter().for_each(|&key| table.place(key));
         Self { table, roles: Vec::new(), finally: Box::new(|_| ()) }
     }
 
-    pub(crate) fn role(mut self, run: impl FnOnce(&Table<L>) + Send + 'static) -> Self {
+    pub(crate) fn role(mut self, run: impl FnOnce(&Table<E, L>) + Send + 'static) -> Self {
         let table = Arc::clone(&self.table);
         self.roles.push(job(move || run(&table)));
         self
     }
 
-    pub(crate) fn finally(self, check: impl FnOnce(&Table<L>) + 'static) -> Self {
+    pub(crate) fn finally(self, check: impl FnOnce(&Table<E, L>) + 'static) -> Self {
         Self { finally: Box::new(check), ..self }
     }
 
@@ -57,7 +57,7 @@ pub(crate) trait Play {
     fn play(self);
 }
 
-impl<L> Play for Scene<L> {
+impl<E: ModelEntries, L: ModelLayout> Play for Scene<E, L> {
     fn play(self) {
         on_shuttle_threads(self.roles);
         (self.finally)(&self.table);

@@ -1,24 +1,24 @@
 //! Values that come and go while they are looked up. (loom cannot show this: its blind spot is a thread's second
 //! load of a word.)
 
-use ccf_steps::model::{Key, SmallestOfValues, Table};
+use ccf_steps::model::{Key, Maplet, Values};
 
 use crate::schedules::scene::{A, B, Scene, scene};
 
 /// The `nth` class whose pair is the buckets `A` and `B`, with a value.
 fn key(nth: usize, value: u16) -> Key {
-    Key::of::<SmallestOfValues>(2, A, B, nth).with(value)
+    <Maplet>::key(2, A, B, nth).with(value)
 }
 
 /// Looks up the values of the first class, and checks that they are one of these sets.
-fn finds(table: &Table<SmallestOfValues>, sets: &[&[u16]]) {
+fn finds(table: &Maplet, sets: &[&[u16]]) {
     let values: Vec<u16> = table.values(key(0, 0)).iter().collect();
     assert!(sets.contains(&&values[..]), "a key never had the values {values:?}");
 }
 
 /// A value is replaced in the bucket that is read first, and is then moved to the other.
-fn a_replacement_and_then_a_relocation() -> Scene<SmallestOfValues> {
-    Scene::new(2, &[key(0, 1)])
+fn a_replacement_and_then_a_relocation() -> Scene<Values> {
+    Scene::new(Maplet::new(2), &[key(0, 1)])
         .role(|table| finds(table, &[&[1], &[2]]))
         .role(|table| assert!(table.replace(key(0, 1), 2) && table.relocate(key(0, 2))))
         .ends_with(vec![(key(0, 2), 1)])
@@ -30,13 +30,13 @@ scene! {
 }
 
 /// Values change all the time while the items are moved. A lookup always finds the value that stays.
-fn a_value_that_stays_among_others_that_change() -> Scene<SmallestOfValues> {
-    let move_to_and_fro = |table: &Table<SmallestOfValues>| {
+fn a_value_that_stays_among_others_that_change() -> Scene<Values> {
+    let move_to_and_fro = |table: &Maplet| {
         for key in [key(0, 1), key(0, 1).twin(), key(0, 1)] {
             table.relocate(key);
         }
     };
-    Scene::new(2, &[key(0, 1), key(0, 2).twin()])
+    Scene::new(Maplet::new(2), &[key(0, 1), key(0, 2).twin()])
         .role(|table| {
             for new in [3, 2, 3] {
                 assert!(table.replace(key(0, 5 - new), new), "the other value is there");

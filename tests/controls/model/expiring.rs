@@ -1,9 +1,10 @@
-//! What the models see of a table with a clock. Not part of the real library.
+//! What models see of a table whose entries expire.
 
-#![allow(private_bounds, reason = "models name a layout, but do nothing with it")]
+#![allow(private_bounds, private_interfaces, reason = "models name a layout, but do nothing with it")]
 
 use crate::error::insert::ExpiringInsertError;
-use crate::model::one_table::{Image, Key, ModelLayout, Table, answers, empty, one_block};
+use crate::model::key::Key;
+use crate::model::table::{Expiries, Image, ModelLayout, PAYLOAD_BITS, Smallest, Table, answers, one_block};
 use crate::table::census::Purpose;
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Advance, Clock, Drive, Until, WhenFull};
@@ -12,13 +13,15 @@ use crate::table::face::traits::ExpiringTable;
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Ring;
 
-/// A table whose entries expire. Ends have two bits, so four ticks can be told apart.
-impl<L: ModelLayout> Table<L> {
+/// A table whose entries expire. Expiries have two bits, so four ticks can be told apart.
+pub type Expiring<L = Smallest> = Table<Expiries, L>;
+
+impl<L: ModelLayout> Expiring<L> {
     /// An empty table whose clock was set to the tick `now`. `longest` is the longest lifetime of its entries, up to
     /// 3 ticks.
     pub fn with_clock(buckets: usize, longest: u64, now: u64, when_full: WhenFull) -> Self {
-        let clock = Clock::new(Ring::new(2), longest, None, when_full);
-        let table = Self::of(empty::<L>(buckets).with_clock(clock).expect("a model has memory"));
+        let clock = Clock::new(Ring::new(PAYLOAD_BITS), longest, None, when_full);
+        let table = Self::of(Self::empty(buckets).with_clock(clock).expect("a model has memory"));
         table.advance_to(now);
         table
     }
@@ -108,20 +111,19 @@ impl<L: ModelLayout> Table<L> {
 const RECENT_LIFETIME: u64 = 2;
 
 /// A table of recent keys. Its ring has four places, as above.
-impl<L: ModelLayout> Table<L> {
+impl<L: ModelLayout> Expiring<L> {
     /// A table whose ticks have so many keys, of which `added` have come. A key lives for two ticks. So it is found until
     /// `per_tick` others were counted after it.
     pub fn of_last_keys(buckets: usize, per_tick: u64, added: u64) -> Self {
         let drive = Drive::by_keys(per_tick, added).expect("a model has memory");
-        Self::of(
-            empty::<L>(buckets).with_clock(Clock::with_drive(Ring::new(2), RECENT_LIFETIME, drive)).expect("memory"),
-        )
+        let clock = Clock::with_drive(Ring::new(PAYLOAD_BITS), RECENT_LIFETIME, drive);
+        Self::of(Self::empty(buckets).with_clock(clock).expect("a model has memory"))
     }
 
     /// A table whose clock follows the time. A key lives for two ticks.
     pub fn of_recent_time(buckets: usize) -> Self {
-        let clock = Clock::with_drive(Ring::new(2), RECENT_LIFETIME + 1, Drive::Time);
-        Self::of(empty::<L>(buckets).with_clock(clock).expect("memory"))
+        let clock = Clock::with_drive(Ring::new(PAYLOAD_BITS), RECENT_LIFETIME + 1, Drive::Time);
+        Self::of(Self::empty(buckets).with_clock(clock).expect("a model has memory"))
     }
 
     /// What a filter of recent keys does to insert a key, at this tick of the time.
@@ -155,7 +157,7 @@ impl<L: ModelLayout> Table<L> {
     }
 }
 
-impl<L: ModelLayout> Image<L> {
+impl<L: ModelLayout> Image<Expiries, L> {
     pub fn now(&self) -> u64 {
         self.reading.and_then(|reading| reading.now).expect("the table has a clock, which was told a tick")
     }
@@ -164,13 +166,13 @@ impl<L: ModelLayout> Image<L> {
     pub fn count_until(&self, key: Key, expires_at: u64) -> usize {
         let moment = self.reading.expect("the table has a clock").moment;
         let end = (expires_at % 4) as u16;
-        if Ring::new(2).is_live(moment, end) { self.count(key.with(end)) } else { 0 }
+        if Ring::new(PAYLOAD_BITS).is_live(moment, end) { self.count(key.with(end)) } else { 0 }
     }
 
     /// How many entries of any key the image holds that were live at its moment.
     pub fn live(&self) -> usize {
         let moment = self.reading.expect("the table has a clock").moment;
-        let is_live = |end| Ring::new(2).is_live(moment, end);
+        let is_live = |end| Ring::new(PAYLOAD_BITS).is_live(moment, end);
         self.words.iter().map(|&word| self.layout.count_payloads(word, is_live)).sum()
     }
 }

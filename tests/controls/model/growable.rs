@@ -1,4 +1,4 @@
-//! What the models see of a table that grows. It has the fewest buckets possible. Not part of the real library.
+//! What models see of a table that grows. It has the fewest buckets possible.
 
 use core::convert::Infallible;
 
@@ -7,7 +7,7 @@ use crate::error::memory::OutOfMemory;
 use crate::growth::growing_table::GrowingTable;
 use crate::growth::plan::Plan;
 use crate::growth::room::Relocated;
-use crate::model::one_table::{answers, one_block};
+use crate::model::table::{answers, one_block};
 #[cfg(feature = "snapshot")]
 use crate::snapshot::format::SnapshotCore;
 #[cfg(feature = "snapshot")]

@@ -1,7 +1,7 @@
 //! Injected faults: each step of the protocol that the proofs rely on can be left out.
 //!
-//! A model proves nothing unless it fails when the step it is about is missing. `tests/controls` has the steps, and puts a
-//! query of [`injected`] into each.
+//! A model proves nothing unless it fails when the step it is about is missing. `tests/controls/src/table.rs` has the
+//! steps, and puts a query of [`injected`] into each.
 
 include!(concat!(env!("OUT_DIR"), "/faults.rs"));
 

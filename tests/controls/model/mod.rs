@@ -1,4 +1,5 @@
-//! What the models in `loom-tests` and `tests/stepped` see of the crate. Not part of the real library.
+//! What the models in `loom-tests` and `tests/stepped` see of the crate. `compile_model` copies this folder into the
+//! edited copy of the source, as its module `model`. The library itself has no such module.
 //!
 //! A method without a comment is the filters' operation of that name, on a class of keys instead of a key.
 #![allow(missing_docs, clippy::missing_errors_doc, reason = "the filters' documentation has it")]
@@ -6,12 +7,19 @@
 
 mod expiring;
 pub(crate) mod fault;
-mod one_table;
-mod several;
+mod growable;
+mod key;
+mod maplet;
+mod set;
+mod table;
 mod words;
 
-pub use one_table::{Image, Key, ModelLayout, Smallest, SmallestOfValues, Table, Usual, UsualOfValues};
-pub use several::{Growable, GrowableKey};
+pub use expiring::Expiring;
+pub use growable::{Growable, GrowableKey};
+pub use key::Key;
+pub use maplet::Maplet;
+pub use set::Set;
+pub use table::{Expiries, Image, ModelEntries, ModelLayout, Nothing, Smallest, Table, Usual, Values};
 pub use words::Words;
 
 #[cfg(ccf_model = "steps")]

@@ -1,0 +1,52 @@
+//! What models see of the table of a maplet.
+
+#![allow(private_bounds, private_interfaces, reason = "models name a layout, but do nothing with it")]
+
+use crate::error::insert::InsertError;
+use crate::model::key::Key;
+use crate::model::table::{self, ModelLayout, Smallest, Table, answers, one_block};
+use crate::table::face::any_table::AnyTable as _;
+use crate::table::face::traits::MapletTable;
+use crate::word::values::Values;
+
+/// A table whose slots hold a fingerprint and a value of two bits. A key's value is that of the pair in question.
+pub type Maplet<L = Smallest> = Table<table::Values, L>;
+
+impl<L: ModelLayout> Maplet<L> {
+    pub fn new(buckets: usize) -> Self {
+        Self::of(Self::empty(buckets))
+    }
+
+    pub fn contains(&self, key: Key) -> bool {
+        MapletTable::contains(&self.0, key.hash())
+    }
+
+    pub fn contains_batch<const N: usize>(&self, keys: [Key; N]) -> [bool; N] {
+        answers(|answers| self.0.table.contains_batch(&mut one_block(keys.map(Key::hash)), answers))
+    }
+
+    pub fn values(&self, key: Key) -> Values {
+        self.0.values(key.hash())
+    }
+
+    pub fn values_batch<const N: usize>(&self, keys: [Key; N]) -> [Values; N] {
+        answers(|answers| self.0.values_batch(&mut one_block(keys.map(Key::hash)), answers))
+    }
+
+    pub fn insert(&self, key: Key) -> Result<(), InsertError> {
+        self.0.insert_value(key.hash(), key.value)
+    }
+
+    /// Returns the values that it found, or none if the value was added.
+    pub fn insert_if_absent(&self, key: Key) -> Result<Values, InsertError> {
+        self.0.insert_value_if_absent(key.hash(), key.value)
+    }
+
+    pub fn replace(&self, old: Key, new: u16) -> bool {
+        self.0.replace_value(old.hash(), old.value, new)
+    }
+
+    pub fn remove(&self, key: Key) -> bool {
+        self.0.remove_value(key.hash(), key.value)
+    }
+}

@@ -1,0 +1,45 @@
+//! What models see of a set, the table of a concurrent filter.
+
+#![allow(private_bounds, private_interfaces, reason = "models name a layout, but do nothing with it")]
+
+use crate::error::insert::InsertError;
+use crate::model::key::Key;
+use crate::model::table::{ModelLayout, Nothing, Smallest, Table, answers, one_block};
+use crate::table::face::any_table::AnyTable as _;
+use crate::table::face::traits::{FilterTable, MapletTable as _};
+
+/// A table whose slots hold only fingerprints.
+pub type Set<L = Smallest> = Table<Nothing, L>;
+
+impl<L: ModelLayout> Set<L> {
+    pub fn new(buckets: usize) -> Self {
+        Self::of(Self::empty(buckets))
+    }
+
+    pub fn contains(&self, key: Key) -> bool {
+        FilterTable::contains(&self.0, key.hash())
+    }
+
+    pub fn contains_batch<const N: usize>(&self, keys: [Key; N]) -> [bool; N] {
+        answers(|answers| self.0.table.contains_batch(&mut one_block(keys.map(Key::hash)), answers))
+    }
+
+    pub fn insert(&self, key: Key) -> Result<(), InsertError> {
+        self.0.insert(key.hash())
+    }
+
+    pub fn insert_if_absent(&self, key: Key) -> Result<bool, InsertError> {
+        self.0.insert_if_absent(key.hash())
+    }
+
+    pub fn remove(&self, key: Key) -> bool {
+        self.0.remove_value(key.hash(), 0)
+    }
+}
+
+impl Key {
+    /// The `nth` class whose pair is the buckets `first` and `second`, in a set of `buckets` buckets of two slots each.
+    pub fn new(buckets: usize, first: usize, second: usize, nth: usize) -> Self {
+        <Set>::key(buckets, first, second, nth)
+    }
+}

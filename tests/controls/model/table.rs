@@ -1,0 +1,311 @@
+//! What models see of a table of a fixed size: a set, a maplet or an expiring table. They fill its buckets by hand.
+
+#![allow(private_bounds, private_interfaces, reason = "models name a layout, but do nothing with it")]
+
+use core::marker::PhantomData;
+
+use crate::error::insert::InsertError;
+use crate::error::memory::OutOfMemory;
+use crate::machine::memory::Pages;
+use crate::model::key::Key;
+use crate::plan::batch::BLOCK;
+use crate::plan::path::Hop;
+use crate::table::expiring::clock::Reading;
+use crate::table::face::dyn_table::Shaped;
+use crate::table::face::traits::MapletTable as _;
+use crate::table::image::merge::{Absorbed, Merge, Stopped};
+use crate::table::image::read::TableImage;
+use crate::table::table;
+use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::geometry::Item;
+use crate::word::layout::{Fingerprint, Layout as _, OfShape, Plain, SemiSorted, Shape, WithPayload};
+
+/// How many bits the values and the expiries of a model have.
+pub(super) const PAYLOAD_BITS: u32 = 2;
+
+/// The layout of a model's table. (Tests name it. The crate's own types can't be named outside.)
+pub trait ModelLayout: LayoutOfModel + 'static {}
+
+pub(super) trait LayoutOfModel {
+    type Layout: OfShape;
+
+    fn shape() -> Shape;
+}
+
+/// Two slots to a bucket: the smallest bucket that can be full and can hold two keys at once.
+#[derive(Debug)]
+pub enum Smallest {}
+
+/// The default layout of a filter.
+#[derive(Debug)]
+pub enum Usual {}
+
+impl ModelLayout for Smallest {}
+
+impl LayoutOfModel for Smallest {
+    type Layout = Plain;
+
+    fn shape() -> Shape {
+        Shape::plain(2, 32)
+    }
+}
+
+impl ModelLayout for Usual {}
+
+impl LayoutOfModel for Usual {
+    type Layout = SemiSorted;
+
+    fn shape() -> Shape {
+        Shape::semi_sorted(5, 14)
+    }
+}
+
+/// What the entries of a model's table carry.
+pub trait ModelEntries: EntriesOfModel + 'static {}
+
+pub(super) trait EntriesOfModel {
+    /// The fewest buckets that such a table has.
+    const LEAST_BUCKETS: usize;
+
+    type Layout<L: OfShape>: OfShape;
+
+    fn shape_with_payload(shape: Shape) -> Shape;
+}
+
+/// Entries carry nothing: a set.
+#[derive(Debug)]
+pub enum Nothing {}
+
+/// Entries carry a value: a maplet.
+#[derive(Debug)]
+pub enum Values {}
+
+/// Entries carry their expiry.
+#[derive(Debug)]
+pub enum Expiries {}
+
+impl ModelEntries for Nothing {}
+
+impl EntriesOfModel for Nothing {
+    const LEAST_BUCKETS: usize = 1;
+
+    type Layout<L: OfShape> = L;
+
+    fn shape_with_payload(shape: Shape) -> Shape {
+        shape
+    }
+}
+
+impl ModelEntries for Values {}
+
+impl EntriesOfModel for Values {
+    const LEAST_BUCKETS: usize = 2;
+
+    type Layout<L: OfShape> = WithPayload<L>;
+
+    fn shape_with_payload(shape: Shape) -> Shape {
+        shape.with_payload(PAYLOAD_BITS).expect("it leaves enough")
+    }
+}
+
+impl ModelEntries for Expiries {}
+
+impl EntriesOfModel for Expiries {
+    const LEAST_BUCKETS: usize = 2;
+
+    type Layout<L: OfShape> = WithPayload<L>;
+
+    fn shape_with_payload(shape: Shape) -> Shape {
+        shape.with_payload(PAYLOAD_BITS).expect("it leaves enough")
+    }
+}
+
+/// A table of the library.
+pub(super) type Library<E, L> = table::Table<LayoutOf<E, L>>;
+
+type LayoutOf<E, L> = <E as EntriesOfModel>::Layout<<L as LayoutOfModel>::Layout>;
+
+/// A table: a [`Set`](crate::model::Set), a [`Maplet`](crate::model::Maplet) or an
+/// [`Expiring`](crate::model::Expiring). Here are the operations that all of them have.
+#[allow(missing_debug_implementations, reason = "no model prints a table")]
+pub struct Table<E: ModelEntries, L: ModelLayout>(pub(super) Shaped<LayoutOf<E, L>, 0, 0>, PhantomData<fn() -> E>);
+
+impl<E: ModelEntries, L: ModelLayout> Table<E, L> {
+    /// The fewest buckets that such a table has.
+    pub const LEAST_BUCKETS: usize = E::LEAST_BUCKETS;
+
+    /// The `nth` class whose pair is the buckets `first` and `second`, in a table of `buckets` buckets.
+    pub fn key(buckets: usize, first: usize, second: usize, nth: usize) -> Key {
+        Key::of(Self::layout(), buckets, first, second, nth)
+    }
+
+    /// A class whose first bucket is this one, wherever its other one is.
+    pub fn key_at(buckets: usize, first: usize) -> Key {
+        Self::key_at_fingerprint(buckets, first, 0)
+    }
+
+    /// The class of the `nth` fingerprint whose first bucket is this one, wherever its other one is.
+    pub fn key_at_fingerprint(buckets: usize, first: usize, nth: usize) -> Key {
+        Key::at_fingerprint(Self::layout(), buckets, first, nth)
+    }
+
+    /// A key of another class with the same low part. Only in a semi-sorted table of two buckets: there every class has
+    /// the same pair.
+    pub fn lookalike(key: Key) -> Key {
+        key.lookalike(Self::layout())
+    }
+
+    fn layout() -> LayoutOf<E, L> {
+        LayoutOf::<E, L>::try_of(Self::shape()).expect("a model has memory")
+    }
+
+    fn shape() -> Shape {
+        E::shape_with_payload(L::shape())
+    }
+
+    pub(super) fn empty(buckets: usize) -> Library<E, L> {
+        table::Table::new(Pages::Usual, Self::shape(), buckets).expect("a model has memory")
+    }
+
+    pub(super) fn of(table: Library<E, L>) -> Self {
+        Self(Shaped { table }, PhantomData)
+    }
+
+    fn item(&self, key: Key) -> Item {
+        self.0.table.item_with(key.hash(), key.value)
+    }
+
+    /// Puts a copy of the key into the bucket that it tries first. That bucket must have room.
+    pub fn place(&self, key: Key) {
+        assert!(self.0.table.put(key.first, self.item(key).entry), "there is room to begin with");
+        self.0.table.counters.add_len(1);
+    }
+
+    pub fn count(&self, key: Key) -> usize {
+        self.0.count_value(key.hash(), key.value)
+    }
+
+    pub fn clear(&self) {
+        self.0.table.clear();
+    }
+
+    /// [`ConcurrentCuckooFilter::absorb`](crate::ConcurrentCuckooFilter::absorb); returns how many copies were added.
+    pub fn absorb(&self, other: &Self) -> Result<u64, InsertError> {
+        self.merge(other, Merge::Sum)
+    }
+
+    /// [`ConcurrentCuckooFilter::unite`](crate::ConcurrentCuckooFilter::unite); returns how many copies were added.
+    pub fn unite(&self, other: &Self) -> Result<u64, InsertError> {
+        self.merge(other, Merge::Union)
+    }
+
+    fn merge(&self, other: &Self, merge: Merge) -> Result<u64, InsertError> {
+        let image = TableImage::begin(&other.0.table).expect("a model has memory");
+        let Absorbed { copies, stopped } = self.0.table.absorb(&image, merge);
+        match stopped {
+            None => Ok(copies),
+            Some(Stopped::NoRoom(error)) => Err(error),
+            Some(stopped) => unreachable!("neither memory nor size nor clock is at its limit: {stopped:?}"),
+        }
+    }
+
+    /// `ConcurrentCuckooFilter::save`, without the format.
+    pub fn save(&self) -> Image<E, L> {
+        self.save_and_tell(|| ())
+    }
+
+    /// `save` that calls `begun` when the save has begun.
+    pub fn save_and_tell(&self, begun: impl FnOnce()) -> Image<E, L> {
+        let image = TableImage::begin(&self.0.table).expect("a model has memory");
+        begun();
+        self.image(&image)
+    }
+
+    /// Begins a save. [`end_save`](Self::end_save) does the rest.
+    pub fn begin_save(&self) {
+        core::mem::forget(TableImage::begin(&self.0.table).expect("a model has memory"));
+    }
+
+    /// The rest of a save that has begun, on any thread.
+    pub fn end_save(&self) -> Image<E, L> {
+        self.image(&TableImage::forgotten(&self.0.table))
+    }
+
+    fn image(&self, of: &TableImage<'_>) -> Image<E, L> {
+        let mut words = Vec::new();
+        let copies = of.read(|_, chunk| {
+            words.extend(chunk.iter().copied().map(Bucket));
+            Ok::<_, OutOfMemory>(())
+        });
+        let image = Image { words, layout: Self::layout(), reading: of.reading() };
+        assert_eq!(copies.expect("a model has memory"), image.copies() as u64);
+        image
+    }
+
+    /// One hop of a plan: moves a copy of the key from the bucket that it tries first to the other one.
+    pub fn relocate(&self, key: Key) -> bool {
+        self.0.table.relocate(Hop { entry: self.item(key).entry, from: key.first, to: key.second })
+    }
+
+    /// Whether the key's first bucket holds a copy: one read, without a lock.
+    pub fn first_holds(&self, key: Key) -> bool {
+        Self::layout().holds_entry(self.0.table.load(key.first), self.item(key).entry)
+    }
+
+    pub fn slots_per_bucket(&self) -> usize {
+        Self::layout().lanes().slots.into()
+    }
+
+    /// How many items there are, by a scan of all buckets.
+    pub fn scan(&self) -> usize {
+        (0..self.0.table.words.len()).map(|bucket| Self::layout().occupied(self.0.table.load(bucket))).sum()
+    }
+
+    pub fn lookup_retries(&self) -> u64 {
+        self.0.table.counters.counts().lookup_retries
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.table.counters.len()
+    }
+}
+
+/// What a save of a table has written.
+#[allow(missing_debug_implementations, reason = "no model prints it")]
+pub struct Image<E: ModelEntries, L: ModelLayout> {
+    pub(super) words: Vec<Bucket>,
+    pub(super) layout: LayoutOf<E, L>,
+    /// The reading of the table's clock, if the table has a clock.
+    pub(super) reading: Option<Reading>,
+}
+
+impl<E: ModelEntries, L: ModelLayout> Image<E, L> {
+    /// How many copies of the key the image holds, in either bucket.
+    pub fn count(&self, key: Key) -> usize {
+        let entry = self.layout.entry(Fingerprint(key.fingerprint), key.value);
+        let mut buckets = vec![key.first, key.second];
+        buckets.dedup();
+        buckets.into_iter().map(|bucket| self.layout.count_entry(self.words[bucket], entry)).sum()
+    }
+
+    pub fn copies(&self) -> usize {
+        self.words.iter().map(|&word| self.layout.occupied(word)).sum()
+    }
+}
+
+/// Passes on these hashes as one block.
+pub(super) fn one_block(hashes: impl IntoIterator<Item = u64>) -> impl FnMut(&mut [u64; BLOCK]) -> usize {
+    let hashes: Vec<u64> = hashes.into_iter().collect();
+    assert!(hashes.len() < BLOCK);
+    move |block| {
+        block[..hashes.len()].copy_from_slice(&hashes);
+        hashes.len()
+    }
+}
+
+/// The answers of a batch, as a list or as an array.
+pub(super) fn answers<A: Copy, All: TryFrom<Vec<A>>>(batch: impl FnOnce(&mut dyn FnMut(&[A]))) -> All {
+    let mut all = Vec::new();
+    batch(&mut |answers| all.extend_from_slice(answers));
+    all.try_into().unwrap_or_else(|_| panic!("a batch has an answer for each key"))
+}
