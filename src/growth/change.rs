@@ -10,13 +10,14 @@
 //!   └─▶ insert_slow                            counts the copy, or that the insert failed
 //!         └─▶ add_slow
 //!               ├─▶ add_under_stripe           only if a copy was seen: counts the copies (slots.rs: add_counted)
-//!               ├─▶ search ─▶ relocate         up to four times (room.rs), each with two further steps:
+//!               ├─▶ make_room ─▶ relocate      up to four times (room.rs), each with two further steps:
 //!               │     ├─▶ grow_if_crowded      if there was no path and the table is at its capacity (resize.rs)
-//!               │     └─▶ try_add              unless the search has added the copy. After a long search: grow_if_loaded
+//!               │     └─▶ try_add              unless a relocation has added it. After a long search: grow_if_loaded
 //!               └─▶ add_alone                  the size stays, all stripes are locked: adds, fails, or splits one group
 //! ```
 //!
-//! `insert_if_absent` looks for a copy first, and begins with `add_under_stripe`; the rest is the same, with `absent`.
+//! `insert_if_absent` looks for a copy first, and begins with `add_under_stripe`; the rest is the same, with
+//! `IfPresent::Refuse`.
 //!
 //! # Why a failed insert is right
 //! *Too many copies*: the insert holds the class's stripe. So no copy is taken out, and from its count until it unlocks
@@ -37,11 +38,12 @@
 //! [`GROUPS_PER_INSERT`] groups. It stays so: to merge them again would take as long, and others may have filled them.
 
 use crate::error::insert::{GrowableInsertError, InsertBatchError};
-use crate::growth::growing_table::GrowingTable;
+use crate::growth::growing_table::{GrowingTable, Placed};
 use crate::growth::resize::is_loaded;
-use crate::growth::slots::First;
+use crate::growth::room::Room;
 use crate::plan::batch::{BLOCK, Hashes, Window};
 use crate::sync::sizes::{GROUPS_PER_INSERT, INSERTS_PER_CHECK, SEARCHES_WHILE_GROWING};
+use crate::table::attempt::{Attempt, IfPresent};
 use crate::word::bucket::Bucket;
 use crate::word::classes::Class;
 
@@ -50,9 +52,10 @@ impl GrowingTable {
     #[inline(always)]
     pub(crate) fn insert(&self, hash: u64) -> Result<(), GrowableInsertError> {
         let class = self.plan.classes.of(hash);
-        match self.add_first(class) {
-            First::Added => self.count_added(1, GROUPS_PER_INSERT),
-            found => _ = self.insert_slow(class, false, found)?,
+        let placed = self.placed(class, self.state());
+        match self.add_first(&placed) {
+            Attempt::Added => self.count_added(1, GROUPS_PER_INSERT),
+            first => _ = self.insert_slow(class, IfPresent::Add, placed, first)?,
         }
         Ok(())
     }
@@ -64,13 +67,17 @@ impl GrowingTable {
             return Ok(false);
         }
         let class = self.plan.classes.of(hash);
-        let Some(added) = self.try_add(class, true)? else {
-            return self.insert_slow(class, true, First::NoRoom(self.placed(class, self.state())));
-        };
-        if added {
-            self.count_added(1, GROUPS_PER_INSERT);
+        match self.add_under_stripe(class, IfPresent::Refuse)? {
+            Attempt::Added => {
+                self.count_added(1, GROUPS_PER_INSERT);
+                Ok(true)
+            }
+            Attempt::Present => Ok(false),
+            Attempt::NoRoom => {
+                let placed = self.placed(class, self.state());
+                Ok(self.insert_slow(class, IfPresent::Refuse, placed, Attempt::NoRoom)? == Attempt::Added)
+            }
         }
-        Ok(added)
     }
 
     /// Counts copies that were added and, once in [`INSERTS_PER_CHECK`] copies, splits at most `groups` groups if the
@@ -82,36 +89,40 @@ impl GrowingTable {
         }
     }
 
-    /// Adds a copy if there is room in either bucket; if `absent`, unless there is one. Returns whether it did, and `None`
-    /// if there is no room.
+    /// Adds a copy if there is room in either bucket.
     #[inline(always)]
-    fn try_add(&self, class: Class, absent: bool) -> Result<Option<bool>, GrowableInsertError> {
-        if !absent {
-            match self.add_first(class) {
-                First::Added => return Ok(Some(true)),
-                First::NoRoom(_) => return Ok(None),
-                First::MayBeThere => {}
+    fn try_add(&self, class: Class, if_present: IfPresent) -> Result<Attempt, GrowableInsertError> {
+        if if_present == IfPresent::Add {
+            match self.add_first(&self.placed(class, self.state())) {
+                Attempt::Present => {}
+                attempt => return Ok(attempt),
             }
         }
-        self.add_under_stripe(class, absent)
+        self.add_under_stripe(class, if_present)
     }
 
     /// [`add_counted`](Self::add_counted) under the class's stripe, which this locks.
-    fn add_under_stripe(&self, class: Class, absent: bool) -> Result<Option<bool>, GrowableInsertError> {
+    fn add_under_stripe(&self, class: Class, if_present: IfPresent) -> Result<Attempt, GrowableInsertError> {
         let _guard = self.stripe(class.base).lock(self.counters());
-        self.add_counted(class, absent)
+        self.add_counted(class, if_present)
     }
 
-    /// `insert`, or `insert_if_absent` if `absent`, after a first attempt has found no room or a copy. Returns whether it
-    /// added a copy.
+    /// An insert whose `first` attempt has added nothing. The result is `Added` or, unless a further copy is to be added,
+    /// `Present`. `placed` is where the class was in the first attempt.
     #[cold]
     #[inline(never)]
-    fn insert_slow(&self, class: Class, absent: bool, found: First) -> Result<bool, GrowableInsertError> {
+    fn insert_slow(
+        &self,
+        class: Class,
+        if_present: IfPresent,
+        placed: Placed,
+        first: Attempt,
+    ) -> Result<Attempt, GrowableInsertError> {
         let mut groups = GROUPS_PER_INSERT;
-        let result = self.add_slow(class, absent, found, &mut groups);
+        let result = self.add_slow(class, if_present, placed, first, &mut groups);
         match result {
-            Ok(true) => self.count_added(1, groups),
-            Ok(false) => {}
+            Ok(Attempt::Added) => self.count_added(1, groups),
+            Ok(_) => {}
             Err(_) => self.counters().insert_refused(),
         }
         result
@@ -122,41 +133,46 @@ impl GrowingTable {
     pub(super) fn add_slow(
         &self,
         class: Class,
-        absent: bool,
-        found: First,
+        if_present: IfPresent,
+        mut placed: Placed,
+        first: Attempt,
         groups: &mut usize,
-    ) -> Result<bool, GrowableInsertError> {
-        let (mut placed, mut adds) = if let First::NoRoom(placed) = found {
-            // The first attempt has seen no copy on either side. Later ones may have counted some.
-            (placed, !absent)
-        } else {
+    ) -> Result<Attempt, GrowableInsertError> {
+        // The first attempt has seen no copy on either side. So a relocation may add the first one without the stripe, except
+        // for inserts of which only one may add: these exclude each other by the stripe.
+        let mut may_be_first = first == Attempt::NoRoom && if_present == IfPresent::Add;
+        if first == Attempt::Present {
             // Copies are counted before the search: there is no need for room if there may be no further one.
-            if let Some(added) = self.add_under_stripe(class, absent)? {
-                return Ok(added);
+            match self.add_under_stripe(class, if_present)? {
+                Attempt::NoRoom => placed = self.placed(class, self.state()),
+                done => return Ok(done),
             }
-            (self.placed(class, self.state()), false)
-        };
+        }
         for _ in 0..SEARCHES_WHILE_GROWING {
-            let search = self.search(&placed, adds, None);
+            let searched =
+                if may_be_first { self.make_room_and_add_first(&placed) } else { self.make_room(&placed, None) };
             let buckets = self.state().buckets();
-            if search.found_nothing {
+            if searched.room == Room::None {
                 self.grow_if_crowded(1, groups);
             }
-            let added = if search.is_added { Some(true) } else { self.try_add(class, absent)? };
-            if let Some(added) = added {
-                if added && search.is_long {
+            let attempt = match searched.room {
+                Room::Added => Attempt::Added,
+                Room::Try | Room::None => self.try_add(class, if_present)?,
+            };
+            if attempt != Attempt::NoRoom {
+                if attempt == Attempt::Added && searched.is_long {
                     self.grow_if_loaded(groups);
                 }
-                return Ok(added);
+                return Ok(attempt);
             }
-            (placed, adds) = (self.placed(class, self.state()), false);
+            (placed, may_be_first) = (self.placed(class, self.state()), false);
             // Another search would find nothing.
-            if search.found_nothing && self.state().buckets() == buckets {
+            if searched.room == Room::None && self.state().buckets() == buckets {
                 break;
             }
         }
         loop {
-            if let Some(result) = self.add_alone(class, absent, groups) {
+            if let Some(result) = self.add_alone(class, if_present, groups) {
                 return result;
             }
         }
@@ -165,7 +181,12 @@ impl GrowingTable {
     /// The last resort of `add_slow`, while no other thread changes the size or removes a copy. `None` if it has split
     /// a group instead: before the search if the table is at its capacity, or after a search without a path if the
     /// table [`is_loaded`]. The caller then calls it again.
-    fn add_alone(&self, class: Class, absent: bool, groups: &mut usize) -> Option<Result<bool, GrowableInsertError>> {
+    fn add_alone(
+        &self,
+        class: Class,
+        if_present: IfPresent,
+        groups: &mut usize,
+    ) -> Option<Result<Attempt, GrowableInsertError>> {
         let _resizing = self.resizing().lock.lock();
         self.recover();
         let (state, len) = (self.state(), self.len());
@@ -185,13 +206,12 @@ impl GrowingTable {
         }
         let result = self.under_all_locks(|all| {
             loop {
-                let search = self.search(&self.placed(class, self.state()), false, Some(all));
+                let searched = self.make_room(&self.placed(class, self.state()), Some(all));
                 // Last: the room that there was may have gone to a copy of this class.
-                if let Some(added) = self.add_counted(class, absent)? {
-                    return Ok(added);
-                }
-                if search.found_nothing {
-                    return Err(error);
+                match self.add_counted(class, if_present)? {
+                    Attempt::NoRoom if searched.room == Room::None => return Err(error),
+                    Attempt::NoRoom => {}
+                    done => return Ok(done),
                 }
             }
         });

@@ -28,6 +28,7 @@ use crate::sync::AtomicU64;
 #[cfg(feature = "snapshot")]
 use crate::sync::sizes::GROUP;
 use crate::sync::sizes::GROWN_BEFORE_SAVE;
+use crate::table::attempt::{Attempt, IfPresent};
 use crate::table::counters::Counters;
 use crate::table::expiring::clock::Reading;
 use crate::table::face::any_table::{AnyTable, Facts, HasTable};
@@ -58,22 +59,26 @@ impl GrowingTable {
         })
     }
 
-    /// Adds a copy of an image on the side where it is in the image, if there is room; in a union, unless there is a copy of
-    /// its class. Returns whether it did.
-    fn add_as_in_image(&self, hash: u64, side: usize, merge: Merge) -> bool {
+    /// Adds a copy of an image on the side where it is in the image, if there is room there.
+    fn add_as_in_image(&self, hash: u64, side: usize, if_present: IfPresent) -> Attempt {
         let class = self.plan.classes.of(hash);
         let _guard = self.lock(class);
-        let added = (merge == Merge::Sum || self.copies(class) == [0; 2]) && self.add_on(class, side);
-        self.counters().add_len(added.into());
-        added
+        if if_present != IfPresent::Add && self.copies(class) != [0; 2] {
+            return Attempt::Present;
+        }
+        if !self.add_on(class, side) {
+            return Attempt::NoRoom;
+        }
+        self.counters().add_len(1);
+        Attempt::Added
     }
 
-    /// Adds a copy of an image of this many buckets, by an insert. In a smaller table, a class may have fewer copies: if that
-    /// is why the insert fails, the table becomes as large.
-    fn take_in(&self, hash: u64, merge: Merge, buckets: usize) -> Result<bool, GrowableInsertError> {
-        let insert = || match merge {
-            Merge::Sum => self.insert(hash).map(|()| true),
-            Merge::Union => self.insert_if_absent(hash),
+    /// Adds a copy of an image of this many buckets, by an insert. Returns whether it added one. In a smaller table, a class
+    /// may have fewer copies: if that is why the insert fails, the table becomes as large.
+    fn take_in(&self, hash: u64, if_present: IfPresent, buckets: usize) -> Result<bool, GrowableInsertError> {
+        let insert = || match if_present {
+            IfPresent::Add => self.insert(hash).map(|()| true),
+            IfPresent::Refuse | IfPresent::Extend => self.insert_if_absent(hash),
         };
         insert().or_else(|error| {
             let is_smaller = self.state().buckets() < buckets;
@@ -199,10 +204,18 @@ impl AnyTable for GrowingTable {
         let buckets = image.layout().1;
         // In an empty table that is at least as large, each copy has room where it is in the other one.
         let copies_table = self.len() == 0 && self.state().buckets() >= buckets;
+        let if_present = match merge {
+            Merge::Sum => IfPresent::Add,
+            Merge::Union => IfPresent::Refuse,
+        };
         read(image, &mut |start, words, copies| {
             self.each_hash(buckets, start, words, &mut |hash, side| {
-                let added = copies_table && self.add_as_in_image(hash, side, merge);
-                *copies += u64::from(added || self.take_in(hash, merge, buckets)?);
+                let first = if copies_table { self.add_as_in_image(hash, side, if_present) } else { Attempt::NoRoom };
+                let is_added = match first {
+                    Attempt::NoRoom => self.take_in(hash, if_present, buckets)?,
+                    done => done == Attempt::Added,
+                };
+                *copies += u64::from(is_added);
                 Ok(())
             })
         })

@@ -1,7 +1,8 @@
 use super::*;
 use crate::error::insert::GrowableInsertError;
 use crate::growth::growing_table::GrowingTable;
-use crate::growth::slots::First;
+use crate::table::attempt::{Attempt, IfPresent};
+use crate::word::classes::Class;
 use crate::word::geometry::mixed;
 
 const ENCODINGS: [Option<Encoding>; 3] = [None, Some(Encoding::Plain), Some(Encoding::SemiSorted)];
@@ -241,6 +242,15 @@ fn the_sizes_of_a_filter_for_the_default_rate() {
     assert_eq!(bits, bits_for(plan.max_capacity(), 0.001) + 1);
 }
 
+/// Adds a copy without counting it: so the table does not grow.
+fn add_uncounted(table: &GrowingTable, class: Class) {
+    if !table.add(class) {
+        let placed = table.placed(class, table.state());
+        let attempt = table.add_slow(class, IfPresent::Add, placed, Attempt::NoRoom, &mut 0);
+        assert_eq!(attempt, Ok(Attempt::Added), "there is room");
+    }
+}
+
 /// Distinct keys fill a table of any size to its capacity, without growth.
 #[test]
 #[cfg_attr(miri, ignore = "millions of inserts")]
@@ -253,13 +263,7 @@ fn a_table_of_every_size_fills_to_its_capacity() {
                 let table = GrowingTable::of_buckets(plan, buckets).expect("some kilobytes");
                 let keys = seed << 32..(seed << 32) + plan.capacity(state) as u64;
                 for class in keys.map(|key| plan.classes.of(mixed(key))) {
-                    // Without counting it: so the table does not grow.
-                    assert!(
-                        table.add(class)
-                            || table
-                                .add_slow(class, false, First::NoRoom(table.placed(class, table.state())), &mut 0)
-                                .expect("there is room")
-                    );
+                    add_uncounted(&table, class);
                 }
                 assert_eq!(table.capacity(), plan.capacity(state));
             }
@@ -384,13 +388,7 @@ fn loads_at_which_inserts_take_so_many_relocations() {
                 let mut insert = |count: usize| {
                     let before = table.counters().counts().relocations;
                     keys.by_ref().take(count).for_each(|class| {
-                        // Without counting it: so the table does not grow.
-                        assert!(
-                            table.add(class)
-                                || table
-                                    .add_slow(class, false, First::NoRoom(table.placed(class, table.state())), &mut 0)
-                                    .expect("there is room")
-                        );
+                        add_uncounted(&table, class);
                     });
                     (table.counters().counts().relocations - before) as f64 / count as f64
                 };

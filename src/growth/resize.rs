@@ -165,7 +165,7 @@ impl GrowingTable {
                 return true;
             }
             drop(gates);
-            if !(0..GROUP).filter(|&nth| crowded[nth]).all(|nth| self.make_room(split + nth, smaller)) {
+            if !(0..GROUP).filter(|&nth| crowded[nth]).all(|nth| self.make_room_to_merge(split + nth, smaller)) {
                 return false;
             }
         }
@@ -200,7 +200,7 @@ impl GrowingTable {
 
     /// For a merge: moves copies out of the two halves of a bucket until the whole one has room for the rest. Returns
     /// `false` if there was no room elsewhere. The caller holds the lock `resizing`.
-    fn make_room(&self, number: usize, smaller: State) -> bool {
+    fn make_room_to_merge(&self, number: usize, smaller: State) -> bool {
         for _ in 0..MOVED_PER_MERGE {
             if self.merged(number, smaller.level()).is_some() {
                 break;

@@ -88,76 +88,88 @@ impl Graph for GrowingGraph<'_> {
 pub(crate) enum Relocated {
     /// Nothing: the copy is no longer there, or there is no room on the other side.
     Nothing,
-    /// It has moved the copy.
+    /// It has moved the copy, and its slot is free.
     Moved,
-    /// It has moved the copy, and a copy of the class that the search is for has its slot.
-    Replaced,
+    /// It has moved the copy, and the slot has the first copy of the class for which room is made.
+    MovedAndAdded,
 }
 
-/// What a search for room has found, and what it has done. (The queue of a search is `Search` in `plan/path.rs`.)
-pub(super) struct Search {
+/// What came of making room for a copy of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// The last relocation has added the copy too.
+    Added,
+    /// There is room, unless other threads have taken it or have disturbed the relocations: so it is worth another attempt.
+    Try,
     /// There is no path to room, as far as the search has looked.
-    pub(super) found_nothing: bool,
+    None,
+}
+
+/// A search for room that is over. (The queue of a search is `Search` in `plan/path.rs`.)
+pub(super) struct Searched {
+    pub(super) room: Room,
     /// The search was long, so the table should grow.
     pub(super) is_long: bool,
-    /// It has added a copy of its class.
-    pub(super) is_added: bool,
 }
 
 impl GrowingTable {
-    /// Searches for a path to room in a bucket of either side of the class, and carries it out, from its free end back.
-    /// If it `adds`, the last relocation leaves a copy of the class in the slot that becomes free, if the class still
-    /// has none ([`relocate`](Self::relocate)). (Earlier ones get the class too. Hardly ever does one free a slot of
-    /// its buckets; the path then ends there.)
+    /// Makes room in a bucket of either side of the class: searches for a path to room, and carries it out, from its free
+    /// end back.
     ///
     /// It locks the stripe of each class that it moves, so the caller holds either none or `all` of them.
-    pub(super) fn search(&self, placed: &Placed, adds: bool, all: Option<&AllLocked<'_>>) -> Search {
+    pub(super) fn make_room(&self, placed: &Placed, all: Option<&AllLocked<'_>>) -> Searched {
+        self.search(placed, None, all)
+    }
+
+    /// [`make_room`](Self::make_room), whose last relocation also adds the first copy of the class, to the slot that becomes
+    /// free ([`relocate`](Self::relocate)). It adds none if the class has a copy by then. The caller holds no stripe.
+    pub(super) fn make_room_and_add_first(&self, placed: &Placed) -> Searched {
+        self.search(placed, Some(placed), None)
+    }
+
+    /// Makes room for a class, with `first` as the class whose first copy the last relocation adds. (Earlier relocations get
+    /// that class too. Hardly ever does one free a slot of its buckets; the path then ends there.)
+    fn search(&self, placed: &Placed, first: Option<&Placed>, all: Option<&AllLocked<'_>>) -> Searched {
         let state = placed.state;
         let graph = GrowingGraph::new(self, state);
         let (mut hops, mut last) = (0, Relocated::Nothing);
-        let instead = adds.then_some(placed);
         let outcome = path::search(&graph, placed.numbers, &mut |hop| {
             let guard = self.stripe(self.plan.classes.base(hop.entry.0)).lock_unless_all(all, self.counters());
-            last = self.relocate(&guard, self.placed_by(hop, state), hop.from % 2, instead);
+            last = self.relocate(&guard, self.placed_by(hop, state), hop.from % 2, first);
             hops += u64::from(last != Relocated::Nothing);
             last == Relocated::Moved
         });
         if hops > 0 {
             self.counters().relocated(hops);
         }
-        Search {
-            found_nothing: matches!(outcome, Outcome::Nothing { .. }),
-            is_long: graph.followed.get() > LONG_SEARCH,
-            is_added: last == Relocated::Replaced,
-        }
+        let room = match outcome {
+            Outcome::Planned if last == Relocated::MovedAndAdded => Room::Added,
+            Outcome::Planned => Room::Try,
+            Outcome::Nothing { .. } => Room::None,
+        };
+        Searched { room, is_long: graph.followed.get() > LONG_SEARCH }
     }
 
     /// Moves a copy of a class from this side to the other, if there is one and there is room. The guard is that of its
     /// stripe. The caller has placed the class in some state, which need not be the present one.
     ///
-    /// The store that takes the copy out also adds one of the class `instead`, if [`with_first`](Self::with_first)
-    /// allows that. It needs no stripe for that, and does not count it.
-    pub(crate) fn relocate(
-        &self,
-        guard: &Guard<'_>,
-        placed: Placed,
-        side: usize,
-        instead: Option<&Placed>,
-    ) -> Relocated {
+    /// The store that takes the copy out also adds the `first` copy of another class, if that has none
+    /// ([`with_first`](Self::with_first)). It needs no stripe for that, and leaves it to the caller to count that copy.
+    pub(crate) fn relocate(&self, guard: &Guard<'_>, placed: Placed, side: usize, first: Option<&Placed>) -> Relocated {
         let (_gates, Placed { state, numbers, layouts, stored, .. }) = self.enter_both(placed);
         let words = both(numbers, |number| self.word(number));
         let (from, to) = (side, 1 - side);
         let seen = load(words[from]);
         let Some(left) = layouts[from].remove(seen, stored[from]) else { return Relocated::Nothing };
         let Some(added) = layouts[to].add(load(words[to]), stored[to]) else { return Relocated::Nothing };
-        let replaced = instead.and_then(|class| self.with_first(class, state, numbers[from], seen, left));
+        let with_first = first.and_then(|class| self.with_first(class, state, numbers[from], seen, left));
         self.set_aside(numbers[to]);
         self.set_aside(numbers[from]);
         store(words[to], added);
         // From here to the next store there are two copies. At no moment is there none.
         guard.bump();
-        store(words[from], replaced.unwrap_or(left));
-        if replaced.is_some() { Relocated::Replaced } else { Relocated::Moved }
+        store(words[from], with_first.unwrap_or(left));
+        if with_first.is_some() { Relocated::MovedAndAdded } else { Relocated::Moved }
     }
 }
 

@@ -71,7 +71,7 @@ proptest! {
         counted.fill(more);
         for (class, placed) in refused.into_iter().zip(&late) {
             let is_first = counted.table.count(plan.classes.hash(class)) == 0;
-            let is_added = counted.table.search(placed, adds, None).is_added;
+            let is_added = counted.table.search(placed, adds.then_some(placed), None).room == Room::Added;
             prop_assert!(!is_added || adds && is_first);
             *counted.copies.entry(plan.classes.hash(class)).or_default() += usize::from(is_added);
             prop_assert_eq!(counted.wrong(), vec![]);

@@ -7,63 +7,53 @@
 //! |---|---|---|---|
 //! | `add_first` | in the emptier bucket | only the first | none |
 //! | `with_first` | the slot that a relocation frees | only the first | the gate |
-//! | `add_counted` | in either bucket | up to the limit, or only the first | the class's stripe |
+//! | `add_counted` | in either bucket | as `IfPresent` says: up to the limit, or only the first | the class's stripe |
 //! | `add`, `add_on` | in either bucket; on one side | the caller has counted them | the class's stripe |
 //! | `take_on` | | | the class's stripe |
 
 use crate::error::insert::GrowableInsertError;
 use crate::growth::growing_table::{GrowingTable, Placed, load, store};
+use crate::table::attempt::{Attempt, IfPresent};
 use crate::table::stripe::Guard;
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, Place, State, both};
 
-/// What an attempt to add a copy of a class that has none has found.
-#[derive(Clone, Copy)]
-pub(super) enum First {
-    /// There was none, and it was added.
-    Added,
-    /// There was none on either side, and no room in the emptier bucket. (There may be one by now.) The class was in these
-    /// places.
-    NoRoom(Placed),
-    /// There is one, or was a moment ago, or one of the buckets is being moved: so the copies have to be counted.
-    MayBeThere,
-}
-
 impl GrowingTable {
-    /// Adds a copy to the emptier of the class's buckets, if that has room and neither is seen to hold a copy of the
-    /// class: so the copies need not be counted. Leaves it to the caller to add to [`len`](Self::len).
+    /// Adds the first copy of a class, to the emptier of its buckets. Leaves it to the caller to add to
+    /// [`len`](Self::len).
+    ///
+    /// `NoRoom` means that neither side held a copy, and that the emptier bucket was full. `Present` means that there is a
+    /// copy, or may be, so that the caller has to count the copies: the slots are compared without decoding them, a bucket
+    /// may be moving, and the table may have left the state in which the class was placed.
     #[inline(always)]
-    pub(super) fn add_first(&self, class: Class) -> First {
-        loop {
-            // This only determines where to try, and on which side there is surely no copy. Both words are loaded before either
-            // is decoded, so the loads overlap.
-            let state = self.state();
-            let placed @ Placed { numbers, layouts, stored, .. } = self.placed(class, state);
-            if state.moves_any(numbers) {
-                return First::MayBeThere;
-            }
-            let words = both(numbers, |number| self.load_if_there(number));
-            let free = [layouts[0].free(words[0]), layouts[1].free(words[1])];
-            let emptier = usize::from(free[1] > free[0]);
-            let is_on = |side: usize| layouts[side].may_hold(words[side], stored[side]);
-            if is_on(1 - emptier) {
-                return First::MayBeThere;
-            }
-            if free[emptier] == 0 {
-                return if is_on(emptier) { First::MayBeThere } else { First::NoRoom(placed) };
-            }
-            let (number, layout, stored) = (numbers[emptier], layouts[emptier], stored[emptier]);
-            let Some(_gate) = self.enter_in(state, number) else { continue };
-            let word = self.word(number);
-            let seen = load(word);
-            if layout.may_hold(seen, stored) {
-                return First::MayBeThere;
-            }
-            let Some(changed) = layout.add(seen, stored) else { return First::NoRoom(placed) };
-            self.set_aside(number);
-            store(word, changed);
-            return First::Added;
+    pub(super) fn add_first(&self, placed: &Placed) -> Attempt {
+        // This only determines where to try, and on which side there is surely no copy. Both words are loaded before either is
+        // decoded, so the loads overlap.
+        let &Placed { state, numbers, layouts, stored } = placed;
+        if state.moves_any(numbers) {
+            return Attempt::Present;
         }
+        let words = both(numbers, |number| self.load_if_there(number));
+        let free = [layouts[0].free(words[0]), layouts[1].free(words[1])];
+        let emptier = usize::from(free[1] > free[0]);
+        let is_on = |side: usize| layouts[side].may_hold(words[side], stored[side]);
+        if is_on(1 - emptier) {
+            return Attempt::Present;
+        }
+        if free[emptier] == 0 {
+            return if is_on(emptier) { Attempt::Present } else { Attempt::NoRoom };
+        }
+        let (number, layout, stored) = (numbers[emptier], layouts[emptier], stored[emptier]);
+        let Some(_gate) = self.enter_in(state, number) else { return Attempt::Present };
+        let word = self.word(number);
+        let seen = load(word);
+        if layout.may_hold(seen, stored) {
+            return Attempt::Present;
+        }
+        let Some(changed) = layout.add(seen, stored) else { return Attempt::NoRoom };
+        self.set_aside(number);
+        store(word, changed);
+        Attempt::Added
     }
 
     /// `left` with a copy of the class, if neither of the class's buckets holds one: as in
@@ -118,19 +108,18 @@ impl GrowingTable {
         true
     }
 
-    /// Adds a copy of the class, unless it has as many as it may have; or, if `absent`, unless it has one. Returns whether it
-    /// did, and `None` if there is no room. Does not count it. The caller holds the class's stripe, so it counts the copies
-    /// exactly.
-    pub(super) fn add_counted(&self, class: Class, absent: bool) -> Result<Option<bool>, GrowableInsertError> {
+    /// Adds a copy of the class, unless it has as many as it may have, which is an error. Leaves it to the caller to add to
+    /// [`len`](Self::len). The caller holds the class's stripe, so this counts the copies exactly.
+    pub(super) fn add_counted(&self, class: Class, if_present: IfPresent) -> Result<Attempt, GrowableInsertError> {
         let copies = self.copies(class).iter().sum();
-        if absent && copies > 0 {
-            return Ok(Some(false));
+        if if_present != IfPresent::Add && copies > 0 {
+            return Ok(Attempt::Present);
         }
         let limit = self.most_copies(class, self.state());
         if copies >= limit {
             return Err(GrowableInsertError::TooManyCopies { copies, limit });
         }
-        Ok(self.add(class).then_some(true))
+        Ok(if self.add(class) { Attempt::Added } else { Attempt::NoRoom })
     }
 
     /// How many copies a class may have in this state: half of the slots of its two buckets (`growth/mod.rs`).

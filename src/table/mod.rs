@@ -3,6 +3,7 @@
 //! maplet, of a table whose entries expire. `image/` has what reads a whole table at one moment, and `face/` the traits
 //! by which filters use a table of any layout.
 
+pub(crate) mod attempt;
 pub(crate) mod counters;
 pub(crate) mod stripe;
 #[allow(clippy::module_inception, reason = "the folder is about the table, and the file has it")]

@@ -9,7 +9,7 @@ use crate::error::tick::TickError;
 use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::expiring::expiry::Expiry;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
-use crate::table::expiring::IfPresent;
+use crate::table::attempt::IfPresent;
 use crate::table::face::any_table::HasTable as _;
 use crate::word::tick::Tick;
 

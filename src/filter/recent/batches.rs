@@ -7,7 +7,7 @@ use crate::filter::batch_key::BatchKey;
 use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::recent::filter::RecentCuckooFilter;
 use crate::filter::shared::batches::{add_each, append_to, blocks, without_others};
-use crate::table::expiring::IfPresent;
+use crate::table::attempt::IfPresent;
 use crate::table::face::any_table::HasTable as _;
 
 /// The operations on many keys at a time.

@@ -5,7 +5,7 @@ use core::hash::{BuildHasher, Hash};
 
 use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::recent::filter::RecentCuckooFilter;
-use crate::table::expiring::IfPresent;
+use crate::table::attempt::IfPresent;
 use crate::table::face::any_table::HasTable as _;
 
 /// The operations on keys.

@@ -2,8 +2,9 @@
 //! out.
 
 use crate::machine::memory::Pages;
+use crate::table::attempt::IfPresent;
+use crate::table::expiring::PresenceQuery;
 use crate::table::expiring::clock::{Advance, Clock, Until, WhenFull};
-use crate::table::expiring::{IfPresent, PresenceQuery};
 use crate::table::face::any_table::HasTable as _;
 use crate::table::face::dyn_table::Shaped;
 use crate::table::face::traits::ExpiringTable;

@@ -151,6 +151,7 @@ use core::hint::select_unpredictable;
 use crate::error::insert::{ExpiringInsertError, InsertError};
 use crate::plan::batch::BLOCK;
 use crate::plan::pairs::Pairs;
+use crate::table::attempt::IfPresent;
 use crate::table::census::Purpose;
 use crate::table::expiring::clock::{Admission, Clock, Reading, Until, WhenFull};
 use crate::table::lookup::{Block, Query};
@@ -161,15 +162,6 @@ use crate::word::geometry::Item;
 use crate::word::layout::{Entry, Layout};
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Moment;
-
-/// What to do with an entry whose key has a live entry already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IfPresent {
-    Add,
-    Refuse,
-    /// It is not added if the other entry can be made to live that long.
-    Extend,
-}
 
 /// Which of a class's entries is meant.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::machine::memory::Pages;
-use crate::table::expiring::IfPresent;
+use crate::table::attempt::IfPresent;
 use crate::table::expiring::clock::{Drive, Until};
 use crate::table::face::dyn_table::Shaped;
 use crate::table::face::traits::ExpiringTable;

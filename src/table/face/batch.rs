@@ -4,7 +4,7 @@ use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError, R
 use crate::machine::arch::VectorUnit;
 use crate::plan::batch::{BLOCK, BlockLookup, Coming, Hashes, LookupBatch, Window};
 use crate::plan::pairs::Pairs;
-use crate::table::expiring::IfPresent;
+use crate::table::attempt::IfPresent;
 use crate::table::expiring::clock::Until;
 use crate::table::face::traits::{BlockOfEnds, BlockOfUntil, BlockOfValues};
 use crate::table::lookup::{Block, Query};

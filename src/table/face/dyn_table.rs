@@ -4,8 +4,9 @@
 use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError};
 use crate::machine::arch::prefetch_line;
 use crate::plan::batch::{BLOCK, Hashes};
+use crate::table::attempt::IfPresent;
+use crate::table::expiring::PresenceQuery;
 use crate::table::expiring::clock::{Advance, Clock, Until};
-use crate::table::expiring::{IfPresent, PresenceQuery};
 use crate::table::face::any_table::{AnyTable, Facts, HasTable};
 use crate::table::face::batch::{InsertBlock, RemoveBlock, nothing};
 use crate::table::face::traits::{BlockOfEnds, BlockOfUntil, BlockOfValues, ExpiringTable, FilterTable, MapletTable};

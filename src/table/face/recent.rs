@@ -8,7 +8,7 @@ use crate::error::insert::ExpiringInsertError;
 use crate::machine::time::monotonic_time;
 use crate::plan::batch::Hashes;
 use crate::plan::window::{Division, Unit};
-use crate::table::expiring::IfPresent;
+use crate::table::attempt::IfPresent;
 use crate::table::expiring::clock::{Clock, Drive, Until};
 use crate::table::face::any_table::{AnyTable, HasTable};
 use crate::table::face::plan::TablePlan;

@@ -7,7 +7,7 @@ use core::cell::Cell;
 
 use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError};
 use crate::plan::batch::{BLOCK, Hashes};
-use crate::table::expiring::IfPresent;
+use crate::table::attempt::IfPresent;
 use crate::table::expiring::clock::{Advance, Clock, Until};
 use crate::table::face::any_table::HasTable;
 use crate::word::values::Values;

@@ -27,7 +27,7 @@
 //! A table can absorb itself, and two tables can absorb each other: no lock is held from one step to the next.
 
 use crate::error::insert::{ExpiringInsertError, InsertError};
-use crate::table::expiring::IfPresent;
+use crate::table::attempt::IfPresent;
 use crate::table::expiring::clock::{Clock, Reading, Until};
 use crate::table::image::merge::{Absorbed, Merge, Stopped};
 use crate::table::image::read::TableImage;

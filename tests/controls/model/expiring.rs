@@ -5,8 +5,8 @@
 use crate::error::insert::ExpiringInsertError;
 use crate::model::key::Key;
 use crate::model::table::{Expiries, Image, ModelLayout, PAYLOAD_BITS, Smallest, Table, answers, one_block};
+use crate::table::attempt::IfPresent;
 use crate::table::census::Purpose;
-use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Advance, Clock, Drive, Until, WhenFull};
 use crate::table::face::any_table::AnyTable as _;
 use crate::table::face::traits::ExpiringTable;

@@ -127,8 +127,8 @@ impl Growable {
     pub fn relocate_for(&self, key: GrowableKey, moved: GrowableKey) -> bool {
         let [class, moved] = [key, moved].map(|key| classes().of(key.0));
         let state = self.0.state();
-        let instead = self.0.placed(class, state);
-        self.0.relocate(&self.0.lock(moved), self.0.placed(moved, state), 0, Some(&instead)) == Relocated::Replaced
+        let first = self.0.placed(class, state);
+        self.0.relocate(&self.0.lock(moved), self.0.placed(moved, state), 0, Some(&first)) == Relocated::MovedAndAdded
     }
 
     pub fn contains(&self, key: GrowableKey) -> bool {

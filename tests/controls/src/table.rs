@@ -419,8 +419,9 @@ pub const CONTROLS: &[Control] = &[
             edit("table/relocate.rs", "if census.is_done {", "if census.is_done && !LEFT_OUT {"),
             edit(
                 "growth/change.rs",
-                "if let Some(added) = self.add_counted(class, absent)? {",
-                "if !(search.found_nothing && LEFT_OUT) && let Some(added) = self.add_counted(class, absent)? {",
+                "match self.add_counted(class, if_present)? {",
+                "match if searched.room == Room::None && LEFT_OUT { Attempt::NoRoom } else { \
+                 self.add_counted(class, if_present)? } {",
             ),
         ],
     ),
@@ -463,8 +464,8 @@ pub const CONTROLS: &[Control] = &[
             edit("table/image/absorb.rs", "self.set_aside(bucket);", UNLESS_LEFT_OUT),
             edit(
                 "growth/slots.rs",
-                "self.set_aside(number);\n            store(",
-                "if !LEFT_OUT { self.set_aside(number); }\n            store(",
+                "self.set_aside(number);\n        store(",
+                "if !LEFT_OUT { self.set_aside(number); }\n        store(",
             ),
             edit(
                 "growth/slots.rs",
@@ -806,9 +807,9 @@ pub const CONTROLS: &[Control] = &[
         &[
             edit(
                 "growth/slots.rs",
-                "let Some(_gate) = self.enter_in(state, number) else { continue };",
+                "let Some(_gate) = self.enter_in(state, number) else { return Attempt::Present };",
                 "let _gate = if LEFT_OUT { None } else { \
-                 let Some(gate) = self.enter_in(state, number) else { continue }; Some(gate) };",
+                 let Some(gate) = self.enter_in(state, number) else { return Attempt::Present }; Some(gate) };",
             ),
             edit(
                 "growth/slots.rs",

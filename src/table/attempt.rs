@@ -1,0 +1,25 @@
+//! PURE: the two questions of every insert: what it does if a copy of its class is there, and what came of an attempt.
+
+/// What an insert does if a copy of its class is there already (where entries expire: a live one).
+///
+/// Entries of a growing table have no expiry, so [`Extend`](Self::Extend) is the same as [`Refuse`](Self::Refuse) there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IfPresent {
+    /// It adds a further copy.
+    Add,
+    /// It adds nothing.
+    Refuse,
+    /// It adds nothing if the copy that is there can be made to live as long as the new one would. Otherwise it adds.
+    Extend,
+}
+
+/// What came of one attempt to add a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    /// The copy was added.
+    Added,
+    /// Nothing was added, since a copy of its class is there.
+    Present,
+    /// Nothing was added, since there is no room in the buckets that the attempt has tried.
+    NoRoom,
+}
