@@ -33,6 +33,10 @@ pub enum AbsorbError {
         /// The other filter's.
         theirs: TableLayout,
     },
+    /// Two [`GrowableCuckooFilter`](crate::GrowableCuckooFilter)s have the same layout at their smallest and at their
+    /// largest size, but were built with another [encoding](crate::GrowableBuilder::encoding) or other
+    /// [expected keys](crate::GrowableBuilder::expected_keys), so one can't read the fingerprints of the other.
+    Settings,
     /// The ticks of two [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter)s differ in length.
     #[non_exhaustive]
     Resolution {
@@ -153,6 +157,9 @@ messages! {
          build both with one schema";
     Self::Layout { ours, theirs } =>
         "this filter has {ours}, and the filter to absorb has {theirs}; build both with the same settings";
+    Self::Settings =>
+        "the filters were built with other settings (encoding, expected_keys, max_capacity or false_positive_rate), so \
+         they store other fingerprints of a key; build both with the same settings, or one by empty_like of the other";
     Self::Resolution { ours, theirs } =>
         "a tick of this filter is {ours:?}, and one of the filter to absorb is {theirs:?}; build both with the same \
          resolution";

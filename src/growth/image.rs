@@ -13,7 +13,6 @@ use crate::error::memory::OutOfMemory;
 #[cfg(feature = "snapshot")]
 use crate::error::mismatch::UnsupportedSnapshot;
 use crate::growth::growing_table::GrowingTable;
-#[cfg(feature = "snapshot")]
 use crate::growth::plan::Plan;
 use crate::plan::batch::Hashes;
 use crate::plan::sizing::LoadLimit;
@@ -39,7 +38,7 @@ use crate::table::image::read::{Imaged, TableImage};
 use crate::word::bucket::Bucket;
 use crate::word::classes::State;
 use crate::word::digest;
-use crate::word::layout::Shape;
+use crate::word::layout::{Encoding, Shape};
 
 impl GrowingTable {
     /// Calls `each` with a hash of the class of each copy in an image of `buckets` buckets, of which these are the
@@ -138,9 +137,15 @@ impl Imaged for GrowingTable {
         LoadLimit::NONE
     }
 
+    /// With the sizes and the encoding, as filters that differ in these cannot be merged.
     fn of_classes(&self) -> [u64; 5] {
-        let classes = self.plan.classes;
-        [0, 0, 0, classes.base_bits().into(), classes.side_bits().into()]
+        let Plan { classes, first, largest, encoding, .. } = self.plan;
+        let encoding = match encoding {
+            None => 0,
+            Some(Encoding::Plain) => 1,
+            Some(Encoding::SemiSorted) => 2,
+        };
+        [encoding, first as u64, largest as u64, classes.base_bits().into(), classes.side_bits().into()]
     }
 
     fn copies_in(&self, buckets: usize, start: usize, words: &[u64]) -> u64 {

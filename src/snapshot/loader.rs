@@ -76,8 +76,8 @@ impl<F, S> Loader<F, S> {
     /// allocated for the filter then. By default, a snapshot of any settings is loaded.
     ///
     /// What the builder would build is compared, not the numbers that it was given: the layout and the number of
-    /// buckets (and so capacity, rate, value bits), for growable filters those of the smallest and the largest size,
-    /// for expiring ones also lifetime, resolution and [`WhenFull`](crate::WhenFull). The memory limit, huge pages and
+    /// buckets (and so capacity, rate, value bits), for growable filters those of the smallest and the largest size and
+    /// the encoding that was asked for, for expiring ones also lifetime, resolution and [`WhenFull`](crate::WhenFull). The memory limit, huge pages and
     /// the schema are not compared.
     ///
     /// ```

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use concurrent_cuckoo_filter::{AbsorbError, Encoding, Tick, WhenFull};
+use concurrent_cuckoo_filter::{AbsorbError, Encoding, GrowableCuckooFilter, Tick, WhenFull};
 
 use crate::kinds::{Table, in_each_layout};
 use crate::support::{Ends, Filter, Raw, build, hashes, scattered};
@@ -130,6 +130,34 @@ fn what_is_not_alike_is_refused() {
     });
     assert!(matches!(behind.unite(&ahead), Err(AbsorbError::ClockBehind { .. })));
     assert_eq!(ahead.unite(&behind), Ok(0));
+}
+
+/// Their smallest and their largest tables have the same layouts, and those in between do not. Before the settings were
+/// compared, a union was garbled: keys of the other filter were not found in it.
+#[test]
+fn growable_filters_of_other_encodings_are_refused() {
+    let build = |encoding: Option<Encoding>, expected, most: Option<usize>| {
+        let builder = GrowableCuckooFilter::<Raw>::builder().false_positive_rate(1e-5).capacity(0);
+        let builder = builder.expected_keys(expected).hasher(Hasher::default());
+        let builder = encoding.into_iter().fold(builder, |builder, encoding| builder.encoding(encoding));
+        most.into_iter().fold(builder, |builder, most| builder.max_capacity(most)).build().unwrap()
+    };
+    for (encoding, expected, most) in [
+        (Encoding::Plain, 10_000, None),
+        (Encoding::SemiSorted, 10_000, Some(100_000)),
+        (Encoding::SemiSorted, 1000, Some(100_000)),
+    ] {
+        let (any, other) = (build(None, expected, most), build(Some(encoding), expected, most));
+        let before = other.digest();
+        assert_ne!(any.digest(), before, "{any:?} and {other:?}, both empty");
+        hashes(0, 9000).for_each(|key| any.insert(&key).unwrap());
+        for result in [other.unite(&any), other.absorb(&any)] {
+            let error = result.unwrap_err();
+            assert!(matches!(error, AbsorbError::Settings), "{error}");
+            assert!(error.to_string().contains("encoding"), "{error}");
+        }
+        assert_eq!(other.digest(), before, "nothing has changed");
+    }
 }
 
 /// A filter that is united with one like it, again and again, does not grow, whatever the order of sizes.

@@ -93,12 +93,11 @@ impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
     /// except for one comparison in 2⁶⁴.
     ///
     /// The digest also depends on the type of the filter, the settings of its sizes and layouts, and the hasher's key.
-    /// So filters that differ in these have different digests, even if they are empty. (It does not depend on the
-    /// schema or on the capacity.)
+    /// So filters that differ in these have different digests, even if they are empty: those of which one can't
+    /// [absorb](Self::absorb) the other. (It does not depend on the schema or on the memory limit.)
     ///
-    /// The digest does not depend on the size of the table: a filter that has grown and shrunk has the same one as a
-    /// fresh one with the same keys. Two filters can have the same digest only if they were built with the same
-    /// settings.
+    /// The digest does not depend on the present size of the table: a filter that has grown and shrunk has the same one
+    /// as a fresh one with the same keys.
     ///
     /// The digest is of a point-in-time view at the beginning of the call. So it is exact if no thread changes the
     /// filter then, for example if one thread makes all changes and calls this between two of them. If an insert

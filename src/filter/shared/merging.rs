@@ -97,6 +97,11 @@ fn check_settings(ours: &FilterPlan, theirs: &FilterPlan) -> Result<(), AbsorbEr
             return Err(AbsorbError::Layout { ours, theirs });
         }
     }
+    // Growable filters whose smallest and largest tables agree may differ at the sizes in between, or in which bits of a
+    // hash they store.
+    if ours.classes != theirs.classes {
+        return Err(AbsorbError::Settings);
+    }
     if let (Some(ours), Some(theirs)) = (ours.resolution, theirs.resolution)
         && ours != theirs
     {

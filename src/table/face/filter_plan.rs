@@ -129,7 +129,7 @@ impl FilterPlan {
     pub(crate) fn has_settings_of(&self, other: &Self) -> bool {
         let settings = |plan: &Self| {
             let clock = (plan.lifetime_in_ticks, plan.resolution, plan.when_full, plan.window);
-            (plan.filter, plan.first, plan.largest, clock)
+            (plan.filter, plan.first, plan.largest, plan.classes, clock)
         };
         settings(self) == settings(other)
     }
@@ -139,10 +139,15 @@ impl FilterPlan {
     #[cfg(feature = "snapshot")]
     pub(crate) fn settings(&self) -> String {
         let Self { filter, capacity, layout, first, largest, .. } = self;
-        match self.max_capacity {
-            Some(most) => format!("{filter} for up to {most} keys (from {first} to {largest})"),
-            None => format!("{filter} for {capacity} keys ({layout}){}", ClockOf(self)),
-        }
+        let (Some(most), Some((classes, encoding))) = (self.max_capacity, self.classes) else {
+            return format!("{filter} for {capacity} keys ({layout}){}", ClockOf(self));
+        };
+        let (bits, doublings) = (classes.base_bits(), classes.side_bits());
+        let encoding = encoding.map_or(String::new(), |encoding| format!(", Encoding::{encoding:?}"));
+        format!(
+            "{filter} for up to {most} keys (from {first} to {largest}; {bits} bits after {doublings} doublings of one \
+             bucket{encoding})"
+        )
     }
 
     /// Returns the false-positive rate of the filter when it holds this many keys. For a filter of fixed size, it is

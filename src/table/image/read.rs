@@ -42,7 +42,7 @@ pub(crate) trait Imaged: Send + Sync {
     #[cfg(feature = "snapshot")]
     fn limit(&self) -> LoadLimit;
 
-    /// What classes are: tables of the same numbers have the same classes.
+    /// What classes are, and which tables can be merged: tables of the same numbers have the same classes.
     fn of_classes(&self) -> [u64; 5];
 
     /// How many copies there are in these words of an image of `buckets` buckets, of which they are those from `start` on.
