@@ -9,13 +9,13 @@ mod common;
 
 use std::sync::Arc;
 
-use ccf_loom::model::{Fault, Image, Key, Nothing, Seeded, Set, Smallest};
+use ccf_loom::model::{Fault, Image, Key, Nothing, Seeded, Set};
 use common::{A, B, C, Role, role, table};
 
 type Model = (Arc<Set>, Vec<Role>, Role);
 
 /// Checks that each key is in the image this many times, and that nothing else is.
-fn check(image: &Image<Nothing, Smallest>, keys: &[(Key, usize)]) {
+fn check(image: &Image<Nothing>, keys: &[(Key, usize)]) {
     for &(key, copies) in keys {
         assert_eq!(image.count(key), copies, "an item is in the image too few or too many times");
     }

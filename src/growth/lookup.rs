@@ -7,20 +7,11 @@ use crate::plan::pairs::Pairs;
 use crate::plan::places::BlockOfPlaces;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::classes::{Class, Place, State, both, stripe_number};
-use crate::word::layout::{Borrowed, Encoding, Layout, Plain, SHAPES, SemiSorted, Shape, shapes};
-use crate::word::layouts::{BothLayouts, Encodes, Row, Shared};
+use crate::word::layout::{Encoding, Layout, Shape, by_encoding, shapes};
+use crate::word::layouts::{BothLayouts, Layouts, Row};
 
 /// A table of at most this many buckets stays in the L2 cache if it is hot.
 const NEAR: usize = (512 << 10) / size_of::<u64>();
-
-/// The layout of a row, whose numbers are constants.
-macro_rules! layout {
-    ($table:ident, $row:expr) => {
-        Borrowed::<<Row<{ $row }> as Encodes>::Encoding, { SHAPES[$row].slots }, { SHAPES[$row].fingerprint_bits }>(
-            Shared::of_row(&$table.layouts, $row),
-        )
-    };
-}
 
 /// `$body` with `$layout` as the layout of all buckets; or `$two` with those of buckets that are not split and of buckets
 /// that are; or `$any` for two that follow each other only if an encoding was asked for.
@@ -28,27 +19,27 @@ macro_rules! layout {
 /// It has an arm for each row, and one for each row and that of its split buckets. Those that no table can have are constant
 /// conditions that are false, so nothing is compiled for them.
 macro_rules! by_rows {
-    (@arms $table:ident, $rows:expr, $layout:ident => $body:expr, $whole:ident $split:ident => $two:expr, $any:expr;
+    (@arms $rows:expr, $layout:ident => $body:expr, $whole:ident $split:ident => $two:expr, $any:expr;
         $($Encoding:ident $slots:literal $bits:literal,)*) => {
         match $rows {
             $(rows if const { Row::<{ row!($Encoding $slots) }>::IS_POSSIBLE }
                 && rows == Row::<{ row!($Encoding $slots) }>::ALONE =>
             {
-                let $layout = layout!($table, row!($Encoding $slots));
+                let $layout = Layouts::in_known_row::<{ row!($Encoding $slots) }>();
                 $body
             })*
             $(rows if const { Row::<{ row!($Encoding $slots) }>::CHANGES }
                 && rows == Row::<{ row!($Encoding $slots) }>::WITH_SPLIT =>
             {
-                let $whole = layout!($table, row!($Encoding $slots));
-                let $split = layout!($table, Row::<{ row!($Encoding $slots) }>::SPLIT);
+                let $whole = Layouts::in_known_row::<{ row!($Encoding $slots) }>();
+                let $split = Layouts::in_known_row::<{ Row::<{ row!($Encoding $slots) }>::SPLIT }>();
                 $two
             })*
             _ => $any,
         }
     };
-    ($table:ident, $rows:expr, $layout:ident => $body:expr, $whole:ident $split:ident => $two:expr, $any:expr) => {
-        shapes!(by_rows! { @arms $table, $rows, $layout => $body, $whole $split => $two, $any; })
+    ($rows:expr, $layout:ident => $body:expr, $whole:ident $split:ident => $two:expr, $any:expr) => {
+        shapes!(by_rows! { @arms $rows, $layout => $body, $whole $split => $two, $any; })
     };
 }
 
@@ -64,7 +55,7 @@ impl GrowingTable {
     #[inline(always)]
     pub(crate) fn contains(&self, hash: u64) -> bool {
         let begin = (self.epoch(), self.state());
-        by_rows!(self, begin.1.rows(), layout => self.contains_by(layout, begin, hash),
+        by_rows!(begin.1.rows(), layout => self.contains_by(layout, begin, hash),
             whole split => self.contains_by_two(whole, split, begin, hash), self.contains_by_any(begin, hash))
     }
 
@@ -265,10 +256,8 @@ impl GrowingTable {
         let [whole, split] = both([false, true], |is_split| state.rows().of(is_split));
         let changes = if whole != split {
             self.look_up_mixed(block, coming, answers)
-        } else if let Encoding::Plain = SHAPES[whole].encoding {
-            self.look_up_by(Plain::of_row(&self.layouts, whole), block, coming, answers)
         } else {
-            self.look_up_by(SemiSorted::of_row(&self.layouts, whole), block, coming, answers)
+            by_encoding!(Layouts::in_row(whole).data(), layout => self.look_up_by(layout, block, coming, answers))
         };
         if changes != 0 || !self.is_still(epoch) {
             self.look_up_each(block, coming, answers);
@@ -287,14 +276,14 @@ impl GrowingTable {
     /// The lookups of a block in a table whose buckets have this layout. Its numbers are data: constants gain less here than in
     /// a single lookup. Not 0 if any was invalidated.
     #[inline(always)]
-    fn look_up_by<L: Layout>(
+    fn look_up_by(
         &self,
-        layout: &L,
+        layout: impl Layout,
         block: Block<'_, PreparedBlock>,
         coming: &PreparedBlock,
         answers: &mut [bool; BLOCK],
     ) -> u64 {
-        let (layout, mut pairs) = (Borrowed::<L>(layout), Pairs::NONE);
+        let mut pairs = Pairs::NONE;
         let set = |pairs: &mut Pairs, nth, [first, second]: [Bucket; 2]| pairs.set(layout, nth, first, second);
         let changes = self.load_block(block, coming, &mut pairs, set);
         pairs.find_stored(layout, &block.prepared.places.stored, answers);
@@ -314,7 +303,7 @@ impl GrowingTable {
         let mut pairs = Pairs::NONE;
         let changes = self.load_block(block, coming, &mut pairs, Pairs::set_encoded);
         let are_split = places.are_split(state);
-        by_rows!(self, state.rows(), _layout => unreachable!("the buckets have two layouts"), whole split => {
+        by_rows!(state.rows(), _layout => unreachable!("the buckets have two layouts"), whole split => {
             compare_each(&pairs, &are_split, &places.stored, answers, |pair, are_split, stored| {
                 either_holds(whole, split, pair, are_split, stored)
             })
@@ -391,6 +380,7 @@ mod tests {
     use super::*;
     use crate::growth::plan::Plan;
     use crate::word::classes::Classes;
+    use crate::word::layout::SHAPES;
 
     /// Unless an encoding was asked for, every size has code of its own, with the constants of its layouts.
     #[test]
@@ -403,7 +393,7 @@ mod tests {
         for (level, is_split) in (8..32).flat_map(|level| [(level, false), (level, true)]) {
             let rows = table.layouts.rows(level, is_split);
             let [of_whole, of_split] = [rows.whole(), rows.split()].map(|row| SHAPES[usize::from(row)]);
-            by_rows!(table, rows,
+            by_rows!(rows,
                 layout => { assert_eq!(of_whole, of_split); check(layout, of_whole); },
                 whole split => { check(whole, of_whole); check(split, of_split); },
                 panic!("none for {of_whole:?} and {of_split:?}"));

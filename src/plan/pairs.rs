@@ -29,7 +29,7 @@ impl Pairs {
     #[inline(always)]
     pub(crate) fn set<L: Layout>(&mut self, layout: L, nth: usize, first: Bucket, second: Bucket) {
         (self.firsts[nth], self.seconds[nth]) = (first.0, second.0);
-        if L::SEMI_SORTED {
+        if layout.is_semi_sorted() {
             (self.of_firsts[nth], self.of_seconds[nth]) = (layout.folded(first), layout.folded(second));
         }
     }

@@ -9,7 +9,7 @@ use crate::plan::sizing::{self, LoadLimit};
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::{Buckets, Item, mixed};
-use crate::word::layout::{Encoding, Layout, OfShape, Plain, SHAPES, SemiSorted, Shape, WithPayload};
+use crate::word::layout::{Layout, LayoutData, SHAPES, Shape, WithPayload};
 
 /// A table of a fixed size, whose words are those that `load` returns.
 struct Loaded<L, F> {
@@ -74,8 +74,8 @@ fn distances<L: Layout>(layout: L, buckets: Buckets, item: Item, words: &[Bucket
 
 /// Fills a table of plain words to the given share, each item in a bucket of its own, and plans the insert of one
 /// more.
-fn check<L: OfShape>(shape: Shape, count: usize, hashes: &[u64], one: u64) {
-    let (layout, buckets) = (L::of(shape), Buckets::new(count));
+fn check(shape: Shape, count: usize, hashes: &[u64], one: u64) {
+    let (layout, buckets) = (LayoutData::of(shape), Buckets::new(count));
     let mut words = vec![Bucket::default(); count];
     for &hash in hashes {
         let item = buckets.item(layout, hash);
@@ -123,10 +123,10 @@ proptest! {
         one in any::<u64>(),
     ) {
         let items = |slots: usize| &hashes[..((count * slots) as f64 * filled) as usize % 450];
-        check::<Plain>(Shape::plain(2, 32), count, items(2), one);
-        check::<Plain>(Shape::plain(8, 8), count, items(8), one);
-        check::<SemiSorted>(Shape::semi_sorted(3, 22), count, items(3), one);
-        check::<SemiSorted>(Shape::semi_sorted(5, 14), count, items(5), one);
+        check(Shape::plain(2, 32), count, items(2), one);
+        check(Shape::plain(8, 8), count, items(8), one);
+        check(Shape::semi_sorted(3, 22), count, items(3), one);
+        check(Shape::semi_sorted(5, 14), count, items(5), one);
     }
 }
 
@@ -141,8 +141,8 @@ fn search_for_room(buckets: usize, load: impl Fn(usize) -> Bucket) -> (Outcome, 
     (outcome, hops)
 }
 
-fn four_slots() -> Plain {
-    Plain::of(Shape::plain(4, 16))
+fn four_slots() -> LayoutData {
+    LayoutData::of(Shape::plain(4, 16))
 }
 
 /// A full bucket of entries that follow from this number.
@@ -204,9 +204,9 @@ fn a_search_looks_at_no_more_buckets_than_its_budget() {
 
 /// A search for room in a table of this shape, beyond the budget, in which buckets lead to few others: it examines each of
 /// these once. There are as many classes as `classes`, each with a pair of its own, and their copies fill all buckets.
-fn examines_each_once<L: OfShape>(shape: Shape, classes: usize) {
+fn examines_each_once(layout: impl Layout, classes: usize) {
     const BUCKETS: usize = 100_000;
-    let (layout, buckets) = (L::of(shape), Buckets::new(BUCKETS));
+    let (shape, buckets) = (layout.shape(), Buckets::new(BUCKETS));
     // A chain: each class leads from the second bucket of the one before to a bucket of its own.
     let mut fingerprints = (1..1u64 << 20).map(|number| layout.fingerprint_from(mixed(number)));
     let mut chain: Vec<(usize, Bucket)> = Vec::new();
@@ -256,16 +256,10 @@ fn examines_each_once<L: OfShape>(shape: Shape, classes: usize) {
 fn a_search_among_few_buckets_examines_each_once() {
     for shape in SHAPES.into_iter() {
         for classes in [1, 2, 5, 17, 30, 100] {
-            match shape.encoding {
-                Encoding::Plain => examines_each_once::<Plain>(shape, classes),
-                Encoding::SemiSorted => examines_each_once::<SemiSorted>(shape, classes),
-            }
+            examines_each_once(LayoutData::of(shape), classes);
         }
         if let Some(shape) = shape.with_payload(4) {
-            match shape.encoding {
-                Encoding::Plain => examines_each_once::<WithPayload<Plain>>(shape, 1),
-                Encoding::SemiSorted => examines_each_once::<WithPayload<SemiSorted>>(shape, 1),
-            }
+            examines_each_once(WithPayload::of(shape), 1);
         }
     }
 }
@@ -281,15 +275,16 @@ fn how_far_searches_go() {
     const BUCKETS: usize = 1 << 19;
     const SEARCHES: usize = 4_000_000;
     const LIMITS: [usize; 8] = [16, 32, 64, 128, 256, 512, 1024, BUDGET - 1];
-    fn row<L: OfShape>(shape: Shape, beyond: usize) {
+    fn row(shape: Shape, beyond: usize) {
         let (all, capacity) = (BUCKETS * shape.slots as usize, sizing::capacity_of(shape, BUCKETS, LoadLimit::NONE));
         let items = capacity + (all - capacity) * beyond / 4;
-        let table = Table::<L>::new(Pages::Usual, shape, BUCKETS).expect("a few megabytes");
+        let layout = LayoutData::of(shape);
+        let table = Table::new(Pages::Usual, layout, BUCKETS).expect("a few megabytes");
         (0..items).for_each(|hash| table.insert(table.layout(), hash as u64).expect("tables take more"));
         let mut longer = [0; LIMITS.len()];
         for hash in items..items + SEARCHES {
             let (item, load) = (table.item(hash as u64), |bucket| table.load(bucket));
-            let graph = Loaded { layout: L::of(shape), buckets: Buckets::new(BUCKETS), load };
+            let graph = Loaded { layout, buckets: Buckets::new(BUCKETS), load };
             let mut nodes = [Node::NONE; BUDGET];
             let mut search = Search::new(&mut nodes, graph.len());
             search.run(&graph, [item.first, item.second]);
@@ -299,9 +294,6 @@ fn how_far_searches_go() {
         println!("{shape:?}, {:.2}% full: longer than {LIMITS:?}: {shares:?}", items as f64 / all as f64 * 100.0);
     }
     for (shape, beyond) in SHAPES.into_iter().flat_map(|shape| [(shape, 0), (shape, 1)]) {
-        match shape.encoding {
-            Encoding::Plain => row::<Plain>(shape, beyond),
-            Encoding::SemiSorted => row::<SemiSorted>(shape, beyond),
-        }
+        row(shape, beyond);
     }
 }

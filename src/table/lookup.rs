@@ -29,6 +29,7 @@ pub(super) trait Query: Copy {
     fn compare<L: Layout>(
         self,
         table: &Table<L>,
+        layout: impl Layout,
         moment: Option<Moment>,
         block: Block<'_>,
         pairs: &Pairs,
@@ -99,6 +100,7 @@ impl<L: Layout> Table<L> {
     #[inline(always)]
     pub(super) fn look_up_block<Q: Query>(
         &self,
+        layout: impl Layout,
         query: Q,
         block: Block<'_>,
         coming: Option<&Items<BLOCK>>,
@@ -106,8 +108,8 @@ impl<L: Layout> Table<L> {
         answers: &mut [Q::Answer; BLOCK],
     ) {
         let moment = self.moment();
-        let changes = self.load_block(block, coming, pairs);
-        query.compare(self, moment, block, pairs, answers);
+        let changes = self.load_block(layout, block, coming, pairs);
+        query.compare(self, layout, moment, block, pairs, answers);
         if changes != 0 {
             for (answer, &hash) in answers.iter_mut().zip(block.hashes).take(block.len) {
                 *answer = query.retry(self, *answer, hash);
@@ -119,17 +121,23 @@ impl<L: Layout> Table<L> {
     /// next block, prefetches its buckets. (Not inlined: no vector unit does it better, so it is compiled only once for all
     /// queries.)
     #[inline(never)]
-    fn load_block(&self, block: Block<'_>, coming: Option<&Items<BLOCK>>, pairs: &mut Pairs) -> u64 {
+    fn load_block(
+        &self,
+        layout: impl Layout,
+        block: Block<'_>,
+        coming: Option<&Items<BLOCK>>,
+        pairs: &mut Pairs,
+    ) -> u64 {
         if block.len == BLOCK {
             return if let Some(coming) = coming {
-                self.load_whole_block::<true>(block.prepared, coming, pairs)
+                self.load_whole_block::<true>(layout, block.prepared, coming, pairs)
             } else {
-                self.load_whole_block::<false>(block.prepared, block.prepared, pairs)
+                self.load_whole_block::<false>(layout, block.prepared, block.prepared, pairs)
             };
         }
         let mut changes = 0;
         for nth in 0..block.len.min(BLOCK) {
-            changes |= load_nth(self.layout, &self.words, self.stripes(), block.prepared, nth, pairs);
+            changes |= load_nth(layout, &self.words, self.stripes(), block.prepared, nth, pairs);
         }
         changes
     }
@@ -139,12 +147,13 @@ impl<L: Layout> Table<L> {
     #[inline(always)]
     fn load_whole_block<const PREFETCH: bool>(
         &self,
+        layout: impl Layout,
         items: &Items<BLOCK>,
         coming: &Items<BLOCK>,
         pairs: &mut Pairs,
     ) -> u64 {
         // Read once here: otherwise the compiler would read them again after each load of a version.
-        let (layout, words, stripes) = (self.layout, &*self.words, self.stripes());
+        let (words, stripes) = (&*self.words, self.stripes());
         let mut changes = 0;
         for fourth in 0..BLOCK / 4 {
             for nth in 4 * fourth..4 * fourth + 4 {
@@ -157,12 +166,12 @@ impl<L: Layout> Table<L> {
         changes
     }
 
-    /// How many copies there are of the item of this hash with this payload. (Not inlined: it is the same for every shape.)
+    /// How many copies there are of the item of this hash with this payload.
     #[inline(never)]
-    pub(super) fn count(&self, hash: u64, payload: u16) -> usize {
-        let item = self.item_with(hash, payload);
+    pub(super) fn count(&self, layout: impl Layout, hash: u64, payload: u16) -> usize {
+        let item = self.buckets.item(layout, hash).with(layout, payload);
         let _guard = self.stripe(item.sum).lock(&self.counters);
-        self.copies_of_item(self.layout(), item)
+        self.copies_of_item(layout, item)
     }
 
     /// Whether it pays to prefetch buckets before a lookup. In a small table it does not: its buckets are in the

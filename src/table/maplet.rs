@@ -89,13 +89,14 @@ impl Query for ValuesQuery {
     #[inline(always)]
     fn compare<L: Layout>(
         self,
-        table: &Table<L>,
+        _: &Table<L>,
+        layout: impl Layout,
         _: Option<Moment>,
         block: Block<'_>,
         pairs: &Pairs,
         answers: &mut [Values; BLOCK],
     ) {
-        pairs.values(table.layout, &block.prepared.entries, block.len, answers);
+        pairs.values(layout, &block.prepared.entries, block.len, answers);
     }
 
     #[inline(always)]
@@ -134,24 +135,24 @@ impl<L: Layout> Table<L> {
         }
     }
 
-    /// Adds a copy of the item of this hash with this payload. (Not inlined: it is the same for every shape.)
+    /// Adds a copy of the item of this hash with this payload.
     #[inline(never)]
-    pub(super) fn insert_value_of_hash(&self, hash: u64, payload: u16) -> Result<(), InsertError> {
-        self.insert_value(self.item_with(hash, payload))?;
+    pub(super) fn insert_value_of_hash(&self, layout: impl Layout, hash: u64, payload: u16) -> Result<(), InsertError> {
+        self.insert_value(layout, self.buckets.item(layout, hash).with(layout, payload))?;
         self.counters.add_len(1);
         Ok(())
     }
 
     /// Adds a copy of the item, without counting it.
     #[inline(always)]
-    pub(super) fn insert_value(&self, item: Item) -> Result<(), InsertError> {
+    pub(super) fn insert_value(&self, layout: impl Layout, item: Item) -> Result<(), InsertError> {
         // As in `remove`.
         self.prefetch(item);
         if let Some(guard) = self.stripe(item.sum).try_lock()
             && !self.is_being_saved()
         {
             self.bump_to_add(&guard);
-            if self.add(self.layout(), item) {
+            if self.add(layout, item) {
                 return Ok(());
             }
         }

@@ -12,10 +12,10 @@ use crate::table::face::plan::TablePlan;
 use crate::table::maplet::ValuesQuery;
 use crate::table::table::Table;
 use crate::table::table_tests::{Class, assert_all_vector_units_find_the_same, class};
-use crate::word::layout::{Encoding, OfShape, Plain, SHAPES_WITH_PAYLOAD, SemiSorted, Shape, WithPayload};
+use crate::word::layout::{SHAPES_WITH_PAYLOAD, Shape, WithPayload};
 
-fn table<L: OfShape>(shape: Shape, buckets: usize) -> Table<WithPayload<L>> {
-    Table::new(Pages::Usual, shape, buckets).expect("a small table")
+fn table(shape: Shape, buckets: usize) -> Table<WithPayload> {
+    Table::new(Pages::Usual, WithPayload::of(shape), buckets).expect("a small table")
 }
 
 /// Each shape with a payload, of one width.
@@ -27,10 +27,10 @@ fn shapes() -> impl Iterator<Item = Shape> {
 }
 
 /// Runs the operations on a table and on a plain multiset of items; every answer must be the same.
-fn compare<L: OfShape>(shape: Shape, buckets: usize, operations: &[(u8, u64, u16, u16)]) {
+fn compare(shape: Shape, buckets: usize, operations: &[(u8, u64, u16, u16)]) {
     let table =
         TablePlan::new(shape, buckets, LoadLimit::NONE, Pages::Usual).table_with_payload().expect("a small table");
-    let same = self::table::<L>(shape, buckets);
+    let same = self::table(shape, buckets);
     let item_of = |hash| same.item(hash);
     let mut model: HashMap<Class, Vec<u16>> = HashMap::new();
     for &(operation, hash, one, other) in operations {
@@ -95,17 +95,17 @@ proptest! {
         let operations: Vec<_> =
             operations.into_iter().map(|(operation, hash, one, other)| (operation, hash % keys, one, other)).collect();
         for shape in shapes() {
-            match shape.encoding {
-                Encoding::Plain => compare::<Plain>(shape, buckets, &operations),
-                Encoding::SemiSorted => compare::<SemiSorted>(shape, buckets, &operations),
-            }
+            compare(shape, buckets, &operations);
         }
     }
 }
 
-fn compare_vector_units<L: OfShape>(shape: Shape) {
-    let table = table::<L>(shape, 500);
-    let insert = |number, hash| table.insert_value(table.item_with(hash, (number & 1) as u16)).expect("room");
+fn compare_vector_units(shape: Shape) {
+    let table = table(shape, 500);
+    let insert = |number, hash| {
+        let item = table.item_with(hash, (number & 1) as u16);
+        table.insert_value(table.layout(), item).expect("room");
+    };
     let values = |hash| table.values(table.layout(), hash);
     assert_all_vector_units_find_the_same(&table, ValuesQuery, insert, values);
 }
@@ -114,9 +114,6 @@ fn compare_vector_units<L: OfShape>(shape: Shape) {
 #[cfg_attr(miri, ignore = "Miri has none")]
 fn all_vector_units_find_the_same_values() {
     for shape in shapes() {
-        match shape.encoding {
-            Encoding::Plain => compare_vector_units::<Plain>(shape),
-            Encoding::SemiSorted => compare_vector_units::<SemiSorted>(shape),
-        }
+        compare_vector_units(shape);
     }
 }

@@ -50,7 +50,7 @@ use crate::table::stripe::{AllLocked, Guard, Stripe, settle};
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Item;
-use crate::word::layout::{Entry, Layout};
+use crate::word::layout::{Entry, Layout, by_encoding};
 use crate::word::ring::Moment;
 
 /// How many of an insert's [`SEARCHES`] may find no path. Without interference, a failed insert makes that many, or one
@@ -75,14 +75,16 @@ impl Effort {
 }
 
 /// A table at a moment of its clock, as the graph that a search follows.
-struct TableGraph<'a, L> {
+struct TableGraph<'a, L, K> {
     table: &'a Table<L>,
+    /// The table's layout, of a known encoding: nearly all of a relocation's time is that of its search.
+    layout: K,
     moment: Option<Moment>,
     /// Is lowered to the earliest expiry that the search reads.
     earliest: Option<&'a Cell<u64>>,
 }
 
-impl<L: Layout> Graph for TableGraph<'_, L> {
+impl<L: Layout, K: Layout> Graph for TableGraph<'_, L, K> {
     #[inline(always)]
     fn len(&self) -> usize {
         self.table.buckets.count()
@@ -93,7 +95,7 @@ impl<L: Layout> Graph for TableGraph<'_, L> {
         let (table, moment) = (self.table, self.moment);
         let seen = table.load_live(bucket, moment);
         if let (Some(earliest), Some(clock), Some(moment)) = (self.earliest, table.clock(), moment) {
-            let ends = table.layout.entries(seen).map(|entry| clock.end_of(moment, table.layout.payload_of(entry)));
+            let ends = self.layout.entries(seen).map(|entry| clock.end_of(moment, self.layout.payload_of(entry)));
             earliest.set(ends.fold(earliest.get(), u64::min));
         }
         seen
@@ -106,12 +108,12 @@ impl<L: Layout> Graph for TableGraph<'_, L> {
 
     #[inline(always)]
     fn has_room(&self, _: usize, word: Bucket) -> bool {
-        self.table.layout().has_room(word)
+        self.layout.has_room(word)
     }
 
     #[inline(always)]
     fn hops(&self, bucket: usize, mut each: impl FnMut(Entry, usize)) {
-        let (layout, buckets) = (self.table.layout(), self.table.buckets);
+        let (layout, buckets) = (self.layout, self.table.buckets);
         layout
             .entries(self.load(bucket))
             .for_each(|entry| each(entry, buckets.alternate(bucket, layout.fingerprint_of(entry))));
@@ -235,11 +237,14 @@ impl<L: Layout> Table<L> {
         earliest: Option<&Cell<u64>>,
     ) -> Outcome {
         let mut hops = 0;
-        let graph = TableGraph { table: self, moment, earliest };
-        let outcome = path::search(&graph, [item.first, item.second], &mut |hop| {
+        let mut relocate = |hop| {
             let relocated = relocate(hop);
             hops += u64::from(relocated);
             relocated
+        };
+        let outcome = by_encoding!(&self.layout, layout => {
+            let graph = TableGraph { table: self, layout, moment, earliest };
+            path::search(&graph, [item.first, item.second], &mut relocate)
         });
         if hops > 0 {
             self.counters.relocated(hops);
@@ -278,15 +283,20 @@ impl<L: Layout> Table<L> {
     /// Moves the hop's copy, if it is still where it was and there is room; if it is dead, takes it out instead.
     /// Returns whether it has left its bucket. The guard is that of its stripe.
     fn relocate_locked(&self, guard: &Guard<'_>, hop: Hop) -> bool {
+        by_encoding!(&self.layout, layout => self.relocate_locked_by(layout, guard, hop))
+    }
+
+    #[inline(always)]
+    fn relocate_locked_by(&self, layout: impl Layout, guard: &Guard<'_>, hop: Hop) -> bool {
         let Hop { entry, from, to } = hop;
         // Read before the word: otherwise the sweep could intervene, and an entry that it removed would be mistaken for
         // one that expires a round of the ring later.
         let moment = self.moment();
-        if !self.layout.holds_entry(self.load(from), entry) {
+        if !layout.holds_entry(self.load(from), entry) {
             return false;
         }
         if let (Some(clock), Some(moment)) = (self.clock(), moment)
-            && !clock.ring.is_live(moment, self.layout.payload_of(entry))
+            && !clock.ring.is_live(moment, layout.payload_of(entry))
         {
             self.take_dead(clock, guard, from, entry);
             return true;
@@ -294,13 +304,13 @@ impl<L: Layout> Table<L> {
         self.set_aside(from);
         self.set_aside(to);
         self.bump_to_add(guard);
-        if !self.put(to, entry) {
+        if !self.put(layout, to, entry) {
             return false;
         }
         // Until the next change there are two copies. At no moment is there none.
         let seen = self.load(from);
         guard.bump();
-        self.change(from, seen, |seen| self.layout.remove(seen, entry));
+        self.change(from, seen, |seen| layout.remove(seen, entry));
         true
     }
 }

@@ -19,7 +19,7 @@ use crate::table::image::copy_on_write::RunningSaves;
 use crate::table::stripe::{self, AllLocked, Guard, Stripe};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Buckets, Item};
-use crate::word::layout::{Borrowed, Entry, Layout, OfShape, Shape};
+use crate::word::layout::{Entry, Layout, by_encoding};
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Moment;
 use core::hint::select_unpredictable;
@@ -62,11 +62,12 @@ fn empty() -> AtomicU64 {
     AtomicU64::new(0)
 }
 
-impl<L: OfShape> Table<L> {
-    pub(crate) fn new(pages: Pages, shape: Shape, buckets: usize) -> Option<Self> {
+impl<L: Layout> Table<L> {
+    /// An empty table with this layout. `None` if there is no memory for it.
+    pub(crate) fn new(pages: Pages, layout: L, buckets: usize) -> Option<Self> {
         let stripes = boxed_slice(stripes_for(buckets), Stripe::new)?;
         Some(Self {
-            layout: L::try_of(shape)?,
+            layout,
             buckets: Buckets::new(buckets),
             words: boxed_slice_on(pages, buckets, empty)?,
             stripe_mask: (stripes.len() - 1) * BUCKETS_PER_STRIPE,
@@ -77,9 +78,7 @@ impl<L: OfShape> Table<L> {
             clock: None,
         })
     }
-}
 
-impl<L: Layout> Table<L> {
     pub(crate) fn with_limit(self, limit: LoadLimit) -> Self {
         Self { limit, ..self }
     }
@@ -101,10 +100,10 @@ impl<L: Layout> Table<L> {
         self.clock().map(Clock::moment)
     }
 
-    /// The layout, for operations that may also be compiled for a known shape.
+    /// The layout, for operations that may also be compiled for a known one.
     #[inline(always)]
-    pub(crate) fn layout(&self) -> Borrowed<'_, L> {
-        Borrowed(&self.layout)
+    pub(crate) fn layout(&self) -> &L {
+        &self.layout
     }
 
     #[inline(always)]
@@ -210,22 +209,27 @@ impl<L: Layout> Table<L> {
     /// if a save is running.
     #[inline(always)]
     pub(super) fn add_slow(&self, item: Item) -> bool {
-        let [in_first, in_second] = [item.first, item.second].map(|bucket| self.layout.room(self.load(bucket)));
+        by_encoding!(&self.layout, layout => self.add_slow_by(layout, item))
+    }
+
+    #[inline(always)]
+    fn add_slow_by(&self, layout: impl Layout, item: Item) -> bool {
+        let [in_first, in_second] = [item.first, item.second].map(|bucket| layout.room(self.load(bucket)));
         let swap = in_second > in_first;
-        if !self.layout.is_room(select_unpredictable(swap, in_second, in_first)) {
+        if !layout.is_room(select_unpredictable(swap, in_second, in_first)) {
             return false;
         }
         let (emptier, other) = select_unpredictable(swap, (item.second, item.first), (item.first, item.second));
         [emptier, other].into_iter().any(|bucket| {
             self.set_aside(bucket);
-            self.put(bucket, item.entry)
+            self.put(layout, bucket, item.entry)
         })
     }
 
     /// Adds a copy of the entry to this bucket. Returns `false` if it is full. Sets nothing aside and counts nothing.
     #[inline]
-    pub(crate) fn put(&self, bucket: usize, entry: Entry) -> bool {
-        self.change(bucket, self.load(bucket), |seen| self.layout.add(seen, entry))
+    pub(crate) fn put(&self, layout: impl Layout, bucket: usize, entry: Entry) -> bool {
+        self.change(bucket, self.load(bucket), |seen| layout.add(seen, entry))
     }
 
     /// Gives a copy of an entry in the bucket, which was seen to hold one, another payload, after the bump that readers

@@ -20,7 +20,7 @@ use crate::table::relocate::Effort;
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::Item;
-use crate::word::layout::{Encoding, Entry, Fingerprint, Layout, OfShape, Plain, SHAPES, SemiSorted, Shape};
+use crate::word::layout::{Entry, Fingerprint, Layout, LayoutData, SHAPES, Shape, by_encoding};
 
 pub(super) type Class = (u32, usize, usize);
 
@@ -54,21 +54,21 @@ fn fits(copies: &[Class], buckets: usize, slots: usize) -> bool {
     (0..copies.len()).all(|copy| place(copy, copies, &mut held, slots, &mut vec![false; buckets]))
 }
 
-fn table<L: OfShape>(shape: Shape, buckets: usize) -> Table<L> {
-    Table::new(Pages::Usual, shape, buckets).expect("a small table")
+fn table(shape: Shape, buckets: usize) -> Table<LayoutData> {
+    Table::new(Pages::Usual, LayoutData::of(shape), buckets).expect("a small table")
 }
 
 /// Runs the operations on a table, on one that knows its shape, and on a plain multiset of classes; every answer must
 /// be the same.
-fn compare<L: OfShape>(shape: Shape, buckets: usize, operations: &[(u8, u64)]) {
-    let table = table::<L>(shape, buckets);
+fn compare(shape: Shape, buckets: usize, operations: &[(u8, u64)]) {
+    let table = table(shape, buckets);
     let known = TablePlan::new(shape, buckets, LoadLimit::NONE, Pages::Usual).table().expect("a small table");
     let mut model: HashMap<Class, usize> = HashMap::new();
     for &(operation, hash) in operations {
         let item = table.item(hash);
         let copies = model.get(&class(item)).copied().unwrap_or(0);
         assert_eq!(table.contains(table.layout(), hash), copies > 0);
-        assert_eq!(table.count(hash, 0), copies);
+        assert_eq!(table.count(table.layout(), hash, 0), copies);
         assert_eq!((known.contains(hash), known.count(hash)), (copies > 0, copies));
         let mut refused = None;
         match operation {
@@ -132,10 +132,7 @@ fn compare<L: OfShape>(shape: Shape, buckets: usize, operations: &[(u8, u64)]) {
 
 fn run(buckets: usize, operations: &[(u8, u64)]) {
     for shape in SHAPES {
-        match shape.encoding {
-            Encoding::Plain => compare::<Plain>(shape, buckets, operations),
-            Encoding::SemiSorted => compare::<SemiSorted>(shape, buckets, operations),
-        }
+        compare(shape, buckets, operations);
     }
 }
 
@@ -161,8 +158,8 @@ proptest! {
     }
 }
 
-fn compare_vector_units<L: OfShape>(shape: Shape) {
-    let table = table::<L>(shape, 500);
+fn compare_vector_units(shape: Shape) {
+    let table = table(shape, 500);
     let insert = |_, hash| table.insert(table.layout(), hash).expect("room");
     let contains = |hash| table.contains(table.layout(), hash);
     assert_all_vector_units_find_the_same(&table, PresenceQuery, insert, contains);
@@ -192,7 +189,10 @@ pub(super) fn assert_all_vector_units_find_the_same<L: Layout, Q>(
             hashes.len()
         };
         let answers_of = &mut |some: &[Q::Answer]| answers.extend_from_slice(some);
-        unit.run(LookupBatch { lookup: TableLookup::new(table, query), hashes: &mut hashes, answers: answers_of });
+        by_encoding!(table.layout(), layout => {
+            let lookup = TableLookup::new(table, layout, query);
+            unit.run(LookupBatch { lookup, hashes: &mut hashes, answers: answers_of });
+        });
         assert_eq!(answers, expected, "{unit:?}, {:?}", table.layout.shape());
     }
 }
@@ -201,17 +201,14 @@ pub(super) fn assert_all_vector_units_find_the_same<L: Layout, Q>(
 #[cfg_attr(miri, ignore = "Miri has none")]
 fn all_vector_units_find_the_same() {
     for shape in SHAPES {
-        match shape.encoding {
-            Encoding::Plain => compare_vector_units::<Plain>(shape),
-            Encoding::SemiSorted => compare_vector_units::<SemiSorted>(shape),
-        }
+        compare_vector_units(shape);
     }
 }
 
 #[test]
 fn tables_up_to_the_budget_fill_to_the_last_item_that_fits() {
     for buckets in [1, 2, 3, 4, 5, 10, 51, 100] {
-        let table = table::<SemiSorted>(Shape::semi_sorted(3, 22), buckets);
+        let table = table(Shape::semi_sorted(3, 22), buckets);
         let mut copies = Vec::new();
         for hash in (1..).map(|i: u64| i.wrapping_mul(0x2545_f491_4f6c_dd1d)) {
             let item = table.item(hash);
@@ -228,7 +225,7 @@ fn tables_up_to_the_budget_fill_to_the_last_item_that_fits() {
 /// Other threads may take all the room that an insert makes. After a few searches it excludes them.
 #[test]
 fn an_insert_is_disturbed_a_few_times_at_most() {
-    let table = table::<Plain>(Shape::plain(8, 8), 64);
+    let table = table(Shape::plain(8, 8), 64);
     let (mut effort, mut searches) = (Effort::default(), 0);
     while !effort.is_enough() {
         table.make_room(table.item(1), Purpose::Insert, &mut effort).expect("there is room");

@@ -6,7 +6,7 @@ use crate::plan::pairs::Pairs;
 use crate::view::words::{ViewTable, Words};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Buckets, Items};
-use crate::word::layout::{Borrowed, Fingerprint, Layout, OfShape as _, Shape, WithPayload, by_shape};
+use crate::word::layout::{Fingerprint, Known, Layout, LayoutData, Shape, WithPayload, by_encoding, by_shape};
 use crate::word::payloads::{PayloadOps, Payloads};
 use crate::word::values::Values;
 
@@ -110,15 +110,15 @@ pub trait PayloadViewTable: ViewTable {
 /// A table without its words. As in `table/face/dyn_table.rs`, single lookups are compiled for each shape, and batches
 /// only for each encoding.
 #[derive(Clone, Copy)]
-struct Fixed<L, const SLOTS: u32, const BITS: u32> {
+struct Fixed<L, const ROW: usize> {
     layout: L,
     buckets: Buckets,
 }
 
-impl<L: Layout, const SLOTS: u32, const BITS: u32> Fixed<L, SLOTS, BITS> {
+impl<L: Layout, const ROW: usize> Fixed<L, ROW> {
     #[inline(always)]
     fn ask<Q: Question>(&self, question: Q, words: Words<'_>, hash: u64) -> Q::Answer {
-        let layout = Borrowed::<_, SLOTS, BITS>(&self.layout);
+        let layout = Known::<_, ROW>(&self.layout);
         let item = self.buckets.item(layout, hash);
         let pair = [words.get(item.first), words.get(item.second)];
         question.answer(layout, pair, layout.fingerprint_of(item.entry))
@@ -131,12 +131,15 @@ impl<L: Layout, const SLOTS: u32, const BITS: u32> Fixed<L, SLOTS, BITS> {
         hashes: Hashes<'_>,
         answers: &mut dyn FnMut(&[Q::Answer]),
     ) {
-        let lookup = FixedLookup { layout: self.layout, buckets: self.buckets, question, words };
-        VectorUnit::widest().run(LookupBatch { lookup, hashes, answers });
+        let buckets = self.buckets;
+        by_encoding!(self.layout, layout => {
+            let lookup = FixedLookup { layout, buckets, question, words };
+            VectorUnit::widest().run(LookupBatch { lookup, hashes, answers });
+        });
     }
 }
 
-impl<L: Layout, const SLOTS: u32, const BITS: u32> ViewTable for Fixed<L, SLOTS, BITS> {
+impl<L: Layout, const ROW: usize> ViewTable for Fixed<L, ROW> {
     fn contains(&self, words: Words<'_>, hash: u64) -> bool {
         self.ask(AskPresence, words, hash)
     }
@@ -146,7 +149,7 @@ impl<L: Layout, const SLOTS: u32, const BITS: u32> ViewTable for Fixed<L, SLOTS,
     }
 }
 
-impl<L: Layout, const SLOTS: u32, const BITS: u32> PayloadViewTable for Fixed<L, SLOTS, BITS> {
+impl<L: Layout, const ROW: usize> PayloadViewTable for Fixed<L, ROW> {
     fn values(&self, words: Words<'_>, hash: u64) -> Values {
         self.ask(AskValues, words, hash)
     }
@@ -172,16 +175,14 @@ impl<L: Layout, const SLOTS: u32, const BITS: u32> PayloadViewTable for Fixed<L,
 
 /// A table of this shape, or `None` if there is no memory for its decode table.
 pub(super) fn table(shape: Shape, buckets: usize) -> Option<Box<dyn ViewTable>> {
-    let buckets = Buckets::new(buckets);
-    by_shape!(shape, L, SLOTS, BITS => Some(Box::new(Fixed::<L, SLOTS, BITS> { layout: L::try_of(shape)?, buckets })))
+    let (layout, buckets) = (LayoutData::try_of(shape)?, Buckets::new(buckets));
+    by_shape!(shape, ROW => Some(Box::new(Fixed::<_, ROW> { layout, buckets })))
 }
 
 /// A table of this shape whose slots have payloads, or `None` if there is no memory for its decode table.
 pub(super) fn payload_table(shape: Shape, buckets: usize) -> Option<Box<dyn PayloadViewTable>> {
-    let buckets = Buckets::new(buckets);
-    by_shape!(with payload shape, L, SLOTS, BITS => {
-        Some(Box::new(Fixed::<WithPayload<L>, SLOTS, BITS> { layout: WithPayload::try_of(shape)?, buckets }))
-    })
+    let (layout, buckets) = (WithPayload::try_of(shape)?, Buckets::new(buckets));
+    by_shape!(with payload shape, ROW => Some(Box::new(Fixed::<_, ROW> { layout, buckets })))
 }
 
 /// The lookups of a batch.

@@ -8,8 +8,8 @@ use crate::view::words::{ViewTable, Words};
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Classes, Rows, State, both};
 use crate::word::geometry::mixed;
-use crate::word::layout::{Encoding, Layout};
-use crate::word::layouts::{BothLayouts, Encoded, Layouts};
+use crate::word::layout::{Encoding, Layout, by_encoding};
+use crate::word::layouts::{BothLayouts, Layouts};
 
 /// A table without its words.
 #[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
@@ -86,16 +86,10 @@ impl ViewTable for Growing {
             let lookup = GrowingLookup { classes, state, compare: BothLayouts::of_rows(rows), words };
             return unit.run(LookupBatch { lookup, hashes, answers });
         }
-        match Layouts::in_row(rows.of(false)).encoded() {
-            Encoded::Plain(&layout) => {
-                let lookup = GrowingLookup { classes, state, compare: OneLayout(layout), words };
-                unit.run(LookupBatch { lookup, hashes, answers });
-            }
-            Encoded::SemiSorted(&layout) => {
-                let lookup = GrowingLookup { classes, state, compare: OneLayout(layout), words };
-                unit.run(LookupBatch { lookup, hashes, answers });
-            }
-        }
+        by_encoding!(*Layouts::in_row(rows.of(false)).data(), layout => {
+            let lookup = GrowingLookup { classes, state, compare: OneLayout(layout), words };
+            unit.run(LookupBatch { lookup, hashes, answers });
+        });
     }
 }
 

@@ -93,7 +93,7 @@ pub(crate) trait BucketOps: Layout {
     /// layout. `SAME` says that both words are compared with the same.
     #[inline(always)]
     fn is_any_lane_equal<const SAME: bool>(self, comparison: Comparison) -> bool {
-        match (Self::SEMI_SORTED, Self::KNOWN_LANE_BITS) {
+        match (self.is_semi_sorted(), Self::KNOWN_LANE_BITS) {
             (true, _) => comparison.is_any_lane_equal::<true, 0, SAME>(),
             (false, Some(8)) => comparison.is_any_lane_equal::<false, 8, SAME>(),
             (false, Some(16)) => comparison.is_any_lane_equal::<false, 16, SAME>(),
@@ -111,7 +111,7 @@ pub(crate) trait BucketOps: Layout {
 
     #[inline(always)]
     fn equal_lanes(self, comparison: Comparison) -> [u64; 2] {
-        if Self::SEMI_SORTED { comparison.equal_lanes::<true>() } else { comparison.equal_lanes::<false>() }
+        if self.is_semi_sorted() { comparison.equal_lanes::<true>() } else { comparison.equal_lanes::<false>() }
     }
 
     /// The comparison of both buckets with an entry, or a fingerprint, with these bits. `words` has their lanes.
@@ -163,7 +163,7 @@ pub(crate) trait BucketOps: Layout {
     fn pattern(self, bits: u32) -> Pattern {
         // Written out: a call of `Pattern::of` would take lookups of live entries two instructions more.
         let ones = self.lanes().ones;
-        let highs = if Self::SEMI_SORTED { u64::from(self.high(bits)).wrapping_mul(ones) } else { 0 };
+        let highs = if self.is_semi_sorted() { u64::from(self.high(bits)).wrapping_mul(ones) } else { 0 };
         Pattern { lows: u64::from(self.low(bits)).wrapping_mul(ones), highs }
     }
 
@@ -175,7 +175,7 @@ pub(crate) trait BucketOps: Layout {
     /// The list of the bucket's high parts, as the decode table has it. 0 in a plain layout.
     #[inline(always)]
     fn folded(self, bucket: Bucket) -> u32 {
-        if Self::SEMI_SORTED { *at(self.unrank(), (bucket.0 >> self.lanes().rank_at) as usize) } else { 0 }
+        if self.is_semi_sorted() { *at(self.unrank(), (bucket.0 >> self.lanes().rank_at) as usize) } else { 0 }
     }
 
     #[inline(always)]
@@ -186,7 +186,7 @@ pub(crate) trait BucketOps: Layout {
     #[inline(always)]
     fn decoded_by(self, bucket: Bucket, folded: u32) -> Decoded {
         let lanes = self.lanes();
-        let list = if Self::SEMI_SORTED { semisort::unfold(folded, lanes.fold.into(), lanes.list()) } else { 0 };
+        let list = if self.is_semi_sorted() { semisort::unfold(folded, lanes.fold.into(), lanes.list()) } else { 0 };
         Decoded { bucket, list }
     }
 
@@ -226,7 +226,7 @@ pub(crate) trait BucketOps: Layout {
 
     #[inline]
     fn has_room(self, bucket: Bucket) -> bool {
-        if Self::SEMI_SORTED {
+        if self.is_semi_sorted() {
             bucket.0 as u32 & self.lanes().first == 0
         } else {
             any_zero_lane(self.lanes(), bucket.0) != 0
@@ -246,7 +246,7 @@ pub(crate) trait BucketOps: Layout {
     /// empty lanes are at the low end, so the measure is the number of low bits that are 0.
     #[inline(always)]
     fn room(self, bucket: Bucket) -> u64 {
-        if Self::SEMI_SORTED {
+        if self.is_semi_sorted() {
             (bucket.0 | self.lanes().above()).trailing_zeros().into()
         } else {
             any_zero_lane(self.lanes(), bucket.0)
@@ -256,7 +256,7 @@ pub(crate) trait BucketOps: Layout {
     /// Whether [`room`](Self::room) returned this for a bucket with an empty slot.
     #[inline(always)]
     fn is_room(self, room: u64) -> bool {
-        if Self::SEMI_SORTED { room >= self.lanes().bits.into() } else { room != 0 }
+        if self.is_semi_sorted() { room >= self.lanes().bits.into() } else { room != 0 }
     }
 
     /// The bucket with one more copy of the entry, or `None` if it is full.
@@ -272,7 +272,7 @@ pub(crate) trait BucketOps: Layout {
         if !self.is_room(room) {
             return None;
         }
-        if !Self::SEMI_SORTED {
+        if !self.is_semi_sorted() {
             return Some(Bucket(bucket.0 | low << (room.trailing_zeros() + 1 - u32::from(lanes.bits))));
         }
         let (high, Decoded { list, .. }) = (u64::from(self.high(entry.0)), self.decoded(bucket));
@@ -293,7 +293,7 @@ pub(crate) trait BucketOps: Layout {
     #[inline]
     fn of_entries(self, entries: &mut [Entry]) -> Bucket {
         let lanes = self.lanes();
-        if Self::SEMI_SORTED {
+        if self.is_semi_sorted() {
             // By insertion: they are few, and nearly in order if they come from one bucket.
             for end in 1..entries.len() {
                 let mut at = end;
@@ -304,14 +304,14 @@ pub(crate) trait BucketOps: Layout {
             }
         }
         // In a semi-sorted bucket, the empty slots come first.
-        let first = if Self::SEMI_SORTED { usize::from(lanes.slots) - entries.len() } else { 0 };
+        let first = if self.is_semi_sorted() { usize::from(lanes.slots) - entries.len() } else { 0 };
         let (mut lows, mut list) = (0, 0);
         for (slot, entry) in (first..).zip(&*entries) {
             let at = slot as u32 * u32::from(lanes.bits);
             lows |= u64::from(self.low(entry.0)) << at;
             list |= u64::from(self.high(entry.0)) << at;
         }
-        if Self::SEMI_SORTED { encode(self, lows, list) } else { Bucket(lows) }
+        if self.is_semi_sorted() { encode(self, lows, list) } else { Bucket(lows) }
     }
 
     /// The bucket with the first [`entries`](Self::entries) of the other one, as many as fit, and their number.
@@ -341,7 +341,7 @@ pub(crate) trait BucketOps: Layout {
         let Decoded { bucket, list } = self.decoded_by(found.bucket, found.folded);
         let bits = u32::from(self.lanes().bits);
         let top = found.lanes.trailing_zeros();
-        if !Self::SEMI_SORTED {
+        if !self.is_semi_sorted() {
             return Bucket(bucket.0 & (!u64::from(self.lanes().first)).rotate_left(top + 1 - bits));
         }
         encode(self, without_lane(bucket.0 & (self.lanes().above() - 1), top, bits), without_lane(list, top, bits))
@@ -369,7 +369,7 @@ pub(crate) trait BucketOps: Layout {
         }
         let lanes = self.lanes();
         let word = bucket.0 & lanes.all();
-        if !Self::SEMI_SORTED {
+        if !self.is_semi_sorted() {
             return bucket.0 == word;
         }
         let list = self.decoded(bucket).list;

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::word::layout::{Borrowed, Lanes, OfShape, SHAPES, SHAPES_WITH_PAYLOAD, WithPayload, by_shape};
+use crate::word::layout::{Known, Lanes, LayoutData, SHAPES, SHAPES_WITH_PAYLOAD, WithPayload, by_encoding, by_shape};
 use crate::word::payloads::{OnlySlot, PayloadOps};
 use proptest::prelude::*;
 
@@ -98,24 +98,22 @@ trait Check: Copy {
     fn of<L: Layout>(self, layout: L);
 }
 
-/// Makes a check with layouts of every kind: with the numbers of the layout as data, and with those of a known shape.
+/// Makes a check with layouts of every kind: as data, with a known encoding, and with a known row.
 fn for_each_layout(check: impl Check) {
     for shape in SHAPES {
-        by_shape!(shape, L, SLOTS, BITS => {
-            let layout = L::of(shape);
-            check.of(layout);
-            check.of(Borrowed::<_, SLOTS, BITS>(&layout));
-        });
+        let layout = LayoutData::of(shape);
+        check.of(layout);
+        by_encoding!(&layout, known => check.of(known));
+        by_shape!(shape, ROW => check.of(Known::<_, ROW>(&layout)));
     }
     let of_all = SHAPES_WITH_PAYLOAD.map(|shape| (shape.slots, 4));
     for (slots, bits) in of_all.into_iter().chain([(5, 1), (5, 2), (5, 7), (4, 8), (3, 15), (2, 16)]) {
         let shape = SHAPES_WITH_PAYLOAD.into_iter().find(|shape| shape.slots == slots).expect("there is one");
         let shape = shape.with_payload(bits).expect("it leaves enough");
-        by_shape!(with payload shape, L, SLOTS, BITS => {
-            let layout = WithPayload::<L>::of(shape);
-            check.of(layout);
-            check.of(Borrowed::<_, SLOTS, BITS>(&layout));
-        });
+        let layout = WithPayload::of(shape);
+        check.of(layout);
+        by_encoding!(&layout, known => check.of(known));
+        by_shape!(with payload shape, ROW => check.of(Known::<_, ROW>(&layout)));
     }
 }
 
@@ -212,7 +210,7 @@ impl Check for (u64, u64, u64, &[u64], u32) {
             if layout.entries(word).any(|e| layout.low(layout.fingerprint_of(e).0) == 0) {
                 return false;
             }
-            if L::SEMI_SORTED {
+            if layout.is_semi_sorted() {
                 return reached(word) == word;
             }
             // Removals leave gaps anywhere, so only the bits outside all lanes count.
@@ -221,7 +219,7 @@ impl Check for (u64, u64, u64, &[u64], u32) {
             word.0 & !lanes == 0
         };
         let lanes = layout.lanes().all();
-        let ranked = if L::SEMI_SORTED { rank << layout.lanes().rank_at } else { 0 };
+        let ranked = if layout.is_semi_sorted() { rank << layout.lanes().rank_at } else { 0 };
         for word in [word, word & mask, word & lanes, word & mask & lanes | ranked, word & lanes | ranked] {
             assert_eq!(layout.is_valid(Bucket(word)), is_valid(Bucket(word)), "{:?}: {word:#x}", layout.shape());
         }

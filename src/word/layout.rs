@@ -92,35 +92,49 @@ macro_rules! list {
 }
 
 /// Every layout of a filter, by memory per slot and then by speed.
-pub(crate) const SHAPES: [Shape; 13] = shapes!(list! {});
+pub(crate) const SHAPES: [Shape; shapes!(list! {}).len()] = shapes!(list! {});
 
 /// Those from which slots with a payload are made.
-pub(crate) const SHAPES_WITH_PAYLOAD: [Shape; 5] = shapes_with_payload!(list! {});
+pub(crate) const SHAPES_WITH_PAYLOAD: [Shape; shapes_with_payload!(list! {}).len()] = shapes_with_payload!(list! {});
 
-/// Expands to `$body` with `$Layout` as the type of this shape's encoding, for each shape with its slots and bits as `$SLOTS`
-/// and `$BITS`; or, `with payload`, for each of those from which slots with a payload are made.
+/// Expands to `$body` with the row of this shape as the constant `$ROW`; or, `with payload`, of a shape whose slots have a
+/// payload.
 macro_rules! by_shape {
-    (with payload $shape:expr, $Layout:ident, $SLOTS:ident, $BITS:ident => $body:expr) => {
-        $crate::word::layout::shapes_with_payload!(by_shape! { @arms $shape, $Layout, $SLOTS, $BITS => $body; })
+    (with payload $shape:expr, $ROW:ident => $body:expr) => {
+        $crate::word::layout::shapes_with_payload!(by_shape! { @arms $shape, $ROW => $body; })
     };
-    (@arms $shape:expr, $Layout:ident, $SLOTS:ident, $BITS:ident => $body:expr;
-        $($Encoding:ident $slots:literal $bits:literal,)*) => {
+    (@arms $shape:expr, $ROW:ident => $body:expr; $($Encoding:ident $slots:literal $bits:literal,)*) => {
         match ($shape.encoding, $shape.slots) {
             $(($crate::word::layout::Encoding::$Encoding, $slots) => {
-                type $Layout = $crate::word::layout::$Encoding;
-                const $SLOTS: u32 = $slots;
-                const $BITS: u32 = $bits;
+                const $ROW: usize = $crate::word::layout::Shape::row($crate::word::layout::Encoding::$Encoding, $slots);
                 $body
             })*
             _ => unreachable!("{:?} is not one of {:?}", $shape, $crate::word::layout::SHAPES),
         }
     };
-    ($shape:expr, $Layout:ident, $SLOTS:ident, $BITS:ident => $body:expr) => {
-        $crate::word::layout::shapes!(by_shape! { @arms $shape, $Layout, $SLOTS, $BITS => $body; })
+    ($shape:expr, $ROW:ident => $body:expr) => {
+        $crate::word::layout::shapes!(by_shape! { @arms $shape, $ROW => $body; })
     };
 }
 
-pub(crate) use {by_shape, shapes, shapes_with_payload};
+/// Expands to `$body` with `$known` as the layout `$layout`, of which the compiler then knows the encoding.
+///
+/// This is the place for the choice: once per operation. A choice inside the operations on a word costs a relocation a tenth
+/// more instructions.
+macro_rules! by_encoding {
+    ($layout:expr, $known:ident => $body:expr) => {{
+        let layout = $layout;
+        if layout.is_semi_sorted() {
+            let $known = $crate::word::layout::Known::<_, { $crate::word::layout::SEMI_SORTED }>(layout);
+            $body
+        } else {
+            let $known = $crate::word::layout::Known::<_, { $crate::word::layout::PLAIN }>(layout);
+            $body
+        }
+    }};
+}
+
+pub(crate) use {by_encoding, by_shape, shapes, shapes_with_payload};
 
 /// The fewest bits that a payload leaves of a fingerprint's low part.
 ///
@@ -135,10 +149,12 @@ pub(crate) const MOST_PAYLOAD_BITS: u32 = 16;
 pub(crate) const NEVER_ZERO: u32 = 8;
 
 impl Shape {
+    #[cfg(test)]
     pub(crate) const fn plain(slots: u32, fingerprint_bits: u32) -> Self {
         Self { encoding: Encoding::Plain, slots, fingerprint_bits, payload_bits: 0 }
     }
 
+    #[cfg(test)]
     pub(crate) const fn semi_sorted(slots: u32, fingerprint_bits: u32) -> Self {
         Self { encoding: Encoding::SemiSorted, slots, fingerprint_bits, payload_bits: 0 }
     }
@@ -231,11 +247,11 @@ pub(crate) struct Lanes {
     pub(crate) slots: u8,
     /// How many bits they have together.
     pub(super) end: u8,
-    /// Where the rank begins. It reaches to the top of the word.
+    /// Where the rank begins. It reaches to the top of the word. In a plain layout, the top bit.
     pub(crate) rank_at: u8,
     /// How far [`semisort::unfold`] moves some of the high parts.
     pub(crate) fold: u8,
-    /// The highest value of a high part.
+    /// The highest value of a high part: 0 in a plain layout, where slots have none.
     highest: u8,
 }
 
@@ -244,7 +260,7 @@ impl Lanes {
         let (bits, slots) = (shape.lane_bits(), shape.slots);
         let ones = semisort::ones(slots, bits);
         let (rank_at, fold, high_bits) = match shape.encoding {
-            Encoding::Plain => (0, 0, 0),
+            Encoding::Plain => (u64::BITS - 1, 0, 0),
             Encoding::SemiSorted => {
                 (u64::BITS - semisort::rank_bits(slots), semisort::fold(slots, bits), semisort::high_bits(slots))
             }
@@ -303,13 +319,19 @@ impl Payload {
     const NONE: Self = Self { bits: 0, mask: 0, fingerprints_mask: u64::MAX };
 }
 
-/// How the buckets of a table are laid out. The encoding, and whether slots have a payload, are types; the numbers
-/// are data. (A type for every layout meant four times the machine code, for one or two instructions of a lookup.)
+/// How the buckets of a table are laid out.
+///
+/// A table has its layout as data: [`LayoutData`] or, if slots have a payload, [`WithPayload`]. Most code takes it as it is.
+/// Where that is worth its machine code, an operation is compiled several times, with a [`Known`] layout: for each encoding
+/// (what takes some hundred instructions, such as a search for a path, and batches), or for each row of `shapes!` (the short
+/// operations on single keys).
 pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
-    const SEMI_SORTED: bool;
     const HAS_PAYLOAD: bool = false;
     /// How many bits a lane has, if that is known when the code is compiled.
     const KNOWN_LANE_BITS: Option<u8> = None;
+
+    /// Whether buckets are semi-sorted. A constant where the encoding is known when the code is compiled.
+    fn is_semi_sorted(self) -> bool;
 
     fn lanes(self) -> Lanes;
 
@@ -330,7 +352,7 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
 
     fn shape(self) -> Shape {
         let lanes = self.lanes();
-        let encoding = if Self::SEMI_SORTED { Encoding::SemiSorted } else { Encoding::Plain };
+        let encoding = if self.is_semi_sorted() { Encoding::SemiSorted } else { Encoding::Plain };
         let fingerprint_bits = lanes.fingerprint_mask.count_ones();
         Shape { encoding, slots: lanes.slots.into(), fingerprint_bits, payload_bits: self.payload().bits }
     }
@@ -338,13 +360,13 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
     /// The bits of an entry that are in its lane.
     #[inline(always)]
     fn low(self, bits: u32) -> u32 {
-        if Self::SEMI_SORTED { bits & self.lanes().first } else { bits }
+        if self.is_semi_sorted() { bits & self.lanes().first } else { bits }
     }
 
     /// The bits of an entry that a semi-sorted bucket stores in its rank, at the low end.
     #[inline(always)]
     fn high(self, bits: u32) -> u32 {
-        if Self::SEMI_SORTED { bits >> self.lanes().bits } else { 0 }
+        if self.is_semi_sorted() { bits >> self.lanes().bits } else { 0 }
     }
 
     /// The fingerprint in the low bits of a mixed hash.
@@ -376,60 +398,66 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
     }
 }
 
-pub(crate) trait OfShape: Layout + 'static {
+impl<L: Layout> Layout for &L {
+    const HAS_PAYLOAD: bool = L::HAS_PAYLOAD;
+    const KNOWN_LANE_BITS: Option<u8> = L::KNOWN_LANE_BITS;
+
+    #[inline(always)]
+    fn is_semi_sorted(self) -> bool {
+        (*self).is_semi_sorted()
+    }
+
+    #[inline(always)]
+    fn lanes(self) -> Lanes {
+        (*self).lanes()
+    }
+
+    #[inline(always)]
+    fn unrank(self) -> &'static [u32] {
+        (*self).unrank()
+    }
+
+    #[inline(always)]
+    fn payload(self) -> Payload {
+        (*self).payload()
+    }
+}
+
+/// A layout as data.
+#[derive(Clone, Copy)]
+pub(crate) struct LayoutData {
+    pub(super) lanes: Lanes,
+    /// A plain bucket has no rank: the list says 0 whatever is read as one.
+    pub(super) unrank: &'static [u32],
+}
+
+impl LayoutData {
+    pub(super) const fn plain(shape: Shape) -> Self {
+        Self { lanes: Lanes::of(shape), unrank: &[0; 2] }
+    }
+
     /// The layout of this shape, or `None` if there is no memory for its decode table.
-    fn try_of(shape: Shape) -> Option<Self>;
+    pub(crate) fn try_of(shape: Shape) -> Option<Self> {
+        Some(match shape.encoding {
+            Encoding::Plain => Self::plain(shape),
+            Encoding::SemiSorted => {
+                Self { lanes: Lanes::of(shape), unrank: semisort::unrank_table(shape.slots, shape.lane_bits())? }
+            }
+        })
+    }
 
     /// [`try_of`](Self::try_of) for tests, which have enough memory.
     #[cfg(test)]
-    fn of(shape: Shape) -> Self {
+    pub(crate) fn of(shape: Shape) -> Self {
         Self::try_of(shape).expect("memory for the decode table")
     }
 }
 
-/// A plain layout.
-#[allow(unreachable_pub, reason = "models name it, through `model/mod.rs`")]
-#[derive(Clone, Copy, Debug)]
-pub struct Plain {
-    pub(super) lanes: Lanes,
-}
-
-/// A semi-sorted layout.
-#[allow(unreachable_pub, reason = "models name it, through `model/mod.rs`")]
-#[derive(Clone, Copy)]
-pub struct SemiSorted {
-    pub(super) lanes: Lanes,
-    unrank: &'static [u32],
-}
-
-impl Plain {
-    pub(crate) const fn new(shape: Shape) -> Self {
-        Self { lanes: Lanes::of(shape) }
-    }
-}
-
-impl Layout for Plain {
-    const SEMI_SORTED: bool = false;
-
+impl Layout for LayoutData {
     #[inline(always)]
-    fn lanes(self) -> Lanes {
-        self.lanes
+    fn is_semi_sorted(self) -> bool {
+        self.lanes.highest != 0
     }
-
-    fn unrank(self) -> &'static [u32] {
-        unreachable!("a plain bucket has no rank")
-    }
-}
-
-impl OfShape for Plain {
-    fn try_of(shape: Shape) -> Option<Self> {
-        assert_eq!(shape.encoding, Encoding::Plain, "the caller has chosen the type by it");
-        Some(Self::new(shape))
-    }
-}
-
-impl Layout for SemiSorted {
-    const SEMI_SORTED: bool = true;
 
     #[inline(always)]
     fn lanes(self) -> Lanes {
@@ -442,39 +470,51 @@ impl Layout for SemiSorted {
     }
 }
 
-impl OfShape for SemiSorted {
-    fn try_of(shape: Shape) -> Option<Self> {
-        assert_eq!(shape.encoding, Encoding::SemiSorted, "the caller has chosen the type by it");
-        Some(Self { lanes: Lanes::of(shape), unrank: semisort::unrank_table(shape.slots, shape.lane_bits())? })
-    }
-}
-
-impl core::fmt::Debug for SemiSorted {
+impl core::fmt::Debug for LayoutData {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("SemiSorted").field("lanes", &self.lanes).finish_non_exhaustive()
+        f.debug_struct("LayoutData").field("lanes", &self.lanes).finish_non_exhaustive()
     }
 }
 
-/// The layout `L` with some bits of each lane given to a payload.
-#[allow(unreachable_pub, reason = "models name it, through `model/mod.rs`")]
+/// A layout as data, with some bits of each lane given to a payload.
 #[derive(Clone, Copy, Debug)]
-pub struct WithPayload<L> {
-    layout: L,
+pub(crate) struct WithPayload {
+    layout: LayoutData,
     payload: Payload,
 }
 
-impl<L: Layout> Layout for WithPayload<L> {
-    const SEMI_SORTED: bool = L::SEMI_SORTED;
+impl WithPayload {
+    /// The layout of this shape, or `None` if there is no memory for its decode table.
+    pub(crate) fn try_of(shape: Shape) -> Option<Self> {
+        let layout = LayoutData::try_of(shape)?;
+        let (bits, mask) = (shape.payload_bits, (1 << shape.payload_bits) - 1);
+        let fingerprints_mask = !((u64::from(mask) << shape.low_bits()) * layout.lanes.ones);
+        Some(Self { layout, payload: Payload { bits, mask, fingerprints_mask } })
+    }
+
+    /// [`try_of`](Self::try_of) for tests, which have enough memory.
+    #[cfg(test)]
+    pub(crate) fn of(shape: Shape) -> Self {
+        Self::try_of(shape).expect("memory for the decode table")
+    }
+}
+
+impl Layout for WithPayload {
     const HAS_PAYLOAD: bool = true;
 
     #[inline(always)]
+    fn is_semi_sorted(self) -> bool {
+        self.layout.is_semi_sorted()
+    }
+
+    #[inline(always)]
     fn lanes(self) -> Lanes {
-        self.layout.lanes()
+        self.layout.lanes
     }
 
     #[inline(always)]
     fn unrank(self) -> &'static [u32] {
-        self.layout.unrank()
+        self.layout.unrank
     }
 
     #[inline(always)]
@@ -483,36 +523,45 @@ impl<L: Layout> Layout for WithPayload<L> {
     }
 }
 
-impl<L: OfShape> OfShape for WithPayload<L> {
-    fn try_of(shape: Shape) -> Option<Self> {
-        let layout = L::try_of(shape)?;
-        let (bits, mask) = (shape.payload_bits, (1 << shape.payload_bits) - 1);
-        let fingerprints_mask = !((u64::from(mask) << shape.low_bits()) * layout.lanes().ones);
-        Some(Self { layout, payload: Payload { bits, mask, fingerprints_mask } })
-    }
-}
-
-/// A table's layout during an operation. With 0 slots, all its numbers are data. Otherwise most are constants: those of
-/// the filter shape with `SLOTS` slots and fingerprints of `BITS` bits. `table/face/dyn_table.rs` says which operations
-/// are compiled for each shape.
+/// A layout of which the compiler knows the encoding or, with a row of [`SHAPES`], most numbers. `KNOWN` is the row,
+/// [`PLAIN`], [`SEMI_SORTED`] or [`UNKNOWN`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Borrowed<'a, L, const SLOTS: u32 = 0, const FINGERPRINT_BITS: u32 = 0>(pub(crate) &'a L);
+pub(crate) struct Known<L, const KNOWN: usize>(pub(crate) L);
 
-impl<L: Layout, const SLOTS: u32, const FINGERPRINT_BITS: u32> Borrowed<'_, L, SLOTS, FINGERPRINT_BITS> {
-    const LANES: Option<Lanes> = match (SLOTS, L::SEMI_SORTED) {
-        (0, _) => None,
-        (_, true) => Some(Lanes::of(Shape::semi_sorted(SLOTS, FINGERPRINT_BITS))),
-        (_, false) => Some(Lanes::of(Shape::plain(SLOTS, FINGERPRINT_BITS))),
+/// In place of a row: all plain layouts.
+pub(crate) const PLAIN: usize = SHAPES.len();
+
+/// In place of a row: all semi-sorted layouts.
+pub(crate) const SEMI_SORTED: usize = SHAPES.len() + 1;
+
+/// In place of a row: nothing is known.
+pub(crate) const UNKNOWN: usize = SHAPES.len() + 2;
+
+impl<L: Layout, const KNOWN: usize> Known<L, KNOWN> {
+    const ENCODING: Option<Encoding> = match KNOWN {
+        PLAIN => Some(Encoding::Plain),
+        SEMI_SORTED => Some(Encoding::SemiSorted),
+        UNKNOWN => None,
+        row => Some(SHAPES[row].encoding),
     };
+
+    const LANES: Option<Lanes> = if KNOWN < SHAPES.len() { Some(Lanes::of(SHAPES[KNOWN])) } else { None };
 }
 
-impl<L: Layout, const SLOTS: u32, const FINGERPRINT_BITS: u32> Layout for Borrowed<'_, L, SLOTS, FINGERPRINT_BITS> {
-    const SEMI_SORTED: bool = L::SEMI_SORTED;
+impl<L: Layout, const KNOWN: usize> Layout for Known<L, KNOWN> {
     const HAS_PAYLOAD: bool = L::HAS_PAYLOAD;
     const KNOWN_LANE_BITS: Option<u8> = match Self::LANES {
         None => None,
         Some(known) => Some(known.bits),
     };
+
+    #[inline(always)]
+    fn is_semi_sorted(self) -> bool {
+        match Self::ENCODING {
+            None => self.0.is_semi_sorted(),
+            Some(known) => matches!(known, Encoding::SemiSorted),
+        }
+    }
 
     #[inline(always)]
     fn lanes(self) -> Lanes {

@@ -12,7 +12,7 @@ use crate::word::bucket::{self, Bucket, BucketOps, Pattern, any_zero_lane, entri
 use crate::word::classes::State;
 use crate::word::classes::{Classes, Rows};
 use crate::word::layout::{
-    Borrowed, Encoding, Entry, Lanes, Layout, NEVER_ZERO, OfShape, Plain, SHAPES, SemiSorted, Shape, shapes,
+    Encoding, Entry, Known, Lanes, Layout as _, LayoutData, NEVER_ZERO, SHAPES, Shape, by_encoding,
 };
 use crate::word::semisort;
 
@@ -73,41 +73,6 @@ impl<const ROW: usize> Row<ROW> {
     pub(crate) const WITH_SPLIT: Rows = Rows::new(ROW as u8, Self::SPLIT as u8);
 }
 
-/// The encoding of a row, as a type.
-pub(crate) trait Encodes {
-    type Encoding: Shared;
-}
-
-/// The layouts that all tables share, of one encoding.
-pub(crate) trait Shared: Layout + 'static {
-    /// That of a row of this encoding which the layouts of a table have.
-    fn of_row(layouts: &Layouts, row: usize) -> &'static Self;
-}
-
-impl Shared for Plain {
-    #[inline(always)]
-    fn of_row(_: &Layouts, row: usize) -> &'static Self {
-        &PLAIN[row]
-    }
-}
-
-impl Shared for SemiSorted {
-    #[inline(always)]
-    fn of_row(layouts: &Layouts, row: usize) -> &'static Self {
-        layouts.semi_sorted(row)
-    }
-}
-
-macro_rules! encodings {
-    ($($Encoding:ident $slots:literal $bits:literal,)*) => {
-        $(impl Encodes for Row<{ Shape::row(Encoding::$Encoding, $slots) }> {
-            type Encoding = $Encoding;
-        })*
-    };
-}
-
-shapes!(encodings! {});
-
 /// The shape of the buckets at this depth, with the bits that their slots store.
 pub(crate) fn shape(classes: Classes, encoding: Option<Encoding>, depth: u32) -> Shape {
     let stored_bits = classes.stored_bits(depth);
@@ -116,23 +81,10 @@ pub(crate) fn shape(classes: Classes, encoding: Option<Encoding>, depth: u32) ->
 
 /// The layout of the buckets of one depth. All tables share it.
 ///
-/// Reads of a bucket take the same steps for all layouts: their numbers are data. The slots of a plain bucket have high
-/// parts of 0 bits.
+/// Reads of a bucket take the same steps for all layouts, without a choice of the encoding. The slots of a plain bucket have
+/// high parts of 0 bits, and the decode table says 0 whatever is read as its rank.
 #[derive(Debug)]
-pub(crate) struct DynLayout {
-    lanes: Lanes,
-    /// The decode table and where a bucket's rank begins. A plain bucket has no rank: the table says 0 whatever is read.
-    unrank: &'static [u32],
-    rank_at: u32,
-    encoded: Encoded,
-}
-
-/// For changes of a bucket, which depend on the encoding.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Encoded {
-    Plain(&'static Plain),
-    SemiSorted(&'static SemiSorted),
-}
+pub(crate) struct DynLayout(LayoutData);
 
 /// The layouts of a table's buckets in one state: of those that are not split, and of those that are.
 #[derive(Clone, Copy, Debug)]
@@ -161,56 +113,20 @@ impl BothLayouts {
     }
 }
 
-/// `$body` with `$layout` as the layout of this one's encoding.
-macro_rules! with {
-    ($any:expr, $layout:ident => $body:expr) => {
-        match $any.encoded {
-            Encoded::Plain(layout) => {
-                let $layout = Borrowed::<_, 0, 0>(layout);
-                $body
-            }
-            Encoded::SemiSorted(layout) => {
-                let $layout = Borrowed::<_, 0, 0>(layout);
-                $body
-            }
-        }
-    };
-}
-
 impl DynLayout {
-    /// That of a row. `None` if there is no memory for its decode table.
-    fn of_row(row: usize) -> Option<Self> {
-        Some(match SHAPES[row].encoding {
-            Encoding::Plain => {
-                let layout = &PLAIN[row];
-                let (unrank, encoded) = (&[0; 2], Encoded::Plain(layout));
-                Self { lanes: layout.lanes, unrank, rank_at: u64::BITS - 1, encoded }
-            }
-            Encoding::SemiSorted => {
-                if SEMI_SORTED[row].get().is_none() {
-                    // If several threads make it at the same time, all take that of the first.
-                    let layout = SemiSorted::try_of(SHAPES[row])?;
-                    SEMI_SORTED[row].get_or_init(|| layout);
-                }
-                let layout = SEMI_SORTED[row].get().expect("made above");
-                let (lanes, encoded) = (layout.lanes, Encoded::SemiSorted(layout));
-                Self { lanes, unrank: layout.unrank(), rank_at: lanes.rank_at.into(), encoded }
-            }
-        })
-    }
-
-    #[cfg(feature = "snapshot")]
-    pub(crate) fn encoded(&self) -> Encoded {
-        self.encoded
+    /// This layout, for changes of a bucket, which depend on the encoding.
+    #[inline(always)]
+    pub(crate) fn data(&self) -> &LayoutData {
+        &self.0
     }
 
     #[inline(always)]
     pub(super) fn lanes(&self) -> &Lanes {
-        &self.lanes
+        &self.0.lanes
     }
 
     pub(super) fn is_semi_sorted(&self) -> bool {
-        matches!(self.encoded, Encoded::SemiSorted(_))
+        self.0.is_semi_sorted()
     }
 
     /// Whether this is the other one too. (All tables share the layouts.)
@@ -220,12 +136,12 @@ impl DynLayout {
 
     #[inline(always)]
     pub(crate) fn slots(&self) -> usize {
-        self.lanes.slots.into()
+        self.0.lanes.slots.into()
     }
 
     #[inline(always)]
     pub(crate) fn has_room(&self, bucket: Bucket) -> bool {
-        any_zero_lane(self.lanes, bucket.0) != 0
+        any_zero_lane(self.0.lanes, bucket.0) != 0
     }
 
     #[inline(always)]
@@ -241,15 +157,15 @@ impl DynLayout {
     /// Whether a slot holds this. Not 0 if so.
     #[inline(always)]
     pub(crate) fn matches(&self, bucket: Bucket, stored: u32) -> u64 {
-        any_zero_lane(self.lanes, self.differences(bucket, stored))
+        any_zero_lane(self.0.lanes, self.differences(bucket, stored))
     }
 
     /// Whether a slot may hold this. It compares what the slots store as it is, and decodes nothing: so it errs where a slot
     /// differs only in its high part.
     #[inline(always)]
     pub(crate) fn may_hold(&self, bucket: Bucket, stored: u32) -> bool {
-        let pattern = Pattern::of(self.lanes.ones, stored & self.lanes.first, 0);
-        any_zero_lane(self.lanes, pattern.differences(bucket.0, 0)) != 0
+        let pattern = Pattern::of(self.0.lanes.ones, stored & self.0.lanes.first, 0);
+        any_zero_lane(self.0.lanes, pattern.differences(bucket.0, 0)) != 0
     }
 
     #[inline(always)]
@@ -260,21 +176,21 @@ impl DynLayout {
     #[inline(always)]
     fn differences(&self, bucket: Bucket, stored: u32) -> u64 {
         // In 64 bits, since a lane may have 32.
-        let (low, high) = (stored & self.lanes.first, u64::from(stored) >> self.lanes.bits);
-        Pattern::of(self.lanes.ones, low, high as u32).differences(bucket.0, self.highs(bucket))
+        let (low, high) = (stored & self.0.lanes.first, u64::from(stored) >> self.0.lanes.bits);
+        Pattern::of(self.0.lanes.ones, low, high as u32).differences(bucket.0, self.highs(bucket))
     }
 
     /// The high parts, each at the low end of its slot's lane.
     #[inline(always)]
     pub(super) fn highs(&self, bucket: Bucket) -> u64 {
-        let folded = *at(self.unrank, (bucket.0 >> self.rank_at) as usize);
-        semisort::unfold(folded, self.lanes.fold.into(), self.lanes.list())
+        let folded = *at(self.0.unrank, (bucket.0 >> self.0.lanes.rank_at) as usize);
+        semisort::unfold(folded, self.0.lanes.fold.into(), self.0.lanes.list())
     }
 
     #[inline(always)]
     fn zeros(&self, word: u64) -> usize {
-        let &Lanes { ones, bits, end, first, .. } = &self.lanes;
-        let zero = zero_lanes(self.lanes, word);
+        let &Lanes { ones, bits, end, first, .. } = &self.0.lanes;
+        let zero = zero_lanes(self.0.lanes, word);
         // The product has their number in its top lane. (It takes fewer steps than counting bits without an instruction for it.)
         ((zero >> (bits - 1)).wrapping_mul(ones) >> (end - bits)) as usize & first as usize
     }
@@ -282,7 +198,7 @@ impl DynLayout {
     /// Passes on the entries of a bucket.
     #[inline(always)]
     pub(crate) fn for_each_entry(&self, bucket: Bucket, mut each: impl FnMut(Entry)) {
-        let (mut highs, mut lows, &Lanes { first, bits, slots, .. }) = (self.highs(bucket), bucket.0, &self.lanes);
+        let (mut highs, mut lows, &Lanes { first, bits, slots, .. }) = (self.highs(bucket), bucket.0, &self.0.lanes);
         for _ in 0..slots {
             let low = lows as u32 & first;
             if low != 0 {
@@ -295,27 +211,28 @@ impl DynLayout {
 
     #[inline(always)]
     pub(crate) fn entries(&self, bucket: Bucket) -> impl Iterator<Item = Entry> {
-        entries_in(self.lanes, bucket.0, self.highs(bucket))
+        entries_in(self.0.lanes, bucket.0, self.highs(bucket))
     }
 
     #[inline]
     pub(crate) fn add(&self, bucket: Bucket, stored: u32) -> Option<Bucket> {
-        with!(&self, layout => layout.add(bucket, Entry(stored)))
+        by_encoding!(self.data(), layout => layout.add(bucket, Entry(stored)))
     }
 
     #[inline]
     pub(crate) fn remove(&self, bucket: Bucket, stored: u32) -> Option<Bucket> {
-        with!(&self, layout => layout.remove(bucket, Entry(stored)))
+        by_encoding!(self.data(), layout => layout.remove(bucket, Entry(stored)))
     }
 
     /// The bucket with these lanes and, in a semi-sorted one, this list of high parts. All lanes from the bit `from` on are
     /// taken, and no others: a plain bucket has them at its low end.
     #[inline(always)]
     pub(super) fn encode(&self, lows: u64, list: u64, from: u32) -> Bucket {
-        match self.encoded {
+        if self.is_semi_sorted() {
+            bucket::encode(self.data(), lows, list)
+        } else {
             // If no lane is taken, `from` may be 64.
-            Encoded::Plain(_) => Bucket(lows.wrapping_shr(from)),
-            Encoded::SemiSorted(layout) => bucket::encode(Borrowed::<_, 0, 0>(layout), lows, list),
+            Bucket(lows.wrapping_shr(from))
         }
     }
 
@@ -323,13 +240,14 @@ impl DynLayout {
     #[inline]
     pub(crate) fn of(&self, mut entries: Entries) -> Option<Bucket> {
         let entries = entries.list.get_mut(..entries.len).filter(|entries| entries.len() <= self.slots())?;
-        Some(with!(&self, layout => layout.of_entries(entries)))
+        Some(by_encoding!(self.data(), layout => layout.of_entries(entries)))
     }
 
     #[cfg(feature = "snapshot")]
     pub(crate) fn is_valid(&self, bucket: Bucket, stored_bits: u32) -> bool {
         let may_be = |stored: u32| u64::from(stored) >> stored_bits == 0 && stored & ((1 << NEVER_ZERO) - 1) != 0;
-        with!(&self, layout => layout.is_valid(bucket)) && self.entries(bucket).all(|entry| may_be(entry.0))
+        by_encoding!(self.data(), layout => layout.is_valid(bucket))
+            && self.entries(bucket).all(|entry| may_be(entry.0))
     }
 }
 
@@ -358,16 +276,13 @@ pub(crate) struct Layouts {
 /// say, so a row needs no comparison with their number.
 static ALL: [OnceLock<DynLayout>; 16] = [const { OnceLock::new() }; 16];
 
-/// By the place of the shape in [`SHAPES`]. Each is made with the first table that has it, since its decode table has to
-/// be allocated.
-static SEMI_SORTED: [OnceLock<SemiSorted>; SHAPES.len()] = [const { OnceLock::new() }; SHAPES.len()];
-
-static PLAIN: [Plain; SHAPES.len()] = {
-    let mut all = [Plain::new(Shape::plain(8, 8)); SHAPES.len()];
+/// The plain layouts, by the place of the shape in [`SHAPES`]. (In the place of a semi-sorted one is another one.)
+static PLAIN: [DynLayout; SHAPES.len()] = {
+    let mut all = [const { DynLayout(LayoutData::plain(SHAPES[0])) }; SHAPES.len()];
     let mut row = 0;
     while row < SHAPES.len() {
         if let Encoding::Plain = SHAPES[row].encoding {
-            all[row] = Plain::new(SHAPES[row]);
+            all[row] = DynLayout(LayoutData::plain(SHAPES[row]));
         }
         row += 1;
     }
@@ -382,7 +297,8 @@ impl Layouts {
             let row = row(classes.stored_bits(depth), encoding);
             layouts.rows[depth as usize] = row as u8;
             if ALL[row].get().is_none() {
-                let layout = DynLayout::of_row(row)?;
+                // If several threads make it at the same time, all take that of the first.
+                let layout = DynLayout(LayoutData::try_of(SHAPES[row])?);
                 ALL[row].get_or_init(|| layout);
             }
         }
@@ -421,9 +337,13 @@ impl Layouts {
         Ok(copies)
     }
 
+    /// [`in_row`](Self::in_row) where the row is known when the code is compiled. Plain layouts need not be made first.
     #[inline(always)]
-    fn semi_sorted(&self, row: usize) -> &'static SemiSorted {
-        SEMI_SORTED[row].get().expect("made with the table")
+    pub(crate) fn in_known_row<const ROW: usize>() -> Known<&'static LayoutData, ROW> {
+        Known(match SHAPES[ROW].encoding {
+            Encoding::Plain => PLAIN[ROW].data(),
+            Encoding::SemiSorted => Self::in_row(ROW).data(),
+        })
     }
 }
 

@@ -125,7 +125,7 @@ pub(crate) trait PayloadOps: BucketOps {
     /// The bucket without all of these lanes, each by its top bit.
     fn without_all(self, bucket: Bucket, mut lanes: u64) -> Bucket {
         let bits = u32::from(self.lanes().bits);
-        if !Self::SEMI_SORTED {
+        if !self.is_semi_sorted() {
             // From the top bits to all bits of these lanes.
             let lows = lanes >> (bits - 1);
             return Bucket(bucket.0 & !lows.wrapping_mul(self.lanes().first.into()));

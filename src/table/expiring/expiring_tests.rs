@@ -11,25 +11,25 @@ use crate::table::face::traits::ExpiringTable;
 
 use crate::table::table::Table;
 use crate::table::table_tests::assert_all_vector_units_find_the_same;
-use crate::word::layout::{Encoding, OfShape, Plain, SHAPES_WITH_PAYLOAD, SemiSorted, Shape, WithPayload};
+use crate::word::layout::{SHAPES_WITH_PAYLOAD, Shape, UNKNOWN, WithPayload};
 use crate::word::ring::{LAST_TICK, Moment, Ring};
 
 /// A table for lifetimes that leave `spare` ticks of the ring unused.
-fn table<L: OfShape>(shape: Shape, buckets: usize, end_bits: u32, spare: u64) -> Expiring<L> {
+fn table(shape: Shape, buckets: usize, end_bits: u32, spare: u64) -> Expiring {
     let shape = shape.with_payload(end_bits).expect("it leaves enough");
-    let table = Table::new(Pages::Usual, shape, buckets).expect("a small table");
+    let table = Table::new(Pages::Usual, WithPayload::of(shape), buckets).expect("a small table");
     let ring = Ring::new(end_bits);
     let table = table.with_clock(Clock::new(ring, ring.len() - spare, None, WhenFull::Refuse)).expect("a small clock");
     Shaped { table }
 }
 
-type Expiring<L> = Shaped<WithPayload<L>, 0, 0>;
+type Expiring = Shaped<WithPayload, UNKNOWN>;
 
 /// `is_swept`: whether the dead entries are out when the lookups begin.
-fn compare_vector_units<L: OfShape>(shape: Shape, end_bits: u32, is_swept: bool) {
+fn compare_vector_units(shape: Shape, end_bits: u32, is_swept: bool) {
     // A sweep does 4,096 buckets at once.
     let buckets = if is_swept { 500 } else { 5000 };
-    let table = table::<L>(shape, buckets, end_bits, 1);
+    let table = table(shape, buckets, end_bits, 1);
     table.advance_to(100);
     let insert = |number, hash| {
         let added = ExpiringTable::add_until(&table, hash, Until::After(1 + number % 3), IfPresent::Add);
@@ -48,10 +48,7 @@ fn compare_vector_units<L: OfShape>(shape: Shape, end_bits: u32, is_swept: bool)
 fn all_vector_units_find_the_same_living() {
     for (shape, end_bits) in SHAPES_WITH_PAYLOAD.into_iter().zip([4, 4, 4, 8, 16]) {
         for is_swept in [true, false] {
-            match shape.encoding {
-                Encoding::Plain => compare_vector_units::<Plain>(shape, end_bits, is_swept),
-                Encoding::SemiSorted => compare_vector_units::<SemiSorted>(shape, end_bits, is_swept),
-            }
+            compare_vector_units(shape, end_bits, is_swept);
         }
     }
 }
@@ -60,7 +57,7 @@ fn all_vector_units_find_the_same_living() {
 #[test]
 fn lifetimes_last_while_the_clock_begins_its_own_ticks_again() {
     for (spare, lag, pace) in [(1, 0, 1), (1, 1, 1), (9, 5, 1), (1, 0, 2), (1, 0, 5)] {
-        let table = table::<SemiSorted>(Shape::semi_sorted(4, 17), 100, 4, spare);
+        let table = table(Shape::semi_sorted(4, 17), 100, 4, spare);
         let ticks = (1000..1010).step_by(pace);
         let longest = 16 - spare;
         table.advance_to(1000);
@@ -97,7 +94,7 @@ fn lifetimes_last_while_the_clock_begins_its_own_ticks_again() {
 #[test]
 #[cfg_attr(miri, ignore = "sweeps twelve thousand buckets again and again")]
 fn a_pass_goes_on_while_the_clock_does() {
-    let table = table::<SemiSorted>(Shape::semi_sorted(4, 17), 3 * 4096, 4, 9);
+    let table = table(Shape::semi_sorted(4, 17), 3 * 4096, 4, 9);
     table.advance_to(0);
     for hash in 0..9000u64 {
         let added = ExpiringTable::add_until(&table, hash << 40 | hash, Until::Tick(1 + hash % 3), IfPresent::Add);

@@ -195,15 +195,16 @@ impl Query for PresenceQuery {
     fn compare<L: Layout>(
         self,
         table: &Table<L>,
+        layout: impl Layout,
         moment: Option<Moment>,
         block: Block<'_>,
         pairs: &Pairs,
         answers: &mut [bool; BLOCK],
     ) {
         match moment {
-            Some(moment) if moment.lag() > 0 => table.compare_block_beside_dead(moment, block, pairs, answers),
+            Some(moment) if moment.lag() > 0 => table.compare_block_beside_dead(layout, moment, block, pairs, answers),
             // As in `contains_live`: nothing is dead.
-            _ => pairs.find(table.layout, &block.prepared.entries, answers),
+            _ => pairs.find(layout, &block.prepared.entries, answers),
         }
     }
 
@@ -287,12 +288,19 @@ impl<L: Layout> Table<L> {
 
     /// Whether each key of a block has a live entry, while the table may hold dead ones.
     #[inline(always)]
-    fn compare_block_beside_dead(&self, moment: Moment, block: Block<'_>, pairs: &Pairs, answers: &mut [bool; BLOCK]) {
+    fn compare_block_beside_dead(
+        &self,
+        layout: impl Layout,
+        moment: Moment,
+        block: Block<'_>,
+        pairs: &Pairs,
+        answers: &mut [bool; BLOCK],
+    ) {
         let clock = self.own_clock();
         // One bit for each item. The only branch that depends on what was found is the end of the loop over the bits.
         let mut dead = 0;
         for (nth, answer) in answers.iter_mut().enumerate() {
-            let lanes = pairs.lanes(self.layout, nth, block.prepared.entries[nth]);
+            let lanes = pairs.lanes(layout, nth, block.prepared.entries[nth]);
             let slot = choose(pairs.buckets(nth), [0; 2], lanes).1;
             *answer = slot.exists();
             dead |= u32::from(self.is_dead(clock, moment, slot)) << nth;

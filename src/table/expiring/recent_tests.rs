@@ -4,10 +4,10 @@ use crate::table::attempt::IfPresent;
 use crate::table::expiring::clock::{Drive, Until};
 use crate::table::face::dyn_table::Shaped;
 use crate::table::face::traits::ExpiringTable;
-use crate::word::layout::{SemiSorted, Shape, WithPayload};
+use crate::word::layout::{Shape, UNKNOWN, WithPayload};
 use crate::word::ring::{Moment, Ring};
 
-type Recent = Shaped<WithPayload<SemiSorted>, 0, 0>;
+type Recent = Shaped<WithPayload, UNKNOWN>;
 
 const LIFETIME: u64 = 14;
 
@@ -15,7 +15,7 @@ fn table(buckets: usize, drive: Drive) -> Recent {
     let longest = if matches!(drive, Drive::Time) { LIFETIME + 1 } else { LIFETIME };
     let clock = Clock::with_drive(Ring::new(4), longest, drive);
     let shape = Shape::semi_sorted(4, 17).with_payload(4).expect("it leaves enough");
-    let table = Table::new(Pages::Usual, shape, buckets).and_then(|table| table.with_clock(clock));
+    let table = Table::new(Pages::Usual, WithPayload::of(shape), buckets).and_then(|table| table.with_clock(clock));
     Shaped { table: table.expect("a small table") }
 }
 

@@ -10,24 +10,26 @@ use crate::table::face::traits::{BlockOfEnds, BlockOfUntil, BlockOfValues};
 use crate::table::lookup::{Block, Query};
 use crate::table::table::Table;
 use crate::word::geometry::{Item, Items};
-use crate::word::layout::{Layout, OfShape};
+use crate::word::layout::{Layout, by_encoding};
 
 /// The lookups of a batch in a table of one layout.
-pub(in crate::table) struct TableLookup<'a, L, Q> {
+pub(in crate::table) struct TableLookup<'a, L, K, Q> {
     table: &'a Table<L>,
+    /// The table's layout, of a known encoding.
+    layout: K,
     query: Q,
     /// What the present block has read.
     pairs: Pairs,
 }
 
-impl<'a, L, Q> TableLookup<'a, L, Q> {
+impl<'a, L, K, Q> TableLookup<'a, L, K, Q> {
     #[inline(always)]
-    pub(in crate::table) fn new(table: &'a Table<L>, query: Q) -> Self {
-        Self { table, query, pairs: Pairs::NONE }
+    pub(in crate::table) fn new(table: &'a Table<L>, layout: K, query: Q) -> Self {
+        Self { table, layout, query, pairs: Pairs::NONE }
     }
 }
 
-impl<L: Layout, Q: Query> BlockLookup for TableLookup<'_, L, Q> {
+impl<L: Layout, K: Layout, Q: Query> BlockLookup for TableLookup<'_, L, K, Q> {
     type Prepared = Items<BLOCK>;
 
     type Answer = Q::Answer;
@@ -49,7 +51,7 @@ impl<L: Layout, Q: Query> BlockLookup for TableLookup<'_, L, Q> {
     #[inline(always)]
     fn look_up(&mut self, block: Block<'_>, coming: &Items<BLOCK>, answers: &mut [Q::Answer; BLOCK]) {
         let coming = self.table.is_far().then_some(coming);
-        self.table.look_up_block(self.query, block, coming, &mut self.pairs, answers);
+        self.table.look_up_block(self.layout, self.query, block, coming, &mut self.pairs, answers);
     }
 }
 
@@ -63,9 +65,12 @@ pub(super) type RemoveBlock<L, B> = fn(&Table<L>, Block<'_>, &B, &Items<BLOCK>, 
 /// What goes with a block of keys alone.
 pub(super) fn nothing() {}
 
-impl<L: OfShape> Table<L> {
+impl<L: Layout> Table<L> {
     pub(super) fn look_up_all<Q: Query>(&self, query: Q, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Q::Answer])) {
-        VectorUnit::widest().run(LookupBatch { lookup: TableLookup::new(self, query), hashes, answers });
+        let unit = VectorUnit::widest();
+        by_encoding!(self.layout, layout => {
+            unit.run(LookupBatch { lookup: TableLookup::new(self, layout, query), hashes, answers });
+        });
     }
 
     /// The next block of a batch of changes, what goes with its hashes, and the items whose buckets to prefetch meanwhile.
@@ -214,7 +219,7 @@ impl<L: OfShape> Table<L> {
 
     #[inline(always)]
     fn insert_nth_value(&self, item: Item, _: u64, values: &[u16; BLOCK], nth: usize) -> Result<(), InsertError> {
-        self.insert_value(item.with(self.layout(), values[nth]))
+        self.insert_value(self.layout(), item.with(self.layout(), values[nth]))
     }
 
     pub(super) fn remove_values(&self, hashes: Hashes<'_>, values: &BlockOfValues, answers: &mut dyn FnMut(&[bool])) {

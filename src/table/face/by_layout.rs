@@ -1,5 +1,5 @@
-//! PURE: dispatches a shape that is chosen at run time to types: one per encoding and, for the fast paths, one per
-//! shape (`table/face/dyn_table.rs`).
+//! PURE: dispatches a shape that is chosen at run time to types: one for each shape, for the fast paths
+//! (`table/face/dyn_table.rs`).
 
 use crate::table::expiring::clock::Clock;
 use crate::table::face::dyn_table::Shaped;
@@ -9,61 +9,38 @@ use crate::table::table::{Table, memory_for};
 #[cfg(feature = "snapshot")]
 use crate::word::bucket::{Bucket, BucketOps};
 #[cfg(feature = "snapshot")]
-use crate::word::layout::Layout;
-use crate::word::layout::{Encoding, Plain, SemiSorted, WithPayload, by_shape};
-#[cfg(feature = "snapshot")]
-use crate::word::layout::{OfShape, Shape};
+use crate::word::layout::{Layout, Shape, by_encoding};
+use crate::word::layout::{LayoutData, WithPayload, by_shape};
 #[cfg(feature = "snapshot")]
 use crate::word::payloads::PayloadOps;
-
-macro_rules! by_encoding {
-    ($shape:expr, $Layout:ident => $body:expr) => {
-        match $shape.encoding {
-            Encoding::Plain => {
-                type $Layout = Plain;
-                $body
-            }
-            Encoding::SemiSorted => {
-                type $Layout = SemiSorted;
-                $body
-            }
-        }
-    };
-}
 
 impl TablePlan {
     pub(crate) fn table(self) -> Option<Box<dyn FilterTable>> {
         let Self { shape, buckets, limit, pages } = self;
-        by_shape!(shape, L, SLOTS, BITS => {
-            let table = Table::<L>::new(pages, shape, buckets)?.with_limit(limit);
-            Some(Box::new(Shaped::<_, SLOTS, BITS> { table }))
-        })
+        let table = Table::new(pages, LayoutData::try_of(shape)?, buckets)?.with_limit(limit);
+        by_shape!(shape, ROW => Some(Box::new(Shaped::<_, ROW> { table })))
     }
 
     /// An empty table whose slots have a payload, or `None` if there is no memory for it.
     pub(crate) fn table_with_payload(self) -> Option<Box<dyn MapletTable>> {
         let Self { shape, buckets, limit, pages } = self;
-        by_shape!(with payload shape, L, SLOTS, BITS => {
-            let table = Table::<WithPayload<L>>::new(pages, shape, buckets)?.with_limit(limit);
-            Some(Box::new(Shaped::<_, SLOTS, BITS> { table }))
-        })
+        let table = Table::new(pages, WithPayload::try_of(shape)?, buckets)?.with_limit(limit);
+        by_shape!(with payload shape, ROW => Some(Box::new(Shaped::<_, ROW> { table })))
     }
 
     /// An empty table whose entries expire by this clock, or `None` if there is no memory for it.
     pub(crate) fn table_with_clock(self, clock: Clock) -> Option<Box<dyn ExpiringTable>> {
         let Self { shape, buckets, limit, pages } = self;
-        by_shape!(with payload shape, L, SLOTS, BITS => {
-            let table = Table::<WithPayload<L>>::new(pages, shape, buckets)?.with_limit(limit).with_clock(clock)?;
-            Some(Box::new(Shaped::<_, SLOTS, BITS> { table }))
-        })
+        let table = Table::new(pages, WithPayload::try_of(shape)?, buckets)?.with_limit(limit).with_clock(clock)?;
+        by_shape!(with payload shape, ROW => Some(Box::new(Shaped::<_, ROW> { table })))
     }
 
     /// What `AnyTable::memory_usage` of such a table will be, without a clock.
     pub(crate) fn memory_usage(self) -> usize {
-        let own = by_encoding!(self.shape, L => match self.shape.payload_bits {
-            0 => size_of::<Table<L>>(),
-            _ => size_of::<Table<WithPayload<L>>>(),
-        });
+        let own = match self.shape.payload_bits {
+            0 => size_of::<Table<LayoutData>>(),
+            _ => size_of::<Table<WithPayload>>(),
+        };
         memory_for(self.buckets).saturating_add(own)
     }
 }
@@ -72,17 +49,17 @@ impl TablePlan {
 /// memory for the layout's decode table.
 #[cfg(feature = "snapshot")]
 pub(crate) fn copies_in(shape: Shape, words: &[u64]) -> Option<Result<u64, usize>> {
-    Some(by_encoding!(shape, L => match shape.payload_bits {
-        0 => copies_in_words(L::try_of(shape)?, words),
-        _ => copies_in_words(WithPayload::<L>::try_of(shape)?, words),
-    }))
+    Some(match shape.payload_bits {
+        0 => by_encoding!(LayoutData::try_of(shape)?, layout => copies_in_words(layout, words)),
+        _ => by_encoding!(WithPayload::try_of(shape)?, layout => copies_in_words(layout, words)),
+    })
 }
 
 /// The first payload for which `is_it` says so, in words of this shape, and the place of its word. `None` if there is no
 /// memory for the layout's decode table.
 #[cfg(feature = "snapshot")]
 pub(crate) fn first_payload(shape: Shape, words: &[u64], is_it: &dyn Fn(u16) -> bool) -> Option<Option<(usize, u16)>> {
-    Some(by_encoding!(shape, L => first_payload_in_words(WithPayload::<L>::try_of(shape)?, words, is_it)))
+    Some(by_encoding!(WithPayload::try_of(shape)?, layout => first_payload_in_words(layout, words, is_it)))
 }
 
 #[cfg(feature = "snapshot")]

@@ -16,28 +16,28 @@ use crate::table::lookup::Block;
 use crate::table::maplet::ValuesQuery;
 use crate::table::table::{Table, memory_for};
 use crate::word::geometry::{Item, Items};
-use crate::word::layout::{Borrowed, OfShape};
+use crate::word::layout::{Known, Layout, by_encoding};
 use crate::word::values::Values;
 
-/// A table with a layout whose shape is known when the code is compiled, or, with 0 slots, is not.
+/// A table whose layout is the row `ROW` of `shapes!`.
 ///
-/// Only the operations that get [`layout`](Self::layout) are compiled for each shape: the fast paths of single lookups,
-/// inserts and removals, where constants save a tenth of the instructions. All other code is that of `Table`, where the
-/// shape is data.
-pub(crate) struct Shaped<L, const SLOTS: u32, const BITS: u32> {
+/// Only the operations that get [`layout`](Self::layout) are compiled for each row: the fast paths of single lookups, inserts
+/// and removals, where constants save a tenth of the instructions. All other code is that of `Table`, where the layout is
+/// data.
+pub(crate) struct Shaped<L, const ROW: usize> {
     pub(crate) table: Table<L>,
 }
 
-impl<L: OfShape, const SLOTS: u32, const BITS: u32> Shaped<L, SLOTS, BITS> {
-    /// The table's layout, with the constants of this shape (`Borrowed` in `word/layout.rs`).
+impl<L: Layout + 'static, const ROW: usize> Shaped<L, ROW> {
+    /// The table's layout, with the constants of this row.
     #[inline(always)]
-    fn layout(&self) -> Borrowed<'_, L, SLOTS, BITS> {
+    fn layout(&self) -> Known<&L, ROW> {
         Self::layout_of(&self.table)
     }
 
     #[inline(always)]
-    fn layout_of(table: &Table<L>) -> Borrowed<'_, L, SLOTS, BITS> {
-        Borrowed(&table.layout)
+    fn layout_of(table: &Table<L>) -> Known<&L, ROW> {
+        Known(&table.layout)
     }
 
     #[inline(always)]
@@ -75,13 +75,13 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> Shaped<L, SLOTS, BITS> {
     }
 }
 
-impl<L: OfShape, const SLOTS: u32, const BITS: u32> HasTable for Shaped<L, SLOTS, BITS> {
+impl<L: Layout + 'static, const ROW: usize> HasTable for Shaped<L, ROW> {
     fn table(&self) -> &(dyn AnyTable + 'static) {
         &self.table
     }
 }
 
-impl<L: OfShape> AnyTable for Table<L> {
+impl<L: Layout + 'static> AnyTable for Table<L> {
     fn facts(&self) -> Facts {
         let (shape, buckets) = (self.layout.shape(), self.buckets.count());
         let memory_usage = size_of_val(self) + memory_for(buckets) + self.clock().map_or(0, Clock::memory_usage);
@@ -109,13 +109,13 @@ impl<L: OfShape> AnyTable for Table<L> {
     }
 }
 
-impl<L: OfShape, const SLOTS: u32, const BITS: u32> FilterTable for Shaped<L, SLOTS, BITS> {
+impl<L: Layout + 'static, const ROW: usize> FilterTable for Shaped<L, ROW> {
     fn contains(&self, hash: u64) -> bool {
         self.table.contains(self.layout(), hash)
     }
 
     fn count(&self, hash: u64) -> usize {
-        self.table.count(hash, 0)
+        by_encoding!(&self.table.layout, layout => self.table.count(layout, hash, 0))
     }
 
     fn insert(&self, hash: u64) -> Result<(), InsertError> {
@@ -141,7 +141,7 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> FilterTable for Shaped<L, SL
     }
 }
 
-impl<L: OfShape, const SLOTS: u32, const BITS: u32> MapletTable for Shaped<L, SLOTS, BITS> {
+impl<L: Layout + 'static, const ROW: usize> MapletTable for Shaped<L, ROW> {
     fn contains(&self, hash: u64) -> bool {
         self.table.contains(self.layout(), hash)
     }
@@ -151,11 +151,11 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> MapletTable for Shaped<L, SL
     }
 
     fn count_value(&self, hash: u64, value: u16) -> usize {
-        self.table.count(hash, value)
+        by_encoding!(&self.table.layout, layout => self.table.count(layout, hash, value))
     }
 
     fn insert_value(&self, hash: u64, value: u16) -> Result<(), InsertError> {
-        self.table.insert_value_of_hash(hash, value)
+        by_encoding!(&self.table.layout, layout => self.table.insert_value_of_hash(layout, hash, value))
     }
 
     fn insert_value_if_absent(&self, hash: u64, value: u16) -> Result<Values, InsertError> {
@@ -183,7 +183,7 @@ impl<L: OfShape, const SLOTS: u32, const BITS: u32> MapletTable for Shaped<L, SL
     }
 }
 
-impl<L: OfShape, const SLOTS: u32, const BITS: u32> ExpiringTable for Shaped<L, SLOTS, BITS> {
+impl<L: Layout + 'static, const ROW: usize> ExpiringTable for Shaped<L, ROW> {
     fn clock(&self) -> &Clock {
         self.table.own_clock()
     }

@@ -70,7 +70,7 @@ impl<L: Layout> Table<L> {
                     return Ok(self.absorb_words(start, words, copies)?);
                 }
                 self.each_item(start, words, |item| {
-                    self.insert_value(item)?;
+                    self.insert_value(self.layout(), item)?;
                     self.counters.add_len(1);
                     *copies += 1;
                     Ok(())

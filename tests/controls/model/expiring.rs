@@ -157,7 +157,7 @@ impl<L: ModelLayout> Expiring<L> {
     }
 }
 
-impl<L: ModelLayout> Image<Expiries, L> {
+impl Image<Expiries> {
     pub fn now(&self) -> u64 {
         self.reading.and_then(|reading| reading.now).expect("the table has a clock, which was told a tick")
     }

@@ -41,8 +41,8 @@ impl Key {
         Self { value, ..self }
     }
 
-    pub(super) fn lookalike<L: Layout>(self, layout: L) -> Self {
-        assert!(L::SEMI_SORTED && self.first + self.second == 1, "its pair is another one");
+    pub(super) fn lookalike(self, layout: impl Layout) -> Self {
+        assert!(layout.is_semi_sorted() && self.first + self.second == 1, "its pair is another one");
         Self { fingerprint: self.fingerprint ^ 1 << layout.lanes().bits, ..self }
     }
 

@@ -18,7 +18,7 @@ use crate::table::image::read::TableImage;
 use crate::table::table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Item;
-use crate::word::layout::{Fingerprint, Layout as _, OfShape, Plain, SemiSorted, Shape, WithPayload};
+use crate::word::layout::{Encoding, Fingerprint, Layout, LayoutData, SHAPES, Shape, UNKNOWN, WithPayload};
 
 /// How many bits the values and the expiries of a model have.
 pub(super) const PAYLOAD_BITS: u32 = 2;
@@ -27,9 +27,7 @@ pub(super) const PAYLOAD_BITS: u32 = 2;
 pub trait ModelLayout: LayoutOfModel + 'static {}
 
 pub(super) trait LayoutOfModel {
-    type Layout: OfShape;
-
-    fn shape() -> Shape;
+    const SHAPE: Shape;
 }
 
 /// Two slots to a bucket: the smallest bucket that can be full and can hold two keys at once.
@@ -43,21 +41,13 @@ pub enum Usual {}
 impl ModelLayout for Smallest {}
 
 impl LayoutOfModel for Smallest {
-    type Layout = Plain;
-
-    fn shape() -> Shape {
-        Shape::plain(2, 32)
-    }
+    const SHAPE: Shape = SHAPES[Shape::row(Encoding::Plain, 2)];
 }
 
 impl ModelLayout for Usual {}
 
 impl LayoutOfModel for Usual {
-    type Layout = SemiSorted;
-
-    fn shape() -> Shape {
-        Shape::semi_sorted(5, 14)
-    }
+    const SHAPE: Shape = SHAPES[Shape::row(Encoding::SemiSorted, 5)];
 }
 
 /// What the entries of a model's table carry.
@@ -67,9 +57,9 @@ pub(super) trait EntriesOfModel {
     /// The fewest buckets that such a table has.
     const LEAST_BUCKETS: usize;
 
-    type Layout<L: OfShape>: OfShape;
+    type Layout: Layout + 'static;
 
-    fn shape_with_payload(shape: Shape) -> Shape;
+    fn layout(shape: Shape) -> Self::Layout;
 }
 
 /// Entries carry nothing: a set.
@@ -89,10 +79,10 @@ impl ModelEntries for Nothing {}
 impl EntriesOfModel for Nothing {
     const LEAST_BUCKETS: usize = 1;
 
-    type Layout<L: OfShape> = L;
+    type Layout = LayoutData;
 
-    fn shape_with_payload(shape: Shape) -> Shape {
-        shape
+    fn layout(shape: Shape) -> LayoutData {
+        LayoutData::try_of(shape).expect("a model has memory")
     }
 }
 
@@ -101,10 +91,10 @@ impl ModelEntries for Values {}
 impl EntriesOfModel for Values {
     const LEAST_BUCKETS: usize = 2;
 
-    type Layout<L: OfShape> = WithPayload<L>;
+    type Layout = WithPayload;
 
-    fn shape_with_payload(shape: Shape) -> Shape {
-        shape.with_payload(PAYLOAD_BITS).expect("it leaves enough")
+    fn layout(shape: Shape) -> WithPayload {
+        with_payload(shape)
     }
 }
 
@@ -113,22 +103,24 @@ impl ModelEntries for Expiries {}
 impl EntriesOfModel for Expiries {
     const LEAST_BUCKETS: usize = 2;
 
-    type Layout<L: OfShape> = WithPayload<L>;
+    type Layout = WithPayload;
 
-    fn shape_with_payload(shape: Shape) -> Shape {
-        shape.with_payload(PAYLOAD_BITS).expect("it leaves enough")
+    fn layout(shape: Shape) -> WithPayload {
+        with_payload(shape)
     }
 }
 
-/// A table of the library.
-pub(super) type Library<E, L> = table::Table<LayoutOf<E, L>>;
+fn with_payload(shape: Shape) -> WithPayload {
+    WithPayload::try_of(shape.with_payload(PAYLOAD_BITS).expect("it leaves enough")).expect("a model has memory")
+}
 
-type LayoutOf<E, L> = <E as EntriesOfModel>::Layout<<L as LayoutOfModel>::Layout>;
+/// A table of the library.
+pub(super) type Library<E> = table::Table<<E as EntriesOfModel>::Layout>;
 
 /// A table: a [`Set`](crate::model::Set), a [`Maplet`](crate::model::Maplet) or an
 /// [`Expiring`](crate::model::Expiring). Here are the operations that all of them have.
 #[allow(missing_debug_implementations, reason = "no model prints a table")]
-pub struct Table<E: ModelEntries, L: ModelLayout>(pub(super) Shaped<LayoutOf<E, L>, 0, 0>, PhantomData<fn() -> E>);
+pub struct Table<E: ModelEntries, L: ModelLayout>(pub(super) Shaped<E::Layout, UNKNOWN>, PhantomData<fn() -> L>);
 
 impl<E: ModelEntries, L: ModelLayout> Table<E, L> {
     /// The fewest buckets that such a table has.
@@ -155,19 +147,15 @@ impl<E: ModelEntries, L: ModelLayout> Table<E, L> {
         key.lookalike(Self::layout())
     }
 
-    fn layout() -> LayoutOf<E, L> {
-        LayoutOf::<E, L>::try_of(Self::shape()).expect("a model has memory")
+    fn layout() -> E::Layout {
+        E::layout(L::SHAPE)
     }
 
-    fn shape() -> Shape {
-        E::shape_with_payload(L::shape())
+    pub(super) fn empty(buckets: usize) -> Library<E> {
+        table::Table::new(Pages::Usual, Self::layout(), buckets).expect("a model has memory")
     }
 
-    pub(super) fn empty(buckets: usize) -> Library<E, L> {
-        table::Table::new(Pages::Usual, Self::shape(), buckets).expect("a model has memory")
-    }
-
-    pub(super) fn of(table: Library<E, L>) -> Self {
+    pub(super) fn of(table: Library<E>) -> Self {
         Self(Shaped { table }, PhantomData)
     }
 
@@ -177,7 +165,10 @@ impl<E: ModelEntries, L: ModelLayout> Table<E, L> {
 
     /// Puts a copy of the key into the bucket that it tries first. That bucket must have room.
     pub fn place(&self, key: Key) {
-        assert!(self.0.table.put(key.first, self.item(key).entry), "there is room to begin with");
+        assert!(
+            self.0.table.put(self.0.table.layout(), key.first, self.item(key).entry),
+            "there is room to begin with"
+        );
         self.0.table.counters.add_len(1);
     }
 
@@ -210,12 +201,12 @@ impl<E: ModelEntries, L: ModelLayout> Table<E, L> {
     }
 
     /// `ConcurrentCuckooFilter::save`, without the format.
-    pub fn save(&self) -> Image<E, L> {
+    pub fn save(&self) -> Image<E> {
         self.save_and_tell(|| ())
     }
 
     /// `save` that calls `begun` when the save has begun.
-    pub fn save_and_tell(&self, begun: impl FnOnce()) -> Image<E, L> {
+    pub fn save_and_tell(&self, begun: impl FnOnce()) -> Image<E> {
         let image = TableImage::begin(&self.0.table).expect("a model has memory");
         begun();
         self.image(&image)
@@ -227,11 +218,11 @@ impl<E: ModelEntries, L: ModelLayout> Table<E, L> {
     }
 
     /// The rest of a save that has begun, on any thread.
-    pub fn end_save(&self) -> Image<E, L> {
+    pub fn end_save(&self) -> Image<E> {
         self.image(&TableImage::forgotten(&self.0.table))
     }
 
-    fn image(&self, of: &TableImage<'_>) -> Image<E, L> {
+    fn image(&self, of: &TableImage<'_>) -> Image<E> {
         let mut words = Vec::new();
         let copies = of.read(|_, chunk| {
             words.extend(chunk.iter().copied().map(Bucket));
@@ -272,14 +263,14 @@ impl<E: ModelEntries, L: ModelLayout> Table<E, L> {
 
 /// What a save of a table has written.
 #[allow(missing_debug_implementations, reason = "no model prints it")]
-pub struct Image<E: ModelEntries, L: ModelLayout> {
+pub struct Image<E: ModelEntries> {
     pub(super) words: Vec<Bucket>,
-    pub(super) layout: LayoutOf<E, L>,
+    pub(super) layout: E::Layout,
     /// The reading of the table's clock, if the table has a clock.
     pub(super) reading: Option<Reading>,
 }
 
-impl<E: ModelEntries, L: ModelLayout> Image<E, L> {
+impl<E: ModelEntries> Image<E> {
     /// How many copies of the key the image holds, in either bucket.
     pub fn count(&self, key: Key) -> usize {
         let entry = self.layout.entry(Fingerprint(key.fingerprint), key.value);

@@ -57,7 +57,7 @@ pub const ADDITIONS: &[Edit] = &[
     edit("growth/lookup.rs", "#[inline(always)]\nfn either_holds(", "#[inline]\nfn either_holds("),
     edit("word/bucket.rs", "#[inline(always)]\n    fn either_holds_each(", "#[inline]\n    fn either_holds_each("),
     edit("growth/lookup.rs", "#[inline(always)]\n    fn look_up_block(", "#[inline]\n    fn look_up_block("),
-    edit("growth/lookup.rs", "#[inline(always)]\n    fn look_up_by<", "#[inline]\n    fn look_up_by<"),
+    edit("growth/lookup.rs", "#[inline(always)]\n    fn look_up_by(", "#[inline]\n    fn look_up_by("),
     // loom assumes that a `SeqCst` load may always read the initial value of an atomic. It treats the value of a `SeqCst`
     // exchange correctly.
     edit(
@@ -136,8 +136,8 @@ pub const CONTROLS: &[Control] = &[
             edit("table/relocate.rs", "guard.bump();", UNLESS_LEFT_OUT),
             edit(
                 "table/relocate.rs",
-                "self.change(from, seen, |seen| self.layout.remove(seen, entry));",
-                "if self.change(from, seen, |seen| self.layout.remove(seen, entry)) && LEFT_OUT { guard.bump() }",
+                "self.change(from, seen, |seen| layout.remove(seen, entry));",
+                "if self.change(from, seen, |seen| layout.remove(seen, entry)) && LEFT_OUT { guard.bump() }",
             ),
         ],
     ),
@@ -152,8 +152,8 @@ pub const CONTROLS: &[Control] = &[
         &[
             edit(
                 "table/relocate.rs",
-                "if !self.layout.holds_entry(self.load(from), entry) {",
-                "if !LEFT_OUT && !self.layout.holds_entry(self.load(from), entry) {",
+                "if !layout.holds_entry(self.load(from), entry) {",
+                "if !LEFT_OUT && !layout.holds_entry(self.load(from), entry) {",
             ),
             edit(
                 "growth/room.rs",
@@ -198,8 +198,8 @@ pub const CONTROLS: &[Control] = &[
             edit("table/relocate.rs", "self.set_aside(to);", UNLESS_LEFT_OUT),
             edit(
                 "table/relocate.rs",
-                "if !self.put(to, entry) {",
-                "let filled = self.put(to, entry); if LEFT_OUT { self.set_aside(to) }; if !filled {",
+                "if !self.put(layout, to, entry) {",
+                "let filled = self.put(layout, to, entry); if LEFT_OUT { self.set_aside(to) }; if !filled {",
             ),
         ],
     ),
@@ -209,9 +209,9 @@ pub const CONTROLS: &[Control] = &[
         &[
             edit(
                 "table/relocate.rs",
-                "let filled = self.put(to, entry);",
+                "let filled = self.put(layout, to, entry);",
                 "if LEFT_OUT { let seen = self.load(from); guard.bump(); \
-             return self.change(from, seen, |seen| self.layout.remove(seen, entry)) && self.put(to, entry); }; CODE",
+             return self.change(from, seen, |seen| layout.remove(seen, entry)) && self.put(layout, to, entry); }; CODE",
             ),
             edit(
                 "growth/room.rs",
@@ -532,7 +532,7 @@ pub const CONTROLS: &[Control] = &[
             edit(
                 "table/table.rs",
                 "self.change(bucket, seen, |seen| self.layout.replace(seen, old, new))",
-                "if LEFT_OUT { self.change(bucket, seen, |seen| self.layout.remove(seen, old)) && self.put(bucket, new) } \
+                "if LEFT_OUT { self.change(bucket, seen, |seen| self.layout.remove(seen, old)) && self.put(self.layout(), bucket, new) } \
                  else { CODE }",
             ),
         ],
@@ -545,7 +545,7 @@ pub const CONTROLS: &[Control] = &[
             edit(
                 "table/table.rs",
                 "self.change(bucket, seen, |seen| self.layout.replace(seen, old, new))",
-                "if LEFT_OUT { self.put(bucket, new) && \
+                "if LEFT_OUT { self.put(self.layout(), bucket, new) && \
                  self.change(bucket, self.load(bucket), |seen| self.layout.remove(seen, old)) } else { CODE }",
             ),
         ],
