@@ -1,6 +1,7 @@
 //! What saves and loads ask of the allocator.
 
 use std::io;
+use std::sync::Arc;
 
 use super::support::scattered;
 use super::*;
@@ -171,6 +172,29 @@ fn memory_refused_during_a_save_fails_only_the_save() {
     assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
     assert!(error.to_string().contains("a faster writer"), "{error}");
     assert_eq!(Filter::load(&saved(&filter)[..], state(), usize::MAX).unwrap().len(), 99_900);
+}
+
+/// The copy of the schema's name too.
+#[test]
+fn memory_refused_to_an_owned_save_is_an_error() {
+    let named =
+        ConcurrentCuckooFilter::<u64>::builder().capacity(100).schema("numbers").hasher(state()).build().unwrap();
+    let growable = Arc::new(GrowableCuckooFilter::<u64, _>::with_capacity_and_hasher(1000, state()));
+    let [plain, named] = [filter(LAYOUTS[5], 100), named].map(Arc::new);
+    let begin: [(&str, &dyn Fn() -> bool); 3] = [
+        ("plain", &|| plain.begin_save_owned().is_ok()),
+        ("named", &|| named.begin_save_owned().is_ok()),
+        ("growable", &|| growable.begin_save_owned().is_ok()),
+    ];
+    for (name, begin) in begin {
+        let (begun, requests) = watch(begin);
+        assert!(begun && requests.count >= 2, "{name}: {requests:?}");
+        let (_, requests) = watch(begin);
+        for nth in 1..=requests.count {
+            assert!(!refuse(nth, begin), "{name}, request {nth}");
+        }
+        assert!(begin(), "{name}: nothing is left behind");
+    }
 }
 
 /// A sweep keeps words for a save. If the memory for them is refused, the save fails, and the sweep goes on.

@@ -115,7 +115,8 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// than it [may have](crate::guide::growth#copies) in the smaller table. [`capacity`](Self::capacity) returns what
     /// was reached.
     ///
-    /// On 64-bit Linux, the memory goes back to the system, except for a page at most. On other systems, and while a
+    /// On 64-bit Linux, the memory goes back to the system, except for a page at most, and for up to 1,300 bytes that a
+    /// filter uses from its first change of size on. On other systems, and while a
     /// save is running, it is kept for the next growth, and [`Stats::memory_usage`] still counts it. (On Linux with 32
     /// bits or with a limit for the process's addresses, such as `ulimit -v`, and for filters beyond the first
     /// thousand, what is above 128 KiB goes back.)

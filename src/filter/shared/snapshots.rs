@@ -25,7 +25,11 @@ impl<C: SnapshotCore, S: BuildHasher> Parts<C, S> {
         &self,
         filter: Arc<dyn HasImages + 'a>,
     ) -> Result<Save<'a>, OutOfMemory> {
-        Ok(self.save_of(self.schema.name::<T>().into_owned().into(), TableImage::begin_shared(filter)?))
+        let name = self.schema.name::<T>();
+        let mut schema = String::new();
+        schema.try_reserve_exact(name.len()).map_err(|_| OutOfMemory::new())?;
+        schema.push_str(&name);
+        Ok(self.save_of(schema.into(), TableImage::begin_shared(filter)?))
     }
 
     fn save_of<'a>(&self, schema: Cow<'a, str>, image: TableImage<'a>) -> Save<'a> {
