@@ -2,11 +2,19 @@
 //! several times as fast as single calls, because the next buckets are fetched meanwhile. Run it with `--release`.
 
 use std::error::Error;
+use std::process;
 use std::time::Instant;
 
 use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() {
+    if let Err(error) = run() {
+        eprintln!("{error}"); // what is wrong, and what to do: `main` itself would print neither
+        process::exit(1);
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let customers: Vec<u64> = (0..2_000_000).map(|customer| customer * 7).collect();
     // 3.3 MB, which the cache of many machines holds. Batches gain more in larger tables.
     let filter = ConcurrentCuckooFilter::<u64>::with_capacity(customers.len());

@@ -1,6 +1,7 @@
 //! Refuses each revoked token until it would have expired anyway. Then the filter forgets it and reuses its slot.
 
 use std::error::Error;
+use std::process;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError};
@@ -8,7 +9,14 @@ use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError};
 /// One tick of the filter, in seconds.
 const TICK: u64 = 300;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() {
+    if let Err(error) = run() {
+        eprintln!("{error}"); // what is wrong, and what to do: `main` itself would print neither
+        process::exit(1);
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     // Tokens live for an hour at most. An hour is 12 ticks of five minutes, which take 4 bits of each slot.
     let (hour, tick) = (Duration::from_secs(3600), Duration::from_secs(TICK));
     // A false positive refuses a good token, so one in 43,000 is enough here.

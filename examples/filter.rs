@@ -1,11 +1,18 @@
 //! Two filters that all threads share, without a lock around them: blocked mail domains, and addresses that signed up.
 
 use std::error::Error;
-use std::thread;
+use std::{process, thread};
 
 use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() {
+    if let Err(error) = run() {
+        eprintln!("{error}"); // what is wrong, and what to do: `main` itself would print neither
+        process::exit(1);
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     // Keys of the type `str`: each `&str` is hashed, and not kept.
     let blocked = ConcurrentCuckooFilter::<str>::with_capacity(100_000);
     let signed_up = ConcurrentCuckooFilter::<str>::with_capacity(100_000);

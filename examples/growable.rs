@@ -2,11 +2,18 @@
 //! shrinks when the visitors have gone.
 
 use std::error::Error;
-use std::thread;
+use std::{process, thread};
 
 use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() {
+    if let Err(error) = run() {
+        eprintln!("{error}"); // what is wrong, and what to do: `main` itself would print neither
+        process::exit(1);
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     // Room for 1,000 keys at first. From then on the table grows with its keys, by 32 buckets at a time, within 16 MiB.
     let visitors = GrowableCuckooFilter::<u64>::builder().capacity(1_000).memory_limit(16 << 20).build()?;
 

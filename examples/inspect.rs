@@ -1,13 +1,21 @@
 //! Prints what a snapshot is, without its hasher or the type of its keys, and verifies it. Fails if it is damaged.
 
 use std::error::Error;
+use std::process;
 
 use concurrent_cuckoo_filter::SnapshotInfo;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() {
+    if let Err(error) = run() {
+        eprintln!("{error}"); // what is wrong, and what to do: `main` itself would print neither
+        process::exit(1);
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let path = std::env::args_os().nth(1).ok_or("usage: inspect FILE")?;
     // The header first: it tells what a file is even if its end is missing or damaged.
-    let info = SnapshotInfo::read_from_path(&path).map_err(|error| chain(&error))?;
+    let info = SnapshotInfo::read_from_path(&path)?;
     let plan = info.plan;
     println!("filter      {plan}");
     println!("rate        {:.2e} at capacity", plan.max_false_positive_rate);
@@ -20,14 +28,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("tick        {}", info.now.map_or("none yet".to_owned(), |tick| tick.to_string()));
     }
     println!("snapshot    {} bytes, format version {}", info.bytes, info.version);
-    let verified = SnapshotInfo::verify_from_path(&path).map_err(|error| chain(&error))?;
+    let verified = SnapshotInfo::verify_from_path(&path)?;
     println!("keys        {}", verified.len.expect("it was counted"));
     println!("checksums   right");
     Ok(())
-}
-
-/// An error with its sources: the file, what is wrong with it and what to do, and why the system could not read it.
-fn chain(error: &(dyn Error + 'static)) -> String {
-    let errors = std::iter::successors(Some(error), |&error| error.source());
-    errors.map(|error| error.to_string()).collect::<Vec<_>>().join(": ")
 }

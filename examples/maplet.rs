@@ -2,10 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::process;
 
 use concurrent_cuckoo_filter::CuckooMaplet;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() {
+    if let Err(error) = run() {
+        eprintln!("{error}"); // what is wrong, and what to do: `main` itself would print neither
+        process::exit(1);
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     // In a store they would be files. There are 16, so the number of each takes 4 bits.
     let mut segments: Vec<BTreeMap<u64, String>> = vec![BTreeMap::new(); 16];
     let places = CuckooMaplet::<u64>::builder().capacity(100_000).value_bits(4).build()?;

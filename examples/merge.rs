@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::net::{AddrParseError, IpAddr};
-use std::thread;
+use std::{process, thread};
 
 use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
 
@@ -16,7 +16,14 @@ fn read(list: &str, part: Addresses) -> Result<Addresses, Box<dyn Error + Send +
     Ok(part)
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() {
+    if let Err(error) = run() {
+        eprintln!("{error}"); // what is wrong, and what to do: `main` itself would print neither
+        process::exit(1);
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let list = |list| (0..5_000).map(|host| format!("10.{list}.{}.{}\n", host / 250, host % 250)).collect();
     let mut lists: Vec<String> = (0..4).map(list).collect();
     lists[2].push_str("10.2.20\n"); // cut off

@@ -2,12 +2,19 @@
 //! and no old message has to be removed.
 
 use std::error::Error;
-use std::thread;
 use std::time::Duration;
+use std::{process, thread};
 
 use concurrent_cuckoo_filter::RecentCuckooFilter;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() {
+    if let Err(error) = run() {
+        eprintln!("{error}"); // what is wrong, and what to do: `main` itself would print neither
+        process::exit(1);
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     // A false positive drops a new message, so the rate is one in a million.
     let builder = RecentCuckooFilter::<u64>::builder().false_positive_rate(1e-6);
 

@@ -1,7 +1,7 @@
 //! A filter in a `static`, which a thread saves at intervals: loaded at the start, and saved a last time at the end.
 //!
-//! `cargo run --features snapshot,stable-hash --example saver -- FILE install` saves an empty filter, once. Without
-//! `install`, each line of the input is a token to revoke, and the end of the input (Ctrl-D) shuts down.
+//! `cargo run --features snapshot,stable-hash --example saver -- FILE install` saves an empty filter, once, to a file that
+//! does not exist yet. Without `install`, each line of the input is a token to revoke, and the end of the input (Ctrl-D) shuts down.
 
 use std::error::Error;
 use std::io::{self, BufRead, Write};
@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use std::{env, process};
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Loader, StableHashBuilder};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, LoadError, Loader, StableHashBuilder};
 
 pub(crate) type Revoked = ConcurrentCuckooFilter<str, StableHashBuilder>;
 
@@ -27,27 +27,42 @@ fn hasher() -> StableHashBuilder {
     StableHashBuilder::with_key(*b"sixteen secrets!")
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() {
     let arguments: Vec<_> = env::args().skip(1).collect();
-    match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [file, "install"] => Ok(install(Path::new(file))?),
+    let done = match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [file, "install"] => install(Path::new(file)),
         [file] => serve(Path::new(file), Duration::from_secs(60), io::stdin().lock(), io::stdout()),
         _ => {
             eprintln!("usage: saver FILE [install]");
             process::exit(2);
         }
+    };
+    if let Err(error) = done {
+        eprintln!("{error}"); // what is wrong, and what to do
+        process::exit(1);
     }
 }
 
 /// Saves an empty filter. It is a step of its own: a mistyped path in [`serve`] is an error then, and not an empty filter,
-/// by which no token would be revoked.
+/// by which no token would be revoked. For the same reason it replaces no file.
 pub(crate) fn install(path: &Path) -> Result<(), Box<dyn Error>> {
+    if path.try_exists()? {
+        return Err(format!(
+            "{path:?} exists already, and an empty filter would replace it; to revoke tokens, leave out \"install\""
+        )
+        .into());
+    }
     let empty = Revoked::builder_with_hasher(hasher()).capacity(100_000).schema(SCHEMA).build()?;
     Ok(empty.save_to_path(path)?)
 }
 
 pub(crate) fn load(path: &Path) -> Result<Revoked, Box<dyn Error>> {
-    Ok(Loader::new(hasher(), 64 << 20).schema(SCHEMA).load_from_path(path)?.filter)
+    let loaded =
+        Loader::new(hasher(), 64 << 20).schema(SCHEMA).load_from_path(path).map_err(|error| match error.error {
+            LoadError::NotFound(_) => format!("{error} (\"saver FILE install\" does that)"),
+            _ => error.to_string(),
+        })?;
+    Ok(loaded.filter)
 }
 
 /// The program, from its start to its clean end.

@@ -7,7 +7,14 @@ use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError, Loader, Stab
 
 type Revoked = ConcurrentCuckooFilter<str, StableHashBuilder>;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() {
+    if let Err(error) = run() {
+        eprintln!("{error}"); // what is wrong, and what to do: `main` itself would print neither
+        process::exit(1);
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     // The log of a database or a message queue, in which each change has a number.
     let log: Vec<String> = (0..10_000).map(|number| format!("token-{number}")).collect();
     let path = env::temp_dir().join(format!("revoked-{}.ccf", process::id()));

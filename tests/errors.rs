@@ -1,4 +1,4 @@
-//! The chain of each error, from its message to its last source: a log of all of it says everything once.
+//! What each error says under `{}`: everything, with the cause. What it says is not said again by a source.
 
 mod support;
 
@@ -18,10 +18,11 @@ fn fixed() -> Fixed {
     Fixed::with_capacity_and_hasher(10, seeded(1))
 }
 
-/// What an error is called in a failed check, and its chain.
-fn check<E: Error + 'static>(error: E, links: usize) {
+/// Says everything itself, on one line.
+fn check<E: Error + 'static>(error: E) {
     let messages = chain(&error);
-    assert_eq!(messages.len(), links, "{error:?}: {messages:?}");
+    assert_eq!(messages.len(), 1, "{error:?}: {messages:?}");
+    assert!(!messages[0].contains('\n'), "{error:?}");
 }
 
 /// Inserts the key until that fails.
@@ -30,40 +31,39 @@ fn refused<E>(mut insert: impl FnMut() -> Result<(), E>) -> E {
 }
 
 #[test]
-fn an_error_without_a_source_says_everything_itself() {
+fn an_error_says_everything_itself() {
     let filter = fixed();
-    check::<InsertError>(refused(|| filter.insert(&7)), 1);
-    check::<AbsorbError>(filter.absorb(&Fixed::with_capacity_and_hasher(10, seeded(2))).unwrap_err(), 1);
-    check::<BuildError>(Fixed::builder_with_hasher(seeded(1)).build().unwrap_err(), 1);
+    check::<InsertError>(refused(|| filter.insert(&7)));
+    check::<AbsorbError>(filter.absorb(&Fixed::with_capacity_and_hasher(10, seeded(2))).unwrap_err());
+    check::<BuildError>(Fixed::builder_with_hasher(seeded(1)).build().unwrap_err());
 
     let growable = GrowableCuckooFilter::<u64, _>::builder_with_hasher(seeded(1)).max_capacity(50).build().unwrap();
-    check::<GrowableInsertError>((0..1000).find_map(|key| growable.insert(&key).err()).expect("it is full"), 1);
-    check::<ReserveError>(growable.reserve(1000).unwrap_err(), 1);
+    check::<GrowableInsertError>((0..1000).find_map(|key| growable.insert(&key).err()).expect("it is full"));
+    check::<ReserveError>(growable.reserve(1000).unwrap_err());
 
     let expiring = ExpiringCuckooFilter::<u64, _>::builder_with_hasher(seeded(1)).capacity(10).lifetime_in_ticks(15);
     let expiring = expiring.build().unwrap();
-    check::<ExpiringInsertError>(expiring.insert(&7).unwrap_err(), 1);
-    check::<TickError>(expiring.tick_at(SystemTime::now()).unwrap_err(), 1);
+    check::<ExpiringInsertError>(expiring.insert(&7).unwrap_err());
+    check::<TickError>(expiring.tick_at(SystemTime::now()).unwrap_err());
     let second = Duration::from_secs(1);
     let by_time =
         ExpiringCuckooFilter::<u64, _>::builder_with_hasher(seeded(1)).capacity(10).lifetime(second).resolution(second);
-    check::<TickError>(by_time.build().unwrap().tick_at(UNIX_EPOCH - second).unwrap_err(), 1);
+    check::<TickError>(by_time.build().unwrap().tick_at(UNIX_EPOCH - second).unwrap_err());
 
     let maplet = CuckooMaplet::<u64, _>::builder_with_hasher(seeded(1)).capacity(10).value_bits(4).build().unwrap();
-    check::<MapletInsertError>(maplet.insert(&7, 16).unwrap_err(), 1);
-    check::<ValueTooLarge>(maplet.replace(&7, 3, 16).unwrap_err(), 1);
+    check::<MapletInsertError>(maplet.insert(&7, 16).unwrap_err());
+    check::<ValueTooLarge>(maplet.replace(&7, 3, 16).unwrap_err());
 }
 
-/// The message of a batch says where, its source why.
+/// The message of a batch says where it ended, and why. What to do comes with the reason.
 #[test]
-fn the_error_of_a_batch_is_followed_by_that_of_the_key() {
+fn the_error_of_a_batch_has_that_of_the_key() {
     fn why<E: Error + PartialEq + 'static>(error: &InsertBatchError<E>, index: usize) -> String {
-        let [place, reason] = <[String; 2]>::try_from(chain(error)).expect("two errors");
-        assert!(place.contains(&format!(" key {index} ")), "{place}");
-        let source = error.source().and_then(|source| source.downcast_ref::<E>());
-        assert!(error.index == index && source == Some(&error.error), "{error:?}");
-        assert_eq!(reason, error.error.to_string());
-        reason
+        let text = error.to_string();
+        assert!(error.index == index && text.contains(&format!(" key {index} ")), "{text}");
+        assert!(text.contains(&error.error.to_string()) && !text.contains("make room"), "{text}");
+        assert_eq!(chain(error), [text.clone()]);
+        text
     }
     let copies = [7; 100];
     let fixed = fixed();
@@ -91,10 +91,10 @@ fn the_error_of_a_batch_is_followed_by_that_of_the_key() {
     assert!(reason.contains("tick 100"), "{reason}");
 }
 
-/// The file, what to do, and the system's reason: each once.
+/// The file, the system's reason, and what to do: each once.
 #[test]
 #[cfg(feature = "snapshot")]
-fn the_error_of_a_file_leads_to_that_of_the_system() {
+fn the_error_of_a_file_has_that_of_the_system() {
     use concurrent_cuckoo_filter::{LoadError, LoadPathError, SnapshotInfo};
 
     let missing = std::env::temp_dir().join("ccf-a-file-that-nothing-makes");
@@ -105,18 +105,85 @@ fn the_error_of_a_file_leads_to_that_of_the_system() {
         SnapshotInfo::verify_from_path(&missing).unwrap_err(),
     ];
     for error in errors {
-        let [file, remedy, reason] = <[String; 3]>::try_from(chain(&error)).expect("three errors");
-        assert!(file.contains(&format!("{missing:?}")), "{file}");
-        assert!(remedy.contains("there is no snapshot; build the filter"), "{remedy}");
-        assert_eq!(reason, system);
+        let text = error.to_string();
+        for part in [&format!("{missing:?}: "), &system, "check the path", "build the filter"] {
+            assert_eq!(text.matches(part).count(), 1, "{part}: {text}");
+        }
+        assert_eq!(chain(&error), [text.clone()]);
         // The reason alone, as `?` keeps it.
         let error = LoadError::from(error);
         assert!(matches!(error, LoadError::NotFound(_)), "{error:?}");
-        assert_eq!(chain(&error), [remedy, reason]);
+        assert_eq!(text, format!("{missing:?}: {error}"));
+        assert_eq!(chain(&error), [error.to_string()]);
     }
-    // What the library says itself has no source.
-    check::<LoadError>(Fixed::load(&b"an empty file"[..], seeded(1), 1 << 20).unwrap_err(), 1);
-    check::<std::io::Error>(fixed().save_to_path(missing.join("file")).unwrap_err(), 1);
+    check::<LoadError>(Fixed::load(&b"an empty file"[..], seeded(1), 1 << 20).unwrap_err());
+    check::<std::io::Error>(fixed().save_to_path(missing.join("file")).unwrap_err());
+}
+
+/// What an error of the reader is due to beyond its message is a source, and is not said twice.
+#[test]
+#[cfg(feature = "snapshot")]
+fn a_cause_of_the_reader_is_not_lost() {
+    use std::fmt;
+    use std::io::{self, Read};
+
+    #[derive(Debug)]
+    struct Lost(io::Error);
+    impl fmt::Display for Lost {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("the download ended")
+        }
+    }
+    impl Error for Lost {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+    struct Failing;
+    impl Read for Failing {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::other(Lost(io::ErrorKind::ConnectionReset.into())))
+        }
+    }
+    let error = Fixed::load(Failing, seeded(1), 1 << 20).unwrap_err();
+    let [text, cause] = <[String; 2]>::try_from(chain(&error)).expect("two");
+    assert!(text.contains("could not be read: the download ended; "), "{text}");
+    assert_eq!(cause, io::Error::from(io::ErrorKind::ConnectionReset).to_string());
+}
+
+/// A rate that a message advises is accepted when it is pasted.
+#[test]
+fn the_rate_that_an_error_advises_is_accepted() {
+    use concurrent_cuckoo_filter::{Encoding, FilterPlan, RecentCuckooFilter};
+
+    fn check(build: impl Fn(f64) -> Result<FilterPlan, BuildError>) {
+        let text = build(0.0).unwrap_err().to_string();
+        let lowest =
+            text.split("below ").nth(1).and_then(|rest| rest.split(';').next()).unwrap_or_else(|| panic!("{text}"));
+        assert!(lowest.len() <= 8, "{text}");
+        let plan = build(lowest.parse().unwrap()).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert!(plan.max_false_positive_rate <= lowest.parse().unwrap(), "{plan}");
+    }
+    let filter = || Fixed::builder_with_hasher(seeded(1)).capacity(1000);
+    check(|rate| filter().false_positive_rate(rate).plan());
+    for encoding in [Encoding::Plain, Encoding::SemiSorted] {
+        check(|rate| filter().encoding(encoding).false_positive_rate(rate).plan());
+        let growable = || GrowableCuckooFilter::<u64>::builder().capacity(0).max_capacity(10).encoding(encoding);
+        check(|rate| growable().false_positive_rate(rate).plan());
+    }
+    for bits in 1..=16 {
+        let maplet = || CuckooMaplet::<u64>::builder().capacity(1000).value_bits(bits);
+        check(|rate| maplet().false_positive_rate(rate).plan());
+        let expiring = || ExpiringCuckooFilter::<u64>::builder().capacity(1000).lifetime_in_ticks((1 << bits) - 1);
+        check(|rate| expiring().false_positive_rate(rate).plan());
+    }
+    for tolerance in [0.08, 0.02, 0.004] {
+        let recent = || RecentCuckooFilter::<u64>::builder().last(1000).tolerance(tolerance);
+        check(|rate| recent().false_positive_rate(rate).plan());
+    }
+    let least = RecentCuckooFilter::<u64>::builder().last(1000).tolerance(0.0).plan().unwrap_err().to_string();
+    let least = least.split("at least ").nth(1).and_then(|rest| rest.split(' ').next()).expect("the least");
+    RecentCuckooFilter::<u64>::builder().last(1000).tolerance(least.parse().unwrap()).plan().expect("it is accepted");
 }
 
 /// Two sizes of a growable filter are not two settings, so the error does not name them.
@@ -140,6 +207,6 @@ fn other_settings_are_named_without_the_size() {
         panic!("{error:?}")
     };
     assert!(snapshot.contains(&most[0]) && expected.contains(&most[1]), "{error}");
-    let text = chain(&error).concat();
+    let text = error.to_string();
     assert!(!text.contains(&filter.capacity().to_string()) && !text.contains("bytes"), "{text}");
 }

@@ -128,7 +128,10 @@ fn a_plan_displays_the_type_capacity_memory_rate_layout_and_clock() {
     let minute = Duration::from_secs(60);
     let expiring = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime(14 * minute).resolution(minute);
     let expiring = expiring.when_full(WhenFull::EvictSoonest).plan().unwrap();
-    assert_shows(&expiring, &["false-positive rate 0.000", ", lifetime 15 ticks of 60s, WhenFull::EvictSoonest"]);
+    assert_shows(
+        &expiring,
+        &["false-positive rate 0.000", ", lifetime 14 min (15 ticks of 1 min), WhenFull::EvictSoonest"],
+    );
 }
 
 /// What a user sees of it are the public fields.
@@ -259,14 +262,17 @@ fn invalid_settings_have_the_error_that_building_has() {
     let without = ExpiringCuckooFilter::<u64>::builder().lifetime_in_ticks(3);
     same!(without, BuildError::CapacityMissing { filter: Expiring, .. });
     same!(expiring(), BuildError::LifetimeMissing);
-    for (longest, resolution) in [(Duration::ZERO, minute), (minute, Duration::ZERO)] {
+    for (longest, resolution, named) in [
+        (Duration::ZERO, minute, "a longest lifetime of 0 was asked for"),
+        (minute, Duration::ZERO, "a resolution of 0 was asked for"),
+    ] {
         let invalid = expiring().lifetime(longest).resolution(resolution);
-        same!(invalid, BuildError::InvalidLifetime { .. }, names "both must be more than 0");
+        same!(invalid, BuildError::InvalidLifetime { .. }, names named);
     }
     same!(
         expiring().lifetime(minute).resolution(hour),
         BuildError::InvalidLifetime { longest, resolution, .. } if (longest, resolution) == (minute, hour),
-        names "lifetime of 60s is shorter than the resolution of 3600s"
+        names "lifetime of 1 min is shorter than the resolution of 1 h"
     );
     same!(
         expiring().lifetime(65_535 * minute).resolution(minute),

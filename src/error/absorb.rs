@@ -1,9 +1,11 @@
 //! Why one filter could not absorb another.
 
 use core::error::Error;
+use core::fmt;
 use core::time::Duration;
 
 use crate::error::message::messages;
+use crate::word::human::{Time, s};
 use crate::word::table_layout::TableLayout;
 use crate::word::tick::Tick;
 
@@ -143,14 +145,15 @@ pub enum AbsorbError {
     },
 }
 
-/// What to do if keys that are in both filters fill their buckets. Who needs each copy must not be told to unite.
+/// What to do if copies of keys fill their buckets. Whoever needs each copy must not be told to unite.
 const ONCE_EACH: &str = "absorb adds every copy that the other filter holds; if one copy of each key is enough, call \
      unite on a filter that empty_like has made";
 
 messages! {
     AbsorbError:
     Self::Hasher =>
-        "the filters have different hashers, or the same hasher with different keys; build both with clones of one hasher";
+        "the filters have different hashers, or the same hasher with different keys; build both with clones of one hasher, \
+         or one by empty_like of the other (each with_capacity and each builder draws a new key)";
     #[cfg(feature = "snapshot")]
     Self::Schema { ours, theirs } =>
         "this filter has the schema {ours:?}, and the filter to absorb has {theirs:?}; if their keys are the same, \
@@ -161,11 +164,11 @@ messages! {
         "the filters were built with other settings (encoding, expected_keys, max_capacity or false_positive_rate), so \
          they store other fingerprints of a key; build both with the same settings, or one by empty_like of the other";
     Self::Resolution { ours, theirs } =>
-        "a tick of this filter is {ours:?}, and one of the filter to absorb is {theirs:?}; build both with the same \
-         resolution";
+        "a tick of this filter is {}, and one of the filter to absorb is {}; build both with the same resolution",
+        Time(*ours), Time(*theirs);
     Self::Lifetime { ours, theirs } =>
-        "entries of this filter live for {ours} ticks at most, and those of the filter to absorb for {theirs}; build \
-         both for the longer lifetime";
+        "entries of this filter live for {ours} tick{} at most, and those of the filter to absorb for {theirs}; build \
+         both for the longer lifetime", s(*ours);
     Self::ClockBehind { ours: None, theirs } =>
         "the clock of this filter is not set, and the other is at tick {theirs}; call advance_to(Tick::new({theirs})) \
          first";
@@ -175,28 +178,48 @@ messages! {
         "this filter holds {len} copies and the other {other_len}, but this filter has a capacity of {capacity}; build both \
          with more capacity";
     Self::TooManyCopies { absorbed, copies } =>
-        "after {absorbed} copies were added, one failed: this filter already holds {copies} copies of its key, \
-         the most that it can hold; {ONCE_EACH}; otherwise add fewer copies of it";
+        "{}: this filter already holds {copies} copies of its key, the most that it can hold; {ONCE_EACH}; otherwise add \
+         fewer copies of it", After(*absorbed);
+    Self::Full { absorbed, len, capacity } if len < capacity =>
+        "{}: copies of other keys fill its buckets, although this filter holds only {len} copies and has a capacity of \
+         {capacity}; {ONCE_EACH}; otherwise build the filters with more capacity, or reserve it in one that grows",
+        After(*absorbed);
     Self::Full { absorbed, len, capacity } =>
-        "after {absorbed} copies were added, one failed: other keys fill its buckets, although this filter holds \
-         {len} copies and has a capacity of {capacity}; {ONCE_EACH}; otherwise build the filters with more capacity, or \
-         reserve it in one that grows";
+        "{}: this filter is full with {len} copies, at a capacity of {capacity}; make room and call it again if it was \
+         unite, or build the filters with more capacity, or reserve it in one that grows", After(*absorbed);
     Self::MaxCapacity { absorbed, len, max_capacity } =>
-        "after {absorbed} copies were added, one failed: this filter is full at its largest size; it holds {len} \
-         copies and has a max_capacity of {max_capacity}; build the filters with a larger max_capacity";
+        "{}: this filter is full at its largest size; it holds {len} copies and has a max_capacity of {max_capacity}; \
+         build the filters with a larger max_capacity", After(*absorbed);
     Self::MemoryLimit { absorbed, len, needed, limit } =>
-        "after {absorbed} copies were added, one failed: this filter is full with {len} copies, and with more \
-         buckets it would take up {needed} bytes, more than its limit of {limit}; build it with a higher memory_limit";
+        "{}: this filter is full with {len} copies, and with more buckets it would take up {needed} bytes, more than its \
+         limit of {limit}; build it with a higher memory_limit", After(*absorbed);
     Self::Evicted { absorbed, rejected, up_to } =>
-        "{absorbed} entries were added, and {rejected} were not, because they expire at ticks that this filter has \
-         evicted, up to tick {up_to}; if they are needed until then, build this filter with more capacity, or merge \
+        "of the other filter's entries, {absorbed} were added, and {rejected} were not, because they expire at ticks that \
+         this filter has evicted, up to tick {up_to}; if they are needed until then, build this filter with more capacity, or merge \
          both into a filter that empty_like has made";
     Self::ClockSetBack { absorbed } =>
-        "after {absorbed} copies were added, the clock of this filter was set back; don't call restart_clock \
-         meanwhile, and build this filter again";
+        "after {absorbed} cop{} added, the clock of this filter was set back; don't call restart_clock meanwhile, and build \
+         this filter again", ies_were(*absorbed);
     Self::OutOfMemory { absorbed } =>
-        "after {absorbed} copies were added, an allocation failed: for growth, or for buckets that other threads \
-         change meanwhile; build this filter again, and try with fewer changes to the other, or more memory";
+        "after {absorbed} cop{} added, an allocation failed: for growth, or for buckets that other threads change \
+         meanwhile; build this filter again, and try with fewer changes to the other, or more memory",
+        ies_were(*absorbed);
+}
+
+/// How many copies were added before one that was not.
+struct After(u64);
+
+impl fmt::Display for After {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 => write!(f, "the first copy was not added"),
+            absorbed => write!(f, "after {absorbed} cop{} added, one was not", ies_were(absorbed)),
+        }
+    }
+}
+
+fn ies_were(copies: u64) -> &'static str {
+    if copies == 1 { "y was" } else { "ies were" }
 }
 
 impl Error for AbsorbError {}

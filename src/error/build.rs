@@ -1,10 +1,12 @@
 //! Why a filter could not be built.
 
 use core::error::Error;
+use core::fmt;
 use core::time::Duration;
 
 use crate::error::kind::FilterKind;
 use crate::error::message::messages;
+use crate::word::human::{Rate, Time};
 use crate::word::layout::Encoding;
 
 /// Why a filter could not be built.
@@ -130,9 +132,13 @@ pub enum BuildError {
         /// needs the decode table of its layout, up to 256 KiB, which all filters of that layout share.
         bytes: usize,
     },
-    /// The filter would use more memory than the given limit.
+    /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) would use more memory than its limit from the beginning.
     #[non_exhaustive]
     MemoryLimit {
+        /// The first capacity: the one that was asked for, or the default.
+        capacity: usize,
+        /// The usual number of keys, if it was given.
+        expected_keys: Option<usize>,
         /// How many bytes the empty filter uses.
         needed: usize,
         /// The limit.
@@ -152,12 +158,9 @@ pub enum BuildError {
 messages! {
     BuildError:
     Self::CapacityMissing { filter } => "no capacity was given for the {filter}; call .capacity(keys) of its builder";
-    Self::CapacityTooLarge { filter: filter @ FilterKind::Growable, capacity, largest } =>
-        "a filter of type {filter} for {capacity} keys would be too large; ask for a smaller capacity and \
-         max_capacity: at this false-positive rate the limit is {largest}";
     Self::CapacityTooLarge { filter, capacity, largest } =>
-        "a filter of type {filter} for {capacity} keys would be too large: at this false-positive rate the limit is \
-         {largest}; split the keys over several filters";
+        "a filter of type {filter} for {capacity} keys would be too large: at this false-positive rate the limit is {largest}; ask for \
+         fewer keys, or split them over several filters by their hash";
     Self::ValueBitsMissing =>
         "no number of value bits was given for the CuckooMaplet; call .value_bits(bits) of its builder";
     Self::InvalidValueBits { value_bits } => "values of {value_bits} bits were asked for; ask for 1 to 16 bits";
@@ -169,57 +172,91 @@ messages! {
          grows; ask for a larger max_capacity or a smaller capacity";
     Self::InvalidExpectedKeys { capacity, expected_keys, .. } if expected_keys < capacity =>
         "the expected_keys of {expected_keys} are fewer than the capacity of {capacity}, which the filter has before it \
-         grows; ask for a smaller capacity, or expect more keys";
+         grows; leave the capacity out, or ask for a smaller one";
     Self::InvalidExpectedKeys { expected_keys, max_capacity, .. } =>
         "the expected_keys of {expected_keys} are more than the max_capacity of {}; ask for a larger max_capacity, or \
-         expect fewer keys", max_capacity.unwrap_or(usize::MAX);
+         leave it out", max_capacity.unwrap_or(usize::MAX);
     Self::MemoryLimitBelowMaxCapacity { max_capacity, needed, limit } =>
         "a filter that grows to its max_capacity of {max_capacity} takes up to {needed} bytes, more than its \
          memory_limit of {limit}; raise the limit, or ask for a smaller max_capacity";
     Self::InvalidLifetime { longest, resolution } if longest < resolution && !longest.is_zero() =>
-        "the longest lifetime of {longest:?} is shorter than the resolution of {resolution:?}; choose a finer resolution \
-         (a fourteenth of the longest lifetime is often fine enough)";
-    Self::InvalidLifetime { longest, resolution } =>
-        "a longest lifetime of {longest:?} with a resolution of {resolution:?} was asked for; both must be more than 0";
-    Self::ZeroResolution => "a resolution of 0 was asked for; it must be more than 0, or leave it out";
+        "the longest lifetime of {} is shorter than the resolution of {}; choose a finer resolution, or leave it out (it is \
+         then a fourteenth of the longest lifetime)", Time(*longest), Time(*resolution);
+    Self::InvalidLifetime { longest: Duration::ZERO, .. } =>
+        "a longest lifetime of 0 was asked for; it must be more than 0";
+    Self::InvalidLifetime { longest, .. } =>
+        "a resolution of 0 was asked for; it must be more than 0, or leave it out (it is then a fourteenth of the longest \
+         lifetime of {})", Time(*longest);
+    Self::ZeroResolution =>
+        "a resolution of 0 was asked for; it must be more than 0, or leave it out (the filter then takes ticks alone)";
     Self::InvalidTicks { ticks: 0, limit } => "a longest lifetime of 0 ticks was asked for; ask for 1 to {limit} ticks";
     Self::InvalidTicks { ticks, limit } =>
-        "the longest lifetime would be {ticks} ticks, but the limit is {limit}; choose a coarser resolution (a \
-         fourteenth of the longest lifetime is often fine enough), or a shorter lifetime";
+        "the longest lifetime would be {ticks} ticks, but the limit is {limit}; choose longer ticks by a coarser resolution \
+         (a fourteenth of the longest lifetime is often fine enough), or a shorter lifetime";
     Self::WindowMissing =>
         "no window was given for the RecentCuckooFilter; call .last(keys) or .within(duration, capacity) of its builder";
     Self::ZeroDuration =>
         "a RecentCuckooFilter of the keys within 0 seconds was asked for; ask for a duration of more than 0";
     Self::InvalidTolerance { tolerance, least } =>
-        "the tolerance was {tolerance:?}; it must be at least {least:.4} and less than 1 (0.08 is 8%)";
+        "the tolerance was {}; it must be at least {} and less than 1 (0.08 is 8%)",
+        Rate::given(*tolerance), Rate::at_least(*least);
     Self::InvalidRate { rate } =>
-        "the false-positive rate was {rate:?}; it must be greater than 0 and less than 1 (0.001 is 0.1%, one in a \
-         thousand)";
-    Self::RateTooLow { filter: filter @ FilterKind::Expiring, value_bits, rate, lowest, .. } =>
-        "a false-positive rate of {rate:?} is too low: the type {filter} with {value_bits}-bit expiries cannot go \
-         below {lowest:?}; choose that rate or a higher one, or a coarser resolution";
-    Self::RateTooLow { filter: filter @ FilterKind::Recent, value_bits, rate, lowest, .. } =>
-        "a false-positive rate of {rate:?} is too low: the type {filter} with {value_bits}-bit expiries cannot go \
-         below {lowest:?}; choose that rate or a higher one{}",
-        if *value_bits > 4 { ", or a larger tolerance" } else { "" };
-    Self::RateTooLow { filter: filter @ FilterKind::Maplet, value_bits, rate, lowest, .. } =>
-        "a false-positive rate of {rate:?} is too low: the type {filter} with {value_bits}-bit values cannot go below \
-         {lowest:?}; choose that rate or a higher one{}",
-        if *value_bits > 1 { ", or fewer value bits" } else { "" };
-    Self::RateTooLow { filter, encoding: Some(Encoding::SemiSorted), rate, lowest, .. } =>
-        "a false-positive rate of {rate:?} is too low: the type {filter} with Encoding::SemiSorted cannot go below \
-         {lowest:?}; choose that rate or a higher one, or don't restrict the encoding: plain buckets reach lower rates";
-    Self::RateTooLow { filter, encoding, rate, lowest, .. } =>
-        "a false-positive rate of {rate:?} is too low: the type {filter}{} cannot go below {lowest:?}; choose that \
-         rate or a higher one",
-        if encoding.is_some() { " with Encoding::Plain" } else { "" };
+        "the false-positive rate was {}; it must be greater than 0 and less than 1 (0.001 is 0.1%, one in a thousand)",
+        Rate::given(*rate);
+    Self::RateTooLow { filter, encoding, value_bits, rate, lowest } =>
+        "a false-positive rate of {} is too low: the type {filter}{} cannot go below {}; choose that rate or a higher one{}",
+        Rate::given(*rate), With(*filter, *encoding, *value_bits), Rate::at_least(*lowest),
+        for_lower_rates(*filter, *encoding, *value_bits);
     Self::OutOfMemory { bytes } => "the {bytes} bytes of the filter could not be allocated; ask for a smaller capacity";
-    Self::MemoryLimit { needed, limit } =>
-        "the filter would take up {needed} bytes, more than the memory limit of {limit}; ask for a smaller capacity \
-         or raise the limit";
+    Self::MemoryLimit { capacity, expected_keys, needed, limit } =>
+        "the GrowableCuckooFilter would take up {needed} bytes with its first capacity of {capacity} keys{}, more than its \
+         memory_limit of {limit}; {}raise the limit",
+        if *capacity == FIRST_CAPACITY { " (the default)" } else { "" },
+        for_less_memory(*capacity, *expected_keys);
     #[cfg(feature = "snapshot")]
     Self::SchemaTooLong { len, limit } =>
         "the schema has {len} bytes, but a snapshot has room for {limit}; choose a shorter one";
+}
+
+/// The first capacity of a growable filter if none is given, or the largest if that is less.
+pub(crate) const FIRST_CAPACITY: usize = 1000;
+
+/// What can be changed so that a growable filter begins with less memory.
+fn for_less_memory(capacity: usize, expected_keys: Option<usize>) -> &'static str {
+    match (capacity, expected_keys) {
+        (0, _) => "",
+        (_, Some(_)) => "ask for a smaller capacity, or ",
+        (_, None) => "ask for a smaller capacity, say how many keys you expect (expected_keys), or ",
+    }
+}
+
+/// What of a filter's settings determines its lowest rate.
+struct With(FilterKind, Option<Encoding>, u32);
+
+impl fmt::Display for With {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(filter, encoding, bits) = *self;
+        match (filter, encoding) {
+            (FilterKind::Maplet, _) => write!(f, " with {bits}-bit values"),
+            (FilterKind::Expiring | FilterKind::Recent, _) => write!(f, " with {bits}-bit expiries"),
+            (_, Some(encoding)) => write!(f, " with Encoding::{encoding:?}"),
+            (_, None) => Ok(()),
+        }
+    }
+}
+
+/// What else makes lower rates possible.
+fn for_lower_rates(filter: FilterKind, encoding: Option<Encoding>, bits: u32) -> &'static str {
+    match filter {
+        FilterKind::Maplet if bits > 1 => ", or fewer value bits",
+        FilterKind::Expiring if bits > 1 => ", or fewer ticks, by a coarser resolution",
+        FilterKind::Recent if bits > 4 => ", or a larger tolerance",
+        FilterKind::Concurrent if encoding == Some(Encoding::SemiSorted) => {
+            ", or don't restrict the encoding: plain buckets reach lower rates"
+        }
+        // That of a growable filter is the same in any encoding.
+        _ => "",
+    }
 }
 
 impl Error for BuildError {}
@@ -238,12 +275,15 @@ mod tests {
         let semi_sorted = text(FilterKind::Concurrent, Some(Encoding::SemiSorted), 0);
         let expiring = text(FilterKind::Expiring, None, 4);
         let has = |text: &str, words: &[&str]| {
+            let advice = text.rsplit_once("choose that rate").unwrap().1;
             for word in ["value", "encoding", "resolution"] {
-                assert_eq!(text.contains(word), words.contains(&word), "{word}: {text}");
+                assert_eq!(advice.contains(word), words.contains(&word), "{word}: {text}");
             }
         };
         has(&text(FilterKind::Concurrent, None, 0), &[]);
         has(&text(FilterKind::Growable, Some(Encoding::Plain), 0), &[]);
+        has(&text(FilterKind::Growable, Some(Encoding::SemiSorted), 0), &[]);
+        has(&text(FilterKind::Expiring, None, 1), &[]);
         has(&semi_sorted, &["encoding"]);
         has(&maplet(8), &["value"]);
         has(&expiring, &["resolution"]);
@@ -257,8 +297,30 @@ mod tests {
             rate: 0.0,
             lowest: 2e-9,
         };
-        assert!(zero.to_string().starts_with("a false-positive rate of 0.0 is too low"), "{zero}");
+        assert!(zero.to_string().starts_with("a false-positive rate of 0 is too low"), "{zero}");
         assert!(maplet(1).contains("with 1-bit values ") && !maplet(1).contains("fewer"), "one is the least");
         assert!(expiring.contains("with 4-bit expiries ") && expiring.contains("a coarser resolution"));
+    }
+
+    /// Advice that can be followed: a filter that was given no capacity can't be given a smaller one than 0.
+    #[test]
+    fn the_advice_for_a_memory_limit_suits_the_settings() {
+        let text = |capacity, expected_keys| {
+            BuildError::MemoryLimit { capacity, expected_keys, needed: 5000, limit: 1000 }.to_string()
+        };
+        for (capacity, expected_keys, advice) in [
+            (
+                FIRST_CAPACITY,
+                None,
+                "ask for a smaller capacity, say how many keys you expect (expected_keys), or raise",
+            ),
+            (500, Some(800), "; ask for a smaller capacity, or raise the limit"),
+            (0, None, "; raise the limit"),
+            (0, Some(10), "; raise the limit"),
+        ] {
+            let text = text(capacity, expected_keys);
+            assert!(text.contains(advice) && text.contains("5000 bytes"), "{text}");
+            assert_eq!(text.contains("(the default)"), capacity == FIRST_CAPACITY, "{text}");
+        }
     }
 }

@@ -144,36 +144,36 @@ messages! {
     Self::TrailingBytes { snapshot, available } =>
         "the snapshot ends after {snapshot} bytes, but there are {available}; fetch it again, or rebuild the filter";
     Self::WrongHeaderChecksum { declared, computed } =>
-        "a header of the snapshot is damaged: its checksum is {computed:#010x}, and should be {declared:#010x}; fetch \
-         it again, or rebuild the filter";
+        "the snapshot is damaged: a header has the checksum {computed:#010x}, and should have {declared:#010x}; fetch it \
+         again, or rebuild the filter";
     Self::WrongChecksum { declared, computed } =>
         "the snapshot is damaged: its checksum is {computed:#010x}, and should be {declared:#010x}; fetch it again, or \
          rebuild the filter";
     Self::InvalidBucket { bucket } =>
-        "bucket {bucket} of the snapshot is damaged: no filter writes such a bucket; fetch it again, or rebuild the \
+        "the snapshot is damaged: no filter writes what bucket {bucket} holds; fetch it again, or rebuild the \
          filter";
     Self::LifetimeTooLong { bucket, ticks, limit } =>
-        "bucket {bucket} of the snapshot has an entry that would live for {ticks} more ticks, but the longest lifetime \
+        "the snapshot is damaged: bucket {bucket} has an entry that would live for {ticks} more ticks, but the longest lifetime \
          is {limit} ticks; fetch it again, or rebuild the filter";
     Self::WrongCount { declared, counted } =>
-        "the snapshot declares {declared} keys, but has {counted}; fetch it again, or rebuild the filter";
+        "the snapshot is damaged: it declares {declared} keys, but has {counted}; fetch it again, or rebuild the filter";
     Self::InvalidBuckets { buckets, limit } =>
-        "the snapshot declares {buckets} buckets; a table has 1, or an even number up to {limit}, or a multiple of \
+        "the snapshot is damaged: it declares {buckets} buckets, but a table has 1, or an even number up to {limit}, or a multiple of \
          32 if the filter grows; rebuild the filter";
     Self::InvalidSizes { buckets, max_buckets, base_bits, doublings } =>
-        "the snapshot declares sizes that no filter has: {buckets} buckets at first and {max_buckets} at most, with \
+        "the snapshot is damaged: it declares sizes that no filter has, {buckets} buckets at first and {max_buckets} at most, with \
          fingerprints of {base_bits} bits after {doublings} doublings of one bucket; rebuild the filter";
     Self::InvalidValueBits { value_bits, limit } =>
-        "the snapshot declares values of {value_bits} bits, but values have 1 to {limit}; rebuild the maplet";
+        "the snapshot is damaged: it declares values of {value_bits} bits, but values have 1 to {limit}; rebuild the maplet";
     Self::InvalidClock { expiry_bits, longest, nanoseconds, place, lag, ahead } =>
-        "the snapshot declares a clock that no filter has: expiries of {expiry_bits} bits, a lifetime of {longest} \
+        "the snapshot is damaged: it declares a clock that no filter has: expiries of {expiry_bits} bits, a lifetime of {longest} \
          ticks, {nanoseconds} nanoseconds of a tick, the place {place}, a lag of {lag} ticks and {ahead} evicted ticks; \
          rebuild the filter";
     Self::UnexpectedPosition { position } =>
-        "the snapshot declares that it has no position, but has the position {position}; rebuild the filter";
+        "the snapshot is damaged: it declares that it has no position, but has the position {position}; rebuild the filter";
     Self::EntriesWithoutClock { entries } =>
-        "the snapshot has {entries} entries, but declares that its clock was never set, so none of them could expire; \
-         rebuild the filter";
+        "the snapshot is damaged: it declares that its clock was never set, but has {entries} entr{}, which could not \
+         expire; rebuild the filter", if *entries == 1 { "y" } else { "ies" };
     Self::AttachmentTooLong { len, limit } =>
-        "the snapshot declares an attachment of {len} bytes; the limit is {limit}; rebuild the filter";
+        "the snapshot is damaged: it declares an attachment of {len} bytes, but the limit is {limit}; rebuild the filter";
 }

@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use crate::error::kind::FilterKind;
 use crate::error::message::messages;
+use crate::word::human::{Time, s};
 use crate::word::tick::Tick;
 
 /// Why a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter) did not take a key. The filter is as it was before.
@@ -98,10 +99,13 @@ pub enum ExpiringInsertError {
     /// that an insert searches. (A filter that [evicts](crate::ExpiringBuilder::when_full) makes room where it can.)
     #[non_exhaustive]
     Full {
-        /// How many keys the filter held.
+        /// How many entries the filter held, expired ones included.
         len: usize,
         /// Its capacity.
         capacity: usize,
+        /// Whether the filter [evicts](crate::WhenFull::EvictSoonest) entries, and none within reach expires before this
+        /// one.
+        evicts: bool,
     },
     /// The filter already holds as many live entries of this key as the key's two buckets have slots.
     #[non_exhaustive]
@@ -175,21 +179,34 @@ impl InsertError {
     }
 }
 
-/// The error of a table becomes that of a filter that has further reasons.
-macro_rules! from_insert_error {
-    ($($Error:ident)+) => {$(
-        impl From<InsertError> for $Error {
-            #[cold]
-            fn from(error: InsertError) -> Self {
-                match error {
-                    InsertError::Full { len, capacity } => Self::Full { len, capacity },
-                    InsertError::TooManyCopies { copies } => Self::TooManyCopies { copies },
-                }
-            }
-        }
-    )+};
+/// The error of a filter that does not evict.
+impl From<InsertError> for ExpiringInsertError {
+    #[cold]
+    fn from(error: InsertError) -> Self {
+        Self::of(error, false)
+    }
 }
-from_insert_error! { ExpiringInsertError MapletInsertError }
+
+impl ExpiringInsertError {
+    /// The error of a filter that evicts entries, or of one that does not.
+    #[cold]
+    pub(crate) fn of(error: InsertError, evicts: bool) -> Self {
+        match error {
+            InsertError::Full { len, capacity } => Self::Full { len, capacity, evicts },
+            InsertError::TooManyCopies { copies } => Self::TooManyCopies { copies },
+        }
+    }
+}
+
+impl From<InsertError> for MapletInsertError {
+    #[cold]
+    fn from(error: InsertError) -> Self {
+        match error {
+            InsertError::Full { len, capacity } => Self::Full { len, capacity },
+            InsertError::TooManyCopies { copies } => Self::TooManyCopies { copies },
+        }
+    }
+}
 
 impl From<InsertError> for GrowableInsertError {
     #[cold]
@@ -218,25 +235,36 @@ macro_rules! refusal {
 }
 refusal! { InsertError ExpiringInsertError }
 
-/// The message of `Full`.
-fn full(filter: FilterKind, len: usize, capacity: usize) -> String {
+/// The message of `Full`, with what makes room in a filter that is full.
+fn full(filter: FilterKind, len: usize, capacity: usize, remedy: &str) -> String {
+    let what = match filter {
+        FilterKind::Maplet => "pairs",
+        FilterKind::Expiring => "entries",
+        _ => "keys",
+    };
     if len < capacity {
         return format!(
-            "the {filter} has no room for this key: other keys fill its buckets, although it holds only {len} keys and \
+            "the {filter} has no room for this key: others fill its buckets, although it holds only {len} {what} and \
              has a capacity of {capacity}; use insert_if_absent if keys are inserted repeatedly and never removed, or a \
              hasher that is keyed with a secret"
         );
     }
-    let or = if filter == FilterKind::Concurrent { ", or a GrowableCuckooFilter" } else { "" };
-    format!(
-        "the {filter} is full: it holds {len} keys and has a capacity of {capacity}; remove some keys, or build a \
-         larger one{or}"
-    )
+    let more = match len - capacity {
+        0 => "as many as its capacity".to_owned(),
+        more => format!("{more} more than its capacity of {capacity}"),
+    };
+    format!("the {filter} is full with {len} {what}, {more}; {remedy}")
 }
+
+const REMOVE: &str = "remove some keys, or build a larger one";
+const REMOVE_OR_GROW: &str = "remove some keys, or build a larger one, or a GrowableCuckooFilter";
+const EXPIRE: &str = "call advance_to if its clock is behind (expired entries make room), remove some keys, build a larger \
+     one, or let it evict those that expire first (when_full)";
+const EVICT: &str = "no entry within reach expires before this one, so none was evicted; build a larger one";
 
 messages! {
     InsertError:
-    Self::Full { len, capacity } => "{}", full(FilterKind::Concurrent, *len, *capacity);
+    Self::Full { len, capacity } => "{}", full(FilterKind::Concurrent, *len, *capacity, REMOVE_OR_GROW);
     Self::TooManyCopies { copies } =>
         "the ConcurrentCuckooFilter already holds {copies} copies of this key, all that the key's two buckets have \
          room for; use insert_if_absent if one copy is enough";
@@ -265,38 +293,50 @@ messages! {
 
 messages! {
     ExpiringInsertError:
-    Self::Full { len, capacity } => "{}", full(FilterKind::Expiring, *len, *capacity);
+    Self::Full { len, capacity, evicts } =>
+        "{}", full(FilterKind::Expiring, *len, *capacity, if *evicts { EVICT } else { EXPIRE });
     Self::TooManyCopies { copies } =>
         "the ExpiringCuckooFilter already holds {copies} live entries of this key, all that the key's two buckets \
-         have room for; use insert_or_renew_until or insert_if_absent if one is enough";
+         have room for; use insert_or_renew or insert_if_absent, or their forms that end in until, if one is enough";
     Self::ClockNotSet => "the clock of the ExpiringCuckooFilter is not set; call advance_to first";
+    Self::LifetimeTooLong { expires_at, now, longest, resolution }
+        if expires_at.get() - now.get() > longest.saturating_mul(2) =>
+        "the clock of the ExpiringCuckooFilter shows tick {now}, which is {} ticks before tick {expires_at}, at which the \
+         entry should expire, but its entries live for {longest} tick{}{} at most; if that clock was not moved on, call {} \
+         first; if the expiry is right, build the filter for a longer lifetime",
+        expires_at.get() - now.get(), s(*longest), Lasting("", *longest, *resolution),
+        if resolution.is_some() { "advance_to(filter.tick_at(now))" } else { "advance_to" };
     Self::LifetimeTooLong { expires_at, now, longest, resolution } =>
-        "an entry that expires at tick {expires_at} would live for {}, because the clock of the ExpiringCuckooFilter \
-         shows {now}; its entries live for {} at most; call advance_to first if that clock is behind, or build the \
-         filter for a longer lifetime or with a coarser resolution",
-        Lifetime { ticks: expires_at.get() - now.get(), resolution: *resolution },
-        Lifetime { ticks: *longest, resolution: *resolution };
+        "an entry that expires at tick {expires_at} would live for {} ticks{}, because the clock of the \
+         ExpiringCuckooFilter shows tick {now}; its entries live for {longest} tick{}{} at most; call advance_to first if \
+         that clock is behind, or build the filter for a longer lifetime",
+        expires_at.get() - now.get(), Lasting("at least ", expires_at.get() - now.get(), *resolution),
+        s(*longest), Lasting("", *longest, *resolution);
     Self::Evicted { expires_at, up_to } =>
         "the ExpiringCuckooFilter has no room for an entry that expires at tick {expires_at}: to make room, it has \
          evicted all entries up to tick {up_to}; build a larger filter, or give the entry a later expiry";
     Self::ResolutionUnknown => "{RESOLUTION_UNKNOWN}";
 }
 
-/// Ticks from now on, and the time that they certainly last: the present tick may be nearly over.
-struct Lifetime {
-    ticks: u64,
-    resolution: Option<Duration>,
+/// The time that so many ticks certainly last from now on, in parentheses: the present one may be nearly over.
+struct Lasting(&'static str, u64, Option<Duration>);
+
+impl fmt::Display for Lasting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self(at_least, ticks, Some(resolution)) if ticks > 1 => {
+                write!(f, " ({at_least}{})", Time(of_ticks(ticks - 1, resolution)))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
-impl fmt::Display for Lifetime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(resolution) = self.resolution else { return write!(f, "{} ticks", self.ticks) };
-        let nanoseconds = resolution.as_nanos().saturating_mul(self.ticks.saturating_sub(1).into());
-        let seconds = u64::try_from(nanoseconds / 1_000_000_000);
-        let time =
-            seconds.map_or(Duration::MAX, |seconds| Duration::new(seconds, (nanoseconds % 1_000_000_000) as u32));
-        write!(f, "{time:?} ({} ticks of {resolution:?})", self.ticks)
-    }
+/// How long so many ticks last.
+pub(crate) fn of_ticks(ticks: u64, resolution: Duration) -> Duration {
+    let nanoseconds = resolution.as_nanos().saturating_mul(ticks.into());
+    let seconds = u64::try_from(nanoseconds / 1_000_000_000);
+    seconds.map_or(Duration::MAX, |seconds| Duration::new(seconds, (nanoseconds % 1_000_000_000) as u32))
 }
 
 pub(crate) const RESOLUTION_UNKNOWN: &str = "\
@@ -305,10 +345,10 @@ pub(crate) const RESOLUTION_UNKNOWN: &str = "\
 
 messages! {
     MapletInsertError:
-    Self::Full { len, capacity } => "{}", full(FilterKind::Maplet, *len, *capacity);
+    Self::Full { len, capacity } => "{}", full(FilterKind::Maplet, *len, *capacity, REMOVE);
     Self::TooManyCopies { copies } =>
-        "the CuckooMaplet already holds {copies} values of this key, all that the key's two buckets have room for; \
-         remove some of them";
+        "the CuckooMaplet already holds {copies} values of this key, all that the key's two buckets have room for (those \
+         of look-alikes count too); remove some of them";
     Self::ValueTooLarge { value, value_bits } => "{}", ValueTooLarge { value: *value, value_bits: *value_bits };
 }
 
@@ -343,12 +383,12 @@ impl From<ValueTooLarge> for MapletInsertError {
     }
 }
 
-/// Where a batch of inserts ended early, and why. The reason is the error of the operation on one key: it is the `source`,
-/// and not part of the message (the `Display`).
+/// Where a batch of inserts ended early, and why. Its message (the `Display`) has that of the operation on one key, with what
+/// to do about it.
 ///
 /// The keys before the one that failed were inserted as they would have been one by one: keys that need no insert were
-/// skipped. The failed key and those after it were not inserted. To go on, make room and insert the keys from `index` on, or
-/// leave this one out and insert those from `index + 1` on.
+/// skipped. The failed key and those after it were not inserted. To go on, insert the keys from `index` on when the cause is
+/// removed, or leave this one out and insert those from `index + 1` on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InsertBatchError<E = InsertError> {
@@ -369,21 +409,21 @@ impl<E> InsertBatchError<E> {
     }
 }
 
-impl<E> fmt::Display for InsertBatchError<E> {
+impl<E: fmt::Display> fmt::Display for InsertBatchError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let index = self.index;
+        let Self { index, error } = self;
         write!(
             f,
-            "the insert of the batch's key {index} (counted from 0) failed, and all keys before it were processed; make \
-             room, and continue with that key or the next one"
+            "the batch ended at its key {index} (counted from 0), and all keys before it were processed: {error}; then \
+             continue with that key, or leave it out and continue with the next one"
         )
     }
 }
 
-/// The source is the error of the key that failed.
+/// The message has that of the key's error, so the source is what that one is due to.
 impl<E: Error + 'static> Error for InsertBatchError<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&self.error)
+        self.error.source()
     }
 }
 
@@ -443,7 +483,8 @@ mod tests {
     fn the_advice_for_a_full_filter_depends_on_how_full_it_is() {
         let text = |len| InsertError::full(len, 100).to_string();
         assert!(text(99).contains("only 99 keys") && text(99).contains("insert_if_absent"), "{}", text(99));
-        assert!(text(100).contains("holds 100 keys") && text(100).contains("build a larger one"), "{}", text(100));
+        assert!(text(100).contains("full with 100 keys, as many as its capacity; remove some keys"), "{}", text(100));
+        assert!(text(136).contains("full with 136 keys, 36 more than its capacity of 100; remove"), "{}", text(136));
         // Where there is a type that grows, it is named.
         assert!(text(100).ends_with(", or a GrowableCuckooFilter"), "{}", text(100));
         let full = InsertError::full(100, 100);
@@ -451,26 +492,44 @@ mod tests {
         assert!(others.iter().all(|text| !text.contains("Growable")), "{others:?}");
     }
 
-    /// Who gave a duration, or built the filter with one, reads durations.
+    /// Whether entries were evicted decides what helps.
+    #[test]
+    fn the_advice_for_a_full_expiring_filter_depends_on_whether_it_evicts() {
+        let text = |evicts| ExpiringInsertError::Full { len: 183, capacity: 101, evicts }.to_string();
+        assert!(text(false).contains("call advance_to") && text(false).contains("when_full"), "{}", text(false));
+        assert!(text(true).contains("expires before this one"), "{}", text(true));
+        assert!(!text(true).contains("advance_to") && !text(true).contains("when_full"), "{}", text(true));
+    }
+
+    /// Ticks are named as they were given, and the time that they certainly last.
     #[test]
     fn a_lifetime_that_is_too_long_is_named_as_it_was_given() {
-        let text = |ticks, resolution| {
+        let text = |ticks: u64, resolution: Option<Duration>| {
             let (expires_at, now) = (Tick::new(1000 + ticks), Tick::new(1000));
             ExpiringInsertError::LifetimeTooLong { expires_at, now, longest: 61, resolution }.to_string()
         };
         let minute = Some(Duration::from_secs(60));
         assert!(text(121, None).contains("for 121 ticks, because") && text(121, None).contains("for 61 ticks at most"));
-        assert!(text(121, minute).contains("for 7200s (121 ticks of 60s)"), "{}", text(121, minute));
-        assert!(text(121, minute).contains("for 3600s (61 ticks of 60s) at most"), "{}", text(121, minute));
-        let far = text(u64::MAX - 1000, Some(Duration::MAX));
-        assert!(far.contains(&format!("{:?}", Duration::MAX)), "{far}");
+        assert!(text(121, minute).contains("for 121 ticks (at least 2 h), because"), "{}", text(121, minute));
+        assert!(text(121, minute).contains("for 61 ticks (1 h) at most"), "{}", text(121, minute));
+        // So far ahead that the clock is probably wrong.
+        let far = text(1_000_000, minute);
+        assert!(far.contains("shows tick 1000, which is 1000000 ticks before tick 1001000"), "{far}");
+        assert!(far.contains("advance_to(filter.tick_at(now))") && !text(1_000_000, None).contains("tick_at"), "{far}");
+        let longest = ExpiringInsertError::LifetimeTooLong {
+            expires_at: Tick::new(u64::MAX),
+            now: Tick::new(0),
+            longest: u64::MAX - 1,
+            resolution: Some(Duration::MAX),
+        };
+        assert!(longest.to_string().contains("days"), "{longest}");
     }
 
     #[test]
     fn a_refused_batch_tells_how_far_it_came_and_why() {
         let error = InsertBatchError::new(7, InsertError::full(100, 100));
         let text = error.to_string();
-        assert!(text.contains("the batch's key 7 ") && text.contains("continue with that key"), "{text}");
-        assert!(error.source().is_some_and(|source| source.to_string().contains("is full")));
+        assert!(text.contains("its key 7 ") && text.contains("continue with that key"), "{text}");
+        assert!(text.contains("is full with 100 keys") && error.source().is_none(), "{text}");
     }
 }

@@ -27,15 +27,14 @@ use crate::error::mismatch::{SnapshotMismatch, UnsupportedSnapshot};
 /// # assert_eq!(level(&std::io::Error::from(std::io::ErrorKind::NotFound).into()), "info");
 /// ```
 ///
-/// The message of each error (its `Display`) names the reason and what to do; that of [`NotFound`](Self::NotFound) and
-/// [`Io`](Self::Io) leaves the reason to its `source`. [`LoadPathError`](crate::LoadPathError) also names the file.
+/// The message of each error (its `Display`) names the reason, also the system's, and what to do.
+/// [`LoadPathError`](crate::LoadPathError) also names the file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// There is no such file. The system's error is the `source`, and not part of the message.
+    /// There is no such file. The system's error is part of the message.
     NotFound(io::Error),
-    /// The reader failed, or the file could not be opened. The error that it failed with is the `source`, and not part of
-    /// the message.
+    /// The reader failed, or the file could not be opened. The error that it failed with is part of the message.
     Io(io::Error),
     /// The snapshot is damaged or incomplete, or it is something else: no filter writes these bytes.
     Damaged(SnapshotDamage),
@@ -62,11 +61,12 @@ pub enum LoadError {
 
 messages! {
     LoadError:
-    Self::NotFound(_) =>
-        "there is no snapshot; build the filter from the source of truth, and save it";
-    Self::Io(_) =>
-        "the reader of the snapshot failed; correct the cause, which is the source of this error, or rebuild the filter \
-         from the source of truth";
+    Self::NotFound(error) =>
+        "there is no snapshot: {error}; check the path, or, at the very first start, build the filter from the source of \
+         truth and save it";
+    Self::Io(error) =>
+        "the snapshot could not be read: {error}; correct this and load it again, or rebuild the filter from the source \
+         of truth";
     Self::Damaged(damage) => "{damage}";
     Self::Mismatch(mismatch) => "{mismatch}";
     Self::Unsupported(unsupported) => "{unsupported}";
@@ -76,11 +76,11 @@ messages! {
         "the {bytes} bytes of the filter could not be allocated; try again when there is more memory";
 }
 
-/// The source of [`NotFound`](Self::NotFound) and [`Io`](Self::Io) is the system's error. The others have none.
+/// The message has that of the system's or the reader's error, so the source is what that one is due to, if anything.
 impl Error for LoadError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::NotFound(error) | Self::Io(error) => Some(error),
+            Self::NotFound(error) | Self::Io(error) => error.source(),
             _ => None,
         }
     }

@@ -8,20 +8,15 @@ use crate::error::load::LoadError;
 
 /// Why a snapshot could not be loaded from a file: its path, and the reason. Needs the feature `snapshot`.
 ///
-/// The message (its `Display`) names the path. The reason, and what to do, are in the message of its `source`, so print the
-/// whole chain of sources, as `{:#}` of an `anyhow::Error` does. In a function that returns a [`LoadError`], `?` keeps the
-/// reason alone.
+/// The message (its `Display`) names the path, the reason and what to do. In a function that returns a [`LoadError`], `?`
+/// keeps the reason alone.
 ///
 /// ```
-/// use std::error::Error;
 /// use concurrent_cuckoo_filter::SnapshotInfo;
 ///
 /// let error = SnapshotInfo::read_from_path("no such file").unwrap_err();
-/// let chain = std::iter::successors(Some(&error as &dyn Error), |&error| error.source());
-/// let messages: Vec<String> = chain.map(|error| error.to_string()).collect();
-/// assert_eq!(messages[0], "the snapshot in \"no such file\" could not be used");
-/// assert!(messages[1].starts_with("there is no snapshot"));
-/// assert!(messages.len() == 3, "the last one is the system's: {}", messages[2]);
+/// let message = error.to_string();
+/// assert!(message.starts_with("\"no such file\": there is no snapshot"), "{message}");
 /// ```
 #[derive(Debug)]
 #[non_exhaustive]
@@ -40,14 +35,14 @@ impl LoadPathError {
 
 impl fmt::Display for LoadPathError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the snapshot in {:?} could not be used", self.path)
+        write!(f, "{:?}: {}", self.path, self.error)
     }
 }
 
-/// The source is the [`LoadError`].
+/// The message has that of the [`LoadError`], so the source is that of the latter.
 impl Error for LoadPathError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&self.error)
+        self.error.source()
     }
 }
 

@@ -113,7 +113,7 @@ messages! {
          version of the library that is to load it, or rebuild the filter";
     Self::Kind { kind } =>
         "the snapshot is of a type of filter that this library does not have (number {kind}); read it with the \
-         version of the library that saved it";
+         version of the library that saved it, or rebuild the filter";
     Self::Layout { encoding, slots, fingerprint_bits } =>
         "the snapshot declares a bucket layout of encoding {encoding}, {slots} slots and {fingerprint_bits} bits, \
          which this library does not have; load it with the version of the library that saved it, or rebuild the filter";

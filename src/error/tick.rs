@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use crate::error::insert::RESOLUTION_UNKNOWN;
 use crate::error::message::messages;
+use crate::word::human::Time;
 
 /// Why an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) could not turn a time or a duration into ticks of its clock,
 /// or ticks into a duration.
@@ -24,7 +25,7 @@ pub enum TickError {
 messages! {
     TickError:
     Self::ResolutionUnknown => "{RESOLUTION_UNKNOWN}";
-    Self::BeforeEpoch { by } => "the time is {by:?} before 1970, when tick 0 begins; check the system's clock";
+    Self::BeforeEpoch { by } => "the time is {} before 1970, when tick 0 begins; check the system's clock", Time(*by);
 }
 
 impl Error for TickError {}

@@ -91,6 +91,12 @@ pub(crate) struct Resizing {
     running_saves: RunningSaves,
 }
 
+/// The error of a table of this many buckets, which needs so many bytes.
+fn beyond_memory_limit(plan: &Plan, buckets: usize, needed: usize) -> BuildError {
+    let (capacity, limit) = (plan.capacity(State::of_buckets(buckets)), plan.memory_limit);
+    BuildError::MemoryLimit { capacity, expected_keys: None, needed, limit }
+}
+
 impl GrowingTable {
     /// An empty table of the plan's first size.
     pub(crate) fn new(plan: Plan) -> Result<Self, BuildError> {
@@ -99,14 +105,14 @@ impl GrowingTable {
 
     /// An empty table of this many buckets.
     pub(crate) fn of_buckets(plan: Plan, buckets: usize) -> Result<Self, BuildError> {
-        if let Some((needed, limit)) = Self::beyond_limit(&plan, buckets) {
-            return Err(BuildError::MemoryLimit { needed, limit });
+        if let Some((needed, _)) = Self::beyond_limit(&plan, buckets) {
+            return Err(beyond_memory_limit(&plan, buckets, needed));
         }
         let bytes = Self::memory_at(&plan, buckets) - plan.memory_of_caller;
         let table = Self::try_new(plan, buckets).ok_or(BuildError::OutOfMemory { bytes })?;
         // It may take up more than was computed, if its words are in other memory than was expected.
-        let (needed, limit) = (table.memory_usage(), plan.memory_limit);
-        if needed > limit { Err(BuildError::MemoryLimit { needed, limit }) } else { Ok(table) }
+        let needed = table.memory_usage();
+        if needed > plan.memory_limit { Err(beyond_memory_limit(&plan, buckets, needed)) } else { Ok(table) }
     }
 
     fn try_new(plan: Plan, buckets: usize) -> Option<Self> {

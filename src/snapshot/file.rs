@@ -34,10 +34,13 @@ pub(crate) fn read<R>(
 fn open(path: &Path) -> io::Result<(File, Option<u64>)> {
     if path.as_os_str().is_empty() {
         // The system would say that there is no such file.
-        return Err(io::Error::new(ErrorKind::InvalidInput, "the path is empty; name a file"));
+        return Err(io::Error::new(ErrorKind::InvalidInput, "the path is empty"));
     }
     let file = File::open(path)?;
     let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::Error::new(ErrorKind::IsADirectory, "it is a folder, not a file"));
+    }
     Ok((file, metadata.is_file().then_some(metadata.len())))
 }
 

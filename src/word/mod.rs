@@ -6,6 +6,7 @@ pub(crate) mod classes;
 pub(crate) mod digest;
 pub(crate) mod geometry;
 pub(crate) mod halves;
+pub(crate) mod human;
 pub(crate) mod layout;
 pub(crate) mod layouts;
 pub(crate) mod payloads;

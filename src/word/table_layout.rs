@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use crate::word::human::s;
 use crate::word::layout::{Encoding, Shape};
 
 /// How the table of a filter is laid out. Filters that are built with the same settings have the same layout.
@@ -36,7 +37,7 @@ impl TableLayout {
 impl fmt::Display for TableLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { buckets, encoding, slots_per_bucket, fingerprint_bits, payload_bits } = self;
-        write!(f, "{buckets} buckets of {slots_per_bucket} slots with {fingerprint_bits}")?;
+        write!(f, "{buckets} bucket{} of {slots_per_bucket} slots with {fingerprint_bits}", s(*buckets as u64))?;
         if *payload_bits > 0 {
             write!(f, " + {payload_bits}")?;
         }

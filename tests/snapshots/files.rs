@@ -110,15 +110,15 @@ fn a_file_that_is_missing_or_cut_short_is_an_error_that_says_so() {
     let load_from = |path: &Path| {
         let error = Filter::load_from_path(path, state(), 1 << 20).unwrap_err();
         let text = chain(&error).join(": ");
-        assert!(text.contains(&format!("{path:?}")) && text.contains("build the filter"), "{text}");
+        assert!(text.contains(&format!("{path:?}")) && text.contains("the filter"), "{text}");
         assert_eq!(error.path, path);
         (LoadError::from(error), text)
     };
     let load = || load_from(&path).0;
     for (path, kind, reason) in [
-        (&*path, ErrorKind::NotFound, "from the source of truth, and save it: No such file"),
-        (&folder.0, ErrorKind::IsADirectory, "source of truth: Is a directory"),
-        (Path::new(""), ErrorKind::InvalidInput, "source of truth: the path is empty; name a file"),
+        (&*path, ErrorKind::NotFound, "there is no snapshot: No such file"),
+        (&folder.0, ErrorKind::IsADirectory, "it is a folder, not a file; correct this"),
+        (Path::new(""), ErrorKind::InvalidInput, "the path is empty; correct this"),
     ] {
         let (error, text) = load_from(path);
         let (LoadError::NotFound(system) | LoadError::Io(system)) = &error else { panic!("{error:?}") };

@@ -76,9 +76,9 @@ fn only_a_snapshot_of_the_expected_settings_is_loaded() {
     let bytes = saved(&filter);
     expect!(Expiring: bytes, expiring());
     // Lifetimes whose ends take as many bits, so that the layout is the same.
-    expect!(Expiring: bytes, expiring().lifetime(hour - minute).resolution(minute), names "61 ticks of 60s", "60 ticks of 60s");
-    expect!(Expiring: bytes, expiring().lifetime(2 * hour).resolution(2 * minute), names "61 ticks of 60s", "61 ticks of 120s");
-    expect!(Expiring: bytes, expiring_builder().capacity(1000).lifetime_in_ticks(61), names "61 ticks of 60s", "61 ticks,");
+    expect!(Expiring: bytes, expiring().lifetime(hour - minute).resolution(minute), names "1 h (61 ticks of 1 min)", "59 min (60 ticks of 1 min)");
+    expect!(Expiring: bytes, expiring().lifetime(2 * hour).resolution(2 * minute), names "1 h (61 ticks of 1 min)", "2 h (61 ticks of 2 min)");
+    expect!(Expiring: bytes, expiring_builder().capacity(1000).lifetime_in_ticks(61), names "1 h (61 ticks of 1 min)", "61 ticks,");
     expect!(Expiring: bytes, expiring().when_full(WhenFull::EvictSoonest), names "Refuse", "EvictSoonest");
     expect!(Expiring: bytes, expiring().capacity(1010), names "1003 keys", "1014 keys");
 

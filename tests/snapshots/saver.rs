@@ -17,11 +17,17 @@ fn a_filter_in_a_static_is_saved_at_intervals_and_at_the_end_and_loaded_again() 
     // Without its file it does not start with an empty filter.
     let mut answers = Vec::new();
     let hour = Duration::from_secs(3600);
-    program::serve(&path, hour, &b"one\n"[..], &mut answers).unwrap_err();
+    let missing = program::serve(&path, hour, &b"one\n"[..], &mut answers).unwrap_err().to_string();
+    assert!(missing.contains(&format!("{path:?}: there is no snapshot")) && missing.contains("install"), "{missing}");
     assert!(answers.is_empty() && !path.exists());
 
     program::install(&path).unwrap();
     assert!(program::load(&path).unwrap().is_empty());
+    // A second time, it would replace the tokens of the first by none.
+    let before = fs::read(&path).unwrap();
+    let refused = program::install(&path).unwrap_err().to_string();
+    assert!(refused.contains(&format!("{path:?} exists already")), "{refused}");
+    assert_eq!(fs::read(&path).unwrap(), before);
     // No interval ends before the input does, so it is the last save that has the tokens.
     program::serve(&path, hour, &b"one\ntwo\none\n"[..], &mut answers).unwrap();
     assert_eq!(String::from_utf8(answers).unwrap(), "revoked\nrevoked\nwas revoked before\n");

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use crate::error::build::BuildError;
+use crate::error::build::{BuildError, FIRST_CAPACITY};
 use crate::error::kind::FilterKind;
 use crate::filter::growable::filter::GrowableCuckooFilter;
 use crate::filter::shared::parts::Parts;
@@ -16,9 +16,6 @@ use crate::machine::memory::Pages;
 use crate::snapshot::schema::Schema;
 use crate::table::face::filter_plan::FilterPlan;
 use crate::word::layout::Encoding;
-
-/// The first capacity if none is given, or the largest if that is less.
-const FIRST_CAPACITY: usize = 1000;
 
 /// Construction with the default hasher, and with all other settings as they are by default.
 impl<T: ?Sized> GrowableCuckooFilter<T> {
@@ -300,7 +297,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
         let memory_of_caller = size_of::<GrowableCuckooFilter<T, S>>();
         let plan = Plan { pages, memory_limit, memory_of_caller, ..plan };
         if let Some((needed, limit)) = GrowingTable::beyond_limit(&plan, plan.first) {
-            return Err(BuildError::MemoryLimit { needed, limit });
+            return Err(BuildError::MemoryLimit { capacity, expected_keys: expected, needed, limit });
         }
         if let Some(max_capacity) = max_capacity {
             let buckets = plan.buckets_for(max_capacity).expect("the plan is made for so many");

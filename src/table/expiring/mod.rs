@@ -382,7 +382,8 @@ impl<L: Layout> Table<L> {
                     }
                     Attempt::NoRoom => {
                         self.counters.insert_refused();
-                        return Err(error.into());
+                        let evicts = clock.when_full() == WhenFull::EvictSoonest;
+                        return Err(ExpiringInsertError::of(error, evicts));
                     }
                     attempt => attempt,
                 },

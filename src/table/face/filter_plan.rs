@@ -3,6 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 
+use crate::error::insert::of_ticks;
 use crate::error::kind::FilterKind;
 use crate::machine::memory::Pages;
 use crate::plan::sizing;
@@ -11,6 +12,7 @@ use crate::table::expiring::clock::{Clock, WhenFull};
 use crate::table::face::any_table::Facts;
 use crate::table::face::plan::TablePlan;
 use crate::word::classes::Classes;
+use crate::word::human::{Rate, Time, s};
 use crate::word::layout::Encoding;
 use crate::word::table_layout::TableLayout;
 use crate::word::window::Window;
@@ -200,7 +202,7 @@ impl fmt::Debug for FilterPlan {
 impl fmt::Display for FilterPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { filter, capacity, layout, first, largest, memory_usage, .. } = self;
-        let rate = Rounded(self.false_positive_rate_with(self.max_capacity.unwrap_or(*capacity)));
+        let rate = Rate::rounded(self.false_positive_rate_with(self.max_capacity.unwrap_or(*capacity)));
         match (self.max_capacity, self.max_memory_usage) {
             (Some(most), Some(most_memory)) => write!(
                 f,
@@ -226,27 +228,15 @@ impl fmt::Display for ClockOf<'_> {
             return write!(f, ", {window}");
         }
         let (Some(longest), Some(when_full)) = (self.0.lifetime_in_ticks, self.0.when_full) else { return Ok(()) };
-        write!(f, ", lifetime {longest} ticks")?;
-        if let Some(resolution) = self.0.resolution {
-            write!(f, " of {resolution:?}")?;
+        match self.0.resolution {
+            // As long as an entry certainly lives: the present tick may be nearly over.
+            Some(resolution) if longest > 1 => {
+                let (lifetime, resolution) = (Time(of_ticks(longest - 1, resolution)), Time(resolution));
+                write!(f, ", lifetime {lifetime} ({longest} ticks of {resolution})")?;
+            }
+            Some(resolution) => write!(f, ", lifetime {longest} tick of {}", Time(resolution))?,
+            None => write!(f, ", lifetime {longest} tick{}", s(longest))?,
         }
         write!(f, ", WhenFull::{when_full:?}")
-    }
-}
-
-/// A rate with two significant digits, written as a builder takes it: 0.00055, or 3.8e-9.
-struct Rounded(f64);
-
-impl fmt::Display for Rounded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(rate) = *self;
-        if rate <= 0.0 {
-            return write!(f, "0");
-        }
-        let digits = 1 - rate.log10().floor() as i32;
-        if digits > 6 {
-            return write!(f, "{rate:.1e}");
-        }
-        write!(f, "{rate:.0$}", digits.max(0) as usize)
     }
 }

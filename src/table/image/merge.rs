@@ -70,7 +70,7 @@ impl From<GrowableInsertError> for Stopped {
 impl From<ExpiringInsertError> for Stopped {
     fn from(error: ExpiringInsertError) -> Self {
         match error {
-            ExpiringInsertError::Full { len, capacity } => Self::NoRoom(InsertError::Full { len, capacity }),
+            ExpiringInsertError::Full { len, capacity, .. } => Self::NoRoom(InsertError::Full { len, capacity }),
             ExpiringInsertError::TooManyCopies { copies } => Self::NoRoom(InsertError::TooManyCopies { copies }),
             // Both clocks were read before, and this one was not behind.
             _ => Self::ClockSetBack,
