@@ -6,7 +6,6 @@ mod support;
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::error::Error;
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -127,8 +126,8 @@ fn a_batch_goes_on_after_the_key_that_was_refused() {
         let error = filter.insert_batch(&keys).unwrap_err();
         assert_eq!(error.index, before + 6);
         assert!(matches!(error.error, InsertError::TooManyCopies { copies: 6, .. }), "{error:?}");
-        assert!(error.source().is_some_and(|source| source.to_string() == error.error.to_string()), "{error:?}");
-        assert!(error.to_string().contains(&format!("the batch's key {} ", before + 6)), "{error}");
+        let text = error.to_string();
+        assert!(text.contains(&format!(" key {} ", before + 6)) && text.contains(&error.error.to_string()), "{text}");
         assert_eq!(filter.len(), before + 6);
 
         assert_eq!(filter.insert_batch(&keys[error.index + 1..]), Ok(()));

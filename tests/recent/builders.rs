@@ -80,12 +80,12 @@ fn settings_that_cannot_be_met_are_errors_that_say_what_to_do() {
         (
             builder().last(10).tolerance(0.003),
             |error| matches!(error, BuildError::InvalidTolerance { .. }),
-            "at least 0.0040",
+            "at least 0.004 ",
         ),
         (
             builder().within(second, 10).tolerance(f64::NAN),
             |error| matches!(error, BuildError::InvalidTolerance { .. }),
-            "0.0040",
+            "0.004 ",
         ),
         (
             builder().last(10).tolerance(1.0),
