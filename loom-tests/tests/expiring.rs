@@ -51,7 +51,7 @@ fn all_is_dead(keys: &'static [usize]) -> Role {
         for tick in table.now() + 1..table.now() + 5 {
             table.advance_to(tick);
             for &nth in keys {
-                assert!(!table.contains_live(key(nth)), "it came back to life");
+                assert!(!table.contains(key(nth)), "it came back to life");
             }
         }
     })
@@ -61,14 +61,14 @@ fn all_is_dead(keys: &'static [usize]) -> Role {
 fn an_end_that_is_put_off() -> Model {
     let table = table(&[(key(0), 12), (key(0).twin(), 11)]);
     table.advance_to(11); // The key's other entry is dead, but not swept.
-    let reader = role(|table| assert!(table.contains_live(key(0).twin()), "a live entry was missed"));
+    let reader = role(|table| assert!(table.contains(key(0).twin()), "a live entry was missed"));
     let keeper = role(|table| {
         // Before, the bits of 14 meant an end of 10. No entry with that end is left.
         table.insert_or_renew_until(key(0), 14).expect("it has an entry");
         table.advance_to(12);
         table.insert_or_renew_until(key(0), 15).expect("it has an entry");
     });
-    let finally = role(|table| assert!(table.contains_live(key(0))));
+    let finally = role(|table| assert!(table.contains(key(0))));
     (table, vec![reader, keeper], finally)
 }
 model! {
@@ -80,7 +80,7 @@ model! {
 /// The same for a lookup of a batch.
 fn an_end_that_is_put_off_under_a_batch() -> Model {
     let (table, mut roles, finally) = an_end_that_is_put_off();
-    roles[0] = role(|table| assert_eq!(table.contains_live_batch([key(0).twin()]), [true], "a live entry was missed"));
+    roles[0] = role(|table| assert_eq!(table.contains_batch([key(0).twin()]), [true], "a live entry was missed"));
     (table, roles, finally)
 }
 model! {
@@ -91,9 +91,9 @@ model! {
 
 /// A lookup of a batch finds an entry that is relocated behind its back.
 fn relocation_behind_a_batch() -> Model {
-    let reader = role(|table| assert_eq!(table.contains_live_batch([key(0)]), [true], "a live entry was missed"));
+    let reader = role(|table| assert_eq!(table.contains_batch([key(0)]), [true], "a live entry was missed"));
     let mover = role(|table| assert!(table.relocate_until(key(0).twin(), 12)));
-    (table(&[(key(0).twin(), 12)]), vec![reader, mover], role(|table| assert!(table.contains_live(key(0)))))
+    (table(&[(key(0).twin(), 12)]), vec![reader, mover], role(|table| assert!(table.contains(key(0)))))
 }
 model! {
     relocation_behind_a_batch, at least 50,
@@ -103,7 +103,7 @@ model! {
 
 /// One entry of a key dies, but not before another one has been added.
 fn one_dies_and_another_has_come() -> Model {
-    let reader = role(|table| assert!(table.contains_live(key(0)), "a live entry was missed"));
+    let reader = role(|table| assert!(table.contains(key(0)), "a live entry was missed"));
     let writer = role(|table| {
         table.insert_until(key(0), 13).expect("there is room");
         table.advance_to(11);
@@ -134,14 +134,14 @@ fn one_is_dropped_and_another_has_come() -> Model {
     table.advance_to(11);
     table.place_until(filler(1, C), 13);
     table.place_until(filler(2, C), 13);
-    let reader = role(move |table| assert!(table.contains_live(own), "a live entry was missed"));
+    let reader = role(move |table| assert!(table.contains(own), "a live entry was missed"));
     let writer = role(move |table| {
         table.insert_until(own, 13).expect("there is room");
         // This sweeps a bucket, and does not settle.
         table.advance_to(12);
         table.insert_until(other, 14).expect("the dead make room");
     });
-    let finally = role(move |table| assert!(table.contains_live(own) && table.contains_live(other)));
+    let finally = role(move |table| assert!(table.contains(own) && table.contains(other)));
     (Arc::new(table), vec![reader, writer], finally)
 }
 model! {
@@ -187,10 +187,10 @@ fn extension_of_the_dying() -> Model {
     let clock = role(|table| {
         table.advance_to(11);
         table.advance_to(11);
-        assert!(!table.contains_live(key(1)));
+        assert!(!table.contains(key(1)));
     });
     let finally = role(|table| {
-        assert!(table.contains_live(key(0)), "a live entry was swept");
+        assert!(table.contains(key(0)), "a live entry was swept");
         assert_eq!(table.live_len(), 1, "an entry was lost or doubled");
         all_is_dead(&[0])(table);
     });
@@ -214,7 +214,7 @@ fn renewal_of_the_dying() -> Model {
     let clock = role(move |table| {
         // A pass is under way already, so nobody settles.
         table.advance_to(12);
-        looked.store(usize::from(table.contains_live(key(0))), Ordering::Relaxed);
+        looked.store(usize::from(table.contains(key(0))), Ordering::Relaxed);
     });
     let finally = role(move |table| {
         let (is_new, found) = (was_new.load(Ordering::Relaxed), found.load(Ordering::Relaxed));
@@ -252,10 +252,10 @@ fn insert_ahead_of_the_sweep() -> Model {
     let inserter = role(|table| {
         let now = table.now();
         table.insert_until(key(0), now + 3).expect("there is room");
-        assert!(table.contains_live(key(0)), "a live entry was missed");
+        assert!(table.contains(key(0)), "a live entry was missed");
     });
     let clock = role(|table| _ = table.advance_to(12));
-    let finally = role(|table| assert!(table.contains_live(key(0)), "a live entry was missed"));
+    let finally = role(|table| assert!(table.contains(key(0)), "a live entry was missed"));
     (table(&[(key(1), 11)]), vec![inserter, clock], finally)
 }
 model! {
@@ -270,7 +270,7 @@ fn lookup_beside_a_sweep() -> Model {
         // The clock is two ticks past the first, whichever thread set it. The lookup reads the same moment or a
         // later one.
         if table.peek() >= 12 {
-            assert!(!table.contains_live(key(0)), "a dead entry was found");
+            assert!(!table.contains(key(0)), "a dead entry was found");
         }
     });
     let clock = role(|table| {
@@ -291,7 +291,7 @@ fn two_that_tell_the_time() -> Model {
         role(|table| {
             table.advance_to(11);
             assert_eq!(table.now(), 11);
-            assert!(!table.contains_live(key(0)), "a dead entry was found");
+            assert!(!table.contains(key(0)), "a dead entry was found");
         })
     };
     (table(&[(key(0), 11)]), vec![teller(), teller()], all_is_dead(&[0]))
@@ -310,11 +310,11 @@ fn time_against_an_insert() -> Model {
     let clock = role(move |table| {
         // A pass is under way already, so nobody settles.
         table.advance_to(12);
-        of_clock.fetch_add(usize::from(!table.contains_live(key(1))), Ordering::Relaxed);
+        of_clock.fetch_add(usize::from(!table.contains(key(1))), Ordering::Relaxed);
     });
     let inserter = role(move |table| {
         table.insert_until(key(1), 13).expect("there is room");
-        of_inserter.fetch_add(usize::from(table.contains_live(key(0))), Ordering::Relaxed);
+        of_inserter.fetch_add(usize::from(table.contains(key(0))), Ordering::Relaxed);
     });
     let finally = role(move |_| assert!(missed.load(Ordering::Relaxed) < 2, "no order leads to these answers"));
     let table = Table::with_clock(2, 2, 10, WhenFull::Refuse);
@@ -333,7 +333,7 @@ model! {
 /// The clock leaps ahead while an entry is added.
 fn insert_beside_a_leap() -> Model {
     let inserter = role(|table| match table.insert_until(key(0), 101) {
-        Ok(kept) => assert!(kept && table.contains_live(key(0)), "no order explains this: added and not found"),
+        Ok(kept) => assert!(kept && table.contains(key(0)), "no order explains this: added and not found"),
         Err(error) => {
             assert!(
                 matches!(error, ExpiringInsertError::LifetimeTooLong { now, .. } if now.get() == 10),
@@ -342,7 +342,7 @@ fn insert_beside_a_leap() -> Model {
         }
     });
     let clock = role(|table| _ = table.advance_to(100));
-    (table(&[(key(1), 13)]), vec![inserter, clock], role(|table| assert!(!table.contains_live(key(1)))))
+    (table(&[(key(1), 13)]), vec![inserter, clock], role(|table| assert!(!table.contains(key(1)))))
 }
 model! {
     insert_beside_a_leap, at least 20, preemptions 3,
@@ -375,7 +375,7 @@ model! {
 fn two_that_find_no_room() -> Model {
     let inserter = |nth| role(move |table: &Table| _ = table.insert_until(key(nth), 13).expect("a tick makes room"));
     let finally = role(|table| {
-        assert!(table.contains_live(key(2)) && table.contains_live(key(3)), "it was evicted without need");
+        assert!(table.contains(key(2)) && table.contains(key(3)), "it was evicted without need");
         assert_eq!((table.live_len(), table.ahead(), table.now()), (4, 1, 10));
     });
     let table = evicting(&[(key(0), 11), (key(2), 12), (key(1).twin(), 11), (key(3).twin(), 12)]);
@@ -391,7 +391,7 @@ model! {
 fn two_of_one_key_that_find_no_room() -> Model {
     let inserter = || role(|table| _ = table.insert_if_absent_until(key(4), 13).expect("a tick makes room"));
     let finally = role(|table| {
-        assert!((1..=3).all(|nth| table.contains_live(key(nth))), "it was evicted without need");
+        assert!((1..=3).all(|nth| table.contains(key(nth))), "it was evicted without need");
         assert_eq!((table.live_len(), table.ahead()), (4, 1));
     });
     let table = evicting(&[(key(0), 11), (key(1), 12), (key(2).twin(), 12), (key(3).twin(), 12)]);
@@ -409,9 +409,9 @@ fn lifetime_beside_a_tick_that_ends_early() -> Model {
     let evictor = role(|table| assert_eq!(table.evict_for(key(4), 13), Some(1)));
     let finally = role(|table| {
         table.advance_to(12);
-        assert!(table.contains_live(key(2)), "it ended too early");
+        assert!(table.contains(key(2)), "it ended too early");
         table.advance_to(13);
-        assert!(!table.contains_live(key(2)), "it ended too late");
+        assert!(!table.contains(key(2)), "it ended too late");
     });
     let table = evicting(&[(key(0), 11), (key(1), 11), (key(2).twin(), 12), (key(3).twin(), 12)]);
     (table, vec![keeper, evictor], finally)
@@ -428,11 +428,11 @@ fn lifetime_beside_a_clock_that_catches_up() -> Model {
     let clock = role(|table| _ = table.advance_to(12));
     let finally = role(|table| {
         table.advance_to(13);
-        let lives_on = table.contains_live(key(2));
+        let lives_on = table.contains(key(2));
         table.advance_to(14);
-        assert_eq!(table.contains_live(key(2)), lives_on, "no order explains this");
+        assert_eq!(table.contains(key(2)), lives_on, "no order explains this");
         table.advance_to(15);
-        assert!(!table.contains_live(key(2)));
+        assert!(!table.contains(key(2)));
     });
     let table = evicting(&[(key(0), 11), (key(1), 11), (key(2).twin(), 13), (key(3).twin(), 13)]);
     assert_eq!(table.evict_for(key(4), 13), Some(1));

@@ -38,7 +38,7 @@ fn two_that_bring_one_key() -> Model {
             let key = if renews { key(0) } else { key(0).twin() };
             let is_new = if renews { table.insert_or_renew_recent(key, 0) } else { table.insert_recent(key, 0) };
             new.fetch_add(usize::from(is_new), Ordering::Relaxed);
-            assert!(table.contains_live(key), "a recent key was missed");
+            assert!(table.contains(key), "a recent key was missed");
         })
     };
     let roles = vec![inserter(false), inserter(true)];
@@ -58,7 +58,7 @@ model! {
 fn two_that_pass_the_end_of_a_tick() -> Model {
     let inserter = |nth| role(move |table: &Table| assert!(table.insert_recent(key(nth), 0), "it is new"));
     let finally = role(|table| {
-        assert!(table.contains_live(key(0)) && table.contains_live(key(1)), "a recent key was missed");
+        assert!(table.contains(key(0)) && table.contains(key(1)), "a recent key was missed");
         assert_eq!(table.now(), 1);
     });
     (table(2, 0), vec![inserter(0), inserter(1)], finally)
@@ -74,7 +74,7 @@ fn a_key_at_the_end_of_a_tick() -> Model {
     let other_came_first = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&other_came_first);
     let inserter = role(move |table| {
-        seen.store(usize::from(table.contains_live(key(1))), Ordering::Relaxed);
+        seen.store(usize::from(table.contains(key(1))), Ordering::Relaxed);
         assert!(table.insert_recent(key(0), 0), "it is new");
     });
     let other = role(|table| assert!(table.insert_recent(key(1), 0), "it is new"));
@@ -83,7 +83,7 @@ fn a_key_at_the_end_of_a_tick() -> Model {
         table.insert_recent(key(2), 0);
         table.insert_recent(key(3), 0);
         if other_came_first.load(Ordering::Relaxed) > 0 {
-            assert!(table.contains_live(key(0)), "a recent key was missed");
+            assert!(table.contains(key(0)), "a recent key was missed");
         }
         assert_eq!(table.evicted(), 0);
     });
@@ -108,8 +108,8 @@ fn a_tick_that_ends_during_a_sweep() -> Model {
     let inserter = role(|table| assert!(table.insert_recent(key(2), 0), "it is new"));
     let finally = role(|table| {
         assert_eq!(table.now(), 3, "a tick was undone");
-        assert!(!table.contains_live(key(1)), "it came back to life");
-        assert!(table.contains_live(key(2)), "a recent key was missed");
+        assert!(!table.contains(key(1)), "it came back to life");
+        assert!(table.contains(key(2)), "a recent key was missed");
     });
     (table, vec![sweeper, inserter], finally)
 }
@@ -146,10 +146,10 @@ fn a_lookup_while_another_key_is_displaced() -> Model {
     let inserter = role(|table| assert!(table.insert_recent(key(4), 0), "it is new"));
     // Of the entries that expire first, the first one in the first bucket goes. These are in the second one.
     let reader = role(|table| {
-        let found = (0..4).filter(|&nth| table.contains_live(key(nth))).count();
+        let found = (0..4).filter(|&nth| table.contains(key(nth))).count();
         assert!(found >= 3, "a recent key was missed");
     });
-    (table, vec![inserter, reader], role(|table| assert!(table.contains_live(key(4)), "a recent key was missed")))
+    (table, vec![inserter, reader], role(|table| assert!(table.contains(key(4)), "a recent key was missed")))
 }
 model! {
     a_lookup_while_another_key_is_displaced, at least 11000, preemptions 1,
@@ -164,19 +164,19 @@ fn a_key_that_is_renewed_when_its_time_is_over() -> Model {
     let renewer = role(move |table| {
         let is_new = table.insert_or_renew_recent(key(0), 1);
         renewed.store(usize::from(is_new), Ordering::Relaxed);
-        assert!(table.contains_live(key(0)), "a recent key was missed");
+        assert!(table.contains(key(0)), "a recent key was missed");
     });
     let lookup = role(move |table| {
         // Two ticks pass at once.
         table.move_on(2);
-        looked.store(usize::from(table.contains_live(key(0))), Ordering::Relaxed);
+        looked.store(usize::from(table.contains(key(0))), Ordering::Relaxed);
     });
     let finally = role(move |table| {
         let (is_new, found) = (was_new.load(Ordering::Relaxed), found.load(Ordering::Relaxed));
         assert!(is_new + found > 0, "no order explains this: it was there, and then it was not");
         assert_eq!(table.live_len(), 1, "an entry was lost or doubled");
         table.move_on(5);
-        assert!(!table.contains_live(key(0)));
+        assert!(!table.contains(key(0)));
     });
     let table = Table::of_recent_time(2);
     table.insert_recent(key(0), 0);

@@ -58,6 +58,28 @@ impl GrowingTable {
         })
     }
 
+    /// Adds the copies of another table, all or those that this one lacks.
+    pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+        let buckets = image.layout().1;
+        // In an empty table that is at least as large, each copy has room where it is in the other one.
+        let copies_table = self.len() == 0 && self.state().buckets() >= buckets;
+        let if_present = match merge {
+            Merge::Sum => IfPresent::Add,
+            Merge::Union => IfPresent::Refuse,
+        };
+        read(image, &mut |start, words, copies| {
+            self.each_hash(buckets, start, words, &mut |hash, side| {
+                let first = if copies_table { self.add_as_in_image(hash, side, if_present) } else { Attempt::NoRoom };
+                let is_added = match first {
+                    Attempt::NoRoom => self.take_in(hash, if_present, buckets)?,
+                    done => done == Attempt::Added,
+                };
+                *copies += u64::from(is_added);
+                Ok(())
+            })
+        })
+    }
+
     /// Adds a copy of an image on the side where it is in the image, if there is room there.
     fn add_as_in_image(&self, hash: u64, side: usize, if_present: IfPresent) -> Attempt {
         let class = self.plan.classes.of(hash);
@@ -203,27 +225,6 @@ impl AnyTable for GrowingTable {
 
     fn clear(&self) {
         self.clear();
-    }
-
-    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
-        let buckets = image.layout().1;
-        // In an empty table that is at least as large, each copy has room where it is in the other one.
-        let copies_table = self.len() == 0 && self.state().buckets() >= buckets;
-        let if_present = match merge {
-            Merge::Sum => IfPresent::Add,
-            Merge::Union => IfPresent::Refuse,
-        };
-        read(image, &mut |start, words, copies| {
-            self.each_hash(buckets, start, words, &mut |hash, side| {
-                let first = if copies_table { self.add_as_in_image(hash, side, if_present) } else { Attempt::NoRoom };
-                let is_added = match first {
-                    Attempt::NoRoom => self.take_in(hash, if_present, buckets)?,
-                    done => done == Attempt::Added,
-                };
-                *copies += u64::from(is_added);
-                Ok(())
-            })
-        })
     }
 }
 

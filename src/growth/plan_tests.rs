@@ -298,7 +298,6 @@ fn distinct_keys_practically_never_have_too_many_copies() {
 /// them too.
 #[test]
 fn copies_beyond_the_limit_stay_and_are_copied() {
-    use crate::table::face::any_table::AnyTable as _;
     use crate::table::image::merge::Merge;
     use crate::table::image::read::TableImage;
 
@@ -326,7 +325,6 @@ fn copies_beyond_the_limit_stay_and_are_copied() {
 /// As many as the limit allows come in from another table of the same size. (Into an empty table, all do.)
 #[test]
 fn a_sum_adds_no_more_copies_than_the_limit() {
-    use crate::table::face::any_table::AnyTable as _;
     use crate::table::image::merge::Merge;
     use crate::table::image::read::TableImage;
 

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::machine::memory::Pages;
 use crate::plan::sizing::{self, LoadLimit};
+use crate::table::entries::Nothing;
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::{Buckets, Item, mixed};
@@ -279,7 +280,7 @@ fn how_far_searches_go() {
         let (all, capacity) = (BUCKETS * shape.slots as usize, sizing::capacity_of(shape, BUCKETS, LoadLimit::NONE));
         let items = capacity + (all - capacity) * beyond / 4;
         let layout = LayoutData::of(shape);
-        let table = Table::new(Pages::Usual, layout, BUCKETS).expect("a few megabytes");
+        let table = Table::new(Pages::Usual, shape, BUCKETS, Nothing).expect("a few megabytes");
         (0..items).for_each(|hash| table.insert(table.layout(), hash as u64).expect("tables take more"));
         let mut longer = [0; LIMITS.len()];
         for hash in items..items + SEARCHES {

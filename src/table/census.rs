@@ -1,6 +1,7 @@
 //! CONCURRENT: the count of copies by which an insert that has found no room decides whether it fails, or needs no room any
 //! more.
 
+use crate::table::entries::Entries;
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::Item;
@@ -25,7 +26,7 @@ pub(super) struct Census {
     pub(super) is_done: bool,
 }
 
-impl<L: Layout> Table<L> {
+impl<E: Entries> Table<E> {
     /// Counts the copies of the item's class under its lock.
     pub(super) fn census(&self, item: Item, purpose: Purpose) -> Census {
         let _guard = self.stripe(item.sum).lock(&self.counters);

@@ -6,13 +6,14 @@ use core::hint::select_unpredictable;
 use crate::error::insert::InsertError;
 use crate::sync::Ordering;
 use crate::table::census::Purpose;
+use crate::table::entries::Entries;
 use crate::table::stripe::Guard;
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Item;
 use crate::word::layout::{Entry, Layout};
 
-impl<L: Layout> Table<L> {
+impl<E: Entries> Table<E> {
     /// Adds a copy of the item of this hash.
     #[inline(always)]
     pub(crate) fn insert(&self, layout: impl Layout, hash: u64) -> Result<(), InsertError> {

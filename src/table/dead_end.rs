@@ -4,6 +4,7 @@
 
 use crate::sync::sizes::{DEAD_END_TRIES, MAX_STRIPES};
 use crate::table::census::{Census, Purpose};
+use crate::table::entries::Entries;
 use crate::table::stripe::{Stripe, settle};
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
@@ -33,7 +34,7 @@ impl StripeSet {
     }
 }
 
-impl<L: Layout> Table<L> {
+impl<E: Entries> Table<E> {
     /// If few buckets can be reached from the item's two, and all of them were full at one point of this call: how many
     /// copies of its class there were at that point, and whether the operation needed room.
     ///
@@ -58,9 +59,9 @@ impl<L: Layout> Table<L> {
     }
 
     /// The stripes of all copies in the item's two buckets and in all buckets to which relocations lead from there.
-    /// `None` if one of these has room, if they are too many, or if the table has a clock.
+    /// `None` if one of these has room, if they are too many, or if entries expire.
     fn stripes_reached(&self, item: Item) -> Option<StripeSet> {
-        if self.clock().is_some() {
+        if E::EXPIRE {
             // A sweep takes copies out without a lock.
             return None;
         }

@@ -2,15 +2,18 @@
 //! optimistic read (`load_pair`) and, if that was invalidated, `contains_slow`. A lookup in a batch is `look_up_block`,
 //! with the same steps for 32 keys. The [`Query`] is what it asks of each key.
 
+use core::hint::select_unpredictable;
+
 use crate::machine::arch::prefetch;
 use crate::plan::batch::{self, BLOCK};
 use crate::plan::pairs::Pairs;
 use crate::sync::AtomicU64;
+use crate::table::entries::Entries;
 use crate::table::table::{Stripes, Table, load};
-use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::bucket::{Bucket, BucketOps, FoundSlot, choose};
 use crate::word::geometry::{Item, Items};
 use crate::word::layout::Layout;
-use crate::word::ring::Moment;
+use crate::word::payloads::PayloadOps;
 
 /// A table of at most this many buckets stays in the L2 cache if it is hot. Out-of-order execution hides the latency of
 /// that cache.
@@ -19,54 +22,153 @@ const NEAR: usize = (512 << 10) / size_of::<u64>();
 pub(super) type Block<'a> = batch::Block<'a, Items<BLOCK>>;
 
 /// What a batch of lookups asks of each key.
-pub(super) trait Query: Copy {
+pub(super) trait Query<E: Entries>: Copy {
     type Answer: Copy;
 
     const ABSENT: Self::Answer;
 
-    /// Computes the answers from the buckets. `moment` is that of the table's clock, if it has one, from before they
+    /// Computes the answers from the buckets. `reading` is that of the table's clock, if it has one, from before they
     /// were read.
-    fn compare<L: Layout>(
+    fn compare(
         self,
-        table: &Table<L>,
+        table: &Table<E>,
         layout: impl Layout,
-        moment: Option<Moment>,
+        reading: E::Reading,
         block: Block<'_>,
         pairs: &Pairs,
         answers: &mut [Self::Answer; BLOCK],
     );
 
     /// Retries for one key whose first attempt was invalidated. `seen` is the answer of that attempt.
-    fn retry<L: Layout>(self, table: &Table<L>, seen: Self::Answer, hash: u64) -> Self::Answer;
+    fn retry(self, table: &Table<E>, seen: Self::Answer, hash: u64) -> Self::Answer;
 }
 
-impl<L: Layout> Table<L> {
-    /// Whether the table holds a copy of the item of this hash. Lock-free. `table/stripe.rs` proves that *false* is
-    /// right.
+/// Whether the key is present; where entries expire, whether it has a live one.
+#[derive(Clone, Copy)]
+pub(in crate::table) struct PresenceQuery;
+
+impl<E: Entries> Query<E> for PresenceQuery {
+    type Answer = bool;
+
+    const ABSENT: bool = false;
+
+    /// One reading of the clock serves for all lookups of a block.
+    #[inline(always)]
+    fn compare(
+        self,
+        table: &Table<E>,
+        layout: impl Layout,
+        reading: E::Reading,
+        block: Block<'_>,
+        pairs: &Pairs,
+        answers: &mut [bool; BLOCK],
+    ) {
+        if table.entries.may_be_dead(reading) {
+            table.compare_block_among_dead(layout, reading, block, pairs, answers);
+        } else {
+            pairs.find(layout, &block.prepared.entries, answers);
+        }
+    }
+
+    #[inline(always)]
+    fn retry(self, table: &Table<E>, seen: bool, hash: u64) -> bool {
+        // A match is certain in any case.
+        seen || table.contains_slow(hash)
+    }
+}
+
+impl<E: Entries> Table<E> {
+    /// Whether the table holds a copy of the class of this hash; where entries expire, a live one. Lock-free.
+    /// `table/stripe.rs` proves that *false* is right, and `table/expiring/mod.rs` where entries expire.
     #[inline(always)]
     pub(super) fn contains(&self, layout: impl Layout, hash: u64) -> bool {
         let item = self.buckets.item(layout, hash);
+        let reading = self.entries.reading();
+        if self.entries.may_be_dead(reading) {
+            return self.contains_among_dead(reading, hash);
+        }
         let fingerprint = layout.fingerprint_of(item.entry);
         let holds = |first, second| layout.either_holds(first, second, fingerprint);
         // The rare retry gets the hash, which occupies one register; an item occupies four.
         self.load_pair(item, holds, |_, _| self.contains_slow(hash))
     }
 
-    /// `contains` where the first attempt was invalidated: retries, until an attempt finds a match or is valid. (A
-    /// match in the first one would have been valid, but passing it on would cost registers in all lookups.)
+    /// `contains` while the table may hold dead entries.
+    #[inline(never)]
+    fn contains_among_dead(&self, reading: E::Reading, hash: u64) -> bool {
+        let item = self.item(hash);
+        let fingerprint = self.layout.fingerprint_of(item.entry);
+        let found = |first, second| {
+            let lanes = self.layout.lanes_in_either(first, second, fingerprint);
+            let slot = choose([first, second], [0; 2], lanes).1;
+            // If it is not live, another entry may be, or this one may be live by now.
+            if self.is_dead(reading, slot) { self.contains_exactly(hash) } else { slot.exists() }
+        };
+        self.load_pair(item, found, |_, _| self.contains_slow(hash))
+    }
+
+    /// Whether there is an entry in the slot whose expiry is past. That is rare. Whether there is one at all can't be
+    /// predicted, so no branch depends on that alone.
+    #[inline(always)]
+    fn is_dead(&self, reading: E::Reading, slot: FoundSlot) -> bool {
+        let is_live = self.entries.is_live(reading, self.layout.payload_at(slot));
+        select_unpredictable(slot.exists(), !is_live, false)
+    }
+
+    /// `contains` where the first attempt was invalidated. (A match in it would have been valid, but passing it on would cost
+    /// registers in all lookups.)
     #[cold]
     #[inline(never)]
     pub(super) fn contains_slow(&self, hash: u64) -> bool {
+        self.counters.lookup_retried();
+        self.contains_exactly(hash)
+    }
+
+    /// `contains` by attempts that are repeated until one has a definite answer. A live match always is one. *False* is one if
+    /// neither the version nor the clock has changed.
+    #[cold]
+    #[inline(never)]
+    fn contains_exactly(&self, hash: u64) -> bool {
         let item = self.item(hash);
         let fingerprint = self.layout.fingerprint_of(item.entry);
-        let holds = |first, second| self.layout.either_holds(first, second, fingerprint);
         loop {
-            self.counters.lookup_retried();
-            // A match is certain in any case.
-            let found = |first, second| holds(first, second).then_some(true);
-            if let Some(found) = self.load_pair(item, |first, second| Some(holds(first, second)), found) {
+            let reading = self.entries.reading();
+            let holds = |bucket| self.live_copies_in(reading, bucket, fingerprint) > 0;
+            let either_holds = |first, second| holds(first) || holds(second);
+            let undisturbed = |first, second| Some(either_holds(first, second));
+            let disturbed = |first, second| either_holds(first, second).then_some(true);
+            if let Some(found) = self.load_pair(item, undisturbed, disturbed)
+                && (found || self.entries.is_still(reading))
+            {
                 return found;
             }
+            self.counters.lookup_retried();
+        }
+    }
+
+    /// Whether each key of a block has a live entry, while the table may hold dead ones.
+    #[inline(always)]
+    fn compare_block_among_dead(
+        &self,
+        layout: impl Layout,
+        reading: E::Reading,
+        block: Block<'_>,
+        pairs: &Pairs,
+        answers: &mut [bool; BLOCK],
+    ) {
+        // One bit for each item. The only branch that depends on what was found is the end of the loop over the bits.
+        let mut dead = 0;
+        for (nth, answer) in answers.iter_mut().enumerate() {
+            let lanes = pairs.lanes(layout, nth, block.prepared.entries[nth]);
+            let slot = choose(pairs.buckets(nth), [0; 2], lanes).1;
+            *answer = slot.exists();
+            dead |= u32::from(self.is_dead(reading, slot)) << nth;
+        }
+        dead &= ((1u64 << block.len) - 1) as u32;
+        while dead != 0 {
+            let nth = dead.trailing_zeros() as usize % BLOCK;
+            dead &= dead - 1;
+            answers[nth] = self.contains_exactly(block.hashes[nth]);
         }
     }
 
@@ -98,7 +200,7 @@ impl<L: Layout> Table<L> {
     /// compared, and before any retry. So the loads of many keys overlap, and all words are compared in loops that are
     /// vectorized.
     #[inline(always)]
-    pub(super) fn look_up_block<Q: Query>(
+    pub(super) fn look_up_block<Q: Query<E>>(
         &self,
         layout: impl Layout,
         query: Q,
@@ -107,9 +209,9 @@ impl<L: Layout> Table<L> {
         pairs: &mut Pairs,
         answers: &mut [Q::Answer; BLOCK],
     ) {
-        let moment = self.moment();
+        let reading = self.entries.reading();
         let changes = self.load_block(layout, block, coming, pairs);
-        query.compare(self, layout, moment, block, pairs, answers);
+        query.compare(self, layout, reading, block, pairs, answers);
         if changes != 0 {
             for (answer, &hash) in answers.iter_mut().zip(block.hashes).take(block.len) {
                 *answer = query.retry(self, *answer, hash);
@@ -168,7 +270,7 @@ impl<L: Layout> Table<L> {
 
     /// How many copies there are of the item of this hash with this payload.
     #[inline(never)]
-    pub(super) fn count(&self, layout: impl Layout, hash: u64, payload: u16) -> usize {
+    pub(crate) fn count(&self, layout: impl Layout, hash: u64, payload: u16) -> usize {
         let item = self.buckets.item(layout, hash).with(layout, payload);
         let _guard = self.stripe(item.sum).lock(&self.counters);
         self.copies_of_item(layout, item)

@@ -1,5 +1,4 @@
-//! CONCURRENT: what only a table with payloads does, that is, the table of a maplet: it adds, finds and replaces
-//! values.
+//! CONCURRENT: what only the table of a maplet does: it adds, finds and replaces values.
 //!
 //! # Items
 //! In a maplet each copy of a class also has a value, its *payload*. A class with a value is an *item*, and the table
@@ -67,6 +66,7 @@ use crate::error::insert::InsertError;
 use crate::plan::batch::BLOCK;
 use crate::plan::pairs::Pairs;
 use crate::table::census::Purpose;
+use crate::table::entries::Value;
 use crate::table::lookup::{Block, Query};
 use crate::table::stripe::Guard;
 use crate::table::table::Table;
@@ -74,24 +74,23 @@ use crate::word::bucket::BucketOps;
 use crate::word::geometry::Item;
 use crate::word::layout::{Fingerprint, Layout};
 use crate::word::payloads::{OnlySlot, PayloadOps};
-use crate::word::ring::Moment;
 use crate::word::values::Values;
 
 /// Which values the key has.
 #[derive(Clone, Copy)]
 pub(super) struct ValuesQuery;
 
-impl Query for ValuesQuery {
+impl Query<Value> for ValuesQuery {
     type Answer = Values;
 
     const ABSENT: Values = Values::EMPTY;
 
     #[inline(always)]
-    fn compare<L: Layout>(
+    fn compare(
         self,
-        _: &Table<L>,
+        _: &Table<Value>,
         layout: impl Layout,
-        _: Option<Moment>,
+        (): (),
         block: Block<'_>,
         pairs: &Pairs,
         answers: &mut [Values; BLOCK],
@@ -100,12 +99,12 @@ impl Query for ValuesQuery {
     }
 
     #[inline(always)]
-    fn retry<L: Layout>(self, table: &Table<L>, _: Values, hash: u64) -> Values {
+    fn retry(self, table: &Table<Value>, _: Values, hash: u64) -> Values {
         table.values_slow(hash)
     }
 }
 
-impl<L: Layout> Table<L> {
+impl Table<Value> {
     /// The payloads of all copies of the class of this hash. Lock-free.
     #[inline(always)]
     pub(super) fn values(&self, layout: impl Layout, hash: u64) -> Values {

@@ -7,15 +7,16 @@ use proptest::prelude::*;
 use crate::error::insert::InsertError;
 use crate::machine::memory::Pages;
 use crate::plan::sizing::LoadLimit;
+use crate::table::entries::Value;
 use crate::table::face::any_table::HasTable as _;
 use crate::table::face::plan::TablePlan;
 use crate::table::maplet::ValuesQuery;
 use crate::table::table::Table;
 use crate::table::table_tests::{Class, assert_all_vector_units_find_the_same, class};
-use crate::word::layout::{SHAPES_WITH_PAYLOAD, Shape, WithPayload};
+use crate::word::layout::{SHAPES_WITH_PAYLOAD, Shape};
 
-fn table(shape: Shape, buckets: usize) -> Table<WithPayload> {
-    Table::new(Pages::Usual, WithPayload::of(shape), buckets).expect("a small table")
+fn table(shape: Shape, buckets: usize) -> Table<Value> {
+    Table::new(Pages::Usual, shape, buckets, Value).expect("a small table")
 }
 
 /// Each shape with a payload, of one width.

@@ -1,6 +1,7 @@
 //! CONCURRENT: one table, which threads share. `stripe.rs` has the protocol and its proof, `table.rs` the table and the
-//! steps that all operations consist of. Below them are the operations of all tables, and then those of some: of a
-//! maplet, of a table whose entries expire. `image/` has what reads a whole table at one moment, and `face/` the traits
+//! steps that all operations consist of, and `entries.rs` what the entries of a table carry, which is what kinds of tables
+//! differ in. Below them are the operations of all tables, and then those of some: of a maplet, of a table whose entries
+//! expire. `image/` has what reads a whole table at one moment, and `face/` the traits
 //! by which filters use a table of any layout.
 
 pub(crate) mod attempt;
@@ -12,6 +13,7 @@ pub(crate) mod table;
 pub(crate) mod census;
 mod change;
 mod dead_end;
+pub(crate) mod entries;
 pub(crate) mod lookup;
 pub(crate) mod relocate;
 

@@ -46,45 +46,46 @@ use crate::machine::arch::prefetch;
 use crate::plan::path::{self, Graph, Hop, Outcome};
 use crate::sync::sizes::SEARCHES;
 use crate::table::census::Purpose;
+use crate::table::entries::Entries;
 use crate::table::stripe::{AllLocked, Guard, Stripe, settle};
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Item;
 use crate::word::layout::{Entry, Layout, by_encoding};
-use crate::word::ring::Moment;
 
 /// How many of an insert's [`SEARCHES`] may find no path. Without interference, a failed insert makes that many, or one
 /// if its few buckets or the count of its copies decide.
 const SEARCHES_IN_VAIN: usize = 2;
 
 /// The searches that an insert has made so far.
-#[derive(Default)]
-pub(super) struct Effort {
+pub(super) struct Effort<R> {
     searches: usize,
     in_vain: usize,
-    /// For the last search without a path: its trace, the bumps that the pass after it counted, and the moment read
+    /// For the last search without a path: its trace, the bumps that the pass after it counted, and the reading of the clock
     /// after that pass.
-    last: Option<(u64, (u64, Option<Moment>))>,
+    last: Option<(u64, (u64, R))>,
 }
 
-impl Effort {
+impl<R> Effort<R> {
+    pub(super) const NONE: Self = Self { searches: 0, in_vain: 0, last: None };
+
     /// Whether the searches were invalidated so often that the insert must now exclude other writers.
     pub(super) fn is_enough(&self) -> bool {
         self.searches >= SEARCHES || self.in_vain >= SEARCHES_IN_VAIN
     }
 }
 
-/// A table at a moment of its clock, as the graph that a search follows.
-struct TableGraph<'a, L, K> {
-    table: &'a Table<L>,
+/// A table at a reading of its clock, as the graph that a search follows.
+struct TableGraph<'a, E: Entries, K> {
+    table: &'a Table<E>,
     /// The table's layout, of a known encoding: nearly all of a relocation's time is that of its search.
     layout: K,
-    moment: Option<Moment>,
+    reading: E::Reading,
     /// Is lowered to the earliest expiry that the search reads.
     earliest: Option<&'a Cell<u64>>,
 }
 
-impl<L: Layout, K: Layout> Graph for TableGraph<'_, L, K> {
+impl<E: Entries, K: Layout> Graph for TableGraph<'_, E, K> {
     #[inline(always)]
     fn len(&self) -> usize {
         self.table.buckets.count()
@@ -92,11 +93,12 @@ impl<L: Layout, K: Layout> Graph for TableGraph<'_, L, K> {
 
     #[inline(always)]
     fn load(&self, bucket: usize) -> Bucket {
-        let (table, moment) = (self.table, self.moment);
-        let seen = table.load_live(bucket, moment);
-        if let (Some(earliest), Some(clock), Some(moment)) = (self.earliest, table.clock(), moment) {
-            let ends = self.layout.entries(seen).map(|entry| clock.end_of(moment, self.layout.payload_of(entry)));
-            earliest.set(ends.fold(earliest.get(), u64::min));
+        let seen = self.table.load_live(self.reading, bucket);
+        if E::EXPIRE
+            && let Some(earliest) = self.earliest
+        {
+            let expiry = |entry| self.table.entries.expiry(self.reading, self.layout.payload_of(entry));
+            earliest.set(self.layout.entries(seen).map(expiry).fold(earliest.get(), u64::min));
         }
         seen
     }
@@ -120,7 +122,7 @@ impl<L: Layout, K: Layout> Graph for TableGraph<'_, L, K> {
     }
 }
 
-impl<L: Layout> Table<L> {
+impl<E: Entries> Table<E> {
     /// Calls `attempt` until it has an answer. Before each further attempt, makes room in one of the item's two buckets.
     /// The insert fails if there is no room.
     ///
@@ -132,7 +134,7 @@ impl<L: Layout> Table<L> {
         purpose: Purpose,
         attempt: impl Fn(Option<&AllLocked<'_>>) -> Option<R>,
     ) -> Result<R, InsertError> {
-        let mut effort = Effort::default();
+        let mut effort = Effort::NONE;
         loop {
             if let Some(answer) = attempt(None) {
                 return Ok(answer);
@@ -154,16 +156,21 @@ impl<L: Layout> Table<L> {
     /// room.
     #[cold]
     #[inline(never)]
-    pub(super) fn make_room(&self, item: Item, purpose: Purpose, effort: &mut Effort) -> Result<(), InsertError> {
+    pub(super) fn make_room(
+        &self,
+        item: Item,
+        purpose: Purpose,
+        effort: &mut Effort<E::Reading>,
+    ) -> Result<(), InsertError> {
         while !effort.is_enough() {
             effort.searches += 1;
-            if self.clock().is_some() && (self.drop_dead(item.first, None) || self.drop_dead(item.second, None)) {
+            if E::EXPIRE && (self.drop_dead(item.first, None) || self.drop_dead(item.second, None)) {
                 return Ok(());
             }
-            let moment = self.moment();
+            let reading = self.entries.reading();
             let (mut trace, mut full) = (0, self.census_if_full(item, purpose));
             if full.is_none() {
-                trace = match self.search(item, moment, &|hop| self.relocate(hop), None) {
+                trace = match self.search(item, reading, &|hop| self.relocate(hop), None) {
                     Outcome::Planned => return Ok(()),
                     Outcome::Nothing { trace } => trace,
                 };
@@ -180,9 +187,9 @@ impl<L: Layout> Table<L> {
             if is_full {
                 return Err(self.refusal(item, copies));
             }
-            let now = (settle(&mut self.stripes.iter(), &self.counters), self.moment());
+            let now = (settle(&mut self.stripes.iter(), &self.counters), self.entries.reading());
             let certain = effort.last.is_some_and(|(last_trace, last)| {
-                last == now && now.1 == moment || last_trace == trace && self.buckets.count() > path::BUDGET
+                last == now && now.1 == reading || last_trace == trace && self.buckets.count() > path::BUDGET
             });
             if certain {
                 return Err(self.refusal(item, copies));
@@ -207,16 +214,16 @@ impl<L: Layout> Table<L> {
                 if attempt(all) {
                     return Ok(());
                 }
-                if self.clock().is_some() && (drop_dead(item.first) || drop_dead(item.second)) {
+                if E::EXPIRE && (drop_dead(item.first) || drop_dead(item.second)) {
                     continue;
                 }
                 let relocate = |hop: Hop| {
-                    (self.clock().is_none() || drop_dead(hop.to))
+                    (!E::EXPIRE || drop_dead(hop.to))
                         && self.relocate_locked(&self.stripe_of(hop).locked_with_all(all), hop)
                 };
-                let moment = self.moment();
-                if let Outcome::Nothing { .. } = self.search(item, moment, &relocate, None)
-                    && moment == self.moment()
+                let reading = self.entries.reading();
+                if let Outcome::Nothing { .. } = self.search(item, reading, &relocate, None)
+                    && reading == self.entries.reading()
                 {
                     // What is full stays full (a sweep apart), so there was a moment without room. The last attempt
                     // only finds whether the item is present, or needs no room any more.
@@ -226,13 +233,13 @@ impl<L: Layout> Table<L> {
         })
     }
 
-    /// Searches for a path to room for the item, at a moment of the table's clock. `relocate` carries out its hops.
+    /// Searches for a path to room for the item, at a reading of the table's clock. `relocate` carries out its hops.
     /// Counts those that were carried out. Lowers `earliest` to the earliest expiry that the search reads. (The search
     /// itself is `path::search`.)
     pub(super) fn search(
         &self,
         item: Item,
-        moment: Option<Moment>,
+        reading: E::Reading,
         relocate: &dyn Fn(Hop) -> bool,
         earliest: Option<&Cell<u64>>,
     ) -> Outcome {
@@ -243,7 +250,7 @@ impl<L: Layout> Table<L> {
             relocated
         };
         let outcome = by_encoding!(&self.layout, layout => {
-            let graph = TableGraph { table: self, layout, moment, earliest };
+            let graph = TableGraph { table: self, layout, reading, earliest };
             path::search(&graph, [item.first, item.second], &mut relocate)
         });
         if hops > 0 {
@@ -253,9 +260,9 @@ impl<L: Layout> Table<L> {
     }
 
     /// The error of an insert that found no room for the item. `copies` is how many copies of its class there are.
-    /// Counts the failure, except in a table with a clock: there the insert may still succeed, by eviction.
+    /// Counts the failure, except where entries expire: there the insert may still succeed, by eviction.
     fn refusal(&self, item: Item, copies: usize) -> InsertError {
-        if self.clock().is_none() {
+        if !E::EXPIRE {
             self.counters.insert_refused();
         }
         if copies == self.slots_of(item) {
@@ -268,7 +275,7 @@ impl<L: Layout> Table<L> {
     /// [`relocate_locked`](Self::relocate_locked) under the lock of the hop's stripe, which this takes. Returns whether
     /// the copy has left the bucket `from`.
     pub(crate) fn relocate(&self, hop: Hop) -> bool {
-        if self.clock().is_some() {
+        if E::EXPIRE {
             self.drop_dead(hop.to, None);
         }
         let guard = self.stripe_of(hop).lock(&self.counters);
@@ -291,14 +298,12 @@ impl<L: Layout> Table<L> {
         let Hop { entry, from, to } = hop;
         // Read before the word: otherwise the sweep could intervene, and an entry that it removed would be mistaken for
         // one that expires a round of the ring later.
-        let moment = self.moment();
+        let reading = self.entries.reading();
         if !layout.holds_entry(self.load(from), entry) {
             return false;
         }
-        if let (Some(clock), Some(moment)) = (self.clock(), moment)
-            && !clock.ring.is_live(moment, layout.payload_of(entry))
-        {
-            self.take_dead(clock, guard, from, entry);
+        if !self.entries.is_live(reading, layout.payload_of(entry)) {
+            self.take_dead(guard, from, entry);
             return true;
         }
         self.set_aside(from);

@@ -14,19 +14,18 @@ use crate::plan::sizing::{self, LoadLimit};
 use crate::sync::sizes::{BUCKETS_PER_STRIPE, MAX_STRIPES};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::counters::Counters;
-use crate::table::expiring::clock::Clock;
+use crate::table::entries::Entries;
 use crate::table::image::copy_on_write::RunningSaves;
 use crate::table::stripe::{self, AllLocked, Guard, Stripe};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Buckets, Item};
-use crate::word::layout::{Entry, Layout, by_encoding};
+use crate::word::layout::{Entry, Fingerprint, Layout, Shape, by_encoding};
 use crate::word::payloads::PayloadOps;
-use crate::word::ring::Moment;
 use core::hint::select_unpredictable;
 
 /// A concurrent multiset of items.
-pub(crate) struct Table<L> {
-    pub(crate) layout: L,
+pub(crate) struct Table<E: Entries> {
+    pub(crate) layout: E::Layout,
     pub(super) buckets: Buckets,
     pub(crate) words: Box<[AtomicU64]>,
     /// Their number is a power of two.
@@ -40,8 +39,8 @@ pub(crate) struct Table<L> {
     /// path of [`Counters`], which hardly ever changes. In a box too, it would make inserts in a batch up to 2% shorter
     /// by instructions, but lookups in a batch and single inserts up to 3% longer.)
     running_saves: Box<[RunningSaves; 1]>,
-    /// Only in the table of an expiring filter. In a box for the reason of `running_saves`.
-    clock: Option<Box<[Clock; 1]>>,
+    /// What its entries carry.
+    pub(super) entries: E,
 }
 
 /// The number of stripes for this many buckets: a power of two.
@@ -62,12 +61,12 @@ fn empty() -> AtomicU64 {
     AtomicU64::new(0)
 }
 
-impl<L: Layout> Table<L> {
-    /// An empty table with this layout. `None` if there is no memory for it.
-    pub(crate) fn new(pages: Pages, layout: L, buckets: usize) -> Option<Self> {
+impl<E: Entries> Table<E> {
+    /// An empty table of this shape. `None` if there is no memory for it.
+    pub(crate) fn new(pages: Pages, shape: Shape, buckets: usize, entries: E) -> Option<Self> {
         let stripes = boxed_slice(stripes_for(buckets), Stripe::new)?;
         Some(Self {
-            layout,
+            layout: E::layout(shape)?,
             buckets: Buckets::new(buckets),
             words: boxed_slice_on(pages, buckets, empty)?,
             stripe_mask: (stripes.len() - 1) * BUCKETS_PER_STRIPE,
@@ -75,7 +74,7 @@ impl<L: Layout> Table<L> {
             counters: Counters::new(buckets)?,
             limit: LoadLimit::NONE,
             running_saves: boxed(RunningSaves::new())?,
-            clock: None,
+            entries,
         })
     }
 
@@ -83,26 +82,9 @@ impl<L: Layout> Table<L> {
         Self { limit, ..self }
     }
 
-    pub(crate) fn with_clock(mut self, clock: Clock) -> Option<Self> {
-        self.clock = Some(boxed(clock)?);
-        Some(self)
-    }
-
-    /// The clock by which entries expire, if they do.
-    #[inline(always)]
-    pub(crate) fn clock(&self) -> Option<&Clock> {
-        // A constant `None` in tables without payloads: there the compiler removes all code for a clock.
-        if L::HAS_PAYLOAD { self.clock.as_deref().map(|[clock]| clock) } else { None }
-    }
-
-    #[inline(always)]
-    pub(super) fn moment(&self) -> Option<Moment> {
-        self.clock().map(Clock::moment)
-    }
-
     /// The layout, for operations that may also be compiled for a known one.
     #[inline(always)]
-    pub(crate) fn layout(&self) -> &L {
+    pub(crate) fn layout(&self) -> &E::Layout {
         &self.layout
     }
 
@@ -142,19 +124,27 @@ impl<L: Layout> Table<L> {
     /// How many copies of the item's class its buckets hold, except dead ones. Without the lock, it may count a copy
     /// that is being moved twice.
     pub(super) fn copies(&self, item: Item) -> usize {
-        let fingerprint = self.layout.fingerprint_of(item.entry);
-        let Some(clock) = self.clock() else {
-            return self.in_buckets_of(item, |bucket| self.layout.count(bucket, fingerprint));
-        };
-        self.copies_at(item, clock, clock.moment())
+        self.copies_at(self.entries.reading(), item)
     }
 
-    /// [`copies`](Self::copies) at a moment of the table's clock.
-    pub(super) fn copies_at(&self, item: Item, clock: &Clock, moment: Moment) -> usize {
+    /// [`copies`](Self::copies) at a reading of the clock.
+    pub(super) fn copies_at(&self, reading: E::Reading, item: Item) -> usize {
         let fingerprint = self.layout.fingerprint_of(item.entry);
-        self.in_buckets_of(item, |bucket| {
-            self.layout.count_with(bucket, fingerprint, |end| clock.ring.is_live(moment, end))
-        })
+        let mut copies = self.live_copies_in(reading, self.load(item.first), fingerprint);
+        if item.second != item.first {
+            copies += self.live_copies_in(reading, self.load(item.second), fingerprint);
+        }
+        copies
+    }
+
+    /// How many copies with this fingerprint a bucket holds that are live at a reading of the clock.
+    #[inline(always)]
+    pub(super) fn live_copies_in(&self, reading: E::Reading, bucket: Bucket, fingerprint: Fingerprint) -> usize {
+        if E::EXPIRE {
+            self.layout.count_with(bucket, fingerprint, |payload| self.entries.is_live(reading, payload))
+        } else {
+            self.layout.count(bucket, fingerprint)
+        }
     }
 
     /// How many copies of the item its buckets hold. Without the lock, it may count twice a copy that is being moved.
@@ -165,14 +155,6 @@ impl<L: Layout> Table<L> {
             return layout.count_entry(first, item.entry);
         }
         layout.count_entry_in_both(first, self.load(item.second), item.entry)
-    }
-
-    fn in_buckets_of(&self, item: Item, count: impl Fn(Bucket) -> usize) -> usize {
-        let mut copies = count(self.load(item.first));
-        if item.second != item.first {
-            copies += count(self.load(item.second));
-        }
-        copies
     }
 
     /// How many items the table is made for; reported, not enforced.
@@ -290,7 +272,7 @@ impl<L: Layout> Table<L> {
     /// Announces, in a table with payloads, that a copy is about to be added.
     #[inline(always)]
     pub(super) fn bump_to_add(&self, guard: &Guard<'_>) {
-        if L::HAS_PAYLOAD {
+        if E::HAVE_PAYLOAD {
             guard.bump();
         }
     }

@@ -11,16 +11,16 @@ use crate::machine::memory::Pages;
 use crate::plan::batch::{BLOCK, LookupBatch};
 use crate::plan::sizing::LoadLimit;
 use crate::table::census::Purpose;
-use crate::table::expiring::PresenceQuery;
+use crate::table::entries::{Entries, Nothing};
 use crate::table::face::any_table::HasTable as _;
 use crate::table::face::batch::TableLookup;
 use crate::table::face::plan::TablePlan;
-use crate::table::lookup::Query;
+use crate::table::lookup::{PresenceQuery, Query};
 use crate::table::relocate::Effort;
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::Item;
-use crate::word::layout::{Entry, Fingerprint, Layout, LayoutData, SHAPES, Shape, by_encoding};
+use crate::word::layout::{Entry, Fingerprint, Layout, SHAPES, Shape, by_encoding};
 
 pub(super) type Class = (u32, usize, usize);
 
@@ -54,8 +54,8 @@ fn fits(copies: &[Class], buckets: usize, slots: usize) -> bool {
     (0..copies.len()).all(|copy| place(copy, copies, &mut held, slots, &mut vec![false; buckets]))
 }
 
-fn table(shape: Shape, buckets: usize) -> Table<LayoutData> {
-    Table::new(Pages::Usual, LayoutData::of(shape), buckets).expect("a small table")
+fn table(shape: Shape, buckets: usize) -> Table<Nothing> {
+    Table::new(Pages::Usual, shape, buckets, Nothing).expect("a small table")
 }
 
 /// Runs the operations on a table, on one that knows its shape, and on a plain multiset of classes; every answer must
@@ -167,13 +167,13 @@ fn compare_vector_units(shape: Shape) {
 
 /// Lookups in batches, in a table three quarters full: by every vector unit that this processor has, and by the code
 /// that needs none. `insert` is given a number and its hash.
-pub(super) fn assert_all_vector_units_find_the_same<L: Layout, Q>(
-    table: &Table<L>,
+pub(super) fn assert_all_vector_units_find_the_same<E: Entries, Q>(
+    table: &Table<E>,
     query: Q,
     insert: impl Fn(u64, u64),
     look_up: impl Fn(u64) -> Q::Answer,
 ) where
-    Q: Query<Answer: Debug + PartialEq>,
+    Q: Query<E, Answer: Debug + PartialEq>,
 {
     let hash = |number: u64| number.wrapping_mul(0x2545_f491_4f6c_dd1d);
     let len = table.words.len() as u64 * u64::from(table.layout.shape().slots) * 3 / 4;
@@ -226,7 +226,7 @@ fn tables_up_to_the_budget_fill_to_the_last_item_that_fits() {
 #[test]
 fn an_insert_is_disturbed_a_few_times_at_most() {
     let table = table(Shape::plain(8, 8), 64);
-    let (mut effort, mut searches) = (Effort::default(), 0);
+    let (mut effort, mut searches) = (Effort::NONE, 0);
     while !effort.is_enough() {
         table.make_room(table.item(1), Purpose::Insert, &mut effort).expect("there is room");
         searches += 1;

@@ -331,16 +331,16 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
     const KNOWN_LANE_BITS: Option<u8> = None;
 
     /// Whether buckets are semi-sorted. A constant where the encoding is known when the code is compiled.
-    fn is_semi_sorted(self) -> bool;
+    fn is_semi_sorted(&self) -> bool;
 
-    fn lanes(self) -> Lanes;
+    fn lanes(&self) -> Lanes;
 
     /// Rank to folded list, where the layout is semi-sorted.
-    fn unrank(self) -> &'static [u32];
+    fn unrank(&self) -> &'static [u32];
 
     /// In a filter, a constant.
     #[inline(always)]
-    fn payload(self) -> Payload {
+    fn payload(&self) -> Payload {
         Payload::NONE
     }
 
@@ -403,23 +403,23 @@ impl<L: Layout> Layout for &L {
     const KNOWN_LANE_BITS: Option<u8> = L::KNOWN_LANE_BITS;
 
     #[inline(always)]
-    fn is_semi_sorted(self) -> bool {
-        (*self).is_semi_sorted()
+    fn is_semi_sorted(&self) -> bool {
+        (**self).is_semi_sorted()
     }
 
     #[inline(always)]
-    fn lanes(self) -> Lanes {
-        (*self).lanes()
+    fn lanes(&self) -> Lanes {
+        (**self).lanes()
     }
 
     #[inline(always)]
-    fn unrank(self) -> &'static [u32] {
-        (*self).unrank()
+    fn unrank(&self) -> &'static [u32] {
+        (**self).unrank()
     }
 
     #[inline(always)]
-    fn payload(self) -> Payload {
-        (*self).payload()
+    fn payload(&self) -> Payload {
+        (**self).payload()
     }
 }
 
@@ -455,17 +455,17 @@ impl LayoutData {
 
 impl Layout for LayoutData {
     #[inline(always)]
-    fn is_semi_sorted(self) -> bool {
+    fn is_semi_sorted(&self) -> bool {
         self.lanes.highest != 0
     }
 
     #[inline(always)]
-    fn lanes(self) -> Lanes {
+    fn lanes(&self) -> Lanes {
         self.lanes
     }
 
     #[inline(always)]
-    fn unrank(self) -> &'static [u32] {
+    fn unrank(&self) -> &'static [u32] {
         self.unrank
     }
 }
@@ -503,22 +503,22 @@ impl Layout for WithPayload {
     const HAS_PAYLOAD: bool = true;
 
     #[inline(always)]
-    fn is_semi_sorted(self) -> bool {
+    fn is_semi_sorted(&self) -> bool {
         self.layout.is_semi_sorted()
     }
 
     #[inline(always)]
-    fn lanes(self) -> Lanes {
+    fn lanes(&self) -> Lanes {
         self.layout.lanes
     }
 
     #[inline(always)]
-    fn unrank(self) -> &'static [u32] {
+    fn unrank(&self) -> &'static [u32] {
         self.layout.unrank
     }
 
     #[inline(always)]
-    fn payload(self) -> Payload {
+    fn payload(&self) -> Payload {
         self.payload
     }
 }
@@ -556,7 +556,7 @@ impl<L: Layout, const KNOWN: usize> Layout for Known<L, KNOWN> {
     };
 
     #[inline(always)]
-    fn is_semi_sorted(self) -> bool {
+    fn is_semi_sorted(&self) -> bool {
         match Self::ENCODING {
             None => self.0.is_semi_sorted(),
             Some(known) => matches!(known, Encoding::SemiSorted),
@@ -564,7 +564,7 @@ impl<L: Layout, const KNOWN: usize> Layout for Known<L, KNOWN> {
     }
 
     #[inline(always)]
-    fn lanes(self) -> Lanes {
+    fn lanes(&self) -> Lanes {
         match Self::LANES {
             None => self.0.lanes(),
             // A payload takes its bits from the fingerprint, and how many is not known.
@@ -574,12 +574,12 @@ impl<L: Layout, const KNOWN: usize> Layout for Known<L, KNOWN> {
     }
 
     #[inline(always)]
-    fn unrank(self) -> &'static [u32] {
+    fn unrank(&self) -> &'static [u32] {
         self.0.unrank()
     }
 
     #[inline(always)]
-    fn payload(self) -> Payload {
+    fn payload(&self) -> Payload {
         self.0.payload()
     }
 }

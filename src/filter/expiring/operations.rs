@@ -325,7 +325,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     #[must_use]
     #[inline]
     pub fn contains(self, hash: Hashed) -> bool {
-        self.0.parts.core.contains_live(hash.0)
+        self.0.parts.core.contains(hash.0)
     }
 
     /// Removes one live entry of the key with this hash, the one that expires first, and returns `true` if there was

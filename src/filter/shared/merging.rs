@@ -48,7 +48,7 @@ impl<C: Absorbing, S: BuildHasher> Parts<C, S> {
         check_settings(&ours, &theirs)?;
         let image = TableImage::begin(other.core.table()).map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })?;
         self.core.prepare(&other.core, &image, merge)?;
-        absorb(self.core.table(), &image, merge)
+        outcome(self.core.absorb(&image, merge))
     }
 
     pub(in crate::filter) fn digest(&self, kind: FilterKind) -> Result<u64, OutOfMemory> {
@@ -72,6 +72,9 @@ pub(in crate::filter) trait Absorbing: HasTable + Sized {
 
     /// Checks what must hold at the moment of the other core's image, and makes room where that is possible.
     fn prepare(&self, other: &Self, image: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError>;
+
+    /// Adds the copies of the image, all or those that this core lacks.
+    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed;
 }
 
 /// An empty core with the settings of this table, which does not grow.
@@ -113,9 +116,8 @@ fn check_settings(ours: &FilterPlan, theirs: &FilterPlan) -> Result<(), AbsorbEr
     }
 }
 
-/// Adds the copies of the image, all or those that the table lacks, and returns how many.
-fn absorb(table: &dyn AnyTable, image: &TableImage<'_>, merge: Merge) -> Result<u64, AbsorbError> {
-    let Absorbed { copies: absorbed, stopped } = table.absorb(image, merge);
+/// How many copies were added, or why not all.
+fn outcome(Absorbed { copies: absorbed, stopped }: Absorbed) -> Result<u64, AbsorbError> {
     match stopped {
         None => Ok(absorbed),
         Some(Stopped::OutOfMemory) => Err(AbsorbError::OutOfMemory { absorbed }),
@@ -144,6 +146,10 @@ impl Absorbing for Box<dyn FilterTable> {
     fn prepare(&self, other: &Self, _: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError> {
         check_room(self.table(), self.table().len(), other.table().len(), merge)
     }
+
+    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+        (**self).absorb(image, merge)
+    }
 }
 
 impl Absorbing for Box<dyn MapletTable> {
@@ -153,6 +159,10 @@ impl Absorbing for Box<dyn MapletTable> {
 
     fn prepare(&self, other: &Self, _: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError> {
         check_room(self.table(), self.table().len(), other.table().len(), merge)
+    }
+
+    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+        (**self).absorb(image, merge)
     }
 }
 
@@ -177,6 +187,10 @@ impl Absorbing for Box<dyn ExpiringTable> {
         let passed = now.map_or(0, |(ours, theirs)| ours.saturating_sub(theirs).saturating_add(self.clock().ahead()));
         check_room(self.table(), self.live_in(0), other.live_in(passed), merge)
     }
+
+    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+        (**self).absorb(image, merge)
+    }
 }
 
 impl Absorbing for GrowingTable {
@@ -198,5 +212,9 @@ impl Absorbing for GrowingTable {
             Merge::Union => other.len().saturating_sub(self.len()),
         });
         Ok(())
+    }
+
+    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+        self.absorb(image, merge)
     }
 }

@@ -7,6 +7,7 @@ use crossbeam_utils::CachePadded;
 use crate::error::insert::ExpiringInsertError;
 use crate::machine::memory::boxed;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
+use crate::table::counters::Counters;
 use crate::table::stripe::AllLocked;
 use crate::word::ring::{Arc, MOST_RING_BITS, Moment, Ring};
 use crate::word::tick::Tick;
@@ -439,6 +440,30 @@ impl Clock {
     /// The end of an entry with this payload that is live at the moment.
     pub(in crate::table) fn end_of(&self, moment: Moment, payload: u16) -> u64 {
         moment.now() + self.ring.ticks_until(moment, payload)
+    }
+
+    /// Counts a dead entry with this end that was taken out.
+    pub(in crate::table) fn removed_dead(&self, counters: &Counters, end: u16) {
+        let evicted = self.early(self.moment().now()).is_some_and(|early| early.contains(end));
+        self.count_expired(counters, 1, usize::from(evicted));
+    }
+
+    /// Counts dead entries that were taken out, and how many of them were ended early.
+    pub(in crate::table) fn count_expired(&self, counters: &Counters, entries: usize, evicted: usize) {
+        if entries > 0 {
+            counters.add_len(-(entries as i64));
+            self.tallies.expired.fetch_add((entries - evicted) as u64, Ordering::Relaxed);
+        }
+        if evicted > 0 {
+            self.tallies.evicted.fetch_add(evicted as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// The ends up to this tick of the clock's own that were ended early: those that the caller's clock has yet to reach.
+    pub(in crate::table) fn early(&self, tick: u64) -> Option<Arc> {
+        let Reading { moment, ahead, .. } = self.read();
+        let len = ahead.saturating_sub(moment.now().saturating_sub(tick));
+        (len > 0).then(|| Arc::up_to(self.ring, tick, len))
     }
 
     pub(in crate::table) fn lock_sweep(&self) -> MutexGuard<'_, Option<Pass>> {

@@ -49,13 +49,13 @@ use core::cell::Cell;
 use crate::plan::path::Outcome;
 use crate::sync::Ordering;
 use crate::table::census::Purpose;
+use crate::table::entries::Expiry;
 use crate::table::expiring::clock::{Admission, Clock, Reading, Until};
 use crate::table::expiring::sweep::later;
 use crate::table::table::Table;
 use crate::word::geometry::Item;
-use crate::word::layout::Layout;
 
-impl<L: Layout> Table<L> {
+impl Table<Expiry> {
     /// For an entry of this class that found no room: ends early the entries within its reach that end before it.
     /// Returns by how many ticks, 0 if that is not needed any more, or `None` if the insert is to fail.
     #[cold]
@@ -70,7 +70,7 @@ impl<L: Layout> Table<L> {
                 return Some(0);
             }
             let earliest = Cell::new(u64::MAX);
-            let outcome = self.search(class, Some(moment), &|_| false, Some(&earliest));
+            let outcome = self.search(class, moment, &|_| false, Some(&earliest));
             if matches!(outcome, Outcome::Planned) {
                 return Some(0);
             }

@@ -3,27 +3,28 @@
 
 use crate::machine::memory::Pages;
 use crate::table::attempt::IfPresent;
-use crate::table::expiring::PresenceQuery;
+use crate::table::entries::Expiry;
 use crate::table::expiring::clock::{Advance, Clock, Until, WhenFull};
 use crate::table::face::any_table::HasTable as _;
 use crate::table::face::dyn_table::Shaped;
 use crate::table::face::traits::ExpiringTable;
 
+use crate::table::lookup::PresenceQuery;
 use crate::table::table::Table;
 use crate::table::table_tests::assert_all_vector_units_find_the_same;
-use crate::word::layout::{SHAPES_WITH_PAYLOAD, Shape, UNKNOWN, WithPayload};
+use crate::word::layout::{SHAPES_WITH_PAYLOAD, Shape, UNKNOWN};
 use crate::word::ring::{LAST_TICK, Moment, Ring};
 
 /// A table for lifetimes that leave `spare` ticks of the ring unused.
 fn table(shape: Shape, buckets: usize, end_bits: u32, spare: u64) -> Expiring {
     let shape = shape.with_payload(end_bits).expect("it leaves enough");
-    let table = Table::new(Pages::Usual, WithPayload::of(shape), buckets).expect("a small table");
     let ring = Ring::new(end_bits);
-    let table = table.with_clock(Clock::new(ring, ring.len() - spare, None, WhenFull::Refuse)).expect("a small clock");
-    Shaped { table }
+    let clock = Clock::new(ring, ring.len() - spare, None, WhenFull::Refuse);
+    let entries = Expiry::by(clock).expect("a small clock");
+    Shaped { table: Table::new(Pages::Usual, shape, buckets, entries).expect("a small table") }
 }
 
-type Expiring = Shaped<WithPayload, UNKNOWN>;
+type Expiring = Shaped<Expiry, UNKNOWN>;
 
 /// `is_swept`: whether the dead entries are out when the lookups begin.
 fn compare_vector_units(shape: Shape, end_bits: u32, is_swept: bool) {
@@ -38,7 +39,7 @@ fn compare_vector_units(shape: Shape, end_bits: u32, is_swept: bool) {
             table.advance_to(101);
         }
     };
-    let contains = |hash| table.contains_live(hash);
+    let contains = |hash| table.contains(hash);
     assert_all_vector_units_find_the_same(&table.table, PresenceQuery, insert, contains);
     assert_eq!(table.clock().read().moment.lag() == 0, is_swept);
 }
@@ -81,7 +82,7 @@ fn lifetimes_last_while_the_clock_begins_its_own_ticks_again() {
             table.advance_to(now);
             for tick in ticks.clone() {
                 for lifetime in 1..=longest {
-                    assert_eq!(table.contains_live(tick * 100 + lifetime), tick + lifetime > now, "{tick} at {now}");
+                    assert_eq!(table.contains(tick * 100 + lifetime), tick + lifetime > now, "{tick} at {now}");
                 }
             }
         }

@@ -1,5 +1,6 @@
-//! CONCURRENT: what only a table with a clock does. It adds entries with an end, finds them while they are live, and
-//! evicts them.
+//! CONCURRENT: what only a table whose entries expire does: it adds entries with an end, renews them, removes them, and
+//! evicts them. What other operations do differently there, `table/entries.rs` says: lookups and relocations, for example.
+//! Here is the proof for all of them.
 //!
 //! # Entries
 //! The payload of an entry is its *end*: the tick at which it dies, as a place on a ring (`word/ring.rs`). An entry
@@ -32,8 +33,9 @@
 //!    other thread that takes a dead item out, to make room, does it under the lock of its stripe, and bumps first.
 //! 6. A lookup reads the moment, and does what a lookup of a maplet does. If no lane has the fingerprint, the answer is
 //!    *false*. If one has, and its end is live at the moment, the answer is *true*. Otherwise the lookup looks once
-//!    more, at all lanes, and reads the moment again at the end. *False* counts only if the moment is still the same;
-//!    if not, it retries. (At a moment without a lag all places are live. Then it need not read them.)
+//!    more, at all lanes, and reads the moment again at the end. *False* counts only if the moment and the version are
+//!    still the same; if not, it retries. *True* counts in any case. (At a moment without a lag all places are live. Then
+//!    it need not read them.)
 //! 7. The clock's `now` goes to the next tick. If it skips ticks, that is published under the locks of all stripes. So
 //!    a writer that holds a stripe's lock sees no tick skipped.
 //!
@@ -80,7 +82,7 @@
 //! # Why no dead entry is found
 //! A lookup answers *true* for an item whose place is live at the moment `m` that it read before the words. If the
 //! item was in the table then, its place meant its end (by 2 above), and it was live. If it was added later, then it
-//! was added during the call, and live.
+//! was added during the call, and live. Whether the version has changed meanwhile makes no difference.
 //!
 //! *Why the second reading.* A lookup reads a moment at which the place of 14 means 10. It is stopped. The entries that
 //! died at 10 are swept, and the clock advances. The entry of the lookup's own key, which is live, is renewed until 14,
@@ -146,18 +148,14 @@ mod sweep;
 #[cfg(test)]
 mod expiring_tests;
 
-use core::hint::select_unpredictable;
-
 use crate::error::insert::{ExpiringInsertError, InsertError};
-use crate::plan::batch::BLOCK;
-use crate::plan::pairs::Pairs;
 use crate::table::attempt::IfPresent;
 use crate::table::census::Purpose;
+use crate::table::entries::Expiry;
 use crate::table::expiring::clock::{Admission, Clock, Reading, Until, WhenFull};
-use crate::table::lookup::{Block, Query};
 use crate::table::stripe::{AllLocked, Guard};
 use crate::table::table::Table;
-use crate::word::bucket::{BucketOps, FoundSlot, choose};
+use crate::word::bucket::BucketOps;
 use crate::word::geometry::Item;
 use crate::word::layout::{Entry, Layout};
 use crate::word::payloads::PayloadOps;
@@ -181,136 +179,10 @@ enum Attempt {
     NoRoom,
 }
 
-/// Whether the key is present; where entries expire, whether it has a live one.
-#[derive(Clone, Copy)]
-pub(in crate::table) struct PresenceQuery;
-
-impl Query for PresenceQuery {
-    type Answer = bool;
-
-    const ABSENT: bool = false;
-
-    /// One moment serves for all lookups of a block.
+impl Table<Expiry> {
     #[inline(always)]
-    fn compare<L: Layout>(
-        self,
-        table: &Table<L>,
-        layout: impl Layout,
-        moment: Option<Moment>,
-        block: Block<'_>,
-        pairs: &Pairs,
-        answers: &mut [bool; BLOCK],
-    ) {
-        match moment {
-            Some(moment) if moment.lag() > 0 => table.compare_block_beside_dead(layout, moment, block, pairs, answers),
-            // As in `contains_live`: nothing is dead.
-            _ => pairs.find(layout, &block.prepared.entries, answers),
-        }
-    }
-
-    #[inline(always)]
-    fn retry<L: Layout>(self, table: &Table<L>, seen: bool, hash: u64) -> bool {
-        // A match is certain in any case.
-        seen || if table.clock().is_some() { table.contains_live_slow(hash) } else { table.contains_slow(hash) }
-    }
-}
-
-impl<L: Layout> Table<L> {
-    pub(in crate::table) fn own_clock(&self) -> &Clock {
-        self.clock().expect("the table was made with a clock")
-    }
-
-    /// Whether there is a live entry of the class of this hash. Lock-free.
-    #[inline(always)]
-    pub(in crate::table) fn contains_live(&self, layout: impl Layout, hash: u64) -> bool {
-        let item = self.buckets.item(layout, hash);
-        // No `expect` here: a panic would cost registers.
-        let Some(clock) = self.clock() else { return false };
-        let moment = clock.moment();
-        if moment.lag() > 0 {
-            return self.contains_live_beside_dead(clock, moment, hash);
-        }
-        // All that has died is swept, so every place on the ring is live.
-        let fingerprint = layout.fingerprint_of(item.entry);
-        let holds = |first, second| layout.either_holds(first, second, fingerprint);
-        self.load_pair(item, holds, |_, _| self.contains_live_slow(hash))
-    }
-
-    /// `contains_live` while the table may hold dead entries.
-    #[inline(never)]
-    fn contains_live_beside_dead(&self, clock: &Clock, moment: Moment, hash: u64) -> bool {
-        let item = self.item(hash);
-        let fingerprint = self.layout.fingerprint_of(item.entry);
-        let found = |first, second| {
-            let lanes = self.layout.lanes_in_either(first, second, fingerprint);
-            let slot = choose([first, second], [0; 2], lanes).1;
-            // If it is not live, another entry may be, or this one may be live by now.
-            if self.is_dead(clock, moment, slot) { self.contains_live_exactly(hash) } else { slot.exists() }
-        };
-        self.load_pair(item, found, |_, _| self.contains_live_slow(hash))
-    }
-
-    /// Whether there is an entry at the place whose end is past. That is rare. Whether there is one at all can't be
-    /// predicted, so no branch depends on that alone.
-    #[inline(always)]
-    fn is_dead(&self, clock: &Clock, moment: Moment, slot: FoundSlot) -> bool {
-        let is_live = clock.ring.is_live(moment, self.layout.payload_at(slot));
-        select_unpredictable(slot.exists(), !is_live, false)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn contains_live_slow(&self, hash: u64) -> bool {
-        self.counters.lookup_retried();
-        self.contains_live_exactly(hash)
-    }
-
-    /// `contains_live` by attempts with a definite answer, repeated until the version is unchanged and either a live
-    /// entry was found or the moment is unchanged too.
-    #[cold]
-    #[inline(never)]
-    fn contains_live_exactly(&self, hash: u64) -> bool {
-        let (item, clock) = (self.item(hash), self.own_clock());
-        let fingerprint = self.layout.fingerprint_of(item.entry);
-        loop {
-            let moment = clock.moment();
-            let is_live = |end| clock.ring.is_live(moment, end);
-            let holds = |bucket| self.layout.count_with(bucket, fingerprint, is_live) > 0;
-            let found = self.load_pair(item, |first, second| Some(holds(first) || holds(second)), |_, _| None);
-            if let Some(found) = found
-                && (found || clock.is_still(moment))
-            {
-                return found;
-            }
-            self.counters.lookup_retried();
-        }
-    }
-
-    /// Whether each key of a block has a live entry, while the table may hold dead ones.
-    #[inline(always)]
-    fn compare_block_beside_dead(
-        &self,
-        layout: impl Layout,
-        moment: Moment,
-        block: Block<'_>,
-        pairs: &Pairs,
-        answers: &mut [bool; BLOCK],
-    ) {
-        let clock = self.own_clock();
-        // One bit for each item. The only branch that depends on what was found is the end of the loop over the bits.
-        let mut dead = 0;
-        for (nth, answer) in answers.iter_mut().enumerate() {
-            let lanes = pairs.lanes(layout, nth, block.prepared.entries[nth]);
-            let slot = choose(pairs.buckets(nth), [0; 2], lanes).1;
-            *answer = slot.exists();
-            dead |= u32::from(self.is_dead(clock, moment, slot)) << nth;
-        }
-        dead &= ((1u64 << block.len) - 1) as u32;
-        while dead != 0 {
-            let nth = dead.trailing_zeros() as usize % BLOCK;
-            dead &= dead - 1;
-            answers[nth] = self.contains_live_exactly(block.hashes[nth]);
-        }
+    pub(crate) fn clock(&self) -> &Clock {
+        self.entries.clock()
     }
 
     /// Adds an entry of the class that expires at `until`, or makes one of the class live until then. Returns whether it
@@ -358,7 +230,7 @@ impl<L: Layout> Table<L> {
             Ok(Attempt::NoRoom) => None,
             answer => Some(answer),
         };
-        let clock = self.own_clock();
+        let clock = self.clock();
         loop {
             match attempt {
                 Attempt::Done(added) => return Ok(added),
@@ -393,7 +265,7 @@ impl<L: Layout> Table<L> {
 
     /// Makes room for an entry that was refused for this reason, if entries are evicted. Returns whether it may have room.
     fn eviction_makes_room(&self, class: Item, until: Until, purpose: Purpose, error: &InsertError) -> bool {
-        let clock = self.own_clock();
+        let clock = self.clock();
         // Entries of this class alone fill both buckets: then no eviction helps (`evict.rs`).
         let is_final = clock.when_full() == WhenFull::Refuse || matches!(error, InsertError::TooManyCopies { .. });
         !is_final && self.evict(clock, class, until, purpose).is_some()
@@ -409,10 +281,10 @@ impl<L: Layout> Table<L> {
         (until, if_present): (Until, IfPresent),
         add: impl Fn(Item) -> bool,
     ) -> Result<Attempt, ExpiringInsertError> {
-        let clock = self.own_clock();
+        let clock = self.clock();
         let reading = clock.read();
         let admission = clock.admit(reading, until)?;
-        if if_present == IfPresent::Refuse && self.copies_at(class, clock, reading.moment) > 0 {
+        if if_present == IfPresent::Refuse && self.copies_at(reading.moment, class) > 0 {
             return Ok(Attempt::Done(false));
         }
         let end = match admission {
@@ -443,7 +315,7 @@ impl<L: Layout> Table<L> {
             return Ok(Attempt::Done(false));
         }
         self.counters.insert_refused();
-        Err(self.own_clock().evicted(until))
+        Err(self.clock().evicted(until))
     }
 
     /// Makes the class's entry that lives longest live until `end` at least, if the class has a live entry at the
@@ -489,7 +361,7 @@ impl<L: Layout> Table<L> {
     pub(in crate::table) fn remove_until(&self, layout: impl Layout, class: Item, hash: u64, expires_at: u64) -> bool {
         // As in `remove`.
         self.prefetch(class);
-        let clock = self.own_clock();
+        let clock = self.clock();
         let guard = self.stripe(class.sum).lock(&self.counters);
         // An end that is not admitted can't have been added.
         let Ok(Admission::At { end }) = clock.admit(clock.read(), Until::Tick(expires_at)) else {
@@ -503,7 +375,7 @@ impl<L: Layout> Table<L> {
     pub(in crate::table) fn remove_first(&self, class: Item) -> bool {
         // As in `remove`.
         self.prefetch(class);
-        let clock = self.own_clock();
+        let clock = self.clock();
         let guard = self.stripe(class.sum).lock(&self.counters);
         let first = self.live_entry(clock, clock.moment(), class, Which::First);
         first.is_some_and(|(end, ..)| self.take_any(&guard, class.with(self.layout(), clock.ring.place(end))))
@@ -512,7 +384,7 @@ impl<L: Layout> Table<L> {
     /// The caller's tick, and how many ticks later the class's live entry that lives longest ends; `None` if there is no
     /// live one.
     pub(in crate::table) fn last_end(&self, class: Item) -> Option<(u64, u64)> {
-        let clock = self.own_clock();
+        let clock = self.clock();
         let _guard = self.stripe(class.sum).lock(&self.counters);
         let Reading { now, moment, ahead, .. } = clock.read();
         let (end, ..) = self.live_entry(clock, moment, class, Which::Last)?;
@@ -521,7 +393,7 @@ impl<L: Layout> Table<L> {
 
     /// How many entries will be live in this many ticks of the caller, by a scan of all buckets.
     pub(in crate::table) fn live_in(&self, ticks: u64) -> usize {
-        let clock = self.own_clock();
+        let clock = self.clock();
         let (moment, ticks) = (clock.moment(), ticks.saturating_sub(clock.ahead()));
         let is_live = |end| clock.ring.is_live(moment, end) && clock.ring.ticks_until(moment, end) > ticks;
         (0..self.words.len()).map(|bucket| self.layout.count_payloads(self.load(bucket), is_live)).sum()

@@ -69,6 +69,7 @@
 //! long as it is live. For that long it is found by any lookup too.
 
 use crate::sync::Ordering;
+use crate::table::entries::Expiry;
 use crate::table::expiring::clock::{Clock, Reading};
 use crate::table::expiring::sweep::later;
 use crate::table::stripe::AllLocked;
@@ -81,7 +82,7 @@ use crate::word::ring::LAST_TICK;
 /// How often an insert in a crowded filter makes room for itself that another thread takes, before it takes all locks.
 const TRIES_IN_CROWD: usize = 4;
 
-impl<L: Layout> Table<L> {
+impl Table<Expiry> {
     /// What a call that changes entries does for the filter's own clock: ends the tick if it has as many keys as it is to
     /// have, and sweeps a share of the table if entries have died and no other thread does.
     #[inline]
@@ -220,7 +221,7 @@ impl<L: Layout> Table<L> {
         let guard = stripe.lock_unless_all(all, &self.counters);
         // Read again under the lock: only then its place is sure to mean that tick.
         match ticks_left(entry) {
-            0 => self.take_dead(clock, &guard, bucket, entry),
+            0 => self.take_dead(&guard, bucket, entry),
             ticks if self.take_from(&guard, bucket, entry) => {
                 self.counters.add_len(-1);
                 clock.tallies.evicted.fetch_add(1, Ordering::Relaxed);

@@ -4,10 +4,10 @@ use crate::table::attempt::IfPresent;
 use crate::table::expiring::clock::{Drive, Until};
 use crate::table::face::dyn_table::Shaped;
 use crate::table::face::traits::ExpiringTable;
-use crate::word::layout::{Shape, UNKNOWN, WithPayload};
+use crate::word::layout::{Shape, UNKNOWN};
 use crate::word::ring::{Moment, Ring};
 
-type Recent = Shaped<WithPayload, UNKNOWN>;
+type Recent = Shaped<Expiry, UNKNOWN>;
 
 const LIFETIME: u64 = 14;
 
@@ -15,7 +15,7 @@ fn table(buckets: usize, drive: Drive) -> Recent {
     let longest = if matches!(drive, Drive::Time) { LIFETIME + 1 } else { LIFETIME };
     let clock = Clock::with_drive(Ring::new(4), longest, drive);
     let shape = Shape::semi_sorted(4, 17).with_payload(4).expect("it leaves enough");
-    let table = Table::new(Pages::Usual, WithPayload::of(shape), buckets).and_then(|table| table.with_clock(clock));
+    let table = Expiry::by(clock).and_then(|entries| Table::new(Pages::Usual, shape, buckets, entries));
     Shaped { table: table.expect("a small table") }
 }
 
@@ -50,7 +50,7 @@ fn inserts_do_not_wait_for_a_sweep() {
         table.keep_up();
     }
     assert_eq!((clock.read().now, clock.read().moment.lag()), (Some(now + 1), 1));
-    assert!(!table.contains_live(hash(50)) && table.contains_live(hash(100)), "the tick has ended");
+    assert!(!table.contains(hash(50)) && table.contains(hash(100)), "the tick has ended");
     drop(pass);
     table.keep_up();
     assert_eq!(clock.read().moment.lag(), 0);
@@ -75,7 +75,7 @@ fn an_entry_that_is_added_by_a_late_clock_lives_as_long_as_others() {
     for tick in 2..20 {
         table.move_on(tick, false);
         for (number, added_at) in [(1, 0), (2, 1), (3, 2)] {
-            assert_eq!(table.contains_live(hash(number)), tick < added_at + LIFETIME, "{number} at {tick}");
+            assert_eq!(table.contains(hash(number)), tick < added_at + LIFETIME, "{number} at {tick}");
         }
     }
 }
@@ -93,7 +93,7 @@ fn keys_stay_as_long_while_the_clock_begins_its_own_ticks_again() {
             assert_eq!(add(&table, number, 0), Ok(true));
             table.keep_up();
             for other in 0..=number {
-                assert_eq!(table.contains_live(hash(other)), number - other < LIFETIME - 1, "{other} at {number}");
+                assert_eq!(table.contains(hash(other)), number - other < LIFETIME - 1, "{other} at {number}");
             }
         }
         assert!(clock.read().moment.now() < LAST_TICK, "they have begun again");

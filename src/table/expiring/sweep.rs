@@ -2,6 +2,7 @@
 
 use crate::sync::Ordering;
 use crate::sync::sizes::SWEPT_AT_LEAST;
+use crate::table::entries::{Entries, Expiry};
 use crate::table::expiring::clock::{Advance, Clock, FIRST_TICK, Pass, Reading};
 use crate::table::stripe::{AllLocked, Guard};
 use crate::table::table::Table;
@@ -13,7 +14,7 @@ use crate::word::ring::{Arc, LAST_TICK, Moment, Ring};
 /// One call sweeps one part in `SHARE` of the table, or [`SWEPT_AT_LEAST`] buckets if that is more.
 const SHARE: usize = 1024;
 
-impl<L: Layout> Table<L> {
+impl Table<Expiry> {
     /// Advances the clock to this tick of the caller. If something is to be swept, sweeps a share of the table.
     #[inline]
     pub(crate) fn advance(&self, clock: &Clock, tick: u64) -> Advance {
@@ -118,12 +119,12 @@ impl<L: Layout> Table<L> {
     fn sweep(&self, clock: &Clock, pass: &mut Option<Pass>, buckets: usize) {
         let Pass { target, dead, next } = *pass.get_or_insert_with(|| self.begin_pass(clock));
         let end = next.saturating_add(buckets).min(self.words.len());
-        let early = early(clock, target);
+        let early = clock.early(target);
         let (swept, evicted) = (next..end).fold((0, 0), |(swept, evicted), bucket| {
             let lanes = self.sweep_bucket(bucket, dead, early);
             (swept + lanes.0, evicted + lanes.1)
         });
-        self.count_expired(clock, swept, evicted);
+        clock.count_expired(&self.counters, swept, evicted);
         *pass = if end < self.words.len() {
             Some(Pass { target, dead, next: end })
         } else {
@@ -177,68 +178,53 @@ impl<L: Layout> Table<L> {
             }
         }
     }
+}
 
+impl<E: Entries> Table<E> {
     /// Takes the dead out of a bucket if it is full. Returns whether it has room then. The caller holds the locks of all
     /// stripes, or none.
     pub(in crate::table) fn drop_dead(&self, bucket: usize, all: Option<&AllLocked<'_>>) -> bool {
         let seen = self.load(bucket);
-        let Some(clock) = self.clock() else {
-            return self.layout.has_room(seen);
-        };
         if self.layout.has_room(seen) {
             return true;
         }
-        if clock.moment().lag() == 0 {
+        if !self.entries.may_be_dead(self.entries.reading()) {
             return false;
         }
         for entry in self.layout.entries(seen) {
             let payload = self.layout.payload_of(entry);
-            if clock.ring.is_live(clock.moment(), payload) {
+            if self.entries.is_live(self.entries.reading(), payload) {
                 continue;
             }
             let stripe = self.stripe(self.buckets.sum(self.layout.fingerprint_of(entry)));
             let guard = stripe.lock_unless_all(all, &self.counters);
             // Checked again under the lock: the place may mean another end by now.
-            if clock.ring.is_live(clock.moment(), payload) {
+            if self.entries.is_live(self.entries.reading(), payload) {
                 continue;
             }
-            self.take_dead(clock, &guard, bucket, entry);
+            self.take_dead(&guard, bucket, entry);
         }
         self.layout.has_room(self.load(bucket))
     }
 
     /// Takes a dead entry out of the bucket, if it is still there. The caller holds the lock of its stripe.
-    pub(in crate::table) fn take_dead(&self, clock: &Clock, guard: &Guard<'_>, bucket: usize, entry: Entry) {
+    pub(in crate::table) fn take_dead(&self, guard: &Guard<'_>, bucket: usize, entry: Entry) {
         self.set_aside(bucket);
         guard.bump();
-        let payload = self.layout.payload_of(entry);
         if self.change(bucket, self.load(bucket), |seen| self.layout.remove(seen, entry)) {
-            let evicted = early(clock, clock.moment().now()).is_some_and(|early| early.contains(payload));
-            self.count_expired(clock, 1, usize::from(evicted));
+            self.entries.removed_dead(&self.counters, self.layout.payload_of(entry));
         }
     }
 
-    /// Counts dead entries that were taken out, and how many of them were ended early.
-    fn count_expired(&self, clock: &Clock, entries: usize, evicted: usize) {
-        if entries > 0 {
-            self.counters.add_len(-(entries as i64));
-            clock.tallies.expired.fetch_add((entries - evicted) as u64, Ordering::Relaxed);
-        }
-        if evicted > 0 {
-            clock.tallies.evicted.fetch_add(evicted as u64, Ordering::Relaxed);
-        }
-    }
-
-    /// What the bucket holds, without the entries that are dead at a moment of the table's clock.
-    pub(in crate::table) fn load_live(&self, bucket: usize, moment: Option<Moment>) -> Bucket {
+    /// What the bucket holds, without the entries that are dead at a reading of the table's clock.
+    #[inline(always)]
+    pub(in crate::table) fn load_live(&self, reading: E::Reading, bucket: usize) -> Bucket {
         let seen = self.load(bucket);
-        let (Some(clock), Some(moment)) = (self.clock(), moment) else {
-            return seen;
-        };
-        if moment.lag() == 0 {
+        if !self.entries.may_be_dead(reading) {
             return seen;
         }
-        self.layout.without_all(seen, self.layout.lanes_with(seen, |end| !clock.ring.is_live(moment, end)))
+        let is_dead = |payload| !self.entries.is_live(reading, payload);
+        self.layout.without_all(seen, self.layout.lanes_with(seen, is_dead))
     }
 }
 
@@ -250,13 +236,6 @@ pub(super) fn later(clock: &Clock, pass: &mut Option<Pass>, before: Moment, tick
         *pass = None;
     }
     Moment::new(clock.ring, own, before.lag() + ticks)
-}
-
-/// The ends up to this tick of the clock's own that were ended early: those that the caller's clock has yet to reach.
-fn early(clock: &Clock, tick: u64) -> Option<Arc> {
-    let Reading { moment, ahead, .. } = clock.read();
-    let len = ahead.saturating_sub(moment.now().saturating_sub(tick));
-    (len > 0).then(|| Arc::up_to(clock.ring, tick, len))
 }
 
 /// The moment at which a clock begins that is first set to this tick. It is at the tick's place on the ring, the same

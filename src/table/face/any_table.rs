@@ -4,10 +4,9 @@
 
 use crate::plan::batch::Hashes;
 use crate::plan::sizing::{self, LoadLimit};
-use crate::table::image::merge::{Absorbed, Merge};
 #[cfg(feature = "snapshot")]
 use crate::table::image::read::HasImages;
-use crate::table::image::read::{Imaged, TableImage};
+use crate::table::image::read::Imaged;
 use crate::word::layout::Shape;
 
 #[derive(Clone, Copy, Debug)]
@@ -26,8 +25,6 @@ pub(crate) trait AnyTable: Imaged {
     /// Calls `answers` with the answers to all hashes, in order and a block at a time. Dead entries do not count.
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
     fn clear(&self);
-    /// Adds the copies of another table, all or those that this one lacks: `table/image/absorb.rs`, `growth/image.rs`.
-    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed;
 
     fn capacity(&self) -> usize {
         let Facts { shape, buckets, limit, .. } = self.facts();

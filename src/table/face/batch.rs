@@ -5,6 +5,7 @@ use crate::machine::arch::VectorUnit;
 use crate::plan::batch::{BLOCK, BlockLookup, Coming, Hashes, LookupBatch, Window};
 use crate::plan::pairs::Pairs;
 use crate::table::attempt::IfPresent;
+use crate::table::entries::{Entries, Expiry, Value};
 use crate::table::expiring::clock::Until;
 use crate::table::face::traits::{BlockOfEnds, BlockOfUntil, BlockOfValues};
 use crate::table::lookup::{Block, Query};
@@ -13,8 +14,8 @@ use crate::word::geometry::{Item, Items};
 use crate::word::layout::{Layout, by_encoding};
 
 /// The lookups of a batch in a table of one layout.
-pub(in crate::table) struct TableLookup<'a, L, K, Q> {
-    table: &'a Table<L>,
+pub(in crate::table) struct TableLookup<'a, E: Entries, K, Q> {
+    table: &'a Table<E>,
     /// The table's layout, of a known encoding.
     layout: K,
     query: Q,
@@ -22,14 +23,14 @@ pub(in crate::table) struct TableLookup<'a, L, K, Q> {
     pairs: Pairs,
 }
 
-impl<'a, L, K, Q> TableLookup<'a, L, K, Q> {
+impl<'a, E: Entries, K, Q> TableLookup<'a, E, K, Q> {
     #[inline(always)]
-    pub(in crate::table) fn new(table: &'a Table<L>, layout: K, query: Q) -> Self {
+    pub(in crate::table) fn new(table: &'a Table<E>, layout: K, query: Q) -> Self {
         Self { table, layout, query, pairs: Pairs::NONE }
     }
 }
 
-impl<L: Layout, K: Layout, Q: Query> BlockLookup for TableLookup<'_, L, K, Q> {
+impl<E: Entries, K: Layout, Q: Query<E>> BlockLookup for TableLookup<'_, E, K, Q> {
     type Prepared = Items<BLOCK>;
 
     type Answer = Q::Answer;
@@ -57,20 +58,28 @@ impl<L: Layout, K: Layout, Q: Query> BlockLookup for TableLookup<'_, L, K, Q> {
 
 /// Makes the inserts of a block, with what goes with its keys, and meanwhile prefetches the buckets of other items. Returns
 /// how many were made, and why no more.
-pub(super) type InsertBlock<L, B, E> = fn(&Table<L>, Block<'_>, &B, &Items<BLOCK>) -> (usize, Option<E>);
+pub(super) type InsertBlock<E, B, R> = fn(&Table<E>, Block<'_>, &B, &Items<BLOCK>) -> (usize, Option<R>);
 
 /// Makes the removals of a block in the same way. Notes for each key whether a copy was removed, and returns how many were.
-pub(super) type RemoveBlock<L, B> = fn(&Table<L>, Block<'_>, &B, &Items<BLOCK>, &mut [bool; BLOCK]) -> usize;
+pub(super) type RemoveBlock<E, B> = fn(&Table<E>, Block<'_>, &B, &Items<BLOCK>, &mut [bool; BLOCK]) -> usize;
 
 /// What goes with a block of keys alone.
 pub(super) fn nothing() {}
 
-impl<L: Layout> Table<L> {
-    pub(super) fn look_up_all<Q: Query>(&self, query: Q, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Q::Answer])) {
-        let unit = VectorUnit::widest();
-        by_encoding!(self.layout, layout => {
-            unit.run(LookupBatch { lookup: TableLookup::new(self, layout, query), hashes, answers });
-        });
+impl<E: Entries> Table<E> {
+    pub(super) fn look_up_all<Q: Query<E>>(&self, query: Q, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Q::Answer])) {
+        by_encoding!(self.layout, layout => self.look_up_all_by(layout, query, hashes, answers));
+    }
+
+    #[inline(never)]
+    fn look_up_all_by<Q: Query<E>>(
+        &self,
+        layout: impl Layout,
+        query: Q,
+        hashes: Hashes<'_>,
+        answers: &mut dyn FnMut(&[Q::Answer]),
+    ) {
+        VectorUnit::widest().run(LookupBatch { lookup: TableLookup::new(self, layout, query), hashes, answers });
     }
 
     /// The next block of a batch of changes, what goes with its hashes, and the items whose buckets to prefetch meanwhile.
@@ -104,22 +113,22 @@ impl<L: Layout> Table<L> {
     /// is running.
     ///
     /// A caller whose code is compiled for each shape passes a function pointer, so that this is not.
-    pub(super) fn insert_all<B: Copy, E: Refusal>(
+    pub(super) fn insert_all<B: Copy, R: Refusal>(
         &self,
         hashes: Hashes<'_>,
         beside: impl Fn() -> B,
-        mut insert_block: impl FnMut(&Self, Block<'_>, &B, &Items<BLOCK>) -> (usize, Option<E>),
-    ) -> Result<usize, InsertBatchError<E>> {
+        mut insert_block: impl FnMut(&Self, Block<'_>, &B, &Items<BLOCK>) -> (usize, Option<R>),
+    ) -> Result<usize, InsertBatchError<R>> {
         let (unit, mut window, mut inserted) =
             (VectorUnit::widest(), Window::new(hashes, (Items::default(), beside())), 0);
         while let Some((block, beside, coming)) = self.next_block(unit, &mut window, &beside) {
             // Asked once for the block: a save that begins later overlaps the inserts.
-            let (added, refused) = if !L::HAS_PAYLOAD && self.is_being_saved() {
+            let (added, refused) = if !E::HAVE_PAYLOAD && self.is_being_saved() {
                 self.insert_block_slow(block)
             } else {
                 insert_block(self, block, beside, coming)
             };
-            let uncounted = if self.clock().is_none() { added } else { 0 };
+            let uncounted = if E::EXPIRE { 0 } else { added };
             self.counters.add_len(uncounted as i64);
             inserted += added;
             if let Some(mut error) = refused {
@@ -134,13 +143,13 @@ impl<L: Layout> Table<L> {
     /// function and no closure, it is certain to be inlined.) Returns how many were made, and why no more. (Not inlined: the
     /// loop needs all registers.)
     #[inline(never)]
-    pub(super) fn insert_block<B, E>(
+    pub(super) fn insert_block<B, R>(
         &self,
         block: Block<'_>,
         beside: &B,
         coming: &Items<BLOCK>,
-        mut insert: impl FnMut(&Self, Item, u64, &B, usize) -> Result<(), E>,
-    ) -> (usize, Option<E>) {
+        mut insert: impl FnMut(&Self, Item, u64, &B, usize) -> Result<(), R>,
+    ) -> (usize, Option<R>) {
         for nth in 0..block.len.min(BLOCK) {
             self.prefetch(coming.get(nth));
             if let Err(error) = insert(self, block.prepared.get(nth), block.hashes[nth], beside, nth) {
@@ -153,7 +162,7 @@ impl<L: Layout> Table<L> {
     /// The inserts of a block in a filter that is being saved.
     #[cold]
     #[inline(never)]
-    fn insert_block_slow<E: Refusal>(&self, block: Block<'_>) -> (usize, Option<E>) {
+    fn insert_block_slow<R: Refusal>(&self, block: Block<'_>) -> (usize, Option<R>) {
         for (nth, &hash) in block.hashes[..block.len].iter().enumerate() {
             if let Err(error) = self.insert_uncounted_slow(hash) {
                 return (nth, Some(error.into()));
@@ -202,7 +211,9 @@ impl<L: Layout> Table<L> {
         }
         count
     }
+}
 
+impl Table<Value> {
     pub(super) fn insert_values(
         &self,
         hashes: Hashes<'_>,
@@ -233,9 +244,11 @@ impl<L: Layout> Table<L> {
     fn remove_nth_value(&self, item: Item, hash: u64, values: &[u16; BLOCK], nth: usize) -> bool {
         self.remove_item(self.layout(), item.with(self.layout(), values[nth]), hash)
     }
+}
 
+impl Table<Expiry> {
     pub(super) fn insert_all_live(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        let until = Until::After(self.own_clock().longest());
+        let until = Until::After(self.clock().longest());
         self.insert_all(hashes, nothing, |table, block, &(), coming| {
             table.insert_block(block, &(), coming, |table, item, _, &(), _| {
                 table.add_until(table.layout(), item, until, IfPresent::Add).map(drop)

@@ -1,6 +1,8 @@
 //! PURE: dispatches a shape that is chosen at run time to types: one for each shape, for the fast paths
 //! (`table/face/dyn_table.rs`).
 
+use crate::error::kind::FilterKind;
+use crate::table::entries::{Expiry, Nothing, Value};
 use crate::table::expiring::clock::Clock;
 use crate::table::face::dyn_table::Shaped;
 use crate::table::face::plan::TablePlan;
@@ -17,29 +19,30 @@ use crate::word::payloads::PayloadOps;
 impl TablePlan {
     pub(crate) fn table(self) -> Option<Box<dyn FilterTable>> {
         let Self { shape, buckets, limit, pages } = self;
-        let table = Table::new(pages, LayoutData::try_of(shape)?, buckets)?.with_limit(limit);
+        let table = Table::new(pages, shape, buckets, Nothing)?.with_limit(limit);
         by_shape!(shape, ROW => Some(Box::new(Shaped::<_, ROW> { table })))
     }
 
     /// An empty table whose slots have a payload, or `None` if there is no memory for it.
     pub(crate) fn table_with_payload(self) -> Option<Box<dyn MapletTable>> {
         let Self { shape, buckets, limit, pages } = self;
-        let table = Table::new(pages, WithPayload::try_of(shape)?, buckets)?.with_limit(limit);
+        let table = Table::new(pages, shape, buckets, Value)?.with_limit(limit);
         by_shape!(with payload shape, ROW => Some(Box::new(Shaped::<_, ROW> { table })))
     }
 
     /// An empty table whose entries expire by this clock, or `None` if there is no memory for it.
     pub(crate) fn table_with_clock(self, clock: Clock) -> Option<Box<dyn ExpiringTable>> {
         let Self { shape, buckets, limit, pages } = self;
-        let table = Table::new(pages, WithPayload::try_of(shape)?, buckets)?.with_limit(limit).with_clock(clock)?;
+        let table = Table::new(pages, shape, buckets, Expiry::by(clock)?)?.with_limit(limit);
         by_shape!(with payload shape, ROW => Some(Box::new(Shaped::<_, ROW> { table })))
     }
 
-    /// What `AnyTable::memory_usage` of such a table will be, without a clock.
-    pub(crate) fn memory_usage(self) -> usize {
-        let own = match self.shape.payload_bits {
-            0 => size_of::<Table<LayoutData>>(),
-            _ => size_of::<Table<WithPayload>>(),
+    /// What `AnyTable::memory_usage` of such a table in a filter of this kind will be, without a clock.
+    pub(crate) fn memory_usage(self, filter: FilterKind) -> usize {
+        let own = match filter {
+            FilterKind::Concurrent | FilterKind::Growable => size_of::<Table<Nothing>>(),
+            FilterKind::Maplet => size_of::<Table<Value>>(),
+            FilterKind::Expiring | FilterKind::Recent => size_of::<Table<Expiry>>(),
         };
         memory_for(self.buckets).saturating_add(own)
     }

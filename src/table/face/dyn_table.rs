@@ -5,14 +5,14 @@ use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError};
 use crate::machine::arch::prefetch_line;
 use crate::plan::batch::{BLOCK, Hashes};
 use crate::table::attempt::IfPresent;
-use crate::table::expiring::PresenceQuery;
+use crate::table::entries::{Entries, Expiry, Nothing, Value};
 use crate::table::expiring::clock::{Advance, Clock, Until};
 use crate::table::face::any_table::{AnyTable, Facts, HasTable};
 use crate::table::face::batch::{InsertBlock, RemoveBlock, nothing};
 use crate::table::face::traits::{BlockOfEnds, BlockOfUntil, BlockOfValues, ExpiringTable, FilterTable, MapletTable};
 use crate::table::image::merge::{Absorbed, Merge};
 use crate::table::image::read::TableImage;
-use crate::table::lookup::Block;
+use crate::table::lookup::{Block, PresenceQuery};
 use crate::table::maplet::ValuesQuery;
 use crate::table::table::{Table, memory_for};
 use crate::word::geometry::{Item, Items};
@@ -24,19 +24,19 @@ use crate::word::values::Values;
 /// Only the operations that get [`layout`](Self::layout) are compiled for each row: the fast paths of single lookups, inserts
 /// and removals, where constants save a tenth of the instructions. All other code is that of `Table`, where the layout is
 /// data.
-pub(crate) struct Shaped<L, const ROW: usize> {
-    pub(crate) table: Table<L>,
+pub(crate) struct Shaped<E: Entries, const ROW: usize> {
+    pub(crate) table: Table<E>,
 }
 
-impl<L: Layout + 'static, const ROW: usize> Shaped<L, ROW> {
+impl<E: Entries, const ROW: usize> Shaped<E, ROW> {
     /// The table's layout, with the constants of this row.
     #[inline(always)]
-    fn layout(&self) -> Known<&L, ROW> {
+    fn layout(&self) -> Known<&E::Layout, ROW> {
         Self::layout_of(&self.table)
     }
 
     #[inline(always)]
-    fn layout_of(table: &Table<L>) -> Known<&L, ROW> {
+    fn layout_of(table: &Table<E>) -> Known<&E::Layout, ROW> {
         Known(&table.layout)
     }
 
@@ -44,9 +44,11 @@ impl<L: Layout + 'static, const ROW: usize> Shaped<L, ROW> {
     fn item(&self, hash: u64) -> Item {
         self.table.buckets.item(self.layout(), hash)
     }
+}
 
+impl<const ROW: usize> Shaped<Nothing, ROW> {
     fn insert_block(
-        table: &Table<L>,
+        table: &Table<Nothing>,
         block: Block<'_>,
         (): &(),
         coming: &Items<BLOCK>,
@@ -55,12 +57,12 @@ impl<L: Layout + 'static, const ROW: usize> Shaped<L, ROW> {
     }
 
     #[inline(always)]
-    fn insert_of_batch(table: &Table<L>, item: Item, hash: u64, (): &(), _: usize) -> Result<(), InsertError> {
+    fn insert_of_batch(table: &Table<Nothing>, item: Item, hash: u64, (): &(), _: usize) -> Result<(), InsertError> {
         if table.add(Self::layout_of(table), item) { Ok(()) } else { table.insert_uncounted_slow(hash) }
     }
 
     fn remove_block(
-        table: &Table<L>,
+        table: &Table<Nothing>,
         block: Block<'_>,
         (): &(),
         coming: &Items<BLOCK>,
@@ -70,21 +72,21 @@ impl<L: Layout + 'static, const ROW: usize> Shaped<L, ROW> {
     }
 
     #[inline(always)]
-    fn remove_of_batch(table: &Table<L>, item: Item, hash: u64, (): &(), _: usize) -> bool {
+    fn remove_of_batch(table: &Table<Nothing>, item: Item, hash: u64, (): &(), _: usize) -> bool {
         table.remove_item(Self::layout_of(table), item, hash)
     }
 }
 
-impl<L: Layout + 'static, const ROW: usize> HasTable for Shaped<L, ROW> {
+impl<E: Entries, const ROW: usize> HasTable for Shaped<E, ROW> {
     fn table(&self) -> &(dyn AnyTable + 'static) {
         &self.table
     }
 }
 
-impl<L: Layout + 'static> AnyTable for Table<L> {
+impl<E: Entries> AnyTable for Table<E> {
     fn facts(&self) -> Facts {
         let (shape, buckets) = (self.layout.shape(), self.buckets.count());
-        let memory_usage = size_of_val(self) + memory_for(buckets) + self.clock().map_or(0, Clock::memory_usage);
+        let memory_usage = size_of_val(self) + memory_for(buckets) + self.entries.memory_usage();
         Facts { shape, buckets, limit: self.limit, memory_usage }
     }
 
@@ -103,13 +105,9 @@ impl<L: Layout + 'static> AnyTable for Table<L> {
     fn clear(&self) {
         self.clear();
     }
-
-    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
-        self.absorb(image, merge)
-    }
 }
 
-impl<L: Layout + 'static, const ROW: usize> FilterTable for Shaped<L, ROW> {
+impl<const ROW: usize> FilterTable for Shaped<Nothing, ROW> {
     fn contains(&self, hash: u64) -> bool {
         self.table.contains(self.layout(), hash)
     }
@@ -131,17 +129,21 @@ impl<L: Layout + 'static, const ROW: usize> FilterTable for Shaped<L, ROW> {
     }
 
     fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
-        let insert_block: InsertBlock<L, (), InsertError> = Self::insert_block;
+        let insert_block: InsertBlock<Nothing, (), InsertError> = Self::insert_block;
         self.table.insert_all(hashes, nothing, insert_block)
     }
 
     fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        let remove_block: RemoveBlock<L, ()> = Self::remove_block;
+        let remove_block: RemoveBlock<Nothing, ()> = Self::remove_block;
         self.table.remove_all(hashes, nothing, remove_block, answers);
+    }
+
+    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+        self.table.absorb(image, merge)
     }
 }
 
-impl<L: Layout + 'static, const ROW: usize> MapletTable for Shaped<L, ROW> {
+impl<const ROW: usize> MapletTable for Shaped<Value, ROW> {
     fn contains(&self, hash: u64) -> bool {
         self.table.contains(self.layout(), hash)
     }
@@ -181,31 +183,35 @@ impl<L: Layout + 'static, const ROW: usize> MapletTable for Shaped<L, ROW> {
     fn remove_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues, answers: &mut dyn FnMut(&[bool])) {
         self.table.remove_values(hashes, values, answers);
     }
+
+    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+        self.table.absorb(image, merge)
+    }
 }
 
-impl<L: Layout + 'static, const ROW: usize> ExpiringTable for Shaped<L, ROW> {
+impl<const ROW: usize> ExpiringTable for Shaped<Expiry, ROW> {
     fn clock(&self) -> &Clock {
-        self.table.own_clock()
+        self.table.clock()
     }
 
     fn advance_to(&self, tick: u64) -> Advance {
-        self.table.advance(self.table.own_clock(), tick)
+        self.table.advance(self.table.clock(), tick)
     }
 
     fn restart_clock(&self, tick: u64) {
-        self.table.restart(self.table.own_clock(), tick);
+        self.table.restart(self.table.clock(), tick);
     }
 
     fn keep_up(&self) {
-        self.table.keep_up(self.table.own_clock());
+        self.table.keep_up(self.table.clock());
     }
 
     fn move_on(&self, tick: u64, wait: bool) {
-        self.table.move_on(self.table.own_clock(), tick, wait);
+        self.table.move_on(self.table.clock(), tick, wait);
     }
 
-    fn contains_live(&self, hash: u64) -> bool {
-        self.table.contains_live(self.layout(), hash)
+    fn contains(&self, hash: u64) -> bool {
+        self.table.contains(self.layout(), hash)
     }
 
     fn add_until(&self, hash: u64, until: Until, if_present: IfPresent) -> Result<bool, ExpiringInsertError> {
@@ -248,5 +254,9 @@ impl<L: Layout + 'static, const ROW: usize> ExpiringTable for Shaped<L, ROW> {
 
     fn remove_first_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
         self.table.remove_all_first(hashes, answers);
+    }
+
+    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+        self.table.absorb(image, merge)
     }
 }

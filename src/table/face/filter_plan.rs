@@ -91,7 +91,7 @@ impl FilterPlan {
             filter,
             capacity,
             layout,
-            memory_usage: table.memory_usage().saturating_add(of_value),
+            memory_usage: table.memory_usage(filter).saturating_add(of_value),
             max_false_positive_rate: sizing::false_positive_rate(shape, buckets, capacity as f64 / slots as f64),
             max_capacity: None,
             max_memory_usage: None,

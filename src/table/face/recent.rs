@@ -152,7 +152,7 @@ impl RecentTable {
     #[inline]
     pub(crate) fn contains(&self, hash: u64) -> bool {
         self.follow_time();
-        self.table.contains_live(hash)
+        self.table.contains(hash)
     }
 
     #[inline]

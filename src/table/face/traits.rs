@@ -10,6 +10,8 @@ use crate::plan::batch::{BLOCK, Hashes};
 use crate::table::attempt::IfPresent;
 use crate::table::expiring::clock::{Advance, Clock, Until};
 use crate::table::face::any_table::HasTable;
+use crate::table::image::merge::{Absorbed, Merge};
+use crate::table::image::read::TableImage;
 use crate::word::values::Values;
 
 /// A `Table` as filters use it: its slots hold only fingerprints.
@@ -21,6 +23,7 @@ pub(crate) trait FilterTable: HasTable {
     fn remove(&self, hash: u64) -> bool;
     fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError>;
     fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
+    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed;
 }
 
 /// A `Table` as maplets use it: its slots hold a fingerprint and a value, which is the payload.
@@ -38,6 +41,7 @@ pub(crate) trait MapletTable: HasTable {
     fn insert_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues) -> Result<usize, InsertBatchError>;
     /// `remove` for pairs, in order. `hashes` puts the values that go with a block into `values`.
     fn remove_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues, answers: &mut dyn FnMut(&[bool]));
+    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed;
 }
 
 /// A `Table` as filters whose entries expire use it: its slots hold a fingerprint and an end, which is the payload.
@@ -49,7 +53,7 @@ pub(crate) trait ExpiringTable: HasTable {
     fn keep_up(&self);
     /// Moves a clock that follows the time on to this tick, unless another thread is about it and `wait` is false.
     fn move_on(&self, tick: u64, wait: bool);
-    fn contains_live(&self, hash: u64) -> bool;
+    fn contains(&self, hash: u64) -> bool;
     /// Whether the entry was added. If not, it was dead already, or the key has one (which is then renewed, if so
     /// asked).
     fn add_until(&self, hash: u64, until: Until, if_present: IfPresent) -> Result<bool, ExpiringInsertError>;
@@ -71,6 +75,7 @@ pub(crate) trait ExpiringTable: HasTable {
     /// `hashes` puts the ends that go with a block into `ends`.
     fn remove_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answers: &mut dyn FnMut(&[bool]));
     fn remove_first_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
+    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed;
 }
 
 /// The ends that go with a block of hashes, in the caller's ticks.

@@ -28,7 +28,8 @@
 
 use crate::error::insert::{ExpiringInsertError, InsertError};
 use crate::table::attempt::IfPresent;
-use crate::table::expiring::clock::{Clock, Reading, Until};
+use crate::table::entries::{Entries, Expiry, Nothing, Value};
+use crate::table::expiring::clock::{Reading, Until};
 use crate::table::image::merge::{Absorbed, Merge, Stopped};
 use crate::table::image::read::TableImage;
 use crate::table::table::Table;
@@ -59,28 +60,9 @@ pub(crate) fn read(image: &TableImage<'_>, each: &mut Each<'_>) -> Absorbed {
     Absorbed { copies, stopped: result.err() }
 }
 
-impl<L: Layout> Table<L> {
-    /// Adds the copies of the image, all or those that this table lacks. They come in the order of the buckets.
-    pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
-        match (self.clock(), merge) {
-            (Some(clock), _) => self.absorb_expiring(clock, image, merge),
-            (None, Merge::Union) => self.unite(image),
-            (None, Merge::Sum) => read(image, &mut |start, words, copies| {
-                if !L::HAS_PAYLOAD {
-                    return Ok(self.absorb_words(start, words, copies)?);
-                }
-                self.each_item(start, words, |item| {
-                    self.insert_value(self.layout(), item)?;
-                    self.counters.add_len(1);
-                    *copies += 1;
-                    Ok(())
-                })
-            }),
-        }
-    }
-
-    /// The union, in a table without a clock: each copy of the image, unless there is one like it.
-    fn unite(&self, image: &TableImage<'_>) -> Absorbed {
+impl<E: Entries> Table<E> {
+    /// The union, where entries do not expire: adds each copy of the image unless there is one like it.
+    pub(crate) fn unite(&self, image: &TableImage<'_>) -> Absorbed {
         read(image, &mut |start, words, copies| {
             // While the items of one word are looked for, the buckets of a later word's are on their way.
             const AHEAD: usize = 4;
@@ -97,11 +79,53 @@ impl<L: Layout> Table<L> {
         })
     }
 
+    /// Calls `each` with the item of each copy in a chunk.
+    fn each_item(
+        &self,
+        start: usize,
+        words: &[u64],
+        mut each: impl FnMut(Item) -> Result<(), Stopped>,
+    ) -> Result<(), Stopped> {
+        (start..).zip(words).try_for_each(|(bucket, &word)| {
+            self.layout.entries(Bucket(word)).try_for_each(|entry| each(self.item_in(bucket, entry)))
+        })
+    }
+
+    /// The item of a copy that is in this bucket of the other table. Its buckets have the same numbers here.
+    fn item_in(&self, bucket: usize, entry: Entry) -> Item {
+        self.buckets.item_in(self.layout, bucket, entry)
+    }
+}
+
+impl Table<Value> {
+    /// Adds the pairs of the image, all or those that this table lacks.
+    pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+        match merge {
+            Merge::Sum => self.add_all(image),
+            Merge::Union => self.unite(image),
+        }
+    }
+
+    /// The sum.
+    fn add_all(&self, image: &TableImage<'_>) -> Absorbed {
+        read(image, &mut |start, words, copies| {
+            self.each_item(start, words, |item| {
+                self.insert_value(self.layout(), item)?;
+                self.counters.add_len(1);
+                *copies += 1;
+                Ok(())
+            })
+        })
+    }
+}
+
+impl Table<Expiry> {
     /// Merges a table whose entries expire: the entries that are live by both clocks. The other table has the same
     /// resolution, and its clock is not ahead.
     ///
     /// An entry whose tick this table has evicted cannot be added. It is counted, and the others are added.
-    fn absorb_expiring(&self, clock: &Clock, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+    pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+        let clock = self.clock();
         let if_present = match merge {
             Merge::Sum => IfPresent::Add,
             Merge::Union => IfPresent::Extend,
@@ -138,25 +162,18 @@ impl<L: Layout> Table<L> {
             absorbed => absorbed,
         }
     }
+}
 
-    /// Calls `each` with the item of each copy in a chunk.
-    fn each_item(
-        &self,
-        start: usize,
-        words: &[u64],
-        mut each: impl FnMut(Item) -> Result<(), Stopped>,
-    ) -> Result<(), Stopped> {
-        (start..).zip(words).try_for_each(|(bucket, &word)| {
-            self.layout.entries(Bucket(word)).try_for_each(|entry| each(self.item_in(bucket, entry)))
-        })
+impl Table<Nothing> {
+    /// Adds the copies of the image, all or those that this table lacks. They come in the order of the buckets.
+    pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+        match merge {
+            Merge::Sum => read(image, &mut |start, words, copies| Ok(self.absorb_words(start, words, copies)?)),
+            Merge::Union => self.unite(image),
+        }
     }
 
-    /// The item of a copy that is in this bucket of the other table. Its buckets have the same numbers here.
-    fn item_in(&self, bucket: usize, entry: Entry) -> Item {
-        self.buckets.item_in(self.layout, bucket, entry)
-    }
-
-    /// The sum, for a chunk, where slots have no payload. Counts what it adds, even if it fails.
+    /// The sum, for a chunk. Counts what it adds, even if it fails.
     fn absorb_words(&self, start: usize, words: &[u64], copies: &mut u64) -> Result<(), InsertError> {
         let mut added = 0;
         let result = self.absorb_words_uncounted(start, words, &mut added);

@@ -4,26 +4,31 @@
 
 use crate::error::insert::ExpiringInsertError;
 use crate::model::key::Key;
-use crate::model::table::{Expiries, Image, ModelLayout, PAYLOAD_BITS, Smallest, Table, answers, one_block};
+use crate::model::table::{Expiry, Image, ModelLayout, PAYLOAD_BITS, Smallest, Table, answers, one_block};
 use crate::table::attempt::IfPresent;
 use crate::table::census::Purpose;
+use crate::table::entries;
 use crate::table::expiring::clock::{Advance, Clock, Drive, Until, WhenFull};
 use crate::table::face::any_table::AnyTable as _;
 use crate::table::face::traits::ExpiringTable;
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Ring;
 
-/// A table whose entries expire. Expiries have two bits, so four ticks can be told apart.
-pub type Expiring<L = Smallest> = Table<Expiries, L>;
+/// A table whose entries expire. Expiry have two bits, so four ticks can be told apart.
+pub type Expiring<L = Smallest> = Table<Expiry, L>;
 
 impl<L: ModelLayout> Expiring<L> {
     /// An empty table whose clock was set to the tick `now`. `longest` is the longest lifetime of its entries, up to
     /// 3 ticks.
     pub fn with_clock(buckets: usize, longest: u64, now: u64, when_full: WhenFull) -> Self {
         let clock = Clock::new(Ring::new(PAYLOAD_BITS), longest, None, when_full);
-        let table = Self::of(Self::empty(buckets).with_clock(clock).expect("a model has memory"));
+        let table = Self::by(buckets, clock);
         table.advance_to(now);
         table
+    }
+
+    fn by(buckets: usize, clock: Clock) -> Self {
+        Self::of(buckets, entries::Expiry::by(clock).expect("a model has memory"))
     }
 
     /// Puts an entry of the key with this end into the bucket that the key tries first. That bucket must have room.
@@ -47,11 +52,11 @@ impl<L: ModelLayout> Expiring<L> {
         self.clock().peek()
     }
 
-    pub fn contains_live(&self, key: Key) -> bool {
-        self.0.contains_live(key.hash())
+    pub fn contains(&self, key: Key) -> bool {
+        self.0.contains(key.hash())
     }
 
-    pub fn contains_live_batch<const N: usize>(&self, keys: [Key; N]) -> [bool; N] {
+    pub fn contains_batch<const N: usize>(&self, keys: [Key; N]) -> [bool; N] {
         answers(|answers| self.0.table.contains_batch(&mut one_block(keys.map(Key::hash)), answers))
     }
 
@@ -117,13 +122,13 @@ impl<L: ModelLayout> Expiring<L> {
     pub fn of_last_keys(buckets: usize, per_tick: u64, added: u64) -> Self {
         let drive = Drive::by_keys(per_tick, added).expect("a model has memory");
         let clock = Clock::with_drive(Ring::new(PAYLOAD_BITS), RECENT_LIFETIME, drive);
-        Self::of(Self::empty(buckets).with_clock(clock).expect("a model has memory"))
+        Self::by(buckets, clock)
     }
 
     /// A table whose clock follows the time. A key lives for two ticks.
     pub fn of_recent_time(buckets: usize) -> Self {
         let clock = Clock::with_drive(Ring::new(PAYLOAD_BITS), RECENT_LIFETIME + 1, Drive::Time);
-        Self::of(Self::empty(buckets).with_clock(clock).expect("a model has memory"))
+        Self::by(buckets, clock)
     }
 
     /// What a filter of recent keys does to insert a key, at this tick of the time.
@@ -157,7 +162,7 @@ impl<L: ModelLayout> Expiring<L> {
     }
 }
 
-impl Image<Expiries> {
+impl Image<Expiry> {
     pub fn now(&self) -> u64 {
         self.reading.and_then(|reading| reading.now).expect("the table has a clock, which was told a tick")
     }

@@ -4,21 +4,24 @@
 
 use crate::error::insert::InsertError;
 use crate::model::key::Key;
-use crate::model::table::{self, ModelLayout, Smallest, Table, answers, one_block};
+use crate::model::table::{ModelLayout, Smallest, Table, Value, added, answers, one_block};
+use crate::table::entries;
 use crate::table::face::any_table::AnyTable as _;
-use crate::table::face::traits::MapletTable;
+use crate::table::face::traits::MapletTable as _;
+use crate::table::image::merge::Merge;
+use crate::table::image::read::TableImage;
 use crate::word::values::Values;
 
 /// A table whose slots hold a fingerprint and a value of two bits. A key's value is that of the pair in question.
-pub type Maplet<L = Smallest> = Table<table::Values, L>;
+pub type Maplet<L = Smallest> = Table<Value, L>;
 
 impl<L: ModelLayout> Maplet<L> {
     pub fn new(buckets: usize) -> Self {
-        Self::of(Self::empty(buckets))
+        Self::of(buckets, entries::Value)
     }
 
     pub fn contains(&self, key: Key) -> bool {
-        MapletTable::contains(&self.0, key.hash())
+        self.0.contains(key.hash())
     }
 
     pub fn contains_batch<const N: usize>(&self, keys: [Key; N]) -> [bool; N] {
@@ -48,5 +51,11 @@ impl<L: ModelLayout> Maplet<L> {
 
     pub fn remove(&self, key: Key) -> bool {
         self.0.remove_value(key.hash(), key.value)
+    }
+
+    /// [`CuckooMaplet::unite`](crate::CuckooMaplet::unite); returns how many pairs were added.
+    pub fn unite(&self, other: &Self) -> Result<u64, InsertError> {
+        let image = TableImage::begin(&other.0.table).expect("a model has memory");
+        added(self.0.absorb(&image, Merge::Union))
     }
 }

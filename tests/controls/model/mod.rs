@@ -19,7 +19,7 @@ pub use growable::{Growable, GrowableKey};
 pub use key::Key;
 pub use maplet::Maplet;
 pub use set::Set;
-pub use table::{Expiries, Image, ModelEntries, ModelLayout, Nothing, Smallest, Table, Usual, Values};
+pub use table::{Expiry, Image, ModelEntries, ModelLayout, Nothing, Smallest, Table, Usual, Value};
 pub use words::Words;
 
 #[cfg(ccf_model = "steps")]

@@ -4,20 +4,23 @@
 
 use crate::error::insert::InsertError;
 use crate::model::key::Key;
-use crate::model::table::{ModelLayout, Nothing, Smallest, Table, answers, one_block};
+use crate::model::table::{ModelLayout, Nothing, Smallest, Table, added, answers, one_block};
+use crate::table::entries;
 use crate::table::face::any_table::AnyTable as _;
-use crate::table::face::traits::{FilterTable, MapletTable as _};
+use crate::table::face::traits::FilterTable as _;
+use crate::table::image::merge::Merge;
+use crate::table::image::read::TableImage;
 
 /// A table whose slots hold only fingerprints.
 pub type Set<L = Smallest> = Table<Nothing, L>;
 
 impl<L: ModelLayout> Set<L> {
     pub fn new(buckets: usize) -> Self {
-        Self::of(Self::empty(buckets))
+        Self::of(buckets, entries::Nothing)
     }
 
     pub fn contains(&self, key: Key) -> bool {
-        FilterTable::contains(&self.0, key.hash())
+        self.0.contains(key.hash())
     }
 
     pub fn contains_batch<const N: usize>(&self, keys: [Key; N]) -> [bool; N] {
@@ -33,7 +36,19 @@ impl<L: ModelLayout> Set<L> {
     }
 
     pub fn remove(&self, key: Key) -> bool {
-        self.0.remove_value(key.hash(), 0)
+        self.0.remove(key.hash())
+    }
+
+    /// [`ConcurrentCuckooFilter::absorb`](crate::ConcurrentCuckooFilter::absorb); returns how many copies were added.
+    pub fn absorb(&self, other: &Self) -> Result<u64, InsertError> {
+        let image = TableImage::begin(&other.0.table).expect("a model has memory");
+        added(self.0.absorb(&image, Merge::Sum))
+    }
+
+    /// [`ConcurrentCuckooFilter::unite`](crate::ConcurrentCuckooFilter::unite); returns how many copies were added.
+    pub fn unite(&self, other: &Self) -> Result<u64, InsertError> {
+        let image = TableImage::begin(&other.0.table).expect("a model has memory");
+        added(self.0.absorb(&image, Merge::Union))
     }
 }
 

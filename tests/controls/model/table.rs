@@ -10,15 +10,15 @@ use crate::machine::memory::Pages;
 use crate::model::key::Key;
 use crate::plan::batch::BLOCK;
 use crate::plan::path::Hop;
+use crate::table::entries::{self, Entries};
 use crate::table::expiring::clock::Reading;
 use crate::table::face::dyn_table::Shaped;
-use crate::table::face::traits::MapletTable as _;
-use crate::table::image::merge::{Absorbed, Merge, Stopped};
+use crate::table::image::merge::{Absorbed, Stopped};
 use crate::table::image::read::TableImage;
 use crate::table::table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Item;
-use crate::word::layout::{Encoding, Fingerprint, Layout, LayoutData, SHAPES, Shape, UNKNOWN, WithPayload};
+use crate::word::layout::{Encoding, Fingerprint, Layout, SHAPES, Shape, UNKNOWN};
 
 /// How many bits the values and the expiries of a model have.
 pub(super) const PAYLOAD_BITS: u32 = 2;
@@ -54,73 +54,49 @@ impl LayoutOfModel for Usual {
 pub trait ModelEntries: EntriesOfModel + 'static {}
 
 pub(super) trait EntriesOfModel {
+    /// What they are in the library.
+    type Entries: Entries;
+
     /// The fewest buckets that such a table has.
-    const LEAST_BUCKETS: usize;
-
-    type Layout: Layout + 'static;
-
-    fn layout(shape: Shape) -> Self::Layout;
+    const LEAST_BUCKETS: usize = if <Self::Entries as Entries>::HAVE_PAYLOAD { 2 } else { 1 };
 }
 
 /// Entries carry nothing: a set.
 #[derive(Debug)]
 pub enum Nothing {}
 
-/// Entries carry a value: a maplet.
+/// Each entry carries a value: a maplet.
 #[derive(Debug)]
-pub enum Values {}
+pub enum Value {}
 
-/// Entries carry their expiry.
+/// Each entry carries its expiry.
 #[derive(Debug)]
-pub enum Expiries {}
+pub enum Expiry {}
 
 impl ModelEntries for Nothing {}
 
 impl EntriesOfModel for Nothing {
-    const LEAST_BUCKETS: usize = 1;
-
-    type Layout = LayoutData;
-
-    fn layout(shape: Shape) -> LayoutData {
-        LayoutData::try_of(shape).expect("a model has memory")
-    }
+    type Entries = entries::Nothing;
 }
 
-impl ModelEntries for Values {}
+impl ModelEntries for Value {}
 
-impl EntriesOfModel for Values {
-    const LEAST_BUCKETS: usize = 2;
-
-    type Layout = WithPayload;
-
-    fn layout(shape: Shape) -> WithPayload {
-        with_payload(shape)
-    }
+impl EntriesOfModel for Value {
+    type Entries = entries::Value;
 }
 
-impl ModelEntries for Expiries {}
+impl ModelEntries for Expiry {}
 
-impl EntriesOfModel for Expiries {
-    const LEAST_BUCKETS: usize = 2;
-
-    type Layout = WithPayload;
-
-    fn layout(shape: Shape) -> WithPayload {
-        with_payload(shape)
-    }
+impl EntriesOfModel for Expiry {
+    type Entries = entries::Expiry;
 }
 
-fn with_payload(shape: Shape) -> WithPayload {
-    WithPayload::try_of(shape.with_payload(PAYLOAD_BITS).expect("it leaves enough")).expect("a model has memory")
-}
-
-/// A table of the library.
-pub(super) type Library<E> = table::Table<<E as EntriesOfModel>::Layout>;
+type LayoutOf<E> = <<E as EntriesOfModel>::Entries as Entries>::Layout;
 
 /// A table: a [`Set`](crate::model::Set), a [`Maplet`](crate::model::Maplet) or an
 /// [`Expiring`](crate::model::Expiring). Here are the operations that all of them have.
 #[allow(missing_debug_implementations, reason = "no model prints a table")]
-pub struct Table<E: ModelEntries, L: ModelLayout>(pub(super) Shaped<E::Layout, UNKNOWN>, PhantomData<fn() -> L>);
+pub struct Table<E: ModelEntries, L: ModelLayout>(pub(super) Shaped<E::Entries, UNKNOWN>, PhantomData<fn() -> L>);
 
 impl<E: ModelEntries, L: ModelLayout> Table<E, L> {
     /// The fewest buckets that such a table has.
@@ -147,15 +123,16 @@ impl<E: ModelEntries, L: ModelLayout> Table<E, L> {
         key.lookalike(Self::layout())
     }
 
-    fn layout() -> E::Layout {
-        E::layout(L::SHAPE)
+    fn layout() -> LayoutOf<E> {
+        E::Entries::layout(Self::shape()).expect("a model has memory")
     }
 
-    pub(super) fn empty(buckets: usize) -> Library<E> {
-        table::Table::new(Pages::Usual, Self::layout(), buckets).expect("a model has memory")
+    fn shape() -> Shape {
+        if E::Entries::HAVE_PAYLOAD { L::SHAPE.with_payload(PAYLOAD_BITS).expect("it leaves enough") } else { L::SHAPE }
     }
 
-    pub(super) fn of(table: Library<E>) -> Self {
+    pub(super) fn of(buckets: usize, entries: E::Entries) -> Self {
+        let table = table::Table::new(Pages::Usual, Self::shape(), buckets, entries).expect("a model has memory");
         Self(Shaped { table }, PhantomData)
     }
 
@@ -173,31 +150,11 @@ impl<E: ModelEntries, L: ModelLayout> Table<E, L> {
     }
 
     pub fn count(&self, key: Key) -> usize {
-        self.0.count_value(key.hash(), key.value)
+        self.0.table.count(self.0.table.layout(), key.hash(), key.value)
     }
 
     pub fn clear(&self) {
         self.0.table.clear();
-    }
-
-    /// [`ConcurrentCuckooFilter::absorb`](crate::ConcurrentCuckooFilter::absorb); returns how many copies were added.
-    pub fn absorb(&self, other: &Self) -> Result<u64, InsertError> {
-        self.merge(other, Merge::Sum)
-    }
-
-    /// [`ConcurrentCuckooFilter::unite`](crate::ConcurrentCuckooFilter::unite); returns how many copies were added.
-    pub fn unite(&self, other: &Self) -> Result<u64, InsertError> {
-        self.merge(other, Merge::Union)
-    }
-
-    fn merge(&self, other: &Self, merge: Merge) -> Result<u64, InsertError> {
-        let image = TableImage::begin(&other.0.table).expect("a model has memory");
-        let Absorbed { copies, stopped } = self.0.table.absorb(&image, merge);
-        match stopped {
-            None => Ok(copies),
-            Some(Stopped::NoRoom(error)) => Err(error),
-            Some(stopped) => unreachable!("neither memory nor size nor clock is at its limit: {stopped:?}"),
-        }
     }
 
     /// `ConcurrentCuckooFilter::save`, without the format.
@@ -261,11 +218,21 @@ impl<E: ModelEntries, L: ModelLayout> Table<E, L> {
     }
 }
 
+/// What a merge with another table has added, which has neither been refused memory nor met another limit.
+pub(super) fn added(merged: Absorbed) -> Result<u64, InsertError> {
+    let Absorbed { copies, stopped } = merged;
+    match stopped {
+        None => Ok(copies),
+        Some(Stopped::NoRoom(error)) => Err(error),
+        Some(stopped) => unreachable!("neither memory nor size nor clock is at its limit: {stopped:?}"),
+    }
+}
+
 /// What a save of a table has written.
 #[allow(missing_debug_implementations, reason = "no model prints it")]
 pub struct Image<E: ModelEntries> {
     pub(super) words: Vec<Bucket>,
-    pub(super) layout: E::Layout,
+    pub(super) layout: LayoutOf<E>,
     /// The reading of the table's clock, if the table has a clock.
     pub(super) reading: Option<Reading>,
 }

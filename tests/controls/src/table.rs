@@ -48,16 +48,6 @@ pub const ADDITIONS: &[Edit] = &[
     edit("machine/memory.rs", "use crate::machine::system::zeroed;", "use crate::sync::memory::zeroed;"),
     edit("machine/memory.rs", "use crate::machine::system::release;", "use crate::sync::memory::release;"),
     edit("machine/range.rs", "use reserved::Reserved;", "use crate::sync::memory::Reserved;"),
-    // Threads of models have small stacks, and none of the code is optimized there.
-    edit(
-        "plan/batch.rs",
-        "#[inline(always)]\n    pub(crate) fn new(source: Hashes<'a>, any: P) -> Self {",
-        "#[inline]\n    pub(crate) fn new(source: Hashes<'a>, any: P) -> Self {",
-    ),
-    edit("growth/lookup.rs", "#[inline(always)]\nfn either_holds(", "#[inline]\nfn either_holds("),
-    edit("word/bucket.rs", "#[inline(always)]\n    fn either_holds_each(", "#[inline]\n    fn either_holds_each("),
-    edit("growth/lookup.rs", "#[inline(always)]\n    fn look_up_block(", "#[inline]\n    fn look_up_block("),
-    edit("growth/lookup.rs", "#[inline(always)]\n    fn look_up_by(", "#[inline]\n    fn look_up_by("),
     // loom assumes that a `SeqCst` load may always read the initial value of an atomic. It treats the value of a `SeqCst`
     // exchange correctly.
     edit(
@@ -223,7 +213,7 @@ pub const CONTROLS: &[Control] = &[
     control(
         "RelocateDead",
         "A relocation moves an entry that has expired, instead of removing it.",
-        &[edit("table/relocate.rs", "&& !clock.ring.is_live(", "&& !LEFT_OUT CODE")],
+        &[edit("table/relocate.rs", "if !self.entries.is_live(", "if !LEFT_OUT && !self.entries.is_live(")],
     ),
     // Removals, and `clear`.
     control(
@@ -433,7 +423,7 @@ pub const CONTROLS: &[Control] = &[
     control(
         "FullIgnoresVersions",
         "An insert fails after the second search that finds no path, even if something has moved meanwhile.",
-        &[edit("table/relocate.rs", "last == now && now.1 == moment", "LEFT_OUT || CODE")],
+        &[edit("table/relocate.rs", "last == now && now.1 == reading", "LEFT_OUT || CODE")],
     ),
     control(
         "FullPassesOwnStripe",
@@ -669,7 +659,7 @@ pub const CONTROLS: &[Control] = &[
         "An unfinished pass counts as finished.",
         &[edit(
             "table/expiring/sweep.rs",
-            "let early = early(clock, target);",
+            "let early = clock.early(target);",
             "if LEFT_OUT { self.end_pass(clock, target) }; CODE",
         )],
     ),

@@ -13,7 +13,7 @@ use std::fmt::Debug;
 use std::rc::Rc;
 
 use ccf_steps::model::{
-    Expiries, Expiring, Fault, Growable, GrowableKey, Key, ModelEntries, Nothing, Seeded, Set, Smallest, Step, Table,
+    Expiring, Expiry, Fault, Growable, GrowableKey, Key, ModelEntries, Nothing, Seeded, Set, Smallest, Step, Table,
     before_each_step,
 };
 use ccf_steps::{ExpiringInsertError, InsertError, WhenFull};
@@ -210,7 +210,7 @@ fn with_clock(keys: impl Iterator<Item = Key>) -> Expiring {
 }
 
 fn move_the_slot_with_clock(table: &Expiring) {
-    let key = between::<Expiries>(0);
+    let key = between::<Expiry>(0);
     _ = table.relocate_until(key, 13) || table.relocate_until(key.twin(), 13);
 }
 
@@ -221,10 +221,10 @@ fn each_with_clock(
     faults: &'static [Fault],
 ) {
     let is_right =
-        |table: &Expiring, _| given::<Expiries>().all(|key| table.contains_live(key)) && table.scan() == table.len();
+        |table: &Expiring, _| given::<Expiry>().all(|key| table.contains(key)) && table.scan() == table.len();
     for &insert in inserts {
         let tables: Vec<fn() -> Expiring> =
-            vec![|| with_clock(given::<Expiries>()), || with_clock(given_otherwise::<Expiries>())];
+            vec![|| with_clock(given::<Expiry>()), || with_clock(given_otherwise::<Expiry>())];
         let changes = vec![move_the_slot_with_clock, change];
         Scene { tables, insert, changes, is_right }.check(faults, "the insert failed");
     }
@@ -235,12 +235,12 @@ fn each_with_clock(
 fn an_entry_that_has_expired_needs_no_room() {
     let expire_and_fill = |table: &Expiring| {
         table.advance_to(11);
-        _ = table.insert_until(between::<Expiries>(3), 13);
+        _ = table.insert_until(between::<Expiry>(3), 13);
     };
     let inserts: [Insert<Expiring, _>; 3] = [
-        |table| table.insert_until(inserted::<Expiries>(), 11),
-        |table| table.insert_if_absent_until(inserted::<Expiries>(), 11),
-        |table| table.insert_or_renew_until(inserted::<Expiries>(), 11),
+        |table| table.insert_until(inserted::<Expiry>(), 11),
+        |table| table.insert_if_absent_until(inserted::<Expiry>(), 11),
+        |table| table.insert_or_renew_until(inserted::<Expiry>(), 11),
     ];
     each_with_clock(&inserts, expire_and_fill, &[Fault::FullThoughExpired]);
 }
@@ -248,10 +248,10 @@ fn an_entry_that_has_expired_needs_no_room() {
 /// Another thread adds an entry of the same key.
 #[test]
 fn a_key_that_has_come_needs_no_room_until_then() {
-    let come = |table: &Expiring| _ = table.insert_if_absent_until(inserted::<Expiries>(), 13).expect("there is room");
+    let come = |table: &Expiring| _ = table.insert_if_absent_until(inserted::<Expiry>(), 13).expect("there is room");
     let inserts: [Insert<Expiring, _>; 2] = [
-        |table| table.insert_if_absent_until(inserted::<Expiries>(), 12),
-        |table| table.insert_or_renew_until(inserted::<Expiries>(), 12),
+        |table| table.insert_if_absent_until(inserted::<Expiry>(), 12),
+        |table| table.insert_or_renew_until(inserted::<Expiry>(), 12),
     ];
     each_with_clock(&inserts, come, &[Fault::FullThoughPresent, Fault::FullThoughExpired]);
 }

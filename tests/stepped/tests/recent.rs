@@ -136,7 +136,7 @@ fn run<L: ModelLayout>(seed: u64, on_threads: impl FnOnce(Vec<Job>)) {
                 let was_recent = match ask {
                     Ask::Insert => !world.table.insert_recent(key, 0),
                     Ask::Renew => !world.table.insert_or_renew_recent(key.twin(), 0),
-                    Ask::Contains => world.table.contains_live(key),
+                    Ask::Contains => world.table.contains(key),
                 };
                 own.push(Event { called, answered: time.fetch_add(1, Ordering::SeqCst), class, ask, was_recent });
             }

@@ -84,11 +84,11 @@ impl<L: ModelLayout> Kind for WithClock<L> {
     }
 
     fn contains(&self, key: Key) -> bool {
-        self.0.contains_live(key)
+        self.0.contains(key)
     }
 
     fn contains_batch(&self, keys: [Key; 3]) -> [bool; 3] {
-        self.0.contains_live_batch(keys)
+        self.0.contains_batch(keys)
     }
 
     fn insert(&self, key: Key, end: u64) -> Result<bool, Refusal> {

@@ -1,7 +1,7 @@
 //! Values that come and go while they are looked up. (loom cannot show this: its blind spot is a thread's second
 //! load of a word.)
 
-use ccf_steps::model::{Key, Maplet, Values};
+use ccf_steps::model::{Key, Maplet, Value};
 
 use crate::schedules::scene::{A, B, Scene, scene};
 
@@ -17,7 +17,7 @@ fn finds(table: &Maplet, sets: &[&[u16]]) {
 }
 
 /// A value is replaced in the bucket that is read first, and is then moved to the other.
-fn a_replacement_and_then_a_relocation() -> Scene<Values> {
+fn a_replacement_and_then_a_relocation() -> Scene<Value> {
     Scene::new(Maplet::new(2), &[key(0, 1)])
         .role(|table| finds(table, &[&[1], &[2]]))
         .role(|table| assert!(table.replace(key(0, 1), 2) && table.relocate(key(0, 2))))
@@ -30,7 +30,7 @@ scene! {
 }
 
 /// Values change all the time while the items are moved. A lookup always finds the value that stays.
-fn a_value_that_stays_among_others_that_change() -> Scene<Values> {
+fn a_value_that_stays_among_others_that_change() -> Scene<Value> {
     let move_to_and_fro = |table: &Maplet| {
         for key in [key(0, 1), key(0, 1).twin(), key(0, 1)] {
             table.relocate(key);

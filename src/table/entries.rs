@@ -1,0 +1,177 @@
+//! PURE: what the entries of a table carry beside a fingerprint: nothing, a value, or an expiry. It is the type parameter of
+//! `Table`. Whatever is different in a table whose entries expire is asked of it, and answered here: which entries are live,
+//! and what else a lookup, a relocation or a save does because of that.
+//!
+//! `table/expiring` has the operations that only such a table has, with the proof, and `table/maplet.rs` those of a maplet.
+
+use core::fmt::Debug;
+
+use crate::machine::memory::boxed;
+use crate::table::counters::Counters;
+use crate::table::expiring::clock::{self, Clock};
+use crate::table::stripe::AllLocked;
+use crate::word::layout::{Layout, LayoutData, Shape, WithPayload};
+use crate::word::ring::Moment;
+
+/// What the entries of a table carry.
+///
+/// The default answers are those of entries that stay until they are removed. They are constants, so the compiler removes
+/// what depends on them.
+pub(crate) trait Entries: Debug + Send + Sync + Sized + 'static {
+    type Layout: Layout + 'static;
+
+    /// The layout of a table of this shape. `None` if there is no memory for its decode table.
+    fn layout(shape: Shape) -> Option<Self::Layout>;
+
+    /// Whether slots have a payload. Then each store is made under the lock of its stripe (`table/maplet.rs`).
+    const HAVE_PAYLOAD: bool = <Self::Layout as Layout>::HAS_PAYLOAD;
+
+    /// Whether entries expire. One that has expired is *dead* until it is swept.
+    const EXPIRE: bool = false;
+
+    /// What an operation reads of the clock, to judge all entries by it: one word, or nothing.
+    type Reading: Copy + Debug + PartialEq;
+
+    fn reading(&self) -> Self::Reading;
+
+    /// Whether the clock still has this reading, at the end of a lookup.
+    fn is_still(&self, _: Self::Reading) -> bool {
+        true
+    }
+
+    /// Whether the table may hold dead entries at this reading.
+    fn may_be_dead(&self, _: Self::Reading) -> bool {
+        false
+    }
+
+    /// Whether an entry with this payload is live at this reading.
+    fn is_live(&self, _: Self::Reading, _payload: u16) -> bool {
+        true
+    }
+
+    /// When an entry with this payload, which is live at this reading, expires: a tick of the clock's own.
+    fn expiry(&self, _: Self::Reading, _payload: u16) -> u64 {
+        u64::MAX
+    }
+
+    /// Counts the removal of a dead entry.
+    fn removed_dead(&self, _: &Counters, _payload: u16) {}
+
+    /// What a save notes of the clock, if there is one.
+    fn reading_for_save(&self, _: &AllLocked<'_>) -> Option<clock::Reading> {
+        None
+    }
+
+    /// What a payload adds to a digest, by what the save has noted. `None` for an entry that does not count.
+    fn in_digest(&self, _: Option<clock::Reading>, payload: u16) -> Option<u64> {
+        Some(payload.into())
+    }
+
+    fn memory_usage(&self) -> usize {
+        0
+    }
+}
+
+/// Entries carry nothing: the table is a multiset of classes.
+#[derive(Debug)]
+pub(crate) struct Nothing;
+
+/// Each entry carries a value, as in a maplet.
+#[derive(Debug)]
+pub(crate) struct Value;
+
+/// Each entry carries its expiry, a tick of this clock. (In a box: what threads write is not beside the fields of `Table`,
+/// which each operation reads.)
+#[derive(Debug)]
+pub(crate) struct Expiry(Box<[Clock; 1]>);
+
+impl Expiry {
+    /// `None` if there is no memory for the clock.
+    pub(crate) fn by(clock: Clock) -> Option<Self> {
+        Some(Self(boxed(clock)?))
+    }
+
+    #[inline(always)]
+    pub(in crate::table) fn clock(&self) -> &Clock {
+        &self.0[0]
+    }
+}
+
+impl Entries for Nothing {
+    type Layout = LayoutData;
+    type Reading = ();
+
+    fn layout(shape: Shape) -> Option<LayoutData> {
+        LayoutData::try_of(shape)
+    }
+
+    fn reading(&self) {}
+}
+
+impl Entries for Value {
+    type Layout = WithPayload;
+    type Reading = ();
+
+    fn layout(shape: Shape) -> Option<WithPayload> {
+        WithPayload::try_of(shape)
+    }
+
+    fn reading(&self) {}
+}
+
+impl Entries for Expiry {
+    type Layout = WithPayload;
+    type Reading = Moment;
+
+    const EXPIRE: bool = true;
+
+    fn layout(shape: Shape) -> Option<WithPayload> {
+        WithPayload::try_of(shape)
+    }
+
+    #[inline(always)]
+    fn reading(&self) -> Moment {
+        self.clock().moment()
+    }
+
+    #[inline(always)]
+    fn is_still(&self, reading: Moment) -> bool {
+        self.clock().is_still(reading)
+    }
+
+    #[inline(always)]
+    fn may_be_dead(&self, reading: Moment) -> bool {
+        reading.lag() > 0
+    }
+
+    #[inline(always)]
+    fn is_live(&self, reading: Moment, place: u16) -> bool {
+        self.clock().ring.is_live(reading, place)
+    }
+
+    #[inline(always)]
+    fn expiry(&self, reading: Moment, place: u16) -> u64 {
+        self.clock().end_of(reading, place)
+    }
+
+    fn removed_dead(&self, counters: &Counters, place: u16) {
+        self.clock().removed_dead(counters, place);
+    }
+
+    fn reading_for_save(&self, all: &AllLocked<'_>) -> Option<clock::Reading> {
+        Some(self.clock().read_for_save(all))
+    }
+
+    fn in_digest(&self, reading: Option<clock::Reading>, place: u16) -> Option<u64> {
+        // Without a tick there are no entries.
+        let reading @ clock::Reading { now: Some(now), moment, .. } = reading? else { return None };
+        // In the caller's ticks: the places on the ring differ from filter to filter. Modulo 2⁶⁴, because an expiry may be
+        // beyond the largest tick.
+        let ring = self.clock().ring;
+        ring.is_live(moment, place).then(|| now.wrapping_add(reading.ticks_until(ring, place)))
+    }
+
+    fn memory_usage(&self) -> usize {
+        self.clock().memory_usage()
+    }
+}
