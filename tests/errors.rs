@@ -62,7 +62,7 @@ fn the_error_of_a_batch_has_that_of_the_key() {
         let text = error.to_string();
         assert!(error.index == index && text.contains(&format!(" key {index} ")), "{text}");
         assert!(text.contains(&error.error.to_string()) && !text.contains("make room"), "{text}");
-        assert_eq!(chain(error), [text.clone()]);
+        assert_eq!(chain(error), std::slice::from_ref(&text));
         text
     }
     let copies = [7; 100];
@@ -109,7 +109,7 @@ fn the_error_of_a_file_has_that_of_the_system() {
         for part in [&format!("{missing:?}: "), &system, "check the path", "build the filter"] {
             assert_eq!(text.matches(part).count(), 1, "{part}: {text}");
         }
-        assert_eq!(chain(&error), [text.clone()]);
+        assert_eq!(chain(&error), std::slice::from_ref(&text));
         // The reason alone, as `?` keeps it.
         let error = LoadError::from(error);
         assert!(matches!(error, LoadError::NotFound(_)), "{error:?}");

@@ -1,5 +1,6 @@
-//! Calls of the system and of the allocator: the size of its pages, huge pages, pages that are returned to it, and memory
-//! that it clears. They change how fast a program is and what memory it occupies, and never what it computes.
+//! Calls of the system and of the allocator: the size of its pages, huge pages, pages that are returned to it, memory that it
+//! clears, and the number of processors. They change how fast a program is and what memory it occupies, and never what it
+//! computes.
 #![allow(unsafe_code, reason = "system calls and a raw allocation; each has its SAFETY note")]
 
 #[cfg(all(target_os = "linux", not(miri)))]
@@ -14,6 +15,31 @@ pub(crate) fn page_size() -> Option<usize> {
     return usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).ok();
     #[cfg(not(all(any(target_os = "linux", target_os = "macos"), not(miri))))]
     None
+}
+
+/// How many processors the threads of this process may use, or more.
+///
+/// On Linux this is a system call. The standard library would also read the limits of control groups: for that it allocates,
+/// and has 10 KB of machine code. Shards of counters need no exact number.
+pub(crate) fn processors() -> usize {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    {
+        // SAFETY: the set is plain bits, of which none is set.
+        let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
+        // SAFETY: the system writes into the set, and no more than its size. Thread 0 is the calling one.
+        let result = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &mut set) };
+        let number = if result == 0 {
+            // SAFETY: this counts the bits of the set.
+            usize::try_from(unsafe { libc::CPU_COUNT(&set) })
+        } else {
+            // There are more processors than the set has bits.
+            // SAFETY: this only returns a number.
+            usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) })
+        };
+        number.unwrap_or(1).max(1)
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Asks the system to back this memory with huge pages (2 MiB on x86-64). A large table needs so few of them that the

@@ -7,6 +7,13 @@ const LARGEST_PAGE: usize = 64 << 10;
 
 const WORD: usize = size_of::<AtomicU64>();
 
+/// The standard library's number may be less: it reads limits of the time too.
+#[test]
+fn there_are_as_many_processors_as_threads_can_use() {
+    let usable = std::thread::available_parallelism().expect("a number").get();
+    assert!((usable..1 << 20).contains(&processors()), "{} of {usable}", processors());
+}
+
 /// Gives back parts of a list by pages of this size: one or two pages, from each boundary of a page on. Returns the first
 /// thing that is wrong: an element outside of the part has changed, or one within has not.
 ///

@@ -1,12 +1,12 @@
 //! CONCURRENT: counts that many threads change without sharing a cache line.
 
 use std::sync::LazyLock;
-use std::thread::available_parallelism;
 
 use crossbeam_utils::CachePadded;
 
 use crate::machine::arch::at;
 use crate::machine::memory::boxed_slice;
+use crate::machine::system::processors;
 use crate::sync::thread::thread_number;
 use crate::sync::{AtomicI64, Ordering, Tally};
 
@@ -64,9 +64,9 @@ pub(crate) struct Counts {
 /// The number of shards for a table of this many buckets. A small table need not pay for shards, since threads share
 /// its buckets anyway.
 fn shards_for(buckets: usize) -> usize {
-    /// Computed once per process: this takes system calls, and allocations that abort the process if they fail.
-    static THREADS: LazyLock<usize> =
-        LazyLock::new(|| available_parallelism().map_or(1, usize::from).next_power_of_two());
+    /// Computed once per process: this takes a system call, and on some systems allocations that abort the process if they
+    /// fail.
+    static THREADS: LazyLock<usize> = LazyLock::new(|| processors().next_power_of_two());
 
     let worthwhile = (buckets / 512).next_power_of_two().min(MAX_SHARDS);
     // Computed with the first table in any case. Memory is rarely short when the first filter is built, but it may be

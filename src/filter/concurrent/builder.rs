@@ -207,7 +207,7 @@ impl<T: ?Sized, S> ConcurrentBuilder<T, S> {
     /// In stable Rust, not every failed allocation becomes an error. With any of the filters, these abort the process:
     ///
     /// - the box around a table of up to 192 bytes, except in a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter);
-    /// - with the first filter of the process: what the standard library needs to count the processors;
+    /// - with the first filter of the process, except on Linux: what the standard library needs to count the processors;
     /// - when a thread waits for a lock: the table of waiting threads in `parking_lot`, of 1 KiB or more;
     /// - a schema: when it is given, when a builder is cloned, in `empty_like`, when an error names it, when it is returned
     ///   from a snapshot or kept by a `View`, and with each use if it is the name of a key type of more than 255 bytes;
