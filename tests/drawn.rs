@@ -194,7 +194,7 @@ fn growable_filters_keep_what_is_promised() {
                 plan
             }
             (plan, built) => {
-                let error = built.err().expect("it was not built, or not planned");
+                let error = built.expect_err("it was not built, or not planned");
                 assert_eq!(plan.expect_err("it was not built").to_string(), error.to_string());
                 return;
             }
