@@ -130,7 +130,9 @@ pub struct RecentStats {
     /// that, it counts as `expired` instead.
     pub evicted: u64,
     /// By how much keys were evicted too early, at most: as a share of the [window](crate::Window), from 0 to 1. 0.25 means
-    /// that some key was held for only three quarters of it. A filter of the right size has 0 here.
+    /// that some key was held for only three quarters of it. A filter of the last keys has 0 here while
+    /// [up to 16 threads](crate::RecentBuilder::last) insert, and a filter of a time as long as no more keys come than
+    /// [it has room for](crate::RecentBuilder::within).
     pub evicted_early_by: f64,
 }
 

@@ -1,10 +1,30 @@
-//! The time that a filter of recent keys goes by: a clock that nobody sets, and that also runs while the machine sleeps
-//! where the system has one.
+//! The time that a filter goes by which moves its clock on itself: that of the system, from a clock that nobody sets and that
+//! also runs while the machine sleeps where the system has one, or that of the caller.
 #![allow(unsafe_code, reason = "a system call; it has its SAFETY note")]
 
+use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::time::Duration;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
+
+/// Where the time comes from: the setting `clock` of a builder and of a `Loader`.
+#[derive(Clone, Default)]
+pub(crate) enum TimeSource {
+    /// The system. Some have no clock, and then reading it panics. So it is read only where an operation needs the time.
+    #[default]
+    System,
+    Caller(Arc<dyn Fn() -> Duration + Send + Sync>),
+}
+
+impl TimeSource {
+    pub(crate) fn of_caller(clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
+        Self::Caller(Arc::new(clock))
+    }
+}
+
+// A clock of the caller's that panics is called again for the next operation. Nothing of a filter is half changed then.
+impl UnwindSafe for TimeSource {}
+impl RefUnwindSafe for TimeSource {}
 
 /// The clock that also runs while the machine sleeps.
 #[cfg(all(target_os = "linux", not(miri)))]

@@ -3,6 +3,7 @@
 //! An entry is added in some tick, of which a part may be over, and lives for a number of whole ticks. So it lives at least
 //! one tick less than that, and the window has that many ticks. The ring of an entry's payload says how many there can be.
 
+use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use crate::word::ring::Ring;
@@ -26,6 +27,13 @@ pub(crate) struct Division {
     pub(crate) lifetime: u64,
 }
 
+/// How many bits the ring of such a filter has: as few as its tolerance allows. Each more makes twice as many ticks, and twice
+/// as many sweeps.
+pub(crate) const RING_BITS: RangeInclusive<u32> = 4..=8;
+
+/// How many threads may insert at the same time into a filter of the last keys without an eviction.
+const THREADS: u64 = 16;
+
 impl Division {
     /// The shortest tick of a time, in nanoseconds. With it, a clock of 47 bits (`word/ring.rs`) lasts for four thousand
     /// years.
@@ -38,20 +46,53 @@ impl Division {
         ring.longest() - 1
     }
 
-    /// The window of at least so many of the last keys. (Of none, it is that of one.)
-    pub(crate) fn of_keys(keys: u64, ring: Ring) -> Self {
-        Self::of(Unit::Keys, keys, 1, ring)
+    /// The least share by which a window may be asked to be longer: that of one of its ticks, if it has as many as it can have.
+    pub(crate) fn least_share() -> f64 {
+        1.0 / (Self::most_lifetime(Ring::new(*RING_BITS.end())) - 1) as f64
     }
 
-    /// The window of at least this time, which is not 0.
-    pub(crate) fn of_time(time: Duration, ring: Ring) -> Self {
-        // A time of more than 500 years has ticks of 40 years or more.
-        Self::of(Unit::Time, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Self::SHORTEST, ring)
+    /// The window of at least so many of the last keys that is longer by this share at most, on the shortest ring that has one.
+    /// If none has, it is the one that is the least longer. (Of no keys, it is that of one.)
+    pub(crate) fn of_keys(keys: u64, share: f64) -> (Self, Ring) {
+        Self::of(Unit::Keys, keys.max(1), share)
     }
 
-    fn of(unit: Unit, window: u64, shortest: u64, ring: Ring) -> Self {
-        let per_tick = window.div_ceil(Self::most_lifetime(ring) - 1).max(shortest);
-        Self { unit, per_tick, lifetime: window.div_ceil(per_tick).max(1) + 1 }
+    /// The same for the window of at least this time, which is not 0. It may also be longer by less than two of the shortest
+    /// ticks.
+    pub(crate) fn of_time(time: Duration, share: f64) -> (Self, Ring) {
+        // A time of more than 500 years has ticks of 2 years or more.
+        Self::of(Unit::Time, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), share)
+    }
+
+    fn of(unit: Unit, window: u64, share: f64) -> (Self, Ring) {
+        let rings = || RING_BITS.map(Ring::new).map(|ring| (Self::on(ring, unit, window), ring));
+        let most = share * window as f64;
+        let within = rings().find(|(division, _)| division.beyond(window) as f64 <= most);
+        let least = || rings().min_by_key(|(division, _)| division.beyond(window));
+        within.or_else(least).expect("there are rings")
+    }
+
+    /// The division on this ring that is the least longer than this window.
+    fn on(ring: Ring, unit: Unit, window: u64) -> Self {
+        let shortest = if unit == Unit::Time { Self::SHORTEST } else { 1 };
+        let most = (Self::most_lifetime(ring) - 1).min(window / shortest).max(1);
+        // Not always that of the most ticks: of 100 keys, 13 ticks of 8 have room for 11 more, and 10 ticks of 10 for 9.
+        let divisions = (1..=most).rev().map(|ticks| {
+            let per_tick = window.div_ceil(ticks).max(shortest);
+            Self { unit, per_tick, lifetime: window.div_ceil(per_tick) + 1 }
+        });
+        divisions.min_by_key(|division| division.most().saturating_sub(window)).expect("a window has a tick")
+    }
+
+    /// By how much the window is longer than this one, if that is more than ticks of a time may be.
+    fn beyond(self, window: u64) -> u64 {
+        let beyond = self.most().saturating_sub(window);
+        if self.unit == Unit::Time && beyond < 2 * Self::SHORTEST { 0 } else { beyond }
+    }
+
+    /// How many keys or nanoseconds the window has at most. The last key of a tick ends it.
+    fn most(self) -> u64 {
+        self.per_tick.saturating_mul(self.lifetime) - u64::from(self.unit == Unit::Keys)
     }
 
     /// The longest lifetime that the clock admits.
@@ -63,26 +104,26 @@ impl Division {
     }
 
     pub(crate) fn window(self) -> Window {
-        let Self { per_tick, lifetime, .. } = self;
+        let (at_least, at_most) = (self.per_tick.saturating_mul(self.lifetime - 1), self.most());
         match self.unit {
-            // The last key of a tick ends it.
-            Unit::Keys => Window::Keys {
-                at_least: per_tick.saturating_mul(lifetime - 1),
-                at_most: per_tick.saturating_mul(lifetime) - 1,
-            },
+            Unit::Keys => Window::Keys { at_least, at_most },
             Unit::Time => {
-                let time = |ticks: u64| Duration::from_nanos(per_tick.saturating_mul(ticks));
-                Window::Time { at_least: time(lifetime - 1), at_most: time(lifetime) }
+                let [at_least, at_most] = [at_least, at_most].map(Duration::from_nanos);
+                Window::Time { at_least, at_most }
             }
         }
     }
 
     /// For how many entries a table must have room, if so many keys come in the time of a window: those of an entry's
-    /// lifetime, and those of the tick that has just ended and whose entries are being swept.
+    /// lifetime, and those of the tick that has just ended and whose entries are being swept. Where keys are counted, each
+    /// thread but one may count one key in a tick that is full.
     pub(crate) fn entries_for(self, keys: usize) -> usize {
         let ticks = (self.lifetime - 1) as usize;
         match self.unit {
-            Unit::Keys => usize::try_from(self.per_tick.saturating_mul(self.lifetime + 1)).unwrap_or(usize::MAX),
+            Unit::Keys => {
+                let of_tick = self.per_tick.saturating_add(THREADS - 1);
+                usize::try_from(of_tick.saturating_mul(self.lifetime + 1)).unwrap_or(usize::MAX)
+            }
             Unit::Time => keys.saturating_add(keys.div_ceil(ticks).saturating_mul(2)),
         }
     }
@@ -93,35 +134,76 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const SHARES: [f64; 6] = [0.5, 0.08, 0.05, 0.02, 0.008, 0.004];
+
+    /// The window has what was asked for, and no more beyond it than its share, on the shortest ring that can do that.
+    fn is_as_asked(keys: u64, share: f64) {
+        let what = format!("the last {keys}, and at most {share} more");
+        // Any number of ticks will do.
+        let beyond = |ring| {
+            let per_ticks = (1..Division::most_lifetime(ring).min(keys + 1)).map(|ticks| keys.div_ceil(ticks));
+            let beyond = per_ticks.map(|per_tick| per_tick * (keys.div_ceil(per_tick) + 1) - 1 - keys);
+            beyond.min().expect("a window has a tick")
+        };
+        let shortest = RING_BITS.map(Ring::new).find(|&ring| beyond(ring) as f64 <= share * keys as f64);
+        let (division @ Division { per_tick, lifetime, .. }, ring) = Division::of_keys(keys, share);
+        let Window::Keys { at_least, at_most } = division.window() else { unreachable!() };
+        assert!((2..=Division::most_lifetime(ring)).contains(&lifetime), "{what}: {division:?}");
+        assert_eq!((at_least, at_most), ((lifetime - 1) * per_tick, lifetime * per_tick - 1));
+        assert!(at_least >= keys && at_most - keys == beyond(ring), "{what}: {division:?}");
+        assert_eq!(division.entries_for(0) as u64, (per_tick + THREADS - 1) * (lifetime + 1), "{what}");
+        // From 0.008 on, there is always one.
+        assert!(shortest.map_or(share < 0.008, |shortest| ring == shortest), "{what}: {division:?}");
+        assert!((at_most - keys) as f64 <= share.max(0.008) * keys as f64, "{what}: {division:?}");
+    }
+
+    #[test]
+    fn each_number_of_keys_has_a_window_within_its_share() {
+        for keys in (1..6000).chain([16_593, 63_757, 100_001, 1_000_000, 10_000_019]) {
+            SHARES.into_iter().for_each(|share| is_as_asked(keys, share));
+        }
+        // Short windows are exact, and long ones have as few ticks as their share allows.
+        for (keys, share, per_tick, ticks, bits) in [
+            (1, 0.08, 1, 1, 4),
+            (13, 0.08, 1, 13, 4),
+            (100, 0.08, 4, 25, 5),
+            (1_000_000, 0.08, 76_924, 13, 4),
+            (1_000_000, 0.02, 16_394, 61, 6),
+            (1_000_000, 0.004, 4000, 250, 8),
+            (100_001, 0.004, 415, 241, 8),
+        ] {
+            let (division, ring) = Division::of_keys(keys, share);
+            assert_eq!((division.per_tick, division.lifetime - 1, ring.bits()), (per_tick, ticks, bits), "{keys}");
+        }
+    }
+
     proptest! {
         #[test]
-        fn a_window_has_what_was_asked_for_and_at_most_a_tick_more(keys in 1..1u64 << 40, bits in 4..=8u32) {
-            let ring = Ring::new(bits);
-            let division @ Division { per_tick, lifetime, .. } = Division::of_keys(keys, ring);
-            prop_assert!((2..=Division::most_lifetime(ring)).contains(&lifetime));
-            prop_assert!((lifetime - 1) * per_tick >= keys && (lifetime - 2) * per_tick < keys);
-            let Window::Keys { at_least, at_most } = division.window() else { unreachable!() };
-            prop_assert!((at_least, at_most) == ((lifetime - 1) * per_tick, lifetime * per_tick - 1));
-            prop_assert!(division.entries_for(0) as u64 > at_most);
+        fn any_number_of_keys_has_a_window_within_its_share(keys in 1..1u64 << 40, share in 0..SHARES.len()) {
+            is_as_asked(keys, SHARES[share]);
+        }
 
-            let time = Duration::from_nanos(keys);
-            let division = Division::of_time(time, ring);
-            prop_assert!(division.longest() <= ring.longest());
+        #[test]
+        fn any_time_has_a_window_within_its_share(time in 1..1u64 << 40, share in 0..SHARES.len()) {
+            let (time, share) = (Duration::from_nanos(time), SHARES[share]);
+            let (division, ring) = Division::of_time(time, share);
+            prop_assert!(division.per_tick >= Division::SHORTEST && division.longest() <= ring.longest());
             let Window::Time { at_least, at_most } = division.window() else { unreachable!() };
-            prop_assert!(at_least >= time && at_least < time + Duration::from_nanos(division.per_tick));
+            prop_assert!(at_least >= time);
+            let beyond = at_most - time;
+            prop_assert!(beyond <= time.mul_f64(share) || beyond < Duration::from_millis(2), "{division:?}");
             prop_assert_eq!(at_most - at_least, Duration::from_nanos(division.per_tick));
         }
     }
 
     #[test]
     fn windows_that_are_very_long_or_short_do_not_overflow() {
-        for bits in 4..=8 {
-            let ring = Ring::new(bits);
-            for division in [
-                Division::of_keys(0, ring),
-                Division::of_keys(u64::MAX, ring),
-                Division::of_time(Duration::MAX, ring),
-                Division::of_time(Duration::from_nanos(1), ring),
+        for share in SHARES {
+            for (division, ring) in [
+                Division::of_keys(0, share),
+                Division::of_keys(u64::MAX, share),
+                Division::of_time(Duration::MAX, share),
+                Division::of_time(Duration::from_nanos(1), share),
             ] {
                 assert!((2..=Division::most_lifetime(ring)).contains(&division.lifetime), "{division:?}");
                 let (window, entries) = (division.window(), division.entries_for(usize::MAX));

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use crate::error::load::LoadError;
 use crate::error::load_path::LoadPathError;
+use crate::machine::time::TimeSource;
 use crate::snapshot::file;
 use crate::snapshot::schema::Schema;
 use crate::snapshot::source::{Label, Source};
@@ -50,6 +51,7 @@ pub struct Loader<F, S> {
     memory_limit: usize,
     schema: Schema,
     plan: Option<FilterPlan>,
+    time: TimeSource,
     filter: PhantomData<fn() -> F>,
 }
 
@@ -61,7 +63,8 @@ impl<F, S> Loader<F, S> {
     /// layout, the decode table of 4 to 256 KiB that all filters of that layout share.) For a growable filter, the limit
     /// stays in force after loading.
     pub fn new(hasher: S, memory_limit: usize) -> Self {
-        Self { hasher, memory_limit, schema: Schema::default(), plan: None, filter: PhantomData }
+        let (schema, time) = (Schema::default(), TimeSource::default());
+        Self { hasher, memory_limit, schema, plan: None, time, filter: PhantomData }
     }
 
     /// Sets the schema that the snapshot must have, as [`ConcurrentBuilder::schema`](crate::ConcurrentBuilder::schema)
@@ -106,6 +109,11 @@ impl<F, S> Loader<F, S> {
         self.memory_limit < usize::MAX
     }
 
+    /// The clock of the loaded filter, if it goes by one: for the types that have this as a setting.
+    pub(crate) fn by_time(self, time: TimeSource) -> Self {
+        Self { time, ..self }
+    }
+
     /// The hasher, the schema, and what the snapshot must be of.
     pub(crate) fn into_parts(self) -> (S, Schema, Option<FilterPlan>) {
         (self.hasher, self.schema, self.plan)
@@ -139,15 +147,15 @@ impl<F: FromSnapshot<S>, S> Loader<F, S> {
     }
 
     pub(crate) fn read_of(self, from: &mut dyn Read, available: Option<u64>) -> Result<Loaded<F>, LoadError> {
-        let source = Source::new(from, self.memory_limit, available).expecting(self.plan);
+        let source = Source::new(from, self.memory_limit, available).expecting(self.plan).by_time(self.time);
         F::from_snapshot(source, self.hasher, self.schema)
     }
 }
 
 impl<F, S: Clone> Clone for Loader<F, S> {
     fn clone(&self) -> Self {
-        let &Self { ref hasher, memory_limit, ref schema, plan, filter } = self;
-        Self { hasher: hasher.clone(), memory_limit, schema: schema.clone(), plan, filter }
+        let &Self { ref hasher, memory_limit, ref schema, plan, ref time, filter } = self;
+        Self { hasher: hasher.clone(), memory_limit, schema: schema.clone(), plan, time: time.clone(), filter }
     }
 }
 

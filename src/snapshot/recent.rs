@@ -4,7 +4,8 @@ use crate::error::damage::SnapshotDamage;
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::error::mismatch::UnsupportedSnapshot;
-use crate::plan::window::{Division, Unit};
+use crate::machine::time::TimeSource;
+use crate::plan::window::{Division, RING_BITS, Unit};
 use crate::snapshot::format::{Declared, Head, SnapshotCore};
 use crate::snapshot::source::Source;
 use crate::table::expiring::clock::{Clock, Reading};
@@ -16,9 +17,6 @@ use crate::table::image::read::TableImage;
 use crate::table::table::memory_for;
 use crate::word::ring::Ring;
 
-/// The bits of an expiry that a builder can choose.
-const EXPIRY_BITS: core::ops::RangeInclusive<u8> = 4..=8;
-
 /// What builds the empty table of such a filter.
 #[allow(unreachable_pub, missing_debug_implementations, reason = "a public trait that nobody can name has it")]
 pub struct RecentPlan {
@@ -27,6 +25,7 @@ pub struct RecentPlan {
     division: Division,
     /// How many nanoseconds of the present tick are over, where the time is the clock.
     of_tick: u64,
+    time: TimeSource,
 }
 
 impl SnapshotCore for RecentTable {
@@ -70,7 +69,7 @@ impl SnapshotCore for RecentTable {
         };
         let invalid =
             || SnapshotDamage::InvalidClock { expiry_bits, longest: lifetime, nanoseconds: 0, place, lag, ahead };
-        let ring = Some(expiry_bits).filter(|bits| EXPIRY_BITS.contains(bits)).map(|bits| Ring::new(bits.into()));
+        let ring = Some(expiry_bits.into()).filter(|bits| RING_BITS.contains(bits)).map(Ring::new);
         let ring = ring.ok_or_else(invalid)?;
         let is_possible = (2..=Division::most_lifetime(ring)).contains(&lifetime)
             && per_tick >= shortest
@@ -87,12 +86,12 @@ impl SnapshotCore for RecentTable {
         let table = source.table_header(expiry_bits.into())?;
         let plan = FilterPlan::of_table(Self::KIND, table, 0).with_window(&clock, division);
         let reading = Some(clock.read());
-        Ok(Declared { plan, reading, own: RecentPlan { table, clock, division, of_tick } })
+        Ok(Declared { plan, reading, own: RecentPlan { table, clock, division, of_tick, time: source.time() } })
     }
 
     fn empty(stated: RecentPlan, _: usize, _: usize) -> Result<Self, LoadError> {
-        let RecentPlan { table, clock, division, of_tick } = stated;
+        let RecentPlan { table, clock, division, of_tick, time } = stated;
         let bytes = memory_for(table.buckets) + clock.memory_usage();
-        Self::new(table, clock, division, of_tick).ok_or(LoadError::OutOfMemory { bytes })
+        Self::new(table, clock, division, of_tick, time).ok_or(LoadError::OutOfMemory { bytes })
     }
 }

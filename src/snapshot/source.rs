@@ -7,6 +7,7 @@ use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::error::mismatch::{SnapshotMismatch, UnsupportedSnapshot};
 use crate::machine::memory::Pages;
+use crate::machine::time::TimeSource;
 use crate::plan::sizing::{self, LoadLimit};
 use crate::snapshot::parts::{MAGIC, MAX_ATTACHMENT, VERSION, encoding_number};
 use crate::snapshot::schema::MAX_SCHEMA;
@@ -74,6 +75,8 @@ pub struct Source<'a> {
     available: Option<u64>,
     /// The settings that the filter must have, if any.
     settings: Option<FilterPlan>,
+    /// Where a filter takes the time from that goes by it.
+    time: TimeSource,
     /// How many bytes the filter may use, and how many it uses so far.
     limit: usize,
     needed: usize,
@@ -89,6 +92,7 @@ impl<'a> Source<'a> {
             expected: LEAST,
             available,
             settings: None,
+            time: TimeSource::default(),
             limit,
             needed: 0,
         }
@@ -97,6 +101,15 @@ impl<'a> Source<'a> {
     /// This source, for a filter that must have these settings.
     pub(crate) fn expecting(self, settings: Option<FilterPlan>) -> Self {
         Self { settings, ..self }
+    }
+
+    /// A source for a filter that takes the time from there, if it goes by it.
+    pub(crate) fn by_time(self, time: TimeSource) -> Self {
+        Self { time, ..self }
+    }
+
+    pub(crate) fn time(&self) -> TimeSource {
+        self.time.clone()
     }
 
     pub(crate) fn take<const N: usize>(&mut self) -> Result<[u8; N], LoadError> {

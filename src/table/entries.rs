@@ -167,7 +167,7 @@ impl Entries for Expiry {
         let reading @ clock::Reading { now: Some(now), moment, .. } = reading? else { return None };
         // In the caller's ticks: the places on the ring differ from filter to filter. Modulo 2⁶⁴, because an expiry may be
         // beyond the largest tick.
-        let ring = self.clock().ring;
+        let (ring, now) = (self.clock().ring, self.clock().as_callers(now));
         ring.is_live(moment, place).then(|| now.wrapping_add(reading.ticks_until(ring, place)))
     }
 

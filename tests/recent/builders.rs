@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use concurrent_cuckoo_filter::{BuildError, FigureValue, FilterKind, RecentBuilder, RecentCuckooFilter, Stats, Window};
 
-use crate::{builder, last};
+use crate::{RATE, builder, last};
 
 #[test]
 fn every_way_to_construct_a_filter_leads_to_one() {
@@ -18,7 +18,7 @@ fn every_way_to_construct_a_filter_leads_to_one() {
     ];
     for filter in filters {
         assert!(filter.insert("a") && !filter.insert("a"));
-        assert_eq!(filter.window().to_string(), "the last 104 to 111 keys");
+        assert_eq!(filter.window().to_string(), "the last 100 to 103 keys");
     }
     let default: RecentBuilder<u64, std::hash::BuildHasherDefault<std::hash::DefaultHasher>> = Default::default();
     assert!(default.last(1).build().unwrap().insert(&1));
@@ -31,7 +31,10 @@ fn every_way_to_construct_a_filter_leads_to_one() {
 fn the_plan_is_what_is_built_and_names_the_window() {
     for (builder, shown) in [
         (builder().last(1_000_000), ", the last 1000012 to 1076935 keys"),
+        (builder().last(1), ", the last key"),
+        (builder().last(13), ", the last 13 keys"),
         (builder().within(Duration::from_secs(65), 1000), ", the keys of the last 65s to 70s"),
+        (builder().within(Duration::from_secs(120), 1000), ", the keys of the last 120s to 129.2s"),
     ] {
         let (plan, filter) = (builder.plan().unwrap(), builder.build().unwrap());
         assert_eq!((plan, plan.filter, plan.window), (filter.plan(), FilterKind::Recent, Some(filter.window())));
@@ -42,16 +45,54 @@ fn the_plan_is_what_is_built_and_names_the_window() {
     assert!(format!("{:?}", builder().last(3)).contains("Last(3)"));
 }
 
-/// Room for what the filter may hold, and for a group that is being removed.
+/// Room for what the filter may hold beside 16 threads, and for a group that is being removed.
 #[test]
 fn there_is_room_for_all_that_the_filter_may_hold() {
-    for keys in [0, 1, 14, 100, 1000, 100_000] {
+    for keys in [0, 1, 2, 6, 14, 100, 1000, 100_000] {
         let filter = last(keys);
         let Window::Keys { at_least, at_most, .. } = filter.window() else { unreachable!() };
-        assert!(filter.capacity() as u64 > at_most && at_most >= at_least, "{filter:?}");
-        assert!((filter.capacity() as f64) < 1.3 * keys as f64 + 100.0, "{filter:?}");
-        assert!(filter.plan().false_positive_rate_with(filter.plan().slots) <= 2e-8, "with every slot taken");
+        let of_group = at_most + 1 - at_least;
+        // Those of the window, the one that fills, and the one that is being removed.
+        let groups = at_least / of_group + 2;
+        assert!(filter.capacity() as u64 >= groups * (of_group + 15) && at_most >= at_least, "{filter:?}");
+        assert!((filter.capacity() as f64) < 1.2 * keys as f64 + 16.0 * groups as f64 + 100.0, "{filter:?}");
+        assert!(filter.plan().false_positive_rate_with(filter.plan().slots) <= RATE, "with every slot taken");
     }
+}
+
+/// The window is as long as was asked for, and longer by the tolerance at most, however the number divides.
+#[test]
+fn no_window_is_longer_than_its_tolerance() {
+    let most = if cfg!(miri) { 60 } else { 6000 };
+    for (tolerance, at_most) in [(0.2, 0.2), (0.08, 0.08), (0.02, 0.02), (0.008, 0.008), (0.004, 0.008)] {
+        let (builder, share) = (builder().false_positive_rate(0.02).tolerance(tolerance), at_most);
+        for keys in (1..most).chain([16_593, 100_001, 1_000_000]) {
+            let plan = builder.clone().last(keys).plan().unwrap();
+            let Some(Window::Keys { at_least, at_most, .. }) = plan.window else { unreachable!() };
+            let (at_least, most) = (at_least as usize, keys as f64 * (1.0 + share));
+            assert!(at_least >= keys && at_most as f64 <= most, "the last {keys}, {tolerance}: {plan}");
+        }
+        for millis in (1..most as u64).chain([86_400_000]) {
+            let duration = Duration::from_millis(millis) + Duration::from_nanos(millis % 7);
+            let plan = builder.clone().within(duration, 100).plan().unwrap();
+            let Some(Window::Time { at_least, at_most, .. }) = plan.window else { unreachable!() };
+            let most = duration.mul_f64(1.0 + tolerance).max(duration + Duration::from_nanos(1_999_999));
+            assert!(at_least >= duration && at_most <= most, "within {duration:?}, {tolerance}: {plan}");
+        }
+    }
+}
+
+/// What the documentation says about it.
+#[test]
+fn a_smaller_tolerance_takes_less_memory_where_slots_have_the_bits() {
+    let bits_per_key = |rate: f64, tolerance: f64| {
+        let plan = builder().last(1_000_000).false_positive_rate(rate).tolerance(tolerance).plan().unwrap();
+        (plan.memory_usage as f64 * 80.0 / 1e6).round() / 10.0
+    };
+    assert_eq!([0.08, 0.04, 0.02].map(|tolerance| bits_per_key(1e-6, tolerance)), [44.9, 41.6, 40.2]);
+    assert_eq!([0.08, 0.04, 0.02].map(|tolerance| bits_per_key(0.001, tolerance)), [19.5, 25.0, 24.2]);
+    let large = builder().last(1_000_000).plan().unwrap();
+    assert!((1.15..1.16).contains(&(large.capacity as f64 / 1e6)), "{large}");
 }
 
 #[test]
@@ -103,7 +144,7 @@ fn settings_that_cannot_be_met_are_errors_that_say_what_to_do() {
             "RecentCuckooFilter with 4-bit",
         ),
         (
-            builder().last(10).tolerance(0.01).false_positive_rate(1e-8),
+            builder().last(1000).tolerance(0.01).false_positive_rate(1e-8),
             |error| matches!(error, BuildError::RateTooLow { .. }),
             "a larger tolerance",
         ),

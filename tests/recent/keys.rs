@@ -19,7 +19,7 @@ fn the_last_keys_are_found_and_no_more_than_it_says() {
     for keys in [1, 2, 3, 13, 14, 15, 16, 28, 29, 100, 1000, 1001] {
         let filter = last(keys);
         let (at_least, at_most) = held(&filter);
-        assert!(at_least >= keys as u64 && at_most < at_least + at_least.div_ceil(13), "{keys}: {at_least}, {at_most}");
+        assert!(at_least >= keys as u64 && at_most as f64 <= 1.08 * keys as f64, "{keys}: {at_least}, {at_most}");
         let mut seen = (u64::MAX, 0);
         for key in 0..8 * keys as u64 + 50 {
             assert!(filter.insert(&key) && !filter.insert(&key), "{key} of the last {keys}");

@@ -23,7 +23,7 @@ use support::{Seeded, seeded};
 type Filter = RecentCuckooFilter<u64, Seeded>;
 
 /// Hardly any key is taken for another one.
-const RATE: f64 = 2e-8;
+const RATE: f64 = 6e-8;
 
 fn builder() -> RecentBuilder<u64, Seeded> {
     Filter::builder_with_hasher(seeded(1)).false_positive_rate(RATE)
@@ -52,15 +52,19 @@ impl Clock {
         self.0.store(time.as_nanos() as u64, Ordering::SeqCst);
     }
 
-    fn drive(&self, filter: Filter) -> Filter {
+    /// The clock as a filter takes it.
+    fn read(&self) -> impl Fn() -> Duration + Send + Sync + 'static {
         let nanoseconds = Arc::clone(&self.0);
-        filter.with_clock(move || Duration::from_nanos(nanoseconds.load(Ordering::SeqCst)))
+        move || Duration::from_nanos(nanoseconds.load(Ordering::SeqCst))
+    }
+
+    fn drive(&self, filter: Filter) -> Filter {
+        filter.with_clock(self.read())
     }
 }
 
 /// A filter of the keys of a time, and its clock.
 fn within(duration: Duration, capacity: usize) -> (Filter, Clock) {
     let clock = Clock::default();
-    let filter = builder().within(duration, capacity).build().expect("valid settings");
-    (clock.drive(filter), clock)
+    (builder().within(duration, capacity).clock(clock.read()).build().expect("valid settings"), clock)
 }

@@ -48,19 +48,47 @@ fn a_key_keeps_its_age_and_the_time_in_between_does_not_count() {
     clock.set(Duration::from_millis(131_234));
     assert!(filter.insert(&2));
     let bytes = saved(&filter);
-    // Another process, some time later, whose clock began anew.
+    // Another process, some time later, whose clock began anew. It is given to the loader, or to the filter.
     let clock = Clock::default();
-    let loaded = clock.drive(load(&bytes));
-    let found = |millis: u64| {
-        clock.set(Duration::from_millis(millis));
-        (loaded.contains(&1), loaded.contains(&2))
-    };
-    // The first key was 31.234 s old, and has expired at 165 to 170 s of the old clock.
-    assert_eq!(found(33_766), (true, true));
-    assert_eq!(found(38_766), (false, true));
-    assert_eq!(found(65_000), (false, true));
-    assert_eq!(found(70_000), (false, false));
-    assert!(loaded.insert(&3));
+    let loader = Loader::<Filter, Seeded>::new(seeded(1), usize::MAX).clock(clock.read());
+    for loaded in [loader.clone().load(&bytes[..]).unwrap().filter, clock.drive(load(&bytes))] {
+        let found = |millis: u64| {
+            clock.set(Duration::from_millis(millis));
+            (loaded.contains(&1), loaded.contains(&2))
+        };
+        // The first key was 31.234 s old, and has expired at 165 to 170 s of the old clock.
+        assert_eq!(found(33_766), (true, true));
+        assert_eq!(found(38_766), (false, true));
+        assert_eq!(found(65_000), (false, true));
+        assert_eq!(found(70_000), (false, false));
+        assert!(loaded.insert(&3));
+        clock.set(Duration::ZERO);
+    }
+}
+
+/// The ends of keys count from the present in a digest: nobody knows the ticks of a filter's own clock.
+#[test]
+fn a_save_has_the_digest_of_the_loaded_filter() {
+    let digest = |filter: &Filter| filter.begin_save().unwrap().digest().unwrap();
+    for keys in [0, 500, 5000] {
+        let filter = last(1000);
+        (0..keys).for_each(|key| _ = filter.insert(&key));
+        assert_eq!(digest(&filter), digest(&load(&saved(&filter))), "{keys} of the last 1000");
+        let other = last(1000);
+        (1..=keys).for_each(|key| _ = other.insert(&key));
+        assert_eq!(digest(&filter) == digest(&other), keys == 0, "other keys");
+    }
+    for second in [0, 3, 20, 100] {
+        let (filter, clock) = within(Duration::from_secs(65), 1000);
+        (0..300).for_each(|key| _ = filter.insert(&key));
+        clock.set(Duration::from_secs(second));
+        (200..600).for_each(|key| _ = filter.insert(&key));
+        let of_then = digest(&filter);
+        assert_eq!(of_then, digest(&load(&saved(&filter))), "after {second} s");
+        clock.set(Duration::from_secs(second + 50));
+        assert!(filter.contains(&599));
+        assert_ne!(of_then, digest(&filter), "each key has less time left");
+    }
 }
 
 #[test]

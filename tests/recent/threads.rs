@@ -77,6 +77,23 @@ fn a_key_is_found_until_so_many_others_were_new() {
     assert_eq!((stats.evicted, stats.expired + filter.len() as u64), (0, THREADS * each));
 }
 
+/// A filter of a few keys has room for what each thread may add while another one ends the group.
+#[test]
+fn a_few_keys_beside_many_threads_are_not_evicted() {
+    let (threads, each) = if cfg!(miri) { (3, 40) } else { (16, 2_000) };
+    for keys in 1..=7 {
+        let filter = last(keys);
+        thread::scope(|scope| {
+            for id in 0..threads {
+                let filter = &filter;
+                scope.spawn(move || (0..each).for_each(|nth| assert!(filter.insert(&(id << 40 | nth)))));
+            }
+        });
+        assert_eq!((stats(&filter).evicted, stats(&filter).evicted_early_by), (0, 0.0), "{filter:?}");
+        assert_eq!(filter.recent_len(), keys, "{filter:?}");
+    }
+}
+
 /// The time passes while threads insert and look up: no key is missed within the duration.
 #[test]
 fn keys_are_found_for_their_time_while_it_passes() {

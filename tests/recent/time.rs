@@ -15,7 +15,7 @@ fn held(filter: &Filter) -> (Duration, Duration) {
 }
 
 #[test]
-fn a_key_is_found_for_the_whole_time_and_a_thirteenth_more_at_most() {
+fn a_key_is_found_for_the_whole_time_and_a_group_more_at_most() {
     for millis in [1, 2, 13, 14, 100, 60_000, 86_400_000_000] {
         let duration = Duration::from_millis(millis);
         for nth in 0..26 {
@@ -173,6 +173,71 @@ fn lookups_alone_see_the_time_pass() {
     let last = |second: u64| found[second as usize - 40];
     // The newest keys came until second 40, so they stay until second 100.
     assert!(last(99) > 0 && last(105) == 0, "{found:?}");
+}
+
+/// The clock runs on by almost a group's time, and goes back. Then the filter gets another clock, or is saved and loaded. Its
+/// time goes on from where it stood, so a key leaves after as many turns as if the clock had never gone back.
+#[test]
+fn a_clock_that_goes_back_takes_no_time_off_the_ages() {
+    let second = Duration::from_secs(1);
+    for (forward, back) in [(0.95, 0.0), (0.95, 0.95), (1.95, 0.95), (2.95, 2.95), (0.3, 1000.0)] {
+        for saves in [false, cfg!(feature = "snapshot")] {
+            let start = second * 1_000_000;
+            let (mut filter, mut clock) = within(13 * second, 100);
+            clock.set(start);
+            filter = clock.drive(filter);
+            assert!(filter.insert(&7));
+            let (mut turns, mut now) = (0, start);
+            loop {
+                turns += 1;
+                assert!(turns < 100, "it is still there after {turns} turns of {forward} s on and {back} s back");
+                now += second.mul_f64(forward);
+                clock.set(now);
+                // A group has a second. The filter may have lost a thousandth of that with each turn.
+                let (most, least) = (forward * f64::from(turns), (forward - 0.001) * f64::from(turns));
+                if !filter.contains(&7) {
+                    assert!(most >= 13.0, "it has gone after {most} s");
+                    break;
+                }
+                assert!(least < 14.0, "it is still there after {least} s");
+                now = now.saturating_sub(second.mul_f64(back)).max(second);
+                clock.set(now);
+                clock = crate::Clock::default();
+                now = start;
+                clock.set(now);
+                filter = if saves { reloaded(&filter, &clock) } else { clock.drive(filter) };
+            }
+        }
+    }
+}
+
+#[cfg(feature = "snapshot")]
+fn reloaded(filter: &Filter, clock: &crate::Clock) -> Filter {
+    let mut bytes = Vec::new();
+    filter.save(&mut bytes).unwrap();
+    let loader = concurrent_cuckoo_filter::Loader::<Filter, _>::new(crate::seeded(1), usize::MAX);
+    loader.clock(clock.read()).load(&bytes[..]).unwrap().filter
+}
+
+#[cfg(not(feature = "snapshot"))]
+fn reloaded(_: &Filter, _: &crate::Clock) -> Filter {
+    unreachable!("it needs the feature")
+}
+
+/// A clock that has shown more than 2⁶⁴ nanoseconds already, or is about to, is as good as any other.
+#[test]
+fn a_clock_may_start_anywhere() {
+    let ages = [0, 18_446_744_043, 63_900_000_000, u64::MAX - 1000].map(Duration::from_secs);
+    for start in ages {
+        let clock = crate::Clock::default();
+        let read = clock.read();
+        let filter = builder().within(MINUTE, 100).clock(move || start + read()).build().unwrap();
+        assert!(filter.insert(&1));
+        clock.set(MINUTE);
+        assert!(filter.contains(&1), "{start:?}");
+        clock.set(Duration::from_secs(65));
+        assert!(!filter.contains(&1), "{start:?}");
+    }
 }
 
 /// The clock of the system: without waiting, nothing expires within a day.

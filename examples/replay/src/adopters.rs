@@ -110,7 +110,7 @@ impl<M: Hash> Received<M> {
 pub struct DuplicateCache<Key>(RecentCuckooFilter<Key>);
 
 impl<Key: Hash> DuplicateCache<Key> {
-    /// Remembers keys for that time, and for up to a thirteenth longer. Each of `keys` in that time has room; if more come,
+    /// Remembers keys for that time, and for up to 8% longer. Each of `keys` in that time has room; if more come,
     /// it forgets the oldest sooner. A new message is lost with a probability of at most `false_positive_rate`.
     pub fn new(ttl: Duration, keys: usize, false_positive_rate: f64) -> Result<Self, BuildError> {
         RecentCuckooFilter::builder().within(ttl, keys).false_positive_rate(false_positive_rate).build().map(Self)

@@ -11,6 +11,7 @@ use crate::filter::shared::parts::Parts;
 use crate::filter::shared::settings::Settings;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::machine::memory::Pages;
+use crate::machine::time::TimeSource;
 use crate::plan::sizing::RateHolds;
 use crate::plan::window::Division;
 #[cfg(feature = "snapshot")]
@@ -20,7 +21,6 @@ use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::plan::TablePlan;
 use crate::table::face::recent::{Past, RecentTable, clock_for};
 use crate::table::table::memory_for;
-use crate::word::ring::Ring;
 
 /// Construction with the default hasher, which is keyed at random for each filter and each builder.
 ///
@@ -53,7 +53,8 @@ impl<T: ?Sized, S> RecentCuckooFilter<T, S> {
     /// ```
     pub fn builder_with_hasher(hasher: S) -> RecentBuilder<T, S> {
         let settings = Settings::new(FilterKind::Recent);
-        RecentBuilder { settings, asked: None, tolerance: DEFAULT_TOLERANCE, hasher, key: PhantomData }
+        let (tolerance, time) = (DEFAULT_TOLERANCE, TimeSource::default());
+        RecentBuilder { settings, asked: None, tolerance, time, hasher, key: PhantomData }
     }
 }
 
@@ -64,6 +65,7 @@ pub struct RecentBuilder<T: ?Sized, S = DefaultHashBuilder> {
     settings: Settings,
     asked: Option<Asked>,
     tolerance: f64,
+    time: TimeSource,
     hasher: S,
     key: PhantomData<fn(&T)>,
 }
@@ -75,21 +77,21 @@ enum Asked {
     Within { duration: Duration, capacity: usize },
 }
 
-/// With four bits per entry, a window has 13 ticks.
+/// A long window has 13 ticks then, which an entry of four bits can tell apart.
 const DEFAULT_TOLERANCE: f64 = 0.08;
-
-/// The bits of an entry's payload that a filter may have. Each more makes twice as many ticks, and twice as many sweeps.
-const PAYLOAD_BITS: core::ops::RangeInclusive<u32> = 4..=8;
 
 /// The window. One of the two is required; of both, the later call counts.
 impl<T: ?Sized, S> RecentBuilder<T, S> {
-    /// Sets that the filter holds the last `keys` keys: a key is found until at least so many others have come after it.
+    /// Sets that the filter holds at least the last `keys` keys, and by default up to 8% more: a key is found until at least so
+    /// many others have come after it, and may be found until `keys` and the [tolerance](Self::tolerance) have.
     ///
     /// New keys count, and with [`insert_or_renew`](RecentCuckooFilter::insert_or_renew) those that are renewed, as
     /// [described there](RecentCuckooFilter#the-last-n-keys). Repeated keys don't. Of 0 keys, it is as for one.
     ///
-    /// The filter is built with room for these keys, those that it may hold [in addition](Self::tolerance), and those that
-    /// are being removed: a seventh more slots than `keys` by default.
+    /// The filter is built with room for these keys, those that it may hold in addition, and those that are being removed. By
+    /// default the [capacity](RecentCuckooFilter::capacity) of a large filter is 15% more than `keys`. There is also room for
+    /// what up to 16 threads that insert at the same time may hold beyond that, one key of each but the first in each group of
+    /// keys. In a filter of a few keys, that is most of its room.
     pub fn last(mut self, keys: usize) -> Self {
         self.asked = Some(Asked::Last(keys));
         self
@@ -100,11 +102,11 @@ impl<T: ?Sized, S> RecentBuilder<T, S> {
     ///
     /// If more keys come, the filter evicts those that would expire first, and says so in its
     /// [statistics](crate::RecentStats). None is evicted as long as no more than
-    /// [`RecentCuckooFilter::capacity`] new keys come within [`at_most`](crate::Window::Time::at_most), however unevenly:
-    /// that is a sixth more keys in a thirteenth more time. If keys come in bursts, ask for more.
+    /// [`RecentCuckooFilter::capacity`] new keys come within [`at_most`](crate::Window::Time::at_most), however unevenly: by
+    /// default, that is 15% more keys in 8% more time. If keys come in bursts, ask for more.
     ///
-    /// Durations below 13 ms are divided into whole milliseconds. The filter reads the time by itself, from a [clock that
-    /// nobody sets](RecentCuckooFilter#the-keys-of-the-last-minute).
+    /// The filter reads the time by itself, from a [clock that nobody sets](RecentCuckooFilter#the-keys-of-the-last-minute) or
+    /// [that you give it](Self::clock). A duration of more than 584 years is as one of 584 years.
     pub fn within(mut self, duration: Duration, capacity: usize) -> Self {
         self.asked = Some(Asked::Within { duration, capacity });
         self
@@ -131,15 +133,56 @@ impl<T: ?Sized, S> RecentBuilder<T, S> {
         self
     }
 
-    /// Sets by which share of the window the filter may hold a key for longer than asked for. The default is 0.08 (8%), and
-    /// the least is 0.004.
+    /// Sets by which share of the window the filter may hold a key for longer than asked for: a key leaves at the latest when
+    /// `1 + share` times as many keys have come, or so much time has passed. The default is 0.08 (8%), and the least is 0.004.
     ///
-    /// Keys expire in groups: the window has 13 of them, or more if the tolerance needs that, up to 253. The more groups there
-    /// are, the more bits each slot needs ([`false_positive_rate`](Self::false_positive_rate) has a table). And each time that
-    /// a group expires, inserts pass over the whole table to remove it. [`RecentCuckooFilter::window`] says what the filter
-    /// holds.
+    /// Keys expire in groups, and the window is divided into as few as the tolerance allows: 13 in a long window by default,
+    /// 61 at 2%, and never more than 253. A window of 13 keys is exact, since each key is a group. Of more keys, the number
+    /// may not divide evenly, so that a window of up to a few thousand has more groups: `last(100)` has 25 by default.
+    /// [`RecentCuckooFilter::window`] and the [plan](Self::plan) say what the filter holds.
+    ///
+    /// From 0.008 on, every number of keys can be divided so. Below that, some cannot: at 0.004, most numbers below a million.
+    /// Then the window is the one that is the least longer, by less than 0.8%: `last(100_001)` with 0.004 holds up to 100,429
+    /// keys, 0.43% more. A time can always be divided, but into parts of at least a millisecond: a key of a short window may be
+    /// held for longer than the share says, by less than 2 ms.
+    ///
+    /// The more groups, the more bits of each slot say when its key expires. At most rates the slots have these bits to spare,
+    /// and since less is held in addition, the filter gets *smaller*: at a rate of one in a million, a million keys take 44.9
+    /// bits each at 8%, 41.6 at 4% and 40.2 at 2%. Where the bits are missing, it gets larger
+    /// ([`false_positive_rate`](Self::false_positive_rate) has a table): at the default rate 19.5, 25.0 and 24.2. The price
+    /// is time. Each time that a group expires, inserts pass over the whole table to remove it. An insert takes 1.4 to 1.5
+    /// times as many instructions at 4% as at 8%, and 1.8 to 2.2 times as many at 2%.
     pub fn tolerance(mut self, share: f64) -> Self {
         self.tolerance = share;
+        self
+    }
+
+    /// Sets the clock of a filter of a [time](Self::within), in place of the system's: the filter takes the time from this
+    /// function. It makes no difference to a filter of the last keys.
+    ///
+    /// What it returns when the filter is built is the beginning, so it may start anywhere. It is called for each operation, and
+    /// holds no lock of the filter then. [`RecentCuckooFilter::with_clock`] has an example, and says what happens if it goes
+    /// back.
+    ///
+    /// **Without it, the filter reads the system's clock**, for the first time in the first operation on it. Where the system
+    /// has none, as on `wasm32-unknown-unknown`, that operation panics. There, set a clock, also when you
+    /// [load](RecentCuckooFilter#what-a-snapshot-keeps) a filter.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use concurrent_cuckoo_filter::RecentCuckooFilter;
+    ///
+    /// # fn milliseconds_since_start() -> u64 { 17 }
+    /// let minute = Duration::from_secs(60);
+    /// let seen = RecentCuckooFilter::<str>::builder()
+    ///     .within(minute, 1000)
+    ///     .clock(|| Duration::from_millis(milliseconds_since_start()))
+    ///     .build()?;
+    /// assert!(seen.insert("a") && !seen.insert("a"));
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn clock(mut self, clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
+        self.time = TimeSource::of_caller(clock);
         self
     }
 
@@ -180,8 +223,8 @@ impl<T: ?Sized, S> RecentBuilder<T, S> {
     /// If an adversary may choose keys, the hasher needs a secret key: see the page
     /// [`security`](crate::guide::security).
     pub fn hasher<S2>(self, hasher: S2) -> RecentBuilder<T, S2> {
-        let Self { settings, asked, tolerance, .. } = self;
-        RecentBuilder { settings, asked, tolerance, hasher, key: PhantomData }
+        let Self { settings, asked, tolerance, time, .. } = self;
+        RecentBuilder { settings, asked, tolerance, time, hasher, key: PhantomData }
     }
 }
 
@@ -209,23 +252,20 @@ impl<T: ?Sized, S> RecentBuilder<T, S> {
     pub fn build(self) -> Result<RecentCuckooFilter<T, S>, BuildError> {
         let (plan, clock, division) = self.table_plan()?;
         let bytes = memory_for(plan.buckets) + clock.memory_usage();
-        let core = RecentTable::new(plan, clock, division, 0).ok_or(BuildError::OutOfMemory { bytes })?;
+        let core = RecentTable::new(plan, clock, division, 0, self.time).ok_or(BuildError::OutOfMemory { bytes })?;
         Ok(RecentCuckooFilter::from_parts(Parts { core, hasher: self.hasher, schema: self.settings.schema }))
     }
 
     fn table_plan(&self) -> Result<(TablePlan, Clock, Division), BuildError> {
         self.settings.check()?;
-        let asked = self.asked.ok_or(BuildError::WindowMissing)?;
-        let ticks = |ring| (Division::most_lifetime(ring) - 1) as f64;
-        let rings = || PAYLOAD_BITS.map(Ring::new);
-        let least = rings().map(|ring| 1.0 / ticks(ring)).fold(1.0, f64::min);
-        let tolerance = Some(self.tolerance).filter(|share| *share > 0.0 && *share < 1.0);
-        let ring = tolerance.and_then(|share| rings().find(|&ring| 1.0 / ticks(ring) <= share));
-        let ring = ring.ok_or(BuildError::InvalidTolerance { tolerance: self.tolerance, least })?;
-        let (division, keys) = match asked {
-            Asked::Last(keys) => (Division::of_keys(keys as u64, ring), keys),
+        let (tolerance, least) = (self.tolerance, Division::least_share());
+        if !(least..1.0).contains(&tolerance) {
+            return Err(BuildError::InvalidTolerance { tolerance, least });
+        }
+        let ((division, ring), keys) = match self.asked.ok_or(BuildError::WindowMissing)? {
+            Asked::Last(keys) => (Division::of_keys(keys as u64, tolerance), keys),
             Asked::Within { duration, .. } if duration.is_zero() => return Err(BuildError::ZeroDuration),
-            Asked::Within { duration, capacity } => (Division::of_time(duration, ring), capacity),
+            Asked::Within { duration, capacity } => (Division::of_time(duration, tolerance), capacity),
         };
         // The filter is soon full of keys, expired ones included, and stays so.
         let plan = self.settings.plan(division.entries_for(keys), ring.bits(), RateHolds::Always);
@@ -252,8 +292,15 @@ impl<T: ?Sized, S: Default> Default for RecentBuilder<T, S> {
 
 impl<T: ?Sized, S: Clone> Clone for RecentBuilder<T, S> {
     fn clone(&self) -> Self {
-        let &Self { ref settings, asked, tolerance, ref hasher, .. } = self;
-        Self { settings: settings.clone(), asked, tolerance, hasher: hasher.clone(), key: PhantomData }
+        let Self { settings, asked, tolerance, time, hasher, .. } = self;
+        Self {
+            settings: settings.clone(),
+            asked: *asked,
+            tolerance: *tolerance,
+            time: time.clone(),
+            hasher: hasher.clone(),
+            key: PhantomData,
+        }
     }
 }
 

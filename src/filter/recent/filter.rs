@@ -2,11 +2,11 @@
 
 use core::marker::PhantomData;
 use core::time::Duration;
-use std::sync::Arc;
 
 use crate::filter::by_hash::ByHash;
 use crate::filter::shared::parts::Parts;
 use crate::hasher::default::DefaultHashBuilder;
+use crate::machine::time::TimeSource;
 use crate::table::face::recent::RecentTable;
 
 /// A cuckoo filter of recent keys: was this key among the last `n`, or seen within the last minute? It suits
@@ -42,29 +42,32 @@ use crate::table::face::recent::RecentTable;
 ///
 /// A filter built with [`last`](crate::RecentBuilder::last) counts the keys for which `insert` has returned `true`. **A key
 /// is found until at least `n` others were counted after it**, and it leaves before the filter has held more than
-/// [`window().at_most`](crate::Window::Keys::at_most): keys leave in groups, of a thirteenth of `n` each by default. Of
-/// inserts that overlap, each counts as after the other, or the other as after it.
+/// [`window().at_most`](crate::Window::Keys::at_most), by default 8% more than `n`: keys leave in groups, of which there are 13
+/// or more. So this is not a cache of exactly `n` keys: ask for a smaller [tolerance](crate::RecentBuilder::tolerance) if 8% is
+/// too much. Of inserts that overlap, each counts as after the other, or the other as after it.
 ///
 /// - *Repeated keys* do not count, however often they come. Nor do new keys that are taken for recent ones (false positives).
 /// - *Renewed keys* count as new ones do, but only the first time in each group. So a key that is renewed all the time counts
-///   up to 13 times while `n` are counted, and `n` includes it as often.
+///   up to 13 times while `n` are counted, or as often as there are groups, and `n` includes it as often.
 /// - *Removed keys* have counted.
 ///
-/// The promise holds as long as no key is evicted. The filter has room for all that it may hold, and evicts only if an insert
-/// finds no path to a free slot. For as many distinct keys as the [capacity](Self::capacity), the probability of that is
+/// The promise holds as long as no key is evicted. The filter has room for all that it may hold while up to 16 threads insert
+/// at the same time, and evicts only if an insert finds no path to a free slot. (More threads may evict, if each of them counts
+/// a key in a group that is full already.) For as many distinct keys as the [capacity](Self::capacity), the probability of that is
 /// below one in a billion. (It may be higher if an adversary [chooses the keys](crate::guide::security#a-known-hasher-key) and
 /// knows the hasher's key.) [`RecentStats`](crate::RecentStats) says whether it has happened.
 ///
 /// # The keys of the last minute
 ///
 /// A filter built with [`within`](crate::RecentBuilder::within) goes by the time. **A key is found for at least that
-/// duration** after its insert began, and not longer than [`window().at_most`](crate::Window::Time::at_most), a
-/// thirteenth more by default. (A key may be found for longer while a call on another thread, which is removing keys that
-/// have expired, is preempted.) If more keys come than there is room for, those that would expire first are evicted.
+/// duration** after its insert began, and not longer than [`window().at_most`](crate::Window::Time::at_most), 8% more by
+/// default. (A key may be found for longer while a call on another thread, which is removing keys that have expired, is
+/// preempted.) If more keys come than there is room for, those that would expire first are evicted.
 ///
 /// The time is that of a clock that nobody sets. It runs while the machine sleeps on Linux (`CLOCK_BOOTTIME`), macOS
 /// (`CLOCK_MONOTONIC`) and Windows. On other systems it is the clock of [`std::time::Instant`], and may stand still then:
-/// keys are found for longer. For tests, or a clock of your own, there is [`with_clock`](Self::with_clock).
+/// keys are found for longer. The filter reads it for the first time in the first operation. For a clock of your own there is
+/// the [setting](crate::RecentBuilder::clock) of the builder.
 ///
 /// # What concurrent callers may observe
 ///
@@ -107,13 +110,18 @@ impl<T: ?Sized, S> RecentCuckooFilter<T, S> {
     }
 
     /// Returns the filter with another clock: from now on, it takes the time from this function. It makes no difference to a
-    /// filter of the last keys.
+    /// filter of the last keys. A filter that is to have a clock of yours from the beginning gets it by the
+    /// [setting](crate::RecentBuilder::clock) of its builder.
     ///
-    /// The time counts from the first call on, which this function makes at once: what it returns then is now, and each key
-    /// keeps its age. So it may start anywhere. If it goes back, the filter's time stands still until it has caught up.
+    /// The clock is called at once: what it returns then is now, and each key keeps its age. So it may start anywhere, and the
+    /// filter counts up to 584 years from there. The clock that the filter had is called once more, if it was ever read. Then
+    /// the new one is called for each operation, and holds no lock of the filter then.
     ///
-    /// It is for tests of your own, which need not wait until keys expire, and for simulated time. It is called for each
-    /// operation, and holds no lock of the filter then.
+    /// **If a clock goes back**, the filter's time stands still until it has caught up. If the filter gets another clock before
+    /// that, or is saved and loaded, its time goes on from the latest that it had reached, or from an earlier one by less than a
+    /// thousandth of a group's time. So no key lives longer because a clock went back, but for that.
+    ///
+    /// It serves tests of your own, which need not wait until keys expire, and simulated time.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -135,6 +143,6 @@ impl<T: ?Sized, S> RecentCuckooFilter<T, S> {
     #[must_use]
     pub fn with_clock(self, clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         let Parts { core, hasher, schema } = self.parts;
-        Self::from_parts(Parts { core: core.with_time(Arc::new(clock)), hasher, schema })
+        Self::from_parts(Parts { core: core.with_time(TimeSource::of_caller(clock)), hasher, schema })
     }
 }

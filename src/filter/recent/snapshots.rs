@@ -1,6 +1,7 @@
 //! Snapshots of an [`RecentCuckooFilter`]: how it is saved and loaded.
 
 use core::hash::BuildHasher;
+use core::time::Duration;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use crate::error::load_path::LoadPathError;
 use crate::error::memory::OutOfMemory;
 use crate::filter::recent::filter::RecentCuckooFilter;
 use crate::filter::shared::parts::Parts;
+use crate::machine::time::TimeSource;
 use crate::snapshot::file;
 use crate::snapshot::loader::{FromSnapshot, Loaded, Loader};
 use crate::snapshot::save::Save;
@@ -109,14 +111,16 @@ impl<T: ?Sized, S: BuildHasher> RecentCuckooFilter<T, S> {
     /// larger than `memory_limit` is allocated: [`Loader::load`] says what that means. A [`Loader`] also takes a schema
     /// other than the name of the key type, and returns the position and the attachment.
     ///
-    /// What a snapshot keeps depends on the window:
+    /// # What a snapshot keeps
+    /// It depends on the window:
     ///
     /// - **The last keys**: the count goes on as if nothing had happened. Each key stays until as many others have come after
     ///   it as are missing yet.
     /// - **The keys of a time**: each key keeps its age. The time between the save and the load does not count, because no
     ///   clock that nobody sets survives a restart. So each key is found for at least the window's duration, and for longer
     ///   by that time. If that is too long, [attach](Save::attachment) the time of day, and don't load what is too old.
-    ///   The loaded filter goes by the system's clock, until [`with_clock`](Self::with_clock) gives it another one.
+    ///   The loaded filter goes by the system's clock, and its time goes on with the first operation. A [`Loader`] takes
+    ///   [another clock](Loader::clock).
     ///
     /// # Errors
     /// Each failure has its own [`LoadError`]. **A filter that could not be loaded is not an empty one**: it does not
@@ -133,6 +137,18 @@ impl<T: ?Sized, S: BuildHasher> RecentCuckooFilter<T, S> {
     /// [`TrailingBytes`](crate::SnapshotDamage::TrailingBytes).
     pub fn load_from_path(path: impl AsRef<Path>, hasher: S, memory_limit: usize) -> Result<Self, LoadPathError> {
         Ok(Loader::<Self, S>::new(hasher, memory_limit).load_from_path(path)?.filter)
+    }
+}
+
+/// The settings for loading a filter of recent keys.
+impl<T: ?Sized, S> Loader<RecentCuckooFilter<T, S>, S> {
+    /// Sets the clock of a filter of a time, as [`RecentBuilder::clock`](crate::RecentBuilder::clock) does: the loaded filter
+    /// takes the time from this function. By default, it goes by the system's clock, which it reads for the first time in the
+    /// first operation on it.
+    ///
+    /// What the clock returns when the snapshot is loaded is now, and each key keeps its age.
+    pub fn clock(self, clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
+        self.by_time(TimeSource::of_caller(clock))
     }
 }
 

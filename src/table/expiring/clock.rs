@@ -400,6 +400,12 @@ impl Clock {
         Reading { added: count[0].added.load(Ordering::Relaxed), ..self.read() }
     }
 
+    /// The name of this tick for callers. Nobody knows the ticks of a clock that the filter drives, and a loaded one begins
+    /// anew: there the present tick is 0.
+    pub(in crate::table) fn as_callers(&self, now: u64) -> u64 {
+        if self.is_driven_by_filter() { 0 } else { now }
+    }
+
     /// Whether an entry that expires at `until` may be added at this reading. An error if it never may.
     pub(in crate::table) fn admit(&self, reading: Reading, until: Until) -> Result<Admission, ExpiringInsertError> {
         let Reading { now: Some(now), moment, ahead, .. } = reading else {

@@ -8,4 +8,5 @@ pub(crate) mod dyn_table;
 pub(crate) mod filter_plan;
 pub(crate) mod plan;
 pub(crate) mod recent;
+pub(crate) mod timer;
 pub(crate) mod traits;

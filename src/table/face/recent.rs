@@ -1,17 +1,15 @@
 //! A table of recent keys: one whose entries expire, with a clock that it drives itself. `table/expiring/recent.rs`
 //! has the protocol.
 
-use core::time::Duration;
-use std::sync::Arc;
-
 use crate::error::insert::ExpiringInsertError;
-use crate::machine::time::monotonic_time;
+use crate::machine::time::TimeSource;
 use crate::plan::batch::Hashes;
 use crate::plan::window::{Division, Unit};
 use crate::table::attempt::IfPresent;
 use crate::table::expiring::clock::{Clock, Drive, Until};
 use crate::table::face::any_table::{AnyTable, HasTable};
 use crate::table::face::plan::TablePlan;
+use crate::table::face::timer::Timer;
 use crate::table::face::traits::ExpiringTable;
 use crate::word::ring::Ring;
 
@@ -21,43 +19,6 @@ pub(crate) struct RecentTable {
     division: Division,
     /// Only where the time is the clock.
     timer: Option<Timer>,
-}
-
-/// The time that drives a clock.
-struct Timer {
-    source: Source,
-    /// In nanoseconds: what the source showed at a moment, and the filter's own time then. The filter's own tick `n` begins
-    /// when its time is `n` times the length of a tick.
-    shown: u64,
-    own: u64,
-}
-
-/// Where the time comes from.
-enum Source {
-    System,
-    Caller(Arc<dyn Fn() -> Duration + Send + Sync>),
-}
-
-impl Source {
-    fn read(&self) -> u64 {
-        let time = match self {
-            Self::System => monotonic_time(),
-            Self::Caller(time) => time(),
-        };
-        u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-    }
-}
-
-impl Timer {
-    /// A timer that shows `own` now.
-    fn at(own: u64, source: Source) -> Self {
-        Self { shown: source.read(), own, source }
-    }
-
-    fn time(&self) -> u64 {
-        // A source that goes back does not take the filter's time with it.
-        self.own.saturating_add(self.source.read().saturating_sub(self.shown))
-    }
 }
 
 /// What a clock showed that is to go on.
@@ -83,18 +44,25 @@ pub(crate) fn clock_for(division: Division, ring: Ring, past: Past) -> Option<Cl
 
 impl RecentTable {
     /// An empty table with this clock, which is one for this window, and where the time is the clock, with so many
-    /// nanoseconds of the present tick over. `None` if there is no memory for it.
-    pub(crate) fn new(plan: TablePlan, clock: Clock, division: Division, of_tick: u64) -> Option<Self> {
+    /// nanoseconds of the present tick over. It takes the time from there. `None` if there is no memory for it.
+    pub(crate) fn new(
+        plan: TablePlan,
+        clock: Clock,
+        division: Division,
+        of_tick: u64,
+        time: TimeSource,
+    ) -> Option<Self> {
+        let table = plan.table_with_clock(clock)?;
         let timer = match division.unit {
             Unit::Keys => None,
-            Unit::Time => Some(Timer::at(of_tick, Source::System)),
+            Unit::Time => Some(Timer::new(of_tick, division.per_tick, time)),
         };
-        Some(Self { table: plan.table_with_clock(clock)?, division, timer })
+        Some(Self { table, division, timer })
     }
 
-    /// Takes the time from this function from now on.
-    pub(crate) fn with_time(mut self, time: Arc<dyn Fn() -> Duration + Send + Sync>) -> Self {
-        self.timer = self.timer.map(|timer| Timer::at(timer.time(), Source::Caller(time)));
+    /// Takes the time from there from now on.
+    pub(crate) fn with_time(mut self, time: TimeSource) -> Self {
+        self.timer = self.timer.map(|timer| Timer::new(timer.so_far(), self.division.per_tick, time));
         self
     }
 
@@ -109,7 +77,8 @@ impl RecentTable {
     /// How many nanoseconds of this tick of the clock are over, where the time is the clock.
     #[cfg(feature = "snapshot")]
     pub(crate) fn time_since(&self, tick: u64) -> u64 {
-        self.timer.as_ref().map_or(0, |timer| timer.time().saturating_sub(tick.saturating_mul(self.division.per_tick)))
+        let begin = tick.saturating_mul(self.division.per_tick);
+        self.timer.as_ref().map_or(0, |timer| timer.so_far().saturating_sub(begin))
     }
 
     /// Moves the clock on if it follows the time. Returns a tick that is not before that of the time.

@@ -12,6 +12,7 @@ mod key;
 mod maplet;
 mod set;
 mod table;
+mod timer;
 mod words;
 
 pub use expiring::Expiring;
@@ -20,6 +21,7 @@ pub use key::Key;
 pub use maplet::Maplet;
 pub use set::Set;
 pub use table::{Expiry, Image, ModelEntries, ModelLayout, Nothing, Smallest, Table, Usual, Value};
+pub use timer::Timer;
 pub use words::Words;
 
 #[cfg(ccf_model = "steps")]

@@ -628,6 +628,24 @@ pub const CONTROLS: &[Control] = &[
         )],
     ),
     control(
+        "TimeBeginsTwice",
+        "Each thread that finds a source of time unread begins with its own reading.",
+        &[edit(
+            "table/face/timer.rs",
+            "Err(begin) => return begin,",
+            "Err(_) if LEFT_OUT => { self.begin.store(reading, Ordering::Relaxed); return reading } CODE",
+        )],
+    ),
+    control(
+        "TimeIsForgotten",
+        "A time that is noted takes the place of a later one.",
+        &[edit(
+            "table/face/timer.rs",
+            "self.due.fetch_max(time.saturating_add(self.step), Ordering::Release);",
+            "if LEFT_OUT { self.due.store(time.saturating_add(self.step), Ordering::Release) } else { CODE }",
+        )],
+    ),
+    control(
         "AddsBeforeSwept",
         "An entry is added whose expiry has a place on the ring that is yet to be swept.",
         &[edit(
