@@ -21,6 +21,7 @@ fn run() -> Result<(), Box<dyn Error>> {
 
     // The default hasher differs in each process. This one depends only on its key, which belongs in the configuration.
     let hasher = StableHashBuilder::with_key(*b"sixteen secrets!");
+    // More than the log will have: up to its capacity, a filter accepts all keys again, in whatever order they come.
     let revoked = Revoked::builder_with_hasher(hasher.clone()).capacity(100_000).schema("revoked tokens").build()?;
     apply(&revoked, &log[..7_000])?;
     // The snapshot is of the moment of `begin_save`. So the thread that applies the log calls it, between two changes.
@@ -42,5 +43,9 @@ fn run() -> Result<(), Box<dyn Error>> {
 }
 
 fn apply(revoked: &Revoked, tokens: &[String]) -> Result<(), InsertError> {
+    // Beyond its capacity, a filter may refuse after a restart what it has accepted before.
+    if revoked.len() + tokens.len() > revoked.capacity() {
+        return Err(InsertError::full(revoked.len(), revoked.capacity()));
+    }
     tokens.iter().try_for_each(|token| revoked.insert(&**token))
 }

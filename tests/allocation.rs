@@ -175,7 +175,7 @@ fn a_small_filter_takes_some_hundred_bytes_and_says_so() {
     let before = in_use();
     let growable = GrowableCuckooFilter::<u64>::with_capacity(0);
     assert_eq!(growable.stats().memory_usage - size_of_val(&growable), (in_use() - before) as usize);
-    assert!(growable.stats().memory_usage <= 1_624, "{growable:?}");
+    assert!(growable.stats().memory_usage <= 1_656, "{growable:?}");
     // Also when it has grown, as long as its words fill no page.
     let capacity = growable.capacity();
     (0..600).for_each(|key| growable.insert(&key).unwrap());
@@ -186,7 +186,7 @@ fn a_small_filter_takes_some_hundred_bytes_and_says_so() {
     let before = in_use();
     let bounded = GrowableCuckooFilter::<u64>::builder().capacity(0).max_capacity(100).build().unwrap();
     assert_eq!(bounded.stats().memory_usage - size_of_val(&bounded), (in_use() - before) as usize);
-    assert!(bounded.stats().memory_usage <= 1_150, "{bounded:?}");
+    assert!(bounded.stats().memory_usage <= 1_182, "{bounded:?}");
 }
 
 /// What is in use beside the allocator's memory, in a filter that had so many buckets at first: the pages of its range.

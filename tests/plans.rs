@@ -114,13 +114,28 @@ fn a_plan_displays_the_type_capacity_memory_rate_layout_and_clock() {
     assert_shows(&fixed(0.001), &["false-positive rate 0.00056 (", "semi-sorted"]);
     assert_shows(&fixed(1e-8), &["false-positive rate 3.9e-10 ("]);
 
-    // That of the largest size, because it is near 0 at first.
+    // At first it is near 0. That of the largest size is named too.
     let growable = GrowableCuckooFilter::<str>::builder();
-    for (rate, shown) in [(0.1, "false-positive rate of 0.05"), (0.001, "false-positive rate of 0.0009")] {
+    for (rate, usual, last) in [(0.1, "1.1e-6", "0.05"), (0.001, "1.5e-8", "0.0009")] {
         let plan = growable.clone().false_positive_rate(rate).plan().unwrap();
-        let (most, bytes) = (plan.max_capacity.unwrap(), plan.max_memory_usage.unwrap());
-        assert_shows(&plan, &[shown, &format!("and up to {most} keys in {bytes} bytes")]);
+        let (capacity, most, bytes) = (plan.capacity, plan.max_capacity.unwrap(), plan.max_memory_usage.unwrap());
+        let rates = format!("with a false-positive rate of {usual} with {capacity} keys, and {last}");
+        assert_shows(&plan, &[&rates, &format!("and up to {most} keys in {bytes} bytes")]);
+        assert_eq!(plan.expected_keys, None);
     }
+    // Who expects a number of keys finds their rate first, and it is the one that was asked for.
+    let plan = growable.clone().expected_keys(1_000_000).plan().unwrap();
+    let most = plan.max_capacity.unwrap();
+    let rates = "with a false-positive rate of 0.00094 with the 1000000 keys expected, and 0.059 with";
+    assert_shows(&plan, &[&format!("{rates} {most} (from ")]);
+    let filter = growable.clone().expected_keys(1_000_000).build().unwrap();
+    assert_eq!((plan.expected_keys, filter.plan().expected_keys), (Some(1_000_000), Some(1_000_000)));
+    assert_eq!(filter.plan().to_string(), plan.to_string());
+    // A limit for the memory is the end of the growth.
+    let plan = growable.capacity(0).memory_limit(5000).plan().unwrap();
+    let (most, bytes) = (plan.max_capacity.unwrap(), plan.max_memory_usage.unwrap());
+    assert!(bytes <= 5000 && most < 500, "{plan}");
+    assert_shows(&plan, &[&format!("and up to {most} keys in {bytes} bytes"), &format!(" with {most} (from ")]);
 
     let maplet = CuckooMaplet::<str>::builder().capacity(1000).value_bits(4).plan().unwrap();
     assert_shows(&maplet, &["false-positive rate 0.000", " + 4 bits"]);

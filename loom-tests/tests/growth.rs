@@ -508,3 +508,44 @@ model! {
     fails with "a present key was missed"
     for [AddsAsStoredBefore]
 }
+
+/// A table that takes one more item. Of two inserts, exactly one is accepted.
+fn two_inserts_at_the_limit() -> Model {
+    let [x, y, z] = keys();
+    let accepted = Arc::new(AtomicUsize::new(0));
+    let inserter = |key| {
+        let accepted = Arc::clone(&accepted);
+        role(move |filter| _ = accepted.fetch_add(usize::from(filter.insert(key).is_ok()), Ordering::Relaxed))
+    };
+    let filter = filter(2, &[x], &[]);
+    filter.limit(2);
+    let roles = vec![inserter(y), inserter(z)];
+    let finally = role(move |filter| {
+        assert_eq!((accepted.load(Ordering::Relaxed), filter.len()), (1, 2), "the limit was not kept");
+    });
+    (filter, roles, finally)
+}
+model! {
+    two_inserts_at_the_limit, at least 5,
+    fails with "the limit was not kept"
+    for [AdmitsWithoutLock, CountDropsUpdates]
+}
+
+/// A table that is full. Each of two threads removes a key before it inserts another, so neither is refused.
+fn keys_come_and_go_at_the_limit() -> Model {
+    let [x, y, z, t] = keys();
+    let changes = |old, new| {
+        role(move |filter| {
+            assert!(filter.remove(old), "a present key was missed");
+            assert!(filter.insert(new).is_ok(), "an insert below the limit was refused");
+        })
+    };
+    let filter = filter(2, &[x], &[y]);
+    filter.limit(2);
+    (filter, vec![changes(x, z), changes(y, t)], ends_with([z, t]))
+}
+model! {
+    keys_come_and_go_at_the_limit, at least 20, preemptions 2,
+    fails with "an insert below the limit was refused"
+    for [ChecksBesideItsOwnItem]
+}

@@ -112,6 +112,8 @@ pub enum AbsorbError {
         absorbed: u64,
         /// How many copies the absorbing filter held.
         len: usize,
+        /// How many it takes within the limit.
+        capacity: usize,
         /// How many bytes it would use with more buckets.
         needed: usize,
         /// The limit, in bytes.
@@ -190,9 +192,9 @@ messages! {
     Self::MaxCapacity { absorbed, len, max_capacity } =>
         "{}: this filter is full at its largest size; it holds {len} copies and has a max_capacity of {max_capacity}; \
          build the filters with a larger max_capacity", After(*absorbed);
-    Self::MemoryLimit { absorbed, len, needed, limit } =>
-        "{}: this filter is full with {len} copies, and with more buckets it would take up {needed} bytes, more than its \
-         limit of {limit}; build it with a higher memory_limit", After(*absorbed);
+    Self::MemoryLimit { absorbed, len, capacity, needed, limit } =>
+        "{}: this filter holds {len} copies and takes {capacity}, and with more buckets it would take up {needed} bytes, more \
+         than its limit of {limit}; build it with a higher memory_limit", After(*absorbed);
     Self::Evicted { absorbed, rejected, up_to } =>
         "of the other filter's entries, {absorbed} were added, and {rejected} were not, because they expire at ticks that \
          this filter has evicted, up to tick {up_to}; if they are needed until then, build this filter with more capacity, or merge \

@@ -18,9 +18,11 @@ use crate::word::tick::Tick;
 pub enum InsertError {
     /// No free slot can be reached from the key's two buckets within the 2,048 buckets that an insert searches.
     ///
-    /// Below the [`capacity`](crate::ConcurrentCuckooFilter::capacity) this practically does not happen to distinct keys. It
-    /// does happen if many copies of some keys fill their buckets, which are other keys' buckets too, or if the hasher is
-    /// broken.
+    /// **Up to [`capacity`](crate::ConcurrentCuckooFilter::capacity) distinct keys are always accepted, in any order, from any
+    /// threads** (with a probability of less than 10⁻⁹ that it fails). Beyond that, which keys are accepted depends on the order. A
+    /// program that has to insert its keys again, such as one that [replays a log](crate::guide::beyond_one_process#replaying-a-log),
+    /// stops at the capacity. It does happen below that if many copies of some keys fill their buckets, which are other keys' buckets
+    /// too, or if the hasher is broken.
     #[non_exhaustive]
     Full {
         /// How many keys the filter held.
@@ -38,11 +40,15 @@ pub enum InsertError {
 }
 
 /// Why a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) did not take a key. Its keys are the same as before. Its table
-/// may have grown, by at most 128 buckets, except if there were [too many copies](Self::TooManyCopies).
+/// may have grown, by at most 128 buckets.
+///
+/// Up to [`max_capacity`](crate::GrowableCuckooFilter::max_capacity) distinct keys are always accepted, in any order, from any threads,
+/// and never more. So what was accepted can be [inserted again](crate::guide::beyond_one_process#replaying-a-log).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GrowableInsertError {
-    /// The filter is full at its [largest size](crate::GrowableBuilder::max_capacity).
+    /// The filter is full at its [largest size](crate::GrowableBuilder::max_capacity): it holds `max_capacity` keys, and never
+    /// takes more. (If it holds fewer, other keys fill this key's buckets, as for [`Full`](Self::Full).)
     #[non_exhaustive]
     MaxCapacity {
         /// How many keys the filter held.
@@ -50,12 +56,15 @@ pub enum GrowableInsertError {
         /// The filter's largest capacity.
         max_capacity: usize,
     },
-    /// The filter is full, and growth would exceed its [memory limit](crate::GrowableBuilder::memory_limit). Some other
-    /// keys still find room.
+    /// The filter is full, and growth would exceed its [memory limit](crate::GrowableBuilder::memory_limit): it holds `capacity`
+    /// keys, and takes no more within the limit. (If it holds fewer, other keys fill this key's buckets, as for
+    /// [`Full`](Self::Full).)
     #[non_exhaustive]
     MemoryLimit {
         /// How many keys the filter held.
         len: usize,
+        /// How many it takes within the limit: its [`max_capacity`](crate::GrowableCuckooFilter::max_capacity).
+        capacity: usize,
         /// How many bytes the filter would use with the next 32 buckets.
         needed: usize,
         /// The limit, in bytes.
@@ -97,6 +106,9 @@ pub enum GrowableInsertError {
 pub enum ExpiringInsertError {
     /// The filter is full of live entries: no free slot can be reached from the key's two buckets within the 2,048 buckets
     /// that an insert searches. (A filter that [evicts](crate::ExpiringBuilder::when_full) makes room where it can.)
+    ///
+    /// Up to [`capacity`](crate::ExpiringCuckooFilter::capacity) distinct keys are always accepted, in any order, from any threads.
+    /// A program that has to insert them again [stops there](crate::guide::beyond_one_process#replaying-a-log).
     #[non_exhaustive]
     Full {
         /// How many entries the filter held, expired ones included.
@@ -147,6 +159,9 @@ pub enum ExpiringInsertError {
 pub enum MapletInsertError {
     /// The maplet is full: no free slot can be reached from the key's two buckets within the 2,048 buckets that an insert
     /// searches.
+    ///
+    /// Up to [`capacity`](crate::CuckooMaplet::capacity) distinct keys are always accepted, in any order, from any threads. A
+    /// program that has to insert them again [stops there](crate::guide::beyond_one_process#replaying-a-log).
     #[non_exhaustive]
     Full {
         /// How many keys the filter held.
@@ -270,14 +285,26 @@ messages! {
          room for; use insert_if_absent if one copy is enough";
 }
 
+/// Why a growable filter that can grow no further has no room.
+fn no_room(len: usize, capacity: usize) -> String {
+    if len < capacity {
+        return format!(
+            "the GrowableCuckooFilter has no room for this key: other keys fill its buckets, although it holds only {len} keys \
+             and has room for {capacity} distinct ones at its largest size"
+        );
+    }
+    format!(
+        "the GrowableCuckooFilter is full at its largest size: it holds {len} keys, and takes no more than {capacity}"
+    )
+}
+
 messages! {
     GrowableInsertError:
     Self::MaxCapacity { len, max_capacity } =>
-        "the GrowableCuckooFilter is full at its largest size: it holds {len} keys and has a max_capacity of {max_capacity}; \
-         remove some keys, or build a filter with a larger max_capacity";
-    Self::MemoryLimit { len, needed, limit } =>
-        "the GrowableCuckooFilter is full with {len} keys, and with more buckets it would take up {needed} bytes, \
-         more than its limit of {limit}; remove some keys, or build a filter with a higher memory_limit";
+        "{}; remove some keys, or build or load the filter with a larger max_capacity", no_room(*len, *max_capacity);
+    Self::MemoryLimit { len, capacity, needed, limit } =>
+        "{}, and with more buckets it would take up {needed} bytes, more than its limit of {limit}; remove some keys, or build \
+         or load the filter with a higher memory_limit", no_room(*len, *capacity);
     Self::OutOfMemory { bytes } =>
         "the GrowableCuckooFilter is full, and the {bytes} bytes for more buckets could not be allocated; remove some \
          keys, or try again when there is more memory";

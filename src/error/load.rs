@@ -51,6 +51,26 @@ pub enum LoadError {
         /// The limit, in bytes.
         limit: usize,
     },
+    /// The snapshot has more keys than a growable filter takes within the caller's limits: the
+    /// [`max_capacity`](crate::Loader::max_capacity), or what fits in the memory limit.
+    #[non_exhaustive]
+    TooManyKeys {
+        /// How many keys the snapshot has.
+        len: u64,
+        /// How many the filter would take.
+        limit: usize,
+    },
+    /// A growable filter cannot have the [`max_capacity`](crate::Loader::max_capacity) that the caller asks for. Nothing was
+    /// allocated.
+    #[non_exhaustive]
+    MaxCapacity {
+        /// How many keys were asked for.
+        max_capacity: usize,
+        /// The capacity at the size that the snapshot has: the filter cannot be loaded at a smaller one.
+        least: usize,
+        /// The capacity at the largest size that this filter can have.
+        most: usize,
+    },
     /// The memory for the filter could not be allocated.
     #[non_exhaustive]
     OutOfMemory {
@@ -72,6 +92,13 @@ messages! {
     Self::Unsupported(unsupported) => "{unsupported}";
     Self::MemoryLimit { needed, limit } =>
         "the filter would use {needed} bytes, but the limit is {limit}; raise the limit if you trust the snapshot";
+    Self::TooManyKeys { len, limit } =>
+        "the snapshot has {len} keys, but within the given limits the GrowableCuckooFilter takes only {limit}; raise the \
+         loader's memory_limit, or its max_capacity";
+    Self::MaxCapacity { max_capacity, least, most } =>
+        "the loader's max_capacity of {max_capacity} is not possible: at the size that it has in the snapshot, the \
+         GrowableCuckooFilter has a capacity of {least} keys, and at the largest one {most}; ask for a number from {least} to \
+         {most}{}", if max_capacity < least { ", or call shrink_to_fit before the filter is saved" } else { "" };
     Self::OutOfMemory { bytes } =>
         "the {bytes} bytes of the filter could not be allocated; try again when there is more memory";
 }

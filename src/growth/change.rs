@@ -6,8 +6,9 @@
 //! copies. `growth/mod.rs`, *How much one insert does*, says when it grows the table.
 //!
 //! ```text
-//! insert ─▶ add_first                          first attempt (slots.rs): one gate
-//!   └─▶ insert_slow                            counts the copy, or that the insert failed
+//! insert                                       counts its copy; one insert in 32 first makes a check (limit.rs)
+//!   ├─▶ add_first                              first attempt (slots.rs): one gate
+//!   └─▶ insert_slow                            if it adds no copy, takes the count back
 //!         └─▶ add_slow
 //!               ├─▶ add_under_stripe           only if a copy was seen: counts the copies (slots.rs: add_counted)
 //!               ├─▶ make_room ─▶ relocate      up to four times (room.rs), each with two further steps:
@@ -20,6 +21,8 @@
 //! `IfPresent::Refuse`.
 //!
 //! # Why a failed insert is right
+//! *The limit*: `limit.rs` has the argument.
+//!
 //! *Too many copies*: the insert holds the class's stripe. So no copy is taken out, and from its count until it unlocks
 //! there are at least as many. The limit is that of a state that it reads after the count.
 //!
@@ -42,7 +45,7 @@ use crate::growth::growing_table::{GrowingTable, Placed};
 use crate::growth::resize::is_loaded;
 use crate::growth::room::Room;
 use crate::plan::batch::{BLOCK, Hashes, Window};
-use crate::sync::sizes::{GROUPS_PER_INSERT, INSERTS_PER_CHECK, SEARCHES_WHILE_GROWING};
+use crate::sync::sizes::{GROUPS_PER_INSERT, SEARCHES_WHILE_GROWING};
 use crate::table::attempt::{Attempt, IfPresent};
 use crate::word::bucket::Bucket;
 use crate::word::classes::Class;
@@ -52,10 +55,13 @@ impl GrowingTable {
     #[inline(always)]
     pub(crate) fn insert(&self, hash: u64) -> Result<(), GrowableInsertError> {
         let class = self.plan.classes.of(hash);
+        if !self.counters().begin_insert() {
+            return self.insert_checked(class, IfPresent::Add).map(drop);
+        }
         let placed = self.placed(class, self.state());
         match self.add_first(&placed) {
-            Attempt::Added => self.count_added(1, GROUPS_PER_INSERT),
-            first => _ = self.insert_slow(class, IfPresent::Add, placed, first)?,
+            Attempt::Added => {}
+            first => _ = self.insert_slow(class, IfPresent::Add, placed, first, GROUPS_PER_INSERT)?,
         }
         Ok(())
     }
@@ -67,26 +73,41 @@ impl GrowingTable {
             return Ok(false);
         }
         let class = self.plan.classes.of(hash);
-        match self.add_under_stripe(class, IfPresent::Refuse)? {
-            Attempt::Added => {
-                self.count_added(1, GROUPS_PER_INSERT);
-                Ok(true)
+        let if_present = IfPresent::Refuse;
+        if !self.counters().begin_insert() {
+            return Ok(self.insert_checked(class, if_present)? == Attempt::Added);
+        }
+        match self.add_under_stripe(class, if_present) {
+            Ok(Attempt::Added) => Ok(true),
+            Ok(Attempt::Present) => {
+                self.counters().add_len(-1);
+                Ok(false)
             }
-            Attempt::Present => Ok(false),
-            Attempt::NoRoom => {
+            _ => {
                 let placed = self.placed(class, self.state());
-                Ok(self.insert_slow(class, IfPresent::Refuse, placed, Attempt::NoRoom)? == Attempt::Added)
+                let attempt = self.insert_slow(class, if_present, placed, Attempt::NoRoom, GROUPS_PER_INSERT)?;
+                Ok(attempt == Attempt::Added)
             }
         }
     }
 
-    /// Counts copies that were added and, once in [`INSERTS_PER_CHECK`] copies, splits at most `groups` groups if the
-    /// table is too full now.
-    #[inline(always)]
-    fn count_added(&self, count: i64, groups: usize) {
-        if self.counters().add_len(count) & (INSERTS_PER_CHECK as i64 - 1) < count {
-            self.keep_load(groups);
+    /// An insert that has begun and needs a check (`limit.rs`). The result is as for `insert_slow`.
+    #[cold]
+    #[inline(never)]
+    fn insert_checked(&self, class: Class, if_present: IfPresent) -> Result<Attempt, GrowableInsertError> {
+        let mut groups = GROUPS_PER_INSERT;
+        match self.check(class, if_present, &mut groups) {
+            Ok(Attempt::NoRoom) => {}
+            done => {
+                if done.is_err() {
+                    self.counters().insert_refused();
+                }
+                return done;
+            }
         }
+        let placed = self.placed(class, self.state());
+        let first = if if_present == IfPresent::Add { self.add_first(&placed) } else { Attempt::Present };
+        if first == Attempt::Added { Ok(first) } else { self.insert_slow(class, if_present, placed, first, groups) }
     }
 
     /// Adds a copy if there is room in either bucket.
@@ -107,8 +128,8 @@ impl GrowingTable {
         self.add_counted(class, if_present)
     }
 
-    /// An insert whose `first` attempt has added nothing. The result is `Added` or, unless a further copy is to be added,
-    /// `Present`. `placed` is where the class was in the first attempt.
+    /// An insert whose `first` attempt has added nothing. Its copy is counted already. It splits at most `groups` groups. The
+    /// result is `Added` or, unless a further copy is to be added, `Present`. `placed` is where the class was in the first attempt.
     #[cold]
     #[inline(never)]
     fn insert_slow(
@@ -117,13 +138,14 @@ impl GrowingTable {
         if_present: IfPresent,
         placed: Placed,
         first: Attempt,
+        mut groups: usize,
     ) -> Result<Attempt, GrowableInsertError> {
-        let mut groups = GROUPS_PER_INSERT;
         let result = self.add_slow(class, if_present, placed, first, &mut groups);
-        match result {
-            Ok(Attempt::Added) => self.count_added(1, groups),
-            Ok(_) => {}
-            Err(_) => self.counters().insert_refused(),
+        if !matches!(result, Ok(Attempt::Added)) {
+            self.counters().add_len(-1);
+        }
+        if result.is_err() {
+            self.counters().insert_refused();
         }
         result
     }
@@ -153,7 +175,7 @@ impl GrowingTable {
                 if may_be_first { self.make_room_and_add_first(&placed) } else { self.make_room(&placed, None) };
             let buckets = self.state().buckets();
             if searched.room == Room::None {
-                self.grow_if_crowded(1, groups);
+                self.grow_if_crowded(0, groups);
             }
             let attempt = match searched.room {
                 Room::Added => Attempt::Added,
@@ -189,7 +211,8 @@ impl GrowingTable {
     ) -> Option<Result<Attempt, GrowableInsertError>> {
         let _resizing = self.resizing().lock.lock();
         self.recover();
-        let (state, len) = (self.state(), self.len());
+        // Without the insert's own copy.
+        let (state, len) = (self.state(), self.len().saturating_sub(1));
         let capacity = self.plan.capacity(state);
         let mut split = || {
             *groups = groups.checked_sub(1)?;

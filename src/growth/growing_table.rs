@@ -6,13 +6,13 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 248 | the value: this struct (200, of which the words take 64, the plan 48 and the layouts 34), the hasher (32) and the schema (16, with the feature `snapshot`) |
+//! | 272 | the value: this struct (224, of which the words take 64, the plan 72 and the layouts 34), the hasher (32) and the schema (16, with the feature `snapshot`) |
 //! | 256 | the words of 32 buckets |
 //! | 256 | the table of segments |
 //! | 512 | 32 stripes |
 //! | 32 | a gate for each bucket |
 //! | 128 | the size, padded to cache lines of its own |
-//! | 64 | what changes of the size, and saves, write |
+//! | 72 | what changes of the size, and saves, write |
 //! | 128 | the counters: one shard, padded |
 //! | 1,264 | from the first growth on: the words that are being moved, and all further gates |
 
@@ -22,7 +22,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
-use crate::growth::plan::Plan;
+use crate::growth::plan::{Plan, first_where};
 use crate::machine::memory::{boxed, boxed_slice};
 use crate::machine::words::{Sizes, Words};
 use crate::plan::path::Hop;
@@ -86,6 +86,8 @@ pub(crate) struct Resizing {
     pub(super) requests: Mutex<()>,
     /// The capacity of a table in this state.
     capacity: Tally,
+    /// How many items the table takes at most (`limit.rs`).
+    pub(crate) most: Tally,
     /// The number of buckets whose memory was not returned to the system.
     pub(super) touched: Tally,
     running_saves: RunningSaves,
@@ -105,6 +107,7 @@ impl GrowingTable {
 
     /// An empty table of this many buckets.
     pub(crate) fn of_buckets(plan: Plan, buckets: usize) -> Result<Self, BuildError> {
+        let plan = Self::limited(plan);
         if let Some((needed, _)) = Self::beyond_limit(&plan, buckets) {
             return Err(beyond_memory_limit(&plan, buckets, needed));
         }
@@ -117,7 +120,8 @@ impl GrowingTable {
 
     fn try_new(plan: Plan, buckets: usize) -> Option<Self> {
         let state = State::of_buckets(buckets);
-        let layouts = Layouts::new(plan.classes, plan.encoding, plan.first.ilog2())?;
+        let deepest = *State::of_buckets(plan.largest).depths().end();
+        let layouts = Layouts::new(plan.classes, plan.encoding, plan.first.ilog2()..=deepest)?;
         let words = Words::new(Self::sizes(&plan), buckets).ok()?;
         let state = state.with_rows(layouts.rows(state.level(), state.split() > 0));
         let size = Size {
@@ -130,6 +134,7 @@ impl GrowingTable {
             lock: Mutex::new(()),
             requests: Mutex::new(()),
             capacity: Tally::new(plan.capacity(state) as u64),
+            most: Tally::new(plan.max_capacity() as u64),
             touched: Tally::new(buckets as u64),
             running_saves: RunningSaves::new(),
         };
@@ -145,6 +150,8 @@ impl GrowingTable {
         if buckets > plan.first {
             table.prepare_to_grow(table.allocate_grown()?);
         }
+        // The first insert checks how many items may come in.
+        table.counters().close();
         Some(table)
     }
 
@@ -166,6 +173,17 @@ impl GrowingTable {
     /// because as many as there are processors would take 8 KB on a machine with many.
     fn counted_by(plan: &Plan) -> usize {
         plan.first.saturating_mul(16).min(plan.largest).min(1 << 15)
+    }
+
+    /// The plan with the number of buckets at which its limit for the memory ends the growth.
+    pub(crate) fn limited(plan: Plan) -> Plan {
+        if plan.memory_limit == usize::MAX {
+            return plan;
+        }
+        let groups = plan.first / GROUP..plan.largest / GROUP + 1;
+        let too_many = first_where(groups, |groups| Self::beyond_limit(&plan, groups * GROUP).is_some());
+        // A table whose first size is beyond the limit is not built.
+        Plan { within_limit: ((too_many - 1) * GROUP).max(plan.first), ..plan }
     }
 
     /// The bytes of a new table of this many buckets, and the limit, if they are more than that.
@@ -515,15 +533,17 @@ impl GrowingTable {
     pub(crate) fn filter_plan(plan: &Plan, buckets: usize) -> FilterPlan {
         let state = State::of_buckets(buckets);
         let table = TablePlan::new(plan.shape(state), buckets, LoadLimit::NONE, plan.pages);
-        let [first, largest] = plan.first_and_last();
         FilterPlan {
             capacity: plan.capacity(state),
             memory_usage: Self::memory_at(plan, buckets),
             max_false_positive_rate: plan.rate(plan.capacity(state) as f64),
             max_capacity: Some(plan.max_capacity()),
-            max_memory_usage: Some(Self::memory_at(plan, plan.largest)),
-            first,
-            largest,
+            max_memory_usage: Some(Self::memory_at(plan, plan.last())),
+            expected_keys: plan.expected,
+            first: plan.layout(plan.first),
+            largest: plan.layout(plan.largest),
+            last: plan.layout(plan.last()),
+            largest_capacity: plan.full_capacity(State::of_buckets(plan.largest)),
             slots: plan.slots(state),
             classes: Some((plan.classes, plan.encoding)),
             ..FilterPlan::of_table(FilterKind::Growable, table, plan.memory_of_caller)
@@ -536,7 +556,7 @@ impl GrowingTable {
 
     /// The plan of the filter at its present size.
     pub(crate) fn plan(&self) -> FilterPlan {
-        Self::filter_plan(&self.plan, self.state().buckets())
+        FilterPlan { max_capacity: Some(self.most()), ..Self::filter_plan(&self.plan, self.state().buckets()) }
     }
 
     /// The capacity at the present size.
@@ -544,13 +564,15 @@ impl GrowingTable {
         self.resizing().capacity.load(Ordering::Relaxed) as usize
     }
 
-    pub(crate) fn max_capacity(&self) -> usize {
-        self.plan.max_capacity()
-    }
-
     /// The bytes of the table, including the caller's own memory.
     pub(crate) fn memory_usage(&self) -> usize {
         Self::memory_of(&self.plan, self.held(0), self.size().grown.get().is_some())
+    }
+
+    /// How many items the table takes at most.
+    pub(crate) fn most(&self) -> usize {
+        // Relaxed: a figure.
+        self.resizing().most.load(Ordering::Relaxed) as usize
     }
 
     pub(crate) fn resizing(&self) -> &Resizing {

@@ -83,15 +83,26 @@ impl GrowingTable {
     /// Adds a copy of an image on the side where it is in the image, if there is room there.
     fn add_as_in_image(&self, hash: u64, side: usize, if_present: IfPresent) -> Attempt {
         let class = self.plan.classes.of(hash);
+        if !self.counters().begin_insert() {
+            match self.check(class, if_present, &mut 0) {
+                Ok(Attempt::NoRoom) => {}
+                Ok(done) => return done,
+                // An insert says why.
+                Err(_) => return Attempt::NoRoom,
+            }
+        }
         let _guard = self.lock(class);
-        if if_present != IfPresent::Add && self.copies(class) != [0; 2] {
-            return Attempt::Present;
+        let attempt = if if_present != IfPresent::Add && self.copies(class) != [0; 2] {
+            Attempt::Present
+        } else if self.add_on(class, side) {
+            Attempt::Added
+        } else {
+            Attempt::NoRoom
+        };
+        if attempt != Attempt::Added {
+            self.counters().add_len(-1);
         }
-        if !self.add_on(class, side) {
-            return Attempt::NoRoom;
-        }
-        self.counters().add_len(1);
-        Attempt::Added
+        attempt
     }
 
     /// Adds a copy of an image of this many buckets, by an insert. Returns whether it added one. In a smaller table, a class
@@ -258,6 +269,17 @@ impl SnapshotCore for GrowingTable {
             |buckets: &u64| (first..=plan.largest as u64).contains(buckets) && buckets.is_multiple_of(GROUP as u64);
         let buckets =
             source.growing_header(plan.largest, is_possible, |buckets| plan.shape(State::of_buckets(buckets)))?;
+        let plan = match source.max_capacity() {
+            None => plan,
+            Some(max_capacity) => {
+                let with_it = plan.with_max_capacity(max_capacity).filter(|plan| plan.largest >= buckets);
+                with_it.ok_or_else(|| LoadError::MaxCapacity {
+                    max_capacity,
+                    least: plan.full_capacity(State::of_buckets(buckets)),
+                    most: plan.widest().max_capacity(),
+                })?
+            }
+        };
         Ok(Declared { plan: Self::filter_plan(&plan, buckets), reading: None, own: (plan, buckets) })
     }
 
@@ -265,5 +287,10 @@ impl SnapshotCore for GrowingTable {
         let plan = Plan { memory_limit, memory_of_caller, ..plan };
         let bytes = Self::memory_at(&plan, buckets);
         Self::of_buckets(plan, buckets).map_err(|_| LoadError::OutOfMemory { bytes })
+    }
+
+    fn check_len(&self, len: u64) -> Result<(), LoadError> {
+        let limit = self.most();
+        if len > limit as u64 { Err(LoadError::TooManyKeys { len, limit }) } else { Ok(()) }
     }
 }

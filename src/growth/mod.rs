@@ -92,12 +92,14 @@
 //! stays as it is by then.
 //!
 //! An insert grows the table for three reasons:
-//! - The table holds more items than its capacity. One insert in 32 of a thread checks that (`keep_load`), and each
+//! - The table holds more items than its capacity. One insert in 32 of a shard of the counters checks that (`limit.rs`), and each
 //!   that has found no path (`grow_if_crowded`, `add_alone`), which counts its own copy too.
 //! - The insert has found no room under all locks (`add_alone`), and the table holds at least a quarter of its
 //!   capacity.
 //! - It has found room only after a long search (`grow_if_loaded`), and the table holds at least a quarter of its
 //!   capacity. So keys of several copies each hardly ever fail: searches become long before there is no room.
+//!
+//! A table that can grow no further takes no more items than its capacity at that size: `limit.rs`.
 //!
 //! # Saves
 //! A save begins while it holds all stripes and all gates, including those that the first growth has added meanwhile.
@@ -133,12 +135,14 @@
 //! | `slots.rs` | adding and taking one copy, under a gate |
 //! | `room.rs` | the search for room, and one relocation |
 //! | `resize.rs` | splits and merges, and when they are due |
+//! | `limit.rs` | how many items there are at most, and the check of one insert in 32 |
 //! | `change.rs` | `insert`, `insert_if_absent`, `remove`, `clear`, which use all of the above |
 //! | `image.rs` | saves, digests, merging with another filter, and the traits of any table (`table/face/any_table.rs`) |
 
 pub(crate) mod change;
 pub(crate) mod growing_table;
 pub(crate) mod image;
+pub(crate) mod limit;
 pub(crate) mod lookup;
 pub(crate) mod plan;
 pub(crate) mod resize;

@@ -40,6 +40,12 @@ const MOST_CLASS_BITS: u32 = MOST_BASE_BITS + sizing::LARGEST.ilog2();
 /// table for them. (At a high rate, a class has more bits than the rate needs for that.)
 const LEAST_TIMES_EXPECTED: usize = 8;
 
+/// By how many doublings the `max_capacity` of a filter can be raised when it is loaded, if its bases are long enough.
+const SPARE_DOUBLINGS: u32 = 3;
+
+/// The fewest bits of a base that gives bits to the sides. Shorter ones lead to few other buckets.
+const LEAST_BASE_TO_SPARE: u32 = 8;
+
 /// By default, a filter can grow to this many keys, and to 60 times its first capacity.
 const REACH: usize = 60_000_000;
 const REACH_TIMES: usize = 60;
@@ -71,8 +77,12 @@ pub(crate) struct Plan {
     /// The requested encoding, if any.
     pub(crate) encoding: Option<Encoding>,
     pub(crate) pages: Pages,
+    /// Up to how many keys the rate has to hold, if not at every size. (A snapshot does not say.)
+    pub(crate) expected: Option<usize>,
     /// The limit for the memory, in bytes, including the caller's own memory.
     pub(crate) memory_limit: usize,
+    /// The most buckets that there may be within this limit.
+    pub(crate) within_limit: usize,
     /// The caller's own memory, in bytes.
     pub(crate) memory_of_caller: usize,
 }
@@ -167,7 +177,8 @@ impl Plan {
             return Err(BuildError::RateTooLow { filter, encoding, value_bits: 0, rate, lowest });
         }
         if let Some(expected) = expected {
-            return Self::for_expected(expected, wanted);
+            let plan = Self::for_expected(expected, wanted)?;
+            return Ok(Self { expected: Some(expected), ..plan }.that_may_get_larger(max_capacity));
         }
         let asked = max_capacity.unwrap_or(0).max(capacity);
         let most = if max_capacity.is_some() { asked } else { reach(capacity, rate).max(asked) };
@@ -182,7 +193,15 @@ impl Plan {
                 widest
             }
         };
-        Ok(plan.with_sizes_for(capacity, max_capacity))
+        Ok(plan.with_sizes_for(capacity, max_capacity).that_may_get_larger(max_capacity))
+    }
+
+    /// This plan, with some bits less in a base and as many more in a side, if a largest capacity was asked for: so who loads a
+    /// filter may give it a larger one. All that depends on the bits together stays as it is, such as the rate.
+    fn that_may_get_larger(self, max_capacity: Option<usize>) -> Self {
+        let (base, sides) = (self.classes.base_bits(), self.classes.side_bits());
+        let bits = SPARE_DOUBLINGS.min(base.saturating_sub(LEAST_BASE_TO_SPARE)).min(sizing::LARGEST.ilog2() - sides);
+        if max_capacity.is_none() { self } else { Self { classes: Classes::new(base - bits, sides + bits), ..self } }
     }
 
     /// The plan whose rate holds up to `expected` keys, with the fewest bits of a class with which it does and the table can
@@ -233,7 +252,7 @@ impl Plan {
     /// The plan with the largest table that keeps to the rate. The rate is at least the lowest.
     fn largest_of(rate: f64, encoding: Option<Encoding>) -> Self {
         let bases = NEVER_ZERO..=MOST_BASE_BITS;
-        let widest = bases.filter_map(|base| Self::widest(base, sizing::LARGEST.ilog2(), rate, encoding));
+        let widest = bases.filter_map(|base| Self::widest_of(base, sizing::LARGEST.ilog2(), rate, encoding));
         widest.max_by_key(Self::max_capacity).expect("the rate is at least the lowest")
     }
 
@@ -247,7 +266,7 @@ impl Plan {
     /// This plan, with the fewest buckets at the largest size that hold as many keys as were asked for.
     fn with_largest_for(self, capacity: usize, max_capacity: Option<usize>) -> Self {
         let Some(most) = max_capacity else { return self };
-        let full = |buckets: usize| self.capacity_of_share(State::of_buckets(buckets), 1.0);
+        let full = |buckets: usize| self.full_capacity(State::of_buckets(buckets));
         let largest = self.fewest(most.max(capacity), full).expect("it is at most the largest capacity");
         Self { largest, ..self }
     }
@@ -262,14 +281,14 @@ impl Plan {
             bases.find_map(|(base_bits, side_bits)| {
                 let is_possible = base_bits >= NEVER_ZERO
                     && Self::of(Classes::new(base_bits, side_bits), LEAST_BUCKETS, encoding).max_capacity() >= most;
-                let plan = is_possible.then(|| Self::widest(base_bits, side_bits, rate, encoding))??;
+                let plan = is_possible.then(|| Self::widest_of(base_bits, side_bits, rate, encoding))??;
                 (plan.max_capacity() >= most).then_some(plan)
             })
         })
     }
 
     /// The plan with the largest table that keeps to the rate with every slot taken. `None` if not even the first does.
-    fn widest(base_bits: u32, side_bits: u32, rate: f64, encoding: Option<Encoding>) -> Option<Self> {
+    fn widest_of(base_bits: u32, side_bits: u32, rate: f64, encoding: Option<Encoding>) -> Option<Self> {
         let first = least_buckets(base_bits + side_bits);
         let plan = Self::of(Classes::new(base_bits, side_bits), first, encoding);
         let keeps = |groups: usize| plan.rate(plan.slots(State::of_buckets(groups * GROUP)) as f64) <= rate;
@@ -281,7 +300,17 @@ impl Plan {
     /// The plan with tables of all sizes from the first on.
     pub(crate) fn of(classes: Classes, first: usize, encoding: Option<Encoding>) -> Self {
         let largest = 1 << classes.side_bits();
-        Self { classes, first, largest, encoding, pages: Pages::Usual, memory_limit: usize::MAX, memory_of_caller: 0 }
+        Self {
+            classes,
+            first,
+            largest,
+            encoding,
+            pages: Pages::Usual,
+            expected: None,
+            memory_limit: usize::MAX,
+            within_limit: usize::MAX,
+            memory_of_caller: 0,
+        }
     }
 
     /// The plan that a snapshot declares, if it is valid.
@@ -307,9 +336,9 @@ impl Plan {
         layouts::shape(self.classes, self.encoding, state.level())
     }
 
-    /// The layouts of the first table and of the largest.
-    pub(crate) fn first_and_last(&self) -> [TableLayout; 2] {
-        [self.first, self.largest].map(|buckets| TableLayout::of(self.shape(State::of_buckets(buckets)), buckets))
+    /// The layout of a table of this many buckets.
+    pub(crate) fn layout(&self, buckets: usize) -> TableLayout {
+        TableLayout::of(self.shape(State::of_buckets(buckets)), buckets)
     }
 
     /// The false-positive rate with this many keys.
@@ -332,8 +361,15 @@ impl Plan {
 
     /// The capacity of a table of this size.
     pub(crate) fn capacity(&self, state: State) -> usize {
-        let share = if state.buckets() == self.largest { 1.0 } else { WHILE_GROWING };
-        self.capacity_of_share(state, share)
+        if state.buckets() == self.last() {
+            return self.full_capacity(state);
+        }
+        self.capacity_of_share(state, WHILE_GROWING)
+    }
+
+    /// The capacity of a table with which growth ends at this size, whatever share of it is filled while it grows.
+    pub(crate) fn full_capacity(&self, state: State) -> usize {
+        self.capacity_of_share(state, 1.0)
     }
 
     /// The capacity of a table of this size that is filled to this share of its [`TARGET`].
@@ -347,9 +383,26 @@ impl Plan {
         ((target * slots - MARGIN[whole] * slots.sqrt()) as usize).max(2 * whole)
     }
 
-    /// The capacity at the largest size.
+    /// The number of buckets with which growth ends: the largest, or the most within the limit for the memory.
+    pub(crate) fn last(&self) -> usize {
+        self.largest.min(self.within_limit)
+    }
+
+    /// The capacity with which growth ends. The table never takes more keys than that (`limit.rs`).
     pub(crate) fn max_capacity(&self) -> usize {
-        self.capacity(State::of_buckets(self.largest))
+        self.capacity(State::of_buckets(self.last()))
+    }
+
+    /// This plan, with the fewest buckets at the largest size that hold so many keys. `None` if no size does.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn with_max_capacity(self, keys: usize) -> Option<Self> {
+        (keys <= self.widest().max_capacity()).then(|| self.widest().with_largest_for(0, Some(keys)))
+    }
+
+    /// This plan, with the largest size that its classes can have.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn widest(self) -> Self {
+        Self { largest: 1 << self.classes.side_bits(), ..self }
     }
 
     /// The smallest number of buckets, at least the first, with a capacity for this many items. `None` if there is
@@ -360,14 +413,17 @@ impl Plan {
 
     /// [`buckets_for`](Self::buckets_for) with this function as the capacity.
     fn fewest(&self, items: usize, capacity: impl Fn(usize) -> usize) -> Option<usize> {
-        let all = self.first / GROUP..self.largest / GROUP + 1;
+        let all = self.first / GROUP..self.last() / GROUP + 1;
         let buckets = first_where(all, |groups| capacity(groups * GROUP) >= items) * GROUP;
-        (buckets <= self.largest).then_some(buckets)
+        (buckets <= self.last()).then_some(buckets)
     }
 }
 
 /// The first number for which `is` is true, as it is for all after that; the end of the range if there is none.
-fn first_where(Range { start: mut least, end: mut most }: Range<usize>, is: impl Fn(usize) -> bool) -> usize {
+pub(super) fn first_where(
+    Range { start: mut least, end: mut most }: Range<usize>,
+    is: impl Fn(usize) -> bool,
+) -> usize {
     while least < most {
         let middle = least + (most - least) / 2;
         if is(middle) {

@@ -3,6 +3,7 @@
 
 use crate::error::insert::{GrowableInsertError, ReserveError};
 use crate::growth::growing_table::{GrowingTable, load};
+use crate::growth::plan::Plan;
 use crate::growth::room::Relocated;
 use crate::plan::path::{self, Graph, Hop, Outcome};
 use crate::sync::Ordering;
@@ -65,17 +66,10 @@ impl Graph for Merged<'_> {
 }
 
 impl GrowingTable {
-    /// Grows the table by at most `groups` groups if it holds more items than its capacity. Inserts call it at intervals.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn keep_load(&self, mut groups: usize) {
-        self.grow_if_crowded(0, &mut groups);
-    }
-
-    /// Splits groups until the capacity suffices for `more` items than there are. Splits at most `groups`, and lowers
-    /// that by as many as it has split. Does nothing while another thread changes the size.
-    pub(super) fn grow_if_crowded(&self, more: usize, groups: &mut usize) {
-        self.grow_while(|| self.len() + more > self.capacity(), groups);
+    /// Splits groups as long as the table holds more items than its capacity, not counting so many of them; at most `groups`,
+    /// which it lowers. Does nothing while another thread changes the size.
+    pub(super) fn grow_if_crowded(&self, uncounted: usize, groups: &mut usize) {
+        self.grow_while(|| self.len() > self.capacity() + uncounted, groups);
     }
 
     /// Splits groups as long as the table [`is_loaded`]; at most `groups`, which it lowers. Does nothing while another
@@ -103,11 +97,12 @@ impl GrowingTable {
         self.recover();
         let state = self.state();
         let (level, split, buckets) = (state.level(), state.split() as usize, state.buckets());
-        if buckets == self.plan.largest {
-            return Err(GrowableInsertError::MaxCapacity { len: self.len(), max_capacity: self.max_capacity() });
+        if buckets == self.plan.last() {
+            return Err(self.limit_reached(self.len()));
         }
-        if let Some((needed, limit)) = self.grown_beyond_limit(buckets + GROUP) {
-            return Err(GrowableInsertError::MemoryLimit { len: self.len(), needed, limit });
+        if self.grown_beyond_limit(buckets + GROUP).is_some() {
+            self.end_growth_here();
+            return Err(self.limit_reached(self.len()));
         }
         let out_of_memory = |bytes| GrowableInsertError::OutOfMemory { bytes };
         // Of two allocations, either both are kept or none.
@@ -130,6 +125,24 @@ impl GrowingTable {
         }
         self.change_state(State::of_buckets(buckets + GROUP));
         Ok(())
+    }
+
+    /// Lowers the limit to what the table can hold at its present size. The caller holds the lock `resizing`, and has found that
+    /// the table cannot grow as far as was planned: its words take more memory, because the system had no range of addresses.
+    pub(super) fn end_growth_here(&self) {
+        let most = self.plan.full_capacity(self.state()) as u64;
+        self.resizing().most.fetch_min(most, Ordering::Relaxed);
+    }
+
+    /// Why the table, which holds `len` items, takes no more of them.
+    pub(super) fn limit_reached(&self, len: usize) -> GrowableInsertError {
+        let (capacity, last) = (self.most(), self.state().buckets().max(self.plan.last()));
+        match self.grown_beyond_limit(last + GROUP) {
+            Some((needed, limit)) if last < self.plan.largest => {
+                GrowableInsertError::MemoryLimit { len, capacity, needed, limit }
+            }
+            _ => GrowableInsertError::MaxCapacity { len, max_capacity: capacity },
+        }
     }
 
     /// Undoes the last split of a group. Returns whether there was room. The caller holds the lock `resizing`.
@@ -232,7 +245,9 @@ impl GrowingTable {
         let _request = self.resizing().requests.lock();
         let wanted = self.len().saturating_add(additional);
         let too_large = || ReserveError::CapacityTooLarge { additional, largest: self.plan.max_capacity() };
-        let buckets = self.plan.buckets_for(wanted).ok_or_else(too_large)?;
+        let without_limit = Plan { within_limit: usize::MAX, ..self.plan };
+        let buckets = self.plan.buckets_for(wanted).or_else(|| without_limit.buckets_for(wanted));
+        let buckets = buckets.ok_or_else(too_large)?;
         if let Some((needed, limit)) = self.grown_beyond_limit(buckets) {
             return Err(ReserveError::MemoryLimit { additional, needed, limit });
         }

@@ -37,9 +37,11 @@ macro_rules! pages {
         /// [beyond_one_process]: crate::guide::beyond_one_process
         /// [beyond_one_process#one-set-on-many-machines]: crate::guide::beyond_one_process#one-set-on-many-machines
         /// [beyond_one_process#publishing-snapshots]: crate::guide::beyond_one_process#publishing-snapshots
+        /// [beyond_one_process#replaying-a-log]: crate::guide::beyond_one_process#replaying-a-log
         /// [beyond_one_process#redis-and-valkey]: crate::guide::beyond_one_process#redis-and-valkey
         /// [beyond_one_process#when-a-snapshot-cannot-be-loaded]: crate::guide::beyond_one_process#when-a-snapshot-cannot-be-loaded
         /// [choosing_parameters]: crate::guide::choosing_parameters
+        /// [choosing_parameters#capacity]: crate::guide::choosing_parameters#capacity
         /// [consistency]: crate::guide::consistency
         /// [consistency#what-each-operation-costs]: crate::guide::consistency#what-each-operation-costs
         /// [expiry]: crate::guide::expiry

@@ -47,6 +47,11 @@ pub(crate) trait SnapshotCore: HasTable + Sized {
     /// An empty filter as declared, for a caller that uses `memory_of_caller` bytes. The only error is `OutOfMemory`.
     fn empty(stated: Self::Stated, memory_limit: usize, memory_of_caller: usize) -> Result<Self, LoadError>;
 
+    /// Checks that the filter may hold so many keys.
+    fn check_len(&self, _: u64) -> Result<(), LoadError> {
+        Ok(())
+    }
+
     /// Reads what follows the header.
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
         let Declared { plan, reading, own } = Self::stated(source)?;
@@ -56,6 +61,7 @@ pub(crate) trait SnapshotCore: HasTable + Sized {
         let (table, buckets) = (filter.table(), plan.layout.buckets);
         let len = source.words(&plan, reading, &mut |start, words| table.fill_from(buckets, start, words))?;
         check_clock(reading, len)?;
+        filter.check_len(len)?;
         Ok(filter)
     }
 }

@@ -52,6 +52,8 @@ pub struct Loader<F, S> {
     schema: Schema,
     plan: Option<FilterPlan>,
     time: TimeSource,
+    /// Only a loader of growable filters has one.
+    max_capacity: Option<usize>,
     filter: PhantomData<fn() -> F>,
 }
 
@@ -61,10 +63,11 @@ impl<F, S> Loader<F, S> {
     /// The hasher must be the one with which the snapshot was made. The loader allocates nothing larger than the
     /// limit. (Loading also needs an attachment of up to 64 KiB and, if this is the first filter of its semi-sorted
     /// layout, the decode table of 4 to 256 KiB that all filters of that layout share.) For a growable filter, the limit
-    /// stays in force after loading.
+    /// stays in force after loading, and replaces the one that the filter had: so a filter that is full at its limit gets room by a
+    /// higher one. If it has more keys than it takes within a lower one, loading fails with [`LoadError::TooManyKeys`].
     pub fn new(hasher: S, memory_limit: usize) -> Self {
         let (schema, time) = (Schema::default(), TimeSource::default());
-        Self { hasher, memory_limit, schema, plan: None, time, filter: PhantomData }
+        Self { hasher, memory_limit, schema, plan: None, time, max_capacity: None, filter: PhantomData }
     }
 
     /// Sets the schema that the snapshot must have, as [`ConcurrentBuilder::schema`](crate::ConcurrentBuilder::schema)
@@ -104,6 +107,10 @@ impl<F, S> Loader<F, S> {
 }
 
 impl<F, S> Loader<F, S> {
+    pub(crate) fn with_max_capacity(self, keys: usize) -> Self {
+        Self { max_capacity: Some(keys), ..self }
+    }
+
     #[cfg(feature = "serde")]
     pub(crate) fn has_limit(&self) -> bool {
         self.memory_limit < usize::MAX
@@ -148,14 +155,16 @@ impl<F: FromSnapshot<S>, S> Loader<F, S> {
 
     pub(crate) fn read_of(self, from: &mut dyn Read, available: Option<u64>) -> Result<Loaded<F>, LoadError> {
         let source = Source::new(from, self.memory_limit, available).expecting(self.plan).by_time(self.time);
+        let source = source.with_max_capacity(self.max_capacity);
         F::from_snapshot(source, self.hasher, self.schema)
     }
 }
 
 impl<F, S: Clone> Clone for Loader<F, S> {
     fn clone(&self) -> Self {
-        let &Self { ref hasher, memory_limit, ref schema, plan, ref time, filter } = self;
-        Self { hasher: hasher.clone(), memory_limit, schema: schema.clone(), plan, time: time.clone(), filter }
+        let &Self { ref hasher, memory_limit, ref schema, plan, ref time, max_capacity, filter } = self;
+        let (schema, time) = (schema.clone(), time.clone());
+        Self { hasher: hasher.clone(), memory_limit, schema, plan, time, max_capacity, filter }
     }
 }
 
@@ -166,6 +175,7 @@ impl<F, S> fmt::Debug for Loader<F, S> {
             .field("memory_limit", &self.memory_limit)
             .field("schema", &self.schema)
             .field("plan", &self.plan)
+            .field("max_capacity", &self.max_capacity)
             .finish_non_exhaustive()
     }
 }

@@ -77,6 +77,8 @@ pub struct Source<'a> {
     settings: Option<FilterPlan>,
     /// Where a filter takes the time from that goes by it.
     time: TimeSource,
+    /// The `max_capacity` that a growable filter gets instead of its own, if any.
+    max_capacity: Option<usize>,
     /// How many bytes the filter may use, and how many it uses so far.
     limit: usize,
     needed: usize,
@@ -93,6 +95,7 @@ impl<'a> Source<'a> {
             available,
             settings: None,
             time: TimeSource::default(),
+            max_capacity: None,
             limit,
             needed: 0,
         }
@@ -110,6 +113,16 @@ impl<'a> Source<'a> {
 
     pub(crate) fn time(&self) -> TimeSource {
         self.time.clone()
+    }
+
+    /// This source, for a growable filter that gets this `max_capacity` instead of its own.
+    pub(crate) fn with_max_capacity(self, max_capacity: Option<usize>) -> Self {
+        Self { max_capacity, ..self }
+    }
+
+    /// The `max_capacity` that the filter gets instead of its own, if any.
+    pub(crate) fn max_capacity(&self) -> Option<usize> {
+        self.max_capacity
     }
 
     pub(crate) fn take<const N: usize>(&mut self) -> Result<[u8; N], LoadError> {
@@ -281,7 +294,8 @@ impl<'a> Source<'a> {
 
     /// Checks that this is the expected filter, and that enough bytes are left for its buckets, which come next.
     pub(crate) fn expect_table(&mut self, plan: &FilterPlan) -> Result<(), LoadError> {
-        if let Some(expected) = self.settings.filter(|expected| !plan.has_settings_of(expected)) {
+        let differs = |expected: &FilterPlan| !plan.has_settings_of(expected, self.max_capacity.is_some());
+        if let Some(expected) = self.settings.filter(differs) {
             return Err(SnapshotMismatch::Settings { snapshot: plan.settings(), expected: expected.settings() }.into());
         }
         let words = (plan.layout.buckets as u64).saturating_mul(size_of::<u64>() as u64);
@@ -318,7 +332,7 @@ impl<'a> Source<'a> {
             None => None,
             Some((classes, encoding)) => {
                 let state = State::of_buckets(buckets);
-                let layouts = Layouts::new(classes, encoding, state.level()).ok_or_else(no_memory)?;
+                let layouts = Layouts::new(classes, encoding, state.depths()).ok_or_else(no_memory)?;
                 Some((classes, state, layouts))
             }
         };

@@ -77,7 +77,7 @@ macro_rules! atomic {
 }
 
 atomic!(AtomicU64, u64, swap fetch_add fetch_sub fetch_max);
-atomic!(AtomicI64, i64, swap fetch_add fetch_sub fetch_max);
+atomic!(AtomicI64, i64, swap fetch_add fetch_sub fetch_max fetch_and fetch_or);
 
 /// For the counters, which begin at 0.
 impl Default for AtomicI64 {

@@ -60,9 +60,9 @@ pub(crate) const LEAST_STRIPES: usize = size(32, 2, 2);
 /// The most gates. The low bits of its number choose a bucket's gate.
 pub(crate) const MOST_GATES: usize = size(1024, 4, 4);
 
-/// An insert checks whether the table is too full when its thread's own count is a multiple of this. (Under loom never: a
-/// model that splits says so.)
-pub(crate) const INSERTS_PER_CHECK: usize = size(32, 1, 1 << 30);
+/// How many inserts of a shard of the counters go on without a check of how full the table is, after each check. (Under loom all
+/// that a model makes, unless the table is closed.)
+pub(crate) const INSERTS_PER_CHECK: usize = size(32, 1, 1 << 10);
 
 /// The number of searches that an insert makes at most while others change the table. After that it makes one that no
 /// thread can invalidate.

@@ -88,7 +88,7 @@ macro_rules! atomic {
 }
 
 atomic!(AtomicU64, u64, swap fetch_add fetch_sub fetch_max);
-atomic!(AtomicI64, i64, swap fetch_add fetch_sub fetch_max);
+atomic!(AtomicI64, i64, swap fetch_add fetch_sub fetch_max fetch_and fetch_or);
 
 #[derive(Debug)]
 pub(crate) struct AtomicPtr<T>(atomic::AtomicPtr<T>);

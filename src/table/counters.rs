@@ -7,6 +7,7 @@ use crossbeam_utils::CachePadded;
 use crate::machine::arch::at;
 use crate::machine::memory::boxed_slice;
 use crate::machine::system::processors;
+use crate::sync::sizes::INSERTS_PER_CHECK;
 use crate::sync::thread::thread_number;
 use crate::sync::{AtomicI64, Ordering, Tally};
 
@@ -33,8 +34,8 @@ static NEXT_FILTER: Tally = Tally::new(1);
 /// What the threads that share a shard have counted. [`Counts`] explains the fields.
 #[derive(Debug, Default)]
 struct Shard {
-    /// It may be negative in one shard: one thread may insert an item and another remove it.
-    len: AtomicI64,
+    /// A [`Turn`]: how many items there are, and what inserts into a growing table need to know.
+    turn: AtomicI64,
     relocations: Tally,
     inserts_failed: Tally,
     removals_not_found: Tally,
@@ -74,6 +75,47 @@ fn shards_for(buckets: usize) -> usize {
     worthwhile.min(*THREADS)
 }
 
+/// What a shard's first word says, from the highest bit to the lowest:
+///
+/// | bits | what |
+/// |---|---|
+/// | 40 | how many items the shard has counted; negative if its threads have removed what others inserted |
+/// | 11 | how often its inserts were permitted to go on without a check |
+/// | 1 | whether it is closed: each of its inserts needs a check |
+/// | 12 | how many of its inserts have begun since they were last permitted to |
+///
+/// All but the first are those of a growing table (`growth/limit.rs`), and 0 in any other. They are in one word so that an
+/// insert reads and changes all of them in one step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn(i64);
+
+impl Turn {
+    const ITEMS_FROM: u32 = 24;
+    const ITEM: i64 = 1 << Self::ITEMS_FROM;
+    const PERMIT: i64 = 1 << 13;
+    const PERMITS: i64 = Self::ITEM - Self::PERMIT;
+    const CLOSED: i64 = 1 << 12;
+    const BEGUN: i64 = Self::CLOSED - 1;
+
+    fn items(self) -> i64 {
+        self.0 >> Self::ITEMS_FROM
+    }
+
+    pub(crate) fn is_closed(self) -> bool {
+        self.0 & Self::CLOSED != 0
+    }
+
+    fn permits(self) -> i64 {
+        self.0 & Self::PERMITS
+    }
+
+    /// After a further permission. The insert that has checked is the first of those that it is for.
+    fn permitted(self) -> Self {
+        let permits = (self.permits() + Self::PERMIT) & Self::PERMITS;
+        Self(self.0 & !(Self::PERMITS | Self::BEGUN) | permits | 1)
+    }
+}
+
 impl Counters {
     pub(crate) fn new(buckets: usize) -> Option<Self> {
         let shards = shards_for(buckets);
@@ -94,10 +136,55 @@ impl Counters {
         shard
     }
 
-    /// Returns what the thread's own shard has counted by now.
     #[inline]
-    pub(crate) fn add_len(&self, change: i64) -> i64 {
-        self.shard().len.fetch_add(change, Ordering::Relaxed) + change
+    pub(crate) fn add_len(&self, change: i64) {
+        self.shard().turn.fetch_add(change * Turn::ITEM, Ordering::Relaxed);
+    }
+
+    /// Counts the item of an insert that begins. Returns whether it may go on without a check.
+    #[inline(always)]
+    pub(crate) fn begin_insert(&self) -> bool {
+        let turn = self.shard().turn.fetch_add(Turn::ITEM + 1, Ordering::Relaxed);
+        turn & (Turn::CLOSED | Turn::BEGUN) < INSERTS_PER_CHECK as i64
+    }
+
+    /// The turn of this thread's shard.
+    pub(crate) fn turn(&self) -> Turn {
+        Turn(self.shard().turn.load(Ordering::Relaxed))
+    }
+
+    /// Permits as many inserts of this thread's shard as [`INSERTS_PER_CHECK`] to go on without a check, unless it was closed, or
+    /// permitted some, since the caller has read this turn.
+    pub(crate) fn permit(&self, seen: Turn) {
+        let turn = &self.shard().turn;
+        let mut now = seen;
+        while !now.is_closed() && now.permits() == seen.permits() {
+            let changed = turn.compare_exchange_weak(now.0, now.permitted().0, Ordering::Relaxed, Ordering::Relaxed);
+            match changed {
+                Ok(_) => return,
+                Err(other) => now = Turn(other),
+            }
+        }
+    }
+
+    /// Closes all shards, so that each insert that begins later needs a check. Returns how many items were counted when that was
+    /// done; each removal meanwhile may or may not be included.
+    pub(crate) fn close(&self) -> usize {
+        let close = |shard: &CachePadded<Shard>| Turn(shard.turn.fetch_or(Turn::CLOSED, Ordering::Relaxed)).items();
+        let items = self.shards.iter().map(close).sum::<i64>();
+        // Otherwise this count would run into the next bit, since a closed shard is permitted nothing.
+        self.shard().turn.fetch_and(!Turn::BEGUN, Ordering::Relaxed);
+        items.max(0) as usize
+    }
+
+    /// Opens all shards again.
+    pub(crate) fn open(&self) {
+        self.shards.iter().for_each(|shard| _ = shard.turn.fetch_and(!Turn::CLOSED, Ordering::Relaxed));
+    }
+
+    /// How many inserts the shards may permit at one time, all together.
+    pub(crate) fn most_permitted(&self) -> usize {
+        self.shards.len() * INSERTS_PER_CHECK
     }
 
     pub(crate) fn relocated(&self, hops: u64) {
@@ -157,7 +244,7 @@ impl Counters {
     /// How many items there are. It is exact while no thread changes that. Each change made meanwhile may or may not
     /// be included.
     pub(crate) fn len(&self) -> usize {
-        let sum: i64 = self.shards.iter().map(|shard| shard.len.load(Ordering::Relaxed)).sum();
+        let sum: i64 = self.shards.iter().map(|shard| Turn(shard.turn.load(Ordering::Relaxed)).items()).sum();
         // A removal may be included while the insertion before it, in a shard that was read earlier, is not.
         sum.max(0) as usize
     }

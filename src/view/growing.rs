@@ -24,7 +24,7 @@ impl Growing {
     /// A table of this many buckets, or `None` if there is no memory for a decode table.
     pub(super) fn new(classes: Classes, encoding: Option<Encoding>, buckets: usize) -> Option<Self> {
         let state = State::of_buckets(buckets);
-        let rows = Layouts::new(classes, encoding, state.level())?.rows(state.level(), state.split() > 0);
+        let rows = Layouts::new(classes, encoding, state.depths())?.rows(state.level(), state.split() > 0);
         Some(Self { classes, state, rows })
     }
 }

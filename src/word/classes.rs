@@ -14,6 +14,7 @@
 //! to bucket `split + 2^level`. When `split` reaches `2^level`, the level rises.
 
 use core::hint::select_unpredictable;
+use core::ops::RangeInclusive;
 
 use crate::sync::sizes::GROUP;
 use crate::word::layout::NEVER_ZERO;
@@ -316,6 +317,11 @@ impl State {
     pub(crate) fn is_split(self, number: u32) -> bool {
         // What it was split from has the same low bits. (Of 32 bits, since this is asked of a whole block.)
         number & (self.low_mask() as u32) < self.split() as u32
+    }
+
+    /// The depths of the buckets.
+    pub(crate) fn depths(self) -> RangeInclusive<u32> {
+        self.level()..=self.level() + u32::from(self.split() > 0)
     }
 
     /// The depth of the bucket of this number, which exists.

@@ -56,7 +56,7 @@ proptest! {
         hashes in vec(any::<u64>(), 0..=MOST_SLOTS),
         taken_out: u8,
     ) {
-        let layouts = Layouts::new(classes, encoding, depth).expect("some kilobytes");
+        let layouts = Layouts::new(classes, encoding, depth..=depth + 1).expect("some kilobytes");
         let (from, to) = (layouts.at(depth), layouts.at(depth + 1));
         let stored: Vec<u32> = hashes
             .iter()
@@ -86,7 +86,7 @@ proptest! {
 fn slots_are_taken_one_by_one_only_where_the_layout_changes_or_is_semi_sorted() {
     let way = |base_bits: u32, stored_bits: u32, encoding: Option<Encoding>| {
         let classes = Classes::new(base_bits, 8 + stored_bits - base_bits);
-        let layouts = Layouts::new(classes, encoding, 8).expect("some kilobytes");
+        let layouts = Layouts::new(classes, encoding, 8..=9).expect("some kilobytes");
         match Halves::new(classes, 8, layouts.at(8), layouts.at(9)).way {
             Way::AtOnce { .. } => "at once",
             Way::InOrder => "in order",

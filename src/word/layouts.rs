@@ -4,6 +4,7 @@
 //! differ by one bit, and most often that makes no difference to the layout.
 
 use core::hint::select_unpredictable;
+use core::ops::RangeInclusive;
 use std::sync::OnceLock;
 
 use crate::machine::arch::at;
@@ -290,10 +291,10 @@ static PLAIN: [DynLayout; SHAPES.len()] = {
 };
 
 impl Layouts {
-    /// The layouts from this depth on. `None` if there is no memory for a decode table.
-    pub(crate) fn new(classes: Classes, encoding: Option<Encoding>, least: u32) -> Option<Self> {
+    /// The layouts at these depths. `None` if there is no memory for a decode table.
+    pub(crate) fn new(classes: Classes, encoding: Option<Encoding>, depths: RangeInclusive<u32>) -> Option<Self> {
         let mut layouts = Self { rows: [0; 34] };
-        for depth in least..=classes.side_bits() {
+        for depth in depths {
             let row = row(classes.stored_bits(depth), encoding);
             layouts.rows[depth as usize] = row as u8;
             if ALL[row].get().is_none() {

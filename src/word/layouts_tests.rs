@@ -24,7 +24,7 @@ fn every_number_of_bits_has_a_layout_and_one_bit_less_has_as_many_slots() {
 fn a_bucket_holds_what_is_stored_in_it() {
     for wanted in WANTED {
         let classes = Classes::new(9, 31);
-        let layouts = Layouts::new(classes, wanted, 8).expect("some kilobytes");
+        let layouts = Layouts::new(classes, wanted, 8..=classes.side_bits()).expect("some kilobytes");
         for depth in 8..=classes.side_bits() {
             let (layout, bits) = (layouts.at(depth), classes.stored_bits(depth));
             let slots = layout.slots() as u64;
@@ -61,7 +61,7 @@ fn a_bucket_holds_what_is_stored_in_it() {
 #[cfg(feature = "snapshot")]
 fn words_that_no_table_has_are_not_valid() {
     let classes = Classes::new(14, 24);
-    let layouts = Layouts::new(classes, None, 8).expect("some kilobytes");
+    let layouts = Layouts::new(classes, None, 8..=classes.side_bits()).expect("some kilobytes");
     for depth in 8..=classes.side_bits() {
         let (layout, bits) = (layouts.at(depth), classes.stored_bits(depth));
         let of = |stored| layout.add(Bucket::default(), stored).expect("there is room");

@@ -131,10 +131,12 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
         self
     }
 
-    /// Sets the largest acceptable false-positive rate of the whole filter, however much it grows: the share of lookups
-    /// of absent keys that may be answered `true`. The default is 0.001 (0.1%).
+    /// Sets the largest acceptable false-positive rate of the whole filter: the share of lookups of absent keys that may be
+    /// answered `true`. The default is 0.001 (0.1%).
     ///
-    /// The rate comes near this only at the [largest size](Self::max_capacity). Before that it is lower.
+    /// It holds however much the filter grows, and the rate comes near it only at the [largest size](Self::max_capacity). With
+    /// [`expected_keys`](Self::expected_keys) it holds up to that many keys only, and the rate comes near it there. Beyond, it rises
+    /// in proportion to the keys.
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.settings.rate = rate;
         self
@@ -188,9 +190,9 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// Returns the configuration that [`build`](Self::build) would build: memory, capacity, layout and rate. It
     /// allocates no table, so it shows whether settings are valid, and what they would cost.
     ///
-    /// A [`memory_limit`](Self::memory_limit) is checked as `build` checks it. Otherwise it changes nothing here: the plan's
-    /// `max_capacity` and `max_memory_usage` are those of the largest size, whether or not the limit ends the growth before.
-    /// To learn whether `n` keys fit, plan for `max_capacity(n)`: if they do not,
+    /// A [`memory_limit`](Self::memory_limit) is heeded: the plan's `max_capacity` and `max_memory_usage` are those of the size where
+    /// the growth ends, because of the limit or at the largest size. To learn how much memory `n` keys need, plan for
+    /// `max_capacity(n)`: if the limit is too low for them,
     /// [`MemoryLimitBelowMaxCapacity`](BuildError::MemoryLimitBelowMaxCapacity) says how many bytes they need.
     ///
     /// # Errors
@@ -236,7 +238,8 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// filters never reach.
     ///
     /// With more keys than expected, the filter grows on, to at least eight times as many (at the default rate, to about 60
-    /// times), and its rate rises in proportion to the keys: twice the keys have twice the rate.
+    /// times), except near the largest size that any filter can have: from 0.7 billion expected keys on at 10⁻⁶, and from 1.5
+    /// billion on at 0.1%. [`FilterPlan::max_capacity`] has the number. Its rate rises in proportion to the keys: twice the keys have twice the rate.
     /// [`Stats::false_positive_rate`](crate::Stats::false_positive_rate) reports it, and
     /// [`FilterPlan::false_positive_rate_with`] computes it for any number of keys. With a
     /// [`max_capacity`](Self::max_capacity), the filter can grow to that, which may take more bits per key.
@@ -305,7 +308,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
                 return Err(BuildError::MemoryLimitBelowMaxCapacity { max_capacity, needed, limit });
             }
         }
-        Ok(plan)
+        Ok(GrowingTable::limited(plan))
     }
 }
 

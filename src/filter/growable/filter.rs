@@ -16,7 +16,8 @@ use crate::table::face::filter_plan::FilterPlan;
 /// not be known beforehand.
 ///
 /// Its largest size is fixed when it is built: at the default rate, it has room for at least 61 million keys if no
-/// other size is [set](crate::GrowableBuilder::max_capacity). Inserts into a filter that is full at that size fail.
+/// other size is [set](crate::GrowableBuilder::max_capacity). Inserts into a filter that is full at that size fail, from a fixed
+/// number of keys on: its [`max_capacity`](Self::max_capacity).
 ///
 /// Its table grows and shrinks by 32 buckets at a time, while other threads use it. So its memory follows the number of
 /// keys, and a lookup costs the same at any size and at any moment. [The rate asked
@@ -152,11 +153,15 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
 
 /// Facts about the filter as a whole.
 impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
-    /// Returns the capacity of the filter at its largest size. It is fixed when the filter is built, and not limited
-    /// by the [memory limit](crate::GrowableBuilder::memory_limit).
+    /// Returns how many keys the filter takes at most: its capacity where its growth ends, at its largest size or, before that, at
+    /// its [memory limit](crate::GrowableBuilder::memory_limit). So many distinct keys are always accepted, in any order, from any
+    /// threads, and never more. Each copy of a key counts.
+    ///
+    /// It is fixed when the filter is built or loaded. (It becomes less if a filter with a memory limit has to grow on the heap,
+    /// because the system has no [range of addresses](crate::guide::growth#copies) left.)
     #[must_use]
     pub fn max_capacity(&self) -> usize {
-        self.parts.core.max_capacity()
+        self.parts.core.most()
     }
 
     /// Returns how many keys the filter holds. A key that was inserted several times counts each time. The number is
@@ -175,7 +180,8 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// Returns the filter's configuration at its present size: its layout, slots and memory, its rate at capacity, and
     /// the largest size. Each change of the size changes it.
     ///
-    /// The rate rises with the size, but never beyond what the builder was asked for. The memory is never more than [the
+    /// The rate rises with the size, but never beyond what the builder was asked for, unless there are more keys than
+    /// [expected](crate::GrowableBuilder::expected_keys). The memory is never more than [the
     /// limit](crate::GrowableBuilder::memory_limit), if one was set. From 512 buckets on, on 64-bit Linux and macOS,
     /// the buckets are in a reserved range of addresses, and only the pages in use count. Elsewhere they are on the
     /// heap, in requests that double; of a request of 128 KiB or more, only the pages in use count. The page

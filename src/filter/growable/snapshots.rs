@@ -130,6 +130,44 @@ impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
     }
 }
 
+/// The limits of a loaded filter, in place of those that it had when it was saved.
+impl<T: ?Sized, S> Loader<GrowableCuckooFilter<T, S>, S> {
+    /// Sets how many keys the filter must be able to hold at its largest size, instead of the
+    /// [`max_capacity`](crate::GrowableBuilder::max_capacity) with which it was saved. It holds from then on, also in snapshots of
+    /// the loaded filter. Only a loader of growable filters has this setting.
+    ///
+    /// It is the way out if a filter is full and the process that uses it must start: for example if its snapshot, and what has
+    /// changed since, are to be loaded and more keys are to come. Unlike other settings, it is not compared with the
+    /// [expected plan](Loader::expect_plan). The filter keeps its layout, so with more keys than it was built for, its
+    /// false-positive rate rises in proportion; [`Stats::false_positive_rate`](crate::Stats::false_positive_rate) reports it.
+    /// [`plan`](GrowableCuckooFilter::plan) has the new numbers.
+    ///
+    /// # Errors
+    /// Loading fails with [`LoadError::MaxCapacity`] if the filter's layout does not reach so far, or if the filter is larger than
+    /// that in the snapshot.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{DefaultHashBuilder, GrowableCuckooFilter, LoadError, Loader};
+    /// type Filter = GrowableCuckooFilter<u64>;
+    /// let hasher = DefaultHashBuilder::new();
+    /// let full = Filter::builder_with_hasher(hasher.clone()).max_capacity(1000).build()?;
+    /// let keys = (0..).take_while(|key| full.insert(key).is_ok()).count();
+    /// assert_eq!(keys, full.max_capacity());
+    /// let mut snapshot = Vec::new();
+    /// full.save(&mut snapshot)?;
+    ///
+    /// let loader = Loader::<Filter, _>::new(hasher, 1 << 20);
+    /// let larger = loader.clone().max_capacity(2000).load(&snapshot[..])?.filter;
+    /// assert!(larger.max_capacity() >= 2000 && larger.insert(&4711).is_ok());
+    /// let error = loader.max_capacity(10).load(&snapshot[..]).unwrap_err();
+    /// assert!(matches!(error, LoadError::MaxCapacity { .. }), "{error}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn max_capacity(self, keys: usize) -> Self {
+        self.with_max_capacity(keys)
+    }
+}
+
 impl<T: ?Sized, S: Send + Sync> HasTable for GrowableCuckooFilter<T, S> {
     fn table(&self) -> &(dyn AnyTable + 'static) {
         self.parts.core.table()

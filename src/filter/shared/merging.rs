@@ -130,8 +130,8 @@ fn outcome(Absorbed { copies: absorbed, stopped }: Absorbed) -> Result<u64, Abso
         Some(Stopped::MaxCapacity { len, max_capacity }) => {
             Err(AbsorbError::MaxCapacity { absorbed, len, max_capacity })
         }
-        Some(Stopped::MemoryLimit { len, needed, limit }) => {
-            Err(AbsorbError::MemoryLimit { absorbed, len, needed, limit })
+        Some(Stopped::MemoryLimit { len, capacity, needed, limit }) => {
+            Err(AbsorbError::MemoryLimit { absorbed, len, capacity, needed, limit })
         }
         Some(Stopped::Evicted { rejected, up_to }) => Err(AbsorbError::Evicted { absorbed, rejected, up_to }),
         Some(Stopped::ClockSetBack) => Err(AbsorbError::ClockSetBack { absorbed }),

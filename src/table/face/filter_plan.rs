@@ -54,10 +54,14 @@ pub struct FilterPlan {
     /// rises with the size, up to that one, or beyond it if there are more keys
     /// than [expected](crate::GrowableBuilder::expected_keys).
     pub max_false_positive_rate: f64,
-    /// The capacity of a growable filter at its largest size, if no memory limit ends its growth before. `None` for others.
+    /// The capacity of a growable filter at the size where its growth ends: at its largest size, or before, at its [memory
+    /// limit](crate::GrowableBuilder::memory_limit). From that number of keys on, its inserts fail. `None` for others.
     pub max_capacity: Option<usize>,
     /// How many bytes a growable filter uses at that size. `None` for others.
     pub max_memory_usage: Option<usize>,
+    /// Up to how many keys the rate that was asked for holds in a growable filter, if the builder was given
+    /// [`expected_keys`](crate::GrowableBuilder::expected_keys). `None` otherwise, and after loading, as a snapshot does not say.
+    pub expected_keys: Option<usize>,
     /// The longest lifetime of an entry in ticks. `None` for non-expiring filters, like the next two fields.
     pub lifetime_in_ticks: Option<u64>,
     /// How long a tick is, if the builder was given a resolution.
@@ -71,6 +75,10 @@ pub struct FilterPlan {
     /// The smallest and the largest table that the filter can have.
     pub(crate) first: TableLayout,
     pub(crate) largest: TableLayout,
+    /// The table with which a growable filter's growth ends: the largest, or a smaller one at the memory limit.
+    pub(crate) last: TableLayout,
+    /// The capacity with the largest table, whatever the memory limit is.
+    pub(crate) largest_capacity: usize,
     /// For growable filters, what determines the layouts of their buckets.
     pub(crate) classes: Option<(Classes, Option<Encoding>)>,
 }
@@ -95,6 +103,7 @@ impl FilterPlan {
             max_false_positive_rate: sizing::false_positive_rate(shape, buckets, capacity as f64 / slots as f64),
             max_capacity: None,
             max_memory_usage: None,
+            expected_keys: None,
             lifetime_in_ticks: None,
             resolution: None,
             when_full: None,
@@ -102,6 +111,8 @@ impl FilterPlan {
             longest: None,
             first: layout,
             largest: layout,
+            last: layout,
+            largest_capacity: capacity,
             slots,
             classes: None,
         }
@@ -126,12 +137,14 @@ impl FilterPlan {
         Self { memory_usage, longest: Some(clock.longest()), ..self }
     }
 
-    /// Whether a filter with this plan, at whatever size, can be one with the other plan.
+    /// Whether a filter with this plan, at whatever size, can be one with the other plan; or with that and another largest size,
+    /// if the caller has given one.
     #[cfg(feature = "snapshot")]
-    pub(crate) fn has_settings_of(&self, other: &Self) -> bool {
+    pub(crate) fn has_settings_of(&self, other: &Self, has_other_largest: bool) -> bool {
         let settings = |plan: &Self| {
             let clock = (plan.lifetime_in_ticks, plan.resolution, plan.when_full, plan.window);
-            (plan.filter, plan.first, plan.largest, plan.classes, clock)
+            let largest = (!has_other_largest).then_some(plan.largest);
+            (plan.filter, plan.first, largest, plan.classes, clock)
         };
         settings(self) == settings(other)
     }
@@ -141,10 +154,10 @@ impl FilterPlan {
     #[cfg(feature = "snapshot")]
     pub(crate) fn settings(&self) -> String {
         let Self { filter, capacity, layout, first, largest, .. } = self;
-        let (Some(most), Some((classes, encoding))) = (self.max_capacity, self.classes) else {
+        let (Some(_), Some((classes, encoding))) = (self.max_capacity, self.classes) else {
             return format!("{filter} for {capacity} keys ({layout}){}", ClockOf(self));
         };
-        let (bits, doublings) = (classes.base_bits(), classes.side_bits());
+        let (bits, doublings, most) = (classes.base_bits(), classes.side_bits(), self.largest_capacity);
         let encoding = encoding.map_or(String::new(), |encoding| format!(", Encoding::{encoding:?}"));
         format!(
             "{filter} for up to {most} keys (from {first} to {largest}; {bits} bits after {doublings} doublings of one \
@@ -188,6 +201,7 @@ impl fmt::Debug for FilterPlan {
             .field("max_false_positive_rate", &self.max_false_positive_rate)
             .field("max_capacity", &self.max_capacity)
             .field("max_memory_usage", &self.max_memory_usage)
+            .field("expected_keys", &self.expected_keys)
             .field("lifetime_in_ticks", &self.lifetime_in_ticks)
             .field("resolution", &self.resolution)
             .field("when_full", &self.when_full)
@@ -197,22 +211,32 @@ impl fmt::Debug for FilterPlan {
 }
 
 /// For example "ConcurrentCuckooFilter for 1007 keys in 2224 bytes, false-positive rate 0.00056 (220 buckets of 5 slots with 14
-/// bits, semi-sorted)". For growable filters, capacity and memory are followed by those at the largest size, and the rate is
-/// the one at that size. The rate has two digits.
+/// bits, semi-sorted)". For growable filters, capacity and memory are followed by those at the size where growth ends. The rate is
+/// the one with the expected keys, or at the present capacity if no number was given, followed by the one where growth ends. A rate
+/// has two digits.
 impl fmt::Display for FilterPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { filter, capacity, layout, first, largest, memory_usage, .. } = self;
-        let rate = Rate::rounded(self.false_positive_rate_with(self.max_capacity.unwrap_or(*capacity)));
+        let Self { filter, capacity, layout, first, last, memory_usage, .. } = self;
+        let rate = |keys| Rate::rounded(self.false_positive_rate_with(keys));
         match (self.max_capacity, self.max_memory_usage) {
-            (Some(most), Some(most_memory)) => write!(
-                f,
-                "{filter} for {capacity} keys in {memory_usage} bytes, and up to {most} keys in {most_memory} bytes with a \
-                 false-positive rate of {rate} (from {first} to {largest}){}",
-                ClockOf(self)
-            ),
+            (Some(most), Some(most_memory)) => {
+                let (usual, keys) = match self.expected_keys {
+                    Some(expected) => (expected, format!("the {expected} keys expected")),
+                    None => (*capacity, format!("{capacity} keys")),
+                };
+                write!(
+                    f,
+                    "{filter} for {capacity} keys in {memory_usage} bytes, and up to {most} keys in {most_memory} bytes, with \
+                     a false-positive rate of {} with {keys}, and {} with {most} (from {first} to {last}){}",
+                    rate(usual),
+                    rate(most),
+                    ClockOf(self)
+                )
+            }
             _ => write!(
                 f,
-                "{filter} for {capacity} keys in {memory_usage} bytes, false-positive rate {rate} ({layout}){}",
+                "{filter} for {capacity} keys in {memory_usage} bytes, false-positive rate {} ({layout}){}",
+                rate(*capacity),
                 ClockOf(self)
             ),
         }

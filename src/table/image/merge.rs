@@ -31,6 +31,7 @@ pub(crate) enum Stopped {
     },
     MemoryLimit {
         len: usize,
+        capacity: usize,
         needed: usize,
         limit: usize,
     },
@@ -61,7 +62,9 @@ impl From<GrowableInsertError> for Stopped {
             GrowableInsertError::Full { len, capacity } => Self::NoRoom(InsertError::Full { len, capacity }),
             GrowableInsertError::TooManyCopies { copies, .. } => Self::NoRoom(InsertError::TooManyCopies { copies }),
             GrowableInsertError::MaxCapacity { len, max_capacity } => Self::MaxCapacity { len, max_capacity },
-            GrowableInsertError::MemoryLimit { len, needed, limit } => Self::MemoryLimit { len, needed, limit },
+            GrowableInsertError::MemoryLimit { len, capacity, needed, limit } => {
+                Self::MemoryLimit { len, capacity, needed, limit }
+            }
             GrowableInsertError::OutOfMemory { .. } => Self::OutOfMemory,
         }
     }

@@ -14,6 +14,7 @@ use crate::snapshot::format::SnapshotCore;
 use crate::snapshot::save::Save;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::source::Source;
+use crate::sync::Ordering;
 use crate::table::face::any_table::{AnyTable as _, HasTable as _};
 use crate::table::image::copy_on_write::SaveNumber;
 use crate::table::image::read::{Imaged as _, TableImage};
@@ -50,7 +51,20 @@ impl GrowableKey {
 
 impl Growable {
     pub fn new() -> Self {
-        Self(GrowingTable::new(Plan::of(classes(), 2, Some(Encoding::Plain))).expect("a model has memory"))
+        Self::unlimited(GrowingTable::new(Plan::of(classes(), 2, Some(Encoding::Plain))).expect("a model has memory"))
+    }
+
+    /// A table that takes whatever finds room.
+    fn unlimited(table: GrowingTable) -> Self {
+        table.resizing().most.store(1000, Ordering::Relaxed);
+        table.counters().open();
+        Self(table)
+    }
+
+    /// From here on it takes this many items at most.
+    pub fn limit(&self, most: usize) {
+        self.0.resizing().most.store(most as u64, Ordering::Relaxed);
+        self.0.counters().close();
     }
 
     pub fn of_buckets(buckets: usize) -> Self {
@@ -189,6 +203,6 @@ impl Growable {
         let loaded =
             SnapshotCore::load(&mut source, 0).unwrap_or_else(|error| panic!("the snapshot is not valid: {error:?}"));
         source.end().expect("it is a snapshot");
-        Self(loaded)
+        Self::unlimited(loaded)
     }
 }

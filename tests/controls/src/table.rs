@@ -357,12 +357,22 @@ pub const CONTROLS: &[Control] = &[
     control(
         "CountDropsUpdates",
         "The length is changed by a load and a store.",
-        &[edit(
-            "table/counters.rs",
-            "self.shard().len.fetch_add(change, Ordering::Relaxed) + change",
-            "if LEFT_OUT { let len = &self.shard().len; let sum = len.load(Ordering::Relaxed) + change; \
-             len.store(sum, Ordering::Relaxed); sum } else { CODE }",
-        )],
+        &[
+            edit(
+                "table/counters.rs",
+                "self.shard().turn.fetch_add(change * Turn::ITEM, Ordering::Relaxed);",
+                "if LEFT_OUT { let turn = &self.shard().turn; \
+                 let sum = turn.load(Ordering::Relaxed) + change * Turn::ITEM; turn.store(sum, Ordering::Relaxed); } \
+                 else { CODE }",
+            ),
+            edit(
+                "table/counters.rs",
+                "let turn = self.shard().turn.fetch_add(Turn::ITEM + 1, Ordering::Relaxed);",
+                "let turn = if LEFT_OUT { let turn = &self.shard().turn; let old = turn.load(Ordering::Relaxed); \
+                 turn.store(old + Turn::ITEM + 1, Ordering::Relaxed); old } \
+                 else { self.shard().turn.fetch_add(Turn::ITEM + 1, Ordering::Relaxed) };",
+            ),
+        ],
     ),
     control(
         "InsertIfAbsentWithoutLock",
@@ -444,6 +454,32 @@ pub const CONTROLS: &[Control] = &[
                 "let result = self.under_all_locks(",
                 "let result = self.under_all_locks_if(!LEFT_OUT, ",
             ),
+        ],
+    ),
+    control(
+        "AdmitsWithoutLock",
+        "Near the limit of a growing table, an insert adds up the items without the lock.",
+        &[edit(
+            "growth/limit.rs",
+            "let _resizing = self.resizing().lock.lock();",
+            "let _resizing = (!LEFT_OUT).then(|| self.resizing().lock.lock());",
+        )],
+    ),
+    control(
+        "ChecksBesideItsOwnItem",
+        "Near the limit of a growing table, an insert does not take its own item back before it adds up all items.",
+        &[
+            edit(
+                "growth/limit.rs",
+                "counters.add_len(-1);\n        let _resizing",
+                "if !LEFT_OUT { counters.add_len(-1); }\n        let _resizing",
+            ),
+            edit(
+                "growth/limit.rs",
+                "return Err(self.limit_reached(len));",
+                "if LEFT_OUT { counters.add_len(-1); } CODE",
+            ),
+            edit("growth/limit.rs", "counters.add_len(1);", UNLESS_LEFT_OUT),
         ],
     ),
     control(
