@@ -11,10 +11,10 @@ use crate::snapshot::file;
 use crate::snapshot::format::{Declared, SnapshotCore, check_clock};
 use crate::snapshot::parts::VERSION;
 use crate::snapshot::source::{Label, Source};
+use crate::table::by_shape::{ExpiringTable, FilterTable, MapletTable};
 use crate::table::expiring::clock::Reading;
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::recent::RecentTable;
-use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
 use crate::word::tick::Tick;
 
 /// The metadata of a snapshot: its filter, its keys, its position. Needs the feature `snapshot`.
@@ -111,10 +111,10 @@ impl SnapshotInfo {
         let schema = String::from_utf8_lossy(header.schema()).into_owned();
         let Label { position, attachment } = source.label(&header)?;
         let Declared { plan, reading, own: now } = match kind {
-            FilterKind::Concurrent => stated::<Box<dyn FilterTable>>(&mut source)?,
+            FilterKind::Concurrent => stated::<FilterTable>(&mut source)?,
             FilterKind::Growable => stated::<GrowingTable>(&mut source)?,
-            FilterKind::Maplet => stated::<Box<dyn MapletTable>>(&mut source)?,
-            FilterKind::Expiring => stated::<Box<dyn ExpiringTable>>(&mut source)?,
+            FilterKind::Maplet => stated::<MapletTable>(&mut source)?,
+            FilterKind::Expiring => stated::<ExpiringTable>(&mut source)?,
             FilterKind::Recent => stated::<RecentTable>(&mut source)?,
         };
         source.expect_table(&plan)?;

@@ -2,8 +2,8 @@
 
 use crate::plan::window::Division;
 use crate::sync::{Ordering, Tally};
+use crate::table::core::Core;
 use crate::table::expiring::clock::Clock;
-use crate::table::face::any_table::AnyTable;
 use crate::word::tick::Tick;
 
 /// The figures of a filter, as they were when [`stats`](crate::ConcurrentCuckooFilter::stats) was called.
@@ -151,17 +151,17 @@ impl PartialEq for Origin {
 
 impl Stats {
     /// The figures of a filter of this table, which uses this many bytes.
-    pub(crate) fn of(table: &dyn AnyTable, memory_usage: usize) -> Self {
-        let (counters, slots) = (table.counters(), table.slots());
+    pub(crate) fn of(core: &impl Core, memory_of_filter: usize) -> Self {
+        let (counters, slots) = (core.counters(), core.slots());
         let counts = counters.counts();
         Self {
             len: counts.len,
-            capacity: table.capacity(),
+            capacity: core.capacity(),
             slots,
             load_factor: counts.len as f64 / slots as f64,
-            memory_usage,
-            false_positive_rate: table.rate_with(counts.len),
-            max_false_positive_rate: table.rate_with(table.capacity()),
+            memory_usage: memory_of_filter + core.facts().memory_usage,
+            false_positive_rate: core.rate_with(counts.len),
+            max_false_positive_rate: core.rate_with(core.capacity()),
             relocations: counts.relocations,
             longest_path: counts.longest_path,
             inserts_failed: counts.inserts_failed,

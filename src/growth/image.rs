@@ -14,7 +14,6 @@ use crate::error::memory::OutOfMemory;
 use crate::error::mismatch::UnsupportedSnapshot;
 use crate::growth::growing_table::GrowingTable;
 use crate::growth::plan::Plan;
-use crate::plan::batch::Hashes;
 use crate::plan::sizing::LoadLimit;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::format::{Declared, Head, SnapshotCore};
@@ -28,9 +27,9 @@ use crate::sync::AtomicU64;
 use crate::sync::sizes::GROUP;
 use crate::sync::sizes::GROWN_BEFORE_SAVE;
 use crate::table::attempt::{Attempt, IfPresent};
+use crate::table::core::{Core, Facts};
 use crate::table::counters::Counters;
 use crate::table::expiring::clock::Reading;
-use crate::table::face::any_table::{AnyTable, Facts, HasTable};
 use crate::table::image::absorb::read;
 use crate::table::image::copy_on_write::{RunningSaves, SaveNumber, SetAside};
 use crate::table::image::merge::{Absorbed, Merge};
@@ -120,10 +119,6 @@ impl GrowingTable {
 }
 
 impl Imaged for GrowingTable {
-    fn counters(&self) -> &Counters {
-        self.counters()
-    }
-
     fn running_saves(&self) -> &RunningSaves {
         self.running_saves()
     }
@@ -197,13 +192,7 @@ impl Imaged for GrowingTable {
     }
 }
 
-impl HasTable for GrowingTable {
-    fn table(&self) -> &(dyn AnyTable + 'static) {
-        self
-    }
-}
-
-impl AnyTable for GrowingTable {
+impl Core for GrowingTable {
     fn facts(&self) -> Facts {
         let state = self.state();
         Facts {
@@ -212,6 +201,22 @@ impl AnyTable for GrowingTable {
             limit: LoadLimit::NONE,
             memory_usage: self.memory_usage(),
         }
+    }
+
+    fn counters(&self) -> &Counters {
+        self.counters()
+    }
+
+    fn imaged(&self) -> &(dyn Imaged + 'static) {
+        self
+    }
+
+    fn prefetch(&self, hashes: &[u64]) {
+        self.prefetch(hashes);
+    }
+
+    fn clear(&self) {
+        self.clear();
     }
 
     fn capacity(&self) -> usize {
@@ -224,18 +229,6 @@ impl AnyTable for GrowingTable {
 
     fn rate_with(&self, copies: usize) -> f64 {
         self.plan.rate(copies as f64)
-    }
-
-    fn prefetch(&self, hashes: &[u64]) {
-        self.prefetch(hashes);
-    }
-
-    fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        self.contains_batch(hashes, answers);
-    }
-
-    fn clear(&self) {
-        self.clear();
     }
 }
 

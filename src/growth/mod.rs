@@ -137,7 +137,7 @@
 //! | `resize.rs` | splits and merges, and when they are due |
 //! | `limit.rs` | how many items there are at most, and the check of one insert in 32 |
 //! | `change.rs` | `insert`, `insert_if_absent`, `remove`, `clear`, which use all of the above |
-//! | `image.rs` | saves, digests, merging with another filter, and the traits of any table (`table/face/any_table.rs`) |
+//! | `image.rs` | saves, digests, merging with another filter, and what all cores of filters have in common (`table/core.rs`) |
 
 pub(crate) mod change;
 pub(crate) mod growing_table;

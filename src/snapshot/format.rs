@@ -25,14 +25,14 @@ use crate::error::damage::SnapshotDamage;
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::snapshot::source::Source;
+use crate::table::core::Core;
 use crate::table::expiring::clock::Reading;
-use crate::table::face::any_table::HasTable;
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::image::read::TableImage;
 use crate::word::tick::Tick;
 
 /// What all kinds of snapshots have in common, and how they differ.
-pub(crate) trait SnapshotCore: HasTable + Sized {
+pub(crate) trait SnapshotCore: Core + Sized {
     const KIND: FilterKind;
 
     /// What builds the empty table of such a filter.
@@ -58,8 +58,9 @@ pub(crate) trait SnapshotCore: HasTable + Sized {
         source.expect_table(&plan)?;
         source.reserve(plan.memory_usage.saturating_add(memory_of_caller))?;
         let filter = Self::empty(own, source.limit(), memory_of_caller)?;
-        let (table, buckets) = (filter.table(), plan.layout.buckets);
-        let len = source.words(&plan, reading, &mut |start, words| table.fill_from(buckets, start, words))?;
+        let table = filter.imaged();
+        let len = source.words(&plan, reading, &mut |start, words| table.fill_from(start, words))?;
+        filter.counters().add_len(len as i64);
         check_clock(reading, len)?;
         filter.check_len(len)?;
         Ok(filter)

@@ -8,17 +8,17 @@ use crate::error::load::LoadError;
 use crate::error::mismatch::UnsupportedSnapshot;
 use crate::snapshot::format::{Declared, Head, SnapshotCore};
 use crate::snapshot::source::Source;
+use crate::table::by_shape::{ExpiringTable, FilterTable, MapletTable};
+use crate::table::core::Core as _;
 use crate::table::expiring::clock::{Clock, Reading, WhenFull};
-use crate::table::face::any_table::HasTable as _;
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::plan::TablePlan;
-use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
 use crate::table::image::read::TableImage;
 use crate::table::table::memory_for;
 use crate::word::layout::MOST_PAYLOAD_BITS;
 use crate::word::ring::Ring;
 
-impl SnapshotCore for Box<dyn FilterTable> {
+impl SnapshotCore for FilterTable {
     const KIND: FilterKind = FilterKind::Concurrent;
 
     type Stated = TablePlan;
@@ -36,13 +36,13 @@ impl SnapshotCore for Box<dyn FilterTable> {
     }
 }
 
-impl SnapshotCore for Box<dyn MapletTable> {
+impl SnapshotCore for MapletTable {
     const KIND: FilterKind = FilterKind::Maplet;
 
     type Stated = TablePlan;
 
     fn head(&self, _: &TableImage<'_>) -> Head {
-        Head::of(&[self.table().shape().payload_bits as u8])
+        Head::of(&[self.facts().shape.payload_bits as u8])
     }
 
     fn stated(source: &mut Source<'_>) -> Result<Declared<TablePlan>, LoadError> {
@@ -56,11 +56,11 @@ impl SnapshotCore for Box<dyn MapletTable> {
     }
 
     fn empty(table: TablePlan, _: usize, _: usize) -> Result<Self, LoadError> {
-        table.table_with_payload().ok_or_else(|| out_of_memory(table, 0))
+        table.table_of_values().ok_or_else(|| out_of_memory(table, 0))
     }
 }
 
-impl SnapshotCore for Box<dyn ExpiringTable> {
+impl SnapshotCore for ExpiringTable {
     const KIND: FilterKind = FilterKind::Expiring;
 
     type Stated = (TablePlan, Clock);
@@ -70,7 +70,7 @@ impl SnapshotCore for Box<dyn ExpiringTable> {
         let Reading { now, moment, ahead, .. } = image.reading().expect("the table has a clock");
         let resolution = clock.resolution().unwrap_or_default();
         let mut head = [0; 34];
-        head[0] = self.table().shape().payload_bits as u8;
+        head[0] = self.facts().shape.payload_bits as u8;
         head[1..5].copy_from_slice(&(clock.longest() as u32).to_le_bytes());
         head[5..13].copy_from_slice(&resolution.as_secs().to_le_bytes());
         head[13..17].copy_from_slice(&resolution.subsec_nanos().to_le_bytes());

@@ -8,8 +8,8 @@ use crate::machine::time::TimeSource;
 use crate::plan::window::{Division, RING_BITS, Unit};
 use crate::snapshot::format::{Declared, Head, SnapshotCore};
 use crate::snapshot::source::Source;
+use crate::table::core::Core as _;
 use crate::table::expiring::clock::{Clock, Reading};
-use crate::table::face::any_table::HasTable as _;
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::plan::TablePlan;
 use crate::table::face::recent::{Past, RecentTable, clock_for};
@@ -41,7 +41,7 @@ impl SnapshotCore for RecentTable {
             Unit::Time => (1, self.time_since(now.expect("the filter has set its clock"))),
         };
         let mut head = [0; 28];
-        head[0] = self.table().shape().payload_bits as u8;
+        head[0] = self.facts().shape.payload_bits as u8;
         head[1] = number;
         head[2..10].copy_from_slice(&per_tick.to_le_bytes());
         head[10..12].copy_from_slice(&(lifetime as u16).to_le_bytes());

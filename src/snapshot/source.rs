@@ -13,9 +13,9 @@ use crate::snapshot::parts::{MAGIC, MAX_ATTACHMENT, VERSION, encoding_number};
 use crate::snapshot::schema::MAX_SCHEMA;
 use crate::sync::sizes::CHUNK;
 use crate::table::expiring::clock::Reading;
-use crate::table::face::by_layout;
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::plan::TablePlan;
+use crate::word::check;
 use crate::word::classes::State;
 use crate::word::layout::Shape;
 use crate::word::layouts::Layouts;
@@ -347,7 +347,7 @@ impl<'a> Source<'a> {
             }
             let copies = match &growing {
                 Some((classes, state, layouts)) => layouts.copies_in(*classes, *state, start, words),
-                None => by_layout::copies_in(shape, words).ok_or_else(no_memory)?,
+                None => check::copies_in(shape, words).ok_or_else(no_memory)?,
             };
             counted += copies.map_err(|nth| SnapshotDamage::InvalidBucket { bucket: start + nth })?;
             if let Some(reading) = reading {
@@ -389,7 +389,7 @@ fn check_ends(plan: &FilterPlan, reading: Reading, start: usize, words: &[u64]) 
     let Reading { now: Some(_), moment, ahead, .. } = reading else { return Ok(()) };
     // The clock's own now has the evicted ticks behind it.
     let possible = Arc::of_entries(ring, moment, longest - ahead);
-    let first_other = by_layout::first_payload(plan.layout.shape(), words, &|place| !possible.contains(place));
+    let first_other = check::first_payload(plan.layout.shape(), words, &|place| !possible.contains(place));
     let first_other = first_other.ok_or(LoadError::OutOfMemory { bytes: plan.memory_usage })?;
     match first_other {
         Some((nth, place)) => {

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use crate::error::insert::InsertError;
 use crate::machine::memory::Pages;
 use crate::plan::sizing::LoadLimit;
+use crate::table::core::Core as _;
 use crate::table::entries::Value;
-use crate::table::face::any_table::HasTable as _;
 use crate::table::face::plan::TablePlan;
 use crate::table::maplet::ValuesQuery;
 use crate::table::table::Table;
@@ -29,8 +29,7 @@ fn shapes() -> impl Iterator<Item = Shape> {
 
 /// Runs the operations on a table and on a plain multiset of items; every answer must be the same.
 fn compare(shape: Shape, buckets: usize, operations: &[(u8, u64, u16, u16)]) {
-    let table =
-        TablePlan::new(shape, buckets, LoadLimit::NONE, Pages::Usual).table_with_payload().expect("a small table");
+    let table = TablePlan::new(shape, buckets, LoadLimit::NONE, Pages::Usual).table_of_values().expect("a small table");
     let same = self::table(shape, buckets);
     let item_of = |hash| same.item(hash);
     let mut model: HashMap<Class, Vec<u16>> = HashMap::new();
@@ -41,14 +40,14 @@ fn compare(shape: Shape, buckets: usize, operations: &[(u8, u64, u16, u16)]) {
         let copies_of_one = held.iter().filter(|&&value| value == one).count();
         assert_eq!(table.values(hash).iter().collect::<BTreeSet<_>>(), set);
         assert_eq!(table.contains(hash), !held.is_empty());
-        assert_eq!(table.count_value(hash, one), copies_of_one);
+        assert_eq!(table.count(hash, one), copies_of_one);
         let mut refused = None;
         match operation {
-            0..4 => match table.insert_value(hash, one) {
+            0..4 => match table.insert(hash, one) {
                 Ok(()) => held.push(one),
                 Err(error) => refused = Some(error),
             },
-            4 => match table.insert_value_if_absent(hash, one) {
+            4 => match table.insert_if_absent(hash, one) {
                 Ok(found) => {
                     assert_eq!(found.iter().collect::<BTreeSet<_>>(), set);
                     if found.is_empty() {
@@ -61,13 +60,13 @@ fn compare(shape: Shape, buckets: usize, operations: &[(u8, u64, u16, u16)]) {
                 }
             },
             5 => {
-                assert_eq!(table.remove_value(hash, one), copies_of_one > 0);
+                assert_eq!(table.remove(hash, one), copies_of_one > 0);
                 if let Some(place) = held.iter().position(|&value| value == one) {
                     held.remove(place);
                 }
             }
             _ => {
-                assert_eq!(table.replace_value(hash, one, other), copies_of_one > 0);
+                assert_eq!(table.replace(hash, one, other), copies_of_one > 0);
                 if let Some(place) = held.iter().position(|&value| value == one) {
                     held[place] = other;
                 }
@@ -77,7 +76,7 @@ fn compare(shape: Shape, buckets: usize, operations: &[(u8, u64, u16, u16)]) {
             assert_eq!(copies, held.len(), "all values of the key count");
         }
         let len = model.values().map(Vec::len).sum::<usize>();
-        assert_eq!(table.table().len(), len);
+        assert_eq!(table.len(), len);
     }
 }
 

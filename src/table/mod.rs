@@ -1,8 +1,7 @@
 //! CONCURRENT: one table, which threads share. `stripe.rs` has the protocol and its proof, `table.rs` the table and the
 //! steps that all operations consist of, and `entries.rs` what the entries of a table carry, which is what kinds of tables
 //! differ in. Below them are the operations of all tables, and then those of some: of a maplet, of a table whose entries
-//! expire. `image/` has what reads a whole table at one moment, and `face/` the traits
-//! by which filters use a table of any layout.
+//! expire. `image/` has what reads a whole table at one moment. Filters use a table through `by_shape.rs`.
 
 pub(crate) mod attempt;
 pub(crate) mod counters;
@@ -10,8 +9,11 @@ pub(crate) mod stripe;
 #[allow(clippy::module_inception, reason = "the folder is about the table, and the file has it")]
 pub(crate) mod table;
 
+pub(crate) mod batch;
+pub(crate) mod by_shape;
 pub(crate) mod census;
 mod change;
+pub(crate) mod core;
 mod dead_end;
 pub(crate) mod entries;
 pub(crate) mod lookup;

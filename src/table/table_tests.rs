@@ -10,10 +10,10 @@ use crate::machine::arch::VectorUnit;
 use crate::machine::memory::Pages;
 use crate::plan::batch::{BLOCK, LookupBatch};
 use crate::plan::sizing::LoadLimit;
+use crate::table::batch::TableLookup;
 use crate::table::census::Purpose;
+use crate::table::core::Core as _;
 use crate::table::entries::{Entries, Nothing};
-use crate::table::face::any_table::HasTable as _;
-use crate::table::face::batch::TableLookup;
 use crate::table::face::plan::TablePlan;
 use crate::table::lookup::{PresenceQuery, Query};
 use crate::table::relocate::Effort;
@@ -97,7 +97,7 @@ fn compare(shape: Shape, buckets: usize, operations: &[(u8, u64)]) {
             }
             _ => {
                 table.clear();
-                known.table().clear();
+                known.clear();
                 model.clear();
             }
         }
@@ -115,7 +115,7 @@ fn compare(shape: Shape, buckets: usize, operations: &[(u8, u64)]) {
             }
             None => {}
         }
-        assert_eq!((table.counters.len(), known.table().len()), (len, len));
+        assert_eq!((table.counters.len(), known.len()), (len, len));
         let occupied = |bucket| table.layout.occupied(table.load(bucket));
         assert_eq!((0..buckets).map(occupied).sum::<usize>(), len, "what was found by looking into every bucket");
     }

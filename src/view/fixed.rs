@@ -107,7 +107,7 @@ pub trait PayloadViewTable: ViewTable {
     );
 }
 
-/// A table without its words. As in `table/face/dyn_table.rs`, single lookups are compiled for each shape, and batches
+/// A table without its words. As in `table/by_shape.rs`, single lookups are compiled for each shape, and batches
 /// only for each encoding.
 #[derive(Clone, Copy)]
 struct Fixed<L, const ROW: usize> {

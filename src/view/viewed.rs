@@ -11,9 +11,9 @@ use crate::filter::maplet::filter::CuckooMaplet;
 use crate::growth::growing_table::GrowingTable;
 use crate::snapshot::format::{Declared, SnapshotCore};
 use crate::snapshot::source::Source;
+use crate::table::by_shape::{ExpiringTable, FilterTable, MapletTable};
 use crate::table::expiring::clock::{Clock, Reading};
 use crate::table::face::filter_plan::FilterPlan;
-use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
 use crate::view::fixed::{self, PayloadViewTable};
 use crate::view::growing::Growing;
 use crate::view::words::ViewTable;
@@ -57,7 +57,7 @@ impl<T: ?Sized, S: BuildHasher> Viewed for ConcurrentCuckooFilter<T, S> {
     const KIND: FilterKind = FilterKind::Concurrent;
 
     fn declared(source: &mut Source<'_>) -> Result<Declared<()>, LoadError> {
-        let Declared { plan, reading, .. } = <Box<dyn FilterTable> as SnapshotCore>::stated(source)?;
+        let Declared { plan, reading, .. } = <FilterTable as SnapshotCore>::stated(source)?;
         Ok(Declared { plan, reading, own: () })
     }
 
@@ -76,7 +76,7 @@ impl<T: ?Sized, S: BuildHasher> Viewed for CuckooMaplet<T, S> {
     const KIND: FilterKind = FilterKind::Maplet;
 
     fn declared(source: &mut Source<'_>) -> Result<Declared<()>, LoadError> {
-        let Declared { plan, reading, .. } = <Box<dyn MapletTable> as SnapshotCore>::stated(source)?;
+        let Declared { plan, reading, .. } = <MapletTable as SnapshotCore>::stated(source)?;
         Ok(Declared { plan, reading, own: () })
     }
 
@@ -115,7 +115,7 @@ impl<T: ?Sized, S: BuildHasher> Viewed for ExpiringCuckooFilter<T, S> {
     const KIND: FilterKind = FilterKind::Expiring;
 
     fn declared(source: &mut Source<'_>) -> Result<Declared<ViewClock>, LoadError> {
-        let Declared { plan, reading, own } = <Box<dyn ExpiringTable> as SnapshotCore>::stated(source)?;
+        let Declared { plan, reading, own } = <ExpiringTable as SnapshotCore>::stated(source)?;
         Ok(Declared { plan, reading, own: ViewClock::of(&own.1) })
     }
 

@@ -97,6 +97,7 @@ pub(crate) const SHAPES: [Shape; shapes!(list! {}).len()] = shapes!(list! {});
 /// Those from which slots with a payload are made.
 pub(crate) const SHAPES_WITH_PAYLOAD: [Shape; shapes_with_payload!(list! {}).len()] = shapes_with_payload!(list! {});
 
+#[cfg(any(test, feature = "snapshot"))]
 /// Expands to `$body` with the row of this shape as the constant `$ROW`; or, `with payload`, of a shape whose slots have a
 /// payload.
 macro_rules! by_shape {
@@ -134,7 +135,9 @@ macro_rules! by_encoding {
     }};
 }
 
-pub(crate) use {by_encoding, by_shape, shapes, shapes_with_payload};
+#[cfg(any(test, feature = "snapshot"))]
+pub(crate) use by_shape;
+pub(crate) use {by_encoding, shapes, shapes_with_payload};
 
 /// The fewest bits that a payload leaves of a fingerprint's low part.
 ///
@@ -524,7 +527,7 @@ impl Layout for WithPayload {
 }
 
 /// A layout of which the compiler knows the encoding or, with a row of [`SHAPES`], most numbers. `KNOWN` is the row,
-/// [`PLAIN`], [`SEMI_SORTED`] or [`UNKNOWN`].
+/// [`PLAIN`] or [`SEMI_SORTED`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known<L, const KNOWN: usize>(pub(crate) L);
 
@@ -534,15 +537,11 @@ pub(crate) const PLAIN: usize = SHAPES.len();
 /// In place of a row: all semi-sorted layouts.
 pub(crate) const SEMI_SORTED: usize = SHAPES.len() + 1;
 
-/// In place of a row: nothing is known.
-pub(crate) const UNKNOWN: usize = SHAPES.len() + 2;
-
 impl<L: Layout, const KNOWN: usize> Known<L, KNOWN> {
-    const ENCODING: Option<Encoding> = match KNOWN {
-        PLAIN => Some(Encoding::Plain),
-        SEMI_SORTED => Some(Encoding::SemiSorted),
-        UNKNOWN => None,
-        row => Some(SHAPES[row].encoding),
+    const ENCODING: Encoding = match KNOWN {
+        PLAIN => Encoding::Plain,
+        SEMI_SORTED => Encoding::SemiSorted,
+        row => SHAPES[row].encoding,
     };
 
     const LANES: Option<Lanes> = if KNOWN < SHAPES.len() { Some(Lanes::of(SHAPES[KNOWN])) } else { None };
@@ -557,10 +556,7 @@ impl<L: Layout, const KNOWN: usize> Layout for Known<L, KNOWN> {
 
     #[inline(always)]
     fn is_semi_sorted(&self) -> bool {
-        match Self::ENCODING {
-            None => self.0.is_semi_sorted(),
-            Some(known) => matches!(known, Encoding::SemiSorted),
-        }
+        matches!(Self::ENCODING, Encoding::SemiSorted)
     }
 
     #[inline(always)]

@@ -2,6 +2,8 @@
 //! no locks, no input or output. (The decode tables are built once for the whole process.)
 
 pub(crate) mod bucket;
+#[cfg(feature = "snapshot")]
+pub(crate) mod check;
 pub(crate) mod classes;
 pub(crate) mod digest;
 pub(crate) mod geometry;

@@ -7,7 +7,6 @@ use crate::filter::batch_key::BatchKey;
 use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
 use crate::filter::shared::batches::{add_each, append_to, blocks, without_others};
-use crate::table::face::any_table::HasTable as _;
 
 /// The operations on many keys at a time.
 ///
@@ -91,7 +90,7 @@ impl<T: ?Sized, S> ByHash<'_, ConcurrentCuckooFilter<T, S>> {
     /// Looks up the keys with these hashes, and appends the answers to `found`. See
     /// [`contains_batch`](ConcurrentCuckooFilter::contains_batch) for promises and cost.
     pub fn contains_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<bool>) {
-        self.0.parts.core.table().contains_batch(&mut blocks(hashes), &mut append_to(found));
+        self.0.parts.core.contains_batch(&mut blocks(hashes), &mut append_to(found));
     }
 
     /// Adds one copy of each key with one of these hashes. See [`insert_batch`](ConcurrentCuckooFilter::insert_batch)
@@ -109,7 +108,7 @@ impl<T: ?Sized, S> ByHash<'_, ConcurrentCuckooFilter<T, S>> {
     ) -> Result<usize, InsertBatchError<InsertError>> {
         let core = &self.0.parts.core;
         let add = |hash, ()| core.insert_if_absent(hash);
-        add_each(core.table(), without_others(hashes), add, added, |is_new| is_new)
+        add_each(core, without_others(hashes), add, added, |is_new| is_new)
     }
 
     /// Removes one copy of each key with one of these hashes, and appends the answers to `removed`. See

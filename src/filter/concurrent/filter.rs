@@ -9,9 +9,9 @@ use crate::filter::by_hash::ByHash;
 use crate::filter::shared::parts::Parts;
 use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
-use crate::table::face::any_table::HasTable as _;
+use crate::table::by_shape::FilterTable;
+use crate::table::core::Core as _;
 use crate::table::face::filter_plan::FilterPlan;
-use crate::table::face::traits::FilterTable;
 
 /// A cuckoo filter that many threads share: an approximate, concurrent multiset of keys of type `T`.
 ///
@@ -36,13 +36,13 @@ use crate::table::face::traits::FilterTable;
 ///
 /// It needs no `Mutex` around it. Before production, read the [hazards](crate#hazards).
 pub struct ConcurrentCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
-    pub(in crate::filter) parts: Parts<Box<dyn FilterTable>, S>,
+    pub(in crate::filter) parts: Parts<FilterTable, S>,
     /// The filter takes keys by reference and keeps none.
     key: PhantomData<fn(&T)>,
 }
 
 impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
-    pub(in crate::filter) fn from_parts(parts: Parts<Box<dyn FilterTable>, S>) -> Self {
+    pub(in crate::filter) fn from_parts(parts: Parts<FilterTable, S>) -> Self {
         Self { parts, key: PhantomData }
     }
 
@@ -56,7 +56,7 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     /// room, continue. Removals, [`insert_if_absent`](Self::insert_if_absent) of absent keys, [`count`](Self::count)
     /// and inserts that have to relocate wait.
     pub fn clear(&self) {
-        self.parts.core.table().clear();
+        self.parts.core.clear();
     }
 }
 
@@ -80,7 +80,7 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     /// Cost: it adds up at most 64 counters. There are several so that inserts on different threads need not share one.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.parts.core.table().len()
+        self.parts.core.len()
     }
 
     /// Returns the capacity in keys: at least what was asked for.
@@ -92,7 +92,7 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     /// [`slots`](FilterPlan::slots), but more slowly and without a promise.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.parts.core.table().capacity()
+        self.parts.core.capacity()
     }
 
     /// Returns the filter's configuration: its layout, slots and memory, and its rate at capacity. It is what the
@@ -105,7 +105,7 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     /// Cost: some arithmetic, about 200 ns. It reads nothing that changes, and allocates nothing.
     #[must_use]
     pub fn plan(&self) -> FilterPlan {
-        FilterPlan::of(FilterKind::Concurrent, self.parts.core.table().facts(), size_of::<Self>())
+        FilterPlan::of(FilterKind::Concurrent, self.parts.core.facts(), size_of::<Self>())
     }
 
     /// Returns all figures at once: sizes, the expected false-positive rate, and counts of what has happened since the
@@ -116,8 +116,7 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     /// allocate.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let table = self.parts.core.table();
-        Stats::of(table, size_of::<Self>() + table.memory_usage())
+        Stats::of(&self.parts.core, size_of::<Self>())
     }
 
     /// Returns whether the filter holds no keys. This is as exact as [`len`](Self::len).
@@ -132,7 +131,7 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     ///
     /// Cost: one addition to the thread's own counter. No other thread waits for it.
     pub fn record_false_positives(&self, count: u64) {
-        self.parts.core.table().counters().record_false_positives(count);
+        self.parts.core.counters().record_false_positives(count);
     }
 
     /// Records that `count` lookups were answered `false`. The filter does not count them by itself, because a lookup
@@ -141,7 +140,7 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     /// Cost: one addition to the thread's own counter. If that is too much for each lookup, add up the answers and
     /// record the sum at intervals. [`Stats`] has an example.
     pub fn record_negatives(&self, count: u64) {
-        self.parts.core.table().counters().record_negatives(count);
+        self.parts.core.counters().record_negatives(count);
     }
 
     /// Returns the hasher, for example to hash keys with it before they come to the filter.

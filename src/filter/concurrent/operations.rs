@@ -6,7 +6,7 @@ use core::hash::{BuildHasher, Hash};
 use crate::error::insert::InsertError;
 use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
-use crate::table::face::any_table::HasTable as _;
+use crate::table::core::Core as _;
 
 /// The operations on keys.
 impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
@@ -197,6 +197,6 @@ impl<T: ?Sized, S> ByHash<'_, ConcurrentCuckooFilter<T, S>> {
     /// ```
     #[inline]
     pub fn prefetch(self, hash: Hashed) {
-        self.0.parts.core.table().prefetch(&[hash.0]);
+        self.0.parts.core.prefetch(&[hash.0]);
     }
 }

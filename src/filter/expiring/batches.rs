@@ -155,7 +155,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// Looks up the keys with these hashes, and appends the answers to `found`. See
     /// [`contains_batch`](ExpiringCuckooFilter::contains_batch) for promises and cost.
     pub fn contains_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<bool>) {
-        self.0.parts.core.table().contains_batch(&mut blocks(hashes), &mut append_to(found));
+        self.0.parts.core.contains_batch(&mut blocks(hashes), &mut append_to(found));
     }
 
     /// Adds an entry of the whole lifetime for each key with one of these hashes. See

@@ -6,7 +6,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 use crate::error::kind::FilterKind;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::stats::Stats;
-use crate::table::face::any_table::HasTable as _;
+use crate::table::core::Core as _;
 use crate::table::face::filter_plan::FilterPlan;
 
 /// Facts about the filter as a whole.
@@ -20,7 +20,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// Cost: it adds up at most 64 counters. There are several so that inserts on different threads need not share one.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.parts.core.table().len()
+        self.parts.core.len()
     }
 
     /// Returns the capacity in entries: at least what was asked for.
@@ -32,7 +32,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// 12 depending on the layout.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.parts.core.table().capacity()
+        self.parts.core.capacity()
     }
 
     /// Returns the filter's configuration: its layout, slots and memory, and its rate at capacity. It is what the
@@ -44,7 +44,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// Cost: some arithmetic, about 200 ns. It reads nothing that changes, and allocates nothing.
     #[must_use]
     pub fn plan(&self) -> FilterPlan {
-        FilterPlan::of(FilterKind::Expiring, self.parts.core.table().facts(), size_of::<Self>())
+        FilterPlan::of(FilterKind::Expiring, self.parts.core.facts(), size_of::<Self>())
             .with_clock(self.parts.core.clock())
     }
 
@@ -57,8 +57,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// Cost: it adds up at most 64 cache lines. It takes no lock and does not allocate.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let table = self.parts.core.table();
-        Stats::of(table, size_of::<Self>() + table.memory_usage()).with_clock(self.parts.core.clock())
+        Stats::of(&self.parts.core, size_of::<Self>()).with_clock(self.parts.core.clock())
     }
 
     /// Returns how many entries are live.
@@ -84,7 +83,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     ///
     /// Cost: one addition to the thread's own counter. No other thread waits for it.
     pub fn record_false_positives(&self, count: u64) {
-        self.parts.core.table().counters().record_false_positives(count);
+        self.parts.core.counters().record_false_positives(count);
     }
 
     /// Records that `count` lookups were answered `false`. The filter does not count them by itself, because a lookup
@@ -93,7 +92,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// Cost: one addition to the thread's own counter. If that is too much for each lookup, add up the answers and
     /// record the sum at intervals. [`Stats`] has an example.
     pub fn record_negatives(&self, count: u64) {
-        self.parts.core.table().counters().record_negatives(count);
+        self.parts.core.counters().record_negatives(count);
     }
 
     /// Returns the hasher, for example to hash keys with it before they come to the filter.
@@ -105,7 +104,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// Removes all entries that are present when the call begins, as
     /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes. The clock goes on.
     pub fn clear(&self) {
-        self.parts.core.table().clear();
+        self.parts.core.clear();
     }
 }
 

@@ -6,8 +6,8 @@ use crate::filter::by_hash::ByHash;
 use crate::filter::expiring::expiry::Expiry;
 use crate::filter::shared::parts::Parts;
 use crate::hasher::default::DefaultHashBuilder;
+use crate::table::by_shape::ExpiringTable;
 use crate::table::expiring::clock::Until;
-use crate::table::face::traits::ExpiringTable;
 
 /// A cuckoo filter whose entries expire one by one, each at its own time. It suits revoked tokens, nonces and
 /// negative caches.
@@ -110,13 +110,13 @@ use crate::table::face::traits::ExpiringTable;
 ///   [`ExpiryStats::clock_jumps`](crate::ExpiryStats::clock_jumps) counts it. That comes too late: [check the
 ///   time](crate::guide::expiry#clocks) before. If it was a mistake, load the last snapshot or rebuild the filter.
 pub struct ExpiringCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
-    pub(in crate::filter) parts: Parts<Box<dyn ExpiringTable>, S>,
+    pub(in crate::filter) parts: Parts<ExpiringTable, S>,
     /// The filter takes keys by reference and keeps none.
     key: PhantomData<fn(&T)>,
 }
 
 impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
-    pub(in crate::filter) fn from_parts(parts: Parts<Box<dyn ExpiringTable>, S>) -> Self {
+    pub(in crate::filter) fn from_parts(parts: Parts<ExpiringTable, S>) -> Self {
         Self { parts, key: PhantomData }
     }
 

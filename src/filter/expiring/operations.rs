@@ -10,7 +10,7 @@ use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::expiring::expiry::Expiry;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::table::attempt::IfPresent;
-use crate::table::face::any_table::HasTable as _;
+use crate::table::core::Core as _;
 use crate::word::tick::Tick;
 
 /// The operations on keys.
@@ -369,6 +369,6 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// lock and writes nothing.
     #[inline]
     pub fn prefetch(self, hash: Hashed) {
-        self.0.parts.core.table().prefetch(&[hash.0]);
+        self.0.parts.core.prefetch(&[hash.0]);
     }
 }

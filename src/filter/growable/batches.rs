@@ -7,7 +7,6 @@ use crate::filter::batch_key::BatchKey;
 use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::growable::filter::GrowableCuckooFilter;
 use crate::filter::shared::batches::{add_each, append_to, blocks, without_others};
-use crate::table::face::any_table::HasTable as _;
 use crate::word::geometry::mixed;
 
 /// The operations on many keys at a time.
@@ -73,7 +72,7 @@ impl<T: ?Sized, S> ByHash<'_, GrowableCuckooFilter<T, S>> {
     /// Looks up the keys with these hashes, and appends the answers to `found`. See
     /// [`contains_batch`](GrowableCuckooFilter::contains_batch) for promises and cost.
     pub fn contains_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<bool>) {
-        self.0.parts.core.table().contains_batch(&mut blocks(all_mixed(hashes)), &mut append_to(found));
+        self.0.parts.core.contains_batch(&mut blocks(all_mixed(hashes)), &mut append_to(found));
     }
 
     /// Adds one copy of each key with one of these hashes. See [`insert_batch`](GrowableCuckooFilter::insert_batch) for
@@ -94,7 +93,7 @@ impl<T: ?Sized, S> ByHash<'_, GrowableCuckooFilter<T, S>> {
     ) -> Result<usize, InsertBatchError<GrowableInsertError>> {
         let core = &self.0.parts.core;
         let add = |hash, ()| core.insert_if_absent(hash);
-        add_each(core.table(), without_others(all_mixed(hashes)), add, added, |is_new| is_new)
+        add_each(core, without_others(all_mixed(hashes)), add, added, |is_new| is_new)
     }
 
     /// Removes one copy of each key with one of these hashes, and appends the answers to `removed`. See

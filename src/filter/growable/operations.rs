@@ -6,7 +6,6 @@ use core::hash::{BuildHasher, Hash};
 use crate::error::insert::GrowableInsertError;
 use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::growable::filter::GrowableCuckooFilter;
-use crate::table::face::any_table::HasTable as _;
 use crate::word::geometry::mixed;
 
 /// The operations on keys.
@@ -163,6 +162,6 @@ impl<T: ?Sized, S> ByHash<'_, GrowableCuckooFilter<T, S>> {
     /// lock and writes nothing.
     #[inline]
     pub fn prefetch(self, hash: Hashed) {
-        self.0.parts.core.table().prefetch(&[mixed(hash.0)]);
+        self.0.parts.core.prefetch(&[mixed(hash.0)]);
     }
 }

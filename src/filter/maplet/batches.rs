@@ -9,7 +9,7 @@ use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::maplet::filter::CuckooMaplet;
 use crate::filter::shared::batches::{add_each, append_to, blocks, blocks_of_pairs};
 use crate::plan::batch::BLOCK;
-use crate::table::face::any_table::HasTable as _;
+use crate::table::core::Core as _;
 use crate::word::values::Values;
 
 /// The operations on many keys at a time.
@@ -109,7 +109,7 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
     /// Looks up the keys with these hashes, and appends the answers to `found`. See
     /// [`contains_batch`](CuckooMaplet::contains_batch) for promises and cost.
     pub fn contains_batch(self, hashes: impl IntoIterator<Item = Hashed>, found: &mut Vec<bool>) {
-        self.0.parts.core.table().contains_batch(&mut blocks(hashes), &mut append_to(found));
+        self.0.parts.core.contains_batch(&mut blocks(hashes), &mut append_to(found));
     }
 
     /// Adds a value to those of each key with one of these hashes. See [`insert_batch`](CuckooMaplet::insert_batch) for
@@ -124,7 +124,7 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
             too_large = self.0.check(value).err();
             too_large.is_none().then_some((hash, value))
         });
-        let inserted = self.0.parts.core.insert_values_batch(&mut blocks_of_pairs(checked, &values), &values);
+        let inserted = self.0.parts.core.insert_batch(&mut blocks_of_pairs(checked, &values), &values);
         match (inserted, too_large) {
             (Ok(inserted), Some(error)) => Err(InsertBatchError::new(inserted, error.into())),
             (Ok(_), None) => Ok(()),
@@ -140,7 +140,7 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
         had: &mut Vec<Values>,
     ) -> Result<usize, InsertBatchError<MapletInsertError>> {
         let add = |hash, value| self.insert_if_absent(Hashed(hash), value);
-        add_each(self.0.parts.core.table(), pairs, add, had, |values| values.is_empty())
+        add_each(&self.0.parts.core, pairs, add, had, |values| values.is_empty())
     }
 
     /// Removes a value from each key with one of these hashes, and appends to `removed` whether the key had it. See
@@ -155,11 +155,11 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
                 too_large = self.0.check(value).is_err();
                 (!too_large).then_some((hash, value))
             });
-            core.remove_values_batch(&mut blocks_of_pairs(checked, &values), &values, &mut append_to(removed));
+            core.remove_batch(&mut blocks_of_pairs(checked, &values), &values, &mut append_to(removed));
             if !too_large {
                 return;
             }
-            removed.push(core.table().counters().removal(false));
+            removed.push(core.counters().removal(false));
         }
     }
 }

@@ -169,7 +169,7 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// if the allocation fails. (Some failed allocations [abort the process](crate::ConcurrentBuilder::build).)
     pub fn build(self) -> Result<CuckooMaplet<T, S>, BuildError> {
         let plan = self.table_plan()?;
-        let table = plan.table_with_payload();
+        let table = plan.table_of_values();
         let table = table.ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(plan.buckets) })?;
         Ok(CuckooMaplet::from_parts(Parts { core: table, hasher: self.hasher, schema: self.settings.schema }))
     }

@@ -10,9 +10,9 @@ use crate::filter::by_hash::ByHash;
 use crate::filter::shared::parts::Parts;
 use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
-use crate::table::face::any_table::HasTable as _;
+use crate::table::by_shape::MapletTable;
+use crate::table::core::Core as _;
 use crate::table::face::filter_plan::FilterPlan;
-use crate::table::face::traits::MapletTable;
 
 /// A cuckoo filter that also stores a value of a few bits with each key, and that many threads share. It is an
 /// approximate, concurrent multiset of pairs of a key of type `T` and a value.
@@ -50,15 +50,15 @@ use crate::table::face::traits::MapletTable;
 ///
 /// A maplet does not grow. Build it for the most pairs that it will hold, or rebuild it.
 pub struct CuckooMaplet<T: ?Sized, S = DefaultHashBuilder> {
-    pub(in crate::filter) parts: Parts<Box<dyn MapletTable>, S>,
+    pub(in crate::filter) parts: Parts<MapletTable, S>,
     value_bits: u32,
     /// The maplet takes keys by reference and keeps none.
     key: PhantomData<fn(&T)>,
 }
 
 impl<T: ?Sized, S> CuckooMaplet<T, S> {
-    pub(in crate::filter) fn from_parts(parts: Parts<Box<dyn MapletTable>, S>) -> Self {
-        let value_bits = parts.core.table().shape().payload_bits;
+    pub(in crate::filter) fn from_parts(parts: Parts<MapletTable, S>) -> Self {
+        let value_bits = parts.core.facts().shape.payload_bits;
         Self { parts, value_bits, key: PhantomData }
     }
 
@@ -74,7 +74,7 @@ impl<T: ?Sized, S> CuckooMaplet<T, S> {
     /// that overlaps it may find a set of values that the key never had together, but never a value that the key did not
     /// have.
     pub fn clear(&self) {
-        self.parts.core.table().clear();
+        self.parts.core.clear();
     }
 }
 
@@ -99,7 +99,7 @@ impl<T: ?Sized, S> CuckooMaplet<T, S> {
     /// Cost: it adds up at most 64 counters. There are several so that inserts on different threads need not share one.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.parts.core.table().len()
+        self.parts.core.len()
     }
 
     /// Returns the capacity in pairs: at least what was asked for.
@@ -111,7 +111,7 @@ impl<T: ?Sized, S> CuckooMaplet<T, S> {
     /// 12 depending on the layout. Keys with several values each fill their buckets sooner.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.parts.core.table().capacity()
+        self.parts.core.capacity()
     }
 
     /// Returns the maplet's configuration: its layout, slots and memory, and its rate at capacity. It is what the
@@ -122,7 +122,7 @@ impl<T: ?Sized, S> CuckooMaplet<T, S> {
     /// Cost: some arithmetic, about 200 ns. It reads nothing that changes, and allocates nothing.
     #[must_use]
     pub fn plan(&self) -> FilterPlan {
-        FilterPlan::of(FilterKind::Maplet, self.parts.core.table().facts(), size_of::<Self>())
+        FilterPlan::of(FilterKind::Maplet, self.parts.core.facts(), size_of::<Self>())
     }
 
     /// Returns all figures at once: sizes, the expected false-positive rate, and counts of what has happened since the
@@ -131,8 +131,7 @@ impl<T: ?Sized, S> CuckooMaplet<T, S> {
     /// Cost: it adds up at most 64 cache lines. It takes no lock and does not allocate.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let table = self.parts.core.table();
-        Stats::of(table, size_of::<Self>() + table.memory_usage())
+        Stats::of(&self.parts.core, size_of::<Self>())
     }
 
     /// Returns whether the maplet holds no pairs. This is as exact as [`len`](Self::len).
@@ -147,7 +146,7 @@ impl<T: ?Sized, S> CuckooMaplet<T, S> {
     ///
     /// Cost: one addition to the thread's own counter. No other thread waits for it.
     pub fn record_false_positives(&self, count: u64) {
-        self.parts.core.table().counters().record_false_positives(count);
+        self.parts.core.counters().record_false_positives(count);
     }
 
     /// Records that `count` lookups were answered with no value. The maplet does not count them by itself, because a
@@ -156,7 +155,7 @@ impl<T: ?Sized, S> CuckooMaplet<T, S> {
     /// Cost: one addition to the thread's own counter. If that is too much for each lookup, add up the answers and
     /// record the sum at intervals. [`Stats`] has an example.
     pub fn record_negatives(&self, count: u64) {
-        self.parts.core.table().counters().record_negatives(count);
+        self.parts.core.counters().record_negatives(count);
     }
 
     /// Returns the hasher, for example to hash keys with it before they come to the maplet.

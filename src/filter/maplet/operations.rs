@@ -6,7 +6,7 @@ use core::hash::{BuildHasher, Hash};
 use crate::error::insert::{MapletInsertError, ValueTooLarge};
 use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::maplet::filter::CuckooMaplet;
-use crate::table::face::any_table::HasTable as _;
+use crate::table::core::Core as _;
 use crate::word::values::Values;
 
 /// The operations on keys.
@@ -173,7 +173,7 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
     #[inline]
     pub fn insert(self, hash: Hashed, value: u16) -> Result<(), MapletInsertError> {
         self.0.check(value)?;
-        Ok(self.0.parts.core.insert_value(hash.0, value)?)
+        Ok(self.0.parts.core.insert(hash.0, value)?)
     }
 
     /// Adds the value unless the key with this hash has a value already, and returns the values that it had. See
@@ -181,7 +181,7 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
     #[inline]
     pub fn insert_if_absent(self, hash: Hashed, value: u16) -> Result<Values, MapletInsertError> {
         self.0.check(value)?;
-        Ok(self.0.parts.core.insert_value_if_absent(hash.0, value)?)
+        Ok(self.0.parts.core.insert_if_absent(hash.0, value)?)
     }
 
     /// Returns the values of the key with this hash. See [`values`](CuckooMaplet::values) for promises and cost.
@@ -204,9 +204,9 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
     #[inline]
     pub fn remove(self, hash: Hashed, value: u16) -> bool {
         if self.0.check(value).is_err() {
-            return self.0.parts.core.table().counters().removal(false);
+            return self.0.parts.core.counters().removal(false);
         }
-        self.0.parts.core.remove_value(hash.0, value)
+        self.0.parts.core.remove(hash.0, value)
     }
 
     /// Replaces one copy of `old` by `new` for the key with this hash, and returns `true` if the key had one. See
@@ -214,7 +214,7 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
     #[inline]
     pub fn replace(self, hash: Hashed, old: u16, new: u16) -> Result<bool, ValueTooLarge> {
         self.0.check(new)?;
-        Ok(self.0.check(old).is_ok() && self.0.parts.core.replace_value(hash.0, old, new))
+        Ok(self.0.check(old).is_ok() && self.0.parts.core.replace(hash.0, old, new))
     }
 
     /// Returns how many copies of the value the key with this hash has. See [`count`](CuckooMaplet::count) for promises
@@ -222,7 +222,7 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
     #[must_use]
     #[inline]
     pub fn count(self, hash: Hashed, value: u16) -> usize {
-        if self.0.check(value).is_ok() { self.0.parts.core.count_value(hash.0, value) } else { 0 }
+        if self.0.check(value).is_ok() { self.0.parts.core.count(hash.0, value) } else { 0 }
     }
 
     /// Asks the processor to load what an operation on this hash will read, and does not wait for it.
@@ -235,6 +235,6 @@ impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
     /// lock and writes nothing.
     #[inline]
     pub fn prefetch(self, hash: Hashed) {
-        self.0.parts.core.table().prefetch(&[hash.0]);
+        self.0.parts.core.prefetch(&[hash.0]);
     }
 }

@@ -15,7 +15,8 @@ use crate::snapshot::loader::{FromSnapshot, Loaded, Loader};
 use crate::snapshot::save::Save;
 use crate::snapshot::schema::Schema;
 use crate::snapshot::source::Source;
-use crate::table::face::any_table::{AnyTable, HasTable};
+use crate::table::core::Core as _;
+use crate::table::image::read::{HasImages, Imaged};
 
 /// Snapshots: the maplet as bytes, to survive a restart or to travel. All of this needs the feature `snapshot`.
 ///
@@ -126,9 +127,9 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     }
 }
 
-impl<T: ?Sized, S: Send + Sync> HasTable for CuckooMaplet<T, S> {
-    fn table(&self) -> &(dyn AnyTable + 'static) {
-        self.parts.core.table()
+impl<T: ?Sized, S: Send + Sync> HasImages for CuckooMaplet<T, S> {
+    fn imaged(&self) -> &(dyn Imaged + 'static) {
+        self.parts.core.imaged()
     }
 }
 

@@ -8,7 +8,6 @@ use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::recent::filter::RecentCuckooFilter;
 use crate::filter::shared::batches::{add_each, append_to, blocks, without_others};
 use crate::table::attempt::IfPresent;
-use crate::table::face::any_table::HasTable as _;
 
 /// The operations on many keys at a time.
 ///
@@ -93,7 +92,7 @@ impl<T: ?Sized, S> RecentCuckooFilter<T, S> {
     fn add_all(&self, hashes: impl IntoIterator<Item = Hashed>, if_present: IfPresent, new: &mut Vec<bool>) -> usize {
         let core = &self.parts.core;
         let add = |hash, ()| Ok::<_, Infallible>(core.add(hash, if_present));
-        let Ok(count) = add_each(core.table(), without_others(hashes), add, new, |is_new| is_new);
+        let Ok(count) = add_each(core, without_others(hashes), add, new, |is_new| is_new);
         count
     }
 }

@@ -6,7 +6,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 use crate::error::kind::FilterKind;
 use crate::filter::recent::filter::RecentCuckooFilter;
 use crate::filter::stats::Stats;
-use crate::table::face::any_table::HasTable as _;
+use crate::table::core::Core as _;
 use crate::table::face::filter_plan::FilterPlan;
 use crate::word::window::Window;
 
@@ -27,7 +27,7 @@ impl<T: ?Sized, S> RecentCuckooFilter<T, S> {
     /// Cost: it adds up at most 64 counters. There are several so that inserts on different threads need not share one.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.parts.core.table().len()
+        self.parts.core.len()
     }
 
     /// Returns how many keys the filter has room for at a time, those included that have expired and are not removed yet.
@@ -37,7 +37,7 @@ impl<T: ?Sized, S> RecentCuckooFilter<T, S> {
     /// always be replayed.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.parts.core.table().capacity()
+        self.parts.core.capacity()
     }
 
     /// Returns the filter's configuration: its layout, slots and memory, its rate with as many keys as the capacity, and its
@@ -48,8 +48,7 @@ impl<T: ?Sized, S> RecentCuckooFilter<T, S> {
     #[must_use]
     pub fn plan(&self) -> FilterPlan {
         let core = &self.parts.core;
-        FilterPlan::of(FilterKind::Recent, core.table().facts(), size_of::<Self>())
-            .with_window(core.clock(), core.division())
+        FilterPlan::of(FilterKind::Recent, core.facts(), size_of::<Self>()).with_window(core.clock(), core.division())
     }
 
     /// Returns all figures at once: sizes, the expected false-positive rate, and counts of what has happened since the
@@ -60,9 +59,8 @@ impl<T: ?Sized, S> RecentCuckooFilter<T, S> {
     /// Cost: it adds up at most 64 cache lines. It takes no lock and does not allocate.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let (core, table) = (&self.parts.core, self.parts.core.table());
-        let memory_usage = size_of::<Self>() + table.memory_usage();
-        Stats::of(table, memory_usage).with_window(core.clock(), core.division())
+        let core = &self.parts.core;
+        Stats::of(core, size_of::<Self>()).with_window(core.clock(), core.division())
     }
 
     /// Returns how many keys are among the recent ones.
@@ -88,7 +86,7 @@ impl<T: ?Sized, S> RecentCuckooFilter<T, S> {
     ///
     /// Cost: one addition to the thread's own counter. No other thread waits for it.
     pub fn record_false_positives(&self, count: u64) {
-        self.parts.core.table().counters().record_false_positives(count);
+        self.parts.core.counters().record_false_positives(count);
     }
 
     /// Records that `count` keys were new. The filter does not count lookups by itself, because a lookup that need not retry
@@ -97,7 +95,7 @@ impl<T: ?Sized, S> RecentCuckooFilter<T, S> {
     /// Cost: one addition to the thread's own counter. If that is too much for each key, add up the answers and record the
     /// sum at intervals. [`Stats`] has an example.
     pub fn record_negatives(&self, count: u64) {
-        self.parts.core.table().counters().record_negatives(count);
+        self.parts.core.counters().record_negatives(count);
     }
 
     /// Returns the hasher, for example to hash keys with it before they come to the filter.
@@ -110,7 +108,7 @@ impl<T: ?Sized, S> RecentCuckooFilter<T, S> {
     /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes. In a filter of the last keys they
     /// have counted all the same.
     pub fn clear(&self) {
-        self.parts.core.table().clear();
+        self.parts.core.clear();
     }
 }
 

@@ -6,7 +6,7 @@ use core::hash::{BuildHasher, Hash};
 use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::recent::filter::RecentCuckooFilter;
 use crate::table::attempt::IfPresent;
-use crate::table::face::any_table::HasTable as _;
+use crate::table::core::Core as _;
 
 /// The operations on keys.
 impl<T: ?Sized, S: BuildHasher> RecentCuckooFilter<T, S> {
@@ -160,6 +160,6 @@ impl<T: ?Sized, S> ByHash<'_, RecentCuckooFilter<T, S>> {
     /// lock and writes nothing.
     #[inline]
     pub fn prefetch(self, hash: Hashed) {
-        self.0.parts.core.table().prefetch(&[hash.0]);
+        self.0.parts.core.prefetch(&[hash.0]);
     }
 }

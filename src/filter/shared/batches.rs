@@ -5,7 +5,7 @@ use core::cell::Cell;
 use crate::error::insert::InsertBatchError;
 use crate::filter::by_hash::Hashed;
 use crate::plan::batch::{BLOCK, Window};
-use crate::table::face::any_table::AnyTable;
+use crate::table::core::Core;
 
 /// Passes on the hashes a block at a time.
 pub(crate) fn blocks(hashes: impl IntoIterator<Item = Hashed>) -> impl FnMut(&mut [u64; BLOCK]) -> usize {
@@ -53,7 +53,7 @@ pub(in crate::filter) fn without_others(
 /// Calls `add` for each hash, in order, with what goes with it, and appends the answer to `answers`. Prefetches for the
 /// next ones. Returns how many were added, as `is_added` tells by the answer.
 pub(in crate::filter) fn add_each<P: Copy + Default, A: Copy, E>(
-    table: &dyn AnyTable,
+    core: &impl Core,
     pairs: impl IntoIterator<Item = (Hashed, P)>,
     add: impl Fn(u64, P) -> Result<A, E>,
     answers: &mut Vec<A>,
@@ -65,7 +65,7 @@ pub(in crate::filter) fn add_each<P: Copy + Default, A: Copy, E>(
     let (mut done, mut added) = (0, 0);
     loop {
         while let Some(coming) = window.coming() {
-            table.prefetch(&coming.hashes[..coming.len]);
+            core.prefetch(&coming.hashes[..coming.len]);
             *coming.prepared = others.get();
         }
         let Some((block, _)) = window.next() else { return Ok(added) };

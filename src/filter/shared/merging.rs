@@ -13,10 +13,10 @@ use crate::filter::shared::parts::Parts;
 use crate::growth::growing_table::GrowingTable;
 use crate::hasher::probe::probe;
 use crate::machine::memory::Pages;
-use crate::table::face::any_table::{AnyTable, Facts, HasTable};
+use crate::table::by_shape::{ExpiringTable, FilterTable, MapletTable};
+use crate::table::core::{Core, Facts};
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::plan::TablePlan;
-use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
 use crate::table::image::merge::{Absorbed, Merge, Stopped};
 use crate::table::image::read::TableImage;
 use crate::table::table::memory_for;
@@ -46,13 +46,13 @@ impl<C: Absorbing, S: BuildHasher> Parts<C, S> {
             }
         }
         check_settings(&ours, &theirs)?;
-        let image = TableImage::begin(other.core.table()).map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })?;
+        let image = TableImage::begin(other.core.imaged()).map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })?;
         self.core.prepare(&other.core, &image, merge)?;
         outcome(self.core.absorb(&image, merge))
     }
 
     pub(in crate::filter) fn digest(&self, kind: FilterKind) -> Result<u64, OutOfMemory> {
-        TableImage::begin(self.core.table())?.digest(kind, probe(&self.hasher))
+        TableImage::begin(self.core.imaged())?.digest(kind, probe(&self.hasher))
     }
 
     /// The parts of an empty filter with the same settings.
@@ -66,7 +66,7 @@ impl<C: Absorbing, S: BuildHasher> Parts<C, S> {
 }
 
 /// A core that can absorb another of its kind.
-pub(in crate::filter) trait Absorbing: HasTable + Sized {
+pub(in crate::filter) trait Absorbing: Core + Sized {
     /// An empty core with the same settings.
     fn another(&self) -> Result<Self, BuildError>;
 
@@ -77,16 +77,16 @@ pub(in crate::filter) trait Absorbing: HasTable + Sized {
     fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed;
 }
 
-/// An empty core with the settings of this table, which does not grow.
-fn empty_like<C>(table: &dyn AnyTable, make: impl FnOnce(TablePlan) -> Option<C>) -> Result<C, BuildError> {
-    let Facts { shape, buckets, limit, .. } = table.facts();
-    let core = make(TablePlan::new(shape, buckets, limit, Pages::Usual));
-    core.ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(buckets) })
+/// An empty core with the settings of this one, which does not grow.
+fn empty_like<C: Core>(core: &C, make: impl FnOnce(TablePlan) -> Option<C>) -> Result<C, BuildError> {
+    let Facts { shape, buckets, limit, .. } = core.facts();
+    let another = make(TablePlan::new(shape, buckets, limit, Pages::Usual));
+    another.ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(buckets) })
 }
 
-/// Checks the room for `other_len` more copies in a table that has `len`. How many a union adds is not known beforehand.
-fn check_room(table: &dyn AnyTable, len: usize, other_len: usize, merge: Merge) -> Result<(), AbsorbError> {
-    let capacity = table.capacity();
+/// Checks the room for `other_len` more copies in a core that has `len`. How many a union adds is not known beforehand.
+fn check_room(core: &impl Core, len: usize, other_len: usize, merge: Merge) -> Result<(), AbsorbError> {
+    let capacity = core.capacity();
     if merge == Merge::Sum && other_len > 0 && len.saturating_add(other_len) > capacity {
         return Err(AbsorbError::OverCapacity { len, other_len, capacity });
     }
@@ -138,37 +138,37 @@ fn outcome(Absorbed { copies: absorbed, stopped }: Absorbed) -> Result<u64, Abso
     }
 }
 
-impl Absorbing for Box<dyn FilterTable> {
+impl Absorbing for FilterTable {
     fn another(&self) -> Result<Self, BuildError> {
-        empty_like(self.table(), TablePlan::table)
+        empty_like(self, TablePlan::table)
     }
 
     fn prepare(&self, other: &Self, _: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError> {
-        check_room(self.table(), self.table().len(), other.table().len(), merge)
+        check_room(self, self.len(), other.len(), merge)
     }
 
     fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
-        (**self).absorb(image, merge)
+        self.absorb(image, merge)
     }
 }
 
-impl Absorbing for Box<dyn MapletTable> {
+impl Absorbing for MapletTable {
     fn another(&self) -> Result<Self, BuildError> {
-        empty_like(self.table(), TablePlan::table_with_payload)
+        empty_like(self, TablePlan::table_of_values)
     }
 
     fn prepare(&self, other: &Self, _: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError> {
-        check_room(self.table(), self.table().len(), other.table().len(), merge)
+        check_room(self, self.len(), other.len(), merge)
     }
 
     fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
-        (**self).absorb(image, merge)
+        self.absorb(image, merge)
     }
 }
 
-impl Absorbing for Box<dyn ExpiringTable> {
+impl Absorbing for ExpiringTable {
     fn another(&self) -> Result<Self, BuildError> {
-        empty_like(self.table(), |plan| plan.table_with_clock(self.clock().another()))
+        empty_like(self, |plan| plan.table_with_clock(self.clock().another()))
     }
 
     fn prepare(&self, other: &Self, image: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError> {
@@ -185,11 +185,11 @@ impl Absorbing for Box<dyn ExpiringTable> {
         // Those that are live by both clocks. Where this table has evicted ticks, none is added that ends at one of them.
         let now = self.clock().now().zip(other.clock().now());
         let passed = now.map_or(0, |(ours, theirs)| ours.saturating_sub(theirs).saturating_add(self.clock().ahead()));
-        check_room(self.table(), self.live_in(0), other.live_in(passed), merge)
+        check_room(self, self.live_in(0), other.live_in(passed), merge)
     }
 
     fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
-        (**self).absorb(image, merge)
+        self.absorb(image, merge)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::snapshot::schema::Schema;
 
 /// What every type of filter consists of.
 pub(in crate::filter) struct Parts<C, S> {
-    /// The table: behind the trait of its kind (`table/face/traits.rs`), or one that grows.
+    /// The table: of a fixed size (`table/by_shape.rs`), or one that grows. A [`Core`](crate::table::core::Core).
     pub(in crate::filter) core: C,
     pub(in crate::filter) hasher: S,
     #[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots declare it"))]

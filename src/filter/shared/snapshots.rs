@@ -17,7 +17,7 @@ use crate::table::image::read::{HasImages, TableImage};
 impl<C: SnapshotCore, S: BuildHasher> Parts<C, S> {
     /// Begins a save of a filter of keys of type `T`, whose parts these are.
     pub(in crate::filter) fn begin_save<T: ?Sized>(&self) -> Result<Save<'_>, OutOfMemory> {
-        Ok(self.save_of(self.schema.name::<T>(), TableImage::begin(self.core.table())?))
+        Ok(self.save_of(self.schema.name::<T>(), TableImage::begin(self.core.imaged())?))
     }
 
     /// [`begin_save`](Self::begin_save) of the filter itself, which the save keeps alive.

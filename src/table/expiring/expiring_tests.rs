@@ -3,28 +3,25 @@
 
 use crate::machine::memory::Pages;
 use crate::table::attempt::IfPresent;
+use crate::table::by_shape::{ExpiringTable, Shaped};
+use crate::table::core::Core as _;
 use crate::table::entries::Expiry;
 use crate::table::expiring::clock::{Advance, Clock, Until, WhenFull};
-use crate::table::face::any_table::HasTable as _;
-use crate::table::face::dyn_table::Shaped;
-use crate::table::face::traits::ExpiringTable;
 
 use crate::table::lookup::PresenceQuery;
 use crate::table::table::Table;
 use crate::table::table_tests::assert_all_vector_units_find_the_same;
-use crate::word::layout::{SHAPES_WITH_PAYLOAD, Shape, UNKNOWN};
+use crate::word::layout::{SHAPES_WITH_PAYLOAD, Shape};
 use crate::word::ring::{LAST_TICK, Moment, Ring};
 
 /// A table for lifetimes that leave `spare` ticks of the ring unused.
-fn table(shape: Shape, buckets: usize, end_bits: u32, spare: u64) -> Expiring {
+fn table(shape: Shape, buckets: usize, end_bits: u32, spare: u64) -> ExpiringTable {
     let shape = shape.with_payload(end_bits).expect("it leaves enough");
     let ring = Ring::new(end_bits);
     let clock = Clock::new(ring, ring.len() - spare, None, WhenFull::Refuse);
     let entries = Expiry::by(clock).expect("a small clock");
-    Shaped { table: Table::new(Pages::Usual, shape, buckets, entries).expect("a small table") }
+    Shaped::of(Table::new(Pages::Usual, shape, buckets, entries).expect("a small table"))
 }
-
-type Expiring = Shaped<Expiry, UNKNOWN>;
 
 /// `is_swept`: whether the dead entries are out when the lookups begin.
 fn compare_vector_units(shape: Shape, end_bits: u32, is_swept: bool) {
@@ -33,7 +30,7 @@ fn compare_vector_units(shape: Shape, end_bits: u32, is_swept: bool) {
     let table = table(shape, buckets, end_bits, 1);
     table.advance_to(100);
     let insert = |number, hash| {
-        let added = ExpiringTable::add_until(&table, hash, Until::After(1 + number % 3), IfPresent::Add);
+        let added = table.add_until(hash, Until::After(1 + number % 3), IfPresent::Add);
         assert_eq!(added, Ok(true), "room");
         if number == buckets as u64 / 2 {
             table.advance_to(101);
@@ -71,11 +68,7 @@ fn lifetimes_last_while_the_clock_begins_its_own_ticks_again() {
             table.advance_to(tick);
             for lifetime in 1..=longest {
                 let hash = tick * 100 + lifetime;
-                assert_eq!(
-                    ExpiringTable::add_until(&table, hash, Until::Tick(tick + lifetime), IfPresent::Add),
-                    Ok(true),
-                    "{hash}"
-                );
+                assert_eq!(table.add_until(hash, Until::Tick(tick + lifetime), IfPresent::Add), Ok(true), "{hash}");
             }
         }
         for now in 1009..1030 {
@@ -98,18 +91,18 @@ fn a_pass_goes_on_while_the_clock_does() {
     let table = table(Shape::semi_sorted(4, 17), 3 * 4096, 4, 9);
     table.advance_to(0);
     for hash in 0..9000u64 {
-        let added = ExpiringTable::add_until(&table, hash << 40 | hash, Until::Tick(1 + hash % 3), IfPresent::Add);
+        let added = table.add_until(hash << 40 | hash, Until::Tick(1 + hash % 3), IfPresent::Add);
         assert_eq!(added, Ok(true));
     }
     // Sweeps the first third of the table, and then, one tick later, the next third.
     assert_eq!(table.advance_to(1), Advance::Forward { ticks: 1 });
-    let left = table.table().len();
+    let left = table.len();
     assert!((7500..8500).contains(&left), "{left} are left of 9,000");
     assert_eq!(table.advance_to(2), Advance::Forward { ticks: 1 });
     assert_eq!((table.live_in(0), table.clock().oldest_unswept()), (3000, Some(1)));
     table.advance_to(2);
     assert_eq!(table.clock().oldest_unswept(), Some(2), "those of tick 1 are out");
-    assert_eq!(table.table().len(), 6000, "and no others");
+    assert_eq!(table.len(), 6000, "and no others");
     (0..3).for_each(|_| _ = table.advance_to(2));
-    assert_eq!((table.table().len(), table.live_in(0)), (3000, 3000));
+    assert_eq!((table.len(), table.live_in(0)), (3000, 3000));
 }

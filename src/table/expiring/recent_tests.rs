@@ -1,25 +1,22 @@
 use super::*;
 use crate::machine::memory::Pages;
 use crate::table::attempt::IfPresent;
+use crate::table::by_shape::{ExpiringTable, Shaped};
 use crate::table::expiring::clock::{Drive, Until};
-use crate::table::face::dyn_table::Shaped;
-use crate::table::face::traits::ExpiringTable;
-use crate::word::layout::{Shape, UNKNOWN};
+use crate::word::layout::Shape;
 use crate::word::ring::{Moment, Ring};
-
-type Recent = Shaped<Expiry, UNKNOWN>;
 
 const LIFETIME: u64 = 14;
 
-fn table(buckets: usize, drive: Drive) -> Recent {
+fn table(buckets: usize, drive: Drive) -> ExpiringTable {
     let longest = if matches!(drive, Drive::Time) { LIFETIME + 1 } else { LIFETIME };
     let clock = Clock::with_drive(Ring::new(4), longest, drive);
     let shape = Shape::semi_sorted(4, 17).with_payload(4).expect("it leaves enough");
     let table = Expiry::by(clock).and_then(|entries| Table::new(Pages::Usual, shape, buckets, entries));
-    Shaped { table: table.expect("a small table") }
+    Shaped::of(table.expect("a small table"))
 }
 
-fn of_keys(buckets: usize, per_tick: u64) -> Recent {
+fn of_keys(buckets: usize, per_tick: u64) -> ExpiringTable {
     table(buckets, Drive::by_keys(per_tick, 0).expect("a small count"))
 }
 
@@ -28,9 +25,9 @@ fn hash(number: u64) -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-fn add(table: &Recent, number: u64, tick: u64) -> Result<bool, crate::error::insert::ExpiringInsertError> {
+fn add(table: &ExpiringTable, number: u64, tick: u64) -> Result<bool, crate::error::insert::ExpiringInsertError> {
     let until = Until::FromAtLeast { tick, ticks: LIFETIME };
-    ExpiringTable::add_until(table, hash(number), until, IfPresent::Refuse)
+    table.add_until(hash(number), until, IfPresent::Refuse)
 }
 
 /// While another thread has the lock of the sweep, as one that was preempted in the middle of it, inserts go on, and a tick

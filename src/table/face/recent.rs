@@ -6,16 +6,18 @@ use crate::machine::time::TimeSource;
 use crate::plan::batch::Hashes;
 use crate::plan::window::{Division, Unit};
 use crate::table::attempt::IfPresent;
+use crate::table::by_shape::ExpiringTable;
+use crate::table::core::{Core, Facts};
+use crate::table::counters::Counters;
 use crate::table::expiring::clock::{Clock, Drive, Until};
-use crate::table::face::any_table::{AnyTable, HasTable};
 use crate::table::face::plan::TablePlan;
 use crate::table::face::timer::Timer;
-use crate::table::face::traits::ExpiringTable;
+use crate::table::image::read::Imaged;
 use crate::word::ring::Ring;
 
 /// A table of recent keys.
 pub(crate) struct RecentTable {
-    table: Box<dyn ExpiringTable>,
+    table: ExpiringTable,
     division: Division,
     /// Only where the time is the clock.
     timer: Option<Timer>,
@@ -133,7 +135,7 @@ impl RecentTable {
     /// Looks up all hashes by the time at the beginning of the call.
     pub(crate) fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
         self.follow_time();
-        self.table.table().contains_batch(hashes, answers);
+        self.table.contains_batch(hashes, answers);
     }
 
     /// Removes an entry for each hash, by the time at the beginning of the call.
@@ -149,8 +151,24 @@ impl RecentTable {
     }
 }
 
-impl HasTable for RecentTable {
-    fn table(&self) -> &(dyn AnyTable + 'static) {
-        self.table.table()
+impl Core for RecentTable {
+    fn facts(&self) -> Facts {
+        self.table.facts()
+    }
+
+    fn counters(&self) -> &Counters {
+        self.table.counters()
+    }
+
+    fn imaged(&self) -> &(dyn Imaged + 'static) {
+        self.table.imaged()
+    }
+
+    fn prefetch(&self, hashes: &[u64]) {
+        self.table.prefetch(hashes);
+    }
+
+    fn clear(&self) {
+        self.table.clear();
     }
 }

@@ -5,7 +5,6 @@ use crate::error::memory::OutOfMemory;
 use crate::plan::sizing::LoadLimit;
 #[cfg(feature = "snapshot")]
 use crate::sync::AtomicU64;
-use crate::table::counters::Counters;
 use crate::table::entries::Entries;
 use crate::table::expiring::clock::Reading;
 use crate::table::image::copy_on_write::{RunningSaves, SaveNumber, SetAside};
@@ -17,10 +16,6 @@ use crate::word::geometry::Item;
 use crate::word::layout::{Layout, Shape};
 
 impl<E: Entries> Imaged for Table<E> {
-    fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
     fn running_saves(&self) -> &RunningSaves {
         self.running_saves()
     }

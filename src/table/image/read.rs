@@ -12,7 +12,6 @@ use crate::plan::sizing::LoadLimit;
 use crate::sync::sizes::CHUNK;
 #[cfg(feature = "snapshot")]
 use crate::sync::{AtomicU64, Ordering};
-use crate::table::counters::Counters;
 use crate::table::expiring::clock::Reading;
 use crate::table::image::copy_on_write::{RunningSaves, SaveNumber};
 use crate::word::bucket::Bucket;
@@ -21,8 +20,6 @@ use crate::word::layout::Shape;
 
 /// A table of which there can be images.
 pub(crate) trait Imaged: Send + Sync {
-    fn counters(&self) -> &Counters;
-
     /// The saves that are running.
     fn running_saves(&self) -> &RunningSaves;
 
@@ -59,15 +56,13 @@ pub(crate) trait Imaged: Send + Sync {
         }
     }
 
-    /// Stores the words of an image of `buckets` buckets from this bucket on, in an empty table of as many that no other
-    /// thread has yet.
+    /// Stores the words of an image from this bucket on, in an empty table of as many buckets that no other thread has yet.
     #[cfg(feature = "snapshot")]
-    fn fill_from(&self, buckets: usize, start: usize, words: &[u64]) {
+    fn fill_from(&self, start: usize, words: &[u64]) {
         for (bucket, &word) in (start..).zip(words) {
             // Relaxed: a thread that gets the table later gets its words with it.
             self.word(bucket).store(word, Ordering::Relaxed);
         }
-        self.counters().add_len(self.copies_in(buckets, start, words) as i64);
     }
 }
 

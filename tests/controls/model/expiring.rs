@@ -9,8 +9,6 @@ use crate::table::attempt::IfPresent;
 use crate::table::census::Purpose;
 use crate::table::entries;
 use crate::table::expiring::clock::{Advance, Clock, Drive, Until, WhenFull};
-use crate::table::face::any_table::AnyTable as _;
-use crate::table::face::traits::ExpiringTable;
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Ring;
 
@@ -57,7 +55,7 @@ impl<L: ModelLayout> Expiring<L> {
     }
 
     pub fn contains_batch<const N: usize>(&self, keys: [Key; N]) -> [bool; N] {
-        answers(|answers| self.0.table.contains_batch(&mut one_block(keys.map(Key::hash)), answers))
+        answers(|answers| self.0.contains_batch(&mut one_block(keys.map(Key::hash)), answers))
     }
 
     pub fn insert_until(&self, key: Key, expires_at: u64) -> Result<bool, ExpiringInsertError> {
@@ -108,7 +106,7 @@ impl<L: ModelLayout> Expiring<L> {
     }
 
     fn clock(&self) -> &Clock {
-        ExpiringTable::clock(&self.0)
+        self.0.clock()
     }
 }
 

@@ -15,7 +15,7 @@ use crate::snapshot::save::Save;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::source::Source;
 use crate::sync::Ordering;
-use crate::table::face::any_table::{AnyTable as _, HasTable as _};
+use crate::table::core::Core as _;
 use crate::table::image::copy_on_write::SaveNumber;
 use crate::table::image::read::{Imaged as _, TableImage};
 use crate::word::classes::Classes;
@@ -105,7 +105,7 @@ impl Growable {
     }
 
     pub fn buckets(&self) -> usize {
-        self.0.table().facts().buckets
+        self.0.facts().buckets
     }
 
     /// Begins a save. The table can be used no more when it has ended.
@@ -193,7 +193,7 @@ impl Growable {
     /// Saves it and loads the snapshot. Calls `begun` when the moment of the save is past.
     #[cfg(feature = "snapshot")]
     pub fn save_and_load(&self, begun: impl FnOnce()) -> Self {
-        let save = TableImage::begin(self.0.table()).expect("a model has memory");
+        let save = TableImage::begin(&self.0).expect("a model has memory");
         begun();
         let (kind, head, mut snapshot) = (GrowingTable::KIND, self.0.head(&save), Vec::new());
         Save::new(kind, 0, "".into(), head, save).write_to(&mut snapshot).expect("a model has memory");

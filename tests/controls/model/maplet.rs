@@ -5,9 +5,8 @@
 use crate::error::insert::InsertError;
 use crate::model::key::Key;
 use crate::model::table::{ModelLayout, Smallest, Table, Value, added, answers, one_block};
+use crate::table::core::Core as _;
 use crate::table::entries;
-use crate::table::face::any_table::AnyTable as _;
-use crate::table::face::traits::MapletTable as _;
 use crate::table::image::merge::Merge;
 use crate::table::image::read::TableImage;
 use crate::word::values::Values;
@@ -25,7 +24,7 @@ impl<L: ModelLayout> Maplet<L> {
     }
 
     pub fn contains_batch<const N: usize>(&self, keys: [Key; N]) -> [bool; N] {
-        answers(|answers| self.0.table.contains_batch(&mut one_block(keys.map(Key::hash)), answers))
+        answers(|answers| self.0.contains_batch(&mut one_block(keys.map(Key::hash)), answers))
     }
 
     pub fn values(&self, key: Key) -> Values {
@@ -37,25 +36,25 @@ impl<L: ModelLayout> Maplet<L> {
     }
 
     pub fn insert(&self, key: Key) -> Result<(), InsertError> {
-        self.0.insert_value(key.hash(), key.value)
+        self.0.insert(key.hash(), key.value)
     }
 
     /// Returns the values that it found, or none if the value was added.
     pub fn insert_if_absent(&self, key: Key) -> Result<Values, InsertError> {
-        self.0.insert_value_if_absent(key.hash(), key.value)
+        self.0.insert_if_absent(key.hash(), key.value)
     }
 
     pub fn replace(&self, old: Key, new: u16) -> bool {
-        self.0.replace_value(old.hash(), old.value, new)
+        self.0.replace(old.hash(), old.value, new)
     }
 
     pub fn remove(&self, key: Key) -> bool {
-        self.0.remove_value(key.hash(), key.value)
+        self.0.remove(key.hash(), key.value)
     }
 
     /// [`CuckooMaplet::unite`](crate::CuckooMaplet::unite); returns how many pairs were added.
     pub fn unite(&self, other: &Self) -> Result<u64, InsertError> {
-        let image = TableImage::begin(&other.0.table).expect("a model has memory");
+        let image = TableImage::begin(other.0.imaged()).expect("a model has memory");
         added(self.0.absorb(&image, Merge::Union))
     }
 }

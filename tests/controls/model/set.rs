@@ -5,9 +5,8 @@
 use crate::error::insert::InsertError;
 use crate::model::key::Key;
 use crate::model::table::{ModelLayout, Nothing, Smallest, Table, added, answers, one_block};
+use crate::table::core::Core as _;
 use crate::table::entries;
-use crate::table::face::any_table::AnyTable as _;
-use crate::table::face::traits::FilterTable as _;
 use crate::table::image::merge::Merge;
 use crate::table::image::read::TableImage;
 
@@ -24,7 +23,7 @@ impl<L: ModelLayout> Set<L> {
     }
 
     pub fn contains_batch<const N: usize>(&self, keys: [Key; N]) -> [bool; N] {
-        answers(|answers| self.0.table.contains_batch(&mut one_block(keys.map(Key::hash)), answers))
+        answers(|answers| self.0.contains_batch(&mut one_block(keys.map(Key::hash)), answers))
     }
 
     pub fn insert(&self, key: Key) -> Result<(), InsertError> {
@@ -41,13 +40,13 @@ impl<L: ModelLayout> Set<L> {
 
     /// [`ConcurrentCuckooFilter::absorb`](crate::ConcurrentCuckooFilter::absorb); returns how many copies were added.
     pub fn absorb(&self, other: &Self) -> Result<u64, InsertError> {
-        let image = TableImage::begin(&other.0.table).expect("a model has memory");
+        let image = TableImage::begin(other.0.imaged()).expect("a model has memory");
         added(self.0.absorb(&image, Merge::Sum))
     }
 
     /// [`ConcurrentCuckooFilter::unite`](crate::ConcurrentCuckooFilter::unite); returns how many copies were added.
     pub fn unite(&self, other: &Self) -> Result<u64, InsertError> {
-        let image = TableImage::begin(&other.0.table).expect("a model has memory");
+        let image = TableImage::begin(other.0.imaged()).expect("a model has memory");
         added(self.0.absorb(&image, Merge::Union))
     }
 }

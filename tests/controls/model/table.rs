@@ -10,15 +10,16 @@ use crate::machine::memory::Pages;
 use crate::model::key::Key;
 use crate::plan::batch::BLOCK;
 use crate::plan::path::Hop;
+use crate::table::by_shape::Shaped;
+use crate::table::core::Core as _;
 use crate::table::entries::{self, Entries};
 use crate::table::expiring::clock::Reading;
-use crate::table::face::dyn_table::Shaped;
 use crate::table::image::merge::{Absorbed, Stopped};
 use crate::table::image::read::TableImage;
 use crate::table::table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Item;
-use crate::word::layout::{Encoding, Fingerprint, Layout, SHAPES, Shape, UNKNOWN};
+use crate::word::layout::{Encoding, Fingerprint, Layout, SHAPES, Shape};
 
 /// How many bits the values and the expiries of a model have.
 pub(super) const PAYLOAD_BITS: u32 = 2;
@@ -96,7 +97,7 @@ type LayoutOf<E> = <<E as EntriesOfModel>::Entries as Entries>::Layout;
 /// A table: a [`Set`](crate::model::Set), a [`Maplet`](crate::model::Maplet) or an
 /// [`Expiring`](crate::model::Expiring). Here are the operations that all of them have.
 #[allow(missing_debug_implementations, reason = "no model prints a table")]
-pub struct Table<E: ModelEntries, L: ModelLayout>(pub(super) Shaped<E::Entries, UNKNOWN>, PhantomData<fn() -> L>);
+pub struct Table<E: ModelEntries, L: ModelLayout>(pub(super) Shaped<E::Entries>, PhantomData<fn() -> L>);
 
 impl<E: ModelEntries, L: ModelLayout> Table<E, L> {
     /// The fewest buckets that such a table has.
@@ -133,7 +134,7 @@ impl<E: ModelEntries, L: ModelLayout> Table<E, L> {
 
     pub(super) fn of(buckets: usize, entries: E::Entries) -> Self {
         let table = table::Table::new(Pages::Usual, Self::shape(), buckets, entries).expect("a model has memory");
-        Self(Shaped { table }, PhantomData)
+        Self(Shaped::of(table), PhantomData)
     }
 
     fn item(&self, key: Key) -> Item {
@@ -164,19 +165,19 @@ impl<E: ModelEntries, L: ModelLayout> Table<E, L> {
 
     /// `save` that calls `begun` when the save has begun.
     pub fn save_and_tell(&self, begun: impl FnOnce()) -> Image<E> {
-        let image = TableImage::begin(&self.0.table).expect("a model has memory");
+        let image = TableImage::begin(self.0.imaged()).expect("a model has memory");
         begun();
         self.image(&image)
     }
 
     /// Begins a save. [`end_save`](Self::end_save) does the rest.
     pub fn begin_save(&self) {
-        core::mem::forget(TableImage::begin(&self.0.table).expect("a model has memory"));
+        core::mem::forget(TableImage::begin(self.0.imaged()).expect("a model has memory"));
     }
 
     /// The rest of a save that has begun, on any thread.
     pub fn end_save(&self) -> Image<E> {
-        self.image(&TableImage::forgotten(&self.0.table))
+        self.image(&TableImage::forgotten(self.0.imaged()))
     }
 
     fn image(&self, of: &TableImage<'_>) -> Image<E> {

@@ -1,13 +1,15 @@
-//! PURE: batches on a table of one layout.
+//! CONCURRENT: batches: the operations on a block of keys after the other. `plan/batch.rs` has the window of blocks in which
+//! their buckets are prefetched.
+
+use core::cell::Cell;
 
 use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError, Refusal};
 use crate::machine::arch::VectorUnit;
 use crate::plan::batch::{BLOCK, BlockLookup, Coming, Hashes, LookupBatch, Window};
 use crate::plan::pairs::Pairs;
 use crate::table::attempt::IfPresent;
-use crate::table::entries::{Entries, Expiry, Value};
+use crate::table::entries::{Entries, Expiry, Nothing, Value};
 use crate::table::expiring::clock::Until;
-use crate::table::face::traits::{BlockOfEnds, BlockOfUntil, BlockOfValues};
 use crate::table::lookup::{Block, Query};
 use crate::table::table::Table;
 use crate::word::geometry::{Item, Items};
@@ -56,15 +58,24 @@ impl<E: Entries, K: Layout, Q: Query<E>> BlockLookup for TableLookup<'_, E, K, Q
     }
 }
 
-/// Makes the inserts of a block, with what goes with its keys, and meanwhile prefetches the buckets of other items. Returns
-/// how many were made, and why no more.
-pub(super) type InsertBlock<E, B, R> = fn(&Table<E>, Block<'_>, &B, &Items<BLOCK>) -> (usize, Option<R>);
+/// Makes the inserts of a block in a set, and meanwhile prefetches the buckets of other items. Returns how many were made, and
+/// why no more.
+pub(super) type InsertBlock = fn(&Table<Nothing>, Block<'_>, &Items<BLOCK>) -> (usize, Option<InsertError>);
 
 /// Makes the removals of a block in the same way. Notes for each key whether a copy was removed, and returns how many were.
-pub(super) type RemoveBlock<E, B> = fn(&Table<E>, Block<'_>, &B, &Items<BLOCK>, &mut [bool; BLOCK]) -> usize;
+pub(super) type RemoveBlock = fn(&Table<Nothing>, Block<'_>, &Items<BLOCK>, &mut [bool; BLOCK]) -> usize;
+
+/// The values that go with a block of hashes.
+pub(crate) type BlockOfValues = Cell<[u16; BLOCK]>;
+
+/// The expiries that go with a block of hashes, in the caller's ticks.
+pub(crate) type BlockOfEnds = Cell<[u64; BLOCK]>;
+
+/// The expiries of entries to add that go with a block of hashes.
+pub(crate) type BlockOfUntil = Cell<[Until; BLOCK]>;
 
 /// What goes with a block of keys alone.
-pub(super) fn nothing() {}
+fn nothing() {}
 
 impl<E: Entries> Table<E> {
     pub(super) fn look_up_all<Q: Query<E>>(&self, query: Q, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Q::Answer])) {
@@ -108,12 +119,9 @@ impl<E: Entries> Table<E> {
         }
     }
 
-    /// Inserts all, in order, until one is refused: `insert_block` does so for a block, with what goes with it. It counts
-    /// nothing, except where entries expire: an eviction asks how many there are. In a filter, it is not called while a save
-    /// is running.
-    ///
-    /// A caller whose code is compiled for each shape passes a function pointer, so that this is not.
-    pub(super) fn insert_all<B: Copy, R: Refusal>(
+    /// Inserts all, in order, until an insert fails: `insert_block` does so for a block, with what goes with it. It counts
+    /// nothing, except where entries expire: an eviction asks how many there are.
+    fn insert_all<B: Copy, R: Refusal>(
         &self,
         hashes: Hashes<'_>,
         beside: impl Fn() -> B,
@@ -122,16 +130,11 @@ impl<E: Entries> Table<E> {
         let (unit, mut window, mut inserted) =
             (VectorUnit::widest(), Window::new(hashes, (Items::default(), beside())), 0);
         while let Some((block, beside, coming)) = self.next_block(unit, &mut window, &beside) {
-            // Asked once for the block: a save that begins later overlaps the inserts.
-            let (added, refused) = if !E::HAVE_PAYLOAD && self.is_being_saved() {
-                self.insert_block_slow(block)
-            } else {
-                insert_block(self, block, beside, coming)
-            };
+            let (added, failed) = insert_block(self, block, beside, coming);
             let uncounted = if E::EXPIRE { 0 } else { added };
             self.counters.add_len(uncounted as i64);
             inserted += added;
-            if let Some(mut error) = refused {
+            if let Some(mut error) = failed {
                 error.len_when_full().into_iter().for_each(|len| *len += uncounted);
                 return Err(InsertBatchError::new(inserted, error));
             }
@@ -143,7 +146,7 @@ impl<E: Entries> Table<E> {
     /// function and no closure, it is certain to be inlined.) Returns how many were made, and why no more. (Not inlined: the
     /// loop needs all registers.)
     #[inline(never)]
-    pub(super) fn insert_block<B, R>(
+    fn insert_each<B, R>(
         &self,
         block: Block<'_>,
         beside: &B,
@@ -159,21 +162,8 @@ impl<E: Entries> Table<E> {
         (block.len, None)
     }
 
-    /// The inserts of a block in a filter that is being saved.
-    #[cold]
-    #[inline(never)]
-    fn insert_block_slow<R: Refusal>(&self, block: Block<'_>) -> (usize, Option<R>) {
-        for (nth, &hash) in block.hashes[..block.len].iter().enumerate() {
-            if let Err(error) = self.insert_uncounted_slow(hash) {
-                return (nth, Some(error.into()));
-            }
-        }
-        (block.len, None)
-    }
-
     /// Removes all, in order, which counts nothing by itself: `remove_block` does so for a block, with what goes with it.
-    /// A function pointer, as in [`insert_all`](Self::insert_all).
-    pub(super) fn remove_all<B: Copy>(
+    fn remove_all<B: Copy>(
         &self,
         hashes: Hashes<'_>,
         beside: impl Fn() -> B,
@@ -195,7 +185,7 @@ impl<E: Entries> Table<E> {
     /// The removals of a block, each by `remove`: with the hash, what goes with its block, and its place there. Returns how
     /// many copies were removed.
     #[inline(never)]
-    pub(super) fn remove_block<B>(
+    fn remove_each<B>(
         &self,
         block: Block<'_>,
         beside: &B,
@@ -213,6 +203,75 @@ impl<E: Entries> Table<E> {
     }
 }
 
+impl Table<Nothing> {
+    pub(super) fn insert_batch(
+        &self,
+        hashes: Hashes<'_>,
+        insert_block: InsertBlock,
+    ) -> Result<usize, InsertBatchError> {
+        self.insert_all(hashes, nothing, |table, block, (), coming| {
+            // Asked once for the block: a save that begins later overlaps the inserts.
+            if table.is_being_saved() { table.insert_block_slow(block) } else { insert_block(table, block, coming) }
+        })
+    }
+
+    /// The inserts of a block. (Not inlined: the loop needs all registers.)
+    #[inline(never)]
+    pub(super) fn insert_block(
+        &self,
+        layout: impl Layout,
+        block: Block<'_>,
+        coming: &Items<BLOCK>,
+    ) -> (usize, Option<InsertError>) {
+        for nth in 0..block.len.min(BLOCK) {
+            self.prefetch(coming.get(nth));
+            if !self.add(layout, block.prepared.get(nth))
+                && let Err(error) = self.insert_uncounted_slow(block.hashes[nth])
+            {
+                return (nth, Some(error));
+            }
+        }
+        (block.len, None)
+    }
+
+    /// The inserts of a block in a filter that is being saved.
+    #[cold]
+    #[inline(never)]
+    fn insert_block_slow(&self, block: Block<'_>) -> (usize, Option<InsertError>) {
+        for (nth, &hash) in block.hashes[..block.len].iter().enumerate() {
+            if let Err(error) = self.insert_uncounted_slow(hash) {
+                return (nth, Some(error));
+            }
+        }
+        (block.len, None)
+    }
+
+    pub(super) fn remove_batch(&self, hashes: Hashes<'_>, remove_block: RemoveBlock, answers: &mut dyn FnMut(&[bool])) {
+        let remove_block = |table: &Self, block: Block<'_>, (): &(), coming: &_, removed: &mut _| {
+            remove_block(table, block, coming, removed)
+        };
+        self.remove_all(hashes, nothing, remove_block, answers);
+    }
+
+    /// The removals of a block.
+    #[inline(never)]
+    pub(super) fn remove_block(
+        &self,
+        layout: impl Layout,
+        block: Block<'_>,
+        coming: &Items<BLOCK>,
+        removed: &mut [bool; BLOCK],
+    ) -> usize {
+        let mut count = 0;
+        for (nth, removed) in removed.iter_mut().enumerate().take(block.len) {
+            self.prefetch(coming.get(nth));
+            *removed = self.remove_item(layout, block.prepared.get(nth), block.hashes[nth]);
+            count += usize::from(*removed);
+        }
+        count
+    }
+}
+
 impl Table<Value> {
     pub(super) fn insert_values(
         &self,
@@ -223,7 +282,7 @@ impl Table<Value> {
             hashes,
             || values.get(),
             |table, block, values: &[u16; BLOCK], coming| {
-                table.insert_block(block, values, coming, Self::insert_nth_value)
+                table.insert_each(block, values, coming, Self::insert_nth_value)
             },
         )
     }
@@ -235,7 +294,7 @@ impl Table<Value> {
 
     pub(super) fn remove_values(&self, hashes: Hashes<'_>, values: &BlockOfValues, answers: &mut dyn FnMut(&[bool])) {
         let remove_block = |table: &Self, block: Block<'_>, values: &_, coming: &_, removed: &mut _| {
-            table.remove_block(block, values, coming, removed, Self::remove_nth_value)
+            table.remove_each(block, values, coming, removed, Self::remove_nth_value)
         };
         self.remove_all(hashes, || values.get(), remove_block, answers);
     }
@@ -250,7 +309,7 @@ impl Table<Expiry> {
     pub(super) fn insert_all_live(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
         let until = Until::After(self.clock().longest());
         self.insert_all(hashes, nothing, |table, block, &(), coming| {
-            table.insert_block(block, &(), coming, |table, item, _, &(), _| {
+            table.insert_each(block, &(), coming, |table, item, _, &(), _| {
                 table.add_until(table.layout(), item, until, IfPresent::Add).map(drop)
             })
         })
@@ -269,7 +328,7 @@ impl Table<Expiry> {
                 hashes,
                 || ends.get(),
                 |table, block, ends: &[Until; BLOCK], coming| {
-                    table.insert_block(block, ends, coming, |table, item, _, ends, nth| {
+                    table.insert_each(block, ends, coming, |table, item, _, ends, nth| {
                         table.add_until(table.layout(), item, ends[nth], IfPresent::Add).map(&mut *answer)
                     })
                 },
@@ -279,7 +338,7 @@ impl Table<Expiry> {
             hashes,
             || ends.get(),
             |table, block, ends: &[Until; BLOCK], coming| {
-                table.insert_block(block, ends, coming, |table, item, _, ends, nth| {
+                table.insert_each(block, ends, coming, |table, item, _, ends, nth| {
                     table.add_until(table.layout(), item, ends[nth], if_present).map(&mut *answer)
                 })
             },
@@ -288,7 +347,7 @@ impl Table<Expiry> {
 
     pub(super) fn remove_all_until(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answers: &mut dyn FnMut(&[bool])) {
         let remove_block = |table: &Self, block: Block<'_>, ends: &[u64; BLOCK], coming: &_, removed: &mut _| {
-            table.remove_block(block, ends, coming, removed, |table, item, hash, ends, nth| {
+            table.remove_each(block, ends, coming, removed, |table, item, hash, ends, nth| {
                 table.remove_until(table.layout(), item, hash, ends[nth])
             })
         };
@@ -297,7 +356,7 @@ impl Table<Expiry> {
 
     pub(super) fn remove_all_first(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
         let remove_block = |table: &Self, block: Block<'_>, &(): &(), coming: &_, removed: &mut _| {
-            table.remove_block(block, &(), coming, removed, |table, item, _, &(), _| table.remove_first(item))
+            table.remove_each(block, &(), coming, removed, |table, item, _, &(), _| table.remove_first(item))
         };
         self.remove_all(hashes, nothing, remove_block, answers);
     }

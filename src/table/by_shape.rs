@@ -1,0 +1,373 @@
+//! PURE: a table as filters use it. Each method calls the one of `Table` with the same or nearly the same name: in
+//! `table/lookup.rs`, `table/change.rs`, `table/maplet.rs` or `table/expiring`.
+//!
+//! The shortest operations are compiled for each row of `shapes!`: the fast paths of single lookups, inserts and removals,
+//! where constants save a tenth of the instructions. Each such operation has a list of functions, one for each row, and calls
+//! that of its table. (A list for each operation, so that a program links only the operations that it calls.) In all other
+//! code, the layout is data.
+
+#![allow(clippy::type_complexity, reason = "the type of a list is that of its functions, written out")]
+
+use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError};
+use crate::error::kind::FilterKind;
+use crate::machine::arch::prefetch_line;
+use crate::plan::batch::Hashes;
+use crate::table::attempt::IfPresent;
+use crate::table::batch::{BlockOfEnds, BlockOfUntil, BlockOfValues, InsertBlock, RemoveBlock};
+use crate::table::core::{Core, Facts};
+use crate::table::counters::Counters;
+use crate::table::entries::{Entries, Expiry, Nothing, Value};
+use crate::table::expiring::clock::{Advance, Clock, Until};
+use crate::table::face::plan::TablePlan;
+use crate::table::image::merge::{Absorbed, Merge};
+use crate::table::image::read::{Imaged, TableImage};
+use crate::table::lookup::PresenceQuery;
+use crate::table::maplet::ValuesQuery;
+use crate::table::table::{Table, memory_for};
+use crate::word::layout::{Encoding, Known, Layout as _, Shape, by_encoding, shapes, shapes_with_payload};
+use crate::word::values::Values;
+
+/// A table and the row of its shape.
+pub(crate) struct Shaped<E: Entries> {
+    /// In a box of its own: so the compiler knows that the row does not change while threads change what the table counts.
+    pub(crate) table: Box<Table<E>>,
+    row: usize,
+}
+
+/// The table of a concurrent filter: its slots hold only fingerprints.
+pub(crate) type FilterTable = Shaped<Nothing>;
+
+/// The table of a maplet: its slots hold a fingerprint and a value, which is the payload.
+pub(crate) type MapletTable = Shaped<Value>;
+
+/// The table of an expiring filter: its slots hold a fingerprint and an expiry, which is the payload.
+pub(crate) type ExpiringTable = Shaped<Expiry>;
+
+impl TablePlan {
+    /// An empty table, or `None` if there is no memory for it.
+    pub(crate) fn table(self) -> Option<FilterTable> {
+        self.table_of(Nothing)
+    }
+
+    /// An empty table whose entries carry values, or `None` if there is no memory for it.
+    pub(crate) fn table_of_values(self) -> Option<MapletTable> {
+        self.table_of(Value)
+    }
+
+    /// An empty table whose entries expire by this clock, or `None` if there is no memory for it.
+    pub(crate) fn table_with_clock(self, clock: Clock) -> Option<ExpiringTable> {
+        self.table_of(Expiry::by(clock)?)
+    }
+
+    fn table_of<E: Entries>(self, entries: E) -> Option<Shaped<E>> {
+        let Self { shape, buckets, limit, pages } = self;
+        Some(Shaped::of(Table::new(pages, shape, buckets, entries)?.with_limit(limit)))
+    }
+
+    /// What [`Facts::memory_usage`] of such a table in a filter of this kind will be, without a clock.
+    pub(crate) fn memory_usage(self, filter: FilterKind) -> usize {
+        let own = match filter {
+            FilterKind::Concurrent | FilterKind::Growable => size_of::<Table<Nothing>>(),
+            FilterKind::Maplet => size_of::<Table<Value>>(),
+            FilterKind::Expiring | FilterKind::Recent => size_of::<Table<Expiry>>(),
+        };
+        memory_for(self.buckets).saturating_add(own)
+    }
+}
+
+/// A function for each row. There are as many as four bits can say, so a row needs no comparison with their number.
+type ByRow<F> = [F; 16];
+
+/// The list of these functions, each in the place of its row. (No table has another row.)
+const fn list<F: Copy, const N: usize>(rows: [usize; N], functions: [F; N]) -> ByRow<F> {
+    let mut all = [functions[0]; 16];
+    let mut nth = 0;
+    while nth < N {
+        all[rows[nth]] = functions[nth];
+        nth += 1;
+    }
+    all
+}
+
+/// The list of this function for each row of `shapes!` or of `shapes_with_payload!`. Its first two arguments are the table and
+/// the table's layout with the constants of that row.
+///
+/// Lists are statics. So where a program inlines a method that uses one, it refers to the functions and does not compile them
+/// again.
+macro_rules! by_row {
+    ($shapes:ident, $function:tt) => {
+        $shapes!(by_row! { @list $function; })
+    };
+    (@list $function:tt; $($Encoding:ident $slots:literal $bits:literal,)*) => {
+        list(
+            [$(Shape::row(Encoding::$Encoding, $slots)),*],
+            [$(by_row!(@row { Shape::row(Encoding::$Encoding, $slots) } $function)),*],
+        )
+    };
+    (@row $row:block { |$table:ident, $layout:ident $(, $argument:ident)*| $body:expr }) => {
+        |$table $(, $argument)*| {
+            let $layout = Known::<_, $row>(&$table.layout);
+            $body
+        }
+    };
+}
+
+impl<E: Entries> Shaped<E> {
+    pub(crate) fn of(table: Table<E>) -> Self {
+        let Shape { encoding, slots, .. } = table.layout.shape();
+        Self { table: Box::new(table), row: Shape::row(encoding, slots) }
+    }
+
+    /// The function of this table's row.
+    #[inline(always)]
+    fn in_row<F: Copy>(&self, functions: &ByRow<F>) -> F {
+        functions[self.row & 15]
+    }
+
+    /// Calls `answers` with the answers to all hashes, in order and a block at a time. Dead entries do not count.
+    pub(crate) fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+        self.table.look_up_all(PresenceQuery, hashes, answers);
+    }
+}
+
+impl<E: Entries> Core for Shaped<E> {
+    fn facts(&self) -> Facts {
+        let (table, shape, buckets) = (&*self.table, self.table.layout.shape(), self.table.words.len());
+        let memory_usage = size_of_val(table) + memory_for(buckets) + table.entries.memory_usage();
+        Facts { shape, buckets, limit: table.limit, memory_usage }
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.table.counters
+    }
+
+    fn imaged(&self) -> &(dyn Imaged + 'static) {
+        &*self.table
+    }
+
+    fn prefetch(&self, hashes: &[u64]) {
+        for item in hashes.iter().map(|&hash| self.table.item(hash)) {
+            self.table.prefetch(item);
+            // Of the stripes, only those of a table that is not hot are out of the cache.
+            prefetch_line(self.table.stripe(item.sum));
+        }
+    }
+
+    fn clear(&self) {
+        self.table.clear();
+    }
+}
+
+impl FilterTable {
+    #[inline]
+    pub(crate) fn contains(&self, hash: u64) -> bool {
+        static CONTAINS: ByRow<fn(&Table<Nothing>, u64) -> bool> =
+            by_row!(shapes, { |table, layout, hash| table.contains(layout, hash) });
+        self.in_row(&CONTAINS)(&self.table, hash)
+    }
+
+    pub(crate) fn count(&self, hash: u64) -> usize {
+        by_encoding!(&self.table.layout, layout => self.table.count(layout, hash, 0))
+    }
+
+    #[inline]
+    pub(crate) fn insert(&self, hash: u64) -> Result<(), InsertError> {
+        static INSERT: ByRow<fn(&Table<Nothing>, u64) -> Result<(), InsertError>> =
+            by_row!(shapes, { |table, layout, hash| table.insert(layout, hash) });
+        self.in_row(&INSERT)(&self.table, hash)
+    }
+
+    #[inline]
+    pub(crate) fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError> {
+        static INSERT_IF_ABSENT: ByRow<fn(&Table<Nothing>, u64) -> Result<bool, InsertError>> =
+            by_row!(shapes, { |table, layout, hash| table.insert_if_absent(layout, hash) });
+        self.in_row(&INSERT_IF_ABSENT)(&self.table, hash)
+    }
+
+    #[inline]
+    pub(crate) fn remove(&self, hash: u64) -> bool {
+        static REMOVE: ByRow<fn(&Table<Nothing>, u64) -> bool> =
+            by_row!(shapes, { |table, layout, hash| table.remove(layout, hash, 0) });
+        self.in_row(&REMOVE)(&self.table, hash)
+    }
+
+    pub(crate) fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
+        static INSERT_BLOCK: ByRow<InsertBlock> =
+            by_row!(shapes, { |table, layout, block, coming| table.insert_block(layout, block, coming) });
+        self.table.insert_batch(hashes, self.in_row(&INSERT_BLOCK))
+    }
+
+    pub(crate) fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+        static REMOVE_BLOCK: ByRow<RemoveBlock> = by_row!(shapes, {
+            |table, layout, block, coming, removed| table.remove_block(layout, block, coming, removed)
+        });
+        self.table.remove_batch(hashes, self.in_row(&REMOVE_BLOCK), answers);
+    }
+
+    /// Adds the copies of an image of another table, all or those that this one lacks.
+    pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+        self.table.absorb(image, merge)
+    }
+}
+
+impl MapletTable {
+    #[inline]
+    pub(crate) fn contains(&self, hash: u64) -> bool {
+        static CONTAINS: ByRow<fn(&Table<Value>, u64) -> bool> =
+            by_row!(shapes_with_payload, { |table, layout, hash| table.contains(layout, hash) });
+        self.in_row(&CONTAINS)(&self.table, hash)
+    }
+
+    #[inline]
+    pub(crate) fn values(&self, hash: u64) -> Values {
+        static VALUES: ByRow<fn(&Table<Value>, u64) -> Values> =
+            by_row!(shapes_with_payload, { |table, layout, hash| table.values(layout, hash) });
+        self.in_row(&VALUES)(&self.table, hash)
+    }
+
+    pub(crate) fn count(&self, hash: u64, value: u16) -> usize {
+        by_encoding!(&self.table.layout, layout => self.table.count(layout, hash, value))
+    }
+
+    pub(crate) fn insert(&self, hash: u64, value: u16) -> Result<(), InsertError> {
+        by_encoding!(&self.table.layout, layout => self.table.insert_value_of_hash(layout, hash, value))
+    }
+
+    /// Returns the values that it found, or none if the value was added.
+    pub(crate) fn insert_if_absent(&self, hash: u64, value: u16) -> Result<Values, InsertError> {
+        self.table.insert_value_if_absent(hash, value)
+    }
+
+    #[inline]
+    pub(crate) fn remove(&self, hash: u64, value: u16) -> bool {
+        static REMOVE: ByRow<fn(&Table<Value>, u64, u16) -> bool> =
+            by_row!(shapes_with_payload, { |table, layout, hash, value| table.remove(layout, hash, value) });
+        self.in_row(&REMOVE)(&self.table, hash, value)
+    }
+
+    pub(crate) fn replace(&self, hash: u64, old: u16, new: u16) -> bool {
+        self.table.replace(hash, old, new)
+    }
+
+    pub(crate) fn values_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values])) {
+        self.table.look_up_all(ValuesQuery, hashes, answers);
+    }
+
+    /// `hashes` puts the values that go with a block into `values`.
+    pub(crate) fn insert_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues) -> Result<usize, InsertBatchError> {
+        self.table.insert_values(hashes, values)
+    }
+
+    /// `remove` for pairs, in order. `hashes` puts the values that go with a block into `values`.
+    pub(crate) fn remove_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues, answers: &mut dyn FnMut(&[bool])) {
+        self.table.remove_values(hashes, values, answers);
+    }
+
+    /// Adds the pairs of an image of another table, all or those that this one lacks.
+    pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+        self.table.absorb(image, merge)
+    }
+}
+
+impl ExpiringTable {
+    pub(crate) fn clock(&self) -> &Clock {
+        self.table.clock()
+    }
+
+    pub(crate) fn advance_to(&self, tick: u64) -> Advance {
+        self.table.advance(self.table.clock(), tick)
+    }
+
+    pub(crate) fn restart_clock(&self, tick: u64) {
+        self.table.restart(self.table.clock(), tick);
+    }
+
+    /// Does what is due after an entry was added or renewed, if the filter drives the clock: see
+    /// `table/expiring/recent.rs`.
+    pub(crate) fn keep_up(&self) {
+        self.table.keep_up(self.table.clock());
+    }
+
+    /// Moves a clock that follows the time on to this tick. If another thread is doing so and `wait` is false, does nothing.
+    pub(crate) fn move_on(&self, tick: u64, wait: bool) {
+        self.table.move_on(self.table.clock(), tick, wait);
+    }
+
+    #[inline]
+    pub(crate) fn contains(&self, hash: u64) -> bool {
+        static CONTAINS: ByRow<fn(&Table<Expiry>, u64) -> bool> =
+            by_row!(shapes_with_payload, { |table, layout, hash| table.contains(layout, hash) });
+        self.in_row(&CONTAINS)(&self.table, hash)
+    }
+
+    /// Whether the entry was added. If not, it is dead already, or the key has one (which is then renewed, if so asked).
+    #[inline]
+    pub(crate) fn add_until(
+        &self,
+        hash: u64,
+        until: Until,
+        if_present: IfPresent,
+    ) -> Result<bool, ExpiringInsertError> {
+        type AddUntil = fn(&Table<Expiry>, u64, Until, IfPresent) -> Result<bool, ExpiringInsertError>;
+        static ADD_UNTIL: ByRow<AddUntil> = by_row!(shapes_with_payload, {
+            |table, layout, hash, until, if_present| {
+                table.add_until(layout, table.buckets.item(layout, hash), until, if_present)
+            }
+        });
+        self.in_row(&ADD_UNTIL)(&self.table, hash, until, if_present)
+    }
+
+    #[inline]
+    pub(crate) fn remove_until(&self, hash: u64, expires_at: u64) -> bool {
+        static REMOVE_UNTIL: ByRow<fn(&Table<Expiry>, u64, u64) -> bool> = by_row!(shapes_with_payload, {
+            |table, layout, hash, expires_at| {
+                let class = table.buckets.item(layout, hash);
+                table.counters.removal(table.remove_until(layout, class, hash, expires_at))
+            }
+        });
+        self.in_row(&REMOVE_UNTIL)(&self.table, hash, expires_at)
+    }
+
+    pub(crate) fn remove_first(&self, hash: u64) -> bool {
+        self.table.counters.removal(self.table.remove_first(self.table.item(hash)))
+    }
+
+    /// The caller's tick, and how many ticks later the last live entry ends.
+    pub(crate) fn last_end(&self, hash: u64) -> Option<(u64, u64)> {
+        self.table.last_end(self.table.item(hash))
+    }
+
+    pub(crate) fn live_in(&self, ticks: u64) -> usize {
+        self.table.live_in(ticks)
+    }
+
+    /// Adds entries with the longest lifetime.
+    pub(crate) fn insert_live_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
+        self.table.insert_all_live(hashes)
+    }
+
+    /// `add_until` for all, in order, each with its answer. `hashes` puts the expiries that go with a block into `ends`.
+    pub(crate) fn add_until_batch(
+        &self,
+        hashes: Hashes<'_>,
+        ends: &BlockOfUntil,
+        if_present: IfPresent,
+        answer: &mut dyn FnMut(bool),
+    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
+        self.table.add_all_until(hashes, ends, if_present, answer)
+    }
+
+    /// `hashes` puts the expiries that go with a block into `ends`.
+    pub(crate) fn remove_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answers: &mut dyn FnMut(&[bool])) {
+        self.table.remove_all_until(hashes, ends, answers);
+    }
+
+    pub(crate) fn remove_first_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+        self.table.remove_all_first(hashes, answers);
+    }
+
+    /// Adds the entries of an image of another table, all or those that this one lacks.
+    pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+        self.table.absorb(image, merge)
+    }
+}
