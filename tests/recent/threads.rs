@@ -110,6 +110,10 @@ fn keys_are_found_for_their_time_while_it_passes() {
                     if end.load(Ordering::Relaxed) && nth > 100 {
                         return;
                     }
+                    // No more keys come than there is room for, even if the thread that sets the clock has to wait.
+                    while nth > 20 * (time.load(Ordering::SeqCst) + 1) && !end.load(Ordering::Relaxed) {
+                        thread::yield_now();
+                    }
                     let key = id << 40 | nth;
                     let before = time.load(Ordering::SeqCst);
                     let is_new = if nth % 2 == 0 { filter.insert(&key) } else { filter.insert_or_renew(&key) };
@@ -126,7 +130,7 @@ fn keys_are_found_for_their_time_while_it_passes() {
             time.store(now, Ordering::SeqCst);
             clock.set(Duration::from_millis(now));
             let brought = inserted.load(Ordering::Relaxed);
-            while now % 64 == 0 && inserted.load(Ordering::Relaxed) == brought && !end.load(Ordering::Relaxed) {
+            while now % 8 == 0 && inserted.load(Ordering::Relaxed) == brought && !end.load(Ordering::Relaxed) {
                 thread::yield_now();
             }
         }
