@@ -54,7 +54,8 @@ impl Division {
     /// The window of at least so many of the last keys that is longer by this share at most, on the shortest ring that has one.
     /// If none has, it is the one that is the least longer. (Of no keys, it is that of one.)
     pub(crate) fn of_keys(keys: u64, share: f64) -> (Self, Ring) {
-        Self::of(Unit::Keys, keys.max(1), share)
+        // No table has room for more, and products of them would not fit in 64 bits.
+        Self::of(Unit::Keys, keys.clamp(1, u64::MAX / 4), share)
     }
 
     /// The same for the window of at least this time, which is not 0. It may also be longer by less than two of the shortest

@@ -262,7 +262,12 @@ impl<T: ?Sized, S> RecentBuilder<T, S> {
         if !(least..1.0).contains(&tolerance) {
             return Err(BuildError::InvalidTolerance { tolerance, least });
         }
-        let ((division, ring), keys) = match self.asked.ok_or(BuildError::WindowMissing)? {
+        self.plan_for(self.asked.ok_or(BuildError::WindowMissing)?)
+    }
+
+    fn plan_for(&self, asked: Asked) -> Result<(TablePlan, Clock, Division), BuildError> {
+        let tolerance = self.tolerance;
+        let ((division, ring), keys) = match asked {
             Asked::Last(keys) => (Division::of_keys(keys as u64, tolerance), keys),
             Asked::Within { duration, .. } if duration.is_zero() => return Err(BuildError::ZeroDuration),
             Asked::Within { duration, capacity } => (Division::of_time(duration, tolerance), capacity),
@@ -273,7 +278,19 @@ impl<T: ?Sized, S> RecentBuilder<T, S> {
             // In the caller's terms: a table has two ticks more than the window.
             BuildError::CapacityTooLarge { filter, largest, .. } => {
                 let share = (division.lifetime - 1) as f64 / (division.lifetime + 1) as f64;
-                BuildError::CapacityTooLarge { filter, capacity: keys, largest: (largest as f64 * share) as usize }
+                let largest = ((largest as f64 * share) as usize).min(keys - 1);
+                // A window of so many keys may be divided in another way, with fewer bits for fingerprints.
+                let fewer = match asked {
+                    Asked::Last(_) => Asked::Last(largest),
+                    Asked::Within { duration, .. } => Asked::Within { duration, capacity: largest },
+                };
+                match self.plan_for(fewer) {
+                    Ok(_) => BuildError::CapacityTooLarge { filter, capacity: keys, largest },
+                    Err(BuildError::CapacityTooLarge { largest, .. }) => {
+                        BuildError::CapacityTooLarge { filter, capacity: keys, largest }
+                    }
+                    Err(error) => error,
+                }
             }
             error => error,
         })?;
