@@ -150,7 +150,7 @@ impl PartialEq for Origin {
 }
 
 impl Stats {
-    /// The figures of a filter of this table, which uses this many bytes.
+    /// The figures of a filter of this table, which uses this many bytes beside it.
     pub(crate) fn of(core: &impl Core, memory_of_filter: usize) -> Self {
         let (counters, slots) = (core.counters(), core.slots());
         let counts = counters.counts();

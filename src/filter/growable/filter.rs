@@ -199,7 +199,8 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// Cost: it adds up at most 64 cache lines. It takes no lock and does not allocate.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        Stats::of(&self.parts.core, self.parts.core.memory_usage())
+        // The table counts the filter's own value, because its memory limit does.
+        Stats::of(&self.parts.core, 0)
     }
 
     /// Returns whether the filter holds no keys. This is as exact as [`len`](Self::len).
