@@ -151,7 +151,7 @@ impl<T: ?Sized, S> Loader<GrowableCuckooFilter<T, S>, S> {
     /// # use concurrent_cuckoo_filter::{DefaultHashBuilder, GrowableCuckooFilter, LoadError, Loader};
     /// type Filter = GrowableCuckooFilter<u64>;
     /// let hasher = DefaultHashBuilder::new();
-    /// let full = Filter::builder_with_hasher(hasher.clone()).max_capacity(1000).build()?;
+    /// let full = Filter::builder_with_hasher(hasher.clone()).capacity(0).max_capacity(1000).build()?;
     /// let keys = (0..).take_while(|key| full.insert(key).is_ok()).count();
     /// assert_eq!(keys, full.max_capacity());
     /// let mut snapshot = Vec::new();
