@@ -3,10 +3,13 @@
 use core::fmt;
 use core::hash::{BuildHasher, Hash, Hasher};
 
+use crate::machine::drawn::Drawn;
+
 /// The hasher that a filter uses by default: fast, and keyed at random.
 ///
 /// [`new`](Self::new) and [`Default`] draw new random keys each time. So two of these are not the same hasher, but
-/// clones are.
+/// clones are. After a `fork`, parent and child draw different keys; a filter that was made before has the same keys in
+/// both.
 ///
 /// It is `ahash`. Any version of this crate may use another function, so **don't store its hashes**. Don't choose
 /// it for snapshots that outlive the process: use `StableHashBuilder` for those (needs the feature `stable-hash`).
@@ -19,11 +22,10 @@ impl DefaultHashBuilder {
     /// A hasher with new random keys.
     #[must_use]
     pub fn new() -> Self {
-        // The standard library's hasher, whose keys come from the system, draws the four keys. SipHash under a secret
-        // key is indistinguishable from random numbers. This spares a dependency that does not compile for
-        // `wasm32-unknown-unknown`.
-        let drawn = std::hash::RandomState::new();
-        let key = |number: u64| drawn.hash_one(number);
+        // SipHash under a secret key is indistinguishable from random numbers. This spares a dependency that does not
+        // compile for `wasm32-unknown-unknown`.
+        let drawn = Drawn::new();
+        let key = |number: u64| drawn.number(number);
         Self(ahash::RandomState::with_seeds(key(0), key(1), key(2), key(3)))
     }
 }

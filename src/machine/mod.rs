@@ -2,6 +2,7 @@
 //! that has some allows it at its head, and each block has its SAFETY note.
 
 pub(crate) mod arch;
+pub(crate) mod drawn;
 pub(crate) mod memory;
 pub(crate) mod pages;
 pub(crate) mod range;

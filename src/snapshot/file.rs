@@ -1,19 +1,20 @@
 //! Files that are replaced as a whole: at every moment the path has either the old bytes or the new ones.
 //!
 //! A new file is written in the same folder, synced, and renamed over the old one. Then the folder is synced, because
-//! it holds the rename. The new file has a random name that no other save has. So two saves to one path, by two threads
-//! or two processes, never write into one file, nor rename each other's file. A process that dies leaves its file
+//! it holds the rename. The new file has a random name that no other save has; if there is such a file all the same, the
+//! save takes another name. So two saves to one path, by two threads or two processes, never write into one file, nor
+//! rename each other's file. A process that dies leaves its file
 //! behind. Later saves to the same path delete it when it has not been written to for [`ABANDONED`].
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::load::LoadError;
 use crate::error::load_path::LoadPathError;
+use crate::machine::drawn::Drawn;
 
 /// A partial file counts as abandoned if it has not been written to for this long, which is longer than a sync takes.
 const ABANDONED: Duration = Duration::from_secs(600);
@@ -132,6 +133,16 @@ const PARTIAL: &str = ".partial";
 /// How many hexadecimal digits the name of a partial file has between its beginning and its end.
 const DIGITS: usize = 16;
 
+/// How many names a save tries that other files have. More than one would be a surprise.
+const NAMES: u64 = 16;
+
+/// The name of a partial file, where the names for a path begin with `beginning`.
+fn partial_name(beginning: &OsStr, number: u64) -> OsString {
+    let mut name = beginning.to_owned();
+    name.push(format!("{number:0DIGITS$x}{PARTIAL}"));
+    name
+}
+
 /// Whether this is the name of a partial file, where the names for a path begin with `beginning`.
 fn is_partial(name: &OsStr, beginning: &OsStr) -> bool {
     let middle = name.as_encoded_bytes().strip_prefix(beginning.as_encoded_bytes());
@@ -173,12 +184,15 @@ impl Partial {
         let _ = old;
         // The name is random, so that no save on another machine or in another container has it either. If this
         // file is taken for abandoned and deleted, no other file may ever have its name.
-        let number = RandomState::new().hash_one(path);
-        let mut partial = beginning;
-        partial.push(format!("{number:0DIGITS$x}{PARTIAL}"));
-        let path = folder_of(path).join(partial);
-        let file = options.open(&path)?;
-        Ok(Self { file, path, renamed: false })
+        let (drawn, mut nth) = (Drawn::new(), 0);
+        loop {
+            let path = folder_of(path).join(partial_name(&beginning, drawn.number(nth)));
+            nth += 1;
+            match options.open(&path) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && nth < NAMES => {}
+                file => return Ok(Self { file: file?, path, renamed: false }),
+            }
+        }
     }
 
     fn rename_to(mut self, path: &Path) -> io::Result<()> {
@@ -246,8 +260,7 @@ mod tests {
             ["a".into(), "n".repeat(229), "n".repeat(230), "n".repeat(255), "ü".repeat(127), "ü".repeat(126) + "u"];
         let beginnings = names.clone().map(|name| beginning_of_partial(Path::new(&name)).expect("it has a name"));
         for (nth, beginning) in beginnings.iter().enumerate() {
-            let mut partial = beginning.clone();
-            partial.push(format!("{:0DIGITS$x}{PARTIAL}", 7));
+            let partial = partial_name(beginning, 7);
             assert!(partial.len() <= 255, "{partial:?}");
             assert!(
                 partial.len() > 250 || names[nth].len() < 200,
