@@ -49,8 +49,10 @@
 //! - Each operation on a key takes effect at one moment of its call (it is *linearizable*). `clear` and `len` are
 //!   exceptions ([conditions](guide::consistency#the-other-types)).
 //! - An insert that fails has changed nothing. It fails for lack of room, never because of contention.
-//! - No operation on a key allocates after construction. The exceptions are growth, copies of old buckets, which
-//!   changes keep while a save, a digest or an `absorb` runs, and a thread's first wait for a lock.
+//! - No operation on a key allocates after construction. The exceptions are growth, changes while a save, a digest or an
+//!   `absorb` runs, which keep copies of old buckets, and a thread's first wait for a lock. Nothing is allocated or freed
+//!   under a lock. All the same, a global allocator may only look up keys in a filter, and
+//!   [must not change it](guide::consistency#all-types).
 //!
 //! The page [`consistency`](guide::consistency) states this exactly, for each type and operation, with the costs.
 //!

@@ -170,12 +170,12 @@ fn a_small_filter_takes_some_hundred_bytes_and_says_so() {
     let before = in_use();
     let fixed = ConcurrentCuckooFilter::<u64>::with_capacity(100);
     assert_eq!(fixed.stats().memory_usage - size_of_val(&fixed), (in_use() - before) as usize);
-    assert!(fixed.stats().memory_usage <= 688, "{fixed:?}");
+    assert!(fixed.stats().memory_usage <= 664, "{fixed:?}");
 
     let before = in_use();
     let growable = GrowableCuckooFilter::<u64>::with_capacity(0);
     assert_eq!(growable.stats().memory_usage - size_of_val(&growable), (in_use() - before) as usize);
-    assert!(growable.stats().memory_usage <= 1_656, "{growable:?}");
+    assert!(growable.stats().memory_usage <= 1_648, "{growable:?}");
     // Also when it has grown, as long as its words fill no page.
     let capacity = growable.capacity();
     (0..600).for_each(|key| growable.insert(&key).unwrap());
@@ -375,7 +375,6 @@ fn survives_refusals<F: Table>(new: impl Fn(usize) -> F, number: impl Fn(u64) ->
         let error = refuse(nth, || filter.try_another().map(drop)).expect_err("refused");
         assert!(matches!(error, BuildError::OutOfMemory { .. }), "request {nth}: {error}");
     }
-    // The list of running saves keeps its memory, in either filter.
     assert_eq!(empty.absorb(&filter), Ok(3000));
     let copy = filter.another();
     let before = in_use();

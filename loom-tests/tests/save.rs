@@ -57,7 +57,20 @@ fn save_against_relocation() -> Model {
 model! {
     save_against_relocation, at least 100,
     fails with "an item is in the image too few or too many times"
-    for [SaveWithoutLocks, RelocateSetsNoSourceAside, RelocateSetsTargetAsideLate]
+    for [SaveWithoutLocks, RelocateSetsNoSourceAside, RelocateSetsTargetAsideLate, LooksForSavesEarly]
+}
+
+/// A save begins after a thread that is about to relocate has got memory for the one that is running. It gets more, and no
+/// save fails.
+fn save_begins_before_the_lock() -> Model {
+    let x = Key::new(2, A, B, 0);
+    let keys = vec![(x, 1)];
+    (table_being_saved(2, &[x.twin()]), vec![saver(keys.clone()), mover(vec![x.twin()])], rest_of_saver(keys))
+}
+model! {
+    save_begins_before_the_lock, at least 100, preemptions 2,
+    fails with "a model has memory"
+    for [ChangesWithTooLittle]
 }
 
 /// The item leaves a bucket that is still to be saved for one that may have been saved.
@@ -112,7 +125,7 @@ fn twin_comes_and_goes() -> Model {
     (table_being_saved(2, &[x.twin()]), vec![rest, carrier], saver(vec![(x, 1)]))
 }
 model! {
-    twin_comes_and_goes, at least 50,
+    twin_comes_and_goes, at least 50, preemptions 3 in the gate,
     fails with "an item is in the image too few or too many times"
     for [RemoveSetsNothingAside]
 }

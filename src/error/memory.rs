@@ -8,7 +8,7 @@ use crate::error::message::messages;
 /// The memory for a point-in-time view of a filter could not be allocated, so the filter could not be saved or digested. The
 /// filter is unchanged and usable.
 ///
-/// A view needs some memory at its beginning, and 16 to 64 bytes for each bucket that other threads change while it is
+/// A view needs some memory at its beginning, and 32 bytes for each bucket that other threads change while it is
 /// read. In a function that returns an [`io::Error`], `?` converts it to one of the kind
 /// [`OutOfMemory`](io::ErrorKind::OutOfMemory).
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -41,14 +41,24 @@
 //! [`GROUPS_PER_INSERT`] groups. It stays so: to merge them again would take as long, and others may have filled them.
 
 use crate::error::insert::{GrowableInsertError, InsertBatchError};
-use crate::growth::growing_table::{GrowingTable, Placed};
+use crate::growth::growing_table::{ForSplit, GrowingTable, Placed, Unsplit};
 use crate::growth::resize::is_loaded;
-use crate::growth::room::Room;
+use crate::growth::room::{Room, WORDS_PER_HOP};
 use crate::plan::batch::{BLOCK, Hashes, Window};
 use crate::sync::sizes::{GROUPS_PER_INSERT, SEARCHES_WHILE_GROWING};
 use crate::table::attempt::{Attempt, IfPresent};
+use crate::table::image::spare::Spare;
 use crate::word::bucket::Bucket;
 use crate::word::classes::Class;
+
+/// What an insert has done while no other thread changes the size.
+enum Alone {
+    Done(Result<Attempt, GrowableInsertError>),
+    /// It has split a group, and is to try again.
+    Split,
+    /// It needs more memory, and is to get some and to try again.
+    Short,
+}
 
 impl GrowingTable {
     /// Adds a copy.
@@ -124,8 +134,8 @@ impl GrowingTable {
 
     /// [`add_counted`](Self::add_counted) under the class's stripe, which this locks.
     fn add_under_stripe(&self, class: Class, if_present: IfPresent) -> Result<Attempt, GrowableInsertError> {
-        let _guard = self.stripe(class.base).lock(self.counters());
-        self.add_counted(class, if_present)
+        let changing = self.lock_to_change(class.base, 1, None);
+        self.add_counted(class, if_present, changing.spare())
     }
 
     /// An insert whose `first` attempt has added nothing. Its copy is counted already. It splits at most `groups` groups. The
@@ -193,58 +203,79 @@ impl GrowingTable {
                 break;
             }
         }
+        let (mut memory, spare, mut words) = (ForSplit::default(), Spare::default(), 4 * WORDS_PER_HOP);
         loop {
-            if let Some(result) = self.add_alone(class, if_present, groups) {
-                return result;
+            self.running_saves().fill(&spare, words);
+            match self.add_alone(class, if_present, groups, (&mut memory, &spare)) {
+                Alone::Done(result) => return result,
+                Alone::Split => {}
+                Alone::Short => {
+                    memory.fill(self);
+                    // Until it is enough for all searches under the locks, of which the number is bounded.
+                    words *= 2;
+                }
             }
         }
     }
 
-    /// The last resort of `add_slow`, while no other thread changes the size or removes a copy. `None` if it has split
-    /// a group instead: before the search if the table is at its capacity, or after a search without a path if the
-    /// table [`is_loaded`]. The caller then calls it again.
+    /// The last resort of `add_slow`, while no other thread changes the size or removes a copy. It may split a group instead:
+    /// before the search if the table is at its capacity, or after a search without a path if the table [`is_loaded`].
+    ///
+    /// The caller has got the memory before: for a split, and for what a search sets aside.
     fn add_alone(
         &self,
         class: Class,
         if_present: IfPresent,
         groups: &mut usize,
-    ) -> Option<Result<Attempt, GrowableInsertError>> {
+        (memory, spare): (&mut ForSplit, &Spare),
+    ) -> Alone {
         let _resizing = self.resizing().lock.lock();
         self.recover();
         // Without the insert's own copy.
         let (state, len) = (self.state(), self.len().saturating_sub(1));
         let capacity = self.plan.capacity(state);
         let mut split = || {
-            *groups = groups.checked_sub(1)?;
-            Some(self.split_group())
+            let left = groups.checked_sub(1)?;
+            let split = self.split_group(memory);
+            if !matches!(split, Err(Unsplit::Short)) {
+                *groups = left;
+            }
+            Some(split)
         };
         // It may grow, and perhaps it is why this fails.
         let mut error = GrowableInsertError::Full { len, capacity };
         if len >= capacity {
             match split() {
-                Some(Ok(())) => return None,
-                Some(Err(why)) => error = why,
+                Some(Ok(())) => return Alone::Split,
+                Some(Err(Unsplit::Short)) => return Alone::Short,
+                Some(Err(Unsplit::Refused(why))) => error = why,
                 None => {}
             }
         }
-        let result = self.under_all_locks(|all| {
-            loop {
+        let result = self.under_all_locks_with(spare, |all| {
+            while self.has_spare(all) {
                 let searched = self.make_room(&self.placed(class, self.state()), Some(all));
                 // Last: the room that there was may have gone to a copy of this class.
-                match self.add_counted(class, if_present)? {
-                    Attempt::NoRoom if searched.room == Room::None => return Err(error),
-                    Attempt::NoRoom => {}
-                    done => return Ok(done),
+                match self.add_counted(class, if_present, self.running_saves().wanted(Some(spare))) {
+                    Ok(Attempt::NoRoom) if searched.room == Room::None => return Some(Err(error)),
+                    Ok(Attempt::NoRoom) => {}
+                    done => return Some(done),
                 }
             }
+            None
         });
+        let Some(result) = result else { return Alone::Short };
         if let Err(GrowableInsertError::Full { .. }) = result
             && is_loaded(len, capacity)
-            && let Some(grown) = split()
         {
-            return grown.err().map(Err);
+            match split() {
+                Some(Ok(())) => return Alone::Split,
+                Some(Err(Unsplit::Short)) => return Alone::Short,
+                Some(Err(Unsplit::Refused(why))) => return Alone::Done(Err(why)),
+                None => {}
+            }
         }
-        Some(result)
+        Alone::Done(result)
     }
 
     /// Removes a copy, if there is one.
@@ -252,9 +283,9 @@ impl GrowingTable {
         let class = self.plan.classes.of(hash);
         // The processor starts no load before it has taken the lock, but it does start a prefetch.
         self.prefetch_class(self.state(), class);
-        let guard = self.stripe(class.base).lock(self.counters());
+        let changing = self.lock_to_change(class.base, 1, None);
         let copies = self.copies(class);
-        let removed = (0..2).any(|side| copies[side] > 0 && self.take_on(&guard, class, side));
+        let removed = (0..2).any(|side| copies[side] > 0 && self.take_on(&changing, class, side));
         self.counters().removal(removed)
     }
 

@@ -12,7 +12,7 @@
 //! | 512 | 32 stripes |
 //! | 32 | a gate for each bucket |
 //! | 128 | the size, padded to cache lines of its own |
-//! | 72 | what changes of the size, and saves, write |
+//! | 64 | what changes of the size, and saves, write |
 //! | 128 | the counters: one shard, padded |
 //! | 1,264 | from the first growth on: the words that are being moved, and all further gates |
 
@@ -21,6 +21,7 @@ use std::sync::OnceLock;
 use crossbeam_utils::CachePadded;
 
 use crate::error::build::BuildError;
+use crate::error::insert::GrowableInsertError;
 use crate::error::kind::FilterKind;
 use crate::growth::plan::{Plan, first_where};
 use crate::machine::memory::{boxed, boxed_slice};
@@ -32,7 +33,8 @@ use crate::sync::{self, AtomicU64, Mutex, MutexGuard, Ordering, Tally};
 use crate::table::counters::Counters;
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::plan::TablePlan;
-use crate::table::image::copy_on_write::RunningSaves;
+use crate::table::image::copy_on_write::{Changing, RunningSaves};
+use crate::table::image::spare::Spare;
 use crate::table::stripe::{self, AllLocked, Guard, Stripe};
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, Place, State, both, stripe_number};
@@ -80,10 +82,11 @@ pub(super) struct Grown {
 /// What changes of the size, and saves, write.
 #[derive(Debug)]
 pub(crate) struct Resizing {
-    /// Held by a thread that changes the size, for a group at a time.
+    /// Held by a thread that changes the size, for a group at a time. No memory is asked for, and none goes back to the
+    /// allocator, while it is held.
     pub(crate) lock: Mutex<()>,
-    /// Held by a call that requests another size, so that two of them do not undo each other's work.
-    pub(super) requests: Mutex<()>,
+    /// What calls that are running have requested. It is locked for some instructions, and no other lock is taken meanwhile.
+    requests: Mutex<Requests>,
     /// The capacity of a table in this state.
     capacity: Tally,
     /// How many items the table takes at most (`limit.rs`).
@@ -97,6 +100,94 @@ pub(crate) struct Resizing {
 fn beyond_memory_limit(plan: &Plan, buckets: usize, needed: usize) -> BuildError {
     let (capacity, limit) = (plan.capacity(State::of_buckets(buckets)), plan.memory_limit);
     BuildError::MemoryLimit { capacity, expected_keys: None, needed, limit }
+}
+
+/// The requests of more buckets that are running.
+#[derive(Clone, Copy, Debug, Default)]
+struct Requests {
+    calls: u32,
+    /// The most groups of buckets that one of them has requested. A merge leaves as many.
+    groups: u32,
+}
+
+/// A request of more buckets, until it is dropped: no merge takes them away meanwhile.
+pub(super) struct Request<'a>(&'a GrowingTable);
+
+impl Drop for Request<'_> {
+    fn drop(&mut self) {
+        let mut requests = self.0.resizing().requests.lock();
+        requests.calls -= 1;
+        if requests.calls == 0 {
+            requests.groups = 0;
+        }
+    }
+}
+
+/// The memory that a split takes, which a thread gets where it holds no lock: for what the first change of the size makes, for
+/// words, and for what saves need.
+#[derive(Debug, Default)]
+pub(crate) struct ForSplit {
+    grown: Option<Box<[Grown; 1]>>,
+    segment: Option<Box<[AtomicU64]>>,
+    pub(super) spare: Spare,
+    /// How many bytes were refused.
+    refused: Option<usize>,
+}
+
+impl ForSplit {
+    /// Gets what the last try to split the table has lacked. The caller holds no lock.
+    pub(crate) fn fill(&mut self, table: &GrowingTable) {
+        if self.grown.is_none() && table.size().grown.get().is_none() {
+            self.grown = table.allocate_grown();
+            if self.grown.is_none() {
+                self.refused = Some(GrowingTable::memory_to_grow(&table.plan));
+            }
+        } else {
+            // Only after a split has found that it needs one: until it has tried, words may come from a range.
+            match table.words.next_segment(GrowingTable::sizes(&table.plan), table.state().buckets() + GROUP) {
+                Ok(segment) => self.segment = segment,
+                Err(bytes) => self.refused = Some(bytes),
+            }
+        }
+        table.running_saves().fill(&self.spare, WORDS_PER_SPLIT);
+    }
+
+    /// Gets the memory ready for a table that is to have so many buckets. The caller holds the lock `resizing`.
+    pub(super) fn prepare(&mut self, table: &GrowingTable, buckets: usize) -> Result<(), Unsplit> {
+        let out_of_memory = |bytes| GrowableInsertError::OutOfMemory { bytes };
+        let short = self.refused.take().map_or(Unsplit::Short, |bytes| out_of_memory(bytes).into());
+        let has_grown = table.size().grown.get().is_some();
+        // Of the two, either both are kept or none.
+        let is_ready = (has_grown || self.grown.is_some())
+            && table
+                .words
+                .extend(GrowingTable::sizes(&table.plan), buckets, &mut self.segment)
+                .map_err(out_of_memory)?;
+        if !is_ready {
+            return Err(short);
+        }
+        if !has_grown && let Some(grown) = self.grown.take() {
+            table.prepare_to_grow(grown);
+        }
+        Ok(())
+    }
+}
+
+/// How many words a split sets aside: those of a group, and those that they become.
+pub(super) const WORDS_PER_SPLIT: u64 = 2 * GROUP as u64;
+
+/// Why a group was not split.
+pub(crate) enum Unsplit {
+    /// It may not or cannot be.
+    Refused(GrowableInsertError),
+    /// The thread has too little memory for it. It is to get some ([`ForSplit::fill`]), and to try again.
+    Short,
+}
+
+impl From<GrowableInsertError> for Unsplit {
+    fn from(error: GrowableInsertError) -> Self {
+        Self::Refused(error)
+    }
 }
 
 impl GrowingTable {
@@ -132,7 +223,7 @@ impl GrowingTable {
         };
         let resizing = Resizing {
             lock: Mutex::new(()),
-            requests: Mutex::new(()),
+            requests: Mutex::new(Requests::default()),
             capacity: Tally::new(plan.capacity(state) as u64),
             most: Tally::new(plan.max_capacity() as u64),
             touched: Tally::new(buckets as u64),
@@ -239,26 +330,20 @@ impl GrowingTable {
     }
 
     /// How many bytes a [`Grown`] takes.
-    pub(super) fn memory_to_grow(plan: &Plan) -> usize {
+    fn memory_to_grow(plan: &Plan) -> usize {
         size_of::<Grown>() + (MOST_GATES - Self::gates_of(plan)) * size_of::<Mutex<()>>()
     }
 
-    /// Allocates a [`Grown`]. The result is `None` if there is no memory, and `Some(None)` if the table has one
-    /// already.
-    pub(super) fn allocate_grown(&self) -> Option<Option<Box<[Grown; 1]>>> {
-        if self.size().grown.get().is_some() {
-            return Some(None);
-        }
+    /// Allocates a [`Grown`]. `None` if there is no memory for it.
+    fn allocate_grown(&self) -> Option<Box<[Grown; 1]>> {
         let gates = boxed_slice(MOST_GATES - self.gates.len(), || Mutex::new(()))?;
-        Some(Some(boxed(Grown { moving: core::array::from_fn(|_| AtomicU64::new(0)), gates })?))
+        boxed(Grown { moving: core::array::from_fn(|_| AtomicU64::new(0)), gates })
     }
 
     /// Keeps what [`allocate_grown`](Self::allocate_grown) has returned. The caller holds the lock `resizing`, or has
-    /// the table alone.
-    pub(super) fn prepare_to_grow(&self, grown: Option<Box<[Grown; 1]>>) {
-        if let Some(grown) = grown {
-            self.size().grown.set(grown).expect("one thread at a time changes the size");
-        }
+    /// the table alone. The table has none yet.
+    fn prepare_to_grow(&self, grown: Box<[Grown; 1]>) {
+        self.size().grown.set(grown).expect("one thread at a time changes the size");
     }
 
     /// What [`allocate_grown`](Self::allocate_grown) has made. A thread that has read a state that is *moving*, or of
@@ -323,9 +408,37 @@ impl GrowingTable {
         self.stripe(class.base).lock(self.counters())
     }
 
-    /// Calls `work` with the locks of all stripes.
+    /// Locks the stripe of the classes with this base, or uses the locks of `all`, to change at most so many words. The
+    /// caller holds no other lock.
+    #[inline]
+    pub(crate) fn lock_to_change<'a>(&'a self, base: u32, words: u64, all: Option<&'a AllLocked<'_>>) -> Changing<'a> {
+        match all {
+            Some(all) => Changing::with_all(self.running_saves(), self.stripe(base), all),
+            None => self.running_saves().lock_to_change(words, || self.stripe(base).lock(self.counters())),
+        }
+    }
+
+    /// Calls `work` with the locks of all stripes. It changes no words that are to be set aside.
     pub(super) fn under_all_locks<R>(&self, work: impl FnOnce(&AllLocked<'_>) -> R) -> R {
-        stripe::under_all_locks(&self.stripes, self.counters(), work)
+        stripe::under_all_locks(&self.stripes, self.counters(), None, work)
+    }
+
+    /// The same for `work` that changes words, with the thread's spare memory.
+    pub(super) fn under_all_locks_with<R>(&self, spare: &Spare, work: impl FnOnce(&AllLocked<'_>) -> R) -> R {
+        stripe::under_all_locks(&self.stripes, self.counters(), Some(spare), work)
+    }
+
+    /// Requests that the table keep so many buckets, which it is about to get.
+    pub(super) fn request(&self, buckets: usize) -> Request<'_> {
+        let mut requests = self.resizing().requests.lock();
+        requests.calls += 1;
+        requests.groups = requests.groups.max((buckets / GROUP) as u32);
+        Request(self)
+    }
+
+    /// The fewest buckets that the table may have by now.
+    pub(super) fn least_buckets(&self) -> usize {
+        self.plan.first.max(self.resizing().requests.lock().groups as usize * GROUP)
     }
 
     /// Locks the gate of a bucket that there is or was.
@@ -416,8 +529,9 @@ impl GrowingTable {
         }
         let first = state.split() as usize;
         let _gates = self.gates_of_group(first, state.level());
+        // No save has begun since: it would have waited for these gates, or have recovered. So the saves that are running
+        // have these words, which were set aside before the state was *moving*.
         for nth in 0..GROUP {
-            self.set_aside(first + nth);
             self.store(first + nth, load(&self.moving()[nth]));
         }
         self.change_state(State::of_buckets(state.buckets()));
@@ -521,11 +635,12 @@ impl GrowingTable {
         &self.resizing().running_saves
     }
 
-    /// Sets the bucket's word aside for the saves that are running. The caller holds its gate.
+    /// Sets the bucket's word aside for the saves that are running. The caller holds its gate, and a lock with which it has
+    /// spare memory: `None` if no save was running when it took that.
     #[inline(always)]
-    pub(super) fn set_aside(&self, number: usize) {
-        if self.running_saves().any() {
-            self.running_saves().set_aside(number, || self.load(number));
+    pub(super) fn set_aside(&self, number: usize, spare: Option<&Spare>) {
+        if let Some(spare) = spare {
+            self.running_saves().set_aside(number, &|| self.load(number), spare);
         }
     }
 

@@ -23,9 +23,10 @@ use crate::snapshot::parts::{wanted_number, wanted_of_number};
 use crate::snapshot::source::Source;
 #[cfg(feature = "snapshot")]
 use crate::sync::AtomicU64;
+use crate::sync::MutexGuard;
 #[cfg(feature = "snapshot")]
 use crate::sync::sizes::GROUP;
-use crate::sync::sizes::GROWN_BEFORE_SAVE;
+use crate::sync::sizes::{GROWN_BEFORE_SAVE, MOST_GATES};
 use crate::table::attempt::{Attempt, IfPresent};
 use crate::table::core::{Core, Facts};
 use crate::table::counters::Counters;
@@ -90,10 +91,10 @@ impl GrowingTable {
                 Err(_) => return Attempt::NoRoom,
             }
         }
-        let _guard = self.lock(class);
+        let changing = self.lock_to_change(class.base, 1, None);
         let attempt = if if_present != IfPresent::Add && self.copies(class) != [0; 2] {
             Attempt::Present
-        } else if self.add_on(class, side) {
+        } else if self.add_on(class, side, changing.spare()) {
             Attempt::Added
         } else {
             Attempt::NoRoom
@@ -118,6 +119,17 @@ impl GrowingTable {
     }
 }
 
+impl GrowingTable {
+    /// Locks the gates, as many as there are places for guards, in order. (A function of its own, so that its frame is gone
+    /// when the save begins.)
+    #[inline(never)]
+    fn lock_gates<'a>(&'a self, held: &mut [Option<MutexGuard<'a, ()>>]) {
+        for (number, held) in held.iter_mut().enumerate() {
+            *held = Some(self.gate(number));
+        }
+    }
+}
+
 impl Imaged for GrowingTable {
     fn running_saves(&self) -> &RunningSaves {
         self.running_saves()
@@ -126,21 +138,23 @@ impl Imaged for GrowingTable {
     /// All gates are held too: so no insert is half done, and no bucket is being moved.
     fn begin_save(&self) -> Result<SaveNumber, OutOfMemory> {
         loop {
-            let (gates, set_aside) = (self.gates(), SetAside::new(self.state().buckets() + GROWN_BEFORE_SAVE)?);
+            let gates = self.gates();
+            // What it does not use is freed after the locks are released.
+            let mut set_aside = Some(SetAside::new(self.state().buckets() + GROWN_BEFORE_SAVE)?);
             // The gates are given back before the lock of the size is taken, behind which a split may wait for them.
-            let mut held = Vec::new();
-            held.try_reserve_exact(gates).map_err(|_| OutOfMemory::new())?;
-            let begun = self.under_all_locks(move |all| {
-                held.extend((0..gates).map(|number| self.gate(number)));
+            let begun = self.under_all_locks(|all| {
+                let mut held = [const { None }; MOST_GATES];
+                self.lock_gates(&mut held[..gates]);
                 // A table that has grown for the first time meanwhile has more of them.
                 let is_all = self.gates() == gates;
                 if self.state().is_moving() || !is_all {
                     return None;
                 }
-                Some(self.running_saves().begin(all, set_aside.of_buckets(self.state().buckets())?))
+                let new = set_aside.take_if(|new| new[0].resize(self.state().buckets()))?;
+                Some(self.running_saves().begin(all, new, None))
             });
             if let Some(begun) = begun {
-                return begun;
+                return Ok(begun);
             }
             let _resizing = self.resizing().lock.lock();
             self.recover();

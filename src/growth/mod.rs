@@ -23,7 +23,8 @@
 //!    for.
 //! 4. To split a group: lock its gates; copy its words to `moving`; make the state *moving*; store the two words of each
 //!    bucket; move the split pointer past the group. To merge one: lock its gates; compute the whole words into `moving`;
-//!    make the state *moving*, with the split pointer before the group; store the whole words; make the state idle.
+//!    make the state *moving*, with the split pointer before the group; store the whole words; make the state idle. The words
+//!    that are about to be stored are set aside before the state is *moving*.
 //!
 //! # Why a split or a merge changes no contents
 //! The array `moving` has the same copies as the words of the group at both changes of the state, each on the same
@@ -105,9 +106,16 @@
 //! A save begins while it holds all stripes and all gates, including those that the first growth has added meanwhile.
 //! So no relocation and no insert is half done, and no group is moving: the image is exactly the table at that moment.
 //! Each later change of a word sets the old one aside first (`table/image/copy_on_write.rs`), those of splits and merges
-//! too. The image has as many words as there were buckets. Words beyond its end are not in it.
+//! too. A thread that holds a gate sees, as one that holds a stripe, each save that has begun, and none begins meanwhile. The
+//! image has as many words as there were buckets. Words beyond its end are not in it.
 //!
 //! # Memory
+//! No memory is asked for, and none is freed, under any lock here. A thread that is to split a group finds under `resizing`
+//! what it lacks: the array `moving` with its gates, a segment, or spare memory for what saves need. Then it releases the
+//! lock, gets the memory, and begins again; what it does not use is freed after the lock is released (`ForSplit`). Each
+//! time, another thread has changed the size or begun a save meanwhile, or the thread has lacked something else. If memory is
+//! refused, the next try reports that.
+//!
 //! The array `moving`, and the gates that the first buckets do not have, are made for the first change of the size, before a
 //! state is *moving*, and stay: so a thread that has read such a state sees them.
 //!
@@ -119,11 +127,14 @@
 //! # A thread that dies
 //! No step here can panic. If a thread died while a group is moving, the gates would be free again, and the state still
 //! *moving*. All copies are in `moving`, so the next thread that needs one of these buckets, or changes the size, stores
-//! them back (`recover`).
+//! them back (`recover`). It need not set the old words aside: each save that is running began before the thread that died
+//! had locked the gates, and so has them by rule 4. (A later one recovers before it begins.)
 //!
 //! # Who waits for whom
-//! Locks are taken in this order: `requests`, `resizing`, those of the stripes, those of the gates (both of a
-//! relocation, those of a group, and all of them, in order), that of a save's list. A thread holds a gate for some
+//! Locks are taken in this order: `resizing`, those of the stripes, those of the gates (both of a relocation, those of a
+//! group, and all of them, in order), that of a save's list. That of `requests` is taken alone or under `resizing`: a call
+//! that requests more buckets notes how many, and a merge leaves as many. So two calls do not undo each other's work, and
+//! neither waits for the other. A thread holds a gate for some
 //! instructions, and those of a group for as long as it takes to split it. No lookup takes any lock.
 //!
 //! # The files

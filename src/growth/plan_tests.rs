@@ -244,7 +244,7 @@ fn the_sizes_of_a_filter_for_the_default_rate() {
 
 /// Adds a copy without counting it: so the table does not grow.
 fn add_uncounted(table: &GrowingTable, class: Class) {
-    if !table.add(class) {
+    if !table.add(class, None) {
         let placed = table.placed(class, table.state());
         let attempt = table.add_slow(class, IfPresent::Add, placed, Attempt::NoRoom, &mut 0);
         assert_eq!(attempt, Ok(Attempt::Added), "there is room");
@@ -306,7 +306,7 @@ fn copies_beyond_the_limit_stay_and_are_copied() {
     let table = GrowingTable::new(plan(200, None, 0.001, None)).expect("some kilobytes");
     let hash = mixed(1);
     let class = table.plan.classes.of(hash);
-    let all = (0..).take_while(|_| table.add(class)).count();
+    let all = (0..).take_while(|_| table.add(class, None)).count();
     table.counters().add_len(all as i64);
     let error = table.insert(hash).expect_err("there are too many");
     assert_eq!(error, GrowableInsertError::TooManyCopies { copies: all, limit: all / 2 });

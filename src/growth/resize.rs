@@ -2,12 +2,13 @@
 //! that a merge needs. (The room that an insert needs is in `room.rs`.) `growth/mod.rs` has the argument.
 
 use crate::error::insert::{GrowableInsertError, ReserveError};
-use crate::growth::growing_table::{GrowingTable, load};
+use crate::growth::growing_table::{ForSplit, GrowingTable, Unsplit, WORDS_PER_SPLIT, load};
 use crate::growth::plan::Plan;
-use crate::growth::room::Relocated;
+use crate::growth::room::{Relocated, WORDS_PER_HOP};
 use crate::plan::path::{self, Graph, Hop, Outcome};
-use crate::sync::Ordering;
 use crate::sync::sizes::{GROUP, MERGE_TRIES, MOVED_PER_MERGE};
+use crate::sync::{self, MutexGuard, Ordering};
+use crate::table::image::spare::Spare;
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, State};
 use crate::word::halves::Halves;
@@ -81,45 +82,67 @@ impl GrowingTable {
     /// Splits groups as long as that is due; at most `groups`, which it lowers. Does nothing while another thread
     /// changes the size.
     fn grow_while(&self, is_due: impl Fn() -> bool, groups: &mut usize) {
-        if !is_due() {
-            return;
-        }
-        if let Some(_resizing) = crate::sync::try_lock(&self.resizing().lock) {
-            // An insert that finds no room reports why the table cannot grow.
-            while *groups > 0 && is_due() && self.split_group().is_ok() {
-                *groups -= 1;
-            }
+        // An insert that finds no room reports why the table cannot grow.
+        while *groups > 0
+            && is_due()
+            && self.split_if(|| sync::try_lock(&self.resizing().lock), &is_due).is_ok_and(|is_split| is_split)
+        {
+            *groups -= 1;
         }
     }
 
-    /// Splits the next group of buckets. The caller holds the lock `resizing`.
-    pub(crate) fn split_group(&self) -> Result<(), GrowableInsertError> {
+    /// Splits the next group of buckets under the lock `resizing`, which it takes by `lock`, if that is due. Returns whether it
+    /// did. The caller holds no lock.
+    pub(crate) fn split_if<'a>(
+        &self,
+        lock: impl Fn() -> Option<MutexGuard<'a, ()>>,
+        is_due: impl Fn() -> bool,
+    ) -> Result<bool, GrowableInsertError> {
+        let mut memory = ForSplit::default();
+        // Not for longer than a group: an insert may wait for it.
+        while let Some(resizing) = lock()
+            && is_due()
+        {
+            let split = self.split_group(&mut memory);
+            drop(resizing);
+            match split {
+                Ok(()) => return Ok(true),
+                Err(Unsplit::Refused(error)) => return Err(error),
+                Err(Unsplit::Short) => memory.fill(self),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Splits the next group of buckets. The caller holds the lock `resizing`, and has got the memory before.
+    pub(crate) fn split_group(&self, memory: &mut ForSplit) -> Result<(), Unsplit> {
         self.recover();
         let state = self.state();
         let (level, split, buckets) = (state.level(), state.split() as usize, state.buckets());
         if buckets == self.plan.last() {
-            return Err(self.limit_reached(self.len()));
+            return Err(self.limit_reached(self.len()).into());
         }
         if self.grown_beyond_limit(buckets + GROUP).is_some() {
             self.end_growth_here();
-            return Err(self.limit_reached(self.len()));
+            return Err(self.limit_reached(self.len()).into());
         }
-        let out_of_memory = |bytes| GrowableInsertError::OutOfMemory { bytes };
-        // Of two allocations, either both are kept or none.
-        let grown = self.allocate_grown().ok_or_else(|| out_of_memory(Self::memory_to_grow(&self.plan)))?;
-        self.words.extend(Self::sizes(&self.plan), buckets + GROUP).map_err(out_of_memory)?;
+        memory.prepare(self, buckets + GROUP)?;
         self.resizing().touched.fetch_max((buckets + GROUP) as u64, Ordering::Relaxed);
-        self.prepare_to_grow(grown);
         let _gates = self.gates_of_group(split, level);
+        // Under the gates: no save begins from here on.
+        if !self.running_saves().has_enough(&memory.spare, WORDS_PER_SPLIT) {
+            return Err(Unsplit::Short);
+        }
+        let spare = self.running_saves().wanted(Some(&memory.spare));
         for nth in 0..GROUP {
+            self.set_aside(split + nth, spare);
+            self.set_aside(split + nth + (1 << level), spare);
             self.publish(nth, self.load(split + nth));
         }
         self.change_state(state.moving());
         let halves = Halves::new(self.plan.classes, level, self.layout(level), self.layout(level + 1));
         for (number, whole) in (split..).zip(self.moving()) {
             let [low, high] = halves.of(number, load(whole));
-            self.set_aside(number);
-            self.set_aside(number + (1 << level));
             self.store(number + (1 << level), high);
             self.store(number, low);
         }
@@ -145,19 +168,39 @@ impl GrowingTable {
         }
     }
 
-    /// Undoes the last split of a group. Returns whether there was room. The caller holds the lock `resizing`.
-    pub(crate) fn merge_group(&self) -> bool {
+    /// Undoes the last split of a group, if that is due. Returns whether it did: there may be no room. The caller holds no
+    /// lock.
+    pub(crate) fn merge_if(&self, is_due: impl Fn() -> bool) -> bool {
+        let (spare, mut words) = (Spare::default(), WORDS_PER_SPLIT);
+        loop {
+            // Not for longer than a group: an insert may wait for it.
+            let resizing = self.resizing().lock.lock();
+            let merged = if is_due() { self.merge_group(&spare) } else { Some(false) };
+            drop(resizing);
+            if let Some(is_merged) = merged {
+                return is_merged;
+            }
+            self.running_saves().fill(&spare, words);
+            // Twice as much the next time, until it is enough for all the copies that a merge may move.
+            words = words.saturating_mul(2);
+        }
+    }
+
+    /// Undoes the last split of a group. Returns whether there was room; `None` if that takes more spare memory. The caller
+    /// holds the lock `resizing`.
+    fn merge_group(&self, spare: &Spare) -> Option<bool> {
         self.recover();
         let state = self.state();
-        let Some(buckets) = state.buckets().checked_sub(GROUP).filter(|&buckets| buckets >= self.plan.first) else {
-            return false;
+        let Some(buckets) = state.buckets().checked_sub(GROUP).filter(|&buckets| buckets >= self.least_buckets())
+        else {
+            return Some(false);
         };
         let smaller = State::of_buckets(buckets);
         let (level, split) = (smaller.level(), smaller.split() as usize);
         if self.layout(level).slots() < self.layout(level + 1).slots()
             && !(split..split + GROUP).all(|number| self.may_merge(number, smaller))
         {
-            return false;
+            return Some(false);
         }
         for _ in 0..MERGE_TRIES {
             let gates = self.gates_of_group(split, level);
@@ -169,20 +212,27 @@ impl GrowingTable {
                 }
             }
             if !crowded.contains(&true) {
+                // Under the gates: no save begins from here on.
+                if !self.running_saves().has_enough(spare, WORDS_PER_SPLIT) {
+                    return None;
+                }
+                let spare = self.running_saves().wanted(Some(spare));
+                (0..GROUP).for_each(|nth| self.set_aside(split + nth, spare));
                 self.change_state(smaller.moving());
                 for nth in 0..GROUP {
-                    self.set_aside(split + nth);
                     self.store(split + nth, load(&self.moving()[nth]));
                 }
                 self.change_state(smaller);
-                return true;
+                return Some(true);
             }
             drop(gates);
-            if !(0..GROUP).filter(|&nth| crowded[nth]).all(|nth| self.make_room_to_merge(split + nth, smaller)) {
-                return false;
+            for nth in (0..GROUP).filter(|&nth| crowded[nth]) {
+                if !self.make_room_to_merge(split + nth, smaller, spare)? {
+                    return Some(false);
+                }
             }
         }
-        false
+        Some(false)
     }
 
     /// Whether no class in this bucket's halves has more copies than it may have in the smaller table. (Copies that other
@@ -212,23 +262,31 @@ impl GrowingTable {
     }
 
     /// For a merge: moves copies out of the two halves of a bucket until the whole one has room for the rest. Returns
-    /// `false` if there was no room elsewhere. The caller holds the lock `resizing`.
-    fn make_room_to_merge(&self, number: usize, smaller: State) -> bool {
+    /// `false` if there was no room elsewhere, and `None` if that takes more spare memory. The caller holds the lock
+    /// `resizing`.
+    fn make_room_to_merge(&self, number: usize, smaller: State, spare: &Spare) -> Option<bool> {
         for _ in 0..MOVED_PER_MERGE {
             if self.merged(number, smaller.level()).is_some() {
                 break;
             }
+            let mut is_short = false;
             let outcome =
                 path::search(&Merged { table: self, smaller }, [number; 2], &mut |Hop { entry, from, .. }| {
                     let class = self.plan.classes.of_stored(from, smaller.depth(from), entry.0);
                     let placed = self.placed(class, self.state());
-                    self.relocate(&self.lock(class), placed, from % 2, None) == Relocated::Moved
+                    let changing = self.running_saves().lock_with(spare, WORDS_PER_HOP, self.lock(class));
+                    is_short = changing.is_none();
+                    let relocate = |changing| self.relocate(&changing, placed, from % 2, None) == Relocated::Moved;
+                    changing.is_some_and(relocate)
                 });
+            if is_short {
+                return None;
+            }
             if let Outcome::Nothing { .. } = outcome {
-                return false;
+                return Some(false);
             }
         }
-        true
+        Some(true)
     }
 
     /// Stores the whole word of a bucket that is about to be moved.
@@ -242,7 +300,6 @@ impl GrowingTable {
         if additional == 0 {
             return Ok(());
         }
-        let _request = self.resizing().requests.lock();
         let wanted = self.len().saturating_add(additional);
         let too_large = || ReserveError::CapacityTooLarge { additional, largest: self.plan.max_capacity() };
         let without_limit = Plan { within_limit: usize::MAX, ..self.plan };
@@ -251,6 +308,7 @@ impl GrowingTable {
         if let Some((needed, limit)) = self.grown_beyond_limit(buckets) {
             return Err(ReserveError::MemoryLimit { additional, needed, limit });
         }
+        let _request = self.request(buckets);
         self.grow_to(buckets).map_err(|error| match error {
             GrowableInsertError::OutOfMemory { bytes } => ReserveError::OutOfMemory { bytes },
             _ => too_large(),
@@ -259,35 +317,23 @@ impl GrowingTable {
 
     /// Grows the table to at least this many buckets.
     fn grow_to(&self, buckets: usize) -> Result<(), GrowableInsertError> {
-        loop {
-            // Not for longer than a group: an insert may wait for it.
-            let _resizing = self.resizing().lock.lock();
-            if self.state().buckets() >= buckets {
-                return Ok(());
-            }
-            self.split_group()?;
-        }
+        while self.split_if(|| Some(self.resizing().lock.lock()), || self.state().buckets() < buckets)? {}
+        Ok(())
     }
 
     /// Grows the table to at least this many buckets, unless it would then go beyond a limit. Returns whether it has them.
     pub(crate) fn grow_if_possible(&self, buckets: usize) -> bool {
-        let _request = self.resizing().requests.lock();
+        let _request = self.request(buckets);
         self.grown_beyond_limit(buckets).is_none() && self.grow_to(buckets).is_ok()
     }
 
-    /// Makes the table as small as its items, and a capacity of this many, allow.
+    /// Makes the table as small as its items, a capacity of this many, and requests of more that are running allow.
     pub(crate) fn shrink_to(&self, capacity: usize) {
-        let _request = self.resizing().requests.lock();
-        loop {
-            // Not for longer than a group: an insert may wait for it.
-            let _resizing = self.resizing().lock.lock();
-            let wanted = self.len().max(capacity);
-            let is_enough = |buckets: usize| self.plan.capacity(State::of_buckets(buckets)) >= wanted;
-            let buckets = self.state().buckets();
-            if buckets == self.plan.first || !is_enough(buckets - GROUP) || !self.merge_group() {
-                break;
-            }
-        }
+        let is_enough = || {
+            let (buckets, wanted) = (self.state().buckets(), self.len().max(capacity));
+            buckets > self.plan.first && self.plan.capacity(State::of_buckets(buckets - GROUP)) >= wanted
+        };
+        while self.merge_if(is_enough) {}
         self.give_back();
     }
 

@@ -14,7 +14,8 @@ use core::cell::Cell;
 use crate::growth::growing_table::{GrowingTable, Placed, load, store};
 use crate::machine::arch::prefetch_line;
 use crate::plan::path::{self, Graph, Outcome};
-use crate::table::stripe::{AllLocked, Guard};
+use crate::table::image::copy_on_write::Changing;
+use crate::table::stripe::AllLocked;
 use crate::word::bucket::Bucket;
 use crate::word::classes::{State, both};
 use crate::word::layout::Entry;
@@ -27,6 +28,9 @@ use crate::word::layouts::{BothLayouts, DynLayout};
 /// has several copies, long searches begin before there is no room: their entries lead to buckets that the search has
 /// seen.
 const LONG_SEARCH: usize = 76;
+
+/// How many words a relocation changes: those of two buckets. An attempt to add changes no more.
+pub(super) const WORDS_PER_HOP: u64 = 2;
 
 /// A growing table in one state, as the graph that a search follows.
 struct GrowingGraph<'a> {
@@ -134,8 +138,11 @@ impl GrowingTable {
         let graph = GrowingGraph::new(self, state);
         let (mut hops, mut last) = (0, Relocated::Nothing);
         let outcome = path::search(&graph, placed.numbers, &mut |hop| {
-            let guard = self.stripe(self.plan.classes.base(hop.entry.0)).lock_unless_all(all, self.counters());
-            last = self.relocate(&guard, self.placed_by(hop, state), hop.from % 2, first);
+            if all.is_some_and(|all| !self.has_spare(all)) {
+                return false;
+            }
+            let changing = self.lock_to_change(self.plan.classes.base(hop.entry.0), WORDS_PER_HOP, all);
+            last = self.relocate(&changing, self.placed_by(hop, state), hop.from % 2, first);
             hops += u64::from(last != Relocated::Nothing);
             last == Relocated::Moved
         });
@@ -150,12 +157,25 @@ impl GrowingTable {
         Searched { room, is_long: graph.followed.get() > LONG_SEARCH }
     }
 
-    /// Moves a copy of a class from this side to the other, if there is one and there is room. The guard is that of its
+    /// Whether a thread that holds the locks of all stripes has spare memory for a relocation, and for the words of an attempt
+    /// to add after it.
+    pub(super) fn has_spare(&self, all: &AllLocked<'_>) -> bool {
+        all.spare.is_none_or(|spare| self.running_saves().has_enough(spare, 2 * WORDS_PER_HOP))
+    }
+
+    /// Moves a copy of a class from this side to the other, if there is one and there is room. The lock is that of its
     /// stripe. The caller has placed the class in some state, which need not be the present one.
     ///
     /// The store that takes the copy out also adds the `first` copy of another class, if that has none
     /// ([`with_first`](Self::with_first)). It needs no stripe for that, and leaves it to the caller to count that copy.
-    pub(crate) fn relocate(&self, guard: &Guard<'_>, placed: Placed, side: usize, first: Option<&Placed>) -> Relocated {
+    pub(crate) fn relocate(
+        &self,
+        changing: &Changing<'_>,
+        placed: Placed,
+        side: usize,
+        first: Option<&Placed>,
+    ) -> Relocated {
+        let guard = &changing.guard;
         let (_gates, Placed { state, numbers, layouts, stored, .. }) = self.enter_both(placed);
         let words = both(numbers, |number| self.word(number));
         let (from, to) = (side, 1 - side);
@@ -163,8 +183,8 @@ impl GrowingTable {
         let Some(left) = layouts[from].remove(seen, stored[from]) else { return Relocated::Nothing };
         let Some(added) = layouts[to].add(load(words[to]), stored[to]) else { return Relocated::Nothing };
         let with_first = first.and_then(|class| self.with_first(class, state, numbers[from], seen, left));
-        self.set_aside(numbers[to]);
-        self.set_aside(numbers[from]);
+        self.set_aside(numbers[to], changing.spare());
+        self.set_aside(numbers[from], changing.spare());
         store(words[to], added);
         // From here to the next store there are two copies. At no moment is there none.
         guard.bump();

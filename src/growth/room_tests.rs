@@ -23,7 +23,7 @@ impl Counted {
         let classes = self.keys.by_ref().map(|key| table.plan.classes.of(mixed(key)));
         classes
             .filter(|&class| {
-                let is_added = table.add(class);
+                let is_added = table.add(class, None);
                 if is_added {
                     *copies.entry(table.plan.classes.hash(class)).or_default() += 1;
                 }
@@ -35,8 +35,8 @@ impl Counted {
 
     /// Makes the table larger or smaller by a group, if it can be.
     fn resize(&self, grows: bool) {
-        let _resizing = self.table.resizing().lock.lock();
-        let _ = if grows { self.table.split_group().is_ok() } else { self.table.merge_group() };
+        let split = || self.table.split_if(|| Some(self.table.resizing().lock.lock()), || true);
+        let _ = if grows { split().is_ok() } else { self.table.merge_if(|| true) };
     }
 
     /// The classes of which there are more or fewer copies than there should be: with both numbers.

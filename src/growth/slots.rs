@@ -14,7 +14,8 @@
 use crate::error::insert::GrowableInsertError;
 use crate::growth::growing_table::{GrowingTable, Placed, load, store};
 use crate::table::attempt::{Attempt, IfPresent};
-use crate::table::stripe::Guard;
+use crate::table::image::copy_on_write::Changing;
+use crate::table::image::spare::Spare;
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, Place, State, both};
 
@@ -24,7 +25,8 @@ impl GrowingTable {
     ///
     /// `NoRoom` means that neither side held a copy, and that the emptier bucket was full. `Present` means that there is a
     /// copy, or may be, so that the caller has to count the copies: the slots are compared without decoding them, a bucket
-    /// may be moving, and the table may have left the state in which the class was placed.
+    /// may be moving, the table may have left the state in which the class was placed, and a save may be running: then the
+    /// caller gets spare memory for the word, with the class's stripe.
     #[inline(always)]
     pub(super) fn add_first(&self, placed: &Placed) -> Attempt {
         // This only determines where to try, and on which side there is surely no copy. Both words are loaded before either is
@@ -51,7 +53,9 @@ impl GrowingTable {
             return Attempt::Present;
         }
         let Some(changed) = layout.add(seen, stored) else { return Attempt::NoRoom };
-        self.set_aside(number);
+        if self.running_saves().any() {
+            return Attempt::Present;
+        }
         store(word, changed);
         Attempt::Added
     }
@@ -90,27 +94,34 @@ impl GrowingTable {
     /// Adds a copy to the emptier of the class's buckets or, if that is full, to the other. Returns whether there was
     /// room. Does not count it.
     #[inline(always)]
-    pub(super) fn add(&self, class: Class) -> bool {
+    pub(super) fn add(&self, class: Class, spare: Option<&Spare>) -> bool {
         let Placed { numbers, layouts, .. } = self.placed(class, self.state());
         let free = both([0, 1], |side| layouts[side].free(self.load_if_there(numbers[side])));
         let emptier = usize::from(free[1] > free[0]);
-        (free[emptier] > 0 && self.add_on(class, emptier)) || (free[1 - emptier] > 0 && self.add_on(class, 1 - emptier))
+        [emptier, 1 - emptier].into_iter().any(|side| free[side] > 0 && self.add_on(class, side, spare))
     }
 
-    /// Adds a copy on this side, if its bucket has room. Does not count it.
-    pub(crate) fn add_on(&self, class: Class, side: usize) -> bool {
+    /// Adds a copy on this side, if its bucket has room. Does not count it. The caller holds the class's stripe, with spare
+    /// memory for a word.
+    pub(crate) fn add_on(&self, class: Class, side: usize, spare: Option<&Spare>) -> bool {
         let side = class.sides[side];
         let (_gate, Place { number, depth }) = self.enter(side);
         let seen = self.load(number);
         let Some(changed) = self.layout(depth).add(seen, self.plan.classes.stored(class, depth)) else { return false };
-        self.set_aside(number);
+        self.set_aside(number, spare);
         self.store(number, changed);
         true
     }
 
     /// Adds a copy of the class, unless it has as many as it may have, which is an error. Leaves it to the caller to add to
-    /// [`len`](Self::len). The caller holds the class's stripe, so this counts the copies exactly.
-    pub(super) fn add_counted(&self, class: Class, if_present: IfPresent) -> Result<Attempt, GrowableInsertError> {
+    /// [`len`](Self::len). The caller holds the class's stripe, so this counts the copies exactly, and has spare memory for a
+    /// word.
+    pub(super) fn add_counted(
+        &self,
+        class: Class,
+        if_present: IfPresent,
+        spare: Option<&Spare>,
+    ) -> Result<Attempt, GrowableInsertError> {
         let copies = self.copies(class).iter().sum();
         if if_present != IfPresent::Add && copies > 0 {
             return Ok(Attempt::Present);
@@ -119,7 +130,7 @@ impl GrowingTable {
         if copies >= limit {
             return Err(GrowableInsertError::TooManyCopies { copies, limit });
         }
-        Ok(if self.add(class) { Attempt::Added } else { Attempt::NoRoom })
+        Ok(if self.add(class, spare) { Attempt::Added } else { Attempt::NoRoom })
     }
 
     /// How many copies a class may have in this state: half of the slots of its two buckets (`growth/mod.rs`).
@@ -127,15 +138,16 @@ impl GrowingTable {
         class.sides.iter().map(|&side| self.layout(state.place(side).depth).slots()).sum::<usize>() / 2
     }
 
-    /// Takes a copy of the class out on this side. The guard is that of its stripe. `false` if there is none.
-    pub(super) fn take_on(&self, guard: &Guard<'_>, class: Class, side: usize) -> bool {
+    /// Takes a copy of the class out on this side. The lock is that of its stripe. `false` if there is none.
+    pub(super) fn take_on(&self, changing: &Changing<'_>, class: Class, side: usize) -> bool {
         let side = class.sides[side];
         let (_gate, Place { number, depth }) = self.enter(side);
         let seen = self.load(number);
         let Some(changed) = self.layout(depth).remove(seen, self.plan.classes.stored(class, depth)) else {
             return false;
         };
-        self.set_aside(number);
+        let guard = &changing.guard;
+        self.set_aside(number, changing.spare());
         guard.bump();
         self.store(number, changed);
         true

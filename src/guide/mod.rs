@@ -43,6 +43,7 @@ macro_rules! pages {
         /// [choosing_parameters]: crate::guide::choosing_parameters
         /// [choosing_parameters#capacity]: crate::guide::choosing_parameters#capacity
         /// [consistency]: crate::guide::consistency
+        /// [consistency#all-types]: crate::guide::consistency#all-types
         /// [consistency#what-each-operation-costs]: crate::guide::consistency#what-each-operation-costs
         /// [expiry]: crate::guide::expiry
         /// [expiry#clocks]: crate::guide::expiry#clocks

@@ -59,14 +59,22 @@ impl Segments {
         (!base.is_null()).then(|| unsafe { &*word })
     }
 
-    /// Makes sure that the list has `len` words. A new one is 0. The error is the number of bytes that could not be allocated.
-    /// Only one thread at a time calls this.
-    pub(crate) fn extend(&self, pages: Pages, len: usize) -> Result<(), usize> {
+    /// The memory of the next segment, if the list has none yet for `len` words. The error is the number of bytes that could
+    /// not be allocated.
+    pub(crate) fn next_segment(&self, pages: Pages, len: usize) -> Result<Option<Box<[AtomicU64]>>, usize> {
+        let mut needed = segments(self.first_bits).take_while(|&(start, _)| start < len);
+        let Some((_, words)) = needed.find(|&(start, _)| !self.has(start)) else { return Ok(None) };
+        zeroed_on(pages, words).map(Some).ok_or(words.saturating_mul(size_of::<u64>()))
+    }
+
+    /// Makes sure that the list has `len` words, with the memory of its [`next_segment`](Self::next_segment) if it needs one.
+    /// A new word is 0. Returns whether it has so many. It allocates and frees nothing. Only one thread at a time calls this.
+    pub(crate) fn extend(&self, len: usize, next: &mut Option<Box<[AtomicU64]>>) -> bool {
         for (start, words) in segments(self.first_bits).take_while(|&(start, _)| start < len) {
             if self.segment(start, words).is_some() {
                 continue;
             }
-            let segment = zeroed_on(pages, words).ok_or(words.saturating_mul(size_of::<u64>()))?;
+            let Some(segment) = next.take_if(|segment| segment.len() == words) else { return false };
             let base = Box::into_raw(segment).cast::<AtomicU64>().wrapping_sub(start);
             // The first segment has all indices below its length.
             let first = if start == 0 { 0 } else { start.ilog2() };
@@ -75,7 +83,7 @@ impl Segments {
                 self.bases[bit as usize].store(base, Ordering::Release);
             }
         }
-        Ok(())
+        true
     }
 
     /// Whether there is a segment with this first word.

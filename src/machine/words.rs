@@ -63,7 +63,10 @@ impl Words {
             segments: Segments::new(sizes.first_bits()).ok_or(Segments::OWN_MEMORY)?,
             range: OnceLock::new(),
         };
-        words.extend(sizes, len)?;
+        let mut next = None;
+        while !words.extend(sizes, len, &mut next)? {
+            next = words.next_segment(sizes, len)?;
+        }
         Ok(words)
     }
 
@@ -110,12 +113,25 @@ impl Words {
         base
     }
 
-    /// Makes sure that the list has `len` words. A new one is 0, or what it was when it was [released](Self::release). The
-    /// error is the number of bytes that were refused. Only one thread at a time calls this.
-    pub(crate) fn extend(&self, sizes: Sizes, len: usize) -> Result<(), usize> {
+    /// The memory that the list takes from the allocator next, after [`extend`](Self::extend) has found that it needs some to
+    /// have `len` words. The error is the number of bytes that were refused.
+    pub(crate) fn next_segment(&self, sizes: Sizes, len: usize) -> Result<Option<Box<[AtomicU64]>>, usize> {
+        let in_segments = match (self.range.get(), sizes.parts()) {
+            (Some(_), Some((before, _))) => len.min(before),
+            _ => len,
+        };
+        self.segments.next_segment(sizes.pages, in_segments)
+    }
+
+    /// Makes sure that the list has `len` words, with the memory of its [`next_segment`](Self::next_segment) if it needs one. A
+    /// new word is 0, or what it was when it was [released](Self::release). Returns whether it has so many. The error is the
+    /// number of bytes that the system refused. It calls no allocator. Only one thread at a time calls this.
+    pub(crate) fn extend(&self, sizes: Sizes, len: usize, next: &mut Option<Box<[AtomicU64]>>) -> Result<bool, usize> {
         match self.range_for(sizes, len) {
             Some((range, before)) => {
-                self.segments.extend(sizes.pages, before)?;
+                if !self.segments.extend(before, next) {
+                    return Ok(false);
+                }
                 range.extend(sizes.pages, len - before)?;
                 // Only once: each lookup reads this cache line. (Relaxed, here and below: only this thread stores them.)
                 if self.first_in_range.load(Ordering::Relaxed) != before as u64 {
@@ -124,9 +140,9 @@ impl Words {
                     self.first_in_range.store(before as u64, Ordering::Release);
                 }
             }
-            None => self.segments.extend(sizes.pages, len)?,
+            None => return Ok(self.segments.extend(len, next)),
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The range, if `len` words need one, and the number of words before it. Reserves it if there is none yet.

@@ -69,7 +69,7 @@ use crate::table::image::read::TableImage;
 /// One pass over the table, without a copy of it. Lookups go on. Operations that lock a stripe wait at the beginning
 /// for as long as it takes to lock all of them (a few microseconds). Then each change takes one more lock, for about
 /// 100 ns, or more with several saves. The first change to a bucket that has yet to be written also keeps the bucket's
-/// old word (copy-on-write), in 16 to 64 bytes. So a slow writer costs memory in proportion to what is changed
+/// old word (copy-on-write), in 32 bytes. So a slow writer costs memory in proportion to what is changed
 /// meanwhile, but holds up no other thread. Any number of saves can run at a time.
 #[must_use = "nothing is done until `write_to`, `write_to_path`, `into_reader` or `digest` is called"]
 pub struct Save<'a> {

@@ -36,6 +36,9 @@ pub(crate) const DEAD_END_TRIES: usize = size(4, 2, 2);
 /// The fewest buckets that one call sweeps of dead entries. A model's sweep is many steps.
 pub(crate) const SWEPT_AT_LEAST: usize = size(4096, 1, 1);
 
+/// For how many words a sweep gets spare memory at a time, while a save is running.
+pub(crate) const SWEPT_WORDS: u64 = size(64, 1, 1) as u64;
+
 /// How many words of a save are read, passed and written at a time. A model's save is many steps.
 pub(crate) const CHUNK: usize = size(1024, 1, 1);
 

@@ -347,8 +347,8 @@ impl Table<Expiry> {
 
     pub(super) fn remove_all_until(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answers: &mut dyn FnMut(&[bool])) {
         let remove_block = |table: &Self, block: Block<'_>, ends: &[u64; BLOCK], coming: &_, removed: &mut _| {
-            table.remove_each(block, ends, coming, removed, |table, item, hash, ends, nth| {
-                table.remove_until(table.layout(), item, hash, ends[nth])
+            table.remove_each(block, ends, coming, removed, |table, item, _, ends, nth| {
+                table.remove_until(table.layout(), item, ends[nth])
             })
         };
         self.remove_all(hashes, || ends.get(), remove_block, answers);

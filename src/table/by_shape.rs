@@ -322,7 +322,7 @@ impl ExpiringTable {
         static REMOVE_UNTIL: ByRow<fn(&Table<Expiry>, u64, u64) -> bool> = by_row!(shapes_with_payload, {
             |table, layout, hash, expires_at| {
                 let class = table.buckets.item(layout, hash);
-                table.counters.removal(table.remove_until(layout, class, hash, expires_at))
+                table.counters.removal(table.remove_until(layout, class, expires_at))
             }
         });
         self.in_row(&REMOVE_UNTIL)(&self.table, hash, expires_at)

@@ -7,6 +7,7 @@ use crate::error::insert::InsertError;
 use crate::sync::Ordering;
 use crate::table::census::Purpose;
 use crate::table::entries::Entries;
+use crate::table::image::copy_on_write::Changing;
 use crate::table::stripe::Guard;
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
@@ -32,7 +33,7 @@ impl<E: Entries> Table<E> {
     #[inline(never)]
     fn insert_slow(&self, hash: u64) -> Result<(), InsertError> {
         let item = self.item(hash);
-        self.until_added(item, Purpose::Insert, |_| self.add_slow(item).then_some(()))?;
+        self.until_added(item, Purpose::Insert, |all| self.add_slow(item, all).then_some(()))?;
         self.counters.add_len(1);
         Ok(())
     }
@@ -48,7 +49,7 @@ impl<E: Entries> Table<E> {
     #[cold]
     #[inline(never)]
     pub(super) fn insert_item_slow(&self, item: Item) -> Result<(), InsertError> {
-        self.until_added(item, Purpose::Insert, |_| self.add_slow(item).then_some(()))
+        self.until_added(item, Purpose::Insert, |all| self.add_slow(item, all).then_some(()))
     }
 
     /// Adds a copy of the item of this hash unless there is one. Returns whether it did.
@@ -108,12 +109,12 @@ impl<E: Entries> Table<E> {
     #[inline(never)]
     fn insert_absent_item(&self, item: Item) -> Result<bool, InsertError> {
         self.until_added(item, Purpose::InsertItemIfAbsent, |all| {
-            let guard = self.stripe(item.sum).lock_unless_all(all, &self.counters);
+            let changing = self.lock_to_change(item.sum, 2, all);
             if self.copies_of_item(self.layout(), item) > 0 {
                 return Some(false);
             }
-            self.bump_to_add(&guard);
-            let added = self.add_slow(item);
+            self.bump_to_add(&changing.guard);
+            let added = self.add_locked(&changing, item);
             self.counters.add_len(i64::from(added));
             added.then_some(true)
         })
@@ -131,55 +132,53 @@ impl<E: Entries> Table<E> {
     /// Removes a copy of the item, which is one of this hash, without counting.
     #[inline(always)]
     pub(super) fn remove_item(&self, layout: impl Layout, item: Item, hash: u64) -> bool {
-        match self.stripe(item.sum).try_lock() {
-            Some(guard) => self.remove_locked(layout, guard, item, hash),
-            None => self.remove_slow(hash, layout.payload_of(item.entry)),
+        if let Some(guard) = self.stripe(item.sum).try_lock()
+            && let Some(removed) = self.remove_locked(layout, &guard, item)
+        {
+            return removed;
         }
+        self.remove_slow(hash, layout.payload_of(item.entry))
     }
 
+    /// Removes a copy of the item in one step. `None` if another thread has changed the bucket, or if a save is running.
     #[inline(always)]
-    pub(super) fn remove_locked(&self, layout: impl Layout, guard: Guard<'_>, item: Item, hash: u64) -> bool {
+    pub(super) fn remove_locked(&self, layout: impl Layout, guard: &Guard<'_>, item: Item) -> Option<bool> {
         // Compares both at once: a branch on which of the two holds the copy would be mispredicted half of the time.
         let (first, second) = (self.load(item.first), self.load(item.second));
         let (in_first, copy) = layout.find_in_either(first, second, item.entry);
         if !copy.exists() {
-            return false;
+            return Some(false);
         }
         let bucket = select_unpredictable(in_first, item.first, item.second);
         if !self.is_being_saved() {
             guard.bump();
             if self.exchange(bucket, copy.bucket, layout.without(copy)).is_ok() {
-                return true;
+                return Some(true);
             }
         }
-        self.remove_locked_slow(guard, hash, layout.payload_of(item.entry))
+        None
     }
 
     #[cold]
     #[inline(never)]
     fn remove_slow(&self, hash: u64, payload: u16) -> bool {
-        let guard = self.stripe(self.item(hash).sum).lock_after_wait(&self.counters);
-        self.remove_locked_slow(guard, hash, payload)
+        let item = self.item_with(hash, payload);
+        self.take_any(&self.lock_to_change(item.sum, 1, None), item)
     }
 
-    #[cold]
-    #[inline(never)]
-    fn remove_locked_slow(&self, guard: Guard<'_>, hash: u64, payload: u16) -> bool {
-        self.take_any(&guard, self.item_with(hash, payload))
+    /// Removes a copy of the item from either bucket. The lock is that of its stripe, to change a word.
+    pub(super) fn take_any(&self, changing: &Changing<'_>, item: Item) -> bool {
+        [item.first, item.second].into_iter().any(|bucket| self.take_from(changing, bucket, item.entry))
     }
 
-    /// Removes a copy of the item from either bucket. The guard is that of its stripe.
-    pub(super) fn take_any(&self, guard: &Guard<'_>, item: Item) -> bool {
-        [item.first, item.second].into_iter().any(|bucket| self.take_from(guard, bucket, item.entry))
-    }
-
-    /// Removes a copy of the entry from this bucket. The guard is that of its stripe.
-    pub(super) fn take_from(&self, guard: &Guard<'_>, bucket: usize, entry: Entry) -> bool {
+    /// Removes a copy of the entry from this bucket. The lock is that of its stripe, to change a word.
+    pub(super) fn take_from(&self, changing: &Changing<'_>, bucket: usize, entry: Entry) -> bool {
         let seen = self.load(bucket);
         if !self.layout.holds_entry(seen, entry) {
             return false;
         }
-        self.set_aside(bucket);
+        let guard = &changing.guard;
+        self.set_aside(bucket, changing.spare());
         guard.bump();
         self.change(bucket, seen, |seen| self.layout.remove(seen, entry))
     }

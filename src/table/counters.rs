@@ -1,6 +1,6 @@
 //! CONCURRENT: counts that many threads change without sharing a cache line.
 
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use crossbeam_utils::CachePadded;
 
@@ -67,12 +67,14 @@ pub(crate) struct Counts {
 fn shards_for(buckets: usize) -> usize {
     /// Computed once per process: this takes a system call, and on some systems allocations that abort the process if they
     /// fail.
-    static THREADS: LazyLock<usize> = LazyLock::new(|| processors().next_power_of_two());
+    static THREADS: OnceLock<usize> = OnceLock::new();
 
     let worthwhile = (buckets / 512).next_power_of_two().min(MAX_SHARDS);
     // Computed with the first table in any case. Memory is rarely short when the first filter is built, but it may be
     // when a later table is added.
-    worthwhile.min(*THREADS)
+    // Not while the others wait for it, because the allocator may run any code.
+    let threads = THREADS.get().copied().unwrap_or_else(processors);
+    worthwhile.min(*THREADS.get_or_init(|| threads.next_power_of_two()))
 }
 
 /// What a shard's first word says, from the highest bit to the lowest:

@@ -67,8 +67,8 @@ use crate::plan::batch::BLOCK;
 use crate::plan::pairs::Pairs;
 use crate::table::census::Purpose;
 use crate::table::entries::Value;
+use crate::table::image::copy_on_write::Changing;
 use crate::table::lookup::{Block, Query};
-use crate::table::stripe::Guard;
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::Item;
@@ -162,15 +162,15 @@ impl Table<Value> {
     #[inline(never)]
     fn insert_value_slow(&self, item: Item) -> Result<(), InsertError> {
         self.until_added(item, Purpose::Insert, |all| {
-            let guard = self.stripe(item.sum).lock_unless_all(all, &self.counters);
-            self.add_value_locked(&guard, item).then_some(())
+            let changing = self.lock_to_change(item.sum, 2, all);
+            self.add_value_locked(&changing, item).then_some(())
         })
     }
 
-    /// Adds a copy of the item, if a bucket of its own has room.
-    fn add_value_locked(&self, guard: &Guard<'_>, item: Item) -> bool {
-        self.bump_to_add(guard);
-        self.add_slow(item)
+    /// Adds a copy of the item, if a bucket of its own has room. The lock is that of its stripe, to change two words.
+    fn add_value_locked(&self, changing: &Changing<'_>, item: Item) -> bool {
+        self.bump_to_add(&changing.guard);
+        self.add_locked(changing, item)
     }
 
     /// Adds a copy of the item of this hash and payload, unless there is one of its class. Returns the payloads that it
@@ -183,13 +183,13 @@ impl Table<Value> {
         }
         let item = self.item_with(hash, payload);
         self.until_added(item, Purpose::InsertIfAbsent, |all| {
-            let guard = self.stripe(item.sum).lock_unless_all(all, &self.counters);
+            let changing = self.lock_to_change(item.sum, 2, all);
             let (first, second) = (self.load(item.first), self.load(item.second));
             let found = self.layout.values(first, second, self.layout.fingerprint_of(item.entry));
             if !found.is_empty() {
                 return Some(found);
             }
-            let added = self.add_value_locked(&guard, item);
+            let added = self.add_value_locked(&changing, item);
             self.counters.add_len(i64::from(added));
             added.then_some(found)
         })
@@ -219,26 +219,21 @@ impl Table<Value> {
                 return true;
             }
         }
-        self.replace_locked_slow(guard, old, new)
+        drop(guard);
+        self.replace_slow(old, new)
     }
 
     #[cold]
     #[inline(never)]
     fn replace_slow(&self, old: Item, new: Item) -> bool {
-        let guard = self.stripe(old.sum).lock_after_wait(&self.counters);
-        self.replace_locked_slow(guard, old, new)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn replace_locked_slow(&self, guard: Guard<'_>, old: Item, new: Item) -> bool {
+        let changing = self.lock_to_change(old.sum, 1, None);
         [old.first, old.second].into_iter().any(|bucket| {
             let seen = self.load(bucket);
             if !self.layout.holds_entry(seen, old.entry) {
                 return false;
             }
-            self.set_aside(bucket);
-            self.replace_entry(&guard, bucket, seen, old.entry, new.entry)
+            self.set_aside(bucket, changing.spare());
+            self.replace_entry(&changing.guard, bucket, seen, old.entry, new.entry)
         })
     }
 }

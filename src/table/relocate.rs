@@ -47,7 +47,9 @@ use crate::plan::path::{self, Graph, Hop, Outcome};
 use crate::sync::sizes::SEARCHES;
 use crate::table::census::Purpose;
 use crate::table::entries::Entries;
-use crate::table::stripe::{AllLocked, Guard, Stripe, settle};
+use crate::table::image::copy_on_write::Changing;
+use crate::table::image::spare::Spare;
+use crate::table::stripe::{AllLocked, settle};
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Item;
@@ -56,6 +58,9 @@ use crate::word::layout::{Entry, Layout, by_encoding};
 /// How many of an insert's [`SEARCHES`] may find no path. Without interference, a failed insert makes that many, or one
 /// if its few buckets or the count of its copies decide.
 const SEARCHES_IN_VAIN: usize = 2;
+
+/// How many words an attempt to add changes at most, and a relocation: those of two buckets.
+const WORDS_PER_STEP: u64 = 2;
 
 /// The searches that an insert has made so far.
 pub(super) struct Effort<R> {
@@ -201,6 +206,9 @@ impl<E: Entries> Table<E> {
     }
 
     /// [`until_added`](Self::until_added) while no other thread takes any copy out. `attempt` says whether it has an answer.
+    ///
+    /// If a save is running, what this sets aside may use up the spare memory that the thread has brought. Then it begins
+    /// again with twice as much. Each time, it makes a bounded number of searches (above), so at last there is enough.
     #[cold]
     #[inline(never)]
     fn until_added_under_all_locks(
@@ -208,29 +216,49 @@ impl<E: Entries> Table<E> {
         item: Item,
         attempt: &mut dyn FnMut(&AllLocked<'_>) -> bool,
     ) -> Result<(), InsertError> {
-        self.under_all_locks(|all| {
-            let drop_dead = |bucket| self.drop_dead(bucket, Some(all));
-            loop {
-                if attempt(all) {
-                    return Ok(());
-                }
-                if E::EXPIRE && (drop_dead(item.first) || drop_dead(item.second)) {
-                    continue;
-                }
-                let relocate = |hop: Hop| {
-                    (!E::EXPIRE || drop_dead(hop.to))
-                        && self.relocate_locked(&self.stripe_of(hop).locked_with_all(all), hop)
-                };
-                let reading = self.entries.reading();
-                if let Outcome::Nothing { .. } = self.search(item, reading, &relocate, None)
-                    && reading == self.entries.reading()
-                {
-                    // What is full stays full (a sweep apart), so there was a moment without room. The last attempt
-                    // only finds whether the item is present, or needs no room any more.
-                    return if attempt(all) { Ok(()) } else { Err(self.refusal(item, self.copies(item))) };
-                }
+        let (spare, mut words) = (Spare::default(), 4 * WORDS_PER_STEP);
+        loop {
+            self.running_saves().fill(&spare, words);
+            let added = self.under_all_locks_with(&spare, words, |all| self.add_under_all_locks(item, attempt, all));
+            if let Some(result) = added.flatten() {
+                return result;
             }
-        })
+            words *= 2;
+        }
+    }
+
+    /// The same with this spare memory, of which each attempt and each hop takes at most [`WORDS_PER_STEP`]. `None` if there
+    /// is no more of it.
+    fn add_under_all_locks(
+        &self,
+        item: Item,
+        attempt: &mut dyn FnMut(&AllLocked<'_>) -> bool,
+        all: &AllLocked<'_>,
+    ) -> Option<Result<(), InsertError>> {
+        let has_spare = || all.spare.is_none_or(|spare| self.running_saves().has_enough(spare, 2 * WORDS_PER_STEP));
+        let drop_dead = |bucket| self.drop_dead(bucket, Some(all));
+        while has_spare() {
+            if attempt(all) {
+                return Some(Ok(()));
+            }
+            if E::EXPIRE && (drop_dead(item.first) || drop_dead(item.second)) {
+                continue;
+            }
+            let relocate = |hop: Hop| {
+                has_spare()
+                    && (!E::EXPIRE || drop_dead(hop.to))
+                    && self.relocate_locked(&self.lock_for(hop, Some(all)), hop)
+            };
+            let reading = self.entries.reading();
+            if let Outcome::Nothing { .. } = self.search(item, reading, &relocate, None)
+                && reading == self.entries.reading()
+            {
+                // What is full stays full (a sweep apart), so there was a moment without room. The last attempt
+                // only finds whether the item is present, or needs no room any more.
+                return Some(if attempt(all) { Ok(()) } else { Err(self.refusal(item, self.copies(item))) });
+            }
+        }
+        None
     }
 
     /// Searches for a path to room for the item, at a reading of the table's clock. `relocate` carries out its hops.
@@ -278,23 +306,23 @@ impl<E: Entries> Table<E> {
         if E::EXPIRE {
             self.drop_dead(hop.to, None);
         }
-        let guard = self.stripe_of(hop).lock(&self.counters);
-        self.relocate_locked(&guard, hop)
+        self.relocate_locked(&self.lock_for(hop, None), hop)
     }
 
-    /// The stripe of the copy that the hop moves.
-    fn stripe_of(&self, hop: Hop) -> &Stripe {
-        self.stripe(self.buckets.sum(self.layout.fingerprint_of(hop.entry)))
+    /// The lock of the stripe of the copy that the hop moves.
+    fn lock_for<'a>(&'a self, hop: Hop, all: Option<&'a AllLocked<'_>>) -> Changing<'a> {
+        self.lock_to_change(self.buckets.sum(self.layout.fingerprint_of(hop.entry)), WORDS_PER_STEP, all)
     }
 
     /// Moves the hop's copy, if it is still where it was and there is room; if it is dead, takes it out instead.
-    /// Returns whether it has left its bucket. The guard is that of its stripe.
-    fn relocate_locked(&self, guard: &Guard<'_>, hop: Hop) -> bool {
-        by_encoding!(&self.layout, layout => self.relocate_locked_by(layout, guard, hop))
+    /// Returns whether it has left its bucket. The lock is that of its stripe.
+    fn relocate_locked(&self, changing: &Changing<'_>, hop: Hop) -> bool {
+        by_encoding!(&self.layout, layout => self.relocate_locked_by(layout, changing, hop))
     }
 
     #[inline(always)]
-    fn relocate_locked_by(&self, layout: impl Layout, guard: &Guard<'_>, hop: Hop) -> bool {
+    fn relocate_locked_by(&self, layout: impl Layout, changing: &Changing<'_>, hop: Hop) -> bool {
+        let guard = &changing.guard;
         let Hop { entry, from, to } = hop;
         // Read before the word: otherwise the sweep could intervene, and an entry that it removed would be mistaken for
         // one that expires a round of the ring later.
@@ -303,11 +331,11 @@ impl<E: Entries> Table<E> {
             return false;
         }
         if !self.entries.is_live(reading, layout.payload_of(entry)) {
-            self.take_dead(guard, from, entry);
+            self.take_dead(changing, from, entry);
             return true;
         }
-        self.set_aside(from);
-        self.set_aside(to);
+        self.set_aside(from, changing.spare());
+        self.set_aside(to, changing.spare());
         self.bump_to_add(guard);
         if !self.put(layout, to, entry) {
             return false;

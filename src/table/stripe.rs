@@ -18,7 +18,8 @@
 //!    that adds a copy needs neither.**
 //! 4. A relocation fills the new slot, then bumps, then clears the old slot, all under the lock. So there is a copy
 //!    at every moment.
-//! 5. A thread holds one of these locks at a time, and none while a caller's code runs. Only these hold all of them:
+//! 5. A thread holds one of these locks at a time, and none while a caller's code runs, or that of the global allocator.
+//!    Only these hold all of them:
 //!    `clear`, a save for a moment, an insert whose searches are invalidated again and again, and, in a table with a
 //!    clock, a call that changes the clock's offset (`table/expiring/sweep.rs`), an insert that evicts
 //!    (`table/expiring/evict.rs`), and one that ends a tick by its count of keys or displaces an entry
@@ -120,6 +121,7 @@
 use crate::sync::sizes::MAX_STRIPES;
 use crate::sync::{self, AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::table::counters::Counters;
+use crate::table::image::spare::Spare;
 
 #[derive(Debug)]
 pub(crate) struct Stripe {
@@ -137,15 +139,22 @@ pub(crate) struct Guard<'a> {
 /// The locks of all stripes of a table: the right to take copies of any class out of their buckets.
 pub(crate) struct AllLocked<'a> {
     stripes: &'a [Stripe],
+    /// For the words that the thread sets aside (`table/image/copy_on_write.rs`); `None` if it changes none.
+    pub(crate) spare: Option<&'a Spare>,
 }
 
 /// Calls `work` with the locks of all these stripes. They are taken in order. No other code waits for a stripe's lock
 /// while it holds one.
-pub(crate) fn under_all_locks<R>(stripes: &[Stripe], counters: &Counters, work: impl FnOnce(&AllLocked<'_>) -> R) -> R {
+pub(crate) fn under_all_locks<R>(
+    stripes: &[Stripe],
+    counters: &Counters,
+    spare: Option<&Spare>,
+    work: impl FnOnce(&AllLocked<'_>) -> R,
+) -> R {
     // 8 bytes each, in place: together they take up to 8 KiB of the stack.
     let mut locks = [const { None }; MAX_STRIPES];
     lock_all(stripes, counters, &mut locks);
-    work(&AllLocked { stripes })
+    work(&AllLocked { stripes, spare })
 }
 
 fn lock_all<'a>(stripes: &'a [Stripe], counters: &Counters, locks: &mut [Option<MutexGuard<'a, ()>>; MAX_STRIPES]) {
@@ -207,25 +216,10 @@ impl Stripe {
         Some(Guard { version: &self.version, _lock: Some(lock) })
     }
 
-    /// Locks, and counts that the lock was not free at once.
-    pub(crate) fn lock_after_wait(&self, counters: &Counters) -> Guard<'_> {
-        counters.lock_waited();
-        Guard { version: &self.version, _lock: Some(self.lock.lock()) }
-    }
-
     /// The right that goes with this stripe's lock, for a thread that holds those of all stripes of its table.
     pub(crate) fn locked_with_all<'a>(&'a self, all: &'a AllLocked<'_>) -> Guard<'a> {
         debug_assert!(all.stripes.as_ptr_range().contains(&core::ptr::from_ref(self)), "a stripe of another table");
         Guard { version: &self.version, _lock: None }
-    }
-
-    /// Locks, unless the caller holds the locks of all stripes.
-    #[inline]
-    pub(crate) fn lock_unless_all<'a>(&'a self, all: Option<&'a AllLocked<'_>>, counters: &Counters) -> Guard<'a> {
-        match all {
-            Some(all) => self.locked_with_all(all),
-            None => self.lock(counters),
-        }
     }
 }
 

@@ -3,8 +3,8 @@
 //! repeats `exchange` until it succeeds; `put` adds to one bucket, `add` and `add_slow` to either of an item's two.
 //!
 //! # Memory of a small table
-//! A filter for 100 keys takes 688 bytes on a 64-bit machine: the words of 32 buckets 256 (fewer would not do with the
-//! certainty of `plan/sizing.rs`), [`Table`] 168, the value with its hasher 64, the counters 128, what saves need 40, and
+//! A filter for 100 keys takes 664 bytes on a 64-bit machine: the words of 32 buckets 256 (fewer would not do with the
+//! certainty of `plan/sizing.rs`), [`Table`] 160, the value with its hasher 64, the counters 128, what saves need 24, and
 //! two stripes 32. Beyond the words and the value, most is there for speed: the layout and the geometry are read where
 //! they are used, without another pointer, and what threads count is padded to cache lines of its own.
 
@@ -15,7 +15,8 @@ use crate::sync::sizes::{BUCKETS_PER_STRIPE, MAX_STRIPES};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::counters::Counters;
 use crate::table::entries::Entries;
-use crate::table::image::copy_on_write::RunningSaves;
+use crate::table::image::copy_on_write::{Changing, RunningSaves};
+use crate::table::image::spare::Spare;
 use crate::table::stripe::{self, AllLocked, Guard, Stripe};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Buckets, Item};
@@ -110,15 +111,32 @@ impl<E: Entries> Table<E> {
         self.running_saves().any()
     }
 
-    /// Sets the bucket's word aside for the saves that are running, if there are any (`table/image/copy_on_write.rs`).
-    /// Where a copy is about to be taken out of the bucket, or moved into it, the caller holds the lock of the stripe by
-    /// which that is done (except a sweep, `table/expiring/sweep.rs`).
-    #[inline(always)]
-    pub(super) fn set_aside(&self, bucket: usize) {
-        let saves = self.running_saves();
-        if saves.any() {
-            saves.set_aside(bucket, || self.load(bucket));
+    /// Locks the stripe of the classes whose pair has this sum, or uses the locks of `all`, to change at most so many
+    /// words. The caller holds no other lock.
+    #[inline]
+    pub(super) fn lock_to_change<'a>(&'a self, sum: usize, words: u64, all: Option<&'a AllLocked<'_>>) -> Changing<'a> {
+        match all {
+            Some(all) => Changing::with_all(self.running_saves(), self.stripe(sum), all),
+            None => self.running_saves().lock_to_change(words, || self.stripe(sum).lock(&self.counters)),
         }
+    }
+
+    /// Sets the bucket's word aside for the saves that are running, if there are any (`table/image/copy_on_write.rs`). The
+    /// caller has the lock by which a copy is about to be taken out of the bucket, or moved into it, and with it the spare
+    /// memory: `None` if no save was running when it took the lock.
+    #[inline(always)]
+    pub(super) fn set_aside(&self, bucket: usize, spare: Option<&Spare>) {
+        if let Some(spare) = spare {
+            self.running_saves().set_aside(bucket, &|| self.load(bucket), spare);
+        }
+    }
+
+    /// The same for a thread that may hold no lock of a stripe: for an insert that finds room, and for a sweep
+    /// (`table/expiring/sweep.rs`). `false` if it needs more spare memory.
+    #[inline(always)]
+    pub(super) fn try_set_aside(&self, bucket: usize, spare: &Spare) -> bool {
+        let saves = self.running_saves();
+        !saves.any() || saves.try_set_aside(bucket, &|| self.load(bucket), spare)
     }
 
     /// How many copies of the item's class its buckets hold, except dead ones. Without the lock, it may count a copy
@@ -188,24 +206,53 @@ impl<E: Entries> Table<E> {
     }
 
     /// `add` with retries: to the emptier bucket or, if that is full by then, to the other. Sets the word aside first
-    /// if a save is running.
+    /// if a save is running. The caller holds no lock, except perhaps those of `all`.
     #[inline(always)]
-    pub(super) fn add_slow(&self, item: Item) -> bool {
-        by_encoding!(&self.layout, layout => self.add_slow_by(layout, item))
+    pub(super) fn add_slow(&self, item: Item, all: Option<&AllLocked<'_>>) -> bool {
+        if let Some(spare) = all.and_then(|all| all.spare) {
+            return self.add_with_spare(item, spare) == Some(true);
+        }
+        let spare = Spare::default();
+        loop {
+            match self.add_with_spare(item, &spare) {
+                Some(added) => return added,
+                None => self.running_saves().fill(&spare, 1),
+            }
+        }
+    }
+
+    /// [`add_slow`](Self::add_slow) by a thread that holds the lock of the item's stripe, to change two words.
+    #[inline(always)]
+    pub(super) fn add_locked(&self, changing: &Changing<'_>, item: Item) -> bool {
+        // Without spare memory no save is running, so none is used.
+        changing
+            .spare()
+            .map_or_else(|| self.add_slow(item, None), |spare| self.add_with_spare(item, spare) == Some(true))
+    }
+
+    /// `add_slow` with this spare memory. `None` if it needs more.
+    #[inline(always)]
+    fn add_with_spare(&self, item: Item, spare: &Spare) -> Option<bool> {
+        by_encoding!(&self.layout, layout => self.add_with_spare_by(layout, item, spare))
     }
 
     #[inline(always)]
-    fn add_slow_by(&self, layout: impl Layout, item: Item) -> bool {
+    fn add_with_spare_by(&self, layout: impl Layout, item: Item, spare: &Spare) -> Option<bool> {
         let [in_first, in_second] = [item.first, item.second].map(|bucket| layout.room(self.load(bucket)));
         let swap = in_second > in_first;
         if !layout.is_room(select_unpredictable(swap, in_second, in_first)) {
-            return false;
+            return Some(false);
         }
         let (emptier, other) = select_unpredictable(swap, (item.second, item.first), (item.first, item.second));
-        [emptier, other].into_iter().any(|bucket| {
-            self.set_aside(bucket);
-            self.put(layout, bucket, item.entry)
-        })
+        for bucket in [emptier, other] {
+            if !self.try_set_aside(bucket, spare) {
+                return None;
+            }
+            if self.put(layout, bucket, item.entry) {
+                return Some(true);
+            }
+        }
+        Some(false)
     }
 
     /// Adds a copy of the entry to this bucket. Returns `false` if it is full. Sets nothing aside and counts nothing.
@@ -264,9 +311,21 @@ impl<E: Entries> Table<E> {
         Stripes { all: &self.stripes, mask: self.stripe_mask }
     }
 
-    /// Calls `work` with the locks of all stripes.
+    /// Calls `work` with the locks of all stripes. It changes no words that are to be set aside.
     pub(crate) fn under_all_locks<R>(&self, work: impl FnOnce(&AllLocked<'_>) -> R) -> R {
-        stripe::under_all_locks(&self.stripes, &self.counters, work)
+        stripe::under_all_locks(&self.stripes, &self.counters, None, work)
+    }
+
+    /// The same for `work` that changes words: with the thread's spare memory. `None` if that is too little for so many.
+    pub(super) fn under_all_locks_with<R>(
+        &self,
+        spare: &Spare,
+        words: u64,
+        work: impl FnOnce(&AllLocked<'_>) -> R,
+    ) -> Option<R> {
+        stripe::under_all_locks(&self.stripes, &self.counters, Some(spare), |all| {
+            self.running_saves().has_enough(spare, words).then(|| work(all))
+        })
     }
 
     /// Announces, in a table with payloads, that a copy is about to be added.

@@ -82,7 +82,7 @@ impl<T: ?Sized, S: BuildHasher> RecentCuckooFilter<T, S> {
     /// [`begin_save_owned`](Self::begin_save_owned).
     ///
     /// Cost: it locks all stripes of the table for a few microseconds, after a running [`clear`](Self::clear). It
-    /// allocates 24 bytes for each 8 KiB of the table.
+    /// allocates 8 bytes for each 8 KiB of the table.
     ///
     /// # Errors
     /// Fails if that allocation fails.

@@ -88,7 +88,7 @@ impl Table<Expiry> {
             Some(ticks)
         });
         if clock.moment().lag() > 0 {
-            self.sweep_some(clock, &mut pass);
+            self.sweep_some(clock, pass);
         }
         ended
     }

@@ -28,6 +28,7 @@
 //! 4. **A pass** takes out all that died by its *target*, the `now` that it reads first. Then it passes once through
 //!    the locks of all stripes, which drains the writers. Then it visits each bucket once, and then `swept` becomes its
 //!    target. It holds the lock of the sweep all the time, or leaves the rest to the next thread that takes that lock.
+//!    (While a save is running, it releases the lock to get memory for what it sets aside, and takes it again.)
 //! 5. **Each take of a dead item comes after a bump of its stripe at a moment at which it was dead.** A pass bumps each
 //!    stripe as it drains them. After that it takes out what it finds, without a lock and without a further bump. Any
 //!    other thread that takes a dead item out, to make room, does it under the lock of its stripe, and bumps first.
@@ -138,7 +139,8 @@
 //! # Saves
 //! A save reads the moment when it has the locks of all stripes. All items that are live then are in the image
 //! (`table/image/copy_on_write.rs`). A pass that began before takes out only what is dead by then. One that begins later
-//! has drained the writers, sees that a save is running, and sets the words aside.
+//! has drained the writers, sees that a save is running, and sets the words aside: it takes nothing out of a bucket before
+//! all saves have its word.
 
 pub(crate) mod clock;
 mod evict;
@@ -153,6 +155,7 @@ use crate::table::attempt::IfPresent;
 use crate::table::census::Purpose;
 use crate::table::entries::Expiry;
 use crate::table::expiring::clock::{Admission, Clock, Reading, Until, WhenFull};
+use crate::table::image::spare::Spare;
 use crate::table::stripe::{AllLocked, Guard};
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
@@ -198,8 +201,13 @@ impl Table<Expiry> {
         // As in `remove`.
         self.prefetch(class);
         let guard = self.stripe(class.sum).lock(&self.counters);
-        let add = |item| !self.is_being_saved() && self.add(layout, item);
-        match self.add_until_locked(layout, &guard, class, (until, if_present), add)? {
+        let add = |item| self.add(layout, item);
+        let attempt = if self.is_being_saved() {
+            Attempt::NoRoom
+        } else {
+            self.add_until_locked(layout, &guard, None, class, (until, if_present), add)?
+        };
+        match attempt {
             Attempt::Done(added) => Ok(added),
             attempt => {
                 drop(guard);
@@ -219,9 +227,10 @@ impl Table<Expiry> {
     ) -> Result<bool, ExpiringInsertError> {
         let purpose = if if_present == IfPresent::Add { Purpose::Insert } else { Purpose::InsertIfAbsent };
         let add = |all: Option<&AllLocked<'_>>| {
-            let guard = self.stripe(class.sum).lock_unless_all(all, &self.counters);
-            let add = |item| self.add_slow(item);
-            match self.add_until_locked(self.layout(), &guard, class, (until, if_present), add)? {
+            let changing = self.lock_to_change(class.sum, 2, all);
+            let add = |item| self.add_locked(&changing, item);
+            let (guard, spare) = (&changing.guard, changing.spare());
+            match self.add_until_locked(self.layout(), guard, spare, class, (until, if_present), add)? {
                 Attempt::Evicted => self.refuse_evicted(class, until, if_present),
                 attempt => Ok(attempt),
             }
@@ -234,7 +243,7 @@ impl Table<Expiry> {
         loop {
             match attempt {
                 Attempt::Done(added) => return Ok(added),
-                Attempt::NotYet => self.catch_up(clock, &mut clock.lock_sweep()),
+                Attempt::NotYet => self.catch_up(clock, clock.spare()),
                 Attempt::Evicted | Attempt::NoRoom => (),
             }
             if clock.is_driven_by_filter()
@@ -271,12 +280,14 @@ impl Table<Expiry> {
         !is_final && self.evict(clock, class, until, purpose).is_some()
     }
 
-    /// Adds an entry of the class by `add`. The caller holds the lock of its stripe.
+    /// Adds an entry of the class by `add`. The caller holds the lock of its stripe, and has spare memory for a word, if a
+    /// save is running.
     #[inline(always)]
     fn add_until_locked(
         &self,
         layout: impl Layout,
         guard: &Guard<'_>,
+        spare: Option<&Spare>,
         class: Item,
         (until, if_present): (Until, IfPresent),
         add: impl Fn(Item) -> bool,
@@ -294,7 +305,7 @@ impl Table<Expiry> {
             Admission::At { end } => end,
         };
         if if_present == IfPresent::Extend
-            && let Some(was_live) = self.extend(guard, clock, reading.moment, class, end)
+            && let Some(was_live) = self.extend(guard, spare, clock, (reading.moment, class, end))
         {
             return Ok(Attempt::Done(!was_live));
         }
@@ -320,13 +331,19 @@ impl Table<Expiry> {
 
     /// Makes the class's entry that lives longest live until `end` at least, if the class has a live entry at the
     /// moment. Returns whether that was still live when it was renewed.
-    fn extend(&self, guard: &Guard<'_>, clock: &Clock, moment: Moment, class: Item, end: u64) -> Option<bool> {
+    fn extend(
+        &self,
+        guard: &Guard<'_>,
+        spare: Option<&Spare>,
+        clock: &Clock,
+        (moment, class, end): (Moment, Item, u64),
+    ) -> Option<bool> {
         let (latest, bucket, old) = self.live_entry(clock, moment, class, Which::Last)?;
         if latest >= end {
             return Some(true);
         }
         let new = class.with(self.layout(), clock.ring.place(end)).entry;
-        self.set_aside(bucket);
+        self.set_aside(bucket, spare);
         let replaced = self.replace_entry(guard, bucket, self.load(bucket), old, new);
         clock.count_key();
         // Read after the exchange: see *When an entry dies while it is renewed*.
@@ -355,10 +372,9 @@ impl Table<Expiry> {
         found
     }
 
-    /// Takes out an entry of the class, which is that of this hash, that ends at this tick of the caller, if a live
-    /// one does.
+    /// Takes out an entry of the class that ends at this tick of the caller, if a live one does.
     #[inline(always)]
-    pub(in crate::table) fn remove_until(&self, layout: impl Layout, class: Item, hash: u64, expires_at: u64) -> bool {
+    pub(in crate::table) fn remove_until(&self, layout: impl Layout, class: Item, expires_at: u64) -> bool {
         // As in `remove`.
         self.prefetch(class);
         let clock = self.clock();
@@ -368,7 +384,21 @@ impl Table<Expiry> {
             return false;
         };
         let item = class.with(layout, clock.ring.place(end));
-        self.remove_locked(layout, guard, item, hash)
+        let removed = self.remove_locked(layout, &guard, item);
+        drop(guard);
+        removed.unwrap_or_else(|| self.remove_until_slow(class, expires_at))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn remove_until_slow(&self, class: Item, expires_at: u64) -> bool {
+        let clock = self.clock();
+        let changing = self.lock_to_change(class.sum, 1, None);
+        // Again under this lock: the place of an end may be another one's by now.
+        match clock.admit(clock.read(), Until::Tick(expires_at)) {
+            Ok(Admission::At { end }) => self.take_any(&changing, class.with(self.layout(), clock.ring.place(end))),
+            _ => false,
+        }
     }
 
     /// Takes out the class's live entry that ends first, if there is one, without counting.
@@ -376,9 +406,9 @@ impl Table<Expiry> {
         // As in `remove`.
         self.prefetch(class);
         let clock = self.clock();
-        let guard = self.stripe(class.sum).lock(&self.counters);
+        let changing = self.lock_to_change(class.sum, 1, None);
         let first = self.live_entry(clock, clock.moment(), class, Which::First);
-        first.is_some_and(|(end, ..)| self.take_any(&guard, class.with(self.layout(), clock.ring.place(end))))
+        first.is_some_and(|(end, ..)| self.take_any(&changing, class.with(self.layout(), clock.ring.place(end))))
     }
 
     /// The caller's tick, and how many ticks later the class's live entry that lives longest ends; `None` if there is no

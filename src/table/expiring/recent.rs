@@ -72,6 +72,7 @@ use crate::sync::Ordering;
 use crate::table::entries::Expiry;
 use crate::table::expiring::clock::{Clock, Reading};
 use crate::table::expiring::sweep::later;
+use crate::table::image::spare::Spare;
 use crate::table::stripe::AllLocked;
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
@@ -97,8 +98,7 @@ impl Table<Expiry> {
     fn keep_up_slow(&self, clock: &Clock) {
         while clock.is_tick_full() && !self.end_tick(clock) {
             // The next tick needs a place on the ring.
-            let mut pass = clock.lock_sweep();
-            self.catch_up_to(clock, &mut pass, clock.spare() - 1);
+            self.catch_up(clock, clock.spare() - 1);
         }
         if clock.moment().lag() > 0 {
             self.sweep_if_nobody_does(clock);
@@ -172,12 +172,22 @@ impl Table<Expiry> {
         class: Item,
         attempt: &dyn Fn(Option<&AllLocked<'_>>) -> Option<R>,
     ) -> Option<R> {
-        let answer = self.under_all_locks(|all| {
-            attempt(Some(all)).or_else(|| {
-                self.take_first_to_expire(clock, class, Some(all));
-                attempt(Some(all))
-            })
-        });
+        // Those of the class's two buckets.
+        const WORDS: u64 = 2;
+        let spare = Spare::default();
+        let answer = loop {
+            self.running_saves().fill(&spare, WORDS);
+            let answer = self.under_all_locks_with(&spare, WORDS, |all| {
+                attempt(Some(all)).or_else(|| {
+                    self.take_first_to_expire(clock, class, Some(all));
+                    attempt(Some(all))
+                })
+            });
+            // If not, a save has begun meanwhile.
+            if let Some(answer) = answer {
+                break answer;
+            }
+        };
         clock.tallies.crowded.store(clock.moment().now(), Ordering::Relaxed);
         answer
     }
@@ -217,12 +227,11 @@ impl Table<Expiry> {
             }
         }
         let Some((_, bucket, entry)) = first else { return };
-        let stripe = self.stripe(self.buckets.sum(self.layout.fingerprint_of(entry)));
-        let guard = stripe.lock_unless_all(all, &self.counters);
+        let changing = self.lock_to_change(self.buckets.sum(self.layout.fingerprint_of(entry)), 1, all);
         // Read again under the lock: only then its place is sure to mean that tick.
         match ticks_left(entry) {
-            0 => self.take_dead(&guard, bucket, entry),
-            ticks if self.take_from(&guard, bucket, entry) => {
+            0 => self.take_dead(&changing, bucket, entry),
+            ticks if self.take_from(&changing, bucket, entry) => {
                 self.counters.add_len(-1);
                 clock.tallies.evicted.fetch_add(1, Ordering::Relaxed);
                 clock.tallies.most_ahead.fetch_max(clock.ahead() + ticks, Ordering::Relaxed);

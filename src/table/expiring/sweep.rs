@@ -1,10 +1,12 @@
 //! CONCURRENT: how a clock advances, and how dead entries are taken out. `table/expiring/mod.rs` has the reasoning.
 
-use crate::sync::Ordering;
-use crate::sync::sizes::SWEPT_AT_LEAST;
+use crate::sync::sizes::{SWEPT_AT_LEAST, SWEPT_WORDS};
+use crate::sync::{MutexGuard, Ordering};
 use crate::table::entries::{Entries, Expiry};
 use crate::table::expiring::clock::{Advance, Clock, FIRST_TICK, Pass, Reading};
-use crate::table::stripe::{AllLocked, Guard};
+use crate::table::image::copy_on_write::Changing;
+use crate::table::image::spare::Spare;
+use crate::table::stripe::AllLocked;
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::layout::{Entry, Layout};
@@ -13,6 +15,14 @@ use crate::word::ring::{Arc, LAST_TICK, Moment, Ring};
 
 /// One call sweeps one part in `SHARE` of the table, or [`SWEPT_AT_LEAST`] buckets if that is more.
 const SHARE: usize = 1024;
+
+/// What a call has yet to sweep.
+struct Due {
+    /// First, until `swept` lags by no more than so many ticks.
+    most: u64,
+    /// Then so many buckets.
+    buckets: usize,
+}
 
 impl Table<Expiry> {
     /// Advances the clock to this tick of the caller. If something is to be swept, sweeps a share of the table.
@@ -57,16 +67,14 @@ impl Table<Expiry> {
         if ticks >= clock.longest() {
             clock.tallies.jumps.fetch_add(1, Ordering::Relaxed);
         }
-        self.sweep_some(clock, &mut pass);
+        self.sweep_some(clock, pass);
         Advance::Forward { ticks }
     }
 
-    /// Sweeps a share of the table, or as much as must be swept by now. The caller holds the lock of the sweep.
-    pub(super) fn sweep_some(&self, clock: &Clock, pass: &mut Option<Pass>) {
-        self.catch_up(clock, pass);
-        if clock.moment().lag() > 0 {
-            self.sweep(clock, pass, self.share());
-        }
+    /// Sweeps as much as must be swept by now, and a share of the table. The caller holds the lock of the sweep, which this
+    /// releases.
+    pub(super) fn sweep_some(&self, clock: &Clock, pass: MutexGuard<'_, Option<Pass>>) {
+        self.sweep_in_pieces(clock, Some(pass), Due { most: clock.spare(), buckets: self.share() });
     }
 
     /// Calls the current tick `tick` from now on; entries keep the rest of their lifetimes. Takes the lock of the
@@ -86,28 +94,47 @@ impl Table<Expiry> {
         clock.note(tick);
     }
 
-    /// Sweeps as far as it takes to admit entries with the longest lifetime.
-    pub(in crate::table) fn catch_up(&self, clock: &Clock, pass: &mut Option<Pass>) {
-        self.catch_up_to(clock, pass, clock.spare());
+    /// Sweeps until `swept` lags by no more than so many ticks. The caller holds no lock.
+    pub(in crate::table) fn catch_up(&self, clock: &Clock, most: u64) {
+        self.sweep_in_pieces(clock, None, Due { most, buckets: 0 });
     }
 
-    /// Sweeps until `swept` lags by no more than so many ticks.
-    pub(super) fn catch_up_to(&self, clock: &Clock, pass: &mut Option<Pass>, most: u64) {
-        while clock.moment().lag() > most {
+    /// Sweeps until all is done that is due, under the lock of the sweep. If a save is running, it releases the lock for each
+    /// further piece of spare memory.
+    fn sweep_in_pieces(&self, clock: &Clock, locked: Option<MutexGuard<'_, Option<Pass>>>, mut due: Due) {
+        let spare = Spare::default();
+        let mut pass = locked.unwrap_or_else(|| clock.lock_sweep());
+        while !self.sweep_due(clock, &mut pass, &spare, &mut due) {
+            drop(pass);
+            self.running_saves().fill(&spare, SWEPT_WORDS);
+            pass = clock.lock_sweep();
+        }
+    }
+
+    /// Sweeps what is due, as far as the spare memory goes. Returns whether all was done. The caller holds the lock of the
+    /// sweep.
+    fn sweep_due(&self, clock: &Clock, pass: &mut Option<Pass>, spare: &Spare, due: &mut Due) -> bool {
+        while clock.moment().lag() > due.most {
             // The target of a running pass may be too early. To finish it would not be enough.
-            if pass.is_some_and(|pass| clock.moment().now() - pass.target > most) {
+            if pass.is_some_and(|pass| clock.moment().now() - pass.target > due.most) {
                 *pass = None;
             }
-            self.sweep(clock, pass, usize::MAX);
+            if !self.sweep(clock, pass, spare, &mut { usize::MAX }) {
+                return false;
+            }
         }
+        due.buckets == 0 || clock.moment().lag() == 0 || self.sweep(clock, pass, spare, &mut due.buckets)
     }
 
     #[cold]
     pub(super) fn sweep_if_nobody_does(&self, clock: &Clock) {
-        if let Some(mut pass) = clock.try_lock_sweep()
+        let (spare, mut buckets) = (Spare::default(), self.share());
+        while let Some(mut pass) = clock.try_lock_sweep()
             && clock.moment().lag() > 0
+            && !self.sweep(clock, &mut pass, &spare, &mut buckets)
         {
-            self.sweep(clock, &mut pass, self.share());
+            drop(pass);
+            self.running_saves().fill(&spare, SWEPT_WORDS);
         }
     }
 
@@ -115,22 +142,27 @@ impl Table<Expiry> {
         (self.words.len() / SHARE).max(SWEPT_AT_LEAST)
     }
 
-    /// Continues a pass, or begins one, for this many buckets. The caller holds the lock of the sweep.
-    fn sweep(&self, clock: &Clock, pass: &mut Option<Pass>, buckets: usize) {
+    /// Continues a pass, or begins one, for this many buckets, which it lowers. Returns whether the spare memory was enough.
+    /// The caller holds the lock of the sweep.
+    fn sweep(&self, clock: &Clock, pass: &mut Option<Pass>, spare: &Spare, buckets: &mut usize) -> bool {
         let Pass { target, dead, next } = *pass.get_or_insert_with(|| self.begin_pass(clock));
-        let end = next.saturating_add(buckets).min(self.words.len());
+        let end = next.saturating_add(*buckets).min(self.words.len());
         let early = clock.early(target);
-        let (swept, evicted) = (next..end).fold((0, 0), |(swept, evicted), bucket| {
-            let lanes = self.sweep_bucket(bucket, dead, early);
-            (swept + lanes.0, evicted + lanes.1)
-        });
+        let (mut swept, mut evicted, mut reached) = (0, 0, next);
+        while reached < end
+            && let Some(lanes) = self.sweep_bucket(reached, dead, early, spare)
+        {
+            (swept, evicted, reached) = (swept + lanes.0, evicted + lanes.1, reached + 1);
+        }
         clock.count_expired(&self.counters, swept, evicted);
-        *pass = if end < self.words.len() {
-            Some(Pass { target, dead, next: end })
+        *pass = if reached < self.words.len() {
+            Some(Pass { target, dead, next: reached })
         } else {
             self.end_pass(clock, target);
             None
         };
+        *buckets -= reached - next;
+        reached == end
     }
 
     fn begin_pass(&self, clock: &Clock) -> Pass {
@@ -154,9 +186,9 @@ impl Table<Expiry> {
     }
 
     /// Takes out of the bucket the entries that died at one of these ends. Returns how many there were, and how many of
-    /// them were ended early.
+    /// them were ended early. `None` if that needs more spare memory.
     #[inline]
-    fn sweep_bucket(&self, bucket: usize, dead: Arc, early: Option<Arc>) -> (usize, usize) {
+    fn sweep_bucket(&self, bucket: usize, dead: Arc, early: Option<Arc>, spare: &Spare) -> Option<(usize, usize)> {
         let mut seen = self.load(bucket);
         loop {
             let lanes = match dead.only() {
@@ -164,15 +196,17 @@ impl Table<Expiry> {
                 None => self.layout.lanes_with(seen, |end| dead.contains(end)),
             };
             if lanes == 0 {
-                return (0, 0);
+                return Some((0, 0));
             }
             let left = self.layout.without_all(seen, lanes);
-            self.set_aside(bucket);
+            if !self.try_set_aside(bucket, spare) {
+                return None;
+            }
             match self.exchange(bucket, seen, left) {
                 Ok(()) => {
                     // Of those that were taken out.
                     let early = early.map_or(0, |early| self.layout.lanes_with(seen, |end| early.contains(end)));
-                    return (lanes.count_ones() as usize, (lanes & early).count_ones() as usize);
+                    return Some((lanes.count_ones() as usize, (lanes & early).count_ones() as usize));
                 }
                 Err(now) => seen = now,
             }
@@ -196,20 +230,20 @@ impl<E: Entries> Table<E> {
             if self.entries.is_live(self.entries.reading(), payload) {
                 continue;
             }
-            let stripe = self.stripe(self.buckets.sum(self.layout.fingerprint_of(entry)));
-            let guard = stripe.lock_unless_all(all, &self.counters);
+            let changing = self.lock_to_change(self.buckets.sum(self.layout.fingerprint_of(entry)), 1, all);
             // Checked again under the lock: the place may mean another end by now.
             if self.entries.is_live(self.entries.reading(), payload) {
                 continue;
             }
-            self.take_dead(&guard, bucket, entry);
+            self.take_dead(&changing, bucket, entry);
         }
         self.layout.has_room(self.load(bucket))
     }
 
     /// Takes a dead entry out of the bucket, if it is still there. The caller holds the lock of its stripe.
-    pub(in crate::table) fn take_dead(&self, guard: &Guard<'_>, bucket: usize, entry: Entry) {
-        self.set_aside(bucket);
+    pub(in crate::table) fn take_dead(&self, changing: &Changing<'_>, bucket: usize, entry: Entry) {
+        let guard = &changing.guard;
+        self.set_aside(bucket, changing.spare());
         guard.bump();
         if self.change(bucket, self.load(bucket), |seen| self.layout.remove(seen, entry)) {
             self.entries.removed_dead(&self.counters, self.layout.payload_of(entry));

@@ -32,6 +32,7 @@ use crate::table::entries::{Entries, Expiry, Nothing, Value};
 use crate::table::expiring::clock::{Reading, Until};
 use crate::table::image::merge::{Absorbed, Merge, Stopped};
 use crate::table::image::read::TableImage;
+use crate::table::image::spare::Spare;
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Item;
@@ -212,13 +213,15 @@ impl Table<Nothing> {
         if copies == Bucket::default() {
             return 0;
         }
-        let mut seen = self.load(bucket);
+        let (spare, mut seen) = (Spare::default(), self.load(bucket));
         loop {
             let (changed, added) = self.layout.add_all(seen, copies);
             if added == 0 {
                 return 0;
             }
-            self.set_aside(bucket);
+            while !self.try_set_aside(bucket, &spare) {
+                self.running_saves().fill(&spare, 1);
+            }
             match self.exchange(bucket, seen, changed) {
                 Ok(()) => return added,
                 Err(now) => seen = now,
@@ -236,7 +239,7 @@ impl Table<Nothing> {
         let mut crowded = 0;
         for nth in 0..core::mem::take(&mut rest.len) {
             let item = rest.items[nth];
-            if self.add_slow(item) {
+            if self.add_slow(item, None) {
                 *added += 1;
                 continue;
             }

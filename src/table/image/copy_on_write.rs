@@ -27,8 +27,17 @@
 //!    has begun, in the sense of happens-before.
 //! 3. The saver reads the words of a chunk, without any lock. *Then*, under the lock of the list, it passes the
 //!    chunk: it takes what was set aside of it, and advances the mark. Words set aside replace those that were read.
-//! 4. The lock of the list is a leaf: a thread that holds it takes no other lock, and runs no caller's code. So there
-//!    is no deadlock.
+//! 4. The lock of the list is a leaf: a thread that holds it takes no other lock.
+//! 5. **The memory for a word is there before any lock is taken, and goes back after all are released**: a program's
+//!    global allocator is code of the caller, and may use the filter. A thread sets a word aside in a node of a [`Spare`],
+//!    which it has filled when it held no lock. A save joins the list as a node that was made before.
+//!
+//! A thread that takes the lock of a stripe, or those of all, reads `count` under it. If it has too few nodes for so many
+//! saves, it releases the lock, fills its `Spare`, and begins again ([`RunningSaves::lock_to_change`]). While it holds the
+//! lock, no save begins, so it has enough: *a save that begins between the filling and the lock makes it begin again.* A
+//! thread that may hold no lock of a stripe (an insert that finds room, or a sweep) cannot exclude a beginning. It asks
+//! whether all saves have got the word ([`RunningSaves::try_set_aside`]), and changes nothing before they have. If a save
+//! has not, it leaves its locks, fills its `Spare`, and asks again. Saves that have the word by then keep it.
 //!
 //! In a table that grows, every change of a word holds the bucket's gate, and a save begins with all gates too. Splits and
 //! merges also set words aside. So no insert overlaps the beginning: see *Saves* in `growth/mod.rs`.
@@ -81,11 +90,12 @@
 //! The guide has it (`consistency`). If the allocation for a word fails, the save fails, and the operation continues.
 
 use crate::error::memory::OutOfMemory;
-use crate::machine::memory::boxed_slice;
+use crate::machine::memory::{boxed, boxed_slice};
 use crate::sync::sizes::CHUNK;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::table::expiring::clock::Reading;
-use crate::table::stripe::AllLocked;
+use crate::table::image::spare::{Spare, Words};
+use crate::table::stripe::{AllLocked, Guard, Stripe};
 use crate::word::bucket::Bucket;
 
 #[derive(Debug)]
@@ -95,7 +105,8 @@ pub(crate) struct RunningSaves {
     /// All accesses are relaxed. A thread that must know that it is not 0 knows so by the lock of a stripe (rule 1).
     /// Knowing that it is 0 again only saves work.
     count: AtomicU64,
-    saves: Mutex<Vec<SetAside>>,
+    /// The list, from the latest one on.
+    saves: Mutex<Option<SetAsideBox>>,
 }
 
 /// The words that were set aside for one save.
@@ -105,73 +116,182 @@ pub(crate) struct SetAside {
     buckets: usize,
     /// Buckets below this one have been passed.
     passed: usize,
-    /// The words of each chunk that were set aside, in the order of the buckets.
-    chunks: Box<[Vec<(usize, Bucket)>]>,
+    chunks: Box<[Words]>,
     refused: bool,
     reading: Option<Reading>,
+    next: Option<SetAsideBox>,
 }
+
+pub(crate) type SetAsideBox = Box<[SetAside; 1]>;
 
 impl SetAside {
     /// No words yet, for a table of this many buckets.
-    pub(crate) fn new(buckets: usize) -> Result<Self, OutOfMemory> {
-        let chunks = boxed_slice(buckets.div_ceil(CHUNK), Vec::new).ok_or_else(OutOfMemory::new)?;
-        Ok(Self { save: 0, buckets, passed: 0, chunks, refused: false, reading: None })
+    pub(crate) fn new(buckets: usize) -> Result<SetAsideBox, OutOfMemory> {
+        let chunks = boxed_slice(buckets.div_ceil(CHUNK), Words::default).ok_or_else(OutOfMemory::new)?;
+        let new = Self { save: 0, buckets, passed: 0, chunks, refused: false, reading: None, next: None };
+        boxed(new).ok_or_else(OutOfMemory::new)
     }
 
-    /// This buffer for a table that has this many buckets by now. `None` if they are too many.
-    pub(crate) fn of_buckets(self, buckets: usize) -> Option<Self> {
-        (buckets.div_ceil(CHUNK) <= self.chunks.len()).then_some(Self { buckets, ..self })
+    /// Whether there is room for the words of a table that has this many buckets by now. From now on it is for that.
+    pub(crate) fn resize(&mut self, buckets: usize) -> bool {
+        self.buckets = buckets;
+        buckets.div_ceil(CHUNK) <= self.chunks.len()
     }
 
-    pub(in crate::table) fn at(self, reading: Option<Reading>) -> Self {
-        Self { reading, ..self }
-    }
-
-    /// Sets the bucket's word aside, unless that was done before or its chunk has been passed.
-    fn set_aside(&mut self, bucket: usize, word: Bucket) {
+    /// Sets the bucket's word aside, unless that was done before or its chunk has been passed. `false` if that needs a
+    /// node, and the thread may get one.
+    fn set_aside(&mut self, bucket: usize, word: Bucket, spare: &Spare) -> bool {
         if bucket < self.passed || bucket >= self.buckets || self.refused {
-            return;
+            return true;
         }
-        let chunk = &mut self.chunks[bucket / CHUNK];
-        if let Err(place) = chunk.binary_search_by_key(&bucket, |&(bucket, _)| bucket) {
-            match chunk.try_reserve(1) {
-                Ok(()) => chunk.insert(place, (bucket, word)),
-                Err(_) => self.refused = true,
+        let (mut place, mut bits) = (&mut self.chunks[bucket / CHUNK].0, bucket % CHUNK);
+        while let Some(node) = place {
+            let [node] = &mut **node;
+            if node.bucket == bucket as u32 {
+                return true;
             }
+            place = &mut node.next[bits & 1];
+            bits >>= 1;
         }
+        *place = spare.node(bucket, word);
+        if place.is_none() {
+            self.refused = spare.is_final();
+            return self.refused;
+        }
+        true
+    }
+}
+
+/// The lock of a stripe, or those of all, for changes of words: with memory for what they set aside.
+pub(crate) struct Changing<'a> {
+    pub(crate) guard: Guard<'a>,
+    /// `None` if no save was running when the stripe was locked: then none is until it is released.
+    own: Option<Spare>,
+    of_all: Option<&'a Spare>,
+}
+
+impl<'a> Changing<'a> {
+    /// The right that goes with this stripe, for a thread that holds the locks of all.
+    pub(crate) fn with_all(saves: &RunningSaves, stripe: &'a Stripe, all: &'a AllLocked<'_>) -> Self {
+        Self { guard: stripe.locked_with_all(all), own: None, of_all: saves.wanted(all.spare) }
+    }
+
+    /// `None` if no save is running.
+    #[inline(always)]
+    pub(crate) fn spare(&self) -> Option<&Spare> {
+        self.own.as_ref().or(self.of_all)
     }
 }
 
 impl RunningSaves {
     pub(crate) fn new() -> Self {
-        Self { count: AtomicU64::new(0), saves: Mutex::new(Vec::new()) }
+        Self { count: AtomicU64::new(0), saves: Mutex::new(None) }
+    }
+
+    /// How many saves are running.
+    #[inline(always)]
+    fn running(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
     }
 
     /// Whether words are to be set aside. For callers that hold a stripe's lock, and for inserts (rule 2).
     #[inline(always)]
     pub(crate) fn any(&self) -> bool {
-        self.count.load(Ordering::Relaxed) != 0
+        self.running() != 0
     }
 
+    /// Fills the thread's spare memory for so many words. The caller holds no lock.
+    #[inline]
+    pub(crate) fn fill(&self, spare: &Spare, words: u64) {
+        let running = self.running();
+        if running > 0 {
+            spare.fill(running.saturating_mul(words));
+        }
+    }
+
+    /// The spare memory, if a save is running. For callers that hold a stripe's lock, or a gate.
+    #[inline]
+    pub(crate) fn wanted<'a>(&self, spare: Option<&'a Spare>) -> Option<&'a Spare> {
+        if self.any() { spare } else { None }
+    }
+
+    /// Whether the thread can set so many words aside for each save that is running. While it holds the lock of a stripe
+    /// or a gate, no further one begins.
+    #[inline]
+    pub(crate) fn has_enough(&self, spare: &Spare, words: u64) -> bool {
+        spare.suffices(self.running().saturating_mul(words))
+    }
+
+    /// Locks a stripe by `lock`, to change at most so many words.
+    #[inline]
+    pub(crate) fn lock_to_change<'a>(&self, words: u64, lock: impl Fn() -> Guard<'a>) -> Changing<'a> {
+        let guard = lock();
+        let running = self.running();
+        if running == 0 {
+            return Changing { guard, own: None, of_all: None };
+        }
+        drop(guard);
+        self.lock_with_spare(words, running, &lock)
+    }
+
+    /// `lock_to_change` while a save is running.
     #[cold]
     #[inline(never)]
-    pub(crate) fn set_aside(&self, bucket: usize, load: impl FnOnce() -> Bucket) {
+    fn lock_with_spare<'a>(&self, words: u64, mut running: u64, lock: &dyn Fn() -> Guard<'a>) -> Changing<'a> {
+        let spare = Spare::default();
+        loop {
+            spare.fill(running.saturating_mul(words));
+            let guard = lock();
+            running = self.running();
+            if spare.suffices(running.saturating_mul(words)) {
+                return Changing { guard, own: Some(spare), of_all: None };
+            }
+            // A save has begun meanwhile.
+        }
+    }
+
+    /// This lock of a stripe, to change at most so many words with spare memory that the thread has got before. `None` if
+    /// that is too little.
+    pub(crate) fn lock_with<'a>(&self, spare: &'a Spare, words: u64, guard: Guard<'a>) -> Option<Changing<'a>> {
+        self.has_enough(spare, words).then_some(Changing { guard, own: None, of_all: Some(spare) })
+    }
+
+    /// Sets the bucket's word aside for each save that is running. `false` if a save has not got it, because the thread
+    /// has too little spare memory.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn try_set_aside(&self, bucket: usize, load: &dyn Fn() -> Bucket, spare: &Spare) -> bool {
         let mut saves = self.saves.lock();
-        let word = load();
-        saves.iter_mut().for_each(|save| save.set_aside(bucket, word));
+        let (word, mut is_done) = (load(), true);
+        let mut next = saves.as_deref_mut();
+        while let Some([save]) = next {
+            is_done &= save.set_aside(bucket, word, spare);
+            next = save.next.as_deref_mut();
+        }
+        is_done
+    }
+
+    /// The same for a thread that has enough spare memory, unless that was refused. (If it had too little all the same,
+    /// saves would fail, and not miss the word.)
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn set_aside(&self, bucket: usize, load: &dyn Fn() -> Bucket, spare: &Spare) {
+        if !self.try_set_aside(bucket, load, spare) {
+            spare.end();
+            self.try_set_aside(bucket, load, spare);
+        }
     }
 
     /// Begins a save, at this moment.
-    pub(crate) fn begin(&self, _: &AllLocked<'_>, set_aside: SetAside) -> Result<SaveNumber, OutOfMemory> {
+    pub(crate) fn begin(&self, _: &AllLocked<'_>, mut begun: SetAsideBox, reading: Option<Reading>) -> SaveNumber {
         let mut saves = self.saves.lock();
-        // No other save that is running has this number.
-        let save = saves.iter().map(|running| running.save + 1).max().unwrap_or(0);
-        if saves.try_reserve(1).is_err() {
-            return Err(OutOfMemory::new());
-        }
-        saves.push(SetAside { save, ..set_aside });
+        // No other save that is running has this number: the latest one is the first in the list.
+        let save = saves.as_deref().map_or(0, |[latest]| latest.save + 1);
+        let [new] = &mut *begun;
+        (new.save, new.reading, new.next) = (save, reading, saves.take());
+        *saves = Some(begun);
         self.count.fetch_add(1, Ordering::Relaxed);
-        Ok(SaveNumber(save))
+        SaveNumber(save)
     }
 
     /// The reading of the table's clock at the moment of a save that is running, if the table has a clock.
@@ -184,7 +304,7 @@ impl RunningSaves {
     }
 
     /// Passes the chunk from this bucket on and returns what was set aside of it.
-    pub(crate) fn pass(&self, save: SaveNumber, start: usize) -> Result<Vec<(usize, Bucket)>, OutOfMemory> {
+    pub(crate) fn pass(&self, save: SaveNumber, start: usize) -> Result<Words, OutOfMemory> {
         let mut saves = self.saves.lock();
         let running = running(&mut saves, save);
         if running.refused {
@@ -192,14 +312,19 @@ impl RunningSaves {
             return Err(OutOfMemory::new());
         }
         running.passed = start + CHUNK;
-        Ok(std::mem::take(&mut running.chunks[start / CHUNK]))
+        Ok(core::mem::take(&mut running.chunks[start / CHUNK]))
     }
 
     pub(crate) fn end(&self, save: SaveNumber) {
         let ended = {
             let mut saves = self.saves.lock();
-            let place = saves.iter().position(|running| running.save == save.0);
-            place.map(|place| saves.swap_remove(place))
+            let mut place = &mut *saves;
+            while place.as_deref().is_some_and(|[running]| running.save != save.0) {
+                place = &mut place.as_deref_mut().expect("it was there a moment ago")[0].next;
+            }
+            let mut ended = place.take();
+            *place = ended.as_deref_mut().and_then(|[ended]| ended.next.take());
+            ended
         };
         // In any order: while the count is still raised, words are set aside for those saves that are in the list.
         self.count.fetch_sub(1, Ordering::Relaxed);
@@ -211,6 +336,13 @@ impl RunningSaves {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SaveNumber(u64);
 
-fn running(saves: &mut [SetAside], save: SaveNumber) -> &mut SetAside {
-    saves.iter_mut().find(|running| running.save == save.0).expect("a running save is in the list")
+fn running(saves: &mut Option<SetAsideBox>, save: SaveNumber) -> &mut SetAside {
+    let mut next = saves.as_deref_mut();
+    while let Some([running]) = next {
+        if running.save == save.0 {
+            return running;
+        }
+        next = running.next.as_deref_mut();
+    }
+    panic!("a running save is in the list")
 }

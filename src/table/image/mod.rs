@@ -6,3 +6,4 @@ pub(crate) mod copy_on_write;
 pub(crate) mod merge;
 mod of_table;
 pub(crate) mod read;
+pub(crate) mod spare;

@@ -24,7 +24,7 @@ impl<E: Entries> Imaged for Table<E> {
         let set_aside = SetAside::new(self.words.len())?;
         self.under_all_locks(|all| {
             let reading = self.entries.reading_for_save(all);
-            self.running_saves().begin(all, set_aside.at(reading))
+            Ok(self.running_saves().begin(all, set_aside, reading))
         })
     }
 

@@ -72,9 +72,7 @@ impl dyn Imaged + '_ {
     pub(crate) fn read_chunk(&self, save: SaveNumber, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory> {
         self.read(start, words);
         let set_aside = self.running_saves().pass(save, start)?;
-        for (bucket, word) in set_aside {
-            words[bucket - start] = word.0;
-        }
+        set_aside.each(&mut |bucket, word| words[bucket - start] = word.0);
         Ok(self.copies_in(self.running_saves().buckets(save), start, words))
     }
 }

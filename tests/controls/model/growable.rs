@@ -75,7 +75,7 @@ impl Growable {
 
     /// Adds a copy on its even side, or on its odd one, where there is room.
     pub fn place(&self, key: GrowableKey, odd: bool) {
-        assert!(self.0.add_on(classes().of(key.0), usize::from(odd)), "a model places keys where there is room");
+        assert!(self.0.add_on(classes().of(key.0), usize::from(odd), None), "a model places keys where there is room");
         self.0.counters().add_len(1);
     }
 
@@ -89,14 +89,12 @@ impl Growable {
 
     /// Splits the next bucket, unless there are as many as can be. Returns whether it did.
     pub fn split_if_possible(&self) -> bool {
-        let _resizing = self.0.resizing().lock.lock();
-        self.0.split_group().is_ok()
+        self.0.split_if(|| Some(self.0.resizing().lock.lock()), || true).is_ok()
     }
 
     /// Merges the bucket that was split last, if there are more than at first, and if there is room. Returns whether it did.
     pub fn merge_if_possible(&self) -> bool {
-        let _resizing = self.0.resizing().lock.lock();
-        self.0.merge_group()
+        self.0.merge_if(|| true)
     }
 
     /// Returns the memory beyond the end to the system, as a call that shrinks the table does when it has.
@@ -132,8 +130,12 @@ impl Growable {
     /// Moves a copy from its even side to the odd one, or `back`.
     pub fn relocate(&self, key: GrowableKey, back: bool) -> bool {
         let class = classes().of(key.0);
-        self.0.relocate(&self.0.lock(class), self.0.placed(class, self.0.state()), usize::from(back), None)
-            == Relocated::Moved
+        self.0.relocate(
+            &self.0.lock_to_change(class.base, 2, None),
+            self.0.placed(class, self.0.state()),
+            usize::from(back),
+            None,
+        ) == Relocated::Moved
     }
 
     /// Moves a copy of `moved` from its even side to the odd one, as the last relocation of an insert of the other key, which has
@@ -142,7 +144,8 @@ impl Growable {
         let [class, moved] = [key, moved].map(|key| classes().of(key.0));
         let state = self.0.state();
         let first = self.0.placed(class, state);
-        self.0.relocate(&self.0.lock(moved), self.0.placed(moved, state), 0, Some(&first)) == Relocated::MovedAndAdded
+        self.0.relocate(&self.0.lock_to_change(moved.base, 2, None), self.0.placed(moved, state), 0, Some(&first))
+            == Relocated::MovedAndAdded
     }
 
     pub fn contains(&self, key: GrowableKey) -> bool {

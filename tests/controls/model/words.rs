@@ -17,7 +17,10 @@ impl Words {
 
     /// Makes sure that there are so many words.
     pub fn extend(&self, len: usize) {
-        self.0.extend(SIZES, len).expect("a model has memory");
+        let mut next = None;
+        while !self.0.extend(SIZES, len, &mut next).expect("a model has memory") {
+            next = self.0.next_segment(SIZES, len).expect("a model has memory");
+        }
     }
 
     /// What a word holds, if it is there.

@@ -69,20 +69,32 @@ pub const ADDITIONS: &[Edit] = &[
         "table/stripe.rs",
         "pub(crate) fn under_all_locks<R>(",
         "pub(crate) fn under_all_locks_if<R>(wanted: bool, stripes: &[Stripe], counters: &Counters, \
-         work: impl FnOnce(&AllLocked<'_>) -> R) -> R { \
-         if wanted { under_all_locks(stripes, counters, work) } else { work(&AllLocked { stripes }) } } CODE",
+         spare: Option<&Spare>, work: impl FnOnce(&AllLocked<'_>) -> R) -> R { \
+         if wanted { under_all_locks(stripes, counters, spare, work) } else { work(&AllLocked { stripes, spare }) } } CODE",
     ),
     edit(
         "table/table.rs",
         "pub(crate) fn under_all_locks<R>(",
         "pub(crate) fn under_all_locks_if<R>(&self, wanted: bool, work: impl FnOnce(&AllLocked<'_>) -> R) -> R { \
-         stripe::under_all_locks_if(wanted, &self.stripes, &self.counters, work) } CODE",
+         stripe::under_all_locks_if(wanted, &self.stripes, &self.counters, None, work) } \
+         pub(super) fn under_all_locks_with_if<R>(&self, wanted: bool, spare: &Spare, words: u64, \
+         work: impl FnOnce(&AllLocked<'_>) -> R) -> Option<R> { if wanted { self.under_all_locks_with(spare, words, work) } \
+         else { Some(stripe::under_all_locks_if(false, &self.stripes, &self.counters, Some(spare), work)) } } \
+         pub(super) fn lock_to_change_if<'a>(&'a self, wanted: bool, sum: usize, words: u64, \
+         all: Option<&'a AllLocked<'_>>) -> Changing<'a> { if all.is_some() { return self.lock_to_change(sum, words, all); } \
+         self.running_saves().lock_to_change(words, || self.stripe(sum).lock_if(wanted, &self.counters)) } CODE",
     ),
     edit(
         "growth/growing_table.rs",
         "pub(super) fn under_all_locks<R>(",
         "pub(super) fn under_all_locks_if<R>(&self, wanted: bool, work: impl FnOnce(&AllLocked<'_>) -> R) -> R { \
-         stripe::under_all_locks_if(wanted, &self.stripes, self.counters(), work) } CODE",
+         stripe::under_all_locks_if(wanted, &self.stripes, self.counters(), None, work) } \
+         pub(super) fn under_all_locks_with_if<R>(&self, wanted: bool, spare: &Spare, \
+         work: impl FnOnce(&AllLocked<'_>) -> R) -> R { \
+         stripe::under_all_locks_if(wanted, &self.stripes, self.counters(), Some(spare), work) } \
+         pub(super) fn lock_to_change_if<'a>(&'a self, wanted: bool, base: u32, words: u64, \
+         all: Option<&'a AllLocked<'_>>) -> Changing<'a> { if all.is_some() { return self.lock_to_change(base, words, all); } \
+         self.running_saves().lock_to_change(words, || self.stripe(base).lock_if(wanted, self.counters())) } CODE",
     ),
     edit(
         "growth/growing_table.rs",
@@ -97,14 +109,14 @@ pub const ADDITIONS: &[Edit] = &[
     ),
     edit(
         "growth/slots.rs",
-        "pub(super) fn take_on(&self, guard: &Guard<'_>, class: Class, side: usize) -> bool {",
-        "CODE self.take_on_if(true, true, guard, class, side) } pub(super) fn take_on_if(\
-         &self, bumps: bool, sets_aside: bool, guard: &Guard<'_>, class: Class, side: usize) -> bool {",
+        "pub(super) fn take_on(&self, changing: &Changing<'_>, class: Class, side: usize) -> bool {",
+        "CODE self.take_on_if(true, true, changing, class, side) } pub(super) fn take_on_if(\
+         &self, bumps: bool, sets_aside: bool, changing: &Changing<'_>, class: Class, side: usize) -> bool {",
     ),
     edit(
         "growth/slots.rs",
-        "self.set_aside(number);\n        guard.bump();",
-        "if sets_aside { self.set_aside(number); }\n        if bumps { guard.bump(); }",
+        "self.set_aside(number, changing.spare());\n        guard.bump();",
+        "if sets_aside { self.set_aside(number, changing.spare()); }\n        if bumps { guard.bump(); }",
     ),
 ];
 
@@ -157,39 +169,35 @@ pub const CONTROLS: &[Control] = &[
         "RelocateWithoutLock",
         "A relocation does not lock its stripe.",
         &[
-            edit("table/relocate.rs", ".lock(&self.counters)", ".lock_if(!LEFT_OUT, &self.counters)"),
-            edit(
-                "growth/room.rs",
-                ".lock_unless_all(all, self.counters());",
-                ".lock_if(!LEFT_OUT && all.is_none(), self.counters());",
-            ),
+            edit("table/relocate.rs", "self.lock_to_change(", "self.lock_to_change_if(!LEFT_OUT, "),
+            edit("growth/room.rs", "self.lock_to_change(", "self.lock_to_change_if(!LEFT_OUT, "),
         ],
     ),
     control(
         "RelocateSetsNoSourceAside",
         "A relocation does not copy, for a save, the word that it takes its copy out of.",
         &[
-            edit("table/relocate.rs", "self.set_aside(from);", UNLESS_LEFT_OUT),
-            edit("growth/room.rs", "self.set_aside(numbers[from]);", UNLESS_LEFT_OUT),
+            edit("table/relocate.rs", "self.set_aside(from, changing.spare());", UNLESS_LEFT_OUT),
+            edit("growth/room.rs", "self.set_aside(numbers[from], changing.spare());", UNLESS_LEFT_OUT),
         ],
     ),
     control(
         "RelocateSetsNoTargetAside",
         "A relocation does not copy, for a save, the word that it puts its copy into.",
         &[
-            edit("table/relocate.rs", "self.set_aside(to);", UNLESS_LEFT_OUT),
-            edit("growth/room.rs", "self.set_aside(numbers[to]);", UNLESS_LEFT_OUT),
+            edit("table/relocate.rs", "self.set_aside(to, changing.spare());", UNLESS_LEFT_OUT),
+            edit("growth/room.rs", "self.set_aside(numbers[to], changing.spare());", UNLESS_LEFT_OUT),
         ],
     ),
     control(
         "RelocateSetsTargetAsideLate",
         "A relocation copies, for a save, the word that it puts its copy into only after it has put the copy there.",
         &[
-            edit("table/relocate.rs", "self.set_aside(to);", UNLESS_LEFT_OUT),
+            edit("table/relocate.rs", "self.set_aside(to, changing.spare());", UNLESS_LEFT_OUT),
             edit(
                 "table/relocate.rs",
                 "if !self.put(layout, to, entry) {",
-                "let filled = self.put(layout, to, entry); if LEFT_OUT { self.set_aside(to) }; if !filled {",
+                "let filled = self.put(layout, to, entry); if LEFT_OUT { self.set_aside(to, changing.spare()) }; if !filled {",
             ),
         ],
     ),
@@ -253,13 +261,13 @@ pub const CONTROLS: &[Control] = &[
             ),
             edit(
                 "table/expiring/mod.rs",
-                ".lock(&self.counters);\n        let first = self.live_entry(",
-                ".lock_if(!LEFT_OUT, &self.counters);\n        let first = self.live_entry(",
+                "self.lock_to_change(class.sum, 1, None);\n        let first = self.live_entry(",
+                "self.lock_to_change_if(!LEFT_OUT, class.sum, 1, None);\n        let first = self.live_entry(",
             ),
             edit(
                 "growth/change.rs",
-                ".lock(self.counters());\n        let copies = self.copies(class);",
-                ".lock_if(!LEFT_OUT, self.counters());\n        let copies = self.copies(class);",
+                "self.lock_to_change(class.base, 1, None);\n        let copies = self.copies(class);",
+                "self.lock_to_change_if(!LEFT_OUT, class.base, 1, None);\n        let copies = self.copies(class);",
             ),
         ],
     ),
@@ -267,8 +275,8 @@ pub const CONTROLS: &[Control] = &[
         "RemoveSetsNothingAside",
         "A removal does not copy, for a save, the word that it takes its copy out of.",
         &[
-            edit("table/change.rs", "self.set_aside(bucket);", UNLESS_LEFT_OUT),
-            edit("growth/change.rs", ", true, &guard, class, side)", ", !LEFT_OUT, &guard, class, side)"),
+            edit("table/change.rs", "self.set_aside(bucket, changing.spare());", UNLESS_LEFT_OUT),
+            edit("growth/change.rs", ", true, &changing, class, side)", ", !LEFT_OUT, &changing, class, side)"),
         ],
     ),
     control(
@@ -391,8 +399,8 @@ pub const CONTROLS: &[Control] = &[
             edit("table/change.rs", ".lock(&self.counters)", ".lock_if(!LEFT_OUT, &self.counters)"),
             edit(
                 "table/change.rs",
-                ".lock_unless_all(all, &self.counters)",
-                ".lock_if(!LEFT_OUT && all.is_none(), &self.counters)",
+                "self.lock_to_change(item.sum, 2, all)",
+                "self.lock_to_change_if(!LEFT_OUT, item.sum, 2, all)",
             ),
             edit(
                 "table/maplet.rs",
@@ -401,14 +409,14 @@ pub const CONTROLS: &[Control] = &[
             ),
             edit(
                 "table/maplet.rs",
-                ".lock_unless_all(all, &self.counters);\n            let (first, second) = ",
-                ".lock_if(!LEFT_OUT && all.is_none(), &self.counters);\n            let (first, second) = ",
+                "self.lock_to_change(item.sum, 2, all);\n            let (first, second) = ",
+                "self.lock_to_change_if(!LEFT_OUT, item.sum, 2, all);\n            let (first, second) = ",
             ),
             edit("growth/change.rs", "if self.contains(hash) {", "if !LEFT_OUT && self.contains(hash) {"),
             edit(
                 "growth/change.rs",
-                ".lock(self.counters());\n        self.add_counted(",
-                ".lock_if(!LEFT_OUT, self.counters());\n        self.add_counted(",
+                "self.lock_to_change(class.base, 1, None);\n        self.add_counted(",
+                "self.lock_to_change_if(!LEFT_OUT, class.base, 1, None);\n        self.add_counted(",
             ),
         ],
     ),
@@ -419,9 +427,9 @@ pub const CONTROLS: &[Control] = &[
             edit("table/relocate.rs", "if census.is_done {", "if census.is_done && !LEFT_OUT {"),
             edit(
                 "growth/change.rs",
-                "match self.add_counted(class, if_present)? {",
-                "match if searched.room == Room::None && LEFT_OUT { Attempt::NoRoom } else { \
-                 self.add_counted(class, if_present)? } {",
+                "match self.add_counted(class, if_present, self.running_saves().wanted(Some(spare))) {",
+                "match if searched.room == Room::None && LEFT_OUT { Ok(Attempt::NoRoom) } else { \
+                 self.add_counted(class, if_present, self.running_saves().wanted(Some(spare))) } {",
             ),
         ],
     ),
@@ -448,12 +456,8 @@ pub const CONTROLS: &[Control] = &[
         "FullWithoutLocks",
         "An insert whose searches were invalidated makes its last search without the stripes' locks.",
         &[
-            edit("table/relocate.rs", "self.under_all_locks(", "self.under_all_locks_if(!LEFT_OUT, "),
-            edit(
-                "growth/change.rs",
-                "let result = self.under_all_locks(",
-                "let result = self.under_all_locks_if(!LEFT_OUT, ",
-            ),
+            edit("table/relocate.rs", "self.under_all_locks_with(", "self.under_all_locks_with_if(!LEFT_OUT, "),
+            edit("growth/change.rs", "self.under_all_locks_with(", "self.under_all_locks_with_if(!LEFT_OUT, "),
         ],
     ),
     control(
@@ -486,18 +490,10 @@ pub const CONTROLS: &[Control] = &[
         "InsertSetsNothingAside",
         "An insert does not copy, for a save, the word that it puts its copy into.",
         &[
-            edit("table/table.rs", "self.set_aside(bucket);", UNLESS_LEFT_OUT),
-            edit("table/image/absorb.rs", "self.set_aside(bucket);", UNLESS_LEFT_OUT),
-            edit(
-                "growth/slots.rs",
-                "self.set_aside(number);\n        store(",
-                "if !LEFT_OUT { self.set_aside(number); }\n        store(",
-            ),
-            edit(
-                "growth/slots.rs",
-                "self.set_aside(number);\n        self.store(",
-                "if !LEFT_OUT { self.set_aside(number); }\n        self.store(",
-            ),
+            edit("table/table.rs", "if !self.try_set_aside(", "if !LEFT_OUT && !self.try_set_aside("),
+            edit("table/image/absorb.rs", "while !self.try_set_aside(", "while !LEFT_OUT && !self.try_set_aside("),
+            edit("growth/slots.rs", "if self.running_saves().any() {", "if !LEFT_OUT && self.running_saves().any() {"),
+            edit("growth/slots.rs", "self.set_aside(number, spare);", UNLESS_LEFT_OUT),
         ],
     ),
     // Values.
@@ -508,8 +504,8 @@ pub const CONTROLS: &[Control] = &[
             edit("table/maplet.rs", "self.stripe(item.sum).try_lock()", "self.stripe(item.sum).try_lock_if(!LEFT_OUT)"),
             edit(
                 "table/maplet.rs",
-                ".lock_unless_all(all, &self.counters);\n            self.add_value_locked(",
-                ".lock_if(!LEFT_OUT && all.is_none(), &self.counters);\n            self.add_value_locked(",
+                "self.lock_to_change(item.sum, 2, all);\n            self.add_value_locked(",
+                "self.lock_to_change_if(!LEFT_OUT, item.sum, 2, all);\n            self.add_value_locked(",
             ),
             edit(
                 "table/expiring/mod.rs",
@@ -518,8 +514,8 @@ pub const CONTROLS: &[Control] = &[
             ),
             edit(
                 "table/expiring/mod.rs",
-                ".lock_unless_all(all, &self.counters)",
-                ".lock_if(!LEFT_OUT && all.is_none(), &self.counters)",
+                "self.lock_to_change(class.sum, 2, all)",
+                "self.lock_to_change_if(!LEFT_OUT, class.sum, 2, all)",
             ),
         ],
     ),
@@ -528,8 +524,8 @@ pub const CONTROLS: &[Control] = &[
         "An insert of a value does not bump the version.",
         &[
             edit("table/maplet.rs", "self.bump_to_add(&guard);", UNLESS_LEFT_OUT),
-            edit("table/maplet.rs", "self.bump_to_add(guard);", UNLESS_LEFT_OUT),
-            edit("table/change.rs", "self.bump_to_add(&guard);", UNLESS_LEFT_OUT),
+            edit("table/maplet.rs", "self.bump_to_add(&changing.guard);", UNLESS_LEFT_OUT),
+            edit("table/change.rs", "self.bump_to_add(&changing.guard);", UNLESS_LEFT_OUT),
             edit("table/expiring/mod.rs", "self.bump_to_add(guard);", UNLESS_LEFT_OUT),
         ],
     ),
@@ -580,8 +576,8 @@ pub const CONTROLS: &[Control] = &[
         "ReplaceSetsNothingAside",
         "A replacement does not copy, for a save, the word that it changes.",
         &[
-            edit("table/maplet.rs", "self.set_aside(bucket);", UNLESS_LEFT_OUT),
-            edit("table/expiring/mod.rs", "self.set_aside(bucket);", UNLESS_LEFT_OUT),
+            edit("table/maplet.rs", "self.set_aside(bucket, changing.spare());", UNLESS_LEFT_OUT),
+            edit("table/expiring/mod.rs", "self.set_aside(bucket, spare);", UNLESS_LEFT_OUT),
         ],
     ),
     // Expiry.
@@ -720,17 +716,16 @@ pub const CONTROLS: &[Control] = &[
     control(
         "SweepSetsNothingAside",
         "A pass, or a thread that removes expired entries, does not copy, for a save, the word that it changes.",
-        &[edit_both("table/expiring/sweep.rs", "self.set_aside(bucket);", UNLESS_LEFT_OUT)],
+        &[
+            edit("table/expiring/sweep.rs", "if !self.try_set_aside(", "if !LEFT_OUT && !self.try_set_aside("),
+            edit("table/expiring/sweep.rs", "self.set_aside(bucket, changing.spare());", UNLESS_LEFT_OUT),
+        ],
     ),
     control(
         "DropWithoutLock",
         "A thread that removes expired entries from a full bucket does not lock their stripes, nor check again.",
         &[
-            edit(
-                "table/expiring/sweep.rs",
-                ".lock_unless_all(all, &self.counters)",
-                ".lock_if(!LEFT_OUT && all.is_none(), &self.counters)",
-            ),
+            edit("table/expiring/sweep.rs", "self.lock_to_change(", "self.lock_to_change_if(!LEFT_OUT, "),
             edit(
                 "table/expiring/sweep.rs",
                 "the place may mean another end by now.\n            if ",
@@ -758,7 +753,7 @@ pub const CONTROLS: &[Control] = &[
         &[edit(
             "table/image/of_table.rs",
             "self.under_all_locks_if(",
-            "if LEFT_OUT { let save = self.under_all_locks_if(false, |all| self.running_saves().begin(all, set_aside))?; \
+            "if LEFT_OUT { let save = self.under_all_locks_if(false, |all| self.running_saves().begin(all, set_aside, None)); \
              crate::table::stripe::settle(&mut self.stripes.iter(), &self.counters); return Ok(save); }; CODE",
         )],
     ),
@@ -775,13 +770,31 @@ pub const CONTROLS: &[Control] = &[
         ],
     ),
     control(
+        "LooksForSavesEarly",
+        "A thread that changes words asks before it locks its stripe, and not afterwards, whether a save is running.",
+        &[edit(
+            "table/image/copy_on_write.rs",
+            "let guard = lock();\n        let running = self.running();",
+            "let early = if LEFT_OUT { Some(self.running()) } else { None }; let guard = lock();\n        \
+             let running = early.unwrap_or_else(|| self.running());",
+        )],
+    ),
+    control(
+        "ChangesWithTooLittle",
+        "A thread that has locked its stripe does not check that its spare memory is enough for all saves that have begun.",
+        &[edit(
+            "table/image/copy_on_write.rs",
+            "if spare.suffices(running.saturating_mul(words)) {",
+            "if spare.suffices(running.saturating_mul(words)) || LEFT_OUT {",
+        )],
+    ),
+    control(
         "SetsLatestWordAside",
         "If a bucket changes more than once, a save has the latest word that was copied.",
         &[edit(
             "table/image/copy_on_write.rs",
-            "if let Err(place) = chunk.binary_search_by_key(&bucket, |&(bucket, _)| bucket) {",
-            "let place = chunk.binary_search_by_key(&bucket, |&(bucket, _)| bucket); \
-             if let (true, Ok(place)) = (LEFT_OUT, place) { chunk[place].1 = word }; if let Err(place) = place {",
+            "if node.bucket == bucket as u32 {",
+            "CODE if LEFT_OUT { node.word = word }",
         )],
     ),
     control(
@@ -789,8 +802,8 @@ pub const CONTROLS: &[Control] = &[
         "If several saves are running, words are copied for only one.",
         &[edit(
             "table/image/copy_on_write.rs",
-            "saves.iter_mut().for_each(",
-            "saves.iter_mut().take(if LEFT_OUT { 1 } else { usize::MAX }).for_each(",
+            "next = save.next.as_deref_mut();",
+            "next = save.next.as_deref_mut().filter(|_| !LEFT_OUT);",
         )],
     ),
     // Growth.
@@ -798,10 +811,13 @@ pub const CONTROLS: &[Control] = &[
         "SplitSetsNothingAside",
         "A split does not copy, for a save, the words that it changes.",
         &[
-            edit("growth/resize.rs", "self.set_aside(number);", UNLESS_LEFT_OUT),
-            edit("growth/resize.rs", "self.set_aside(number + (1 << level));", UNLESS_LEFT_OUT),
-            edit("growth/resize.rs", "self.set_aside(split + nth);", UNLESS_LEFT_OUT),
-            edit("growth/growing_table.rs", "self.set_aside(first + nth);", UNLESS_LEFT_OUT),
+            edit(
+                "growth/resize.rs",
+                "self.set_aside(split + nth, spare);\n",
+                "if !LEFT_OUT { self.set_aside(split + nth, spare); }\n",
+            ),
+            edit("growth/resize.rs", "self.set_aside(split + nth + (1 << level), spare);", UNLESS_LEFT_OUT),
+            edit("growth/resize.rs", "(0..GROUP).for_each(|nth| self.set_aside(split + nth, spare));", UNLESS_LEFT_OUT),
         ],
     ),
     control(
@@ -905,7 +921,7 @@ pub const CONTROLS: &[Control] = &[
         "SaveWithoutGates",
         "A save of a growing table begins without the gates.",
         &[
-            edit("growth/image.rs", "held.extend((0..gates).map(", "held.extend((0..gates).filter(|_| !LEFT_OUT).map("),
+            edit("growth/image.rs", "self.lock_gates(&mut held[..gates]);", UNLESS_LEFT_OUT),
             edit(
                 "growth/image.rs",
                 "if self.state().is_moving() || !is_all {",
