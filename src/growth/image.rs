@@ -110,7 +110,7 @@ impl GrowingTable {
     fn take_in(&self, hash: u64, if_present: IfPresent, buckets: usize) -> Result<bool, GrowableInsertError> {
         let insert = || match if_present {
             IfPresent::Add => self.insert(hash).map(|()| true),
-            IfPresent::Refuse | IfPresent::Extend => self.insert_if_absent(hash),
+            IfPresent::Refuse | IfPresent::RefuseEqual | IfPresent::Extend => self.insert_if_absent(hash),
         };
         insert().or_else(|error| {
             let is_smaller = self.state().buckets() < buckets;

@@ -2,13 +2,15 @@
 
 /// What an insert does if a copy of its class is there already (where entries expire: a live one).
 ///
-/// Entries of a growing table have no expiry, so [`Extend`](Self::Extend) is the same as [`Refuse`](Self::Refuse) there.
+/// Entries of a growing table carry nothing. So there the last two are the same as [`Refuse`](Self::Refuse).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfPresent {
     /// It adds a further copy.
     Add,
     /// It adds nothing.
     Refuse,
+    /// It adds nothing if a copy that is there also carries the same value. Otherwise it adds.
+    RefuseEqual,
     /// It adds nothing if the copy that is there can be made to live as long as the new one would. Otherwise it adds.
     Extend,
 }
@@ -22,4 +24,12 @@ pub(crate) enum Attempt {
     Present,
     /// Nothing was added, since there is no room in the buckets that the attempt has tried.
     NoRoom,
+}
+
+impl Attempt {
+    /// What came of an attempt that looks for no other copy.
+    #[inline(always)]
+    pub(crate) fn of(added: bool) -> Self {
+        if added { Self::Added } else { Self::NoRoom }
+    }
 }

@@ -5,8 +5,8 @@ use core::hint::select_unpredictable;
 
 use crate::error::insert::InsertError;
 use crate::sync::Ordering;
-use crate::table::census::Purpose;
-use crate::table::entries::Entries;
+use crate::table::attempt::{Attempt, IfPresent};
+use crate::table::entries::{Entries, Nothing};
 use crate::table::image::copy_on_write::Changing;
 use crate::table::stripe::Guard;
 use crate::table::table::Table;
@@ -14,45 +14,26 @@ use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Item;
 use crate::word::layout::{Entry, Layout};
 
-impl<E: Entries> Table<E> {
-    /// Adds a copy of the item of this hash.
+impl Table<Nothing> {
+    /// Adds a copy of the class of this hash, a further one if there are some.
     #[inline(always)]
     pub(crate) fn insert(&self, layout: impl Layout, hash: u64) -> Result<(), InsertError> {
-        if self.is_being_saved() {
-            return self.insert_slow(hash);
+        if self.is_being_saved() || !self.add(layout, self.buckets.item(layout, hash)) {
+            self.insert_uncounted_slow(hash)?;
         }
-        if self.add(layout, self.buckets.item(layout, hash)) {
-            self.counters.add_len(1);
-            return Ok(());
-        }
-        self.insert_slow(hash)
-    }
-
-    /// `insert` where that takes more than one step.
-    #[cold]
-    #[inline(never)]
-    fn insert_slow(&self, hash: u64) -> Result<(), InsertError> {
-        let item = self.item(hash);
-        self.until_added(item, Purpose::Insert, |all| self.add_slow(item, all).then_some(()))?;
         self.counters.add_len(1);
         Ok(())
     }
 
-    /// `insert_slow` without counting the copy. (The hash takes one register to keep, an item four.)
+    /// `insert` where that takes more than one step, without counting the copy. (The hash takes one register to keep, an item
+    /// four.)
     #[cold]
     #[inline(never)]
     pub(super) fn insert_uncounted_slow(&self, hash: u64) -> Result<(), InsertError> {
         self.insert_item_slow(self.item(hash))
     }
 
-    /// Adds a copy of the item, by relocations if need be, without counting it.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn insert_item_slow(&self, item: Item) -> Result<(), InsertError> {
-        self.until_added(item, Purpose::Insert, |all| self.add_slow(item, all).then_some(()))
-    }
-
-    /// Adds a copy of the item of this hash unless there is one. Returns whether it did.
+    /// Adds a copy of the class of this hash unless there is one. Returns whether it did.
     #[inline(always)]
     pub(super) fn insert_if_absent(&self, layout: impl Layout, hash: u64) -> Result<bool, InsertError> {
         // Avoids the lock where a lookup is enough.
@@ -65,58 +46,66 @@ impl<E: Entries> Table<E> {
     /// `insert_if_absent` where a lookup has found none.
     #[inline(never)]
     fn insert_absent(&self, layout: impl Layout, hash: u64) -> Result<bool, InsertError> {
-        if !self.is_being_saved()
-            && let Some(added) = self.add_if_absent(layout, hash)
-        {
-            return Ok(added);
+        let first = if self.is_being_saved() { Attempt::NoRoom } else { self.add_if_absent(layout, hash) };
+        match first {
+            Attempt::Added => Ok(true),
+            Attempt::Present => Ok(false),
+            Attempt::NoRoom => self.insert_absent_slow(hash),
         }
-        self.insert_absent_slow(hash)
     }
 
     #[cold]
     #[inline(never)]
     fn insert_absent_slow(&self, hash: u64) -> Result<bool, InsertError> {
-        self.insert_absent_item(self.item(hash))
+        Ok(self.insert_absent_item(self.item(hash))? == Attempt::Added)
     }
 
-    /// Adds a copy of the item of this hash unless there is one, in one step under the lock. Returns whether it did, or
-    /// `None` if neither bucket has room, or if another thread has changed the bucket. No save is running.
+    /// Adds a copy of the class of this hash unless there is one, in one step under the lock. It finds no room also if another
+    /// thread has changed the bucket. No save is running.
     #[inline(always)]
-    fn add_if_absent(&self, layout: impl Layout, hash: u64) -> Option<bool> {
+    fn add_if_absent(&self, layout: impl Layout, hash: u64) -> Attempt {
         let item = self.buckets.item(layout, hash);
         let _guard = self.stripe(item.sum).lock(&self.counters);
         if layout.either_holds(self.load(item.first), self.load(item.second), layout.fingerprint_of(item.entry)) {
-            return Some(false);
+            return Attempt::Present;
         }
         if !self.add(layout, item) {
-            return None;
+            return Attempt::NoRoom;
         }
         self.counters.add_len(1);
-        Some(true)
+        Attempt::Added
+    }
+}
+
+impl<E: Entries> Table<E> {
+    /// Adds a copy of the item, by relocations if need be, without counting it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn insert_item_slow(&self, item: Item) -> Result<(), InsertError> {
+        self.until_added(item, IfPresent::Add, |all| Ok(Attempt::of(self.add_slow(item, all)))).map(drop)
     }
 
-    /// Adds a copy of the item unless there is one. Returns whether it did. In a table of values, another item of its class
-    /// makes no difference.
-    pub(super) fn insert_item_if_absent(&self, item: Item) -> Result<bool, InsertError> {
+    /// Adds a copy of the item unless there is an equal one: of its class and, in a maplet, with its value.
+    pub(super) fn insert_item_unless_equal(&self, item: Item) -> Result<Attempt, InsertError> {
         // Avoids the lock if a copy is found.
         if self.copies_of_item(self.layout(), item) > 0 {
-            return Ok(false);
+            return Ok(Attempt::Present);
         }
         self.insert_absent_item(item)
     }
 
-    /// `insert_item_if_absent` where none was found.
+    /// `insert_item_unless_equal` where none was found.
     #[inline(never)]
-    fn insert_absent_item(&self, item: Item) -> Result<bool, InsertError> {
-        self.until_added(item, Purpose::InsertItemIfAbsent, |all| {
+    fn insert_absent_item(&self, item: Item) -> Result<Attempt, InsertError> {
+        self.until_added(item, IfPresent::RefuseEqual, |all| {
             let changing = self.lock_to_change(item.sum, 2, all);
             if self.copies_of_item(self.layout(), item) > 0 {
-                return Some(false);
+                return Ok(Attempt::Present);
             }
             self.bump_to_add(&changing.guard);
             let added = self.add_locked(&changing, item);
             self.counters.add_len(i64::from(added));
-            added.then_some(true)
+            Ok(Attempt::of(added))
         })
     }
 

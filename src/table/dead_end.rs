@@ -3,7 +3,8 @@
 //! invalidate it.
 
 use crate::sync::sizes::{DEAD_END_TRIES, MAX_STRIPES};
-use crate::table::census::{Census, Purpose};
+use crate::table::attempt::IfPresent;
+use crate::table::census::Census;
 use crate::table::entries::Entries;
 use crate::table::stripe::{Stripe, settle};
 use crate::table::table::Table;
@@ -36,19 +37,19 @@ impl StripeSet {
 
 impl<E: Entries> Table<E> {
     /// If few buckets can be reached from the item's two, and all of them were full at one point of this call: how many
-    /// copies of its class there were at that point, and whether the operation needed room.
+    /// copies of its class there were at that point, and whether the insert needed room.
     ///
     /// The argument is that of `relocate.rs`, with two differences. The passes go through the stripes of the copies in
     /// these buckets only: a full bucket changes only when one of its copies is taken out or replaced. And the second
     /// read must find the same stripes as the first, because the first pass went through those. The buckets do not
     /// change from the second read until the second pass begins, so the count is right for that moment. If a try is
     /// invalidated, its second read and pass serve as the first ones of the next try.
-    pub(super) fn census_at_dead_end(&self, item: Item, purpose: Purpose) -> Option<Census> {
+    pub(super) fn census_at_dead_end(&self, item: Item, if_present: IfPresent) -> Option<Census> {
         let stripes = self.stripes_reached(item)?;
         let mut before = (stripes, settle(&mut stripes.of(&self.stripes), &self.counters));
         for _ in 0..DEAD_END_TRIES {
             let stripes = self.stripes_reached(item)?;
-            let census = self.census(item, purpose);
+            let census = self.census(item, if_present);
             let now = (stripes, settle(&mut stripes.of(&self.stripes), &self.counters));
             if now == before {
                 return Some(census);

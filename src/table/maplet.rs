@@ -60,15 +60,17 @@
 //! | `values`, `contains` | at the moment that step 3 describes. `contains` may also take effect as in a filter |
 //! | an insert that fails | at the moment without room that `table/relocate.rs` describes |
 
+use core::cell::Cell;
 use core::hint::select_unpredictable;
 
 use crate::error::insert::InsertError;
 use crate::plan::batch::BLOCK;
 use crate::plan::pairs::Pairs;
-use crate::table::census::Purpose;
+use crate::table::attempt::{Attempt, IfPresent};
 use crate::table::entries::Value;
 use crate::table::image::copy_on_write::Changing;
 use crate::table::lookup::{Block, Query};
+use crate::table::stripe::AllLocked;
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::Item;
@@ -142,7 +144,7 @@ impl Table<Value> {
         Ok(())
     }
 
-    /// Adds a copy of the item, without counting it.
+    /// Adds a copy of the item, a further one if there are some, without counting it.
     #[inline(always)]
     pub(super) fn insert_value(&self, layout: impl Layout, item: Item) -> Result<(), InsertError> {
         // As in `remove`.
@@ -161,10 +163,11 @@ impl Table<Value> {
     #[cold]
     #[inline(never)]
     fn insert_value_slow(&self, item: Item) -> Result<(), InsertError> {
-        self.until_added(item, Purpose::Insert, |all| {
+        let attempt = |all: Option<&AllLocked<'_>>| {
             let changing = self.lock_to_change(item.sum, 2, all);
-            self.add_value_locked(&changing, item).then_some(())
-        })
+            Ok(Attempt::of(self.add_value_locked(&changing, item)))
+        };
+        self.until_added(item, IfPresent::Add, attempt).map(drop)
     }
 
     /// Adds a copy of the item, if a bucket of its own has room. The lock is that of its stripe, to change two words.
@@ -181,18 +184,19 @@ impl Table<Value> {
         if !found.is_empty() {
             return Ok(found);
         }
-        let item = self.item_with(hash, payload);
-        self.until_added(item, Purpose::InsertIfAbsent, |all| {
+        let (item, found) = (self.item_with(hash, payload), Cell::new(Values::EMPTY));
+        self.until_added(item, IfPresent::Refuse, |all| {
             let changing = self.lock_to_change(item.sum, 2, all);
             let (first, second) = (self.load(item.first), self.load(item.second));
-            let found = self.layout.values(first, second, self.layout.fingerprint_of(item.entry));
-            if !found.is_empty() {
-                return Some(found);
+            found.set(self.layout.values(first, second, self.layout.fingerprint_of(item.entry)));
+            if !found.get().is_empty() {
+                return Ok(Attempt::Present);
             }
             let added = self.add_value_locked(&changing, item);
             self.counters.add_len(i64::from(added));
-            added.then_some(found)
-        })
+            Ok(Attempt::of(added))
+        })?;
+        Ok(found.get())
     }
 
     /// Gives a copy of the item of this hash with the old payload the new one. `false` if there is no such copy. (Not

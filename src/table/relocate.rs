@@ -45,7 +45,8 @@ use crate::error::insert::InsertError;
 use crate::machine::arch::prefetch;
 use crate::plan::path::{self, Graph, Hop, Outcome};
 use crate::sync::sizes::SEARCHES;
-use crate::table::census::Purpose;
+use crate::table::attempt::{Attempt, IfPresent};
+use crate::table::census::Room;
 use crate::table::entries::Entries;
 use crate::table::image::copy_on_write::Changing;
 use crate::table::image::spare::Spare;
@@ -128,99 +129,96 @@ impl<E: Entries, K: Layout> Graph for TableGraph<'_, E, K> {
 }
 
 impl<E: Entries> Table<E> {
-    /// Calls `attempt` until it has an answer. Before each further attempt, makes room in one of the item's two buckets.
-    /// The insert fails if there is no room.
+    /// Repeats `attempt` until it finds room, or needs none. Before each further attempt, makes room in one of the item's two
+    /// buckets. The insert fails if there is no room. `if_present` is what it does if a copy is there by then.
     ///
     /// An attempt gets the locks of all stripes if they are held. Otherwise it takes the lock that it needs.
     #[inline(always)]
-    pub(super) fn until_added<R>(
+    pub(super) fn until_added<F: From<InsertError>>(
         &self,
         item: Item,
-        purpose: Purpose,
-        attempt: impl Fn(Option<&AllLocked<'_>>) -> Option<R>,
-    ) -> Result<R, InsertError> {
+        if_present: IfPresent,
+        attempt: impl Fn(Option<&AllLocked<'_>>) -> Result<Attempt, F>,
+    ) -> Result<Attempt, F> {
         let mut effort = Effort::NONE;
         loop {
-            if let Some(answer) = attempt(None) {
-                return Ok(answer);
+            match attempt(None)? {
+                Attempt::NoRoom => {}
+                done => return Ok(done),
             }
-            if effort.is_enough() {
-                let mut answer = None;
-                self.until_added_under_all_locks(item, &mut |all| {
-                    answer = attempt(Some(all));
-                    answer.is_some()
-                })?;
-                return Ok(answer.expect("an attempt has succeeded"));
+            match self.make_room(item, if_present, &mut effort) {
+                Room::Try => {}
+                Room::None { copies } => return Err(self.refusal(item, copies).into()),
+                Room::ExcludeOthers => return self.until_added_under_all_locks(item, &attempt),
             }
-            self.make_room(item, purpose, &mut effort)?;
         }
     }
 
-    /// Makes room in one of the item's two buckets, if no other thread invalidates the path. Another insert may take
-    /// that room before the caller does. `Ok` says only that an attempt is worthwhile; an error, that there was no
-    /// room.
+    /// Makes room in one of the item's two buckets, if no other thread invalidates the path. Another insert may take that
+    /// room before the caller does.
+    ///
+    /// The four reasons why there is no room are those of *Why contention never makes an insert fail*, in the order of what
+    /// they cost.
     #[cold]
     #[inline(never)]
-    pub(super) fn make_room(
-        &self,
-        item: Item,
-        purpose: Purpose,
-        effort: &mut Effort<E::Reading>,
-    ) -> Result<(), InsertError> {
+    pub(super) fn make_room(&self, item: Item, if_present: IfPresent, effort: &mut Effort<E::Reading>) -> Room {
         while !effort.is_enough() {
             effort.searches += 1;
             if E::EXPIRE && (self.drop_dead(item.first, None) || self.drop_dead(item.second, None)) {
-                return Ok(());
+                return Room::Try;
             }
             let reading = self.entries.reading();
-            let (mut trace, mut full) = (0, self.census_if_full(item, purpose));
-            if full.is_none() {
-                trace = match self.search(item, reading, &|hop| self.relocate(hop), None) {
-                    Outcome::Planned => return Ok(()),
-                    Outcome::Nothing { trace } => trace,
-                };
-                // Only after the first failed search: if other threads change just these buckets, more tries would hardly
-                // help.
-                full = if effort.in_vain == 0 { self.census_at_dead_end(item, purpose) } else { None };
+            // Copies of this class fill both buckets.
+            if let Some(census) = self.census_if_full(item, if_present) {
+                return census.room();
             }
-            let census = full.unwrap_or_else(|| self.census(item, purpose));
-            let is_full = full.is_some() || census.copies == self.slots_of(item);
-            if census.is_done {
-                return Ok(());
+            let trace = match self.search(item, reading, &|hop| self.relocate(hop), None) {
+                Outcome::Planned => return Room::Try,
+                Outcome::Nothing { trace } => trace,
+            };
+            // Few buckets can be reached, and all are full. Asked only after the first failed search: if other threads change
+            // just these buckets, more tries would hardly help.
+            if effort.in_vain == 0
+                && let Some(census) = self.census_at_dead_end(item, if_present)
+            {
+                return census.room();
             }
-            let copies = census.copies;
-            if is_full {
-                return Err(self.refusal(item, copies));
+            // There is a copy by now, or copies of this class fill both buckets by now.
+            let census = self.census(item, if_present);
+            if census.is_done || census.copies == self.slots_of(item) {
+                return census.room();
             }
-            let now = (settle(&mut self.stripes.iter(), &self.counters), self.entries.reading());
+            // Two searches, with a pass through all locks between them and after them, have found no path, and nothing has
+            // changed meanwhile that matters.
+            let after = (settle(&mut self.stripes.iter(), &self.counters), self.entries.reading());
             let certain = effort.last.is_some_and(|(last_trace, last)| {
-                last == now && now.1 == reading || last_trace == trace && self.buckets.count() > path::BUDGET
+                last == after && after.1 == reading || last_trace == trace && self.buckets.count() > path::BUDGET
             });
             if certain {
-                return Err(self.refusal(item, copies));
+                return census.room();
             }
             effort.in_vain += 1;
-            effort.last = Some((trace, now));
+            effort.last = Some((trace, after));
         }
-        Ok(())
+        Room::ExcludeOthers
     }
 
-    /// [`until_added`](Self::until_added) while no other thread takes any copy out. `attempt` says whether it has an answer.
+    /// [`until_added`](Self::until_added) while no other thread takes any copy out.
     ///
     /// If a save is running, what this sets aside may use up the spare memory that the thread has brought. Then it begins
     /// again with twice as much. Each time, it makes a bounded number of searches (above), so at last there is enough.
     #[cold]
     #[inline(never)]
-    fn until_added_under_all_locks(
+    fn until_added_under_all_locks<F: From<InsertError>>(
         &self,
         item: Item,
-        attempt: &mut dyn FnMut(&AllLocked<'_>) -> bool,
-    ) -> Result<(), InsertError> {
+        attempt: &dyn Fn(Option<&AllLocked<'_>>) -> Result<Attempt, F>,
+    ) -> Result<Attempt, F> {
         let (spare, mut words) = (Spare::default(), 4 * WORDS_PER_STEP);
         loop {
             self.running_saves().fill(&spare, words);
-            let added = self.under_all_locks_with(&spare, words, |all| self.add_under_all_locks(item, attempt, all));
-            if let Some(result) = added.flatten() {
+            let result = self.under_all_locks_with(&spare, words, |all| self.add_under_all_locks(item, attempt, all));
+            if let Some(result) = result.flatten() {
                 return result;
             }
             words *= 2;
@@ -229,17 +227,18 @@ impl<E: Entries> Table<E> {
 
     /// The same with this spare memory, of which each attempt and each hop takes at most [`WORDS_PER_STEP`]. `None` if there
     /// is no more of it.
-    fn add_under_all_locks(
+    fn add_under_all_locks<F: From<InsertError>>(
         &self,
         item: Item,
-        attempt: &mut dyn FnMut(&AllLocked<'_>) -> bool,
+        attempt: &dyn Fn(Option<&AllLocked<'_>>) -> Result<Attempt, F>,
         all: &AllLocked<'_>,
-    ) -> Option<Result<(), InsertError>> {
+    ) -> Option<Result<Attempt, F>> {
         let has_spare = || all.spare.is_none_or(|spare| self.running_saves().has_enough(spare, 2 * WORDS_PER_STEP));
         let drop_dead = |bucket| self.drop_dead(bucket, Some(all));
         while has_spare() {
-            if attempt(all) {
-                return Some(Ok(()));
+            match attempt(Some(all)) {
+                Ok(Attempt::NoRoom) => {}
+                done => return Some(done),
             }
             if E::EXPIRE && (drop_dead(item.first) || drop_dead(item.second)) {
                 continue;
@@ -255,7 +254,10 @@ impl<E: Entries> Table<E> {
             {
                 // What is full stays full (a sweep apart), so there was a moment without room. The last attempt
                 // only finds whether the item is present, or needs no room any more.
-                return Some(if attempt(all) { Ok(()) } else { Err(self.refusal(item, self.copies(item))) });
+                return Some(match attempt(Some(all)) {
+                    Ok(Attempt::NoRoom) => Err(self.refusal(item, self.copies(item)).into()),
+                    done => done,
+                });
             }
         }
         None

@@ -10,8 +10,9 @@ use crate::machine::arch::VectorUnit;
 use crate::machine::memory::Pages;
 use crate::plan::batch::{BLOCK, LookupBatch};
 use crate::plan::sizing::LoadLimit;
+use crate::table::attempt::IfPresent;
 use crate::table::batch::TableLookup;
-use crate::table::census::Purpose;
+use crate::table::census::Room;
 use crate::table::core::Core as _;
 use crate::table::entries::{Entries, Nothing};
 use crate::table::face::plan::TablePlan;
@@ -228,7 +229,7 @@ fn an_insert_is_disturbed_a_few_times_at_most() {
     let table = table(Shape::plain(8, 8), 64);
     let (mut effort, mut searches) = (Effort::NONE, 0);
     while !effort.is_enough() {
-        table.make_room(table.item(1), Purpose::Insert, &mut effort).expect("there is room");
+        assert_eq!(table.make_room(table.item(1), IfPresent::Add, &mut effort), Room::Try, "there is room");
         searches += 1;
         assert!(searches <= 4, "as the guide says");
     }

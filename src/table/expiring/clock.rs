@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
-use crate::error::insert::ExpiringInsertError;
+use crate::error::insert::{ExpiringInsertError, InsertError};
 use crate::machine::memory::boxed;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
 use crate::table::counters::Counters;
@@ -165,17 +165,25 @@ impl Until {
     }
 }
 
-/// Whether an entry may be added now.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::table) enum Admission {
-    /// It may, with this end.
-    At { end: u64 },
+/// Why an entry is not added, apart from those that are there.
+#[derive(Clone, Debug)]
+pub(in crate::table) enum NotAdded {
     /// It is dead already.
     Dead,
-    /// It would be live, but its end is among those that were ended early.
-    Evicted,
+    /// It would be live, but its tick was evicted.
+    Evicted(ExpiringInsertError),
     /// Its end would take the place on the ring of an end that is yet to be swept.
-    NotYet,
+    Unswept,
+    /// There is no room.
+    Full(InsertError),
+    /// It never can be, as the caller has called.
+    Invalid(ExpiringInsertError),
+}
+
+impl From<InsertError> for NotAdded {
+    fn from(error: InsertError) -> Self {
+        Self::Full(error)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -406,36 +414,35 @@ impl Clock {
         if self.is_driven_by_filter() { 0 } else { now }
     }
 
-    /// Whether an entry that expires at `until` may be added at this reading. An error if it never may.
-    pub(in crate::table) fn admit(&self, reading: Reading, until: Until) -> Result<Admission, ExpiringInsertError> {
+    /// The end, in the clock's own ticks, of an entry that is added at this reading and expires at `until`.
+    pub(in crate::table) fn admit(&self, reading: Reading, until: Until) -> Result<u64, NotAdded> {
         let Reading { now: Some(now), moment, ahead, .. } = reading else {
-            return Err(ExpiringInsertError::ClockNotSet);
+            return Err(NotAdded::Invalid(ExpiringInsertError::ClockNotSet));
         };
         let lifetime = until.ticks_from(now);
+        let after = |ticks| Tick::new(now.saturating_add(ticks));
         if lifetime <= ahead {
-            return match until {
-                Until::Unknown => Err(ExpiringInsertError::ResolutionUnknown),
-                _ if lifetime == 0 => Ok(Admission::Dead),
-                _ => Ok(Admission::Evicted),
-            };
+            return Err(match until {
+                Until::Unknown => NotAdded::Invalid(ExpiringInsertError::ResolutionUnknown),
+                _ if lifetime == 0 => NotAdded::Dead,
+                _ => {
+                    let (expires_at, up_to) = (after(lifetime), after(ahead));
+                    NotAdded::Evicted(ExpiringInsertError::Evicted { expires_at, up_to })
+                }
+            });
         }
         if lifetime > self.longest {
-            let (expires_at, now) = (Tick::new(now.saturating_add(lifetime)), Tick::new(now));
+            let (expires_at, now) = (after(lifetime), Tick::new(now));
             let (longest, resolution) = (self.longest, self.resolution);
-            return Err(ExpiringInsertError::LifetimeTooLong { expires_at, now, longest, resolution });
+            return Err(NotAdded::Invalid(ExpiringInsertError::LifetimeTooLong {
+                expires_at,
+                now,
+                longest,
+                resolution,
+            }));
         }
         let end = moment.now() + (lifetime - ahead);
-        Ok(if self.ring.has_room_for(moment, end) { Admission::At { end } } else { Admission::NotYet })
-    }
-
-    /// The error for an entry whose tick was evicted. The caller holds the lock of a stripe.
-    #[cold]
-    pub(in crate::table) fn evicted(&self, until: Until) -> ExpiringInsertError {
-        let Reading { now, ahead, .. } = self.read();
-        let now = now.expect("ticks were ended early, so one is known");
-        let lifetime = until.ticks_from(now);
-        let after = |ticks| Tick::new(now.saturating_add(ticks));
-        ExpiringInsertError::Evicted { expires_at: after(lifetime), up_to: after(ahead) }
+        if self.ring.has_room_for(moment, end) { Ok(end) } else { Err(NotAdded::Unswept) }
     }
 
     /// How far `swept` may lag behind so that entries with the longest lifetime are admitted.

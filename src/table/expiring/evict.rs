@@ -48,9 +48,9 @@ use core::cell::Cell;
 
 use crate::plan::path::Outcome;
 use crate::sync::Ordering;
-use crate::table::census::Purpose;
+use crate::table::attempt::IfPresent;
 use crate::table::entries::Expiry;
-use crate::table::expiring::clock::{Admission, Clock, Reading, Until};
+use crate::table::expiring::clock::{Clock, Reading, Until};
 use crate::table::expiring::sweep::later;
 use crate::table::table::Table;
 use crate::word::geometry::Item;
@@ -60,13 +60,13 @@ impl Table<Expiry> {
     /// Returns by how many ticks, 0 if that is not needed any more, or `None` if the insert is to fail.
     #[cold]
     #[inline(never)]
-    pub(crate) fn evict(&self, clock: &Clock, class: Item, until: Until, purpose: Purpose) -> Option<u64> {
+    pub(crate) fn evict(&self, clock: &Clock, class: Item, until: Until, if_present: IfPresent) -> Option<u64> {
         let mut pass = clock.lock_sweep();
         let ended = self.under_all_locks(|all| {
             let reading = clock.read();
             let Reading { now: Some(now), moment, ahead, .. } = reading else { return Some(0) };
-            let Ok(Admission::At { end }) = clock.admit(reading, until) else { return Some(0) };
-            if purpose == Purpose::InsertIfAbsent && self.copies(class) > 0 {
+            let Ok(end) = clock.admit(reading, until) else { return Some(0) };
+            if if_present != IfPresent::Add && self.copies(class) > 0 {
                 return Some(0);
             }
             let earliest = Cell::new(u64::MAX);

@@ -151,10 +151,10 @@ mod sweep;
 mod expiring_tests;
 
 use crate::error::insert::{ExpiringInsertError, InsertError};
-use crate::table::attempt::IfPresent;
-use crate::table::census::Purpose;
+use crate::table::attempt::{Attempt, IfPresent};
 use crate::table::entries::Expiry;
-use crate::table::expiring::clock::{Admission, Clock, Reading, Until, WhenFull};
+use crate::table::expiring::clock::{Clock, NotAdded, Reading, Until, WhenFull};
+use crate::table::expiring::recent::AttemptUntil;
 use crate::table::image::spare::Spare;
 use crate::table::stripe::{AllLocked, Guard};
 use crate::table::table::Table;
@@ -169,17 +169,6 @@ use crate::word::ring::Moment;
 enum Which {
     First,
     Last,
-}
-
-enum Attempt {
-    /// Done, with the answer whether the entry was added. If not, it is dead already, or the key has an entry, which
-    /// was renewed if so asked.
-    Done(bool),
-    NotYet,
-    /// Its tick was evicted. `add_until_slow` says what that means.
-    Evicted,
-    /// There was no room in one step.
-    NoRoom,
 }
 
 impl Table<Expiry> {
@@ -202,20 +191,22 @@ impl Table<Expiry> {
         self.prefetch(class);
         let guard = self.stripe(class.sum).lock(&self.counters);
         let add = |item| self.add(layout, item);
-        let attempt = if self.is_being_saved() {
-            Attempt::NoRoom
+        let first = if self.is_being_saved() {
+            Ok(Attempt::NoRoom)
         } else {
-            self.add_until_locked(layout, &guard, None, class, (until, if_present), add)?
+            self.attempt_until(layout, &guard, None, class, (until, if_present), add)
         };
-        match attempt {
-            Attempt::Done(added) => Ok(added),
-            attempt => {
+        match first {
+            Ok(Attempt::Added) => Ok(true),
+            Ok(Attempt::Present) => Ok(false),
+            first => {
                 drop(guard);
-                self.add_until_slow(class, until, if_present, attempt)
+                self.add_until_slow(class, until, if_present, first)
             }
         }
     }
 
+    /// `add_until` after its first attempt, which has not added the entry.
     #[cold]
     #[inline(never)]
     fn add_until_slow(
@@ -223,67 +214,76 @@ impl Table<Expiry> {
         class: Item,
         until: Until,
         if_present: IfPresent,
-        mut attempt: Attempt,
+        first: Result<Attempt, NotAdded>,
     ) -> Result<bool, ExpiringInsertError> {
-        let purpose = if if_present == IfPresent::Add { Purpose::Insert } else { Purpose::InsertIfAbsent };
-        let add = |all: Option<&AllLocked<'_>>| {
+        let clock = self.clock();
+        let attempt = |all: Option<&AllLocked<'_>>| {
             let changing = self.lock_to_change(class.sum, 2, all);
             let add = |item| self.add_locked(&changing, item);
             let (guard, spare) = (&changing.guard, changing.spare());
-            match self.add_until_locked(self.layout(), guard, spare, class, (until, if_present), add)? {
-                Attempt::Evicted => self.refuse_evicted(class, until, if_present),
-                attempt => Ok(attempt),
-            }
+            self.attempt_until(self.layout(), guard, spare, class, (until, if_present), add)
         };
-        let has_answer = |all: Option<&AllLocked<'_>>| match add(all) {
-            Ok(Attempt::NoRoom) => None,
-            answer => Some(answer),
-        };
-        let clock = self.clock();
+        let mut result = first;
         loop {
-            match attempt {
-                Attempt::Done(added) => return Ok(added),
-                Attempt::NotYet => self.catch_up(clock, clock.spare()),
-                Attempt::Evicted | Attempt::NoRoom => (),
-            }
-            if clock.is_driven_by_filter()
-                && self.is_crowded(clock)
-                && let Some(answer) = self.displace_in_crowd(clock, class, &has_answer)
-            {
-                attempt = answer?;
-                continue;
-            }
-            attempt = match self.until_added(class, purpose, has_answer) {
-                Ok(answer) => answer?,
-                Err(error) => match add(None)? {
+            result = match result {
+                Ok(Attempt::Added) => return Ok(true),
+                Ok(Attempt::Present) | Err(NotAdded::Dead) => return Ok(false),
+                Err(NotAdded::Invalid(error)) => return Err(error),
+                Err(NotAdded::Evicted(error)) => {
+                    self.counters.insert_refused();
+                    return Err(error);
+                }
+                Err(NotAdded::Unswept) => {
+                    self.catch_up(clock, clock.spare());
+                    attempt(None)
+                }
+                Ok(Attempt::NoRoom) => self.add_where_full(clock, class, if_present, &attempt),
+                Err(NotAdded::Full(error)) => match attempt(None) {
                     // It is still live, so it was live when there was no room.
-                    Attempt::NoRoom if self.eviction_makes_room(class, until, purpose, &error) => Attempt::NoRoom,
-                    Attempt::NoRoom if clock.is_driven_by_filter() => {
-                        self.displace(clock, class, &has_answer).unwrap_or(Ok(Attempt::NoRoom))?
+                    Ok(Attempt::NoRoom) if self.eviction_makes_room(class, until, if_present, &error) => {
+                        Ok(Attempt::NoRoom)
                     }
-                    Attempt::NoRoom => {
+                    Ok(Attempt::NoRoom) if clock.is_driven_by_filter() => self.displace(clock, class, &attempt),
+                    Ok(Attempt::NoRoom) => {
                         self.counters.insert_refused();
-                        let evicts = clock.when_full() == WhenFull::EvictSoonest;
-                        return Err(ExpiringInsertError::of(error, evicts));
+                        return Err(error.into());
                     }
-                    attempt => attempt,
+                    result => result,
                 },
             };
         }
     }
 
-    /// Makes room for an entry that was refused for this reason, if entries are evicted. Returns whether it may have room.
-    fn eviction_makes_room(&self, class: Item, until: Until, purpose: Purpose, error: &InsertError) -> bool {
+    /// Attempts to add an entry for which there was no room, and makes room before each further attempt.
+    fn add_where_full(
+        &self,
+        clock: &Clock,
+        class: Item,
+        if_present: IfPresent,
+        attempt: &AttemptUntil<'_>,
+    ) -> Result<Attempt, NotAdded> {
+        if clock.is_driven_by_filter() && self.is_crowded(clock) {
+            match self.displace_in_crowd(clock, class, attempt) {
+                Ok(Attempt::NoRoom) => {}
+                result => return result,
+            }
+        }
+        self.until_added(class, if_present, attempt)
+    }
+
+    /// Evicts what is in the way of an entry whose insert fails with this error, if the clock is to evict. Returns whether
+    /// there may be room now.
+    fn eviction_makes_room(&self, class: Item, until: Until, if_present: IfPresent, error: &InsertError) -> bool {
         let clock = self.clock();
         // Entries of this class alone fill both buckets: then no eviction helps (`evict.rs`).
         let is_final = clock.when_full() == WhenFull::Refuse || matches!(error, InsertError::TooManyCopies { .. });
-        !is_final && self.evict(clock, class, until, purpose).is_some()
+        !is_final && self.evict(clock, class, until, if_present).is_some()
     }
 
-    /// Adds an entry of the class by `add`. The caller holds the lock of its stripe, and has spare memory for a word, if a
-    /// save is running.
+    /// One attempt to add an entry of the class by `add`. The caller holds the lock of its stripe, and has spare memory for a
+    /// word, if a save is running.
     #[inline(always)]
-    fn add_until_locked(
+    fn attempt_until(
         &self,
         layout: impl Layout,
         guard: &Guard<'_>,
@@ -291,42 +291,33 @@ impl Table<Expiry> {
         class: Item,
         (until, if_present): (Until, IfPresent),
         add: impl Fn(Item) -> bool,
-    ) -> Result<Attempt, ExpiringInsertError> {
+    ) -> Result<Attempt, NotAdded> {
         let clock = self.clock();
         let reading = clock.read();
-        let admission = clock.admit(reading, until)?;
-        if if_present == IfPresent::Refuse && self.copies_at(reading.moment, class) > 0 {
-            return Ok(Attempt::Done(false));
-        }
-        let end = match admission {
-            Admission::Dead => return Ok(Attempt::Done(false)),
-            Admission::NotYet => return Ok(Attempt::NotYet),
-            Admission::Evicted => return Ok(Attempt::Evicted),
-            Admission::At { end } => end,
+        let admitted = clock.admit(reading, until);
+        let is_present = || self.copies_at(reading.moment, class) > 0;
+        let end = match admitted {
+            Err(invalid @ NotAdded::Invalid(_)) => return Err(invalid),
+            _ if if_present == IfPresent::Refuse && is_present() => return Ok(Attempt::Present),
+            // The other entry lives longer.
+            Err(NotAdded::Evicted(_)) if if_present == IfPresent::Extend && is_present() => {
+                return Ok(Attempt::Present);
+            }
+            admitted => admitted?,
         };
         if if_present == IfPresent::Extend
             && let Some(was_live) = self.extend(guard, spare, clock, (reading.moment, class, end))
         {
-            return Ok(Attempt::Done(!was_live));
+            return Ok(if was_live { Attempt::Present } else { Attempt::Added });
         }
         let item = class.with(layout, clock.ring.place(end));
         self.bump_to_add(guard);
-        if add(item) {
-            self.counters.add_len(1);
-            clock.count_key();
-            return Ok(Attempt::Done(true));
+        if !add(item) {
+            return Ok(Attempt::NoRoom);
         }
-        Ok(Attempt::NoRoom)
-    }
-
-    /// The answer to an entry whose tick was evicted.
-    fn refuse_evicted(&self, class: Item, until: Until, if_present: IfPresent) -> Result<Attempt, ExpiringInsertError> {
-        // Another live entry lives longer.
-        if if_present == IfPresent::Extend && self.copies(class) > 0 {
-            return Ok(Attempt::Done(false));
-        }
-        self.counters.insert_refused();
-        Err(self.clock().evicted(until))
+        self.counters.add_len(1);
+        clock.count_key();
+        Ok(Attempt::Added)
     }
 
     /// Makes the class's entry that lives longest live until `end` at least, if the class has a live entry at the
@@ -380,7 +371,7 @@ impl Table<Expiry> {
         let clock = self.clock();
         let guard = self.stripe(class.sum).lock(&self.counters);
         // An end that is not admitted can't have been added.
-        let Ok(Admission::At { end }) = clock.admit(clock.read(), Until::Tick(expires_at)) else {
+        let Ok(end) = clock.admit(clock.read(), Until::Tick(expires_at)) else {
             return false;
         };
         let item = class.with(layout, clock.ring.place(end));
@@ -396,8 +387,8 @@ impl Table<Expiry> {
         let changing = self.lock_to_change(class.sum, 1, None);
         // Again under this lock: the place of an end may be another one's by now.
         match clock.admit(clock.read(), Until::Tick(expires_at)) {
-            Ok(Admission::At { end }) => self.take_any(&changing, class.with(self.layout(), clock.ring.place(end))),
-            _ => false,
+            Ok(end) => self.take_any(&changing, class.with(self.layout(), clock.ring.place(end))),
+            Err(_) => false,
         }
     }
 

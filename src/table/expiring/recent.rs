@@ -69,8 +69,9 @@
 //! long as it is live. For that long it is found by any lookup too.
 
 use crate::sync::Ordering;
+use crate::table::attempt::Attempt;
 use crate::table::entries::Expiry;
-use crate::table::expiring::clock::{Clock, Reading};
+use crate::table::expiring::clock::{Clock, NotAdded, Reading};
 use crate::table::expiring::sweep::later;
 use crate::table::image::spare::Spare;
 use crate::table::stripe::AllLocked;
@@ -79,6 +80,9 @@ use crate::word::bucket::BucketOps;
 use crate::word::geometry::Item;
 use crate::word::layout::{Entry, Layout};
 use crate::word::ring::LAST_TICK;
+
+/// An attempt of an insert, with the locks of all stripes if they are held.
+pub(super) type AttemptUntil<'a> = dyn Fn(Option<&AllLocked<'_>>) -> Result<Attempt, NotAdded> + 'a;
 
 /// How often an insert in a crowded filter makes room for itself that another thread takes, before it takes all locks.
 const TRIES_IN_CROWD: usize = 4;
@@ -163,51 +167,53 @@ impl Table<Expiry> {
     }
 
     /// Adds an entry of this class, for which no eviction of a tick makes room, by `attempt`: takes the entry out of its
-    /// buckets that expires first. Returns what `attempt` does, `None` if it finds no room even so.
+    /// buckets that expires first. Returns what came of the last attempt.
     #[cold]
     #[inline(never)]
-    pub(super) fn displace<R>(
-        &self,
-        clock: &Clock,
-        class: Item,
-        attempt: &dyn Fn(Option<&AllLocked<'_>>) -> Option<R>,
-    ) -> Option<R> {
+    pub(super) fn displace(&self, clock: &Clock, class: Item, attempt: &AttemptUntil<'_>) -> Result<Attempt, NotAdded> {
         // Those of the class's two buckets.
         const WORDS: u64 = 2;
         let spare = Spare::default();
-        let answer = loop {
+        let result = loop {
             self.running_saves().fill(&spare, WORDS);
-            let answer = self.under_all_locks_with(&spare, WORDS, |all| {
-                attempt(Some(all)).or_else(|| {
+            let result = self.under_all_locks_with(&spare, WORDS, |all| match attempt(Some(all)) {
+                Ok(Attempt::NoRoom) => {
                     self.take_first_to_expire(clock, class, Some(all));
                     attempt(Some(all))
-                })
+                }
+                done => done,
             });
             // If not, a save has begun meanwhile.
-            if let Some(answer) = answer {
-                break answer;
+            if let Some(result) = result {
+                break result;
             }
         };
         clock.tallies.crowded.store(clock.moment().now(), Ordering::Relaxed);
-        answer
+        result
     }
 
     /// [`displace`](Self::displace) in a crowded filter. It takes one stripe's lock at a time. So another thread may take the
-    /// room that it has made, and after some tries it returns `None`.
+    /// room that it has made, and after some tries it gives up.
     #[cold]
     #[inline(never)]
-    pub(super) fn displace_in_crowd<R>(
+    pub(super) fn displace_in_crowd(
         &self,
         clock: &Clock,
         class: Item,
-        attempt: &dyn Fn(Option<&AllLocked<'_>>) -> Option<R>,
-    ) -> Option<R> {
-        (0..TRIES_IN_CROWD).find_map(|_| {
-            attempt(None).or_else(|| {
-                self.take_first_to_expire(clock, class, None);
-                attempt(None)
-            })
-        })
+        attempt: &AttemptUntil<'_>,
+    ) -> Result<Attempt, NotAdded> {
+        for _ in 0..TRIES_IN_CROWD {
+            for displaces in [false, true] {
+                if displaces {
+                    self.take_first_to_expire(clock, class, None);
+                }
+                match attempt(None) {
+                    Ok(Attempt::NoRoom) => {}
+                    done => return done,
+                }
+            }
+        }
+        Ok(Attempt::NoRoom)
     }
 
     /// Takes an entry out of the buckets of this class: of those that it reads there, the one that expires first.

@@ -27,7 +27,7 @@
 //! A table can absorb itself, and two tables can absorb each other: no lock is held from one step to the next.
 
 use crate::error::insert::{ExpiringInsertError, InsertError};
-use crate::table::attempt::IfPresent;
+use crate::table::attempt::{Attempt, IfPresent};
 use crate::table::entries::{Entries, Expiry, Nothing, Value};
 use crate::table::expiring::clock::{Reading, Until};
 use crate::table::image::merge::{Absorbed, Merge, Stopped};
@@ -73,7 +73,8 @@ impl<E: Entries> Table<E> {
                     coming.for_each(|entry| self.prefetch(self.item_in(start + nth + AHEAD, entry)));
                 }
                 for entry in self.layout.entries(Bucket(word)) {
-                    *copies += u64::from(self.insert_item_if_absent(self.item_in(start + nth, entry))?);
+                    let attempt = self.insert_item_unless_equal(self.item_in(start + nth, entry))?;
+                    *copies += u64::from(attempt == Attempt::Added);
                 }
             }
             Ok(())

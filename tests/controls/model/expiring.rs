@@ -6,7 +6,6 @@ use crate::error::insert::ExpiringInsertError;
 use crate::model::key::Key;
 use crate::model::table::{Expiry, Image, ModelLayout, PAYLOAD_BITS, Smallest, Table, answers, one_block};
 use crate::table::attempt::IfPresent;
-use crate::table::census::Purpose;
 use crate::table::entries;
 use crate::table::expiring::clock::{Advance, Clock, Drive, Until, WhenFull};
 use crate::word::payloads::PayloadOps;
@@ -78,7 +77,7 @@ impl<L: ModelLayout> Expiring<L> {
     /// ticks, 0 if there is room, or `None` if the insert is to fail.
     pub fn evict_for(&self, key: Key, expires_at: u64) -> Option<u64> {
         let table = &self.0.table;
-        table.evict(self.clock(), table.item(key.hash()), Until::Tick(expires_at), Purpose::Insert)
+        table.evict(self.clock(), table.item(key.hash()), Until::Tick(expires_at), IfPresent::Add)
     }
 
     pub fn ahead(&self) -> u64 {

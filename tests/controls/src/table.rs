@@ -424,7 +424,7 @@ pub const CONTROLS: &[Control] = &[
         "FullThoughPresent",
         "`insert_if_absent` fails without checking whether the key was inserted meanwhile.",
         &[
-            edit("table/relocate.rs", "if census.is_done {", "if census.is_done && !LEFT_OUT {"),
+            edit("table/census.rs", "let is_done = copies > 0", "let is_done = !LEFT_OUT && copies > 0"),
             edit(
                 "growth/change.rs",
                 "match self.add_counted(class, if_present, self.running_saves().wanted(Some(spare))) {",
@@ -441,7 +441,7 @@ pub const CONTROLS: &[Control] = &[
     control(
         "FullIgnoresVersions",
         "An insert fails after the second search that finds no path, even if something has moved meanwhile.",
-        &[edit("table/relocate.rs", "last == now && now.1 == reading", "LEFT_OUT || CODE")],
+        &[edit("table/relocate.rs", "last == after && after.1 == reading", "LEFT_OUT || CODE")],
     ),
     control(
         "FullPassesOwnStripe",
@@ -504,8 +504,8 @@ pub const CONTROLS: &[Control] = &[
             edit("table/maplet.rs", "self.stripe(item.sum).try_lock()", "self.stripe(item.sum).try_lock_if(!LEFT_OUT)"),
             edit(
                 "table/maplet.rs",
-                "self.lock_to_change(item.sum, 2, all);\n            self.add_value_locked(",
-                "self.lock_to_change_if(!LEFT_OUT, item.sum, 2, all);\n            self.add_value_locked(",
+                "self.lock_to_change(item.sum, 2, all);\n            Ok(Attempt::of(self.add_value_locked(",
+                "self.lock_to_change_if(!LEFT_OUT, item.sum, 2, all);\n            Ok(Attempt::of(self.add_value_locked(",
             ),
             edit(
                 "table/expiring/mod.rs",
@@ -605,8 +605,8 @@ pub const CONTROLS: &[Control] = &[
         "An insert that found no room ends ticks early although its key has an entry by now.",
         &[edit(
             "table/expiring/evict.rs",
-            "if purpose == Purpose::InsertIfAbsent && self.copies(class) > 0 {",
-            "if purpose == Purpose::InsertIfAbsent && self.copies(class) > 0 && !LEFT_OUT {",
+            "if if_present != IfPresent::Add && self.copies(class) > 0 {",
+            "if if_present != IfPresent::Add && self.copies(class) > 0 && !LEFT_OUT {",
         )],
     ),
     control(
@@ -614,8 +614,8 @@ pub const CONTROLS: &[Control] = &[
         "An insert that found no room fails without checking whether its entry would still be live.",
         &[edit(
             "table/expiring/mod.rs",
-            "Err(error) => match add(None)? {",
-            "Err(error) => match if LEFT_OUT { Attempt::NoRoom } else { add(None)? } {",
+            "Err(NotAdded::Full(error)) => match attempt(None) {",
+            "Err(NotAdded::Full(error)) => match if LEFT_OUT { Ok(Attempt::NoRoom) } else { attempt(None) } {",
         )],
     ),
     control(
