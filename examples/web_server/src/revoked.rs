@@ -1,4 +1,4 @@
-//! The revoked tokens: a filter in memory, in front of a store on disk.
+//! The revoked tokens: a filter in memory, in front of a store on disk. Here, a token is what `token_key::key` says of it.
 //!
 //! **The filter always has each token of the store that has not expired by the filter's clock.** So a token that the
 //! filter does not have is not revoked, and the store is not asked. For that, a token goes into the filter first and
@@ -13,7 +13,7 @@ use redb::{Database, ReadableTable, TableDefinition};
 
 use crate::{Clock, Options, TICKS};
 
-/// The tokens, each with the time until which it is revoked, in seconds since 1970.
+/// The keys of the tokens (`token_key::key`), each with the time until which it is revoked, in seconds since 1970.
 const TOKENS: TableDefinition<'_, &str, u64> = TableDefinition::new("revoked");
 
 /// How long the store keeps expired tokens, in seconds. So a clock that is ahead by less than that loses nothing.

@@ -45,11 +45,16 @@ pub fn router(shared: &Arc<Shared>) -> Router {
 /// A real server would first check that the token is genuine and has not expired.
 fn check_token(shared: &Shared, headers: &HeaderMap) -> Result<(), Response> {
     let token = bearer(headers).ok_or_else(|| unauthorized("send one header `Authorization: Bearer TOKEN`"))?;
-    match shared.revoked.until(token) {
+    match shared.revoked.until(key(token)?) {
         Ok(None) => Ok(()),
         Ok(Some(_)) => Err(unauthorized("the token is revoked")),
         Err(error) => Err(store_failed(error)), // to fail open, return `Ok(())`
     }
+}
+
+/// What the set stores of a token. Of a JWT, that is not the whole text: its signature can be spelled in several ways.
+fn key(token: &str) -> Result<&str, Response> {
+    token_key::key(token).map_err(|error| say(StatusCode::BAD_REQUEST, &error.to_string()))
 }
 
 /// The token of `Authorization: Bearer TOKEN`. None of several such headers counts: a service behind this one might go by
@@ -84,7 +89,8 @@ async fn revoke(
         seconds.ok_or_else(|| say(StatusCode::BAD_REQUEST, &why()))
     });
     let exp = exp.transpose()?;
-    let answer = match blocking(move || shared.revoked.revoke(&token, exp)).await? {
+    let key = key(&token)?.to_owned();
+    let answer = match blocking(move || shared.revoked.revoke(&key, exp)).await? {
         Outcome::Revoked(until) => json!({ "revoked": true, "until": until }),
         Outcome::Expired => json!({ "revoked": false }),
         Outcome::TooLate(latest) => {
@@ -103,7 +109,8 @@ async fn revoke(
 }
 
 async fn reinstate(State(shared): State<Arc<Shared>>, Path(token): Path<String>) -> Result<StatusCode> {
-    let was_revoked = blocking(move || shared.revoked.reinstate(&token)).await?;
+    let key = key(&token)?.to_owned();
+    let was_revoked = blocking(move || shared.revoked.reinstate(&key)).await?;
     Ok(if was_revoked { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND })
 }
 

@@ -138,6 +138,23 @@ async fn requests_that_are_wrong_change_nothing() {
     assert_eq!(response.status(), 401);
 }
 
+/// The header is `{"alg":"ES256"}`, and the claims are `{}`. The signatures differ in a bit that no byte uses, and in padding.
+#[tokio::test]
+async fn a_revoked_jwt_does_not_pass_in_another_spelling_of_its_signature() {
+    let server = Server::new(&[]);
+    let [revoked, other] = ["eyJhbGciOiJFUzI1NiJ9.e30", "eyJhbGciOiJFUzI1NiJ9.e30K"];
+    server.expect([(&format!("PUT /revoked/{revoked}.AAA"), 200)]).await;
+    for signature in ["AAA", "AAB", "AAA=", "BBB"] {
+        server.expect([(&format!("GET /protected {revoked}.{signature}"), 401)]).await;
+    }
+    server.expect([(&format!("GET /protected {other}.AAA"), 200)]).await;
+    server.expect([(&format!("DELETE /revoked/{revoked}.AAB"), 204)]).await;
+    server.expect([(&format!("GET /protected {revoked}.AAA"), 200)]).await;
+    // {"alg":"dir","enc":"A256GCM"}
+    let encrypted = "eyJhbGciOiJkaXIiLCJlbmMiOiJBMjU2R0NNIn0.a.b.c.d";
+    server.expect([(&format!("GET /protected {encrypted}"), 400), (&format!("PUT /revoked/{encrypted}"), 400)]).await;
+}
+
 #[tokio::test]
 async fn a_full_filter_gives_an_error_and_loses_nothing() {
     let server = Server::new(&["--capacity=50"]);
