@@ -1,208 +1,224 @@
-//! Changes on their way into the cluster.
+//! Changes on their way into etcd.
 //!
-//! Concurrent changes share a transaction, which does nothing unless the agreement is the one under which the node has joined:
-//! so nothing is changed in another cluster, nor after a loss was announced. For each token it has a transaction of its own:
-//! put a record, if the one there is the one that this was decided on. A node deletes none, and each put changes the
-//! revision of the record. So a change that is sent again, or that arrives when others have followed it, changes nothing.
-//! (A revocation that finds the token revoked already puts its record again, for this very reason: `Node::revoke`.)
+//! Changes that come at the same time share a transaction. It does nothing unless the epoch is the one under which the node
+//! has joined. For each token it says "unless the record is as long, put it"; then it puts a new head. So a change may arrive
+//! twice, late, or in any order, and a client that does not know what came of it sends it again.
 //!
-//! With them goes a new head, and the node answers when its own watch has delivered *that* head, at the revision of etcd's
-//! answer: from then on its filter has the changes, and those that they met.
+//! The node acknowledges a change when etcd has committed it, and when it is in the node's own filter. The node may have
+//! joined again meanwhile. That filter is trusted only after a question that is sent later (`Node::check`), so it does not
+//! matter whether it was read before the change.
 
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::time::Duration;
 
-use tokio::sync::{Mutex, mpsc, watch};
+use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::error::NodeError;
-use crate::etcd::Fault;
-use crate::etcd::build::{key_at, put, range, revision, same, txn};
-use crate::etcd::messages::{RequestOp, ResponseOp, TxnResponse};
-use crate::keys::{ChangeId, Record};
-use crate::lock;
-use crate::shared::{Change, Done, Job, Shared, count, explain};
+use crate::etcd::messages::TxnResponse;
+use crate::etcd::{Fault, greater, keys, put, range, same, sub_txn, txn};
+use crate::node::{Node, NodeError};
+use crate::records::{Head, TokenId, end};
+use crate::replica::Replica;
 
 /// How many changes are in one transaction. Etcd's own limit is 128 operations.
 const GROUP: usize = 100;
 
+/// How many changes may wait.
+const WAITING: usize = 10_000;
+
 /// How many tokens share a lease. When it ends, etcd deletes them in one step.
 const TOKENS_OF_A_LEASE: usize = 10_000;
 
-/// How long a record stays after its token may be forgotten. It does not matter when etcd deletes it, if only it is late.
-const LATER: u64 = 3600;
+/// How long a lease is used, in seconds, and how long its records stay after their tokens have ended.
+const HOUR: u64 = 3600;
 
-/// The longest time of a lease, less a tick. Etcd's own limit is 9,000,000,000 s.
-const LONGEST: u64 = 8_999_000_000;
+/// What has become of a revocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Revocation {
+    /// Until when the token is revoked, in seconds since 1970, without the margin. The token may be over already.
+    pub until: u64,
+    /// Whether this has changed something. (If the change was sent twice, this may be false.)
+    pub is_new: bool,
+}
+
+struct Change {
+    id: TokenId,
+    until: u64,
+    /// When whoever has sent it gives up.
+    by: Instant,
+    reply: oneshot::Sender<Result<Revocation, NodeError>>,
+}
 
 /// The lease of the next records.
 #[derive(Default)]
-pub(crate) struct Lease {
+struct Lease {
     id: i64,
-    /// Not before this moment of the monotonic clock.
-    ends: Duration,
+    /// By the monotonic clock.
+    usable_until: Duration,
     room: usize,
 }
 
-/// Takes changes from the queue until the node ends. Several of these share a queue and a lease.
-pub(crate) async fn publish(shared: Arc<Shared>, queue: Arc<Mutex<mpsc::Receiver<Job>>>, lease: Arc<Mutex<Lease>>) {
-    let mut group = Vec::new();
-    loop {
-        if group.is_empty() && queue.lock().await.recv_many(&mut group, GROUP).await == 0 {
-            return;
+/// Where changes wait.
+pub(crate) struct Queue {
+    sender: mpsc::Sender<Change>,
+    receiver: Mutex<mpsc::Receiver<Change>>,
+    lease: Mutex<Lease>,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        let (sender, receiver) = mpsc::channel(WAITING);
+        Self { sender, receiver: Mutex::new(receiver), lease: Mutex::default() }
+    }
+}
+
+impl Node {
+    /// Revokes a token until this time at least, in seconds since 1970; without a time, for the longest lifetime. A JWT is
+    /// revoked until its claim `exp` at least.
+    ///
+    /// When this returns, this node rejects the token, and every other one does so after its `stale_after`, until that time
+    /// and the fleet's margin are over.
+    ///
+    /// # Errors
+    /// If the token has no key, the expiry is too late, or the fleet is full; or if the outcome is unknown: repeat it.
+    pub async fn revoke(&self, token: &str, exp: Option<u64>) -> Result<Revocation, NodeError> {
+        let id = TokenId::of(token).map_err(NodeError::Token)?;
+        let by = Instant::now() + self.settings.patience;
+        let settings = self.joined(by).await?.epoch.settings.clone();
+        let latest = self.clock.latest() + settings.longest_lifetime;
+        let until = exp.max(claimed(token)).unwrap_or(latest);
+        if until > latest {
+            return Err(NodeError::TooLate(latest));
+        }
+        if until.saturating_add(settings.margin) <= self.clock.earliest() {
+            return Ok(Revocation { until, is_new: false });
+        }
+        let (reply, done) = oneshot::channel();
+        let late = || NodeError::Unknown("there are too many changes at a time".into());
+        let sent = timeout_at(by, self.queue.sender.send(Change { id, until, by, reply })).await;
+        sent.map_err(|_| late())?.map_err(|_| late())?;
+        done.await.map_err(|_| NodeError::Unknown("it may be revoked or not: the node has ended".into()))?
+    }
+
+    /// Makes the changes of the queue, a group at a time, until the node ends.
+    pub(crate) async fn publish(&self) -> Infallible {
+        loop {
+            let mut group = Vec::new();
+            self.queue.receiver.lock().await.recv_many(&mut group, GROUP).await;
+            let Some(by) = group.iter().map(|change: &Change| change.by).min() else { continue };
+            let done = self.commit(&mut group, by).await;
+            for change in group {
+                let done = match &done {
+                    Ok(done) => done.get(&change.id).copied().ok_or_else(|| unknown("etcd's answer lacks it")),
+                    Err(error) => Err(error.clone()),
+                };
+                // Whoever has asked may be gone.
+                _ = change.reply.send(done);
+            }
+        }
+    }
+
+    /// Commits a group. Changes for which there is no room are answered, and removed from it.
+    async fn commit(&self, group: &mut Vec<Change>, by: Instant) -> Result<BTreeMap<TokenId, Revocation>, NodeError> {
+        let replica = self.joined(by).await?;
+        for change in group.extract_if(.., |change| replica.is_full_for(change.id)) {
+            _ = change.reply.send(Err(NodeError::Full));
         }
         // A transaction can't change a key twice.
-        let mut ids = HashSet::new();
-        let (now, later) = group.drain(..).partition(|job: &Job| ids.insert(job.id));
-        group = later;
-        Group { shared: &shared, lease: &lease, jobs: now }.run().await;
-    }
-}
-
-struct Group<'a> {
-    shared: &'a Shared,
-    lease: &'a Mutex<Lease>,
-    jobs: Vec<Job>,
-}
-
-impl Group<'_> {
-    async fn run(mut self) {
-        let Some(until) = self.jobs.iter().map(|job| job.until).min() else { return };
-        // A node acknowledges what it has in its filter, so it needs one.
-        while self.shared.known.load().is_none() && self.shared.stopped().is_none() && Instant::now() < until {
-            sleep(Duration::from_millis(5)).await;
+        let mut ends = BTreeMap::new();
+        for change in &*group {
+            let end = ends.entry(change.id).or_insert(change.until);
+            *end = change.until.max(*end);
         }
-        self.refuse_if_full();
-        if self.jobs.is_empty() {
-            return;
+        if ends.is_empty() {
+            return Ok(BTreeMap::new());
         }
-        let mut id = ChangeId([0; 16]);
-        let done = match getrandom::fill(&mut id.0) {
-            Ok(()) => self.acknowledged(id, until).await,
-            Err(error) => Err(format!("the system gives no random bytes: {error}")),
-        };
-        lock(&self.shared.pending).remove(&id);
-        for (nth, job) in self.jobs.into_iter().enumerate() {
-            reply(job, done.as_ref().map(|done| done[nth]).map_err(|why| NodeError::Unacknowledged(why.clone())));
-        }
-    }
-
-    /// Tokens that are not revoked have no room in a full fleet.
-    fn refuse_if_full(&mut self) {
-        let shared = self.shared;
-        let Some(known) = shared.known.load_full() else { return };
-        let capacity = shared.settings.capacity;
-        if known.filter.len() < capacity {
-            return;
-        }
-        let live = known.filter.live_len();
-        if live < capacity {
-            return;
-        }
-        let needs_room = |job: &mut Job| {
-            job.change.is_some_and(|change| change.end > 0)
-                && !known.filter.by_hash().contains(shared.secret.hash(job.id))
-        };
-        for job in self.jobs.extract_if(.., needs_room) {
-            reply(job, Err(NodeError::Full { live: live as u64, capacity: capacity as u64 }));
-        }
-    }
-
-    /// Sends the group until it is in the node's own filter.
-    async fn acknowledged(&self, id: ChangeId, until: Instant) -> Result<Vec<Done>, String> {
-        let shared = self.shared;
-        loop {
-            if let Some(why) = shared.stopped() {
-                return Err(why);
+        let done = self.send(&replica, &ends, by).await?;
+        // The node may have joined again.
+        if let Some(replica) = self.replica() {
+            for (id, done) in &done {
+                replica.put(*id, done.until).map_err(unknown)?;
             }
-            let (told, mut watched) = watch::channel(Vec::new());
-            lock(&shared.pending).insert(id, told);
-            let answer = self.send(id, until).await.map_err(explain)?;
-            if !answer.succeeded {
-                // The node joins again, or stops. Nothing was done.
-                if Instant::now() + shared.settings.beat() >= until {
-                    return Err(
-                        "the agreement of the fleet has changed, and the node has not joined again in time".into()
-                    );
+        }
+        self.is_allowed().map(|()| done)
+    }
+
+    async fn send(
+        &self,
+        replica: &Replica,
+        ends: &BTreeMap<TokenId, u64>,
+        by: Instant,
+    ) -> Result<BTreeMap<TokenId, Revocation>, NodeError> {
+        let (last, end) = ends.last_key_value().ok_or_else(|| unknown("there is no change"))?;
+        let head = Head::value(replica.term(), *last, *end).map_err(unknown)?;
+        loop {
+            let lease = self.lease(replica, ends.len(), by).await?;
+            let longer = |(id, end): (&TokenId, &u64)| {
+                let (key, shorter) = (self.names.token(*id), end.saturating_sub(1).to_be_bytes());
+                let put = put(&key, end.to_be_bytes().to_vec(), lease);
+                sub_txn(txn(vec![greater(&key, &shorter)], vec![range(&key)], vec![put]))
+            };
+            let ops = ends.iter().map(longer).chain([put(&self.names.head, head.clone(), 0)]).collect();
+            let change = txn(vec![same(&self.names.epoch, replica.epoch_revision)], ops, vec![]);
+            match self.client.txn(&change, by).await {
+                Err(fault) if fault.is_lost_lease() && Instant::now() < by => {
+                    *self.queue.lease.lock().await = Lease::default();
                 }
-                sleep(shared.settings.beat()).await;
-                continue;
-            }
-            // What it says of a record is in the filter from its own revision on. It may be the answer to a second request.
-            let has_come = watched.wait_for(|revisions| revisions.contains(&revision(&answer)));
-            match timeout_at(until, has_come).await {
-                Ok(Ok(_)) => return Ok(self.read(&answer)),
-                // The node has joined again, and may have missed it.
-                Ok(Err(_)) => count(&shared.tallies.retries),
-                Err(_) => return Err("it is made, and this node has not come to it in time".into()),
+                Err(fault) => return Err(unknown(format!("it may be revoked or not: {fault}"))),
+                Ok(answer) if answer.succeeded => return read(ends, &answer).map_err(NodeError::from),
+                Ok(_) => return Err(unknown("it is not revoked: the fleet has another epoch, which the node has to join")),
             }
         }
     }
 
-    async fn send(&self, id: ChangeId, until: Instant) -> Result<TxnResponse, Fault> {
-        let shared = self.shared;
+    /// What the node knows, as soon as it has joined.
+    async fn joined(&self, by: Instant) -> Result<std::sync::Arc<Replica>, NodeError> {
         loop {
-            let lease = self.lease(until).await?;
-            let mut ops: Vec<_> = self.jobs.iter().map(|job| self.op(job, lease)).collect();
-            ops.push(put(shared.names.head(), id.head(shared.clock.latest()), 0));
-            // A node without a memory is about to join; no revision is negative.
-            let agreement = lock(&shared.memory).as_ref().map_or(-1, |memory| memory.agreement);
-            let change = txn(vec![same(shared.names.agreement(), agreement)], ops, vec![]);
-            match shared.client.txn(&change, until).await {
-                // The cluster was restored from a backup, or somebody has revoked the lease.
-                Err(Fault::NoLease) => *self.lease.lock().await = Lease::default(),
-                answer => return answer,
+            self.is_allowed()?;
+            match self.replica() {
+                Some(replica) => return Ok(replica),
+                None if Instant::now() >= by => return Err(unknown("the node has not joined the fleet")),
+                None => sleep(Duration::from_millis(5)).await,
             }
         }
     }
 
-    /// One for each change, so that the answer has as many.
-    fn op(&self, job: &Job, lease: i64) -> RequestOp {
-        let shared = self.shared;
-        let Some(Change { end, decided }) = job.change else { return range(shared.names.head(), 0) };
-        let key = shared.names.token(job.id);
-        let put = put(key.clone(), shared.secret.value(job.id, end, decided).to_vec(), lease);
-        let txn = txn(vec![same(key.clone(), decided.revision)], vec![put], vec![range(key, 0)]);
-        RequestOp { txn: Some(txn), ..RequestOp::default() }
-    }
-
-    /// What the answer says of each change.
-    fn read(&self, answer: &TxnResponse) -> Vec<Done> {
-        let of = |(job, response): (&Job, &ResponseOp)| {
-            let done = Done { position: revision(answer), is_done: true, record: Record::default(), end: None };
-            let Some(of_token) = response.txn.as_ref().filter(|of_token| !of_token.succeeded) else { return done };
-            let record = key_at(of_token, 0);
-            let end = record.as_ref().and_then(|record| self.shared.secret.end(job.id, record));
-            Done { is_done: false, record: Record::of(record.as_ref()), end, ..done }
-        };
-        self.jobs.iter().zip(&answer.responses).map(of).collect()
-    }
-
-    /// A lease that ends after all nodes have forgotten these tokens; 0 if there are none. It is measured by etcd, and
-    /// from now on, so a node's clock can only make it longer.
-    async fn lease(&self, until: Instant) -> Result<i64, Fault> {
-        let (shared, settings) = (self.shared, &self.shared.settings);
-        let Some(end) = self.jobs.iter().filter_map(|job| job.change).map(|change| change.end).max() else {
-            return Ok(0);
-        };
-        let rest = end.saturating_sub(shared.clock.earliest()).max(settings.longest_lifetime + settings.leeway);
-        let needed = rest.saturating_add(2 * settings.clock_margin + 2 * settings.resolution + LATER).min(LONGEST);
-        let (mut lease, now, room) = (self.lease.lock().await, shared.clock.now(), self.jobs.len());
-        if lease.room < room || lease.ends < now + Duration::from_secs(needed) {
-            // So that several groups can use it.
-            let seconds = needed + settings.resolution.max(60);
-            let id = shared.client.lease(seconds as i64, until).await?;
-            *lease = Lease { id, ends: now + Duration::from_secs(seconds), room: TOKENS_OF_A_LEASE };
+    /// A lease that ends an hour after the last of its tokens, at least. Etcd measures it, so it does not depend on a
+    /// node's clock.
+    async fn lease(&self, replica: &Replica, tokens: usize, by: Instant) -> Result<i64, Fault> {
+        let mut lease = self.queue.lease.lock().await;
+        if lease.room < tokens || self.clock.monotonic() >= lease.usable_until {
+            let seconds = replica.epoch.settings.longest() + 2 * HOUR;
+            let id = self.client.lease(seconds, by).await?;
+            let usable_until = self.clock.monotonic() + Duration::from_secs(HOUR);
+            *lease = Lease { id, usable_until, room: TOKENS_OF_A_LEASE };
         }
-        lease.room -= room;
+        lease.room -= tokens;
         Ok(lease.id)
     }
 }
 
-fn reply(job: Job, done: Result<Done, NodeError>) {
-    if let Some(reply) = job.reply {
-        // The one who asked may be gone.
-        _ = reply.send(done);
+/// What the answer says of each token.
+fn read(ends: &BTreeMap<TokenId, u64>, answer: &TxnResponse) -> Result<BTreeMap<TokenId, Revocation>, Fault> {
+    let mut done = BTreeMap::new();
+    for (nth, (id, until)) in ends.iter().enumerate() {
+        let of_token = answer.responses.get(nth).and_then(|response| response.txn.as_ref());
+        let of_token = of_token.ok_or_else(|| Fault::new("etcd's answer is incomplete"))?;
+        let until = if of_token.succeeded { keys(of_token, 0)?.pop().as_ref().and_then(end) } else { Some(*until) };
+        let until = until.ok_or_else(|| Fault::new(format!("the record of {id} is damaged: delete it")))?;
+        done.insert(*id, Revocation { until, is_new: !of_token.succeeded });
     }
+    Ok(done)
+}
+
+fn unknown(why: impl std::fmt::Display) -> NodeError {
+    NodeError::Unknown(why.to_string())
+}
+
+/// The claim `exp` of a JWT, rounded up. The signature is not checked: only administrators revoke.
+fn claimed(token: &str) -> Option<u64> {
+    let exp = token_key::claims(token)?.get("exp")?.as_f64()?;
+    // The cast makes a negative number 0, which is long over, and one that is too large the greatest, which is too late.
+    Some(exp.ceil() as u64)
 }

@@ -2,87 +2,120 @@
 //!
 //! Staleness is measured by a monotonic clock alone, which cannot be set.
 //!
-//! Ends of tokens are in seconds since 1970, and the machine's clock can be set. So there are two clocks for them: the
-//! machine's, and one that starts with it and goes on with the monotonic clock. A token has expired when **both** say
-//! so ([`Clock::earliest`]), and an end is too far in the future only if both say so ([`Clock::latest`]). So if the
-//! machine's clock jumps, no token expires early, on any node.
+//! Tokens end at a time of day, and a machine's clock can be set. So there are two clocks for them: the machine's own, and
+//! one that starts with it and advances with the monotonic clock. A token is over when **both** say so
+//! ([`Clock::earliest`]), and an expiry is too far in the future only if both say so ([`Clock::latest`]).
 
-#[cfg(test)]
+use std::fmt;
 use std::sync::Arc;
-#[cfg(test)]
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// It goes on while the process is stopped and while the machine sleeps. (The standard library's `Instant` does not count
+/// It advances while the process is stopped and while the machine sleeps. (The standard library's `Instant` does not count
 /// the time of a sleep on Linux.)
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const MONOTONIC: ClockId = ClockId::Boottime;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const MONOTONIC: ClockId = ClockId::Monotonic;
 
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Clock {
-    /// By how much the machine's clock was ahead of the monotonic one at the start.
+/// What the clocks of a machine show.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading {
+    /// The time of day, since 1970.
+    pub wall: Duration,
+    /// The monotonic clock.
+    pub monotonic: Duration,
+}
+
+impl Reading {
+    /// What the clocks of this machine show now.
+    pub fn of_this_machine() -> Self {
+        let time = clock_gettime(MONOTONIC);
+        let monotonic = Duration::new(time.tv_sec as u64, time.tv_nsec as u32);
+        Self { wall: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), monotonic }
+    }
+}
+
+/// The clocks that a node goes by. It believes the time of day with which it starts.
+#[derive(Clone)]
+pub struct Clock {
+    read: Arc<dyn Fn() -> Reading + Send + Sync>,
+    /// By how much the time of day was ahead of the monotonic clock at the start.
     ahead: Duration,
-    /// What tests add to the machine's clock and to the monotonic one, in seconds.
-    #[cfg(test)]
-    pub(crate) shift: Arc<[AtomicI64; 2]>,
 }
 
 impl Clock {
-    pub(crate) fn new() -> Self {
-        Self::default().started()
-    }
-
-    /// A clock of a machine whose clock is wrong.
-    #[cfg(test)]
-    pub(crate) fn with_shift(seconds: i64) -> Self {
-        Self { shift: Arc::new([seconds.into(), 0.into()]), ..Self::default() }.started()
-    }
-
-    fn started(mut self) -> Self {
-        self.ahead = self.wall().saturating_sub(self.now());
-        self
+    /// A clock that starts now. `read` is [`Reading::of_this_machine`], except in a test that sets the clocks.
+    pub fn new(read: impl Fn() -> Reading + Send + Sync + 'static) -> Self {
+        let start = read();
+        Self { read: Arc::new(read), ahead: start.wall.saturating_sub(start.monotonic) }
     }
 
     /// The monotonic clock.
-    pub(crate) fn now(&self) -> Duration {
-        let time = clock_gettime(MONOTONIC);
-        let now = Duration::new(time.tv_sec as u64, time.tv_nsec as u32);
-        #[cfg(test)]
-        let now = now + Duration::from_secs(self.shift[1].load(Ordering::SeqCst) as u64);
-        now
+    pub(crate) fn monotonic(&self) -> Duration {
+        (self.read)().monotonic
     }
 
-    /// The machine's clock, since 1970.
-    fn wall(&self) -> Duration {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        #[cfg(test)]
-        let now = Duration::new(
-            now.as_secs().saturating_add_signed(self.shift[0].load(Ordering::SeqCst)),
-            now.subsec_nanos(),
-        );
-        now
-    }
-
-    fn steady(&self) -> Duration {
-        self.ahead + self.now()
+    /// The time of day, as the machine says, and as it is if nobody has set the clock since the start.
+    fn both(&self) -> (Duration, Duration) {
+        let now = (self.read)();
+        (now.wall, self.ahead + now.monotonic)
     }
 
     /// The time by the clock that is behind, in seconds since 1970.
-    pub(crate) fn earliest(&self) -> u64 {
-        self.wall().min(self.steady()).as_secs()
+    pub fn earliest(&self) -> u64 {
+        let (wall, steady) = self.both();
+        wall.min(steady).as_secs()
     }
 
     /// The time by the clock that is ahead, in seconds since 1970.
-    pub(crate) fn latest(&self) -> u64 {
-        self.wall().max(self.steady()).as_secs()
+    pub fn latest(&self) -> u64 {
+        let (wall, steady) = self.both();
+        wall.max(steady).as_secs()
     }
 
     /// By how many seconds the machine's clock was set since the start.
-    pub(crate) fn was_set_by(&self) -> i64 {
-        (self.wall().as_secs_f64() - self.steady().as_secs_f64()) as i64
+    pub fn was_set_by(&self) -> f64 {
+        let (wall, steady) = self.both();
+        wall.as_secs_f64() - steady.as_secs_f64()
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::new(Reading::of_this_machine)
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Clock").field("ahead", &self.ahead).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn a_time_has_come_when_both_clocks_say_so() {
+        let shown = Arc::new(Mutex::new((1000, 50)));
+        let read = Arc::clone(&shown);
+        let clock = Clock::new(move || {
+            let (wall, monotonic) = *read.lock().unwrap();
+            Reading { wall: Duration::from_secs(wall), monotonic: Duration::from_secs(monotonic) }
+        });
+        for (wall, monotonic, earliest, latest, set_by) in [
+            (1000, 50, 1000, 1000, 0.0),
+            (1010, 60, 1010, 1010, 0.0),
+            (9010, 60, 1010, 9010, 8000.0),
+            (10, 70, 10, 1020, -1010.0),
+        ] {
+            *shown.lock().unwrap() = (wall, monotonic);
+            assert_eq!((clock.earliest(), clock.latest(), clock.was_set_by()), (earliest, latest, set_by));
+        }
     }
 }

@@ -1,53 +1,30 @@
 //! One set of revoked tokens on many servers: a filter in each, and etcd, which keeps them alike.
 //!
-//! A [`Node`] keeps the set in memory, in an `ExpiringCuckooFilter`, and answers most questions from there. It follows the
-//! changes in etcd, and knows when it may lack one. Then it asks etcd, or says that it can't tell.
+//! `README.md` says what is guaranteed and what the limits are. To read the code, begin with `node.rs`.
 //!
-//! ```no_run
-//! use fleet::{Etcd, Node, Settings};
-//!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let etcd = Etcd::new("http://10.0.0.1:2379,http://10.0.0.2:2379,http://10.0.0.3:2379");
-//! let node = Node::start(Settings { etcd, ..Settings::new(*b"a secret of ours") }).await?;
-//! node.revoke("alice's token", node.time() + 3600).await?;
-//! // On any node of the fleet:
-//! assert!(node.is_revoked("alice's token").await?);
-//! # Ok(())
-//! # }
-//! ```
-//!
-//! [`http`] has the routes of the program `fleet`. The README says how to run a fleet, and what is guaranteed.
+//! | file | |
+//! |---|---|
+//! | `node.rs` | joins, follows and answers, and why that is right |
+//! | `replica.rs` | what a node knows: the filter, and the last changes in it |
+//! | `changes.rs` | changes on their way into etcd |
+//! | `epoch.rs` | what operators do |
+//! | `records.rs` | what is in etcd |
+//! | `etcd` | a client of etcd |
+//! | `http.rs`, `metrics.rs` | the routes |
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-mod accept;
-mod apply;
 mod changes;
 mod clock;
-mod disputes;
-mod error;
+mod epoch;
 mod etcd;
-mod filter;
-mod follow;
-mod history;
 pub mod http;
-mod keys;
-mod link;
+mod metrics;
 mod node;
-mod settings;
-mod shared;
-mod survey;
-#[cfg(test)]
-mod tests;
+mod records;
+mod replica;
 
-pub use accept::{Accepted, accept};
-pub use error::NodeError;
-pub use etcd::Etcd;
-pub use node::{Health, Node, Revocation};
-pub use settings::{Settings, time};
-pub use shared::State;
-
-/// Nothing is left half done where a thread may panic.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+pub use self::changes::Revocation;
+pub use self::clock::{Clock, Reading};
+pub use self::epoch::{accept, change, found};
+pub use self::etcd::Etcd;
+pub use self::node::{Health, Node, NodeError, Settings, State, duration, fleet_name};
+pub use self::records::{Epoch, Shared, SharedArguments, TokenId};

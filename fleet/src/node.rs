@@ -1,350 +1,565 @@
-//! A node of a fleet.
+//! A node: it joins the fleet in etcd, follows it, and answers.
+//!
+//! # Why "not revoked" is right
+//!
+//! 1. A change puts its tokens and a new head in one transaction ([`changes`](crate::changes)). A node reads all tokens and
+//!    the head at one revision, and watches from the next one on. Its own head moves from X to Y only when etcd says that Y
+//!    was put over X. So its filter has every change up to its head, in the history that this head names.
+//! 2. Several times per second the node asks a majority for the head. When that head is one that the node has or comes to,
+//!    the filter has everything that was acknowledged before the question was *sent*, and the node trusts it until
+//!    `stale_after` later.
+//! 3. A lookup reads that deadline, then the filter, then the clock. So it does not matter where the process was stopped.
+//! 4. If the filter says "perhaps", or is not trusted, a majority is asked for the token's record. "There is none" counts
+//!    only if the head in the same answer is one that the node has or comes to. A node without a filter has no head; it
+//!    checks that the record of the last change is there, and that raft's term is not lower than when it was made.
+//!
+//! # What is a loss
+//!
+//! Whatever contradicts this: a head before the node's own, a head that was put over another one, an epoch or a record that
+//! was deleted or damaged, a lower term. The node says so in the epoch, which makes the changes of all nodes fail and their
+//! watches end. Then all nodes answer with errors until an operator begins a new epoch, and join that one as new nodes.
+//! What can't be compared because etcd has compacted it is not a loss: the node joins again as a new node.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::UNIX_EPOCH;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use serde::Serialize;
-use tokio::sync::{Mutex, mpsc, oneshot, watch};
-use tokio::task::JoinSet;
-use tokio::time::{Duration, Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tonic::Streaming;
 
-use crate::changes::publish;
+use crate::changes::Queue;
 use crate::clock::Clock;
-use crate::error::NodeError;
-use crate::etcd::Client;
-use crate::etcd::build::{key_at, questions, range, revision};
-use crate::follow::follow;
-use crate::keys::Record;
-use crate::lock;
-use crate::settings::Settings;
-use crate::shared::{Change, Done, Job, Shared, State, explain};
+use crate::epoch::amend;
+use crate::etcd::messages::{Event, WatchCreateRequest, WatchResponse};
+use crate::etcd::{Client, Etcd, Fault, Link, after, keys, range, txn};
+use crate::records::{Epoch, Head, Names, Said, TokenId, end, part};
+use crate::replica::Replica;
 
-/// How many transactions of changes are under way at a time.
-const AT_A_TIME: usize = 8;
+/// How long a node waits before it asks the next member.
+const NEXT: Duration = Duration::from_millis(50);
 
-/// How many changes may wait.
-const QUEUE: usize = 10_000;
+/// How long a node that has stopped waits before it asks again.
+const STOPPED: Duration = Duration::from_millis(300);
 
-/// A node of a fleet: a filter of the revoked tokens in memory, which follows the fleet's changes in etcd.
-///
-/// All methods can be called at the same time. When it is dropped, it ends.
-pub struct Node {
-    shared: Arc<Shared>,
-    /// They end with it.
-    #[cfg_attr(not(test), expect(dead_code, reason = "they end when it is dropped"))]
-    tasks: JoinSet<()>,
-    /// Becomes true when one of them ends.
-    has_failed: watch::Receiver<bool>,
+/// How long a node without room waits before it tries again.
+const FULL: Duration = Duration::from_secs(10);
+
+/// What a node needs to know. What all nodes share is in etcd: `fleet found`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Settings {
+    /// Where the cluster is.
+    #[command(flatten)]
+    pub etcd: Etcd,
+
+    /// The name of the fleet, with which its keys begin
+    #[arg(long, value_name = "NAME", default_value = "revoked", value_parser = fleet_name)]
+    pub fleet: String,
+
+    /// The name of this node, for logs
+    #[arg(long, value_name = "NAME", env = "FLEET_NODE", default_value = "node")]
+    pub node: String,
+
+    /// The share of the other tokens for which etcd is asked
+    #[arg(long, value_name = "P", default_value_t = 0.001)]
+    pub rate: f64,
+
+    /// How long a node trusts its filter without an answer from etcd
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
+    pub stale_after: Duration,
+
+    /// How long a change may take
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub patience: Duration,
 }
 
-/// Tells, when a task that holds it ends, whatever the reason.
-struct Alarm(watch::Sender<bool>);
+impl Settings {
+    /// Default settings, with the members of etcd at these addresses, separated by commas.
+    pub fn new(etcd: &str) -> Self {
+        Self {
+            etcd: Etcd::new(etcd),
+            fleet: "revoked".into(),
+            node: "node".into(),
+            rate: 0.001,
+            stale_after: Duration::from_secs(2),
+            patience: Duration::from_secs(10),
+        }
+    }
 
-impl Drop for Alarm {
-    fn drop(&mut self) {
-        self.0.send_replace(true);
+    /// How long one member may take at first.
+    pub(crate) fn one_try(&self) -> Duration {
+        (self.stale_after / 3).clamp(Duration::from_millis(50), Duration::from_secs(1))
     }
 }
 
-/// What came of a revocation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Revocation {
-    /// Until when the token is revoked, in seconds since 1970: the later one, if it was revoked already. `None` if it has
-    /// ended, so that there is nothing to remember.
-    pub until: Option<u64>,
-    /// Whether this call has revoked it, or for longer than before.
-    pub is_new: bool,
-    /// The revision of etcd in which this is.
-    pub position: i64,
+/// The name of a fleet.
+///
+/// # Errors
+/// If it is empty, or has other characters than letters, digits, dots, underscores and hyphens.
+pub fn fleet_name(text: &str) -> Result<String, String> {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    if !text.is_empty() && text.bytes().all(is_name) {
+        return Ok(text.into());
+    }
+    Err("give letters, digits, dots, underscores and hyphens".into())
 }
 
-/// How a node is.
+/// A duration: a number of seconds, or such as 250ms, 10min or 1day.
+///
+/// # Errors
+/// If it is neither.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let duration = seconds.or_else(|| humantime::parse_duration(text).ok());
+    let duration = duration.filter(|duration| *duration <= Duration::from_secs(3600));
+    duration.ok_or_else(|| "give seconds, or such as 250ms or 10s, up to an hour".into())
+}
+
+/// Why a node has no answer, or has not done what was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NodeError {
+    /// The token has no key: 400.
+    Token(token_key::TokenError),
+    /// The node can't tell, or does not know whether a change was made: 503. Ask again.
+    Unknown(String),
+    /// The expiry is too far in the future: 422. The latest one, in seconds since 1970.
+    TooLate(u64),
+    /// The fleet is full: 507.
+    Full,
+}
+
+impl fmt::Display for NodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Token(error) => error.fmt(f),
+            Self::Unknown(why) => f.write_str(why),
+            Self::TooLate(latest) => write!(
+                f,
+                "the latest expiry is now {latest}: check that yours is in seconds; if tokens live this long, run `fleet \
+                 found` with a larger --longest-lifetime"
+            ),
+            Self::Full => f.write_str(
+                "as many tokens are revoked as the fleet has room for: wait until some have expired, or run `fleet found` \
+                 with a larger --capacity",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for NodeError {}
+
+impl From<Fault> for NodeError {
+    fn from(fault: Fault) -> Self {
+        Self::Unknown(fault.to_string())
+    }
+}
+
+/// What a node does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// It has no filter, and asks a majority for each token.
+    Joining,
+    /// It answers from its filter.
+    Ready,
+    /// Its filter is too old, and it asks a majority for each token.
+    Stale,
+    /// It answers with errors until an operator has done what [`Health::why`] says.
+    Waiting,
+}
+
+/// What `/healthz` says of a node.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Health {
     /// The name of the node.
     pub node: String,
-    /// What it can answer.
+    /// What it does.
     pub state: State,
-    /// Since when it does what it does, in seconds since 1970.
-    pub since: f64,
     /// Why.
     pub why: String,
-    /// The cluster of the fleet, in hexadecimal digits, as etcd's logs have it. `None` as long as the node does not know it.
-    pub cluster: Option<String>,
-    /// The revision of etcd up to which its filter has everything.
-    pub position: Option<i64>,
-    /// The entries of its filter, with those that have just ended.
-    pub len: Option<usize>,
-    /// By how many seconds this machine's clock was set since the start.
-    pub clock_set_by: i64,
-    /// By how many seconds the clock of the node that made the last change is ahead of this one's.
-    pub clock_difference: i64,
-    /// How many changes of the fleet's keys were made by clients outside the fleet.
-    pub foreign: u64,
+    /// The epoch under which it has joined.
+    pub epoch: Option<Epoch>,
+    /// The revision of the last change that it has.
+    pub position: i64,
+    /// How often it has joined.
+    pub joins: u64,
+    /// How often it has asked etcd for a token.
+    pub questions: u64,
+}
+
+/// What a node knows and does. There is a new one whenever that changes.
+struct Stand {
+    /// Whether it answers with errors.
+    is_waiting: bool,
+    why: String,
+    replica: Option<Arc<Replica>>,
+}
+
+/// A node of a fleet. It follows the fleet while [`run`](Self::run) is polled.
+pub struct Node {
+    pub(crate) settings: Settings,
+    pub(crate) names: Names,
+    pub(crate) client: Client,
+    pub(crate) clock: Clock,
+    pub(crate) queue: Queue,
+    stand: ArcSwap<Stand>,
+    joins: AtomicU64,
+    questions: AtomicU64,
+}
+
+/// Why a node does not go on over its link.
+enum End {
+    /// The link, or what the member at its end said. What the node knows stays true, until it is too old.
+    Next(String),
+    /// The node has to read everything again, as a new node.
+    Join(String),
+    /// An operator has to do something, as the epoch says.
+    Stop(String),
+    /// The cluster has lost something, and the epoch does not say so yet.
+    Lost(String),
+    /// There are more tokens than the filter has room for.
+    Full(String),
+}
+
+impl From<Fault> for End {
+    fn from(fault: Fault) -> Self {
+        Self::Next(fault.to_string())
+    }
 }
 
 impl Node {
-    /// Starts a node, and waits until it is ready, or for `patience`. If the cluster can't be reached, it goes on trying.
+    /// A node, which does nothing yet.
     ///
     /// # Errors
-    /// What is wrong with the settings, with the rights of the user, or that the fleet has agreed on others.
-    pub async fn start(settings: Settings) -> Result<Self, String> {
-        let patience = settings.patience;
-        let node = Self::begin(settings)?;
-        // If it has not joined by then, it goes on trying.
-        timeout(patience, node.joined()).await.unwrap_or(Ok(())).map(|()| node)
-    }
-
-    /// Starts a node, and does not wait until it has joined. Call it within a tokio runtime.
-    ///
-    /// # Errors
-    /// What is wrong with the settings.
-    pub fn begin(settings: Settings) -> Result<Self, String> {
-        Self::begin_with(settings, Clock::new())
-    }
-
-    pub(crate) fn begin_with(settings: Settings, clock: Clock) -> Result<Self, String> {
-        settings.check()?;
-        let client = Client::new(&settings.etcd, settings.one_try())?;
-        let (failed, has_failed) = watch::channel(false);
-        let (jobs, queue) = mpsc::channel(QUEUE);
-        let (shared, mut tasks) = (Shared::new(settings, client, clock, jobs), JoinSet::new());
-        let alarm = Alarm(failed.clone());
-        tasks.spawn(with(alarm, follow(Arc::clone(&shared))));
-        let (queue, lease) = (Arc::new(Mutex::new(queue)), Arc::default());
-        for _ in 0..AT_A_TIME {
-            let alarm = Alarm(failed.clone());
-            tasks.spawn(with(alarm, publish(Arc::clone(&shared), Arc::clone(&queue), Arc::clone(&lease))));
+    /// If an address of etcd or a file for TLS can't be read.
+    pub fn new(settings: Settings, clock: Clock) -> Result<Self, String> {
+        if !(settings.rate > 0.0 && settings.rate < 1.0) {
+            return Err(format!("the rate is {}, and must be greater than 0 and less than 1", settings.rate));
         }
-        Ok(Self { shared, tasks, has_failed })
+        let client = Client::new(&settings.etcd, settings.one_try())?;
+        let stand = Stand { is_waiting: false, why: "it has just started".into(), replica: None };
+        Ok(Self {
+            names: Names::of(&settings.fleet),
+            client,
+            clock,
+            queue: Queue::default(),
+            stand: ArcSwap::from_pointee(stand),
+            joins: AtomicU64::new(0),
+            questions: AtomicU64::new(0),
+            settings,
+        })
     }
 
-    /// Waits until the node has joined its fleet for the first time, or waits for an operator.
-    ///
-    /// # Errors
-    /// The fleet has agreed on other settings, or the node lacks a right.
-    pub async fn joined(&self) -> Result<(), String> {
+    /// Follows the fleet, and makes changes. If this is dropped, the node soon has no answers; it can run again.
+    pub async fn run(&self) -> Infallible {
+        tokio::join!(self.follow(), self.publish(), self.publish(), self.publish(), self.publish()).0
+    }
+
+    // Join and follow.
+
+    async fn follow(&self) -> Infallible {
         loop {
-            let status = lock(&self.shared.status).clone();
-            match status.state {
-                State::Refused => return Err(status.why),
-                State::Joining => sleep(Duration::from_millis(2)).await,
-                _ => return Ok(()),
+            let Err(end) = self.session(&self.client.next()).await;
+            let pause = match end {
+                End::Next(why) => {
+                    let stand = self.stand.load();
+                    self.stand(stand.is_waiting, why, stand.replica.clone());
+                    NEXT
+                }
+                End::Join(why) => {
+                    self.stand(false, why, None);
+                    NEXT
+                }
+                End::Stop(why) => {
+                    self.stand(true, why, self.replica());
+                    STOPPED
+                }
+                End::Lost(why) => {
+                    if let Some(replica) = self.replica() {
+                        replica.lose(&why);
+                    }
+                    self.stand(true, format!("the cluster has lost something: {why}"), self.replica());
+                    self.announce(&why).await;
+                    STOPPED
+                }
+                End::Full(why) => {
+                    let why = format!("the filter has no room ({why}): run `fleet found` with a larger --capacity");
+                    self.stand(false, why, None);
+                    FULL
+                }
+            };
+            sleep(pause).await;
+        }
+    }
+
+    /// One connection to one member, as long as all is well.
+    async fn session(&self, link: &Link) -> Result<Infallible, End> {
+        let known = self.replica();
+        // A node that joins has time: etcd may be busy.
+        let limit = if known.is_some() { self.client.one_try } else { 10 * self.client.one_try };
+        let said = Said::of(link.txn(Said::questions(&self.names, None), limit).await?)?;
+        let epoch = judge(&said, known.as_deref())?.clone();
+        self.client.belong_to(said.cluster);
+        let replica = match known {
+            Some(replica) if replica.epoch == epoch && replica.epoch_revision == said.epoch_revision => replica,
+            _ => self.join(link, epoch, &said).await?,
+        };
+        let start_revision = replica.position() + 1;
+        let (key, range_end) = (self.names.all.clone().into(), after(&self.names.all));
+        let create = WatchCreateRequest { key, range_end, start_revision, prev_kv: true };
+        let watch = link.watch(create, limit).await?;
+        tokio::try_join!(self.hear(&replica, watch), self.check(&replica, link)).map(|(never, _)| never)
+    }
+
+    /// Reads all tokens at the revision of this answer.
+    async fn join(&self, link: &Link, epoch: Epoch, said: &Said) -> Result<Arc<Replica>, End> {
+        self.stand(false, format!("it reads the tokens at revision {}", said.revision), None);
+        let limit = 10 * self.client.one_try;
+        let replica = Replica::new(epoch, said, self.settings.rate, &self.clock).map_err(End::Full)?;
+        let last = self.last_record(said);
+        let mut has_last = last.is_none();
+        for first in 0..=255 {
+            for kv in keys(&link.txn(part(&self.names, first, said.revision), limit).await?, 0)? {
+                let damaged = || End::Stop(format!("{} is damaged: delete it", kv.key.escape_ascii()));
+                let (id, end) = self.names.record(&kv).ok_or_else(damaged)?;
+                replica.put(id, end).map_err(End::Full)?;
+                has_last |= last.is_some_and(|last| last.0 == id && last.1 <= end);
+            }
+        }
+        if !has_last {
+            return Err(End::Stop(LAST_IS_MISSING.into()));
+        }
+        let replica = Arc::new(replica);
+        self.joins.fetch_add(1, Ordering::Relaxed);
+        self.stand(false, "it compares its head with that of a majority".into(), Some(Arc::clone(&replica)));
+        Ok(replica)
+    }
+
+    /// Applies changes as they come.
+    async fn hear(&self, replica: &Replica, mut watch: Streaming<WatchResponse>) -> Result<Infallible, End> {
+        loop {
+            let message = watch.message().await.map_err(|status| End::Next(status.to_string()))?;
+            let message = message.ok_or_else(|| End::Next("the watch has ended".into()))?;
+            if message.canceled {
+                return Err(match message.compact_revision {
+                    0 => End::Next(format!("the watch was canceled: {}", message.cancel_reason)),
+                    at => End::Join(format!("etcd was compacted up to revision {at}")),
+                });
+            }
+            for event in message.events {
+                self.apply(replica, event)?;
             }
         }
     }
 
-    /// Waits until the node can't go on, which happens only if this crate has a bug: one of its tasks has panicked. End the
-    /// process then. The node answers with errors only.
-    pub async fn failed(&self) {
-        // An error says that all tasks have ended.
-        _ = self.has_failed.clone().wait_for(|failed| *failed).await;
+    fn apply(&self, replica: &Replica, event: Event) -> Result<(), End> {
+        let Some(kv) = event.kv else { return Ok(()) };
+        // A watch that starts at a revision that its member has not reached yet repeats older events (etcd issue 20221).
+        if kv.mod_revision <= replica.position() {
+            return Ok(());
+        }
+        let key = kv.key.escape_ascii().to_string();
+        let (is_deletion, compacted) = (event.kind == 1, || End::Join(format!("etcd was compacted up to {key}")));
+        if kv.key == self.names.epoch.as_bytes() {
+            Err(End::Next("there is a new epoch".into()))
+        } else if kv.key == self.names.head.as_bytes() {
+            if event.prev_kv.is_none() && (is_deletion || kv.version > 1) {
+                return Err(compacted());
+            }
+            // In its transaction, the head is put after the tokens.
+            let (before, revision) = (event.prev_kv.map(Head::of).unwrap_or_default(), kv.mod_revision);
+            if is_deletion || !replica.advance_head(&before, Head::of(kv)) {
+                let (was, ours) = (before.revision, replica.head().revision);
+                return Err(End::Lost(format!("at revision {revision}, the change of {was} was replaced; the last one known is {ours}")));
+            }
+            Ok(())
+        } else if is_deletion {
+            // Etcd deletes a record when its lease ends, long after its token.
+            let before = event.prev_kv.ok_or_else(compacted)?;
+            match end(&before) {
+                Some(end) if end <= self.clock.latest() => Ok(()),
+                _ => Err(End::Lost(format!("a client outside the fleet has deleted {key}"))),
+            }
+        } else {
+            let damaged = || End::Lost(format!("a client outside the fleet has damaged {key}: delete it"));
+            let (id, end) = self.names.record(&kv).ok_or_else(damaged)?;
+            replica.put(id, end).map_err(End::Full)
+        }
     }
 
-    /// Whether [`failed`](Self::failed) would return at once.
-    pub fn has_failed(&self) -> bool {
-        *self.has_failed.borrow() || self.has_failed.has_changed().is_err()
+    /// Asks a majority for the head, again and again.
+    async fn check(&self, replica: &Replica, link: &Link) -> Result<Infallible, End> {
+        let stale_after = self.settings.stale_after;
+        let mut ticks = interval((stale_after / 8).clamp(Duration::from_millis(10), Duration::from_millis(250)));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // A question whose head has not come yet: when it was sent, and that head.
+        let mut open: Option<(Duration, Head)> = None;
+        loop {
+            ticks.tick().await;
+            replica.advance(&self.clock);
+            if replica.is_over(&self.clock) {
+                return Err(End::Join("entries would end before their tokens".into()));
+            }
+            let (before, sent) = (replica.head(), self.clock.monotonic());
+            let said = Said::of(link.txn(Said::questions(&self.names, None), self.client.one_try).await?)?;
+            if said.epoch_revision != replica.epoch_revision || said.valid().is_err() {
+                return Err(End::Next("there is a new epoch, or another cluster".into()));
+            }
+            replica.saw_term(said.term);
+            if said.head.revision < before.revision || (said.head.revision == before.revision && said.head != before) {
+                let (ours, theirs) = (before.revision, said.head.revision);
+                return Err(End::Lost(format!("its last change is of revision {theirs}, and this node has that of {ours}")));
+            }
+            for (sent, head) in open.take().into_iter().chain([(sent, said.head)]) {
+                match replica.has_head(&head) {
+                    Some(true) => {
+                        replica.has_all_until(sent, stale_after);
+                        self.stand(false, "it has every change".into(), self.replica());
+                    }
+                    // It passed it without having had it: the watch and the answers are of different histories. Or there
+                    // were very many changes.
+                    Some(false) => return Err(End::Next(format!("{} is at another change", link.member))),
+                    None => open = open.or(Some((sent, head))),
+                }
+            }
+            if open.as_ref().is_some_and(|(sent, _)| self.clock.monotonic() > *sent + stale_after) {
+                return Err(End::Next(format!("the watch of {} is late", link.member)));
+            }
+        }
     }
 
-    /// Whether the token is revoked. A ready node says "no" from memory, and asks etcd otherwise.
+    /// Says in the epoch that the cluster has lost something, unless there is a newer epoch, or it says so already.
+    async fn announce(&self, why: &str) {
+        let Some(replica) = self.replica() else { return };
+        let lost = |said: &Said| {
+            let epoch = said.epoch.clone().unwrap_or_else(|| replica.epoch.clone());
+            let is_ours = epoch.number <= replica.epoch.number && epoch.lost.is_none();
+            let (number, lost) = (replica.epoch.number, Some(format!("{why} ({})", self.settings.node)));
+            Ok(is_ours.then_some(Epoch { number, lost, ..epoch }))
+        };
+        let until = Instant::now() + Duration::from_secs(2);
+        match amend(&self.client, &self.names, lost, until).await {
+            Ok(_) => tracing::error!("the cluster has lost something: {why}"),
+            Err(error) => tracing::error!("the cluster has lost something: {why}; it can't be announced: {error}"),
+        }
+    }
+
+    fn stand(&self, is_waiting: bool, why: String, replica: Option<Arc<Replica>>) {
+        let now = self.stand.load();
+        let is_same = now.replica.as_ref().map(Arc::as_ptr) == replica.as_ref().map(Arc::as_ptr);
+        if now.is_waiting == is_waiting && now.why == why && is_same {
+            return;
+        }
+        tracing::info!(is_waiting, "{why}");
+        self.stand.store(Arc::new(Stand { is_waiting, why, replica }));
+    }
+
+    pub(crate) fn replica(&self) -> Option<Arc<Replica>> {
+        self.stand.load().replica.clone()
+    }
+
+    /// Fails if the node waits for an operator.
+    pub(crate) fn is_allowed(&self) -> Result<(), NodeError> {
+        let stand = self.stand.load();
+        if stand.is_waiting { Err(NodeError::Unknown(stand.why.clone())) } else { Ok(()) }
+    }
+
+    // Answer.
+
+    /// Whether the token is revoked. See [`revoked_until`](Self::revoked_until).
     ///
     /// # Errors
-    /// [`NodeError::Unknown`]: treat the token as revoked, or answer 503.
+    /// As there.
     pub async fn is_revoked(&self, token: &str) -> Result<bool, NodeError> {
-        Ok(self.revoked_until(token).await?.is_some())
+        self.revoked_until(token).await.map(|until| until.is_some())
     }
 
     /// Until when the token is revoked, in seconds since 1970; `None` if it is not.
     ///
+    /// A node that is ready answers from memory, unless the token is revoked or looks like one that is. Otherwise it asks
+    /// etcd.
+    ///
     /// # Errors
-    /// [`NodeError::Unknown`].
+    /// If the token has no key, or if the node can't tell. Reject the request then.
     pub async fn revoked_until(&self, token: &str) -> Result<Option<u64>, NodeError> {
-        match self.stopped() {
-            Some(why) => Err(NodeError::Unknown(why)),
-            None => self.shared.find(token).await,
+        let id = TokenId::of(token).map_err(NodeError::Token)?;
+        let stand = self.stand.load_full();
+        if stand.is_waiting {
+            return Err(NodeError::Unknown(stand.why.clone()));
         }
+        if stand.replica.as_ref().is_some_and(|replica| replica.lacks(id, &self.clock)) {
+            return Ok(None);
+        }
+        self.questions.fetch_add(1, Ordering::Relaxed);
+        self.ask(id, stand.replica.as_deref()).await
     }
 
-    /// Revokes a token until this time, in seconds since 1970. When this returns, this node refuses it, and so does each
-    /// ready node after `stale_after` at the latest.
-    ///
-    /// # Errors
-    /// [`NodeError::Unacknowledged`], [`NodeError::TooLate`] or [`NodeError::Full`].
-    pub async fn revoke(&self, token: &str, until: u64) -> Result<Revocation, NodeError> {
-        let (shared, settings) = (&self.shared, &self.shared.settings);
-        let latest = shared.clock.latest() + settings.longest_lifetime + settings.leeway;
-        if until > latest {
-            return Err(NodeError::TooLate { until, latest });
+    /// Asks a majority for a token.
+    async fn ask(&self, id: TokenId, replica: Option<&Replica>) -> Result<Option<u64>, NodeError> {
+        let until = Instant::now() + self.settings.stale_after.max(Duration::from_secs(1));
+        let said = Said::of(self.client.txn(&Said::questions(&self.names, Some(id)), until).await?)?;
+        let epoch = said.valid().map_err(NodeError::Unknown)?;
+        if let Some(record) = &said.token {
+            let end = end(record).ok_or_else(|| NodeError::Unknown("the token's record is damaged: delete it".into()))?;
+            return Ok(Some(end).filter(|end| self.clock.earliest() < end.saturating_add(epoch.settings.margin)));
         }
-        if !shared.is_live(until) {
-            let position = shared.applied().unwrap_or_default();
-            return Ok(Revocation { until: None, is_new: false, position });
-        }
-        let by = Instant::now() + settings.patience;
-        // What the token is found to be revoked until, and its record.
-        let (mut found, mut decided) = (None, Record::default());
-        loop {
-            let end = until.max(found.unwrap_or(0));
-            let done = self.change(token, end, decided, by).await?;
-            if done.is_done {
-                let is_new = found.is_none_or(|found| found < until);
-                return Ok(Revocation { until: Some(end), is_new, position: done.position });
+        match replica {
+            Some(replica) if replica.epoch_revision != said.epoch_revision => {
+                return Err(NodeError::Unknown("there is a new epoch, and the node has not joined it yet".into()));
             }
-            // The record is put again, even if it says the same: a restore that was decided on it, and is still on its way,
-            // changes nothing then.
-            (found, decided) = (done.end, done.record);
-        }
-    }
-
-    /// Revokes a token no longer. Returns whether it was revoked.
-    ///
-    /// # Errors
-    /// [`NodeError::Unacknowledged`], or [`NodeError::Unknown`] if a client outside the fleet has changed or deleted its
-    /// record: revoke it first.
-    pub async fn restore(&self, token: &str) -> Result<bool, NodeError> {
-        if let Some(why) = self.stopped() {
-            return Err(NodeError::Unacknowledged(why));
-        }
-        let by = Instant::now() + self.shared.settings.patience;
-        let mut was_there = false;
-        loop {
-            let (end, record) = self.shared.ask(self.shared.secret.id(token), by).await?;
-            if !self.shared.is_live(end) {
-                return Ok(was_there);
+            Some(replica) if !replica.comes_to(&said.head, until).await => {
+                return Err(NodeError::Unknown("the node has not come to the last change in etcd".into()));
             }
-            was_there = true;
-            if self.change(token, 0, record, by).await?.is_done {
-                return Ok(was_there);
-            }
+            Some(_) => {}
+            None => self.last_record_is_there(&said, until).await?,
         }
+        // What the node has noticed meanwhile counts, too.
+        self.is_allowed().map(|()| None)
     }
 
-    async fn change(&self, token: &str, end: u64, decided: Record, until: Instant) -> Result<Done, NodeError> {
-        if let Some(why) = self.stopped() {
-            return Err(NodeError::Unacknowledged(why));
-        }
-        let (reply, done) = oneshot::channel();
-        let job =
-            Job { id: self.shared.secret.id(token), change: Some(Change { end, decided }), until, reply: Some(reply) };
-        let late = |_| NodeError::Unacknowledged("there are too many changes at a time".into());
-        timeout_at(until, self.shared.jobs.send(job)).await.map_err(late)?.map_err(|_| gone())?;
-        done.await.map_err(|_| gone())?
+    /// A node that remembers nothing would not notice that somebody has deleted the tokens.
+    async fn last_record_is_there(&self, said: &Said, until: Instant) -> Result<(), NodeError> {
+        let Some((id, end)) = self.last_record(said) else { return Ok(()) };
+        let questions = txn(vec![], vec![range(&self.names.token(id))], vec![]);
+        let record = keys(&self.client.txn(&questions, until).await?, 0)?.pop();
+        let is_there = record.and_then(|record| self.names.record(&record)).is_some_and(|(_, found)| found >= end);
+        if is_there { Ok(()) } else { Err(NodeError::Unknown(LAST_IS_MISSING.into())) }
     }
 
-    /// Why the node answers nothing and changes nothing, if so.
-    fn stopped(&self) -> Option<String> {
-        let failed = || self.has_failed().then(|| "a task of the node has ended; restart the process".to_owned());
-        self.shared.stopped().or_else(failed)
+    /// The token that the last change has left in etcd, unless it has ended, or an operator has accepted a loss since.
+    fn last_record(&self, said: &Said) -> Option<(TokenId, u64)> {
+        let last = said.head.token().filter(|(_, end)| *end > self.clock.latest());
+        last.filter(|_| said.head.revision > said.epoch_revision)
     }
 
-    /// The name by which logs and etcd know a token. It does not reveal the token.
-    pub fn token_id(&self, token: &str) -> String {
-        self.shared.secret.id(token).to_string()
-    }
-
-    /// The time in seconds since 1970, as this node counts the ends of tokens.
-    pub fn time(&self) -> u64 {
-        self.shared.clock.latest()
-    }
-
-    /// Whether the node says "not revoked" from memory.
-    pub fn is_ready(&self) -> bool {
-        self.health().state == State::Ready && !self.has_failed()
-    }
-
-    /// Its settings.
-    pub fn settings(&self) -> &Settings {
-        &self.shared.settings
-    }
-
-    /// How the node is.
+    /// What the node does.
     pub fn health(&self) -> Health {
-        let shared = &self.shared;
-        let status = lock(&shared.status).clone();
-        let known = shared.known.load();
-        let state = match status.state {
-            state if state.is_stopped() => state,
-            _ if known.as_ref().is_some_and(|known| known.is_fresh()) => State::Ready,
-            State::Ready => State::Stale,
-            state => state,
+        let stand = self.stand.load();
+        let state = match &stand.replica {
+            _ if stand.is_waiting => State::Waiting,
+            Some(replica) if replica.is_fresh(&self.clock) => State::Ready,
+            Some(_) => State::Stale,
+            None => State::Joining,
         };
         Health {
-            node: shared.settings.node.clone(),
+            node: self.settings.node.clone(),
             state,
-            since: status.since.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
-            why: status.why,
-            cluster: shared.client.cluster().map(|cluster| format!("{cluster:x}")),
-            position: shared.applied(),
-            len: known.as_ref().map(|known| known.filter.len()),
-            clock_set_by: shared.clock.was_set_by(),
-            clock_difference: shared.tallies.clock_difference.load(Ordering::Relaxed),
-            foreign: shared.tallies.foreign.load(Ordering::Relaxed),
+            why: stand.why.clone(),
+            epoch: stand.replica.as_ref().map(|replica| replica.epoch.clone()),
+            position: stand.replica.as_ref().map_or(0, |replica| replica.head().revision),
+            joins: self.joins.load(Ordering::Relaxed),
+            questions: self.questions.load(Ordering::Relaxed),
         }
     }
 
-    /// Until when the token is revoked, as a quorum says now. This is what each request would cost without a filter.
-    ///
-    /// # Errors
-    /// [`NodeError::Unknown`].
-    pub async fn ask_etcd(&self, token: &str) -> Result<Option<u64>, NodeError> {
-        let (shared, id) = (&self.shared, self.shared.secret.id(token));
-        let question = questions(vec![range(shared.names.token(id), 0)]);
-        let answer = shared.client.txn(&question, Instant::now() + shared.settings.patience).await;
-        let answer = answer.map_err(|fault| NodeError::Unknown(explain(fault)))?;
-        Ok(shared.decide(id, key_at(&answer, 0).as_ref(), revision(&answer))?.filter(|end| shared.is_live(*end)))
-    }
-
-    /// How the node and its filter are: name, meaning, value.
-    pub(crate) fn figures(&self) -> Vec<(&'static str, &'static str, f64)> {
-        let Health { position, clock_set_by: set, clock_difference: difference, .. } = self.health();
-        let mut figures = vec![
-            (
-                "fleet_position",
-                "the revision of etcd up to which the filter has everything",
-                position.unwrap_or(0) as f64,
-            ),
-            ("fleet_clock_set_by_seconds", "by how much this machine's clock was set since the start", set as f64),
-            (
-                "fleet_clock_difference_seconds",
-                "by how much the last other changing node's clock is ahead",
-                difference as f64,
-            ),
-        ];
-        let Some(known) = self.shared.known.load_full() else { return figures };
-        let stats = known.filter.stats();
-        figures.extend([
-            ("fleet_filter_len", "entries in the filter, with those that have just ended", stats.len as f64),
-            ("fleet_filter_capacity", "how many tokens may be revoked at a time", self.shared.settings.capacity as f64),
-            ("fleet_filter_bytes", "the memory of the filter", stats.memory_usage as f64),
-            ("fleet_filter_load", "the share of slots that are taken", stats.load_factor),
-            ("fleet_filter_rate", "the expected false-positive rate at this load", stats.false_positive_rate),
-        ]);
-        figures
-    }
-
-    /// What the node has counted: name, meaning, value.
-    pub(crate) fn counts(&self) -> [(&'static str, &'static str, u64); 8] {
-        let all = &self.shared.tallies;
-        [
-            ("fleet_questions_total", "how often etcd was asked for a token", &all.questions),
-            ("fleet_false_positives_total", "how often the answer was \"not revoked\"", &all.false_positives),
-            ("fleet_joins_total", "how often all tokens were read", &all.joins),
-            ("fleet_changes_total", "changes of the set that were applied, each of 1 to 100 tokens", &all.changes),
-            ("fleet_retries_total", "changes sent again since the node had joined again", &all.retries),
-            ("fleet_foreign_total", "changes of the fleet's keys by clients outside the fleet", &all.foreign),
-            ("fleet_gaps_total", "how often the watch had left out a change, and all tokens were read", &all.gaps),
-            ("fleet_losses_total", "how often the cluster had lost what this node knew", &all.losses),
-        ]
-        .map(|(name, meaning, tally)| (name, meaning, tally.load(Ordering::Relaxed)))
-    }
-
-    #[cfg(test)]
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+    /// Whether the node answers from its filter.
+    pub fn is_ready(&self) -> bool {
+        self.health().state == State::Ready
     }
 }
 
@@ -354,33 +569,31 @@ impl fmt::Debug for Node {
     }
 }
 
-/// Runs a task that must not end.
-async fn with(_alarm: Alarm, task: impl Future<Output = ()>) {
-    task.await;
-}
+const LAST_IS_MISSING: &str =
+    "the record of the last change is missing: somebody has deleted keys of the fleet; run `fleet accept`";
 
-fn gone() -> NodeError {
-    NodeError::Unacknowledged("the node has ended".into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Its supervisor has to restart it: as long as it runs, it would be stale forever.
-    #[tokio::test]
-    async fn a_node_whose_task_has_ended_says_so_and_answers_nothing() {
-        let mut node = Node::begin(Settings::new([7; 16])).unwrap();
-        assert!(!node.has_failed());
-        node.tasks.abort_all();
-        node.failed().await;
-        assert!(node.has_failed() && !node.is_ready());
-        for error in [
-            node.is_revoked("alice").await.unwrap_err(),
-            node.revoke("alice", node.time() + 60).await.unwrap_err(),
-            node.restore("alice").await.unwrap_err(),
-        ] {
-            assert!(error.to_string().contains("restart"), "{error}");
-        }
+/// The epoch under which a node may go on, or why it may not, by what a majority of some cluster says.
+fn judge<'a>(said: &'a Said, known: Option<&Replica>) -> Result<&'a Epoch, End> {
+    let is_elsewhere = known.is_some_and(|known| known.epoch.cluster != said.cluster());
+    let is_announced = said.epoch.as_ref().is_some_and(|epoch| epoch.lost.is_some());
+    let epoch = match said.valid() {
+        Ok(epoch) => epoch,
+        // A member of another cluster decides nothing.
+        Err(why) if is_elsewhere => return Err(End::Next(why)),
+        Err(why) if known.is_none() || is_announced => return Err(End::Stop(why)),
+        Err(_) if said.epoch.is_none() => return Err(End::Lost("the record of the epoch was deleted or damaged".into())),
+        Err(why) => return Err(End::Lost(why)),
+    };
+    let Some(known) = known else { return Ok(epoch) };
+    if is_elsewhere && epoch.number <= known.epoch.number {
+        let (here, ours) = (said.cluster(), &known.epoch.cluster);
+        return Err(End::Next(format!("cluster {here} has a fleet of this name, and this node is of cluster {ours}")));
+    }
+    if epoch.number < known.epoch.number {
+        return Err(End::Lost(format!("it is in epoch {}, and was in epoch {}", epoch.number, known.epoch.number)));
+    }
+    match known.lost() {
+        Some(why) if known.epoch_revision == said.epoch_revision => Err(End::Lost(why.clone())),
+        _ => Ok(epoch),
     }
 }

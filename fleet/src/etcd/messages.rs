@@ -5,13 +5,13 @@ pub struct Header {
     pub cluster_id: u64,
     #[prost(int64, tag = "3")]
     pub revision: i64,
+    #[prost(uint64, tag = "4")]
+    pub raft_term: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct KeyValue {
     #[prost(bytes = "bytes", tag = "1")]
     pub key: ::prost::bytes::Bytes,
-    #[prost(int64, tag = "2")]
-    pub create_revision: i64,
     #[prost(int64, tag = "3")]
     pub mod_revision: i64,
     #[prost(int64, tag = "4")]
@@ -25,21 +25,13 @@ pub struct RangeRequest {
     pub key: ::prost::bytes::Bytes,
     #[prost(bytes = "bytes", tag = "2")]
     pub range_end: ::prost::bytes::Bytes,
-    #[prost(int64, tag = "3")]
-    pub limit: i64,
     #[prost(int64, tag = "4")]
     pub revision: i64,
-    #[prost(bool, tag = "7")]
-    pub serializable: bool,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RangeResponse {
     #[prost(message, repeated, tag = "2")]
     pub kvs: ::prost::alloc::vec::Vec<KeyValue>,
-    #[prost(bool, tag = "3")]
-    pub more: bool,
-    #[prost(int64, tag = "4")]
-    pub count: i64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PutRequest {
@@ -67,16 +59,20 @@ pub struct ResponseOp {
     #[prost(message, optional, tag = "4")]
     pub txn: ::core::option::Option<TxnResponse>,
 }
-/// Whether both are equal, which is what 0 means in the field that is left out.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Compare {
-    /// 2 is the revision.
+    /// 0 is equal, and 1 greater.
+    #[prost(int32, tag = "1")]
+    pub result: i32,
+    /// 2 is the revision, and 3 the value.
     #[prost(int32, tag = "2")]
     pub target: i32,
     #[prost(bytes = "bytes", tag = "3")]
     pub key: ::prost::bytes::Bytes,
     #[prost(int64, optional, tag = "6")]
     pub mod_revision: ::core::option::Option<i64>,
+    #[prost(bytes = "bytes", optional, tag = "7")]
+    pub value: ::core::option::Option<::prost::bytes::Bytes>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TxnRequest {

@@ -1,0 +1,162 @@
+//! Many tokens, many changes, and tokens that are extended.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use fleet::{NodeError, SharedArguments, State};
+use tokio::task::JoinSet;
+
+use crate::nodes::{Local, Program, SMALL, fleet, found, now, ready, until};
+use crate::support::cluster::Cluster;
+
+/// What a variable says, or this.
+pub(crate) fn variable(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |value| value.parse().expect("a number"))
+}
+
+/// Revokes so many tokens, and returns how many per second. 64 to 1,000 at a time.
+async fn revoke_many(node: &Local, tokens: u64) -> f64 {
+    let (begin, clients, exp) = (Instant::now(), 512.min(tokens), Some(now() + 3000));
+    let mut changes = JoinSet::new();
+    for client in 0..clients {
+        let node = std::sync::Arc::clone(&node.node);
+        changes.spawn(async move {
+            for number in (client..tokens).step_by(clients as usize) {
+                node.revoke(&format!("many-{number}"), exp).await.unwrap();
+            }
+        });
+    }
+    changes.join_all().await;
+    tokens as f64 / begin.elapsed().as_secs_f64()
+}
+
+/// F12: nodes that join do not disturb the others. (`a_million_tokens` measures it.)
+#[tokio::test(flavor = "multi_thread")]
+async fn many_tokens_are_revoked_in_groups_and_joined() {
+    let Some(cluster) = fleet(1).await else { return };
+    let node = Local::ready(&cluster.urls(0)).await;
+    let before = cluster.revision();
+    revoke_many(&node, 3000).await;
+    let transactions = cluster.revision() - before;
+    assert!(transactions < 1000, "{transactions} for 3,000 changes");
+    for _ in 0..3 {
+        let new = Local::ready(&cluster.urls(0)).await;
+        assert!(node.node.is_ready());
+        for number in (0..3000).step_by(100) {
+            assert!(new.answer(&format!("many-{number}")).await);
+        }
+    }
+    // Two clients that revoke one token at the same time share a record.
+    let (a, b) = tokio::join!(node.node.revoke("same", Some(now() + 100)), node.node.revoke("same", Some(now() + 200)));
+    assert!(a.unwrap().until >= now() + 90 && b.unwrap().until >= now() + 190);
+}
+
+/// F2: a token has one entry, however often it is extended.
+#[tokio::test(flavor = "multi_thread")]
+async fn extending_tokens_takes_no_memory() {
+    let Some(cluster) = fleet(1).await else { return };
+    let node = Program::ready(&cluster.urls(0), &[]);
+    let memory = || {
+        let status = fs::read_to_string(format!("/proc/{}/status", node.process.0.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    };
+    let extend = |round: u64| {
+        std::thread::scope(|scope| {
+            for token in 0..20 {
+                let (node, exp) = (&node, now() + 60 * (round + 1));
+                scope.spawn(move || {
+                    let body = format!("{{\"token\": \"extended-{token}\", \"exp\": {exp}}}");
+                    assert!(node.ask("PUT", "/revoked", &[], &body).0 < 300);
+                });
+            }
+        });
+    };
+    (0..5).for_each(extend);
+    let before = memory();
+    let length = Duration::from_secs(variable("FLEET_EXTEND", 0));
+    let (begin, mut round) = (Instant::now(), 5);
+    while round < 55 || begin.elapsed() < length {
+        extend(round.min(58));
+        round += 1;
+    }
+    assert!(memory() < before + 20_000, "{before} kB and then {} kB", memory());
+    assert_eq!(node.metric("cuckoo_filter_len"), 20.0);
+    assert_eq!(node.protected("extended-7"), 401);
+    println!("{round} rounds of 20 tokens: {before} kB, and {} kB", memory());
+}
+
+/// A full fleet accepts no further tokens, forgets none, and goes on when it is given more room.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_fleet_says_so_and_forgets_nothing() {
+    let Some(cluster) = Cluster::start(1, &[]) else { return };
+    found(&cluster, &SharedArguments { capacity: Some(100), ..SMALL }).await;
+    let [a, b]: [Local; 2] = ready(&cluster).await;
+    let mut revoked = Vec::new();
+    for number in 0..300 {
+        let token = format!("token-{number}");
+        match a.node.revoke(&token, None).await {
+            Ok(_) => revoked.push(token),
+            Err(error) => assert_eq!(error, NodeError::Full),
+        }
+    }
+    assert!((100..110).contains(&revoked.len()), "{}", revoked.len());
+    assert!(NodeError::Full.to_string().contains("--capacity"));
+    a.node.revoke(&revoked[0], Some(now() + 3600)).await.expect("it has a place already");
+    for token in &revoked {
+        assert!(a.answer(token).await && b.answer(token).await);
+    }
+    let more = SharedArguments { capacity: Some(500), ..SharedArguments::default() };
+    fleet::change(&fleet::Etcd::new(&cluster.urls(0)), "revoked", &more).await.unwrap();
+    until("room", async || a.node.revoke("more", None).await.ok()).await;
+    a.is_in(State::Ready).await;
+    assert!(a.answer(&revoked[0]).await);
+    assert_eq!(node_over(&cluster, &a, &revoked).await, Err(NodeError::Full));
+}
+
+/// The capacity is lowered below the number of tokens: none is forgotten.
+async fn node_over(cluster: &Cluster, node: &Local, revoked: &[String]) -> Result<fleet::Revocation, NodeError> {
+    let less = SharedArguments { capacity: Some(1), ..SharedArguments::default() };
+    fleet::change(&fleet::Etcd::new(&cluster.urls(0)), "revoked", &less).await.unwrap();
+    let has_less = |node: &Local| node.node.health().epoch.is_some_and(|epoch| epoch.settings.capacity == 1);
+    until("the epoch", async || has_less(node).then_some(())).await;
+    for token in revoked {
+        assert!(node.answer(token).await);
+    }
+    node.node.revoke("another", None).await
+}
+
+/// `FLEET_TOKENS` tokens, a million if it is not set: how long they take, how long nodes take to join, and how much slower
+/// another client of etcd is meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "it measures, and takes minutes"]
+async fn a_million_tokens() {
+    let tokens = variable("FLEET_TOKENS", 1_000_000);
+    let Some(cluster) = Cluster::start(3, &["--quota-backend-bytes", "8000000000"]) else { return };
+    found(&cluster, &SharedArguments { capacity: Some(2 * tokens + 1000), ..SMALL }).await;
+    let node = Local::ready(&cluster.urls(0)).await;
+    println!("{tokens} tokens: {:.0} changes per second", revoke_many(&node, tokens).await);
+    // Another client of etcd asks for one key, again and again.
+    let asks = |is_over: &dyn Fn(Duration) -> bool| {
+        let (begin, mut answers) = (Instant::now(), 0);
+        while !is_over(begin.elapsed()) {
+            cluster.ctl(&["get", "something"]);
+            answers += 1;
+        }
+        f64::from(answers) / begin.elapsed().as_secs_f64()
+    };
+    let alone = asks(&|time| time > Duration::from_secs(10));
+    let joining = [1, 2].map(|nth| Local::begin(&cluster.urls(nth)));
+    let beside = asks(&|time| {
+        let is_over = joining.iter().all(|joining| joining.node.is_ready());
+        if is_over {
+            println!("two more nodes with {tokens} tokens are ready {time:.1?} after their start");
+        }
+        is_over
+    });
+    println!("another client: {alone:.1} answers per second alone, {beside:.1} while two nodes join");
+    for joining in joining {
+        assert!(joining.answer("many-17").await);
+    }
+    assert!(node.node.is_ready() && node.node.health().joins == 1, "{:?}", node.node);
+}

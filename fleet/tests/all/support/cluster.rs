@@ -1,0 +1,287 @@
+//! A cluster of etcd, in a folder of its own, on free ports of the loopback interface. Clients and members reach each
+//! member through a proxy. All processes end with the cluster, or with this process.
+
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
+use serde_json::Value;
+use tempfile::TempDir;
+use ureq::Agent;
+
+use super::proxy::{Mode, Proxy};
+use super::{LONGEST, has_etcd, wait};
+
+/// A process that ends when this is dropped.
+pub(crate) struct Process(pub(crate) Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended.
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
+pub(crate) struct Member {
+    name: String,
+    folder: PathBuf,
+    /// Where it listens for clients and for members.
+    address: SocketAddr,
+    peers: SocketAddr,
+    /// The ways to these ports.
+    pub(crate) clients: Proxy,
+    from_peers: Proxy,
+    process: Option<Process>,
+    /// Whether it is a cluster of its own.
+    is_alone: bool,
+    /// The way to it that it tells other members.
+    told: SocketAddr,
+}
+
+pub(crate) struct Cluster {
+    pub(crate) members: Vec<Member>,
+    folder: TempDir,
+    options: Vec<String>,
+    agent: Agent,
+}
+
+pub(crate) fn free_port() -> SocketAddr {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
+}
+
+fn etcdctl(endpoints: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new("etcdctl");
+    // By itself it gives up after 5 seconds.
+    let limit = format!("{}s", LONGEST.as_secs());
+    command.env("ETCDCTL_API", "3").args(["--endpoints", endpoints, "--command-timeout", &limit]).args(arguments);
+    command
+}
+
+/// What the program prints, if it succeeds.
+fn run(command: &mut Command) -> String {
+    let said = command.output().unwrap();
+    assert!(said.status.success(), "{command:?}: {}", String::from_utf8_lossy(&said.stderr));
+    String::from_utf8_lossy(&said.stdout).into_owned()
+}
+
+impl Cluster {
+    /// Starts this many members, unless there is no etcd to test with.
+    pub(crate) fn start(members: usize, options: &[&str]) -> Option<Self> {
+        while has_etcd() {
+            let folder = tempfile::tempdir().unwrap();
+            let member = |nth| {
+                let (name, address, peers) = (format!("m{nth}"), free_port(), free_port());
+                let (clients, from_peers) = (Proxy::start(address), Proxy::start(peers));
+                let folder = folder.path().join(&name);
+                let told = from_peers.address;
+                Member { folder, name, address, peers, clients, from_peers, process: None, is_alone: false, told }
+            };
+            let members = (0..members).map(member).collect();
+            let options = options.iter().map(ToString::to_string).collect();
+            let agent = Agent::config_builder().timeout_global(Some(Duration::from_secs(5))).build().into();
+            let mut cluster = Self { members, folder, options, agent };
+            if cluster.launch_all() {
+                return Some(cluster);
+            }
+        }
+        None
+    }
+
+    /// What each member gets as `--initial-cluster`.
+    pub(crate) fn list(&self) -> String {
+        let of = |member: &Member| format!("{}=http://{}", member.name, member.told);
+        self.members.iter().map(of).collect::<Vec<_>>().join(",")
+    }
+
+    fn launch(&mut self, nth: usize) {
+        let (list, member) = (self.list(), &mut self.members[nth]);
+        let own = format!("{}=http://{}", member.name, member.told);
+        let list = if member.is_alone { own } else { list };
+        let (client, peer) = (format!("http://{}", member.address), format!("http://{}", member.peers));
+        let log = File::create(member.folder.with_extension("log")).unwrap();
+        // It ends with this process, also if that is killed.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "etcd", "--name", &member.name, "--data-dir"]).arg(&member.folder);
+        command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
+        command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls"]);
+        command.arg(format!("http://{}", member.told));
+        command.args(["--initial-cluster", &list, "--logger", "zap"]).args(&self.options);
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        member.process = Some(Process(command.spawn().unwrap()));
+    }
+
+    /// Waits until all members have a leader. False if one has ended: another process may have taken its port.
+    pub(crate) fn launch_all(&mut self) -> bool {
+        (0..self.members.len()).for_each(|nth| self.launch(nth));
+        wait("a healthy cluster", || {
+            let has_ended = self.members.iter_mut().any(|member| !member.is_alive());
+            let is_healthy = |member: &Member| self.get(member, "health").is_some_and(|said| said["health"] == "true");
+            if has_ended { Some(false) } else { self.members.iter().all(is_healthy).then_some(true) }
+        })
+    }
+
+    fn get(&self, member: &Member, path: &str) -> Option<Value> {
+        let answer = self.agent.get(format!("http://{}/{path}", member.address)).call();
+        serde_json::from_reader(answer.ok()?.body_mut().as_reader()).ok()
+    }
+
+    /// The addresses of all members, the nth first, as a node gets them.
+    pub(crate) fn urls(&self, first: usize) -> String {
+        let members = (0..self.members.len()).map(|nth| self.url((first + nth) % self.members.len()));
+        members.collect::<Vec<_>>().join(",")
+    }
+
+    pub(crate) fn url(&self, nth: usize) -> String {
+        format!("http://{}", self.members[nth].clients.address)
+    }
+
+    /// As the SIGKILL of a crash.
+    pub(crate) fn kill(&mut self, nth: usize) {
+        self.members[nth].process = None;
+    }
+
+    /// Starts a member again, in its folder.
+    pub(crate) fn restart(&mut self, nth: usize) {
+        self.kill(nth);
+        wait("the member", || {
+            // Its ports were free a moment ago; another process may hold one for a moment.
+            if !self.members[nth].is_alive() {
+                self.launch(nth);
+            }
+            self.get(&self.members[nth], "version").map(drop)
+        });
+    }
+
+    /// Stops a process, or lets it go on: as a machine that hangs.
+    pub(crate) fn pause(&self, nth: usize, is_paused: bool) {
+        kill_process(self.members[nth].pid(), if is_paused { Signal::STOP } else { Signal::CONT }).unwrap();
+    }
+
+    fn status(&self, nth: usize) -> Option<Value> {
+        let url = format!("http://{}/v3/maintenance/status", self.members[nth].address);
+        serde_json::from_reader(self.agent.post(url).send("{}").ok()?.body_mut().as_reader()).ok()
+    }
+
+    /// The member that leads.
+    pub(crate) fn leader(&self) -> usize {
+        let leads = |nth: &usize| {
+            let said = self.members[*nth].process.as_ref().and_then(|_| self.status(*nth));
+            said.is_some_and(|said| said["leader"].is_string() && said["leader"] == said["header"]["member_id"])
+        };
+        wait("a leader", || (0..self.members.len()).find(leads))
+    }
+
+    /// Cuts the member off from the others, or ends that. Clients still reach it.
+    pub(crate) fn isolate(&self, nth: usize, is_isolated: bool) {
+        let id = || self.status(nth)?["header"]["member_id"].as_str()?.parse::<u64>().ok();
+        let id = format!("{:x}", wait("its identifier", id));
+        for (other, member) in self.members.iter().enumerate() {
+            member.from_peers.block(&id, is_isolated && other != nth);
+        }
+        self.members[nth].from_peers.set(if is_isolated { Mode::Cut } else { Mode::Forward });
+    }
+
+    /// The addresses of all members, not through a proxy.
+    pub(crate) fn endpoints(&self) -> String {
+        (0..self.members.len()).map(|nth| self.endpoint(nth)).collect::<Vec<_>>().join(",")
+    }
+
+    pub(crate) fn endpoint(&self, nth: usize) -> String {
+        format!("http://{}", self.members[nth].address)
+    }
+
+    pub(crate) fn name_and_peer_url(&self, nth: usize) -> (String, String) {
+        let member = &self.members[nth];
+        (member.name.clone(), format!("http://{}", member.from_peers.address))
+    }
+
+    /// From its next start on, the member has its data in this folder, which is not there yet.
+    pub(crate) fn new_folder(&mut self, nth: usize) -> String {
+        let member = &mut self.members[nth];
+        member.folder.set_extension("new");
+        member.folder.to_str().unwrap().to_owned()
+    }
+
+    /// Starts a member that the others have added again, with an empty folder.
+    pub(crate) fn rejoin(&mut self, nth: usize) {
+        fs::remove_dir_all(&self.members[nth].folder).unwrap();
+        self.members[nth].is_alone = false;
+        self.options.extend(["--initial-cluster-state".into(), "existing".into()]);
+        self.restart(nth);
+    }
+
+    /// Writes until etcd has no space left.
+    pub(crate) fn fill(&self) {
+        let large = "x".repeat(100_000);
+        wait("no space", || {
+            let said = etcdctl(&self.endpoints(), &["put", "junk", &large]).output().unwrap();
+            String::from_utf8_lossy(&said.stderr).contains("space exceeded").then_some(())
+        });
+    }
+
+    /// Wipes a member, which starts as a cluster of its own.
+    pub(crate) fn secede(&mut self, nth: usize) {
+        self.kill(nth);
+        fs::remove_dir_all(&self.members[nth].folder).unwrap();
+        self.members[nth].is_alone = true;
+        self.restart(nth);
+    }
+
+    /// Runs `etcdctl` against all members that run, and returns what it prints.
+    pub(crate) fn ctl(&self, arguments: &[&str]) -> String {
+        let running = self.members.iter().filter(|member| member.process.is_some());
+        let endpoints: Vec<_> = running.map(|member| format!("http://{}", member.address)).collect();
+        run(&mut etcdctl(&endpoints.join(","), arguments))
+    }
+
+    /// The revision of the cluster.
+    pub(crate) fn revision(&self) -> i64 {
+        wait("a revision", || self.status(self.leader())?["header"]["revision"].as_str()?.parse().ok())
+    }
+
+    /// Writes a backup.
+    pub(crate) fn save(&self, name: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        let member = self.members.iter().find(|member| member.process.is_some()).unwrap();
+        run(etcdctl(&format!("http://{}", member.address), &["snapshot", "save"]).arg(&path));
+        path
+    }
+
+    /// Replaces the whole cluster by a backup, which keeps its identifier.
+    pub(crate) fn restore(&mut self, backup: &Path) {
+        self.restore_with(backup, &[]);
+    }
+
+    /// The same, with more options.
+    pub(crate) fn restore_with(&mut self, backup: &Path, more: &[&str]) {
+        (0..self.members.len()).for_each(|nth| self.kill(nth));
+        let list = self.list();
+        for member in &self.members {
+            fs::remove_dir_all(&member.folder).unwrap();
+            let peers = format!("http://{}", member.from_peers.address);
+            let options = ["--name", &member.name, "--initial-cluster", &list, "--initial-advertise-peer-urls", &peers];
+            let mut restore = etcdctl("", &["snapshot", "restore"]);
+            run(restore.arg(backup).args(options).args(more).arg("--data-dir").arg(&member.folder));
+        }
+        while !self.launch_all() {}
+    }
+}
+
+impl Member {
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.process.as_ref().unwrap().0)
+    }
+
+    pub(crate) fn is_alive(&mut self) -> bool {
+        self.process.as_mut().is_some_and(|process| process.0.try_wait().unwrap().is_none())
+    }
+
+    /// From now on it can't write to its disk.
+    pub(crate) fn fill_disk(&self) {
+        prlimit(Some(self.pid()), Resource::Fsize, Rlimit { current: Some(1), maximum: Some(1) }).unwrap();
+    }
+}

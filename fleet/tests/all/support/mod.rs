@@ -1,0 +1,40 @@
+//! For tests: a cluster of etcd on this machine, and the network around it.
+
+pub(crate) mod cluster;
+pub(crate) mod proxy;
+
+use std::env;
+use std::time::{Duration, Instant};
+
+/// The longest wait for something that must happen sooner or later, on the slowest machine.
+pub(crate) const LONGEST: Duration = Duration::from_secs(120);
+
+/// Whether there is an etcd to test with.
+pub(crate) fn has_etcd() -> bool {
+    let found = |program: &str| {
+        env::split_paths(&env::var_os("PATH").unwrap_or_default()).any(|folder| folder.join(program).is_file())
+    };
+    if ["etcd", "etcdctl", "setpriv"].into_iter().all(found) {
+        return true;
+    }
+    assert_ne!(
+        env::var("FLEET_ENGINE").as_deref(),
+        Ok("required"),
+        "etcd, etcdctl or setpriv (of util-linux) is not installed, and is required"
+    );
+    eprintln!("skipped: etcd, etcdctl or setpriv is not installed; ci/fleet --install installs the first two");
+    false
+}
+
+/// Waits until there is an answer.
+#[track_caller]
+pub(crate) fn wait<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(start.elapsed() < LONGEST, "waited {LONGEST:?} for {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
