@@ -14,48 +14,53 @@ fn network(cluster: &Cluster, mode: Mode) {
     cluster.members.iter().for_each(|member| member.clients.set(mode));
 }
 
-/// Every way in which the network and the members fail, one after the other: no acknowledged revocation passes, and
-/// everything goes on by itself.
+/// No acknowledged revocation passes while this fault lasts, longer than a node trusts its filter, and everything goes on by
+/// itself after it.
+async fn survive(cluster: &mut Cluster, nodes: &[Local], name: &str, begin: impl Fn(&mut Cluster), end: impl Fn(&mut Cluster)) {
+    let (token, meanwhile) = (format!("before-{name}"), format!("during-{name}"));
+    nodes[0].revoke(&token).await;
+    for node in nodes {
+        until("all to know", async || node.answer(&token).await.then_some(())).await;
+    }
+    begin(cluster);
+    for _ in 0..2 {
+        for node in nodes {
+            node.never_passes(&token).await;
+        }
+        let change = nodes[1].node.revoke(&meanwhile, Some(now() + 1800));
+        _ = tokio::time::timeout(Duration::from_millis(1500), change).await;
+    }
+    end(cluster);
+    nodes[1].revoke(&meanwhile).await;
+    for node in nodes {
+        until("all to know", async || node.answer(&meanwhile).await.then_some(())).await;
+        node.is_in(State::Ready).await;
+        assert!(node.answer(&token).await && !node.answer("fine").await, "{name}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn members_and_networks_that_fail_lose_no_acknowledged_revocation() {
+async fn networks_that_fail_lose_no_acknowledged_revocation() {
     let Some(mut cluster) = fleet(3).await else { return };
     let nodes: [Local; 3] = ready(&cluster).await;
-    let a_while = Duration::from_millis(2500); // longer than a node trusts its filter
-    for fault in 0..9 {
-        let token = format!("token-{fault}");
-        nodes[0].revoke(&token).await;
-        let leader = cluster.leader();
-        let modes = [Mode::Silent, Mode::SilentAnswers, Mode::Cut, Mode::Twice, Mode::Late(Duration::from_millis(100))];
-        match fault {
-            0..5 => network(&cluster, modes[fault]),
-            5 => cluster.kill(leader),
-            6 => cluster.isolate(leader, true),
-            7 => cluster.pause(leader, true),
-            _ => (0..2).for_each(|nth| cluster.kill(nth)),
-        }
-        for node in &nodes {
-            node.never_passes(&token).await;
-        }
-        let meanwhile = format!("meanwhile-{fault}");
-        let change = tokio::time::timeout(a_while, nodes[1].node.revoke(&meanwhile, None)).await;
-        for node in &nodes {
-            node.never_passes(&token).await;
-        }
-        match fault {
-            0..5 => cluster.members.iter().for_each(|member| member.clients.mend()),
-            5 => cluster.restart(leader),
-            6 => cluster.isolate(leader, false),
-            7 => cluster.pause(leader, false),
-            _ => (0..2).for_each(|nth| cluster.restart(nth)),
-        }
-        nodes[1].revoke(&meanwhile).await;
-        for node in &nodes {
-            node.is_in(State::Ready).await;
-            until("all to know", async || node.answer(&meanwhile).await.then_some(())).await;
-            assert!(node.answer(&token).await, "{fault}, {change:?}");
-            assert!(!node.answer("fine").await);
-        }
+    for mode in [Mode::Silent, Mode::SilentAnswers, Mode::Cut, Mode::Twice, Mode::Late(Duration::from_millis(100))] {
+        let mend = |cluster: &mut Cluster| cluster.members.iter().for_each(|member| member.clients.mend());
+        survive(&mut cluster, &nodes, &format!("{mode:?}").replace(' ', ""), |cluster| network(cluster, mode), mend).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_that_fail_lose_no_acknowledged_revocation() {
+    let Some(mut cluster) = fleet(3).await else { return };
+    let nodes: [Local; 3] = ready(&cluster).await;
+    let leader = cluster.leader();
+    survive(&mut cluster, &nodes, "kill", |of| of.kill(leader), |of| of.restart(leader)).await;
+    let leader = cluster.leader();
+    survive(&mut cluster, &nodes, "isolate", |of| of.isolate(leader, true), |of| of.isolate(leader, false)).await;
+    let leader = cluster.leader();
+    survive(&mut cluster, &nodes, "pause", |of| of.pause(leader, true), |of| of.pause(leader, false)).await;
+    let (kill, restart) = (|of: &mut Cluster| (0..2).for_each(|nth| of.kill(nth)), |of: &mut Cluster| (0..2).for_each(|nth| of.restart(nth)));
+    survive(&mut cluster, &nodes, "majority", kill, restart).await;
 }
 
 /// A change is sent again when its answer is lost, and each is made once, or twice without harm.

@@ -133,10 +133,15 @@ impl Local {
         until("an answer", async || self.node.is_revoked(token).await.ok()).await
     }
 
-    /// Asks many times. The node may not know, but it must not say that the token is not revoked.
+    /// Asks several times. The node may not know, but it must not say that the token is not revoked.
     pub(crate) async fn never_passes(&self, token: &str) {
+        let begin = Instant::now();
         for _ in 0..20 {
             assert_ne!(self.node.is_revoked(token).await, Ok(false), "{token}, {:?}", self.node);
+            // A node that does not know takes as long for each answer as it trusts its filter.
+            if begin.elapsed() > Duration::from_millis(300) {
+                return;
+            }
         }
     }
 }

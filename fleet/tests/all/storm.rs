@@ -1,0 +1,270 @@
+//! A storm of random faults, and a checker of all answers. `FLEET_STORM=SECONDS` says for how long; `FLEET_SEED` repeats the
+//! choices of one.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use fleet::{Settings, SharedArguments, State};
+use tokio::sync::RwLock;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use crate::load::variable;
+use crate::nodes::{Local, SMALL, accept, found, key, now, until};
+use crate::support::cluster::Cluster;
+use crate::support::proxy::Mode;
+
+/// A token whose revocation was acknowledged.
+#[derive(Clone)]
+struct Revoked {
+    token: String,
+    by: usize,
+    at: Instant,
+}
+
+/// What the tasks that revoke and ask share with the storm.
+struct Load {
+    nodes: [RwLock<Option<Arc<Local>>>; 3],
+    revoked: Mutex<Vec<Revoked>>,
+    wrong: Mutex<Vec<String>>,
+    answers: AtomicUsize,
+    unknown: AtomicUsize,
+    is_over: AtomicBool,
+    /// Whoever revokes holds it to read; whoever holds it to write stops that.
+    calm: RwLock<()>,
+}
+
+impl Load {
+    async fn node(&self, nth: usize) -> Option<Arc<Local>> {
+        self.nodes[nth].read().await.clone()
+    }
+
+    async fn revoke(self: Arc<Self>, writer: usize, mut chance: Rng) {
+        for number in 0.. {
+            sleep(Duration::from_millis(20)).await;
+            if self.is_over.load(Ordering::SeqCst) {
+                return;
+            }
+            let _calm = self.calm.read().await;
+            let (by, token) = (chance.usize(..3), format!("revoked-{writer}-{number}"));
+            let Some(node) = self.node(by).await else { continue };
+            if node.node.revoke(&token, Some(now() + 3000)).await.is_ok() {
+                self.revoked.lock().unwrap().push(Revoked { token, by, at: Instant::now() });
+            }
+        }
+    }
+
+    async fn ask(self: Arc<Self>, mut chance: Rng) {
+        while !self.is_over.load(Ordering::SeqCst) {
+            sleep(Duration::from_millis(1)).await;
+            let pick = {
+                let all = self.revoked.lock().unwrap();
+                // The youngest more often.
+                let back = if chance.bool() { chance.usize(..all.len().max(1)) } else { chance.usize(..5) };
+                all.len().checked_sub(1 + back).map(|nth| all[nth].clone())
+            };
+            let Some(Revoked { token, by, at }) = pick else { continue };
+            let age = at.elapsed();
+            let nth = if age > Duration::from_secs(2) { chance.usize(..3) } else { by };
+            let Some(node) = self.node(nth).await else { continue };
+            for (token, is_revoked) in [(token, true), (format!("fine-{}", chance.usize(..100_000)), false)] {
+                self.answers.fetch_add(1, Ordering::Relaxed);
+                match node.node.is_revoked(&token).await {
+                    Ok(answer) if answer == is_revoked => {}
+                    // A loss that was accepted meanwhile takes tokens with it.
+                    Ok(_) if is_revoked && !self.revoked.lock().unwrap().iter().any(|of| of.token == token) => {}
+                    Ok(_) => self.wrong.lock().unwrap().push(format!("{token} after {age:?}: {:?}", node.node)),
+                    Err(_) => _ = self.unknown.fetch_add(1, Ordering::Relaxed),
+                }
+            }
+        }
+    }
+
+    async fn all_ready(&self) {
+        for nth in 0..3 {
+            if let Some(node) = self.node(nth).await {
+                node.is_in(State::Ready).await;
+            }
+        }
+    }
+}
+
+fn begin(cluster: &Cluster, nth: usize) -> Arc<Local> {
+    let patience = Duration::from_secs(5);
+    Arc::new(Local::begin_with(Settings { node: nth.to_string(), patience, ..Settings::new(&cluster.urls(nth)) }, 0))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "it takes as long as FLEET_STORM says"]
+async fn no_revoked_token_passes_in_a_storm() {
+    let length = Duration::from_secs(variable("FLEET_STORM", 60));
+    let seed = variable("FLEET_SEED", fastrand::u64(..));
+    println!("FLEET_SEED={seed}");
+    let mut chance = Rng::with_seed(seed);
+    let Some(mut cluster) = Cluster::start(3, &[]) else { return };
+    found(&cluster, &SharedArguments { capacity: Some(1_000_000), ..SMALL }).await;
+    let load = Arc::new(Load {
+        nodes: [0, 1, 2].map(|nth| RwLock::new(Some(begin(&cluster, nth)))),
+        revoked: Mutex::default(),
+        wrong: Mutex::default(),
+        answers: AtomicUsize::new(0),
+        unknown: AtomicUsize::new(0),
+        is_over: AtomicBool::new(false),
+        calm: RwLock::default(),
+    });
+    load.all_ready().await;
+    let mut tasks = JoinSet::new();
+    for writer in 0..4 {
+        tasks.spawn(Arc::clone(&load).revoke(writer, chance.fork()));
+        tasks.spawn(Arc::clone(&load).ask(chance.fork()));
+    }
+    let (start, mut faults, mut times) = (Instant::now(), BTreeMap::<_, usize>::new(), Vec::new());
+    while start.elapsed() < length {
+        let name = fault(&mut cluster, &load, &mut chance).await;
+        *faults.entry(name).or_default() += 1;
+        println!("{:.1?}: {name}", start.elapsed());
+        if chance.bool() {
+            let over = Instant::now();
+            load.all_ready().await;
+            times.push(over.elapsed());
+        } else {
+            sleep(Duration::from_millis(chance.u64(..1500))).await;
+        }
+        assert_eq!(*load.wrong.lock().unwrap(), Vec::<String>::new(), "FLEET_SEED={seed}, after {name}");
+    }
+    load.is_over.store(true, Ordering::SeqCst);
+    tasks.join_all().await;
+    load.all_ready().await;
+    let revoked = load.revoked.lock().unwrap().clone();
+    for nth in 0..3 {
+        let node = load.node(nth).await.unwrap();
+        for Revoked { token, .. } in &revoked {
+            assert!(node.answer(token).await, "{token} at the end");
+        }
+    }
+    assert_eq!(*load.wrong.lock().unwrap(), Vec::<String>::new());
+    times.sort();
+    println!("{:.0?}: {} faults {faults:?}", start.elapsed(), faults.values().sum::<usize>());
+    let (answers, unknown) = (load.answers.load(Ordering::Relaxed), load.unknown.load(Ordering::Relaxed));
+    println!("{answers} answers, of which {unknown} were errors, and none was wrong; {} tokens at the end", revoked.len());
+    println!("all nodes ready after a fault: median {:.1?}, at most {:.1?}", times.get(times.len() / 2), times.last());
+}
+
+/// One fault, and its end.
+async fn fault(cluster: &mut Cluster, load: &Load, chance: &mut Rng) -> &'static str {
+    let (member, nth) = (chance.usize(..3), chance.usize(..3));
+    let a_while = Duration::from_millis(100 + chance.u64(..3000));
+    let modes = [Mode::Silent, Mode::SilentAnswers, Mode::Cut, Mode::Twice, Mode::Late(a_while / 4)];
+    match chance.usize(..14) {
+        0 => {
+            let leader = cluster.leader();
+            cluster.kill(leader);
+            sleep(a_while).await;
+            cluster.restart(leader);
+            "the leader is killed"
+        }
+        1 => {
+            cluster.members[member].fill_disk();
+            sleep(a_while).await;
+            cluster.restart(member);
+            "a member's disk is full"
+        }
+        2 => {
+            cluster.pause(member, true);
+            sleep(a_while).await;
+            cluster.pause(member, false);
+            "a member stops for a while"
+        }
+        3 => {
+            cluster.isolate(member, true);
+            sleep(a_while).await;
+            cluster.isolate(member, false);
+            "a member is cut off from the others"
+        }
+        4..=6 => {
+            for (other, of) in cluster.members.iter().enumerate() {
+                if other == member || chance.usize(..3) == 0 {
+                    of.clients.set(modes[chance.usize(..modes.len())]);
+                }
+            }
+            sleep(a_while).await;
+            cluster.members.iter().for_each(|member| member.clients.mend());
+            "the network to some members"
+        }
+        7 => {
+            *load.nodes[nth].write().await = None;
+            sleep(a_while).await;
+            *load.nodes[nth].write().await = Some(begin(cluster, nth));
+            "a node ends and another starts"
+        }
+        8 => {
+            let node = load.node(nth).await.unwrap();
+            node.wall.store([12, -12, 3600, -3600, 86_400, -86_400][chance.usize(..6)], Ordering::SeqCst);
+            sleep(a_while).await;
+            node.wall.store(0, Ordering::SeqCst);
+            "a node's clock is set"
+        }
+        9 => {
+            let node = load.node(nth).await.unwrap();
+            node.stop();
+            sleep(a_while).await;
+            node.monotonic.fetch_add(3, Ordering::SeqCst);
+            node.go_on();
+            "a node's machine sleeps"
+        }
+        10 => {
+            cluster.ctl(&["compact", &cluster.revision().to_string()]);
+            "a compaction"
+        }
+        11 => {
+            let larger = SharedArguments { capacity: Some(1_000_000 + chance.u64(..1000)), ..SMALL };
+            let etcd = fleet::Etcd::new(&cluster.urls(0));
+            until("new settings", async || fleet::change(&etcd, "revoked", &larger).await.ok()).await;
+            "the settings change"
+        }
+        12 => {
+            load.all_ready().await;
+            let calm = load.calm.write().await;
+            // Until nodes hear of it, the token may pass: that is a limit.
+            let lost = load.revoked.lock().unwrap().pop();
+            if let Some(Revoked { token, .. }) = lost {
+                let key = key(&token);
+                if chance.bool() { cluster.ctl(&["del", &key]) } else { cluster.ctl(&["put", &key, "damaged!!"]) };
+                for nth in 0..3 {
+                    load.node(nth).await.unwrap().waits_for_accept().await;
+                }
+                cluster.ctl(&["del", &key]);
+                accept(cluster).await;
+                load.all_ready().await;
+            }
+            drop(calm);
+            "a client outside the fleet damages or deletes a record"
+        }
+        _ => {
+            load.all_ready().await;
+            let calm = load.calm.write().await;
+            let backup = cluster.save("backup");
+            let before = load.revoked.lock().unwrap().len();
+            drop(calm);
+            sleep(a_while).await;
+            let calm = load.calm.write().await;
+            load.all_ready().await;
+            let is_lossy = load.revoked.lock().unwrap().len() > before;
+            cluster.restore_with(&backup, &[]);
+            if is_lossy {
+                for nth in 0..3 {
+                    load.node(nth).await.unwrap().waits_for_accept().await;
+                }
+            }
+            // What was revoked after the backup is lost. Nobody has let it pass until here.
+            load.revoked.lock().unwrap().truncate(before);
+            accept(cluster).await;
+            load.all_ready().await;
+            drop(calm);
+            "a restore from a backup"
+        }
+    }
+}
