@@ -4,9 +4,10 @@
 //! has joined. For each token it says "unless the record is as long, put it"; then it puts a new head. So a change may arrive
 //! twice, late, or in any order, and a client that does not know what came of it sends it again.
 //!
-//! The node acknowledges a change when etcd has committed it, and when it is in the node's own filter. The node may have
-//! joined again meanwhile. That filter is trusted only after a question that is sent later (`Node::check`), so it does not
-//! matter whether it was read before the change.
+//! The node acknowledges a change when etcd has committed it, and when it is in the node's own filter. It remembers the
+//! revision of the change, so that it notices a cluster that lacks it. The node may have joined again meanwhile. That filter
+//! is trusted only after a question that is sent later (`Node::check`), so it does not matter whether it was read before
+//! the change.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -166,7 +167,11 @@ impl Node {
                     *self.queue.lease.lock().await = Lease::default();
                 }
                 Err(fault) => return Err(unknown(format!("it may be revoked or not: {fault}"))),
-                Ok(answer) if answer.succeeded => return read(ends, &answer).map_err(NodeError::from),
+                Ok(answer) if answer.succeeded => {
+                    // Before it is acknowledged: from now on the node notices a cluster that lacks it.
+                    self.remember(replica.epoch_revision, answer.header.map_or(0, |header| header.revision));
+                    return read(ends, &answer).map_err(NodeError::from);
+                }
                 Ok(_) => return Err(unknown("it is not revoked: the fleet has another epoch, which the node has to join")),
             }
         }

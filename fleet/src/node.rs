@@ -12,6 +12,8 @@
 //! 4. If the filter says "perhaps", or is not trusted, a majority is asked for the token's record. "There is none" counts
 //!    only if the head in the same answer is one that the node has or comes to. A node without a filter has no head; it
 //!    checks that the record of the last change is there, and that raft's term is not lower than when it was made.
+//! 5. A node acknowledges its own change before its head has come to it. So it remembers the revision of the change, and
+//!    an answer whose head is an earlier one does not count.
 //!
 //! # What is a loss
 //!
@@ -22,7 +24,7 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -208,6 +210,9 @@ pub struct Node {
     pub(crate) clock: Clock,
     pub(crate) queue: Queue,
     stand: ArcSwap<Stand>,
+    /// The revision of the epoch's record, and that of the last change in this epoch that the node knows of: one that it
+    /// has made, or the head of a replica before.
+    last_known: Mutex<(i64, i64)>,
     joins: AtomicU64,
     questions: AtomicU64,
 }
@@ -249,6 +254,7 @@ impl Node {
             clock,
             queue: Queue::default(),
             stand: ArcSwap::from_pointee(stand),
+            last_known: Mutex::default(),
             joins: AtomicU64::new(0),
             questions: AtomicU64::new(0),
             settings,
@@ -272,6 +278,9 @@ impl Node {
                     NEXT
                 }
                 End::Join(why) => {
+                    if let Some(replica) = self.replica() {
+                        self.remember(replica.epoch_revision, replica.head().revision);
+                    }
                     self.stand(false, why, None);
                     NEXT
                 }
@@ -304,6 +313,7 @@ impl Node {
         let limit = if known.is_some() { self.client.one_try } else { 10 * self.client.one_try };
         let said = Said::of(link.txn(Said::questions(&self.names, None), limit).await?)?;
         let epoch = judge(&said, known.as_deref())?.clone();
+        self.compare_with_last_known(&said).map_err(End::Lost)?;
         self.client.belong_to(said.cluster);
         let replica = match known {
             Some(replica) if replica.epoch == epoch && replica.epoch_revision == said.epoch_revision => replica,
@@ -411,6 +421,7 @@ impl Node {
                 return Err(End::Next("there is a new epoch, or another cluster".into()));
             }
             replica.saw_term(said.term);
+            self.compare_with_last_known(&said).map_err(End::Lost)?;
             if said.head.revision < before.revision || (said.head.revision == before.revision && said.head != before) {
                 let (ours, theirs) = (before.revision, said.head.revision);
                 return Err(End::Lost(format!("its last change is of revision {theirs}, and this node has that of {ours}")));
@@ -459,6 +470,23 @@ impl Node {
         self.stand.store(Arc::new(Stand { is_waiting, why, replica }));
     }
 
+    /// Remembers a change of this epoch, even if the node joins again.
+    pub(crate) fn remember(&self, epoch_revision: i64, change: i64) {
+        let mut known = self.last_known.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = if known.0 == epoch_revision { known.1 } else { 0 };
+        *known = (epoch_revision, before.max(change));
+    }
+
+    /// Fails if the cluster lacks a change that this node knows of.
+    fn compare_with_last_known(&self, said: &Said) -> Result<(), String> {
+        let known = *self.last_known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.0 == said.epoch_revision && said.head.revision < known.1 {
+            let (theirs, ours) = (said.head.revision, known.1);
+            return Err(format!("its last change is of revision {theirs}, and this node knows of one of revision {ours}"));
+        }
+        Ok(())
+    }
+
     pub(crate) fn replica(&self) -> Option<Arc<Replica>> {
         self.stand.load().replica.clone()
     }
@@ -504,6 +532,7 @@ impl Node {
         let until = Instant::now() + self.settings.stale_after.max(Duration::from_secs(1));
         let said = Said::of(self.client.txn(&Said::questions(&self.names, Some(id)), until).await?)?;
         let epoch = said.valid().map_err(NodeError::Unknown)?;
+        self.compare_with_last_known(&said).map_err(NodeError::Unknown)?;
         if let Some(record) = &said.token {
             let end = end(record).ok_or_else(|| NodeError::Unknown("the token's record is damaged: delete it".into()))?;
             return Ok(Some(end).filter(|end| self.clock.earliest() < end.saturating_add(epoch.settings.margin)));

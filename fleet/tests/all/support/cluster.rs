@@ -156,6 +156,21 @@ impl Cluster {
         });
     }
 
+    /// Starts a member without the others, which are lost.
+    pub(crate) fn restart_alone(&mut self, nth: usize) {
+        self.options.push("--force-new-cluster".into());
+        self.restart(nth);
+        self.options.pop();
+        let end = std::time::Instant::now() + Duration::from_secs(15);
+        while self.get(&self.members[nth], "health").is_none_or(|said| said["health"] != "true") {
+            if std::time::Instant::now() > end {
+                eprintln!("{}", fs::read_to_string(self.members[nth].folder.with_extension("log")).unwrap());
+                panic!();
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
     /// Stops a process, or lets it go on: as a machine that hangs.
     pub(crate) fn pause(&self, nth: usize, is_paused: bool) {
         kill_process(self.members[nth].pid(), if is_paused { Signal::STOP } else { Signal::CONT }).unwrap();
@@ -251,12 +266,7 @@ impl Cluster {
         path
     }
 
-    /// Replaces the whole cluster by a backup, which keeps its identifier.
-    pub(crate) fn restore(&mut self, backup: &Path) {
-        self.restore_with(backup, &[]);
-    }
-
-    /// The same, with more options.
+    /// Replaces the whole cluster by a backup, which keeps its identifier unless these options give it another token.
     pub(crate) fn restore_with(&mut self, backup: &Path, more: &[&str]) {
         (0..self.members.len()).for_each(|nth| self.kill(nth));
         let list = self.list();
