@@ -11,14 +11,15 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 
+use crate::core::{Core, NodeError};
 use crate::etcd::messages::TxnResponse;
 use crate::etcd::{Fault, greater, keys, put, range, same, sub_txn, txn};
-use crate::node::{Node, NodeError};
 use crate::records::{Head, TokenId, end};
 use crate::replica::Replica;
 
@@ -61,54 +62,47 @@ struct Lease {
 }
 
 /// Where changes wait.
-pub(crate) struct Queue {
+pub(crate) struct Changes {
     sender: mpsc::Sender<Change>,
     receiver: Mutex<mpsc::Receiver<Change>>,
     lease: Mutex<Lease>,
 }
 
-impl Default for Queue {
+impl Default for Changes {
     fn default() -> Self {
         let (sender, receiver) = mpsc::channel(WAITING);
         Self { sender, receiver: Mutex::new(receiver), lease: Mutex::default() }
     }
 }
 
-impl Node {
-    /// Revokes a token until this time at least, in seconds since 1970; without a time, for the longest lifetime. A JWT is
-    /// revoked until its claim `exp` at least.
-    ///
-    /// When this returns, this node rejects the token, and every other one does so after its `stale_after`, until that time
-    /// and the fleet's margin are over.
-    ///
-    /// # Errors
-    /// If the token has no key, the expiry is too late, or the fleet is full; or if the outcome is unknown: repeat it.
-    pub async fn revoke(&self, token: &str, exp: Option<u64>) -> Result<Revocation, NodeError> {
+impl Changes {
+    /// Revokes a token: see [`Node::revoke`](crate::Node::revoke).
+    pub(crate) async fn revoke(&self, core: &Core, token: &str, exp: Option<u64>) -> Result<Revocation, NodeError> {
         let id = TokenId::of(token).map_err(NodeError::Token)?;
-        let by = Instant::now() + self.settings.patience;
-        let settings = self.joined(by).await?.epoch.settings.clone();
-        let latest = self.clock.latest() + settings.longest_lifetime;
+        let by = Instant::now() + core.settings.patience;
+        let settings = joined(core, by).await?.epoch.settings.clone();
+        let latest = core.clock.latest() + settings.longest_lifetime;
         let until = exp.max(claimed(token)).unwrap_or(latest);
         if until > latest {
             return Err(NodeError::TooLate(latest));
         }
-        if until.saturating_add(settings.margin) <= self.clock.earliest() {
+        if until.saturating_add(settings.margin) <= core.clock.earliest() {
             return Ok(Revocation { until, is_new: false });
         }
         let (reply, done) = oneshot::channel();
         let late = || NodeError::Unknown("there are too many changes at a time".into());
-        let sent = timeout_at(by, self.queue.sender.send(Change { id, until, by, reply })).await;
+        let sent = timeout_at(by, self.sender.send(Change { id, until, by, reply })).await;
         sent.map_err(|_| late())?.map_err(|_| late())?;
         done.await.map_err(|_| NodeError::Unknown("it may be revoked or not: the node has ended".into()))?
     }
 
     /// Makes the changes of the queue, a group at a time, until the node ends.
-    pub(crate) async fn publish(&self) -> Infallible {
+    pub(crate) async fn publish(&self, core: &Core) -> Infallible {
         loop {
             let mut group = Vec::new();
-            self.queue.receiver.lock().await.recv_many(&mut group, GROUP).await;
+            self.receiver.lock().await.recv_many(&mut group, GROUP).await;
             let Some(by) = group.iter().map(|change: &Change| change.by).min() else { continue };
-            let done = self.commit(&mut group, by).await;
+            let done = self.commit(core, &mut group, by).await;
             for change in group {
                 let done = match &done {
                     Ok(done) => done.get(&change.id).copied().ok_or_else(|| unknown("etcd's answer lacks it")),
@@ -121,8 +115,13 @@ impl Node {
     }
 
     /// Commits a group. Changes for which there is no room are answered, and removed from it.
-    async fn commit(&self, group: &mut Vec<Change>, by: Instant) -> Result<BTreeMap<TokenId, Revocation>, NodeError> {
-        let replica = self.joined(by).await?;
+    async fn commit(
+        &self,
+        core: &Core,
+        group: &mut Vec<Change>,
+        by: Instant,
+    ) -> Result<BTreeMap<TokenId, Revocation>, NodeError> {
+        let replica = joined(core, by).await?;
         for change in group.extract_if(.., |change| replica.is_full_for(change.id)) {
             _ = change.reply.send(Err(NodeError::Full));
         }
@@ -135,18 +134,19 @@ impl Node {
         if ends.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let done = self.send(&replica, &ends, by).await?;
+        let done = self.send(core, &replica, &ends, by).await?;
         // The node may have joined again.
-        if let Some(replica) = self.replica() {
+        if let Some(replica) = core.replica() {
             for (id, done) in &done {
                 replica.put(*id, done.until).map_err(unknown)?;
             }
         }
-        self.is_allowed().map(|()| done)
+        core.is_allowed().map(|()| done)
     }
 
     async fn send(
         &self,
+        core: &Core,
         replica: &Replica,
         ends: &BTreeMap<TokenId, u64>,
         by: Instant,
@@ -154,53 +154,55 @@ impl Node {
         let (last, end) = ends.last_key_value().ok_or_else(|| unknown("there is no change"))?;
         let head = Head::value(replica.term(), *last, *end).map_err(unknown)?;
         loop {
-            let lease = self.lease(replica, ends.len(), by).await?;
+            let lease = self.lease(core, replica, ends.len(), by).await?;
             let longer = |(id, end): (&TokenId, &u64)| {
-                let (key, shorter) = (self.names.token(*id), end.saturating_sub(1).to_be_bytes());
+                let (key, shorter) = (core.names.token(*id), end.saturating_sub(1).to_be_bytes());
                 let put = put(&key, end.to_be_bytes().to_vec(), lease);
                 sub_txn(txn(vec![greater(&key, &shorter)], vec![range(&key)], vec![put]))
             };
-            let ops = ends.iter().map(longer).chain([put(&self.names.head, head.clone(), 0)]).collect();
-            let change = txn(vec![same(&self.names.epoch, replica.epoch_revision)], ops, vec![]);
-            match self.client.txn(&change, by).await {
+            let ops = ends.iter().map(longer).chain([put(&core.names.head, head.clone(), 0)]).collect();
+            let change = txn(vec![same(&core.names.epoch, replica.epoch_revision)], ops, vec![]);
+            match core.client.txn(&change, by).await {
                 Err(fault) if fault.is_lost_lease() && Instant::now() < by => {
-                    *self.queue.lease.lock().await = Lease::default();
+                    *self.lease.lock().await = Lease::default();
                 }
                 Err(fault) => return Err(unknown(format!("it may be revoked or not: {fault}"))),
                 Ok(answer) if answer.succeeded => {
                     // Before it is acknowledged: from now on the node notices a cluster that lacks it.
-                    self.remember(replica.epoch_revision, answer.header.map_or(0, |header| header.revision));
+                    core.remember(replica.epoch_revision, answer.header.map_or(0, |header| header.revision));
                     return read(ends, &answer).map_err(NodeError::from);
                 }
-                Ok(_) => return Err(unknown("it is not revoked: the fleet has another epoch, which the node has to join")),
-            }
-        }
-    }
-
-    /// What the node knows, as soon as it has joined.
-    async fn joined(&self, by: Instant) -> Result<std::sync::Arc<Replica>, NodeError> {
-        loop {
-            self.is_allowed()?;
-            match self.replica() {
-                Some(replica) => return Ok(replica),
-                None if Instant::now() >= by => return Err(unknown("the node has not joined the fleet")),
-                None => sleep(Duration::from_millis(5)).await,
+                Ok(_) => {
+                    return Err(unknown("it is not revoked: the fleet has another epoch, which the node has to join"));
+                }
             }
         }
     }
 
     /// A lease that ends an hour after the last of its tokens, at least. Etcd measures it, so it does not depend on a
     /// node's clock.
-    async fn lease(&self, replica: &Replica, tokens: usize, by: Instant) -> Result<i64, Fault> {
-        let mut lease = self.queue.lease.lock().await;
-        if lease.room < tokens || self.clock.monotonic() >= lease.usable_until {
+    async fn lease(&self, core: &Core, replica: &Replica, tokens: usize, by: Instant) -> Result<i64, Fault> {
+        let mut lease = self.lease.lock().await;
+        if lease.room < tokens || core.clock.monotonic() >= lease.usable_until {
             let seconds = replica.epoch.settings.longest() + 2 * HOUR;
-            let id = self.client.lease(seconds, by).await?;
-            let usable_until = self.clock.monotonic() + Duration::from_secs(HOUR);
+            let id = core.client.lease(seconds, by).await?;
+            let usable_until = core.clock.monotonic() + Duration::from_secs(HOUR);
             *lease = Lease { id, usable_until, room: TOKENS_OF_A_LEASE };
         }
         lease.room -= tokens;
         Ok(lease.id)
+    }
+}
+
+/// What the node knows, as soon as it has joined.
+async fn joined(core: &Core, by: Instant) -> Result<Arc<Replica>, NodeError> {
+    loop {
+        core.is_allowed()?;
+        match core.replica() {
+            Some(replica) => return Ok(replica),
+            None if Instant::now() >= by => return Err(unknown("the node has not joined the fleet")),
+            None => sleep(Duration::from_millis(5)).await,
+        }
     }
 }
 

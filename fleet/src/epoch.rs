@@ -25,7 +25,10 @@ pub async fn found(etcd: &Etcd, fleet: &str, settings: &SharedArguments) -> Resu
         if settings.over(&epoch.settings) == epoch.settings {
             return Ok(None);
         }
-        Err(format!("there is a fleet of this name with other settings, {:?}: to change them, add --change", epoch.settings))
+        Err(format!(
+            "there is a fleet of this name with other settings, {:?}: to change them, add --change",
+            epoch.settings
+        ))
     };
     begin(etcd, fleet, next).await
 }

@@ -2,7 +2,7 @@
 //! what would be right.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
@@ -13,8 +13,9 @@ use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::metrics;
-use crate::node::{Node, NodeError, State as NodeState};
+use crate::core::NodeError;
+use crate::metrics::{self, Counts};
+use crate::node::{Node, State as NodeState};
 use crate::records::TokenId;
 
 /// The most bytes of a body: a token and an expiry.
@@ -30,26 +31,10 @@ pub struct Service {
     admin_token: Option<String>,
     is_ending: AtomicBool,
     /// Requests to `/protected`, and changes, by what came of them.
-    pub(crate) requests: Counts,
-    pub(crate) changes: Counts,
+    requests: Counts,
+    changes: Counts,
     /// Lines of the log that were lost.
     lost_lines: fn() -> u64,
-}
-
-/// How often each of these has happened.
-#[derive(Debug)]
-pub(crate) struct Counts(pub(crate) [(&'static str, AtomicU64); 4]);
-
-impl Counts {
-    fn of(names: [&'static str; 4]) -> Self {
-        Self(names.map(|name| (name, AtomicU64::new(0))))
-    }
-
-    fn count(&self, name: &str) {
-        for (_, count) in self.0.iter().filter(|(of, _)| *of == name) {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
-    }
 }
 
 impl Service {
@@ -69,10 +54,6 @@ impl Service {
     /// From now on `/healthz` answers 503, so that load balancers send no new requests.
     pub fn end(&self) {
         self.is_ending.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn lost_lines(&self) -> u64 {
-        (self.lost_lines)()
     }
 }
 
@@ -149,7 +130,9 @@ pub fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
     let words = value.to_str().ok().and_then(|value| value.split_once(' '));
     let token = words.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
     token.filter(|token| (1..=LONGEST_TOKEN).contains(&token.len())).ok_or_else(|| {
-        Refusal::Malformed(format!("the header must be `Bearer TOKEN`, with a token of at most {LONGEST_TOKEN} characters"))
+        Refusal::Malformed(format!(
+            "the header must be `Bearer TOKEN`, with a token of at most {LONGEST_TOKEN} characters"
+        ))
     })
 }
 
@@ -183,7 +166,9 @@ fn asked(service: &Service, headers: &HeaderMap, body: &[u8]) -> Result<Asked, R
         // Hashes are compared, so that the time does not reveal how much of a token was right.
         let hash = |token: &str| ring::digest::digest(&ring::digest::SHA256, token.as_bytes());
         if hash(bearer(headers)?).as_ref() != hash(admin_token).as_ref() {
-            return Err(Refusal::Unauthorized("this is for administrators: send `Authorization: Bearer` with their token"));
+            return Err(Refusal::Unauthorized(
+                "this is for administrators: send `Authorization: Bearer` with their token",
+            ));
         }
     }
     let form = "{\"token\": \"…\", \"exp\": SECONDS}, with the expiry in seconds since 1970";
@@ -220,10 +205,11 @@ async fn health(State(service): State<Arc<Service>>) -> Response {
     let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let mut body = json!(health);
     body["ending"] = is_ending.into();
-    body["log_lines_lost"] = service.lost_lines().into();
+    body["log_lines_lost"] = (service.lost_lines)().into();
     (status, Json(body)).into_response()
 }
 
 async fn metrics_page(State(service): State<Arc<Service>>) -> Response {
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], metrics::page(&service)).into_response()
+    let page = metrics::page(&service.node, &service.requests, &service.changes, (service.lost_lines)());
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page).into_response()
 }

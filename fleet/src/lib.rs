@@ -5,6 +5,7 @@
 //! | file | |
 //! |---|---|
 //! | `node.rs` | joins, follows and answers, and why that is right |
+//! | `core.rs`, `settings.rs` | what a node has, and where it stands |
 //! | `replica.rs` | what a node knows: the filter, and the last changes in it |
 //! | `changes.rs` | changes on their way into etcd |
 //! | `epoch.rs` | what operators do |
@@ -14,6 +15,7 @@
 
 mod changes;
 mod clock;
+mod core;
 mod epoch;
 mod etcd;
 pub mod http;
@@ -21,10 +23,13 @@ mod metrics;
 mod node;
 mod records;
 mod replica;
+mod settings;
 
 pub use self::changes::Revocation;
 pub use self::clock::{Clock, Reading};
+pub use self::core::NodeError;
 pub use self::epoch::{accept, change, found};
 pub use self::etcd::Etcd;
-pub use self::node::{Health, Node, NodeError, Settings, State, duration, fleet_name};
+pub use self::node::{Health, Node, State};
 pub use self::records::{Epoch, Shared, SharedArguments, TokenId};
+pub use self::settings::{Settings, duration, fleet_name};

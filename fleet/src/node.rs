@@ -24,22 +24,24 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use concurrent_cuckoo_filter::Stats;
 use serde::Serialize;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tonic::Streaming;
 
-use crate::changes::Queue;
+use crate::changes::{Changes, Revocation};
 use crate::clock::Clock;
+use crate::core::{Core, NodeError};
 use crate::epoch::amend;
 use crate::etcd::messages::{Event, WatchCreateRequest, WatchResponse};
-use crate::etcd::{Client, Etcd, Fault, Link, after, keys, range, txn};
-use crate::records::{Epoch, Head, Names, Said, TokenId, end, part};
+use crate::etcd::{Fault, Link, after, keys, range, txn};
+use crate::records::{Epoch, Head, Said, TokenId, end, part};
 use crate::replica::Replica;
+use crate::settings::Settings;
 
 /// How long a node waits before it asks the next member.
 const NEXT: Duration = Duration::from_millis(50);
@@ -49,116 +51,6 @@ const STOPPED: Duration = Duration::from_millis(300);
 
 /// How long a node without room waits before it tries again.
 const FULL: Duration = Duration::from_secs(10);
-
-/// What a node needs to know. What all nodes share is in etcd: `fleet found`.
-#[derive(Clone, Debug, clap::Args)]
-pub struct Settings {
-    /// Where the cluster is.
-    #[command(flatten)]
-    pub etcd: Etcd,
-
-    /// The name of the fleet, with which its keys begin
-    #[arg(long, value_name = "NAME", default_value = "revoked", value_parser = fleet_name)]
-    pub fleet: String,
-
-    /// The name of this node, for logs
-    #[arg(long, value_name = "NAME", env = "FLEET_NODE", default_value = "node")]
-    pub node: String,
-
-    /// The share of the other tokens for which etcd is asked
-    #[arg(long, value_name = "P", default_value_t = 0.001)]
-    pub rate: f64,
-
-    /// How long a node trusts its filter without an answer from etcd
-    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
-    pub stale_after: Duration,
-
-    /// How long a change may take
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
-    pub patience: Duration,
-}
-
-impl Settings {
-    /// Default settings, with the members of etcd at these addresses, separated by commas.
-    pub fn new(etcd: &str) -> Self {
-        Self {
-            etcd: Etcd::new(etcd),
-            fleet: "revoked".into(),
-            node: "node".into(),
-            rate: 0.001,
-            stale_after: Duration::from_secs(2),
-            patience: Duration::from_secs(10),
-        }
-    }
-
-    /// How long one member may take at first.
-    pub(crate) fn one_try(&self) -> Duration {
-        (self.stale_after / 3).clamp(Duration::from_millis(50), Duration::from_secs(1))
-    }
-}
-
-/// The name of a fleet.
-///
-/// # Errors
-/// If it is empty, or has other characters than letters, digits, dots, underscores and hyphens.
-pub fn fleet_name(text: &str) -> Result<String, String> {
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    if !text.is_empty() && text.bytes().all(is_name) {
-        return Ok(text.into());
-    }
-    Err("give letters, digits, dots, underscores and hyphens".into())
-}
-
-/// A duration: a number of seconds, or such as 250ms, 10min or 1day.
-///
-/// # Errors
-/// If it is neither.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let duration = seconds.or_else(|| humantime::parse_duration(text).ok());
-    let duration = duration.filter(|duration| *duration <= Duration::from_secs(3600));
-    duration.ok_or_else(|| "give seconds, or such as 250ms or 10s, up to an hour".into())
-}
-
-/// Why a node has no answer, or has not done what was asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum NodeError {
-    /// The token has no key: 400.
-    Token(token_key::TokenError),
-    /// The node can't tell, or does not know whether a change was made: 503. Ask again.
-    Unknown(String),
-    /// The expiry is too far in the future: 422. The latest one, in seconds since 1970.
-    TooLate(u64),
-    /// The fleet is full: 507.
-    Full,
-}
-
-impl fmt::Display for NodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Token(error) => error.fmt(f),
-            Self::Unknown(why) => f.write_str(why),
-            Self::TooLate(latest) => write!(
-                f,
-                "the latest expiry is now {latest}: check that yours is in seconds; if tokens live this long, run `fleet \
-                 found` with a larger --longest-lifetime"
-            ),
-            Self::Full => f.write_str(
-                "as many tokens are revoked as the fleet has room for: wait until some have expired, or run `fleet found` \
-                 with a larger --capacity",
-            ),
-        }
-    }
-}
-
-impl std::error::Error for NodeError {}
-
-impl From<Fault> for NodeError {
-    fn from(fault: Fault) -> Self {
-        Self::Unknown(fault.to_string())
-    }
-}
 
 /// What a node does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -194,25 +86,10 @@ pub struct Health {
     pub questions: u64,
 }
 
-/// What a node knows and does. There is a new one whenever that changes.
-struct Stand {
-    /// Whether it answers with errors.
-    is_waiting: bool,
-    why: String,
-    replica: Option<Arc<Replica>>,
-}
-
 /// A node of a fleet. It follows the fleet while [`run`](Self::run) is polled.
 pub struct Node {
-    pub(crate) settings: Settings,
-    pub(crate) names: Names,
-    pub(crate) client: Client,
-    pub(crate) clock: Clock,
-    pub(crate) queue: Queue,
-    stand: ArcSwap<Stand>,
-    /// The revision of the epoch's record, and that of the last change in this epoch that the node knows of: one that it
-    /// has made, or the head of a replica before.
-    last_known: Mutex<(i64, i64)>,
+    core: Core,
+    changes: Changes,
     joins: AtomicU64,
     questions: AtomicU64,
 }
@@ -243,62 +120,49 @@ impl Node {
     /// # Errors
     /// If an address of etcd or a file for TLS can't be read.
     pub fn new(settings: Settings, clock: Clock) -> Result<Self, String> {
-        if !(settings.rate > 0.0 && settings.rate < 1.0) {
-            return Err(format!("the rate is {}, and must be greater than 0 and less than 1", settings.rate));
-        }
-        let client = Client::new(&settings.etcd, settings.one_try())?;
-        let stand = Stand { is_waiting: false, why: "it has just started".into(), replica: None };
-        Ok(Self {
-            names: Names::of(&settings.fleet),
-            client,
-            clock,
-            queue: Queue::default(),
-            stand: ArcSwap::from_pointee(stand),
-            last_known: Mutex::default(),
-            joins: AtomicU64::new(0),
-            questions: AtomicU64::new(0),
-            settings,
-        })
+        let core = Core::new(settings, clock)?;
+        Ok(Self { core, changes: Changes::default(), joins: AtomicU64::new(0), questions: AtomicU64::new(0) })
     }
 
     /// Follows the fleet, and makes changes. If this is dropped, the node soon has no answers; it can run again.
     pub async fn run(&self) -> Infallible {
-        tokio::join!(self.follow(), self.publish(), self.publish(), self.publish(), self.publish()).0
+        let publish = || self.changes.publish(&self.core);
+        tokio::join!(self.follow(), publish(), publish(), publish(), publish()).0
     }
 
     // Join and follow.
 
     async fn follow(&self) -> Infallible {
         loop {
-            let Err(end) = self.session(&self.client.next()).await;
+            let Err(end) = self.session(&self.core.client.next()).await;
             let pause = match end {
                 End::Next(why) => {
-                    let stand = self.stand.load();
-                    self.stand(stand.is_waiting, why, stand.replica.clone());
+                    let stand = self.core.stand();
+                    self.core.set(stand.is_waiting, why, stand.replica.clone());
                     NEXT
                 }
                 End::Join(why) => {
-                    if let Some(replica) = self.replica() {
-                        self.remember(replica.epoch_revision, replica.head().revision);
+                    if let Some(replica) = self.core.replica() {
+                        self.core.remember(replica.epoch_revision, replica.head().revision);
                     }
-                    self.stand(false, why, None);
+                    self.core.set(false, why, None);
                     NEXT
                 }
                 End::Stop(why) => {
-                    self.stand(true, why, self.replica());
+                    self.core.set(true, why, self.core.replica());
                     STOPPED
                 }
                 End::Lost(why) => {
-                    if let Some(replica) = self.replica() {
+                    if let Some(replica) = self.core.replica() {
                         replica.lose(&why);
                     }
-                    self.stand(true, format!("the cluster has lost something: {why}"), self.replica());
+                    self.core.set(true, format!("the cluster has lost something: {why}"), self.core.replica());
                     self.announce(&why).await;
                     STOPPED
                 }
                 End::Full(why) => {
                     let why = format!("the filter has no room ({why}): run `fleet found` with a larger --capacity");
-                    self.stand(false, why, None);
+                    self.core.set(false, why, None);
                     FULL
                 }
             };
@@ -308,19 +172,19 @@ impl Node {
 
     /// One connection to one member, as long as all is well.
     async fn session(&self, link: &Link) -> Result<Infallible, End> {
-        let known = self.replica();
+        let known = self.core.replica();
         // A node that joins has time: etcd may be busy.
-        let limit = if known.is_some() { self.client.one_try } else { 10 * self.client.one_try };
-        let said = Said::of(link.txn(Said::questions(&self.names, None), limit).await?)?;
+        let limit = if known.is_some() { self.core.client.one_try } else { 10 * self.core.client.one_try };
+        let said = Said::of(link.txn(Said::questions(&self.core.names, None), limit).await?)?;
         let epoch = judge(&said, known.as_deref())?.clone();
-        self.compare_with_last_known(&said).map_err(End::Lost)?;
-        self.client.belong_to(said.cluster);
+        self.core.compare_with_last_known(&said).map_err(End::Lost)?;
+        self.core.client.belong_to(said.cluster);
         let replica = match known {
             Some(replica) if replica.epoch == epoch && replica.epoch_revision == said.epoch_revision => replica,
             _ => self.join(link, epoch, &said).await?,
         };
         let start_revision = replica.position() + 1;
-        let (key, range_end) = (self.names.all.clone().into(), after(&self.names.all));
+        let (key, range_end) = (self.core.names.all.clone().into(), after(&self.core.names.all));
         let create = WatchCreateRequest { key, range_end, start_revision, prev_kv: true };
         let watch = link.watch(create, limit).await?;
         tokio::try_join!(self.hear(&replica, watch), self.check(&replica, link)).map(|(never, _)| never)
@@ -328,15 +192,15 @@ impl Node {
 
     /// Reads all tokens at the revision of this answer.
     async fn join(&self, link: &Link, epoch: Epoch, said: &Said) -> Result<Arc<Replica>, End> {
-        self.stand(false, format!("it reads the tokens at revision {}", said.revision), None);
-        let limit = 10 * self.client.one_try;
-        let replica = Replica::new(epoch, said, self.settings.rate, &self.clock).map_err(End::Full)?;
+        self.core.set(false, format!("it reads the tokens at revision {}", said.revision), None);
+        let limit = 10 * self.core.client.one_try;
+        let replica = Replica::new(epoch, said, self.core.settings.rate, &self.core.clock).map_err(End::Full)?;
         let last = self.last_record(said);
         let mut has_last = last.is_none();
         for first in 0..=255 {
-            for kv in keys(&link.txn(part(&self.names, first, said.revision), limit).await?, 0)? {
+            for kv in keys(&link.txn(part(&self.core.names, first, said.revision), limit).await?, 0)? {
                 let damaged = || End::Stop(format!("{} is damaged: delete it", kv.key.escape_ascii()));
-                let (id, end) = self.names.record(&kv).ok_or_else(damaged)?;
+                let (id, end) = self.core.names.record(&kv).ok_or_else(damaged)?;
                 replica.put(id, end).map_err(End::Full)?;
                 has_last |= last.is_some_and(|last| last.0 == id && last.1 <= end);
             }
@@ -346,7 +210,7 @@ impl Node {
         }
         let replica = Arc::new(replica);
         self.joins.fetch_add(1, Ordering::Relaxed);
-        self.stand(false, "it compares its head with that of a majority".into(), Some(Arc::clone(&replica)));
+        self.core.set(false, "it compares its head with that of a majority".into(), Some(Arc::clone(&replica)));
         Ok(replica)
     }
 
@@ -375,9 +239,9 @@ impl Node {
         }
         let key = kv.key.escape_ascii().to_string();
         let (is_deletion, compacted) = (event.kind == 1, || End::Join(format!("etcd was compacted up to {key}")));
-        if kv.key == self.names.epoch.as_bytes() {
+        if kv.key == self.core.names.epoch.as_bytes() {
             Err(End::Next("there is a new epoch".into()))
-        } else if kv.key == self.names.head.as_bytes() {
+        } else if kv.key == self.core.names.head.as_bytes() {
             if event.prev_kv.is_none() && (is_deletion || kv.version > 1) {
                 return Err(compacted());
             }
@@ -385,52 +249,56 @@ impl Node {
             let (before, revision) = (event.prev_kv.map(Head::of).unwrap_or_default(), kv.mod_revision);
             if is_deletion || !replica.advance_head(&before, Head::of(kv)) {
                 let (was, ours) = (before.revision, replica.head().revision);
-                return Err(End::Lost(format!("at revision {revision}, the change of {was} was replaced; the last one known is {ours}")));
+                return Err(End::Lost(format!(
+                    "at revision {revision}, the change of {was} was replaced; the last one known is {ours}"
+                )));
             }
             Ok(())
         } else if is_deletion {
             // Etcd deletes a record when its lease ends, long after its token.
             let before = event.prev_kv.ok_or_else(compacted)?;
             match end(&before) {
-                Some(end) if end <= self.clock.latest() => Ok(()),
+                Some(end) if end <= self.core.clock.latest() => Ok(()),
                 _ => Err(End::Lost(format!("a client outside the fleet has deleted {key}"))),
             }
         } else {
             let damaged = || End::Lost(format!("a client outside the fleet has damaged {key}: delete it"));
-            let (id, end) = self.names.record(&kv).ok_or_else(damaged)?;
+            let (id, end) = self.core.names.record(&kv).ok_or_else(damaged)?;
             replica.put(id, end).map_err(End::Full)
         }
     }
 
     /// Asks a majority for the head, again and again.
     async fn check(&self, replica: &Replica, link: &Link) -> Result<Infallible, End> {
-        let stale_after = self.settings.stale_after;
+        let stale_after = self.core.settings.stale_after;
         let mut ticks = interval((stale_after / 8).clamp(Duration::from_millis(10), Duration::from_millis(250)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // A question whose head has not come yet: when it was sent, and that head.
         let mut open: Option<(Duration, Head)> = None;
         loop {
             ticks.tick().await;
-            replica.advance(&self.clock);
-            if replica.is_over(&self.clock) {
+            replica.advance(&self.core.clock);
+            if replica.is_over(&self.core.clock) {
                 return Err(End::Join("entries would end before their tokens".into()));
             }
-            let (before, sent) = (replica.head(), self.clock.monotonic());
-            let said = Said::of(link.txn(Said::questions(&self.names, None), self.client.one_try).await?)?;
+            let (before, sent) = (replica.head(), self.core.clock.monotonic());
+            let said = Said::of(link.txn(Said::questions(&self.core.names, None), self.core.client.one_try).await?)?;
             if said.epoch_revision != replica.epoch_revision || said.valid().is_err() {
                 return Err(End::Next("there is a new epoch, or another cluster".into()));
             }
             replica.saw_term(said.term);
-            self.compare_with_last_known(&said).map_err(End::Lost)?;
+            self.core.compare_with_last_known(&said).map_err(End::Lost)?;
             if said.head.revision < before.revision || (said.head.revision == before.revision && said.head != before) {
                 let (ours, theirs) = (before.revision, said.head.revision);
-                return Err(End::Lost(format!("its last change is of revision {theirs}, and this node has that of {ours}")));
+                return Err(End::Lost(format!(
+                    "its last change is of revision {theirs}, and this node has that of {ours}"
+                )));
             }
             for (sent, head) in open.take().into_iter().chain([(sent, said.head)]) {
                 match replica.has_head(&head) {
                     Some(true) => {
                         replica.has_all_until(sent, stale_after);
-                        self.stand(false, "it has every change".into(), self.replica());
+                        self.core.set(false, "it has every change".into(), self.core.replica());
                     }
                     // It passed it without having had it: the watch and the answers are of different histories. Or there
                     // were very many changes.
@@ -438,7 +306,7 @@ impl Node {
                     None => open = open.or(Some((sent, head))),
                 }
             }
-            if open.as_ref().is_some_and(|(sent, _)| self.clock.monotonic() > *sent + stale_after) {
+            if open.as_ref().is_some_and(|(sent, _)| self.core.clock.monotonic() > *sent + stale_after) {
                 return Err(End::Next(format!("the watch of {} is late", link.member)));
             }
         }
@@ -446,58 +314,33 @@ impl Node {
 
     /// Says in the epoch that the cluster has lost something, unless there is a newer epoch, or it says so already.
     async fn announce(&self, why: &str) {
-        let Some(replica) = self.replica() else { return };
+        let Some(replica) = self.core.replica() else { return };
         let lost = |said: &Said| {
             let epoch = said.epoch.clone().unwrap_or_else(|| replica.epoch.clone());
             let is_ours = epoch.number <= replica.epoch.number && epoch.lost.is_none();
-            let (number, lost) = (replica.epoch.number, Some(format!("{why} ({})", self.settings.node)));
+            let (number, lost) = (replica.epoch.number, Some(format!("{why} ({})", self.core.settings.node)));
             Ok(is_ours.then_some(Epoch { number, lost, ..epoch }))
         };
         let until = Instant::now() + Duration::from_secs(2);
-        match amend(&self.client, &self.names, lost, until).await {
+        match amend(&self.core.client, &self.core.names, lost, until).await {
             Ok(_) => tracing::error!("the cluster has lost something: {why}"),
             Err(error) => tracing::error!("the cluster has lost something: {why}; it can't be announced: {error}"),
         }
     }
 
-    fn stand(&self, is_waiting: bool, why: String, replica: Option<Arc<Replica>>) {
-        let now = self.stand.load();
-        let is_same = now.replica.as_ref().map(Arc::as_ptr) == replica.as_ref().map(Arc::as_ptr);
-        if now.is_waiting == is_waiting && now.why == why && is_same {
-            return;
-        }
-        tracing::info!(is_waiting, "{why}");
-        self.stand.store(Arc::new(Stand { is_waiting, why, replica }));
-    }
-
-    /// Remembers a change of this epoch, even if the node joins again.
-    pub(crate) fn remember(&self, epoch_revision: i64, change: i64) {
-        let mut known = self.last_known.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = if known.0 == epoch_revision { known.1 } else { 0 };
-        *known = (epoch_revision, before.max(change));
-    }
-
-    /// Fails if the cluster lacks a change that this node knows of.
-    fn compare_with_last_known(&self, said: &Said) -> Result<(), String> {
-        let known = *self.last_known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.0 == said.epoch_revision && said.head.revision < known.1 {
-            let (theirs, ours) = (said.head.revision, known.1);
-            return Err(format!("its last change is of revision {theirs}, and this node knows of one of revision {ours}"));
-        }
-        Ok(())
-    }
-
-    pub(crate) fn replica(&self) -> Option<Arc<Replica>> {
-        self.stand.load().replica.clone()
-    }
-
-    /// Fails if the node waits for an operator.
-    pub(crate) fn is_allowed(&self) -> Result<(), NodeError> {
-        let stand = self.stand.load();
-        if stand.is_waiting { Err(NodeError::Unknown(stand.why.clone())) } else { Ok(()) }
-    }
-
     // Answer.
+
+    /// Revokes a token until this time at least, in seconds since 1970; without a time, for the longest lifetime. A JWT is
+    /// revoked until its claim `exp` at least.
+    ///
+    /// When this returns, this node rejects the token, and every other one does so after its `stale_after`, until that time
+    /// and the fleet's margin are over.
+    ///
+    /// # Errors
+    /// If the token has no key, the expiry is too late, or the fleet is full; or if the outcome is unknown: repeat it.
+    pub async fn revoke(&self, token: &str, exp: Option<u64>) -> Result<Revocation, NodeError> {
+        self.changes.revoke(&self.core, token, exp).await
+    }
 
     /// Whether the token is revoked. See [`revoked_until`](Self::revoked_until).
     ///
@@ -516,11 +359,11 @@ impl Node {
     /// If the token has no key, or if the node can't tell. Reject the request then.
     pub async fn revoked_until(&self, token: &str) -> Result<Option<u64>, NodeError> {
         let id = TokenId::of(token).map_err(NodeError::Token)?;
-        let stand = self.stand.load_full();
+        let stand = self.core.stand();
         if stand.is_waiting {
             return Err(NodeError::Unknown(stand.why.clone()));
         }
-        if stand.replica.as_ref().is_some_and(|replica| replica.lacks(id, &self.clock)) {
+        if stand.replica.as_ref().is_some_and(|replica| replica.lacks(id, &self.core.clock)) {
             return Ok(None);
         }
         self.questions.fetch_add(1, Ordering::Relaxed);
@@ -529,13 +372,14 @@ impl Node {
 
     /// Asks a majority for a token.
     async fn ask(&self, id: TokenId, replica: Option<&Replica>) -> Result<Option<u64>, NodeError> {
-        let until = Instant::now() + self.settings.stale_after.max(Duration::from_secs(1));
-        let said = Said::of(self.client.txn(&Said::questions(&self.names, Some(id)), until).await?)?;
+        let until = Instant::now() + self.core.settings.stale_after.max(Duration::from_secs(1));
+        let said = Said::of(self.core.client.txn(&Said::questions(&self.core.names, Some(id)), until).await?)?;
         let epoch = said.valid().map_err(NodeError::Unknown)?;
-        self.compare_with_last_known(&said).map_err(NodeError::Unknown)?;
+        self.core.compare_with_last_known(&said).map_err(NodeError::Unknown)?;
         if let Some(record) = &said.token {
-            let end = end(record).ok_or_else(|| NodeError::Unknown("the token's record is damaged: delete it".into()))?;
-            return Ok(Some(end).filter(|end| self.clock.earliest() < end.saturating_add(epoch.settings.margin)));
+            let end =
+                end(record).ok_or_else(|| NodeError::Unknown("the token's record is damaged: delete it".into()))?;
+            return Ok(Some(end).filter(|end| self.core.clock.earliest() < end.saturating_add(epoch.settings.margin)));
         }
         match replica {
             Some(replica) if replica.epoch_revision != said.epoch_revision => {
@@ -548,35 +392,35 @@ impl Node {
             None => self.last_record_is_there(&said, until).await?,
         }
         // What the node has noticed meanwhile counts, too.
-        self.is_allowed().map(|()| None)
+        self.core.is_allowed().map(|()| None)
     }
 
     /// A node that remembers nothing would not notice that somebody has deleted the tokens.
     async fn last_record_is_there(&self, said: &Said, until: Instant) -> Result<(), NodeError> {
         let Some((id, end)) = self.last_record(said) else { return Ok(()) };
-        let questions = txn(vec![], vec![range(&self.names.token(id))], vec![]);
-        let record = keys(&self.client.txn(&questions, until).await?, 0)?.pop();
-        let is_there = record.and_then(|record| self.names.record(&record)).is_some_and(|(_, found)| found >= end);
+        let questions = txn(vec![], vec![range(&self.core.names.token(id))], vec![]);
+        let record = keys(&self.core.client.txn(&questions, until).await?, 0)?.pop();
+        let is_there = record.and_then(|record| self.core.names.record(&record)).is_some_and(|(_, found)| found >= end);
         if is_there { Ok(()) } else { Err(NodeError::Unknown(LAST_IS_MISSING.into())) }
     }
 
     /// The token that the last change has left in etcd, unless it has ended, or an operator has accepted a loss since.
     fn last_record(&self, said: &Said) -> Option<(TokenId, u64)> {
-        let last = said.head.token().filter(|(_, end)| *end > self.clock.latest());
+        let last = said.head.token().filter(|(_, end)| *end > self.core.clock.latest());
         last.filter(|_| said.head.revision > said.epoch_revision)
     }
 
     /// What the node does.
     pub fn health(&self) -> Health {
-        let stand = self.stand.load();
+        let stand = self.core.stand();
         let state = match &stand.replica {
             _ if stand.is_waiting => State::Waiting,
-            Some(replica) if replica.is_fresh(&self.clock) => State::Ready,
+            Some(replica) if replica.is_fresh(&self.core.clock) => State::Ready,
             Some(_) => State::Stale,
             None => State::Joining,
         };
         Health {
-            node: self.settings.node.clone(),
+            node: self.core.settings.node.clone(),
             state,
             why: stand.why.clone(),
             epoch: stand.replica.as_ref().map(|replica| replica.epoch.clone()),
@@ -584,6 +428,17 @@ impl Node {
             joins: self.joins.load(Ordering::Relaxed),
             questions: self.questions.load(Ordering::Relaxed),
         }
+    }
+
+    /// What its filter says of itself, the capacity of the fleet, and the number of the epoch.
+    pub(crate) fn figures(&self) -> Option<(Stats, u64, u64)> {
+        let replica = self.core.replica()?;
+        Some((replica.stats(), replica.epoch.settings.capacity, replica.epoch.number))
+    }
+
+    /// By how many seconds the machine's clock was set since the start.
+    pub(crate) fn clock_was_set_by(&self) -> f64 {
+        self.core.clock.was_set_by()
     }
 
     /// Whether the node answers from its filter.
@@ -610,7 +465,9 @@ fn judge<'a>(said: &'a Said, known: Option<&Replica>) -> Result<&'a Epoch, End> 
         // A member of another cluster decides nothing.
         Err(why) if is_elsewhere => return Err(End::Next(why)),
         Err(why) if known.is_none() || is_announced => return Err(End::Stop(why)),
-        Err(_) if said.epoch.is_none() => return Err(End::Lost("the record of the epoch was deleted or damaged".into())),
+        Err(_) if said.epoch.is_none() => {
+            return Err(End::Lost("the record of the epoch was deleted or damaged".into()));
+        }
         Err(why) => return Err(End::Lost(why)),
     };
     let Some(known) = known else { return Ok(epoch) };

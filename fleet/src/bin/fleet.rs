@@ -118,7 +118,11 @@ fn start_log(as_json: bool, lines: usize) -> WorkerGuard {
     _ = LOST.set(writer.error_counter());
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let logs = tracing_subscriber::fmt().with_writer(writer).log_internal_errors(false).with_env_filter(filter);
-    if as_json { logs.json().init() } else { logs.with_ansi(false).init() }
+    if as_json {
+        logs.json().init()
+    } else {
+        logs.with_ansi(false).init()
+    }
     guard
 }
 

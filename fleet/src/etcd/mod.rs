@@ -248,7 +248,10 @@ impl Link {
         self.token.get_or_try_init(log_in).await.cloned()
     }
 
-    async fn log_in(&self, login: AuthenticateRequest) -> Result<tonic::Response<Option<MetadataValue<Ascii>>>, Status> {
+    async fn log_in(
+        &self,
+        login: AuthenticateRequest,
+    ) -> Result<tonic::Response<Option<MetadataValue<Ascii>>>, Status> {
         match self.once("/etcdserverpb.Auth/Authenticate", Request::new(login)).await {
             Ok(answer) => {
                 let AuthenticateResponse { token } = answer.into_inner();
@@ -350,7 +353,10 @@ impl Client {
         if fleet == 0 || here == fleet {
             return Ok(answer);
         }
-        Err(Fault::new(format!("{} is a member of cluster {here:x}, and the fleet is in cluster {fleet:x}", link.member)))
+        Err(Fault::new(format!(
+            "{} is a member of cluster {here:x}, and the fleet is in cluster {fleet:x}",
+            link.member
+        )))
     }
 
     /// Only one of the requests that had a fault takes the next member.

@@ -16,7 +16,13 @@ fn network(cluster: &Cluster, mode: Mode) {
 
 /// No acknowledged revocation passes while this fault lasts, longer than a node trusts its filter, and everything goes on by
 /// itself after it.
-async fn survive(cluster: &mut Cluster, nodes: &[Local], name: &str, begin: impl Fn(&mut Cluster), end: impl Fn(&mut Cluster)) {
+async fn survive(
+    cluster: &mut Cluster,
+    nodes: &[Local],
+    name: &str,
+    begin: impl Fn(&mut Cluster),
+    end: impl Fn(&mut Cluster),
+) {
     let (token, meanwhile) = (format!("before-{name}"), format!("during-{name}"));
     nodes[0].revoke(&token).await;
     for node in nodes {
@@ -45,7 +51,8 @@ async fn networks_that_fail_lose_no_acknowledged_revocation() {
     let nodes: [Local; 3] = ready(&cluster).await;
     for mode in [Mode::Silent, Mode::SilentAnswers, Mode::Cut, Mode::Twice, Mode::Late(Duration::from_millis(100))] {
         let mend = |cluster: &mut Cluster| cluster.members.iter().for_each(|member| member.clients.mend());
-        survive(&mut cluster, &nodes, &format!("{mode:?}").replace(' ', ""), |cluster| network(cluster, mode), mend).await;
+        survive(&mut cluster, &nodes, &format!("{mode:?}").replace(' ', ""), |cluster| network(cluster, mode), mend)
+            .await;
     }
 }
 
@@ -59,7 +66,10 @@ async fn members_that_fail_lose_no_acknowledged_revocation() {
     survive(&mut cluster, &nodes, "isolate", |of| of.isolate(leader, true), |of| of.isolate(leader, false)).await;
     let leader = cluster.leader();
     survive(&mut cluster, &nodes, "pause", |of| of.pause(leader, true), |of| of.pause(leader, false)).await;
-    let (kill, restart) = (|of: &mut Cluster| (0..2).for_each(|nth| of.kill(nth)), |of: &mut Cluster| (0..2).for_each(|nth| of.restart(nth)));
+    let (kill, restart) = (
+        |of: &mut Cluster| (0..2).for_each(|nth| of.kill(nth)),
+        |of: &mut Cluster| (0..2).for_each(|nth| of.restart(nth)),
+    );
     survive(&mut cluster, &nodes, "majority", kill, restart).await;
 }
 

@@ -81,9 +81,12 @@ async fn a_node_reaches_etcd_by_tls() {
     command.args(["--listen-client-urls", &clients, "--advertise-client-urls", &clients]);
     command.args(["--listen-peer-urls", &peers, "--initial-advertise-peer-urls", &peers]);
     command.args(["--initial-cluster", &format!("default={peers}")]);
-    for (option, file) in
-        [("--data-dir", "data"), ("--trusted-ca-file", "authority"), ("--cert-file", "member"), ("--key-file", "member-key")]
-    {
+    for (option, file) in [
+        ("--data-dir", "data"),
+        ("--trusted-ca-file", "authority"),
+        ("--cert-file", "member"),
+        ("--key-file", "member-key"),
+    ] {
         command.arg(option).arg(path(file));
     }
     let _member = Process(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
@@ -100,8 +103,12 @@ async fn a_node_reaches_etcd_by_tls() {
     node.revoke("alice").await;
     assert!(node.answer("alice").await);
     // Without a certificate of its own it is rejected, and with another authority it does not believe etcd.
-    let anonymous = Local::begin_with(Settings { etcd: Etcd { certificate: None, key: None, ..etcd.clone() }, ..Settings::new("") }, 0);
-    let distrustful = Local::begin_with(Settings { etcd: Etcd { authority: Some(path("node")), ..etcd }, ..Settings::new("") }, 0);
+    let anonymous = Local::begin_with(
+        Settings { etcd: Etcd { certificate: None, key: None, ..etcd.clone() }, ..Settings::new("") },
+        0,
+    );
+    let distrustful =
+        Local::begin_with(Settings { etcd: Etcd { authority: Some(path("node")), ..etcd }, ..Settings::new("") }, 0);
     for node in [&anonymous, &distrustful] {
         node.never_passes("alice").await;
         assert!(!node.node.is_ready());

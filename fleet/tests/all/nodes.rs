@@ -50,7 +50,8 @@ pub(crate) async fn found(cluster: &Cluster, settings: &SharedArguments) {
 /// Accepts, as soon as etcd answers.
 pub(crate) async fn accept(cluster: &Cluster) {
     let etcd = Etcd::new(&cluster.urls(0));
-    until("it to be accepted", async || fleet::accept(&etcd, "revoked", None, &SharedArguments::default()).await.ok()).await;
+    until("it to be accepted", async || fleet::accept(&etcd, "revoked", None, &SharedArguments::default()).await.ok())
+        .await;
 }
 
 /// A node in this process.

@@ -215,9 +215,10 @@ async fn alerts_go_by_figures_of_a_node() {
     for name in alerts.lines().filter_map(|line| after(line, "alert: ")) {
         assert!(PAGE.contains(&format!("`{name}`")), "{name}");
     }
-    let words = alerts.lines().filter_map(|line| after(line, "expr: ")).flat_map(|line| {
-        line.split(|c: char| !c.is_ascii_lowercase() && c != '_').filter(|word| word.contains('_'))
-    });
+    let words = alerts
+        .lines()
+        .filter_map(|line| after(line, "expr: "))
+        .flat_map(|line| line.split(|c: char| !c.is_ascii_lowercase() && c != '_').filter(|word| word.contains('_')));
     let words: BTreeSet<_> = words.collect();
     assert!(words.len() >= 6 && words.iter().all(|word| page.contains(&format!("# TYPE {word} "))), "{words:?}");
 }

@@ -19,7 +19,8 @@ async fn a_revoked_jwt_does_not_pass_in_another_spelling() {
     assert_eq!(node.revoke(&format!("{revoked}.AAA")), 201);
     for signature in ["AAA", "AAB", "AAA=", "+/+/", "BBB"] {
         assert_eq!(node.protected(&format!("{revoked}.{signature}")), 401, "{signature}");
-        let asked = node.ask("POST", "/revoked", &[], &json!({ "token": format!("{revoked}.{signature}") }).to_string());
+        let asked =
+            node.ask("POST", "/revoked", &[], &json!({ "token": format!("{revoked}.{signature}") }).to_string());
         assert_eq!((asked.0, &asked.1["revoked"]), (200, &json!(true)));
         assert_eq!(node.protected(&format!("{fine}.{signature}")), 200, "{signature}");
     }
@@ -125,7 +126,8 @@ async fn a_node_ends_gracefully() {
     node.wait_until_ready();
     let address = node.address.strip_prefix("http://").unwrap();
     let mut stream = std::net::TcpStream::connect(address).unwrap();
-    std::io::Write::write_all(&mut stream, b"PUT /revoked HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\n{").unwrap();
+    std::io::Write::write_all(&mut stream, b"PUT /revoked HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\n{")
+        .unwrap();
     std::thread::sleep(Duration::from_millis(100));
     node.signal(Signal::TERM);
     let mut node = node;

@@ -149,7 +149,10 @@ async fn no_revoked_token_passes_in_a_storm() {
     times.sort();
     println!("{:.0?}: {} faults {faults:?}", start.elapsed(), faults.values().sum::<usize>());
     let (answers, unknown) = (load.answers.load(Ordering::Relaxed), load.unknown.load(Ordering::Relaxed));
-    println!("{answers} answers, of which {unknown} were errors, and none was wrong; {} tokens at the end", revoked.len());
+    println!(
+        "{answers} answers, of which {unknown} were errors, and none was wrong; {} tokens at the end",
+        revoked.len()
+    );
     println!("all nodes ready after a fault: median {:.1?}, at most {:.1?}", times.get(times.len() / 2), times.last());
 }
 
@@ -232,7 +235,11 @@ async fn fault(cluster: &mut Cluster, load: &Load, chance: &mut Rng) -> &'static
             let lost = load.revoked.lock().unwrap().pop();
             if let Some(Revoked { token, .. }) = lost {
                 let key = key(&token);
-                if chance.bool() { cluster.ctl(&["del", &key]) } else { cluster.ctl(&["put", &key, "damaged!!"]) };
+                if chance.bool() {
+                    cluster.ctl(&["del", &key])
+                } else {
+                    cluster.ctl(&["put", &key, "damaged!!"])
+                };
                 for nth in 0..3 {
                     load.node(nth).await.unwrap().waits_for_accept().await;
                 }

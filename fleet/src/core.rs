@@ -1,0 +1,127 @@
+//! What a node has, and where it stands: the parts that following ([`crate::node`]) and changing ([`crate::changes`]) share.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+
+use crate::clock::Clock;
+use crate::etcd::{Client, Fault};
+use crate::records::{Names, Said};
+use crate::replica::Replica;
+use crate::settings::Settings;
+
+/// Why a node has no answer, or has not done what was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NodeError {
+    /// The token has no key: 400.
+    Token(token_key::TokenError),
+    /// The node can't tell, or does not know whether a change was made: 503. Ask again.
+    Unknown(String),
+    /// The expiry is too far in the future: 422. The latest one, in seconds since 1970.
+    TooLate(u64),
+    /// The fleet is full: 507.
+    Full,
+}
+
+impl fmt::Display for NodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Token(error) => error.fmt(f),
+            Self::Unknown(why) => f.write_str(why),
+            Self::TooLate(latest) => write!(
+                f,
+                "the latest expiry is now {latest}: check that yours is in seconds; if tokens live this long, run `fleet \
+                 found` with a larger --longest-lifetime"
+            ),
+            Self::Full => f.write_str(
+                "as many tokens are revoked as the fleet has room for: wait until some have expired, or run `fleet found` \
+                 with a larger --capacity",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for NodeError {}
+
+impl From<Fault> for NodeError {
+    fn from(fault: Fault) -> Self {
+        Self::Unknown(fault.to_string())
+    }
+}
+
+/// What a node knows and does. There is a new one whenever that changes.
+pub(crate) struct Stand {
+    /// Whether it answers with errors.
+    pub(crate) is_waiting: bool,
+    pub(crate) why: String,
+    pub(crate) replica: Option<Arc<Replica>>,
+}
+
+/// What a node has.
+pub(crate) struct Core {
+    pub(crate) settings: Settings,
+    pub(crate) names: Names,
+    pub(crate) client: Client,
+    pub(crate) clock: Clock,
+    stand: ArcSwap<Stand>,
+    /// The revision of the epoch's record, and that of the last change in this epoch that the node knows of: one that it
+    /// has made, or the head of a replica before.
+    last_known: Mutex<(i64, i64)>,
+}
+
+impl Core {
+    pub(crate) fn new(settings: Settings, clock: Clock) -> Result<Self, String> {
+        if !(settings.rate > 0.0 && settings.rate < 1.0) {
+            return Err(format!("the rate is {}, and must be greater than 0 and less than 1", settings.rate));
+        }
+        let client = Client::new(&settings.etcd, settings.one_try())?;
+        let stand = Stand { is_waiting: false, why: "it has just started".into(), replica: None };
+        let (stand, last_known) = (ArcSwap::from_pointee(stand), Mutex::default());
+        Ok(Self { names: Names::of(&settings.fleet), client, clock, stand, last_known, settings })
+    }
+
+    pub(crate) fn stand(&self) -> Arc<Stand> {
+        self.stand.load_full()
+    }
+
+    pub(crate) fn replica(&self) -> Option<Arc<Replica>> {
+        self.stand.load().replica.clone()
+    }
+
+    pub(crate) fn set(&self, is_waiting: bool, why: String, replica: Option<Arc<Replica>>) {
+        let now = self.stand.load();
+        let is_same = now.replica.as_ref().map(Arc::as_ptr) == replica.as_ref().map(Arc::as_ptr);
+        if now.is_waiting == is_waiting && now.why == why && is_same {
+            return;
+        }
+        tracing::info!(is_waiting, "{why}");
+        self.stand.store(Arc::new(Stand { is_waiting, why, replica }));
+    }
+
+    /// Remembers a change of this epoch, even if the node joins again.
+    pub(crate) fn remember(&self, epoch_revision: i64, change: i64) {
+        let mut known = self.last_known.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = if known.0 == epoch_revision { known.1 } else { 0 };
+        *known = (epoch_revision, before.max(change));
+    }
+
+    /// Fails if the cluster lacks a change that this node knows of.
+    pub(crate) fn compare_with_last_known(&self, said: &Said) -> Result<(), String> {
+        let known = *self.last_known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.0 == said.epoch_revision && said.head.revision < known.1 {
+            let (theirs, ours) = (said.head.revision, known.1);
+            return Err(format!(
+                "its last change is of revision {theirs}, and this node knows of one of revision {ours}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Fails if the node waits for an operator.
+    pub(crate) fn is_allowed(&self) -> Result<(), NodeError> {
+        let stand = self.stand.load();
+        if stand.is_waiting { Err(NodeError::Unknown(stand.why.clone())) } else { Ok(()) }
+    }
+}
