@@ -118,7 +118,10 @@ impl Node {
     /// A node, which does nothing yet.
     ///
     /// # Errors
-    /// If an address of etcd or a file for TLS can't be read.
+    /// If the rate is not between 0 and 1, or if an address of etcd or a file for TLS can't be read.
+    ///
+    /// # Panics
+    /// Outside of a Tokio runtime.
     pub fn new(settings: Settings, clock: Clock) -> Result<Self, String> {
         let core = Core::new(settings, clock)?;
         Ok(Self { core, changes: Changes::default(), joins: AtomicU64::new(0), questions: AtomicU64::new(0) })
@@ -483,3 +486,7 @@ fn judge<'a>(said: &'a Said, known: Option<&Replica>) -> Result<&'a Epoch, End> 
         _ => Ok(epoch),
     }
 }
+
+#[cfg(test)]
+#[path = "node_tests.rs"]
+mod tests;

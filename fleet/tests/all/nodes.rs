@@ -244,10 +244,6 @@ impl Program {
         wait("an answer", || Some(ask()).filter(|status| *status != 503))
     }
 
-    pub(crate) fn is_in(&self, state: &str) -> Value {
-        wait(state, || Some(self.get("/healthz").1).filter(|health| health["state"] == state))
-    }
-
     /// A figure of its page for Prometheus.
     pub(crate) fn metric(&self, name: &str) -> f64 {
         let page = self.get("/metrics").1;

@@ -161,14 +161,13 @@ impl Cluster {
         self.options.push("--force-new-cluster".into());
         self.restart(nth);
         self.options.pop();
-        let end = std::time::Instant::now() + Duration::from_secs(15);
-        while self.get(&self.members[nth], "health").is_none_or(|said| said["health"] != "true") {
-            if std::time::Instant::now() > end {
-                eprintln!("{}", fs::read_to_string(self.members[nth].folder.with_extension("log")).unwrap());
-                panic!();
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        self.wait_until_healthy(nth);
+    }
+
+    fn wait_until_healthy(&self, nth: usize) {
+        let member = &self.members[nth];
+        let health = || self.get(member, "health").is_some_and(|said| said["health"] == "true").then_some(());
+        wait("the member to be healthy", health);
     }
 
     /// Stops a process, or lets it go on: as a machine that hangs.
@@ -227,6 +226,7 @@ impl Cluster {
         self.members[nth].is_alone = false;
         self.options.extend(["--initial-cluster-state".into(), "existing".into()]);
         self.restart(nth);
+        self.wait_until_healthy(nth);
     }
 
     /// Writes until etcd has no space left.

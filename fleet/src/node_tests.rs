@@ -1,0 +1,177 @@
+//! What a node makes of what etcd says, without an etcd.
+
+use super::*;
+use crate::clock::Reading;
+use crate::etcd::messages::KeyValue;
+use crate::records::Shared;
+
+const EPOCH: i64 = 5;
+
+fn token(name: &str) -> TokenId {
+    TokenId::of(name).unwrap()
+}
+
+/// A new head, as etcd has it.
+fn record(revision: i64) -> KeyValue {
+    kv("revoked/head", revision, Head::value(2, token("last"), u64::MAX).unwrap())
+}
+
+fn head(revision: i64) -> Head {
+    Head::of(record(revision))
+}
+
+fn kv(key: &str, mod_revision: i64, value: impl Into<Vec<u8>>) -> KeyValue {
+    KeyValue { key: key.to_owned().into(), mod_revision, version: 2, value: value.into().into() }
+}
+
+fn put(kv: KeyValue, prev_kv: Option<KeyValue>) -> Event {
+    Event { kind: 0, kv: Some(kv), prev_kv }
+}
+
+fn delete(key: &str, revision: i64, prev_kv: Option<KeyValue>) -> Event {
+    Event { kind: 1, kv: Some(kv(key, revision, "")), prev_kv }
+}
+
+/// A majority says that this is the head, in epoch 1 of cluster a.
+fn said(head: Head, revision: i64) -> Said {
+    let epoch = Epoch { number: 1, cluster: "a".into(), lost: None, settings: Shared::default() };
+    Said { cluster: 10, revision, term: 3, epoch: Some(epoch), epoch_revision: EPOCH, head, token: None }
+}
+
+fn node() -> Node {
+    Node::new(Settings::new("http://127.0.0.1:1"), Clock::default()).unwrap()
+}
+
+/// Its head is of revision 10, and it was read at revision 12.
+fn replica(node: &Node) -> (Replica, KeyValue) {
+    let first = record(10);
+    let said = said(Head::of(first.clone()), 12);
+    let epoch = said.epoch.clone().unwrap();
+    (Replica::new(epoch, &said, 0.001, &node.core.clock).unwrap(), first)
+}
+
+#[tokio::test]
+async fn a_gap_is_a_loss() {
+    let (node, next, other) = (node(), record(13), record(10));
+    let (replica, first) = replica(&node);
+    // Over another value of the same revision, and over a later head.
+    for before in [&other, &record(12)] {
+        let done = node.apply(&replica, put(next.clone(), Some(before.clone())));
+        assert!(matches!(done, Err(End::Lost(why)) if why.contains("revision 13")));
+    }
+    assert!(matches!(node.apply(&replica, delete("revoked/head", 13, Some(first.clone()))), Err(End::Lost(_))));
+    assert!(node.apply(&replica, put(next.clone(), Some(first.clone()))).is_ok());
+    let has = |kv: KeyValue| replica.has_head(&Head::of(kv));
+    assert_eq!((has(first), has(next), has(other), has(record(14))), (Some(true), Some(true), Some(false), None));
+}
+
+#[tokio::test]
+async fn older_events_are_passed_over() {
+    let node = node();
+    let (replica, first) = replica(&node);
+    for event in [
+        put(first.clone(), Some(record(9))),
+        put(kv("revoked/epoch", EPOCH, "{}"), None),
+        delete("revoked/token/x", 11, None),
+        put(kv("revoked/token/x", 12, "damaged"), None),
+    ] {
+        assert!(node.apply(&replica, event).is_ok());
+    }
+    assert_eq!(replica.head(), Head::of(first));
+    assert!(matches!(node.apply(&replica, put(kv("revoked/epoch", 13, "{}"), None)), Err(End::Next(_))));
+}
+
+#[tokio::test]
+async fn what_was_compacted_is_read_again() {
+    let node = node();
+    let (replica, _) = replica(&node);
+    let key = node.core.names.token(token("alice"));
+    for event in [put(record(13), None), delete("revoked/head", 13, None), delete(&key, 13, None)] {
+        assert!(matches!(node.apply(&replica, event), Err(End::Join(_))));
+    }
+}
+
+#[tokio::test]
+async fn a_deletion_is_a_loss_before_the_end_of_its_token() {
+    let node = node();
+    let (replica, _) = replica(&node);
+    let (key, now) = (node.core.names.token(token("alice")), node.core.clock.earliest());
+    let at = |end: u64| Some(kv(&key, 9, end.to_be_bytes()));
+    assert!(node.apply(&replica, delete(&key, 13, at(now - 1))).is_ok());
+    assert!(matches!(node.apply(&replica, delete(&key, 13, at(now + 100))), Err(End::Lost(_))));
+    assert!(matches!(node.apply(&replica, delete(&key, 13, Some(kv(&key, 9, "x")))), Err(End::Lost(_))));
+    assert!(matches!(node.apply(&replica, put(kv(&key, 13, "x"), at(now + 100))), Err(End::Lost(_))));
+    assert!(node.apply(&replica, put(kv(&key, 13, (now + 100).to_be_bytes()), None)).is_ok());
+    replica.has_all_until(node.core.clock.monotonic(), Duration::from_secs(60));
+    assert!(!replica.lacks(token("alice"), &node.core.clock) && replica.lacks(token("bob"), &node.core.clock));
+}
+
+#[tokio::test]
+async fn an_acknowledged_change_that_a_cluster_lacks_is_a_loss() {
+    let node = node();
+    node.core.remember(EPOCH, 11);
+    node.core.remember(EPOCH, 9);
+    assert!(node.core.compare_with_last_known(&said(head(10), 20)).is_err());
+    assert!(node.core.compare_with_last_known(&said(head(11), 20)).is_ok());
+    // In another epoch an operator has accepted what was lost.
+    assert!(node.core.compare_with_last_known(&Said { epoch_revision: 6, ..said(head(10), 20) }).is_ok());
+}
+
+#[tokio::test]
+async fn an_epoch_is_joined_only_if_nothing_contradicts_it() {
+    let node = node();
+    let (known, _) = replica(&node);
+    let fine = || said(head(10), 20);
+    let with = |change: fn(&mut Epoch)| {
+        let mut said = fine();
+        said.epoch.iter_mut().for_each(change);
+        Said { epoch_revision: 15, ..said }
+    };
+    let of = |said: &Said, known: Option<&Replica>| match judge(said, known) {
+        Ok(_) => "ok",
+        Err(End::Next(_)) => "next",
+        Err(End::Stop(_)) => "stop",
+        Err(End::Lost(_)) => "lost",
+        Err(_) => "other",
+    };
+    let nothing = |cluster| Said { cluster, epoch: None, epoch_revision: 0, head: Head::default(), ..fine() };
+    for (said, new, old) in [
+        (fine(), "ok", "ok"),
+        (with(|epoch| epoch.number = 2), "ok", "ok"),
+        (with(|epoch| epoch.number = 0), "ok", "lost"),
+        (with(|epoch| epoch.lost = Some("it".into())), "stop", "stop"),
+        (with(|epoch| epoch.cluster = "b".into()), "stop", "lost"),
+        (nothing(10), "stop", "lost"),
+        (Said { term: 1, ..fine() }, "stop", "lost"),
+        // Another cluster: nothing there, a copy, another fleet, and this one after `fleet accept --from`.
+        (nothing(11), "stop", "next"),
+        (Said { cluster: 11, ..fine() }, "stop", "next"),
+        (Said { cluster: 11, ..with(|epoch| epoch.cluster = "b".into()) }, "ok", "next"),
+        (Said { cluster: 11, ..with(|epoch| (epoch.cluster, epoch.number) = ("b".into(), 2)) }, "ok", "ok"),
+    ] {
+        assert_eq!((of(&said, None), of(&said, Some(&known))), (new, old), "{said:?}");
+    }
+    // What a node has found out stays true until there is a new epoch.
+    known.lose("it");
+    assert_eq!((of(&fine(), Some(&known)), of(&with(|_| {}), Some(&known))), ("lost", "ok"));
+}
+
+/// The process is stopped just before it reads the clock, and its node catches up meanwhile.
+#[tokio::test]
+async fn a_lookup_that_is_stopped_while_its_node_catches_up_is_not_certain() {
+    let node = node();
+    let replica = Arc::new(replica(&node).0);
+    let start = node.core.clock.monotonic();
+    replica.has_all_until(start, Duration::from_secs(2));
+    let (catching_up, is_first) = (Arc::clone(&replica), AtomicU64::new(0));
+    let clock = Clock::new(move || {
+        let now = Reading::of_this_machine();
+        if is_first.fetch_add(1, Ordering::SeqCst) == 0 {
+            return now; // of the clock's own start
+        }
+        catching_up.put(token("alice"), u64::MAX / 2).unwrap();
+        catching_up.has_all_until(now.monotonic + Duration::from_secs(10), Duration::from_secs(2));
+        Reading { monotonic: now.monotonic + Duration::from_secs(10), ..now }
+    });
+    assert!(!replica.lacks(token("alice"), &clock));
+}
