@@ -42,7 +42,8 @@ fn both_signatures_of_a_token_have_one_key() {
 
     let public = DecodingKey::from_ec_der(public.public_key().as_ref());
     for token in [&first, &second] {
-        let found = decode::<Value>(token, &public, &Validation::new(Algorithm::ES256)).expect("the library accepts it");
+        let found =
+            decode::<Value>(token, &public, &Validation::new(Algorithm::ES256)).expect("the library accepts it");
         assert_eq!(found.claims["sub"], "alice");
     }
     assert_eq!(token_key::key(&first), token_key::key(&second));

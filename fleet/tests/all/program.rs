@@ -163,3 +163,25 @@ fn bad_arguments_get_an_error_that_says_what_is_right() {
         assert!(!output.status.success() && error.contains(said), "{arguments:?}: {error}");
     }
 }
+
+/// The README's table of tests.
+#[test]
+fn the_tests_of_the_readme_are_there() {
+    fn read_all(folder: &std::path::Path, all: &mut String) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                read_all(&path, all);
+            } else {
+                all.push_str(&std::fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    let (package, mut sources) = (std::path::Path::new(env!("CARGO_MANIFEST_DIR")), String::new());
+    ["src", "tests"].iter().for_each(|folder| read_all(&package.join(folder), &mut sources));
+    let table = include_str!("../../README.md").split("## Tests").nth(1).unwrap();
+    let words: Vec<_> = table.split('`').filter(|word| word.matches('_').count() > 3).collect();
+    assert!(words.len() > 20);
+    let missing: Vec<_> = words.into_iter().filter(|word| !sources.contains(&format!("fn {word}("))).collect();
+    assert_eq!(missing, Vec::<&str>::new());
+}
