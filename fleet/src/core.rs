@@ -59,6 +59,27 @@ pub(crate) struct Stand {
     pub(crate) replica: Option<Arc<Replica>>,
 }
 
+/// The last change that the node knows of in an epoch: one that it has made, or the head of its replica, or of one before.
+/// Both are revisions: that of the epoch's record, and that of the change.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct LastKnown {
+    epoch: i64,
+    change: i64,
+}
+
+impl LastKnown {
+    /// Fails if the cluster lacks the change. The answer must be one to a question that was sent when it was known already.
+    pub(crate) fn compare(self, said: &Said) -> Result<(), String> {
+        if self.epoch == said.epoch_revision && said.head.revision < self.change {
+            let (theirs, ours) = (said.head.revision, self.change);
+            return Err(format!(
+                "its last change is of revision {theirs}, and this node knows of one of revision {ours}"
+            ));
+        }
+        Ok(())
+    }
+}
+
 /// What a node has.
 pub(crate) struct Core {
     pub(crate) settings: Settings,
@@ -66,9 +87,7 @@ pub(crate) struct Core {
     pub(crate) client: Client,
     pub(crate) clock: Clock,
     stand: ArcSwap<Stand>,
-    /// The revision of the epoch's record, and that of the last change in this epoch that the node knows of: one that it
-    /// has made, or the head of a replica before.
-    last_known: Mutex<(i64, i64)>,
+    last_known: Mutex<LastKnown>,
 }
 
 impl Core {
@@ -101,22 +120,18 @@ impl Core {
     }
 
     /// Remembers a change of this epoch, even if the node joins again.
-    pub(crate) fn remember(&self, epoch_revision: i64, change: i64) {
+    pub(crate) fn remember(&self, epoch: i64, change: i64) {
         let mut known = self.last_known.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = if known.0 == epoch_revision { known.1 } else { 0 };
-        *known = (epoch_revision, before.max(change));
+        let before = if known.epoch == epoch { known.change } else { 0 };
+        *known = LastKnown { epoch, change: before.max(change) };
     }
 
-    /// Fails if the cluster lacks a change that this node knows of.
-    pub(crate) fn compare_with_last_known(&self, said: &Said) -> Result<(), String> {
-        let known = *self.last_known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.0 == said.epoch_revision && said.head.revision < known.1 {
-            let (theirs, ours) = (said.head.revision, known.1);
-            return Err(format!(
-                "its last change is of revision {theirs}, and this node knows of one of revision {ours}"
-            ));
+    /// With the head of its replica.
+    pub(crate) fn last_known(&self) -> LastKnown {
+        if let Some(replica) = self.replica() {
+            self.remember(replica.epoch_revision, replica.head().revision);
         }
-        Ok(())
+        *self.last_known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Fails if the node waits for an operator.

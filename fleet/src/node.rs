@@ -12,8 +12,8 @@
 //! 4. If the filter says "perhaps", or is not trusted, a majority is asked for the token's record. "There is none" counts
 //!    only if the head in the same answer is one that the node has or comes to. A node without a filter has no head; it
 //!    checks that the record of the last change is there, and that raft's term is not lower than when it was made.
-//! 5. A node acknowledges its own change before its head has come to it. So it remembers the revision of the change, and
-//!    an answer whose head is an earlier one does not count.
+//! 5. An answer does not count if its head is earlier than the last change that the node knew when it asked. That includes
+//!    its own changes, which it acknowledges before its head has come to them, and what it knew before it joined again.
 //!
 //! # What is a loss
 //!
@@ -35,7 +35,7 @@ use tonic::Streaming;
 
 use crate::changes::{Changes, Revocation};
 use crate::clock::Clock;
-use crate::core::{Core, NodeError};
+use crate::core::{Core, LastKnown, NodeError};
 use crate::epoch::amend;
 use crate::etcd::messages::{Event, WatchCreateRequest, WatchResponse};
 use crate::etcd::{Fault, Link, after, keys, range, txn};
@@ -94,6 +94,13 @@ pub struct Node {
     questions: AtomicU64,
 }
 
+/// What a node knew when it sent a question. An answer that contradicts it is a loss.
+struct Asked {
+    at: Duration,
+    head: Head,
+    known: LastKnown,
+}
+
 /// Why a node does not go on over its link.
 enum End {
     /// The link, or what the member at its end said. What the node knows stays true, until it is too old.
@@ -145,9 +152,7 @@ impl Node {
                     NEXT
                 }
                 End::Join(why) => {
-                    if let Some(replica) = self.core.replica() {
-                        self.core.remember(replica.epoch_revision, replica.head().revision);
-                    }
+                    self.core.last_known(); // It outlives the replica.
                     self.core.set(false, why, None);
                     NEXT
                 }
@@ -178,9 +183,10 @@ impl Node {
         let known = self.core.replica();
         // A node that joins has time: etcd may be busy.
         let limit = if known.is_some() { self.core.client.one_try } else { 10 * self.core.client.one_try };
+        let last_known = self.core.last_known();
         let said = Said::of(link.txn(Said::questions(&self.core.names, None), limit).await?)?;
         let epoch = judge(&said, known.as_deref())?.clone();
-        self.core.compare_with_last_known(&said).map_err(End::Lost)?;
+        last_known.compare(&said).map_err(End::Lost)?;
         self.core.client.belong_to(said.cluster);
         let replica = match known {
             Some(replica) if replica.epoch == epoch && replica.epoch_revision == said.epoch_revision => replica,
@@ -276,42 +282,58 @@ impl Node {
         let stale_after = self.core.settings.stale_after;
         let mut ticks = interval((stale_after / 8).clamp(Duration::from_millis(10), Duration::from_millis(250)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // A question whose head has not come yet: when it was sent, and that head.
-        let mut open: Option<(Duration, Head)> = None;
+        let mut waiting = None;
         loop {
             ticks.tick().await;
             replica.advance(&self.core.clock);
             if replica.is_over(&self.core.clock) {
                 return Err(End::Join("entries would end before their tokens".into()));
             }
-            let (before, sent) = (replica.head(), self.core.clock.monotonic());
+            let asked = Asked { at: self.core.clock.monotonic(), head: replica.head(), known: self.core.last_known() };
             let said = Said::of(link.txn(Said::questions(&self.core.names, None), self.core.client.one_try).await?)?;
-            if said.epoch_revision != replica.epoch_revision || said.valid().is_err() {
-                return Err(End::Next("there is a new epoch, or another cluster".into()));
-            }
-            replica.saw_term(said.term);
-            self.core.compare_with_last_known(&said).map_err(End::Lost)?;
-            if said.head.revision < before.revision || (said.head.revision == before.revision && said.head != before) {
-                let (ours, theirs) = (before.revision, said.head.revision);
-                return Err(End::Lost(format!(
-                    "its last change is of revision {theirs}, and this node has that of {ours}"
-                )));
-            }
-            for (sent, head) in open.take().into_iter().chain([(sent, said.head)]) {
-                match replica.has_head(&head) {
-                    Some(true) => {
-                        replica.has_all_until(sent, stale_after);
-                        self.core.set(false, "it has every change".into(), self.core.replica());
-                    }
-                    // It passed it without having had it: the watch and the answers are of different histories. Or there
-                    // were very many changes.
-                    Some(false) => return Err(End::Next(format!("{} is at another change", link.member))),
-                    None => open = open.or(Some((sent, head))),
+            waiting = self.compare(replica, asked, said, waiting)?;
+        }
+    }
+
+    /// Compares the head of a majority with the replica's own. Returns the oldest question whose head has not come yet: when
+    /// it was sent, and that head.
+    fn compare(
+        &self,
+        replica: &Replica,
+        asked: Asked,
+        said: Said,
+        waiting: Option<(Duration, Head)>,
+    ) -> Result<Option<(Duration, Head)>, End> {
+        let stale_after = self.core.settings.stale_after;
+        if said.epoch_revision != replica.epoch_revision || said.valid().is_err() {
+            return Err(End::Next("there is a new epoch, or another cluster".into()));
+        }
+        replica.saw_term(said.term);
+        asked.known.compare(&said).map_err(End::Lost)?;
+        let (ours, theirs) = (asked.head.revision, said.head.revision);
+        if theirs < ours || (theirs == ours && said.head != asked.head) {
+            return Err(End::Lost(format!(
+                "its last change is of revision {theirs}, and this node has that of {ours}"
+            )));
+        }
+        let mut still_waiting = None;
+        for (sent, head) in waiting.into_iter().chain([(asked.at, said.head)]) {
+            match replica.has_head(&head) {
+                Some(true) => {
+                    replica.has_all_until(sent, stale_after);
+                    self.core.set(false, "it has every change".into(), self.core.replica());
                 }
+                // It passed it without having had it: the watch and the answers are of different histories. Or there were
+                // very many changes.
+                Some(false) => return Err(End::Next("the watch and the answers differ".into())),
+                None => still_waiting = still_waiting.or(Some((sent, head))),
             }
-            if open.as_ref().is_some_and(|(sent, _)| self.core.clock.monotonic() > *sent + stale_after) {
-                return Err(End::Next(format!("the watch of {} is late", link.member)));
+        }
+        match still_waiting {
+            Some((sent, _)) if self.core.clock.monotonic() > sent + stale_after => {
+                Err(End::Next("the watch is late".into()))
             }
+            waiting => Ok(waiting),
         }
     }
 
@@ -376,9 +398,10 @@ impl Node {
     /// Asks a majority for a token.
     async fn ask(&self, id: TokenId, replica: Option<&Replica>) -> Result<Option<u64>, NodeError> {
         let until = Instant::now() + self.core.settings.stale_after.max(Duration::from_secs(1));
+        let last_known = self.core.last_known();
         let said = Said::of(self.core.client.txn(&Said::questions(&self.core.names, Some(id)), until).await?)?;
         let epoch = said.valid().map_err(NodeError::Unknown)?;
-        self.core.compare_with_last_known(&said).map_err(NodeError::Unknown)?;
+        last_known.compare(&said).map_err(NodeError::Unknown)?;
         if let Some(record) = &said.token {
             let end =
                 end(record).ok_or_else(|| NodeError::Unknown("the token's record is damaged: delete it".into()))?;

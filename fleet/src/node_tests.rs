@@ -111,10 +111,61 @@ async fn an_acknowledged_change_that_a_cluster_lacks_is_a_loss() {
     let node = node();
     node.core.remember(EPOCH, 11);
     node.core.remember(EPOCH, 9);
-    assert!(node.core.compare_with_last_known(&said(head(10), 20)).is_err());
-    assert!(node.core.compare_with_last_known(&said(head(11), 20)).is_ok());
+    let known = node.core.last_known();
+    assert!(known.compare(&said(head(10), 20)).is_err());
+    assert!(known.compare(&said(head(11), 20)).is_ok());
     // In another epoch an operator has accepted what was lost.
-    assert!(node.core.compare_with_last_known(&Said { epoch_revision: 6, ..said(head(10), 20) }).is_ok());
+    assert!(known.compare(&Said { epoch_revision: 6, ..said(head(10), 20) }).is_ok());
+    // The node compares it with each answer, but not with one to an earlier question.
+    let (replica, first) = replica(&node);
+    let asked = |known| Asked { at: node.core.clock.monotonic(), head: replica.head(), known };
+    let answer = || said(Head::of(first.clone()), 20);
+    assert!(matches!(node.compare(&replica, asked(known), answer(), None), Err(End::Lost(_))));
+    assert!(node.compare(&replica, asked(LastKnown::default()), answer(), None).is_ok());
+}
+
+/// In a restored cluster, the head is one that the node has had: it must not count again.
+#[tokio::test]
+async fn an_answer_before_the_own_head_of_a_node_does_not_count() {
+    let node = node();
+    let (replica, first) = replica(&node);
+    assert!(replica.advance_head(&Head::of(first.clone()), Head::of(record(13))));
+    assert_eq!(replica.has_head(&Head::of(first.clone())), Some(true));
+    node.core.set(false, "it follows".into(), Some(Arc::new(replica)));
+    assert!(node.core.last_known().compare(&said(Head::of(first.clone()), 20)).is_err());
+    // It still knows when it joins again.
+    node.core.set(false, "it joins".into(), None);
+    assert!(node.core.last_known().compare(&said(Head::of(first), 20)).is_err());
+    assert!(node.core.last_known().compare(&said(head(13), 20)).is_ok());
+}
+
+#[tokio::test]
+async fn a_node_is_ready_only_when_it_has_the_head_of_a_majority() {
+    let node = node();
+    let (replica, first) = replica(&node);
+    let (begin, second) = (node.core.clock.monotonic(), record(13));
+    let compare = |at: Duration, head: KeyValue, waiting| {
+        let asked = Asked { at, head: replica.head(), known: LastKnown::default() };
+        node.compare(&replica, asked, said(Head::of(head), 20), waiting)
+    };
+    // Its watch is late: it has not come to the head that a majority has.
+    let Ok(waiting @ Some(_)) = compare(begin, second.clone(), None) else { panic!() };
+    assert!(!replica.is_fresh(&node.core.clock));
+    // Another question does not make the first one younger.
+    let Ok(waiting) = compare(begin + Duration::from_millis(1), second.clone(), waiting) else { panic!() };
+    assert_eq!(waiting.as_ref().map(|waiting| waiting.0), Some(begin));
+    assert!(replica.advance_head(&Head::of(first.clone()), Head::of(second.clone())));
+    assert!(matches!(compare(begin, second.clone(), waiting), Ok(None)));
+    assert!(replica.is_fresh(&node.core.clock));
+    // An earlier head, and another one of the same revision, are losses.
+    assert!(matches!(compare(begin, first, None), Err(End::Lost(_))));
+    assert!(matches!(compare(begin, record(13), None), Err(End::Lost(_))));
+    // The watch comes to another head than the answers said, or does not come to it at all.
+    let Ok(waiting @ Some(_)) = compare(begin, record(15), None) else { panic!() };
+    assert!(replica.advance_head(&Head::of(second), Head::of(record(16))));
+    assert!(matches!(compare(begin, record(20), waiting), Err(End::Next(_))));
+    let long_ago = begin.saturating_sub(Duration::from_secs(3));
+    assert!(matches!(compare(long_ago, record(20), None), Err(End::Next(why)) if why.contains("late")));
 }
 
 #[tokio::test]
