@@ -148,6 +148,8 @@ impl Node {
             let pause = match end {
                 End::Next(why) => {
                     let stand = self.core.stand();
+                    // What an operator has to do is more important than what is wrong with one member.
+                    let why = if stand.is_waiting { stand.why.clone() } else { why };
                     self.core.set(stand.is_waiting, why, stand.replica.clone());
                     NEXT
                 }
