@@ -246,7 +246,8 @@ impl Table<Expiry> {
                     Ok(Attempt::NoRoom) if clock.is_driven_by_filter() => self.displace(clock, class, &attempt),
                     Ok(Attempt::NoRoom) => {
                         self.counters.insert_refused();
-                        return Err(error.into());
+                        let evicts = clock.when_full() == WhenFull::EvictSoonest;
+                        return Err(ExpiringInsertError::of(error, evicts));
                     }
                     result => result,
                 },
