@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use ureq::Agent;
 
 use crate::support::cluster::{Cluster, Process};
-use crate::support::{LONGEST, wait};
+use crate::support::{longest, wait};
 
 pub(crate) fn now() -> u64 {
     Reading::of_this_machine().wall.as_secs()
@@ -28,7 +28,7 @@ pub(crate) async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>
         if let Some(answer) = ask().await {
             return answer;
         }
-        assert!(start.elapsed() < LONGEST, "waited {LONGEST:?} for {what}");
+        assert!(start.elapsed() < longest(), "waited {:?} for {what}", longest());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use ureq::Agent;
 
 use super::proxy::{Mode, Proxy};
-use super::{LONGEST, has_etcd, wait};
+use super::{has_etcd, longest, wait};
 
 /// A process that ends when this is dropped.
 pub(crate) struct Process(pub(crate) Child);
@@ -56,7 +56,7 @@ pub(crate) fn free_port() -> SocketAddr {
 fn etcdctl(endpoints: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new("etcdctl");
     // By itself it gives up after 5 seconds.
-    let limit = format!("{}s", LONGEST.as_secs());
+    let limit = format!("{}s", longest().as_secs());
     command.env("ETCDCTL_API", "3").args(["--endpoints", endpoints, "--command-timeout", &limit]).args(arguments);
     command
 }
