@@ -285,7 +285,8 @@ impl GrowingTable {
         self.prefetch_class(self.state(), class);
         let changing = self.lock_to_change(class.base, 1, None);
         let copies = self.copies(class);
-        let removed = (0..2).any(|side| copies[side] > 0 && self.take_on(&changing, class, side));
+        let removed =
+            (0..2).any(|side| copies[side] > 0 && self.take_on(&changing.guard, changing.spare(), class, side));
         self.counters().removal(removed)
     }
 

@@ -410,7 +410,7 @@ impl GrowingTable {
 
     /// Locks the stripe of the classes with this base, or uses the locks of `all`, to change at most so many words. The
     /// caller holds no other lock.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lock_to_change<'a>(&'a self, base: u32, words: u64, all: Option<&'a AllLocked<'_>>) -> Changing<'a> {
         match all {
             Some(all) => Changing::with_all(self.running_saves(), self.stripe(base), all),

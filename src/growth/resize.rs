@@ -276,8 +276,10 @@ impl GrowingTable {
                     let placed = self.placed(class, self.state());
                     let changing = self.running_saves().lock_with(spare, WORDS_PER_HOP, self.lock(class));
                     is_short = changing.is_none();
-                    let relocate = |changing| self.relocate(&changing, placed, from % 2, None) == Relocated::Moved;
-                    changing.is_some_and(relocate)
+                    changing.is_some_and(|changing| {
+                        let spare = changing.spare();
+                        self.relocate(&changing.guard, spare, placed, from % 2, None) == Relocated::Moved
+                    })
                 });
             if is_short {
                 return None;

@@ -14,8 +14,8 @@ use core::cell::Cell;
 use crate::growth::growing_table::{GrowingTable, Placed, load, store};
 use crate::machine::arch::prefetch_line;
 use crate::plan::path::{self, Graph, Outcome};
-use crate::table::image::copy_on_write::Changing;
-use crate::table::stripe::AllLocked;
+use crate::table::image::spare::Spare;
+use crate::table::stripe::{AllLocked, Guard};
 use crate::word::bucket::Bucket;
 use crate::word::classes::{State, both};
 use crate::word::layout::Entry;
@@ -142,7 +142,7 @@ impl GrowingTable {
                 return false;
             }
             let changing = self.lock_to_change(self.plan.classes.base(hop.entry.0), WORDS_PER_HOP, all);
-            last = self.relocate(&changing, self.placed_by(hop, state), hop.from % 2, first);
+            last = self.relocate(&changing.guard, changing.spare(), self.placed_by(hop, state), hop.from % 2, first);
             hops += u64::from(last != Relocated::Nothing);
             last == Relocated::Moved
         });
@@ -170,12 +170,12 @@ impl GrowingTable {
     /// ([`with_first`](Self::with_first)). It needs no stripe for that, and leaves it to the caller to count that copy.
     pub(crate) fn relocate(
         &self,
-        changing: &Changing<'_>,
+        guard: &Guard<'_>,
+        spare: Option<&Spare>,
         placed: Placed,
         side: usize,
         first: Option<&Placed>,
     ) -> Relocated {
-        let guard = &changing.guard;
         let (_gates, Placed { state, numbers, layouts, stored, .. }) = self.enter_both(placed);
         let words = both(numbers, |number| self.word(number));
         let (from, to) = (side, 1 - side);
@@ -183,8 +183,8 @@ impl GrowingTable {
         let Some(left) = layouts[from].remove(seen, stored[from]) else { return Relocated::Nothing };
         let Some(added) = layouts[to].add(load(words[to]), stored[to]) else { return Relocated::Nothing };
         let with_first = first.and_then(|class| self.with_first(class, state, numbers[from], seen, left));
-        self.set_aside(numbers[to], changing.spare());
-        self.set_aside(numbers[from], changing.spare());
+        self.set_aside(numbers[to], spare);
+        self.set_aside(numbers[from], spare);
         store(words[to], added);
         // From here to the next store there are two copies. At no moment is there none.
         guard.bump();

@@ -14,8 +14,8 @@
 use crate::error::insert::GrowableInsertError;
 use crate::growth::growing_table::{GrowingTable, Placed, load, store};
 use crate::table::attempt::{Attempt, IfPresent};
-use crate::table::image::copy_on_write::Changing;
 use crate::table::image::spare::Spare;
+use crate::table::stripe::Guard;
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, Place, State, both};
 
@@ -139,15 +139,14 @@ impl GrowingTable {
     }
 
     /// Takes a copy of the class out on this side. The lock is that of its stripe. `false` if there is none.
-    pub(super) fn take_on(&self, changing: &Changing<'_>, class: Class, side: usize) -> bool {
+    pub(super) fn take_on(&self, guard: &Guard<'_>, spare: Option<&Spare>, class: Class, side: usize) -> bool {
         let side = class.sides[side];
         let (_gate, Place { number, depth }) = self.enter(side);
         let seen = self.load(number);
         let Some(changed) = self.layout(depth).remove(seen, self.plan.classes.stored(class, depth)) else {
             return false;
         };
-        let guard = &changing.guard;
-        self.set_aside(number, changing.spare());
+        self.set_aside(number, spare);
         guard.bump();
         self.store(number, changed);
         true

@@ -7,7 +7,7 @@ use crate::error::insert::InsertError;
 use crate::sync::Ordering;
 use crate::table::attempt::{Attempt, IfPresent};
 use crate::table::entries::{Entries, Nothing};
-use crate::table::image::copy_on_write::Changing;
+use crate::table::image::spare::Spare;
 use crate::table::stripe::Guard;
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
@@ -152,22 +152,22 @@ impl<E: Entries> Table<E> {
     #[inline(never)]
     fn remove_slow(&self, hash: u64, payload: u16) -> bool {
         let item = self.item_with(hash, payload);
-        self.take_any(&self.lock_to_change(item.sum, 1, None), item)
+        let changing = self.lock_to_change(item.sum, 1, None);
+        self.take_any(&changing.guard, changing.spare(), item)
     }
 
     /// Removes a copy of the item from either bucket. The lock is that of its stripe, to change a word.
-    pub(super) fn take_any(&self, changing: &Changing<'_>, item: Item) -> bool {
-        [item.first, item.second].into_iter().any(|bucket| self.take_from(changing, bucket, item.entry))
+    pub(super) fn take_any(&self, guard: &Guard<'_>, spare: Option<&Spare>, item: Item) -> bool {
+        [item.first, item.second].into_iter().any(|bucket| self.take_from(guard, spare, bucket, item.entry))
     }
 
     /// Removes a copy of the entry from this bucket. The lock is that of its stripe, to change a word.
-    pub(super) fn take_from(&self, changing: &Changing<'_>, bucket: usize, entry: Entry) -> bool {
+    pub(super) fn take_from(&self, guard: &Guard<'_>, spare: Option<&Spare>, bucket: usize, entry: Entry) -> bool {
         let seen = self.load(bucket);
         if !self.layout.holds_entry(seen, entry) {
             return false;
         }
-        let guard = &changing.guard;
-        self.set_aside(bucket, changing.spare());
+        self.set_aside(bucket, spare);
         guard.bump();
         self.change(bucket, seen, |seen| self.layout.remove(seen, entry))
     }

@@ -50,7 +50,7 @@ use crate::table::census::Room;
 use crate::table::entries::Entries;
 use crate::table::image::copy_on_write::Changing;
 use crate::table::image::spare::Spare;
-use crate::table::stripe::{AllLocked, settle};
+use crate::table::stripe::{AllLocked, Guard, settle};
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Item;
@@ -244,9 +244,10 @@ impl<E: Entries> Table<E> {
                 continue;
             }
             let relocate = |hop: Hop| {
-                has_spare()
-                    && (!E::EXPIRE || drop_dead(hop.to))
-                    && self.relocate_locked(&self.lock_for(hop, Some(all)), hop)
+                has_spare() && (!E::EXPIRE || drop_dead(hop.to)) && {
+                    let changing = self.lock_for(hop, Some(all));
+                    self.relocate_locked(&changing.guard, changing.spare(), hop)
+                }
             };
             let reading = self.entries.reading();
             if let Outcome::Nothing { .. } = self.search(item, reading, &relocate, None)
@@ -308,23 +309,25 @@ impl<E: Entries> Table<E> {
         if E::EXPIRE {
             self.drop_dead(hop.to, None);
         }
-        self.relocate_locked(&self.lock_for(hop, None), hop)
+        let changing = self.lock_for(hop, None);
+        self.relocate_locked(&changing.guard, changing.spare(), hop)
     }
 
     /// The lock of the stripe of the copy that the hop moves.
+    #[inline(always)]
     fn lock_for<'a>(&'a self, hop: Hop, all: Option<&'a AllLocked<'_>>) -> Changing<'a> {
         self.lock_to_change(self.buckets.sum(self.layout.fingerprint_of(hop.entry)), WORDS_PER_STEP, all)
     }
 
     /// Moves the hop's copy, if it is still where it was and there is room; if it is dead, takes it out instead.
     /// Returns whether it has left its bucket. The lock is that of its stripe.
-    fn relocate_locked(&self, changing: &Changing<'_>, hop: Hop) -> bool {
-        by_encoding!(&self.layout, layout => self.relocate_locked_by(layout, changing, hop))
+    #[inline(always)]
+    fn relocate_locked(&self, guard: &Guard<'_>, spare: Option<&Spare>, hop: Hop) -> bool {
+        by_encoding!(&self.layout, layout => self.relocate_locked_by(layout, guard, spare, hop))
     }
 
     #[inline(always)]
-    fn relocate_locked_by(&self, layout: impl Layout, changing: &Changing<'_>, hop: Hop) -> bool {
-        let guard = &changing.guard;
+    fn relocate_locked_by(&self, layout: impl Layout, guard: &Guard<'_>, spare: Option<&Spare>, hop: Hop) -> bool {
         let Hop { entry, from, to } = hop;
         // Read before the word: otherwise the sweep could intervene, and an entry that it removed would be mistaken for
         // one that expires a round of the ring later.
@@ -333,11 +336,11 @@ impl<E: Entries> Table<E> {
             return false;
         }
         if !self.entries.is_live(reading, layout.payload_of(entry)) {
-            self.take_dead(changing, from, entry);
+            self.take_dead(guard, spare, from, entry);
             return true;
         }
-        self.set_aside(from, changing.spare());
-        self.set_aside(to, changing.spare());
+        self.set_aside(from, spare);
+        self.set_aside(to, spare);
         self.bump_to_add(guard);
         if !self.put(layout, to, entry) {
             return false;

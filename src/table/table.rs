@@ -113,7 +113,7 @@ impl<E: Entries> Table<E> {
 
     /// Locks the stripe of the classes whose pair has this sum, or uses the locks of `all`, to change at most so many
     /// words. The caller holds no other lock.
-    #[inline]
+    #[inline(always)]
     pub(super) fn lock_to_change<'a>(&'a self, sum: usize, words: u64, all: Option<&'a AllLocked<'_>>) -> Changing<'a> {
         match all {
             Some(all) => Changing::with_all(self.running_saves(), self.stripe(sum), all),
@@ -132,11 +132,11 @@ impl<E: Entries> Table<E> {
     }
 
     /// The same for a thread that may hold no lock of a stripe: for an insert that finds room, and for a sweep
-    /// (`table/expiring/sweep.rs`). `false` if it needs more spare memory.
+    /// (`table/expiring/sweep.rs`). `false` if it needs more spare memory than it has, if any.
     #[inline(always)]
-    pub(super) fn try_set_aside(&self, bucket: usize, spare: &Spare) -> bool {
+    pub(super) fn try_set_aside(&self, bucket: usize, spare: Option<&Spare>) -> bool {
         let saves = self.running_saves();
-        !saves.any() || saves.try_set_aside(bucket, &|| self.load(bucket), spare)
+        !saves.any() || spare.is_some_and(|spare| saves.try_set_aside(bucket, &|| self.load(bucket), spare))
     }
 
     /// How many copies of the item's class its buckets hold, except dead ones. Without the lock, it may count a copy
@@ -209,12 +209,22 @@ impl<E: Entries> Table<E> {
     /// if a save is running. The caller holds no lock, except perhaps those of `all`.
     #[inline(always)]
     pub(super) fn add_slow(&self, item: Item, all: Option<&AllLocked<'_>>) -> bool {
-        if let Some(spare) = all.and_then(|all| all.spare) {
-            return self.add_with_spare(item, spare) == Some(true);
+        let spare = all.and_then(|all| all.spare);
+        match self.add_with_spare(item, spare) {
+            Some(added) => added,
+            // It has enough for an attempt, so that was no reason.
+            None if spare.is_some() => false,
+            None => self.add_beside_save(item),
         }
+    }
+
+    /// `add_slow` while a save is running.
+    #[cold]
+    #[inline(never)]
+    fn add_beside_save(&self, item: Item) -> bool {
         let spare = Spare::default();
         loop {
-            match self.add_with_spare(item, &spare) {
+            match self.add_with_spare(item, Some(&spare)) {
                 Some(added) => return added,
                 None => self.running_saves().fill(&spare, 1),
             }
@@ -224,20 +234,17 @@ impl<E: Entries> Table<E> {
     /// [`add_slow`](Self::add_slow) by a thread that holds the lock of the item's stripe, to change two words.
     #[inline(always)]
     pub(super) fn add_locked(&self, changing: &Changing<'_>, item: Item) -> bool {
-        // Without spare memory no save is running, so none is used.
-        changing
-            .spare()
-            .map_or_else(|| self.add_slow(item, None), |spare| self.add_with_spare(item, spare) == Some(true))
+        self.add_with_spare(item, changing.spare()) == Some(true)
     }
 
     /// `add_slow` with this spare memory. `None` if it needs more.
     #[inline(always)]
-    fn add_with_spare(&self, item: Item, spare: &Spare) -> Option<bool> {
+    fn add_with_spare(&self, item: Item, spare: Option<&Spare>) -> Option<bool> {
         by_encoding!(&self.layout, layout => self.add_with_spare_by(layout, item, spare))
     }
 
     #[inline(always)]
-    fn add_with_spare_by(&self, layout: impl Layout, item: Item, spare: &Spare) -> Option<bool> {
+    fn add_with_spare_by(&self, layout: impl Layout, item: Item, spare: Option<&Spare>) -> Option<bool> {
         let [in_first, in_second] = [item.first, item.second].map(|bucket| layout.room(self.load(bucket)));
         let swap = in_second > in_first;
         if !layout.is_room(select_unpredictable(swap, in_second, in_first)) {

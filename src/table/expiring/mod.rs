@@ -190,13 +190,12 @@ impl Table<Expiry> {
         // As in `remove`.
         self.prefetch(class);
         let guard = self.stripe(class.sum).lock(&self.counters);
+        if self.is_being_saved() {
+            drop(guard);
+            return self.add_until_slow(class, until, if_present, Ok(Attempt::NoRoom));
+        }
         let add = |item| self.add(layout, item);
-        let first = if self.is_being_saved() {
-            Ok(Attempt::NoRoom)
-        } else {
-            self.attempt_until(layout, &guard, None, class, (until, if_present), add)
-        };
-        match first {
+        match self.attempt_until(layout, &guard, None, class, (until, if_present), add) {
             Ok(Attempt::Added) => Ok(true),
             Ok(Attempt::Present) => Ok(false),
             first => {
@@ -388,7 +387,9 @@ impl Table<Expiry> {
         let changing = self.lock_to_change(class.sum, 1, None);
         // Again under this lock: the place of an end may be another one's by now.
         match clock.admit(clock.read(), Until::Tick(expires_at)) {
-            Ok(end) => self.take_any(&changing, class.with(self.layout(), clock.ring.place(end))),
+            Ok(end) => {
+                self.take_any(&changing.guard, changing.spare(), class.with(self.layout(), clock.ring.place(end)))
+            }
             Err(_) => false,
         }
     }
@@ -400,7 +401,9 @@ impl Table<Expiry> {
         let clock = self.clock();
         let changing = self.lock_to_change(class.sum, 1, None);
         let first = self.live_entry(clock, clock.moment(), class, Which::First);
-        first.is_some_and(|(end, ..)| self.take_any(&changing, class.with(self.layout(), clock.ring.place(end))))
+        first.is_some_and(|(end, ..)| {
+            self.take_any(&changing.guard, changing.spare(), class.with(self.layout(), clock.ring.place(end)))
+        })
     }
 
     /// The caller's tick, and how many ticks later the class's live entry that lives longest ends; `None` if there is no

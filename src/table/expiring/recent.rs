@@ -236,8 +236,8 @@ impl Table<Expiry> {
         let changing = self.lock_to_change(self.buckets.sum(self.layout.fingerprint_of(entry)), 1, all);
         // Read again under the lock: only then its place is sure to mean that tick.
         match ticks_left(entry) {
-            0 => self.take_dead(&changing, bucket, entry),
-            ticks if self.take_from(&changing, bucket, entry) => {
+            0 => self.take_dead(&changing.guard, changing.spare(), bucket, entry),
+            ticks if self.take_from(&changing.guard, changing.spare(), bucket, entry) => {
                 self.counters.add_len(-1);
                 clock.tallies.evicted.fetch_add(1, Ordering::Relaxed);
                 clock.tallies.most_ahead.fetch_max(clock.ahead() + ticks, Ordering::Relaxed);

@@ -4,9 +4,8 @@ use crate::sync::sizes::{SWEPT_AT_LEAST, SWEPT_WORDS};
 use crate::sync::{MutexGuard, Ordering};
 use crate::table::entries::{Entries, Expiry};
 use crate::table::expiring::clock::{Advance, Clock, FIRST_TICK, Pass, Reading};
-use crate::table::image::copy_on_write::Changing;
 use crate::table::image::spare::Spare;
-use crate::table::stripe::AllLocked;
+use crate::table::stripe::{AllLocked, Guard};
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::layout::{Entry, Layout};
@@ -199,7 +198,7 @@ impl Table<Expiry> {
                 return Some((0, 0));
             }
             let left = self.layout.without_all(seen, lanes);
-            if !self.try_set_aside(bucket, spare) {
+            if !self.try_set_aside(bucket, Some(spare)) {
                 return None;
             }
             match self.exchange(bucket, seen, left) {
@@ -235,15 +234,14 @@ impl<E: Entries> Table<E> {
             if self.entries.is_live(self.entries.reading(), payload) {
                 continue;
             }
-            self.take_dead(&changing, bucket, entry);
+            self.take_dead(&changing.guard, changing.spare(), bucket, entry);
         }
         self.layout.has_room(self.load(bucket))
     }
 
     /// Takes a dead entry out of the bucket, if it is still there. The caller holds the lock of its stripe.
-    pub(in crate::table) fn take_dead(&self, changing: &Changing<'_>, bucket: usize, entry: Entry) {
-        let guard = &changing.guard;
-        self.set_aside(bucket, changing.spare());
+    pub(in crate::table) fn take_dead(&self, guard: &Guard<'_>, spare: Option<&Spare>, bucket: usize, entry: Entry) {
+        self.set_aside(bucket, spare);
         guard.bump();
         if self.change(bucket, self.load(bucket), |seen| self.layout.remove(seen, entry)) {
             self.entries.removed_dead(&self.counters, self.layout.payload_of(entry));

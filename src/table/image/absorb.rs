@@ -220,7 +220,7 @@ impl Table<Nothing> {
             if added == 0 {
                 return 0;
             }
-            while !self.try_set_aside(bucket, &spare) {
+            while !self.try_set_aside(bucket, Some(&spare)) {
                 self.running_saves().fill(&spare, 1);
             }
             match self.exchange(bucket, seen, changed) {

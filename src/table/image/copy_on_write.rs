@@ -223,7 +223,7 @@ impl RunningSaves {
     }
 
     /// Locks a stripe by `lock`, to change at most so many words.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lock_to_change<'a>(&self, words: u64, lock: impl Fn() -> Guard<'a>) -> Changing<'a> {
         let guard = lock();
         let running = self.running();

@@ -130,8 +130,10 @@ impl Growable {
     /// Moves a copy from its even side to the odd one, or `back`.
     pub fn relocate(&self, key: GrowableKey, back: bool) -> bool {
         let class = classes().of(key.0);
+        let changing = self.0.lock_to_change(class.base, 2, None);
         self.0.relocate(
-            &self.0.lock_to_change(class.base, 2, None),
+            &changing.guard,
+            changing.spare(),
             self.0.placed(class, self.0.state()),
             usize::from(back),
             None,
@@ -144,7 +146,8 @@ impl Growable {
         let [class, moved] = [key, moved].map(|key| classes().of(key.0));
         let state = self.0.state();
         let first = self.0.placed(class, state);
-        self.0.relocate(&self.0.lock_to_change(moved.base, 2, None), self.0.placed(moved, state), 0, Some(&first))
+        let changing = self.0.lock_to_change(moved.base, 2, None);
+        self.0.relocate(&changing.guard, changing.spare(), self.0.placed(moved, state), 0, Some(&first))
             == Relocated::MovedAndAdded
     }
 

@@ -109,14 +109,14 @@ pub const ADDITIONS: &[Edit] = &[
     ),
     edit(
         "growth/slots.rs",
-        "pub(super) fn take_on(&self, changing: &Changing<'_>, class: Class, side: usize) -> bool {",
-        "CODE self.take_on_if(true, true, changing, class, side) } pub(super) fn take_on_if(\
-         &self, bumps: bool, sets_aside: bool, changing: &Changing<'_>, class: Class, side: usize) -> bool {",
+        "pub(super) fn take_on(&self, guard: &Guard<'_>, spare: Option<&Spare>, class: Class, side: usize) -> bool {",
+        "CODE self.take_on_if(true, true, guard, spare, class, side) } pub(super) fn take_on_if(\
+         &self, bumps: bool, sets_aside: bool, guard: &Guard<'_>, spare: Option<&Spare>, class: Class, side: usize) -> bool {",
     ),
     edit(
         "growth/slots.rs",
-        "self.set_aside(number, changing.spare());\n        guard.bump();",
-        "if sets_aside { self.set_aside(number, changing.spare()); }\n        if bumps { guard.bump(); }",
+        "self.set_aside(number, spare);\n        guard.bump();",
+        "if sets_aside { self.set_aside(number, spare); }\n        if bumps { guard.bump(); }",
     ),
 ];
 
@@ -177,27 +177,27 @@ pub const CONTROLS: &[Control] = &[
         "RelocateSetsNoSourceAside",
         "A relocation does not copy, for a save, the word that it takes its copy out of.",
         &[
-            edit("table/relocate.rs", "self.set_aside(from, changing.spare());", UNLESS_LEFT_OUT),
-            edit("growth/room.rs", "self.set_aside(numbers[from], changing.spare());", UNLESS_LEFT_OUT),
+            edit("table/relocate.rs", "self.set_aside(from, spare);", UNLESS_LEFT_OUT),
+            edit("growth/room.rs", "self.set_aside(numbers[from], spare);", UNLESS_LEFT_OUT),
         ],
     ),
     control(
         "RelocateSetsNoTargetAside",
         "A relocation does not copy, for a save, the word that it puts its copy into.",
         &[
-            edit("table/relocate.rs", "self.set_aside(to, changing.spare());", UNLESS_LEFT_OUT),
-            edit("growth/room.rs", "self.set_aside(numbers[to], changing.spare());", UNLESS_LEFT_OUT),
+            edit("table/relocate.rs", "self.set_aside(to, spare);", UNLESS_LEFT_OUT),
+            edit("growth/room.rs", "self.set_aside(numbers[to], spare);", UNLESS_LEFT_OUT),
         ],
     ),
     control(
         "RelocateSetsTargetAsideLate",
         "A relocation copies, for a save, the word that it puts its copy into only after it has put the copy there.",
         &[
-            edit("table/relocate.rs", "self.set_aside(to, changing.spare());", UNLESS_LEFT_OUT),
+            edit("table/relocate.rs", "self.set_aside(to, spare);", UNLESS_LEFT_OUT),
             edit(
                 "table/relocate.rs",
                 "if !self.put(layout, to, entry) {",
-                "let filled = self.put(layout, to, entry); if LEFT_OUT { self.set_aside(to, changing.spare()) }; if !filled {",
+                "let filled = self.put(layout, to, entry); if LEFT_OUT { self.set_aside(to, spare) }; if !filled {",
             ),
         ],
     ),
@@ -275,8 +275,12 @@ pub const CONTROLS: &[Control] = &[
         "RemoveSetsNothingAside",
         "A removal does not copy, for a save, the word that it takes its copy out of.",
         &[
-            edit("table/change.rs", "self.set_aside(bucket, changing.spare());", UNLESS_LEFT_OUT),
-            edit("growth/change.rs", ", true, &changing, class, side)", ", !LEFT_OUT, &changing, class, side)"),
+            edit("table/change.rs", "self.set_aside(bucket, spare);", UNLESS_LEFT_OUT),
+            edit(
+                "growth/change.rs",
+                ", true, &changing.guard, changing.spare(), class, side)",
+                ", !LEFT_OUT, &changing.guard, changing.spare(), class, side)",
+            ),
         ],
     ),
     control(
@@ -493,7 +497,11 @@ pub const CONTROLS: &[Control] = &[
             edit("table/table.rs", "if !self.try_set_aside(", "if !LEFT_OUT && !self.try_set_aside("),
             edit("table/image/absorb.rs", "while !self.try_set_aside(", "while !LEFT_OUT && !self.try_set_aside("),
             edit("growth/slots.rs", "if self.running_saves().any() {", "if !LEFT_OUT && self.running_saves().any() {"),
-            edit("growth/slots.rs", "self.set_aside(number, spare);", UNLESS_LEFT_OUT),
+            edit(
+                "growth/slots.rs",
+                "self.set_aside(number, spare);\n        self.store(",
+                "if !LEFT_OUT { self.set_aside(number, spare); }\n        self.store(",
+            ),
         ],
     ),
     // Values.
@@ -509,8 +517,8 @@ pub const CONTROLS: &[Control] = &[
             ),
             edit(
                 "table/expiring/mod.rs",
-                ".lock(&self.counters);\n        let add = ",
-                ".lock_if(!LEFT_OUT, &self.counters);\n        let add = ",
+                ".lock(&self.counters);\n        if self.is_being_saved() {",
+                ".lock_if(!LEFT_OUT, &self.counters);\n        if self.is_being_saved() {",
             ),
             edit(
                 "table/expiring/mod.rs",
@@ -718,7 +726,7 @@ pub const CONTROLS: &[Control] = &[
         "A pass, or a thread that removes expired entries, does not copy, for a save, the word that it changes.",
         &[
             edit("table/expiring/sweep.rs", "if !self.try_set_aside(", "if !LEFT_OUT && !self.try_set_aside("),
-            edit("table/expiring/sweep.rs", "self.set_aside(bucket, changing.spare());", UNLESS_LEFT_OUT),
+            edit("table/expiring/sweep.rs", "self.set_aside(bucket, spare);", UNLESS_LEFT_OUT),
         ],
     ),
     control(
