@@ -89,18 +89,13 @@ impl Words {
         let [first, second] = indices;
         // Acquire, as in `get`.
         let in_range_from = self.first_in_range.load(Ordering::Acquire);
-        if u64::from(first) < in_range_from || u64::from(second) < in_range_from {
-            return self.read_any_pair(indices, read);
-        }
-        let base = self.base();
-        // SAFETY: as in `get`, for both.
-        let (first, second) = unsafe { (in_range(base, first), in_range(base, second)) };
-        Some([read(first), read(second)])
-    }
-
-    #[inline(never)]
-    fn read_any_pair<R>(&self, [first, second]: [u32; 2], read: impl Fn(&AtomicU64) -> R) -> Option<[R; 2]> {
-        let (first, second) = (self.get(first)?, self.get(second)?);
+        let (first, second) = if u64::from(first) < in_range_from || u64::from(second) < in_range_from {
+            (self.get(first)?, self.get(second)?)
+        } else {
+            let base = self.base();
+            // SAFETY: as in `get`, for both.
+            unsafe { (in_range(base, first), in_range(base, second)) }
+        };
         Some([read(first), read(second)])
     }
 
