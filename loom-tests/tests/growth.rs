@@ -239,6 +239,22 @@ model! {
     for [AddsWithoutGate, EntersFormerPlace, LocksHalfTheGates]
 }
 
+/// A key is added to a bucket while that is emptied. The key that was in it does not come back.
+fn clear_beside_an_insert() -> Model {
+    let [x, y] = keys();
+    let adder = role(move |filter| filter.place(y, false));
+    let finally = role(move |filter| {
+        assert_eq!(filter.count(x), 0, "an item outlived `clear`");
+        assert_eq!(filter.len(), filter.count(y), "an item was lost or doubled");
+    });
+    (filter(2, &[x], &[]), vec![role(Growable::clear), adder], finally)
+}
+model! {
+    clear_beside_an_insert, at least 20,
+    fails with "an item outlived `clear`"
+    for [ClearWithoutGates]
+}
+
 /// Two threads add the same absent key beside a split. Exactly one call returns *true*.
 fn two_insert_if_absent() -> Model {
     let [x] = keys();

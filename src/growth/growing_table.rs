@@ -452,6 +452,12 @@ impl GrowingTable {
         sync::lock(gate, || self.counters().lock_waited())
     }
 
+    /// All gates, in order. The caller holds the lock `resizing`, so that there are no more of them meanwhile.
+    pub(super) fn all_gates(&self) -> [Option<MutexGuard<'_, ()>>; MOST_GATES] {
+        let gates = self.gates();
+        core::array::from_fn(|nth| (nth < gates).then(|| self.gate(nth)))
+    }
+
     /// How many gates there are.
     pub(super) fn gates(&self) -> usize {
         if self.size().grown.get().is_some() { MOST_GATES } else { self.gates.len() }

@@ -134,8 +134,9 @@
 //! Locks are taken in this order: `resizing`, those of the stripes, those of the gates (both of a relocation, those of a
 //! group, and all of them, in order), that of a save's list. That of `requests` is taken alone or under `resizing`: a call
 //! that requests more buckets notes how many, and a merge leaves as many. So two calls do not undo each other's work, and
-//! neither waits for the other. A thread holds a gate for some
-//! instructions, and those of a group for as long as it takes to split it. No lookup takes any lock.
+//! neither waits for the other. A thread holds a gate for some instructions, and those of a group for as long as it takes to
+//! split it. `clear` holds all of them while it empties 65,536 buckets, and gives them back before it goes on. No lookup takes
+//! any lock.
 //!
 //! # The files
 //! | file | what |

@@ -136,6 +136,9 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// Removes all keys that are present when the call begins, as
     /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes. The table keeps its size; to
     /// free its memory, call [`shrink_to_fit`](Self::shrink_to_fit) afterwards.
+    ///
+    /// Cost: as much for a byte as in a filter of fixed size. Here inserts that find room wait too, but only while 65,536
+    /// buckets are emptied, about 0.2 ms. Lookups wait in neither.
     pub fn clear(&self) {
         self.parts.core.clear();
     }

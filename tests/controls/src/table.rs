@@ -311,6 +311,15 @@ pub const CONTROLS: &[Control] = &[
             ),
         ],
     ),
+    control(
+        "ClearWithoutGates",
+        "`clear` of a growing table does not hold the gates.",
+        &[edit(
+            "growth/change.rs",
+            "let _gates = self.all_gates();",
+            "let _gates = (!LEFT_OUT).then(|| self.all_gates());",
+        )],
+    ),
     // Lookups.
     control(
         "LookupWithoutVersion",
