@@ -175,10 +175,10 @@ fn a_small_filter_takes_some_hundred_bytes_and_says_so() {
     let before = in_use();
     let growable = GrowableCuckooFilter::<u64>::with_capacity(0);
     assert_eq!(growable.stats().memory_usage - size_of_val(&growable), (in_use() - before) as usize);
-    assert!(growable.stats().memory_usage <= 1_648, "{growable:?}");
+    assert!(growable.stats().memory_usage <= 1_656, "{growable:?}");
     // Also when it has grown, as long as its words fill no page.
     let capacity = growable.capacity();
-    (0..600).for_each(|key| growable.insert(&key).unwrap());
+    (0..500).for_each(|key| growable.insert(&key).unwrap());
     assert_eq!(growable.stats().memory_usage - size_of_val(&growable), (in_use() - before) as usize);
     assert!(growable.capacity() > 10 * capacity, "{growable:?}");
 

@@ -195,7 +195,7 @@ fn capacity_0_builds_the_smallest_filter() {
     let filter = Filter::<u64>::with_capacity(0);
     assert_eq!((filter.plan().slots, filter.capacity()), (5, 5));
     let growable = GrowableCuckooFilter::<u64>::with_capacity(0);
-    assert_eq!(growable.capacity(), 13);
+    assert_eq!(growable.capacity(), 10);
     let maplet = CuckooMaplet::<u64>::builder().capacity(0).value_bits(4).build().unwrap();
     assert_eq!((maplet.plan().slots, maplet.capacity()), (8, 8));
     let minute = Duration::from_secs(60);

@@ -90,8 +90,8 @@ class Snapshot:
         if self.take("8s") != b"\x89CCF\r\n\x1a\n":
             raise ValueError("this is not a snapshot of a filter")
         version, self.kind, probe, schema_len = self.take("H"), self.take("B"), self.take("Q"), self.take("B")
-        if version != 3 or self.kind not in (CONCURRENT, MAPLET, EXPIRING, GROWABLE, RECENT):
-            raise ValueError(f"version {version}, kind {self.kind}: this program reads version 3, kinds 1 and 4 to 7")
+        if version != 4 or self.kind not in (CONCURRENT, MAPLET, EXPIRING, GROWABLE, RECENT):
+            raise ValueError(f"version {version}, kind {self.kind}: this program reads version 4, kinds 1 and 4 to 7")
         self.schema = self.take(f"{schema_len}s").decode()
         has_position, position, attachment_len = self.take("B"), self.take("Q"), self.take("I")
         self.position = position if has_position else None
@@ -118,7 +118,7 @@ class Snapshot:
             self.ring = 2**payload_bits
         if self.kind == GROWABLE:
             self.encoding, self.base_bits, self.side_bits = self.take("B"), self.take("B"), self.take("B")
-            self.smallest, self.largest = self.take("Q"), self.take("Q")
+            self.smallest, self.largest, self.load = self.take("Q"), self.take("Q"), self.take("d")
         if self.kind != CONCURRENT:
             self.verify()
 

@@ -63,6 +63,16 @@ pub enum BuildError {
         /// The largest capacity asked for, if any.
         max_capacity: Option<usize>,
     },
+    /// The load of a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) while it grows is not from 0.70 to 0.95.
+    #[non_exhaustive]
+    InvalidLoadWhileGrowing {
+        /// The load asked for.
+        load_while_growing: f64,
+        /// The smallest possible one.
+        least: f64,
+        /// The largest possible one.
+        most: f64,
+    },
     /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) can't grow to the largest capacity that was asked for within
     /// its memory limit. (The default of that capacity is not a promise.)
     #[non_exhaustive]
@@ -176,6 +186,9 @@ messages! {
     Self::InvalidExpectedKeys { expected_keys, max_capacity, .. } =>
         "the expected_keys of {expected_keys} are more than the max_capacity of {}; ask for a larger max_capacity, or \
          leave it out", max_capacity.unwrap_or(usize::MAX);
+    Self::InvalidLoadWhileGrowing { load_while_growing, least, most } =>
+        "the load_while_growing was {load_while_growing:?}; it must be from {least:?} to {most:?} (a lower one makes \
+         inserts faster, a higher one uses less memory)";
     Self::MemoryLimitBelowMaxCapacity { max_capacity, needed, limit } =>
         "a filter that grows to its max_capacity of {max_capacity} takes up to {needed} bytes, more than its \
          memory_limit of {limit}; raise the limit, or ask for a smaller max_capacity";

@@ -4,7 +4,7 @@ use crate::error::message::messages;
 
 /// What is wrong with a snapshot that is [damaged](crate::LoadError::Damaged): no filter writes these bytes. Needs the
 /// feature `snapshot`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SnapshotDamage {
     /// The bytes do not begin with the eight bytes that mark a snapshot.
@@ -86,6 +86,12 @@ pub enum SnapshotDamage {
         /// The doublings from one bucket to the largest size.
         doublings: u8,
     },
+    /// No growable filter is filled to this share of its load while it grows.
+    #[non_exhaustive]
+    InvalidLoadWhileGrowing {
+        /// The share, which is from 0.70 to 0.95 ([`load_while_growing`](crate::GrowableBuilder::load_while_growing)).
+        load_while_growing: f64,
+    },
     /// No maplet has values of that many bits.
     #[non_exhaustive]
     InvalidValueBits {
@@ -163,6 +169,9 @@ messages! {
     Self::InvalidSizes { buckets, max_buckets, base_bits, doublings } =>
         "the snapshot is damaged: it declares sizes that no filter has, {buckets} buckets at first and {max_buckets} at most, with \
          fingerprints of {base_bits} bits after {doublings} doublings of one bucket; rebuild the filter";
+    Self::InvalidLoadWhileGrowing { load_while_growing } =>
+        "the snapshot declares a load_while_growing of {load_while_growing:?}, but filters have one from 0.7 to 0.95; \
+         rebuild the filter";
     Self::InvalidValueBits { value_bits, limit } =>
         "the snapshot is damaged: it declares values of {value_bits} bits, but values have 1 to {limit}; rebuild the maplet";
     Self::InvalidClock { expiry_bits, longest, nanoseconds, place, lag, ahead } =>

@@ -6,7 +6,7 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 272 | the value: this struct (224, of which the words take 64, the plan 72 and the layouts 34), the hasher (32) and the schema (16, with the feature `snapshot`) |
+//! | 280 | the value: this struct (232, of which the words take 64, the plan 80 and the layouts 34), the hasher (32) and the schema (16, with the feature `snapshot`) |
 //! | 256 | the words of 32 buckets |
 //! | 256 | the table of segments |
 //! | 512 | 32 stripes |
@@ -661,6 +661,7 @@ impl GrowingTable {
             max_capacity: Some(plan.max_capacity()),
             max_memory_usage: Some(Self::memory_at(plan, plan.last())),
             expected_keys: plan.expected,
+            load_while_growing: Some(plan.load_while_growing),
             first: plan.layout(plan.first),
             largest: plan.layout(plan.largest),
             last: plan.layout(plan.last()),

@@ -1,14 +1,16 @@
 use std::thread;
 
 use super::*;
-use crate::growth::plan::Wanted;
+use crate::growth::plan::{LOAD_WHILE_GROWING, Wanted};
 use crate::table::image::read::TableImage;
 use crate::word::classes::Classes;
 use crate::word::geometry::mixed;
 
 /// A table that can grow to 10,000 items, without any.
 fn small_table(rate: f64) -> GrowingTable {
-    let wanted = Wanted { capacity: 0, max_capacity: Some(10_000), expected: None, rate, encoding: None };
+    let load_while_growing = LOAD_WHILE_GROWING;
+    let wanted =
+        Wanted { capacity: 0, max_capacity: Some(10_000), expected: None, rate, encoding: None, load_while_growing };
     GrowingTable::new(Plan::new(wanted).expect("it is possible")).expect("some kilobytes")
 }
 

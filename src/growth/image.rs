@@ -13,6 +13,8 @@ use crate::error::memory::OutOfMemory;
 #[cfg(feature = "snapshot")]
 use crate::error::mismatch::UnsupportedSnapshot;
 use crate::growth::growing_table::GrowingTable;
+#[cfg(feature = "snapshot")]
+use crate::growth::plan::LOADS_WHILE_GROWING;
 use crate::growth::plan::Plan;
 use crate::plan::sizing::LoadLimit;
 #[cfg(feature = "snapshot")]
@@ -179,15 +181,16 @@ impl Imaged for GrowingTable {
         LoadLimit::NONE
     }
 
-    /// With the sizes and the encoding, as filters that differ in these cannot be merged.
+    /// With the largest size and the encoding, as filters that differ in these cannot be merged. (The smallest size depends on
+    /// the load while it grows too, and filters that differ in that can be.)
     fn of_classes(&self) -> [u64; 5] {
-        let Plan { classes, first, largest, encoding, .. } = self.plan;
+        let Plan { classes, largest, encoding, .. } = self.plan;
         let encoding = match encoding {
             None => 0,
             Some(Encoding::Plain) => 1,
             Some(Encoding::SemiSorted) => 2,
         };
-        [encoding, first as u64, largest as u64, classes.base_bits().into(), classes.side_bits().into()]
+        [encoding, 0, largest as u64, classes.base_bits().into(), classes.side_bits().into()]
     }
 
     fn copies_in(&self, buckets: usize, start: usize, words: &[u64]) -> u64 {
@@ -255,21 +258,27 @@ impl SnapshotCore for GrowingTable {
 
     fn head(&self, _: &TableImage<'_>) -> Head {
         let classes = self.plan.classes;
-        let mut head = [0; 19];
+        let mut head = [0; 27];
         head[0] = wanted_number(self.plan.encoding);
         head[1] = classes.base_bits() as u8;
         head[2] = classes.side_bits() as u8;
         head[3..11].copy_from_slice(&(self.plan.first as u64).to_le_bytes());
-        head[11..].copy_from_slice(&(self.plan.largest as u64).to_le_bytes());
+        head[11..19].copy_from_slice(&(self.plan.largest as u64).to_le_bytes());
+        head[19..].copy_from_slice(&self.plan.load_while_growing.to_le_bytes());
         Head::of(&head)
     }
 
     fn stated(source: &mut Source<'_>) -> Result<Declared<(Plan, usize)>, LoadError> {
         let [encoding, base_bits, doublings] = source.take()?;
         let [first, largest] = [source.take()?, source.take()?].map(u64::from_le_bytes);
+        let load_while_growing = f64::from_le_bytes(source.take()?);
         source.header_seal()?;
+        if !LOADS_WHILE_GROWING.contains(&load_while_growing) {
+            return Err(SnapshotDamage::InvalidLoadWhileGrowing { load_while_growing }.into());
+        }
         let encoding = wanted_of_number(encoding).ok_or(UnsupportedSnapshot::Encoding { encoding })?;
-        let plan = Plan::declared([base_bits, doublings].map(u32::from), [first, largest], encoding);
+        let bits = [base_bits, doublings].map(u32::from);
+        let plan = Plan::declared(bits, [first, largest], encoding, load_while_growing);
         let plan =
             plan.ok_or(SnapshotDamage::InvalidSizes { buckets: first, max_buckets: largest, base_bits, doublings })?;
         let is_possible =

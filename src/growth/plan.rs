@@ -12,7 +12,7 @@
 //! A slot has at most 32 bits. So a filter with a low rate and a large maximum begins with more buckets than its first
 //! capacity takes.
 
-use core::ops::Range;
+use core::ops::{Range, RangeInclusive};
 
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
@@ -64,6 +64,8 @@ pub(crate) struct Wanted {
     pub(crate) expected: Option<usize>,
     pub(crate) rate: f64,
     pub(crate) encoding: Option<Encoding>,
+    /// One of [`LOADS_WHILE_GROWING`].
+    pub(crate) load_while_growing: f64,
 }
 
 /// What is decided about a table.
@@ -76,6 +78,9 @@ pub(crate) struct Plan {
     pub(crate) largest: usize,
     /// The requested encoding, if any.
     pub(crate) encoding: Option<Encoding>,
+    /// The share of its [`TARGET`] up to which a table that can grow is filled. It has no part in what classes there are, so
+    /// filters that differ in it can be united.
+    pub(crate) load_while_growing: f64,
     pub(crate) pages: Pages,
     /// Up to how many keys the rate has to hold, if not at every size. (A snapshot does not say.)
     pub(crate) expected: Option<usize>,
@@ -93,7 +98,7 @@ pub(crate) struct Plan {
 ///
 /// An insert into a table as full as this takes 0.6 relocations on average
 /// (`cargo test --release --lib loads_at_which -- --ignored --nocapture`). Only a table of the largest size gets as full: see
-/// [`WHILE_GROWING`].
+/// [`LOAD_WHILE_GROWING`].
 const TARGET: [[f64; 8]; 9] = [
     [0.0; 8],
     [0.0; 8],
@@ -118,24 +123,18 @@ const TARGET_OF_TWO: [[f64; 8]; 8] = [
     [0.955, 0.92, 0.90, 0.905, 0.915, 0.93, 0.945, 0.96],
 ];
 
-/// The share of its [`TARGET`] up to which a table that can grow is filled.
+/// By default, a table that can grow is filled to this share of its [`TARGET`].
 ///
 /// Such a table is always near that load, so each insert pays for it: with the time that it waits for the memory of
-/// further buckets, and with relocations. From empty to two million keys at the default rate, on one thread. (The full
-/// and the examined buckets are simulated; the instructions are those up to 200,000 keys; the times are medians of five runs.)
-///
-/// | share | bits per key | inserts with both buckets full | buckets examined per insert | relocations per insert | instructions per insert | time relative to a fixed filter |
-/// |---|---|---|---|---|---|---|
-/// | 1.00 | 23.1 | 0.53 | 4.6 | 0.78 | 1,466 | 4.2 |
-/// | 0.96 | 23.7 | 0.46 | 2.7 | 0.59 | 1,126 | 3.5 |
-/// | **0.92** | 24.3 | 0.39 | 1.7 | 0.46 | 933 | 3.1 |
-/// | 0.88 | 25.0 | 0.32 | 1.2 | 0.36 | 816 | 2.8 |
-/// | 0.84 | 25.7 | 0.26 | 0.8 | 0.28 | 730 | 2.5 |
-/// | 0.75 | 27.3 | 0.16 | 0.3 | 0.16 | 607 | 2.2 |
+/// further buckets, and with relocations. `cargo bench --bench growable -- --only=loads` has the price of other shares.
 ///
 /// The cost is convex in the load, so one that goes up and down between two values should cost more than a constant one of as
 /// many bits. (That has not been tried.)
-const WHILE_GROWING: f64 = 0.92;
+pub(crate) const LOAD_WHILE_GROWING: f64 = 0.85;
+
+/// The shares that a builder accepts, and a snapshot may declare. Below the least, memory gains little time. Above the most,
+/// nearly every other insert finds both buckets full.
+pub(crate) const LOADS_WHILE_GROWING: RangeInclusive<f64> = 0.70..=0.95;
 
 /// How many square roots of the number of slots a small table leaves free, for 0 to 8 slots in a bucket. A table that finds
 /// no room below its capacity grows a little early, unless it is at its largest size.
@@ -171,7 +170,7 @@ pub(crate) fn lowest_rate(encoding: Option<Encoding>) -> f64 {
 
 impl Plan {
     pub(crate) fn new(wanted: Wanted) -> Result<Self, BuildError> {
-        let Wanted { capacity, max_capacity, expected, rate, encoding } = wanted;
+        let Wanted { capacity, max_capacity, expected, rate, encoding, .. } = wanted;
         let (filter, lowest) = (FilterKind::Growable, lowest_rate(encoding));
         if rate < lowest {
             return Err(BuildError::RateTooLow { filter, encoding, value_bits: 0, rate, lowest });
@@ -193,7 +192,7 @@ impl Plan {
                 widest
             }
         };
-        Ok(plan.with_sizes_for(capacity, max_capacity).that_may_get_larger(max_capacity))
+        Ok(plan.with_sizes_for(wanted).that_may_get_larger(max_capacity))
     }
 
     /// This plan, with some bits less in a base and as many more in a side, if a largest capacity was asked for: so who loads a
@@ -223,14 +222,14 @@ impl Plan {
             let Some(widest) = holding().max_by_key(Self::max_capacity) else { continue };
             if widest.max_capacity() >= enough {
                 let plan = holding().find(|plan| plan.max_capacity() >= most).unwrap_or(widest);
-                return Ok(plan.with_sizes_for(capacity, max_capacity));
+                return Ok(plan.with_sizes_for(wanted));
             }
             farthest = farthest.into_iter().chain([widest]).max_by_key(Self::max_capacity);
         }
         let too_large =
             |capacity, largest| BuildError::CapacityTooLarge { filter: FilterKind::Growable, capacity, largest };
         match (farthest, max_capacity) {
-            (Some(plan), None) => Ok(plan.with_sizes_for(capacity, None)),
+            (Some(plan), None) => Ok(plan.with_sizes_for(wanted)),
             (Some(plan), Some(most)) => Err(too_large(most, plan.max_capacity())),
             (None, _) => Err(too_large(expected, Self::largest_of(rate, encoding).max_capacity())),
         }
@@ -256,10 +255,10 @@ impl Plan {
         widest.max_by_key(Self::max_capacity).expect("the rate is at least the lowest")
     }
 
-    /// This plan, with the fewest buckets that have these capacities at first and at the largest size. If no largest
-    /// capacity was asked for, it stays as large as it can be.
-    fn with_sizes_for(self, capacity: usize, max_capacity: Option<usize>) -> Self {
-        let plan = self.with_largest_for(capacity, max_capacity);
+    /// This plan, filled as far as is wanted while it grows, with the fewest buckets that have the wanted capacities at first
+    /// and at the largest size. If no largest capacity was asked for, it stays as large as it can be.
+    fn with_sizes_for(self, Wanted { capacity, max_capacity, load_while_growing, .. }: Wanted) -> Self {
+        let plan = Self { load_while_growing, ..self.with_largest_for(capacity, max_capacity) };
         Self { first: plan.buckets_for(capacity).expect("it is at most the largest capacity"), ..plan }
     }
 
@@ -299,12 +298,12 @@ impl Plan {
 
     /// The plan with tables of all sizes from the first on.
     pub(crate) fn of(classes: Classes, first: usize, encoding: Option<Encoding>) -> Self {
-        let largest = 1 << classes.side_bits();
         Self {
             classes,
             first,
-            largest,
+            largest: 1 << classes.side_bits(),
             encoding,
+            load_while_growing: LOAD_WHILE_GROWING,
             pages: Pages::Usual,
             expected: None,
             memory_limit: usize::MAX,
@@ -319,6 +318,7 @@ impl Plan {
         [base_bits, side_bits]: [u32; 2],
         [first, largest]: [u64; 2],
         encoding: Option<Encoding>,
+        load_while_growing: f64,
     ) -> Option<Self> {
         let possible = (NEVER_ZERO..=u32::BITS).contains(&base_bits)
             && (1..=sizing::LARGEST.ilog2()).contains(&side_bits)
@@ -328,7 +328,7 @@ impl Plan {
             && largest.is_multiple_of(GROUP as u64)
             && base_bits + side_bits - first.ilog2() <= u32::BITS;
         let plan = possible.then(|| Self::of(Classes::new(base_bits, side_bits), first as usize, encoding))?;
-        Some(Self { largest: largest as usize, ..plan })
+        Some(Self { largest: largest as usize, load_while_growing, ..plan })
     }
 
     /// The shape of the buckets that are not split, in a table of this size.
@@ -364,7 +364,7 @@ impl Plan {
         if state.buckets() == self.last() {
             return self.full_capacity(state);
         }
-        self.capacity_of_share(state, WHILE_GROWING)
+        self.capacity_of_share(state, self.load_while_growing)
     }
 
     /// The capacity of a table with which growth ends at this size, whatever share of it is filled while it grows.

@@ -7,8 +7,18 @@ use crate::word::geometry::mixed;
 
 const ENCODINGS: [Option<Encoding>; 3] = [None, Some(Encoding::Plain), Some(Encoding::SemiSorted)];
 
+/// What is wanted if nothing else is said.
+const WANTED: Wanted = Wanted {
+    capacity: 0,
+    max_capacity: None,
+    expected: None,
+    rate: 0.001,
+    encoding: None,
+    load_while_growing: LOAD_WHILE_GROWING,
+};
+
 fn plan(capacity: usize, max_capacity: Option<usize>, rate: f64, encoding: Option<Encoding>) -> Plan {
-    Plan::new(Wanted { capacity, max_capacity, expected: None, rate, encoding }).expect("it is possible")
+    Plan::new(Wanted { capacity, max_capacity, rate, encoding, ..WANTED }).expect("it is possible")
 }
 
 /// Rates that a filter may be built for, and the lowest.
@@ -26,7 +36,14 @@ fn for_each_plan(mut check: impl FnMut(Wanted, Plan)) {
             for capacity in [0, 1, 1000, 54_321, 3_000_000] {
                 let times = [1, 2, 100, 7_777].map(|times| Some(capacity * times));
                 for max_capacity in times.into_iter().chain([None, Some(0), Some(10)]) {
-                    let wanted = Wanted { capacity, max_capacity, expected: None, rate, encoding };
+                    let wanted = Wanted {
+                        capacity,
+                        max_capacity,
+                        expected: None,
+                        rate,
+                        encoding,
+                        load_while_growing: LOAD_WHILE_GROWING,
+                    };
                     // At the lowest rate, this may be too much for one table.
                     if let Ok(plan) = Plan::new(wanted) {
                         check(wanted, plan);
@@ -112,7 +129,7 @@ fn capacities_are_those_of_the_formula() {
             let state = State::of_buckets((1 << 10) + 64 * nth);
             let target = (targets[nth / 2] + targets.get(nth.div_ceil(2)).unwrap_or(&end)) / 2.0;
             let slots = plan.slots(state) as f64;
-            let expected = WHILE_GROWING * target * slots - MARGIN[whole] * slots.sqrt();
+            let expected = LOAD_WHILE_GROWING * target * slots - MARGIN[whole] * slots.sqrt();
             let capacity = plan.capacity(state) as f64;
             assert!((capacity - expected).abs() <= 1.0, "{base_bits}, {nth}: {capacity} instead of {expected}");
         }
@@ -125,7 +142,7 @@ fn capacities_are_those_of_the_formula() {
 #[cfg(feature = "snapshot")]
 fn sizes_that_no_filter_has_are_not_valid() {
     let is_valid = |base: u32, sides: u32, first: usize, largest: usize| {
-        Plan::declared([base, sides], [first as u64, largest as u64], None).is_some()
+        Plan::declared([base, sides], [first as u64, largest as u64], None, LOAD_WHILE_GROWING).is_some()
     };
     let (least, group) = (LEAST_BUCKETS, GROUP);
     assert!(is_valid(NEVER_ZERO, LEAST_SIDE_BITS, least, 2 * least) && is_valid(NEVER_ZERO, 5, least, least));
@@ -152,8 +169,16 @@ fn sizes_that_no_filter_has_are_not_valid() {
 fn the_largest_capacity_of_all_is_kept_and_one_more_is_an_error() {
     for encoding in ENCODINGS {
         for rate in rates(encoding).step_by(10) {
-            let plan_of =
-                |capacity, max| Plan::new(Wanted { capacity, max_capacity: Some(max), expected: None, rate, encoding });
+            let plan_of = |capacity, max| {
+                Plan::new(Wanted {
+                    capacity,
+                    max_capacity: Some(max),
+                    expected: None,
+                    rate,
+                    encoding,
+                    load_while_growing: LOAD_WHILE_GROWING,
+                })
+            };
             let Err(BuildError::CapacityTooLarge { capacity: usize::MAX, largest, .. }) = plan_of(1, usize::MAX) else {
                 panic!("no table is so large")
             };
@@ -179,8 +204,14 @@ fn the_rate_holds_up_to_the_expected_keys() {
         for rate in rates(encoding).step_by(7) {
             for expected in [0, 1, 1000, 54_321, 3_000_000] {
                 for max_capacity in [None, Some(expected), Some(expected * 5), Some(expected * 1000)] {
-                    let wanted =
-                        Wanted { capacity: expected / 10, max_capacity, expected: Some(expected), rate, encoding };
+                    let wanted = Wanted {
+                        capacity: expected / 10,
+                        max_capacity,
+                        expected: Some(expected),
+                        rate,
+                        encoding,
+                        load_while_growing: LOAD_WHILE_GROWING,
+                    };
                     let Ok(plan) = Plan::new(wanted) else { continue };
                     assert!(plan.first.is_multiple_of(GROUP) && plan.first <= plan.largest, "{wanted:?}");
                     assert!(plan.capacity(State::of_buckets(plan.first)) >= wanted.capacity, "{wanted:?}");
@@ -203,18 +234,59 @@ fn the_rate_holds_up_to_the_expected_keys() {
     }
 }
 
+/// The load while it grows decides how many buckets a filter has, and nothing else. So filters that differ in it can be united,
+/// and have the same capacity at the largest size. The rate holds up to the expected keys with each.
+#[test]
+fn filters_with_another_load_while_growing_have_the_same_classes_and_the_same_largest_size() {
+    let mut smaller = 0;
+    for_each_plan(|wanted, _| {
+        let most = wanted.max_capacity.unwrap_or(usize::MAX);
+        let expected = [wanted.capacity, wanted.capacity * 10].map(|keys| (keys <= most).then_some(keys));
+        for expected in expected.into_iter().chain([None]) {
+            let plans = [0.70, LOAD_WHILE_GROWING, 0.95]
+                .map(|load_while_growing| Plan::new(Wanted { expected, load_while_growing, ..wanted }));
+            let [Ok(low), Ok(usual), Ok(high)] = plans else {
+                assert!(plans.iter().all(Result::is_err), "{plans:?}");
+                continue;
+            };
+            for plan in [low, high] {
+                assert_eq!((plan.classes, plan.largest), (usual.classes, usual.largest), "{wanted:?}");
+                assert_eq!(plan.max_capacity(), usual.max_capacity());
+                assert!(plan.capacity(State::of_buckets(plan.first)) >= wanted.capacity, "{wanted:?}");
+                assert!(expected.is_none_or(|keys| plan.rate(keys as f64) <= wanted.rate), "{wanted:?}");
+            }
+            assert!(low.first >= usual.first && usual.first >= high.first, "{wanted:?}");
+            smaller += usize::from(low.first > high.first);
+        }
+    });
+    assert!(smaller > 100, "the load makes a difference");
+}
+
 #[test]
 fn expected_keys_that_are_too_many_are_an_error_that_says_how_many_are_possible() {
     for (rate, max_capacity) in [(1e-6, None), (0.001, Some(usize::MAX))] {
-        let wanted = Wanted { capacity: 0, max_capacity, expected: Some(1 << 40), rate, encoding: None };
+        let wanted = Wanted {
+            capacity: 0,
+            max_capacity,
+            expected: Some(1 << 40),
+            rate,
+            encoding: None,
+            load_while_growing: LOAD_WHILE_GROWING,
+        };
         let Err(BuildError::CapacityTooLarge { capacity, largest, .. }) = Plan::new(wanted) else {
             panic!("{wanted:?}")
         };
         assert_eq!(capacity, 1 << 40);
         assert!(Plan::new(Wanted { expected: Some(largest), max_capacity: None, ..wanted }).is_ok(), "{largest}");
     }
-    let wanted =
-        Wanted { capacity: 0, max_capacity: Some(usize::MAX), expected: Some(1000), rate: 0.001, encoding: None };
+    let wanted = Wanted {
+        capacity: 0,
+        max_capacity: Some(usize::MAX),
+        expected: Some(1000),
+        rate: 0.001,
+        encoding: None,
+        load_while_growing: LOAD_WHILE_GROWING,
+    };
     let Err(BuildError::CapacityTooLarge { capacity: usize::MAX, largest, .. }) = Plan::new(wanted) else { panic!() };
     assert!(Plan::new(Wanted { max_capacity: Some(largest), ..wanted }).is_ok());
 }
@@ -223,8 +295,14 @@ fn expected_keys_that_are_too_many_are_an_error_that_says_how_many_are_possible(
 fn a_rate_below_the_lowest_is_an_error_that_names_it() {
     for encoding in ENCODINGS {
         let lowest = lowest_rate(encoding);
-        let failed =
-            Plan::new(Wanted { capacity: 1, max_capacity: None, expected: None, rate: lowest * 0.99, encoding });
+        let failed = Plan::new(Wanted {
+            capacity: 1,
+            max_capacity: None,
+            expected: None,
+            rate: lowest * 0.99,
+            encoding,
+            load_while_growing: LOAD_WHILE_GROWING,
+        });
         let Err(BuildError::RateTooLow { lowest: named, .. }) = failed else { panic!("{failed:?}") };
         assert_eq!(named, lowest);
         plan(1, Some(1), lowest, encoding);
@@ -256,7 +334,8 @@ fn add_uncounted(table: &GrowingTable, class: Class) {
 #[cfg_attr(miri, ignore = "millions of inserts")]
 fn a_table_of_every_size_fills_to_its_capacity() {
     for (rate, encoding) in [(0.9, None), (0.02, None), (0.001, None), (0.001, ENCODINGS[1]), (1e-5, ENCODINGS[2])] {
-        let plan = plan(20_000, Some(300_000), rate, encoding);
+        let plan =
+            Plan { load_while_growing: *LOADS_WHILE_GROWING.end(), ..plan(20_000, Some(300_000), rate, encoding) };
         for state in sizes(&plan) {
             let buckets = state.buckets();
             // Growth may also end at this size. Then the table is filled further.

@@ -4,7 +4,7 @@ use crate::word::layout::Encoding;
 
 pub(crate) const MAGIC: [u8; 8] = *b"\x89CCF\r\n\x1a\n";
 
-pub(crate) const VERSION: u16 = 3;
+pub(crate) const VERSION: u16 = 4;
 
 /// The most bytes of an attachment.
 pub(crate) const MAX_ATTACHMENT: usize = 1 << 16;

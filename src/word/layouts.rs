@@ -291,13 +291,15 @@ static PLAIN: [DynLayout; SHAPES.len()] = {
 };
 
 impl Layouts {
-    /// The layouts at these depths. `None` if there is no memory for a decode table.
-    pub(crate) fn new(classes: Classes, encoding: Option<Encoding>, depths: RangeInclusive<u32>) -> Option<Self> {
+    /// The layouts of all depths. Those at `made` are made. (A table of such classes that has buckets of another depth has made
+    /// that layout, so its copies can be read.) `None` if there is no memory for a decode table.
+    pub(crate) fn new(classes: Classes, encoding: Option<Encoding>, made: RangeInclusive<u32>) -> Option<Self> {
         let mut layouts = Self { rows: [0; 34] };
-        for depth in depths {
+        let fits_in_a_slot = |&depth: &u32| classes.stored_bits(depth) <= u32::BITS;
+        for depth in (0..=classes.side_bits()).filter(fits_in_a_slot) {
             let row = row(classes.stored_bits(depth), encoding);
             layouts.rows[depth as usize] = row as u8;
-            if ALL[row].get().is_none() {
+            if made.contains(&depth) && ALL[row].get().is_none() {
                 // If several threads make it at the same time, all take that of the first.
                 let layout = DynLayout(LayoutData::try_of(SHAPES[row])?);
                 ALL[row].get_or_init(|| layout);

@@ -60,7 +60,8 @@ fn a_table_that_is_stated_and_not_there_is_not_allocated() {
     let genuine = Forged::of(&kinds::growable(0, 0.001).saved());
     let buckets = 1u64 << 27;
     // It is at its largest size.
-    let head = [&[genuine.head[0], 14, 27][..], &buckets.to_le_bytes(), &buckets.to_le_bytes()].concat();
+    let head =
+        [&[genuine.head[0], 14, 27][..], &buckets.to_le_bytes(), &buckets.to_le_bytes(), &genuine.head[19..]].concat();
     let forged = Forged { head, layout: [1, 5, 14], buckets, words: Vec::new(), ..genuine };
     let bytes = forged.bytes();
     let [(_, at_once), (refused, one_by_one)] = peaks::<kinds::Growable>(&bytes[..bytes.len() - 2]);

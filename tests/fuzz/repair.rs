@@ -20,8 +20,8 @@ const SCHEMA: usize = 19;
 const AFTER_SCHEMA: usize = 17;
 
 /// The bytes of the fields that a growable filter has besides its table: encoding, bits, doublings, buckets at first
-/// and at most.
-const HEAD: usize = 19;
+/// and at most, the load while it grows.
+const HEAD: usize = 27;
 
 /// The number of buckets of a growable filter is a multiple of this.
 const GROUP: usize = 32;
@@ -232,7 +232,8 @@ fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
             let first = growth.first + usize::from(head[3]) % (more / GROUP + 1) * GROUP;
             head[..3].copy_from_slice(&growth.head);
             head[3..11].copy_from_slice(&(first as u64).to_le_bytes());
-            head[11..HEAD].copy_from_slice(&(growth.largest as u64).to_le_bytes());
+            head[11..19].copy_from_slice(&(growth.largest as u64).to_le_bytes());
+            head[19..HEAD].copy_from_slice(&0.85f64.to_le_bytes());
             let layout = growth.layouts[buckets.ilog2() as usize];
             hold_what_grows(section(sections, Some(layout), buckets), buckets, growth);
         }

@@ -131,4 +131,4 @@ const EXPIRING: [u64; 6] = [
     0xe25c_4278_c0ae_97d6,
     0x924c_ebab_bc9c_48af,
 ];
-const SEVERAL: u64 = 0x547b_5f13_79fd_193e;
+const SEVERAL: u64 = 0x6479_bb92_f7ff_0c24;

@@ -180,24 +180,24 @@ fn a_small_growable_filter_absorbs_a_large_one() {
         let builder = Growable::builder_with_hasher(Hasher::default()).capacity(first).max_capacity(most);
         let large = builder.false_positive_rate(rate).build().unwrap();
         large.reserve(most).unwrap();
-        hashes(0, keys).for_each(|key| large.insert(&key).unwrap());
+        hashes(0, keys as usize).for_each(|key| large.insert(&key).unwrap());
         let small = large.empty_like().unwrap();
         assert_eq!(small.absorb(&large), Ok(keys as u64), "rate {rate}");
         assert_eq!(small.digest().unwrap(), large.digest().unwrap());
     }
 }
 
-/// Other first or largest capacities, rates or encodings lead to other classes.
+/// Other largest capacities, rates or encodings lead to other classes.
 #[test]
 fn growable_filters_with_other_settings_are_told_apart() {
-    let build = |capacity, most, rate| {
-        let builder = Growable::builder_with_hasher(Hasher::default()).capacity(capacity).max_capacity(most);
+    let build = |most, rate| {
+        let builder = Growable::builder_with_hasher(Hasher::default()).capacity(1000).max_capacity(most);
         builder.false_positive_rate(rate).build().unwrap()
     };
-    let sum = build(1000, 100_000, 0.001);
+    let sum = build(100_000, 0.001);
     hashes(0, 10).for_each(|key| sum.insert(&key).unwrap());
     let before = sum.digest().unwrap();
-    for other in [build(2000, 100_000, 0.001), build(1000, 1_000_000, 0.001), build(1000, 100_000, 0.03)] {
+    for other in [build(1_000_000, 0.001), build(100_000, 0.03)] {
         other.insert(&Raw(1)).unwrap();
         let error = sum.absorb(&other).unwrap_err();
         let AbsorbError::Layout { ours, theirs, .. } = &error else { panic!("{error:?}") };
@@ -205,6 +205,35 @@ fn growable_filters_with_other_settings_are_told_apart() {
         assert!(ours != theirs && [ours, theirs].iter().all(|named| text.contains(&named.to_string())), "{text}");
         assert_eq!(sum.digest().unwrap(), before, "nothing has changed");
     }
-    let same = build(1000, 100_000, 0.001);
+    let same = build(100_000, 0.001);
     assert_eq!(same.absorb(&sum), Ok(10));
+}
+
+/// Another first capacity, or another load, leads to another number of buckets for the same keys, and to nothing else: such
+/// filters are merged in both directions, whichever of them is larger.
+#[test]
+fn growable_filters_that_differ_in_their_first_capacity_or_in_their_load_are_merged() {
+    let builder = |capacity, load| {
+        let builder = Growable::builder_with_hasher(Hasher::default()).capacity(capacity).max_capacity(200_000);
+        builder.load_while_growing(load)
+    };
+    // Buckets of 3 and of 4 slots, so the layouts differ as well.
+    let settings = [(10, 0.70), (10, 0.95), (6_000, 0.85), (60_000, 0.85)];
+    for keys in [10u64, 5_000, 50_000] {
+        for (ours, theirs) in settings.into_iter().flat_map(|ours| settings.map(|theirs| (ours, theirs))) {
+            let [sum, other] = [ours, theirs].map(|(capacity, load)| builder(capacity, load).build().unwrap());
+            let theirs: Vec<_> = hashes(keys as usize, keys as usize).collect();
+            theirs.iter().for_each(|key| other.insert(key).unwrap());
+            let copy = sum.empty_like().unwrap();
+            assert_eq!((copy.absorb(&other), copy.digest()), (Ok(keys), other.digest()), "{sum:?}, {other:?}");
+            let ours: Vec<_> = hashes(0, keys as usize).collect();
+            ours.iter().for_each(|key| sum.insert(key).unwrap());
+            let added = sum.unite(&other).unwrap();
+            assert!(added > keys * 99 / 100 && sum.len() as u64 == keys + added, "{added} of {keys}");
+            assert_eq!(sum.unite(&other), Ok(0));
+            assert!(ours.iter().chain(&theirs).all(|key| sum.contains(key)));
+            other.unite(&sum).unwrap();
+            assert_eq!(other.unite(&sum), Ok(0));
+        }
+    }
 }

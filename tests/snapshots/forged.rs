@@ -40,7 +40,7 @@ impl Forged {
         match self.head.len() {
             0 => load::<Filter>(&bytes).map(drop),
             1 => load::<Maplet>(&bytes).map(drop),
-            19 => load::<Growable>(&bytes).map(drop),
+            27 => load::<Growable>(&bytes).map(drop),
             _ => load::<Expiring>(&bytes).map(drop),
         }
     }

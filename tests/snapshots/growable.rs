@@ -22,6 +22,21 @@ fn the_memory_limit_of_loading_is_that_of_the_filter_from_now_on() {
     assert!((0..10).all(|key| loaded.contains(&key)) && loaded.len() == 10);
 }
 
+/// A loaded filter goes on to grow as its builder said.
+#[test]
+fn a_snapshot_has_the_load_while_growing() {
+    for load in [0.70, 0.85, 0.95] {
+        let builder = Growable::builder_with_hasher(state()).capacity(100).load_while_growing(load);
+        let filter = builder.clone().build().unwrap();
+        let loaded = load_within::<Growable>(&saved(&filter), usize::MAX).unwrap();
+        assert_eq!(loaded.plan().load_while_growing, Some(load));
+        for filter in [&filter, &loaded] {
+            (0..20_000).for_each(|key| filter.insert(&key).unwrap());
+        }
+        assert_eq!((loaded.capacity(), saved(&loaded)), (filter.capacity(), saved(&filter)));
+    }
+}
+
 /// A save that began is what the filter was then, whatever it has become when the snapshot is written.
 #[test]
 fn a_save_is_of_the_moment_at_which_it_began_however_the_filter_grows_and_shrinks() {

@@ -19,7 +19,7 @@ fn says_what_it_is<F: Table>(new: impl Fn(usize) -> F, number: impl Fn(u64) -> u
     let mut rest = &bytes[..];
     let info = SnapshotInfo::read(&mut rest).unwrap();
     assert!(rest.len() >= 8 * info.plan.layout.buckets, "only the header is read");
-    assert_eq!((info.version, info.bytes, info.len), (3, bytes.len() as u64, None));
+    assert_eq!((info.version, info.bytes, info.len), (4, bytes.len() as u64, None));
     assert_eq!((&*info.schema, info.position, &*info.attachment), ("snapshots::support::Raw", None, &[][..]));
     let followed = [&bytes[..], &[7]].concat();
     let mut rest = &followed[..];
@@ -88,8 +88,9 @@ fn only_a_snapshot_of_the_expected_settings_is_loaded() {
         let bytes = saved(&filter);
         expect!(Growable: bytes, growable());
         expect!(Growable: bytes, growable().memory_limit(1 << 20));
-        expect!(Growable: bytes, growable().capacity(2000), names "from 480 buckets", "from 800 buckets");
+        expect!(Growable: bytes, growable().capacity(2000), names "from 512 buckets", "from 832 buckets");
         expect!(Growable: bytes, growable().max_capacity(100_000), names "up to");
+        expect!(Growable: bytes, growable().load_while_growing(0.86), names "load 0.85 while", "load 0.86 while");
         expect!(Growable: bytes, growable().false_positive_rate(1e-5), names "5 slots", "3 slots");
         assert_eq!(SnapshotInfo::read(&bytes[..]).unwrap().plan.slots, filter.plan().slots, "level {level}");
         filter.reserve(filter.capacity() + 1).unwrap();

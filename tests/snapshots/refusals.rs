@@ -25,8 +25,8 @@ fn each_forged_field_is_refused_for_its_reason() {
         (Forged { magic: *b"\x89DCF\r\n\x1a\n", ..new() }, "Damaged(NotASnapshot", &["not a snapshot"][..]),
         (
             Forged { version: 2, ..new() },
-            "Unsupported(Version { version: 2, supported: 3 }",
-            &["version 2", "reads only version 3"],
+            "Unsupported(Version { version: 2, supported: 4 }",
+            &["version 2", "reads only version 4"],
         ),
         (Forged { kind: 2, ..new() }, "Unsupported(Kind { kind: 2 }", &["number 2"]),
         (Forged { kind: 99, ..new() }, "Unsupported(Kind { kind: 99 }", &["number 99"]),
@@ -166,6 +166,10 @@ fn each_forged_field_of_a_growable_filter_is_refused_for_its_reason() {
         let shown = format!("Damaged(InvalidSizes {{ buckets: {first}, max_buckets: {most},");
         refused(&with_head(11, &most.to_le_bytes()), &shown, &[&most.to_string()]);
     }
+    for load in [0.0, 0.699, 0.951, -0.85, f64::INFINITY, f64::NAN] {
+        let shown = format!("Damaged(InvalidLoadWhileGrowing {{ load_while_growing: {load:?} }}");
+        refused(&with_head(19, &load.to_le_bytes()), &shown, &[&format!("{load:?}"), "from 0.7 to 0.95"]);
+    }
     // Sizes that a filter can have, but not one with these words.
     let buckets = genuine.buckets;
     refused(&with_head(3, &(buckets + 32).to_le_bytes()), "Damaged(InvalidBuckets", &[]);
@@ -257,7 +261,7 @@ fn is_refused_if_cut_short<F: Table + FromSnapshot<Hasher> + Viewed<Hasher = Has
 ) {
     let bytes = small(new, number).saved();
     let all = bytes.len() as u64;
-    let (schema, head) = (u64::from(bytes[19]), [0, 5, 36, 23][usize::from(bytes[10]).saturating_sub(3)]);
+    let (schema, head) = (u64::from(bytes[19]), [0, 5, 36, 31][usize::from(bytes[10]).saturating_sub(3)]);
     for len in 0..all {
         let error = load_or_view::<F>(&bytes[..len as usize]).expect_err("it is cut short");
         let LoadError::Damaged(SnapshotDamage::Truncated { available, expected, .. }) = error else {

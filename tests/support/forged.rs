@@ -47,7 +47,7 @@ impl Forged {
                 let evicts = always[17] & 2 > 0;
                 [always, take(if evicts { 2 } else { 0 })].concat()
             }
-            6 => take(19).to_vec(),
+            6 => take(27).to_vec(),
             7 => take(28).to_vec(),
             _ => Vec::new(),
         };

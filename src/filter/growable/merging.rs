@@ -34,9 +34,10 @@ impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
     /// Both filters may be in use meanwhile. The call adds what the other filter holds when the call begins, as for
     /// [`digest`](Self::digest). Each copy is added like an insert, at some point of the call.
     ///
-    /// This filter grows for them. The two may have any sizes, but they must have been built with the same settings. If this
-    /// one is empty, it gets at least as many buckets as the other has, and has room for each copy. So
-    /// [`empty_like`](Self::empty_like) and this always make a copy, unless there is no memory.
+    /// This filter grows for them. The two may have any sizes, but they must have been built with the same settings. (Only
+    /// the [`load_while_growing`](crate::GrowableBuilder::load_while_growing) may differ.) If this one is empty, it gets
+    /// at least as many buckets as the other has, and has room for each copy. So [`empty_like`](Self::empty_like) and
+    /// this always make a copy, unless there is no memory.
     ///
     /// Cost: one pass over both tables, in the order of memory. It takes about as long as inserting the keys in a batch
     /// (`cargo bench --bench merge`). Meanwhile changes to the other filter [cost
@@ -63,7 +64,7 @@ impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
     /// If the other filter has several copies of a key, one is added; those in this one stay.
     ///
     /// This filter grows for what it lacks; an empty one grows as in `absorb`. The two may have any sizes, but they
-    /// must have been built with the same settings.
+    /// must have been built with the same settings, except for the load while they grow.
     ///
     /// The filters compare fingerprints, so a key that has a look-alike here is not added. It is found nevertheless,
     /// but shares an entry with that key: see [what removals then
@@ -94,7 +95,7 @@ impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
     ///
     /// The digest also depends on the type of the filter, the settings of its sizes and layouts, and the hasher's key.
     /// So filters that differ in these have different digests, even if they are empty: those of which one can't
-    /// [absorb](Self::absorb) the other. (It does not depend on the schema or on the memory limit.)
+    /// [absorb](Self::absorb) the other. (It does not depend on the schema, the memory limit or the load while it grows.)
     ///
     /// The digest does not depend on the present size of the table: a filter that has grown and shrunk has the same one
     /// as a fresh one with the same keys.

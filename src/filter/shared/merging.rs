@@ -95,13 +95,12 @@ fn check_room(core: &impl Core, len: usize, other_len: usize, merge: Merge) -> R
 
 /// Checks what must be the same in both filters, beside hasher and schema.
 fn check_settings(ours: &FilterPlan, theirs: &FilterPlan) -> Result<(), AbsorbError> {
-    for (ours, theirs) in [(ours.first, theirs.first), (ours.largest, theirs.largest)] {
-        if ours != theirs {
-            return Err(AbsorbError::Layout { ours, theirs });
-        }
+    // The only table, or the largest one of a growable filter. (That may begin with more buckets than the other: for another
+    // capacity, or with another load.)
+    if ours.largest != theirs.largest {
+        return Err(AbsorbError::Layout { ours: ours.largest, theirs: theirs.largest });
     }
-    // Growable filters whose smallest and largest tables agree may differ at the sizes in between, or in which bits of a
-    // hash they store.
+    // Growable filters whose largest tables agree may differ at smaller sizes, or in which bits of a hash they store.
     if ours.classes != theirs.classes {
         return Err(AbsorbError::Settings);
     }

@@ -62,6 +62,9 @@ pub struct FilterPlan {
     /// Up to how many keys the rate that was asked for holds in a growable filter, if the builder was given
     /// [`expected_keys`](crate::GrowableBuilder::expected_keys). `None` otherwise, and after loading, as a snapshot does not say.
     pub expected_keys: Option<usize>,
+    /// How full a growable filter gets before it grows: see
+    /// [`load_while_growing`](crate::GrowableBuilder::load_while_growing). `None` for others.
+    pub load_while_growing: Option<f64>,
     /// The longest lifetime of an entry in ticks. `None` for non-expiring filters, like the next two fields.
     pub lifetime_in_ticks: Option<u64>,
     /// How long a tick is, if the builder was given a resolution.
@@ -104,6 +107,7 @@ impl FilterPlan {
             max_capacity: None,
             max_memory_usage: None,
             expected_keys: None,
+            load_while_growing: None,
             lifetime_in_ticks: None,
             resolution: None,
             when_full: None,
@@ -144,7 +148,7 @@ impl FilterPlan {
         let settings = |plan: &Self| {
             let clock = (plan.lifetime_in_ticks, plan.resolution, plan.when_full, plan.window);
             let largest = (!has_other_largest).then_some(plan.largest);
-            (plan.filter, plan.first, largest, plan.classes, clock)
+            (plan.filter, plan.first, largest, plan.classes, plan.load_while_growing, clock)
         };
         settings(self) == settings(other)
     }
@@ -161,7 +165,8 @@ impl FilterPlan {
         let encoding = encoding.map_or(String::new(), |encoding| format!(", Encoding::{encoding:?}"));
         format!(
             "{filter} for up to {most} keys (from {first} to {largest}; {bits} bits after {doublings} doublings of one \
-             bucket{encoding})"
+             bucket{encoding}){}",
+            LoadOf(self)
         )
     }
 
@@ -202,6 +207,7 @@ impl fmt::Debug for FilterPlan {
             .field("max_capacity", &self.max_capacity)
             .field("max_memory_usage", &self.max_memory_usage)
             .field("expected_keys", &self.expected_keys)
+            .field("load_while_growing", &self.load_while_growing)
             .field("lifetime_in_ticks", &self.lifetime_in_ticks)
             .field("resolution", &self.resolution)
             .field("when_full", &self.when_full)
@@ -212,8 +218,8 @@ impl fmt::Debug for FilterPlan {
 
 /// For example "ConcurrentCuckooFilter for 1007 keys in 2224 bytes, false-positive rate 0.00056 (220 buckets of 5 slots with 14
 /// bits, semi-sorted)". For growable filters, capacity and memory are followed by those at the size where growth ends. The rate is
-/// the one with the expected keys, or at the present capacity if no number was given, followed by the one where growth ends. A rate
-/// has two digits.
+/// the one with the expected keys, or at the present capacity if no number was given, followed by the one where growth ends. The
+/// load while it grows comes last. A rate has two digits.
 impl fmt::Display for FilterPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { filter, capacity, layout, first, last, memory_usage, .. } = self;
@@ -230,7 +236,7 @@ impl fmt::Display for FilterPlan {
                      a false-positive rate of {} with {keys}, and {} with {most} (from {first} to {last}){}",
                     rate(usual),
                     rate(most),
-                    ClockOf(self)
+                    LoadOf(self)
                 )
             }
             _ => write!(
@@ -239,6 +245,18 @@ impl fmt::Display for FilterPlan {
                 rate(*capacity),
                 ClockOf(self)
             ),
+        }
+    }
+}
+
+/// How full the filter of a plan gets before it grows, if it can grow.
+struct LoadOf<'a>(&'a FilterPlan);
+
+impl fmt::Display for LoadOf<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.load_while_growing {
+            Some(load) => write!(f, ", load {load} while it grows"),
+            None => Ok(()),
         }
     }
 }
