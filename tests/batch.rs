@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, InsertError};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, GrowableCuckooFilter, InsertError};
 use kinds::{Table, in_each_layout};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -199,6 +199,23 @@ fn interrupted(keys: &[Fragile], at: usize, by_hash: bool, batch: impl FnOnce(&m
         if i == at { &panicking } else { key }
     });
     catch_unwind(AssertUnwindSafe(|| batch(&mut keys))).expect_err("it panics");
+}
+
+/// The first keys are in, and no other one: none is lost, and none counts twice.
+#[test]
+fn a_batch_of_inserts_into_a_filter_that_grows_has_done_a_first_part_if_it_is_interrupted() {
+    const KEYS: usize = if cfg!(miri) { 200 } else { 600 };
+    let keys: Vec<Fragile> = (0..KEYS as u64).map(|key| Fragile(Some(key))).collect();
+    for at in [0, 1, 31, 32, 33, 64, 96, 97, 127, 128, 129, 255, 513].into_iter().filter(|&at| at < KEYS) {
+        for by_hash in [false, true] {
+            let filter = GrowableCuckooFilter::<Fragile>::with_capacity(0);
+            interrupted(&keys, at, by_hash, |keys| _ = filter.insert_batch(keys));
+            let done = filter.len();
+            assert!(done <= at && at - done <= UNDER_WAY, "{done} of the {at} keys before the panic");
+            assert!(keys[..done].iter().all(|key| filter.remove(key)), "those that are in are the first");
+            assert!(!keys.iter().any(|key| filter.contains(key)), "what was found is not what was counted");
+        }
+    }
 }
 
 #[test]

@@ -40,11 +40,10 @@
 //! A failed insert has added nothing and taken nothing out. The table may have grown meanwhile, by at most
 //! [`GROUPS_PER_INSERT`] groups. It stays so: to merge them again would take as long, and others may have filled them.
 
-use crate::error::insert::{GrowableInsertError, InsertBatchError};
+use crate::error::insert::GrowableInsertError;
 use crate::growth::growing_table::{ForSplit, GrowingTable, Placed, Unsplit};
 use crate::growth::resize::is_loaded;
 use crate::growth::room::{Room, WORDS_PER_HOP};
-use crate::plan::batch::{BLOCK, Hashes, Window};
 use crate::sync::sizes::{CLEARED_AT_ONCE, GROUPS_PER_INSERT, SEARCHES_WHILE_GROWING};
 use crate::table::attempt::{Attempt, IfPresent};
 use crate::table::image::spare::Spare;
@@ -65,7 +64,12 @@ impl GrowingTable {
     /// Adds a copy.
     #[inline(always)]
     pub(crate) fn insert(&self, hash: u64) -> Result<(), GrowableInsertError> {
-        let class = self.plan.classes.of(hash);
+        self.insert_class(self.plan.classes.of(hash))
+    }
+
+    /// Adds a copy of a class.
+    #[inline(always)]
+    pub(super) fn insert_class(&self, class: Class) -> Result<(), GrowableInsertError> {
         if !self.counters().begin_insert() {
             return self.insert_checked(class, IfPresent::Add).map(drop);
         }
@@ -289,39 +293,6 @@ impl GrowingTable {
         let removed =
             (0..2).any(|side| copies[side] > 0 && self.take_on(&changing.guard, changing.spare(), class, side));
         self.counters().removal(removed)
-    }
-
-    /// `insert` for each hash, in order.
-    pub(crate) fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<GrowableInsertError>> {
-        let (mut window, mut inserted) = (Window::new(hashes, ()), 0);
-        while let Some(hashes) = self.next_block(&mut window) {
-            for &hash in hashes {
-                self.insert(hash).map_err(|error| InsertBatchError::new(inserted, error))?;
-                inserted += 1;
-            }
-        }
-        Ok(inserted)
-    }
-
-    /// `remove` for each hash, in order.
-    pub(crate) fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        let mut window = Window::new(hashes, ());
-        while let Some(hashes) = self.next_block(&mut window) {
-            let mut removed = [false; BLOCK];
-            for (&hash, removed) in hashes.iter().zip(&mut removed) {
-                *removed = self.remove(hash);
-            }
-            answers(&removed[..hashes.len()]);
-        }
-    }
-
-    /// The hashes of the next block of a batch of changes. Prefetches what those to come will need.
-    fn next_block<'w>(&self, window: &'w mut Window<'_, ()>) -> Option<&'w [u64]> {
-        while let Some(coming) = window.coming() {
-            self.prefetch(&coming.hashes[..coming.len]);
-        }
-        let (block, ()) = window.next()?;
-        Some(&block.hashes[..block.len])
     }
 
     /// Removes every copy that is there when it begins. The size stays.

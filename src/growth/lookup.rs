@@ -11,7 +11,7 @@ use crate::word::layout::{Encoding, Layout, Shape, by_encoding, shapes};
 use crate::word::layouts::{BothLayouts, Layouts, Row};
 
 /// A table of at most this many buckets stays in the L2 cache if it is hot.
-const NEAR: usize = (512 << 10) / size_of::<u64>();
+pub(super) const NEAR: usize = (512 << 10) / size_of::<u64>();
 
 /// `$body` with `$layout` as the layout of all buckets; or `$two` with those of buckets that are not split and of buckets
 /// that are; or `$any` for two that follow each other only if an encoding was asked for.
@@ -177,10 +177,14 @@ impl GrowingTable {
 
     #[inline(always)]
     pub(super) fn prefetch_class(&self, state: State, class: Class) {
-        for side in class.sides {
-            if let Some(word) = self.words.get(state.place(side).number as u32) {
-                prefetch_line(word);
-            }
+        class.sides.into_iter().for_each(|side| self.prefetch_bucket(state.place(side).number));
+    }
+
+    /// Prefetches a bucket that there is or was.
+    #[inline(always)]
+    pub(super) fn prefetch_bucket(&self, number: usize) {
+        if let Some(word) = self.words.get(number as u32) {
+            prefetch_line(word);
         }
     }
 
@@ -237,11 +241,7 @@ impl BlockLookup for &GrowingTable {
 impl GrowingTable {
     #[inline(always)]
     fn prefetch_nth(&self, prepared: &PreparedBlock, nth: usize) {
-        for side in 0..2 {
-            if let Some(word) = self.words.get(prepared.places.numbers[side][nth]) {
-                prefetch_line(word);
-            }
-        }
+        (0..2).for_each(|side| self.prefetch_bucket(prepared.places.numbers[side][nth] as usize));
     }
 
     /// The lookups of a block: the steps of a single lookup, for all keys, in the same order. If the state has changed

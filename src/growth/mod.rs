@@ -148,9 +148,11 @@
 //! | `room.rs` | the search for room, and one relocation |
 //! | `resize.rs` | splits and merges, and when they are due |
 //! | `limit.rs` | how many items there are at most, and the check of one insert in 32 |
+//! | `batch.rs` | batches of inserts and removals, which prefetch what those to come need |
 //! | `change.rs` | `insert`, `insert_if_absent`, `remove`, `clear`, which use all of the above |
 //! | `image.rs` | saves, digests, merging with another filter, and what all cores of filters have in common (`table/core.rs`) |
 
+pub(crate) mod batch;
 pub(crate) mod change;
 pub(crate) mod growing_table;
 pub(crate) mod image;

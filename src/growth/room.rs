@@ -12,12 +12,11 @@
 use core::cell::Cell;
 
 use crate::growth::growing_table::{GrowingTable, Placed, load, store};
-use crate::machine::arch::prefetch_line;
 use crate::plan::path::{self, Graph, Outcome};
 use crate::table::image::spare::Spare;
 use crate::table::stripe::{AllLocked, Guard};
 use crate::word::bucket::Bucket;
-use crate::word::classes::{State, both};
+use crate::word::classes::{Class, State, both};
 use crate::word::layout::Entry;
 use crate::word::layouts::{BothLayouts, DynLayout};
 
@@ -68,9 +67,7 @@ impl Graph for GrowingGraph<'_> {
 
     #[inline(always)]
     fn prefetch(&self, number: usize) {
-        if let Some(word) = self.table.words.get(number as u32) {
-            prefetch_line(word);
-        }
+        self.table.prefetch_bucket(number);
     }
 
     #[inline(always)]
@@ -117,6 +114,20 @@ pub(super) struct Searched {
 }
 
 impl GrowingTable {
+    /// For each class both of whose buckets are full, prefetches the buckets that [`make_room`](Self::make_room) would examine
+    /// first: those to which the entries of one of the two may move. Nearly every search ends there.
+    #[inline(never)]
+    pub(super) fn prefetch_alternates(&self, classes: &[Class]) {
+        let state = self.state();
+        let graph = GrowingGraph::new(self, state);
+        for &class in classes {
+            let [first, second] = both(class.sides, |side| state.place(side).number);
+            if !graph.has_room(first, graph.load(first)) && !graph.has_room(second, graph.load(second)) {
+                graph.hops(first, |_, to| graph.prefetch(to));
+            }
+        }
+    }
+
     /// Makes room in a bucket of either side of the class: searches for a path to room, and carries it out, from its free
     /// end back.
     ///

@@ -37,6 +37,32 @@ fn a_snapshot_has_the_load_while_growing() {
     }
 }
 
+/// Each key of a batch is an insert of its own, in order, whatever is prefetched for those to come. So the same buckets have
+/// the same words, also in a table that is too large for the cache.
+#[test]
+#[cfg_attr(miri, ignore = "needs many keys")]
+fn a_batch_is_its_inserts_one_by_one() {
+    for load in [0.70, 0.95] {
+        let filters = [0, 1].map(|_| {
+            let builder = Growable::builder_with_hasher(state()).capacity(0).expected_keys(400_000);
+            builder.load_while_growing(load).build().unwrap()
+        });
+        let [one_by_one, batched] = &filters;
+        let mut keys = 0..400_000u64;
+        for len in [0, 1, 31, 32, 33, 95, 96, 97, 1000].into_iter().cycle() {
+            let batch: Vec<u64> = keys.by_ref().take(len).collect();
+            batch.iter().for_each(|key| one_by_one.insert(key).unwrap());
+            batched.insert_batch(&batch).unwrap();
+            if keys.is_empty() {
+                break;
+            }
+        }
+        assert!(batched.plan().layout.buckets > 1 << 16, "{batched:?}");
+        assert_eq!(saved(batched), saved(one_by_one));
+        assert_eq!(batched.stats().relocations, one_by_one.stats().relocations);
+    }
+}
+
 /// A save that began is what the filter was then, whatever it has become when the snapshot is written.
 #[test]
 fn a_save_is_of_the_moment_at_which_it_began_however_the_filter_grows_and_shrinks() {

@@ -1,0 +1,67 @@
+//! CONCURRENT: batches of inserts and removals. Each key is an operation of its own, in order. What a batch gains is that
+//! the memory which an operation will need is requested before.
+//!
+//! An insert needs the two buckets of its class. If both are full, it also needs the buckets to which their entries may
+//! move, and where these are is not known before the two have come. So they are requested in two steps: the two buckets
+//! while the block of keys before the previous one is inserted, and the others when the key's own block begins. In between,
+//! each word may change: then a request was for nothing, and nothing else depends on it.
+//!
+//! A table that is [`NEAR`] is in the cache, and nothing is requested.
+
+use crate::error::insert::{GrowableInsertError, InsertBatchError};
+use crate::growth::growing_table::GrowingTable;
+use crate::growth::lookup::NEAR;
+use crate::plan::batch::{BLOCK, Coming, Hashes, Window};
+use crate::word::classes::Class;
+
+/// The classes of the keys of a block.
+#[derive(Clone, Copy)]
+struct Classes([Class; BLOCK]);
+
+impl GrowingTable {
+    /// `insert` for each hash, in order.
+    pub(crate) fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<GrowableInsertError>> {
+        let any = self.plan.classes.of(0);
+        let (mut window, mut inserted) = (Window::new(hashes, Classes([any; BLOCK])), 0);
+        loop {
+            while let Some(Coming { hashes, prepared, is_first, .. }) = window.coming() {
+                for (class, &hash) in prepared.0.iter_mut().zip(hashes) {
+                    *class = self.plan.classes.of(hash);
+                }
+                if is_first {
+                    let state = self.state();
+                    prepared.0.iter().for_each(|&class| self.prefetch_class(state, class));
+                }
+            }
+            let Some((block, coming)) = window.next() else { return Ok(inserted) };
+            let classes = &block.prepared.0[..block.len];
+            let is_far = self.state().buckets() > NEAR;
+            if is_far {
+                self.prefetch_alternates(classes);
+            }
+            for (&class, &coming) in classes.iter().zip(&coming.0) {
+                if is_far {
+                    self.prefetch_class(self.state(), coming);
+                }
+                self.insert_class(class).map_err(|error| InsertBatchError::new(inserted, error))?;
+                inserted += 1;
+            }
+        }
+    }
+
+    /// `remove` for each hash, in order.
+    pub(crate) fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+        let mut window = Window::new(hashes, ());
+        loop {
+            while let Some(coming) = window.coming() {
+                self.prefetch(&coming.hashes[..coming.len]);
+            }
+            let Some((block, ())) = window.next() else { return };
+            let mut removed = [false; BLOCK];
+            for (&hash, removed) in block.hashes[..block.len].iter().zip(&mut removed) {
+                *removed = self.remove(hash);
+            }
+            answers(&removed[..block.len]);
+        }
+    }
+}
