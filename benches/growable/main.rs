@@ -12,6 +12,9 @@
 //! | `expected` | the same of filters whose `expected_keys` are the keys that they get; a chart, `growth.svg`, in `--out` |
 //! | `doubling` | how many entries a second `reserve` moves to a larger table, and `shrink_to_fit` to a smaller one |
 //! | `spike` | a thousand keys, a million, and a thousand again, then `shrink_to_fit` |
+//! | `speed` | inserts and hits, single and in batches, beside a fixed filter: tables of 384 KiB and, except with `--quick`, 96 MiB |
+//! | `loads` | the time, the memory and the relocations of `N` inserts, by `load_while_growing` |
+//! | `clear` | `clear`, beside that of a fixed filter |
 //!
 //! `N` is 50 million, or 2 million with `--quick`. Except for `threads`, all work is that of one thread, and is timed by
 //! its processor time. Two sides of a comparison run by turns, and each ratio compares two runs of one round.
@@ -20,6 +23,8 @@
 //! up to 32 MB. The insert that needs it then takes 0.2 ms longer for each megabyte. So `longest` needs a process of its
 //! own.
 
+mod speed;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::hint::black_box;
@@ -461,6 +466,24 @@ fn main() -> io::Result<()> {
             (title, doubling(bytes, length))
         });
     }
+    let rounds = rounds as u64;
+    for (name, bytes, fewest_lookups) in options.pick(
+        &[("384 KiB", 8 << 10, 0)][..],
+        &[("384 KiB", 384 << 10, 2_000_000)][..],
+        &[("384 KiB", 384 << 10, 20_000_000), ("96 MiB", 96 << 20, 2_000_000)][..],
+    ) {
+        options.part("speed", || (format!("{name}: M operations/s"), speed::speed(*bytes, rounds, *fewest_lookups)));
+    }
+    let shares = options.pick(&[0.85][..], &[0.7, 0.85, 0.95][..], &[0.70, 0.75, 0.80, 0.85, 0.90, 0.95][..]);
+    options.part("loads", || {
+        (format!("{keys} keys from 1,000, by load_while_growing"), speed::loads(keys, rounds, shares))
+    });
+    let sizes = options.pick(
+        &[("64 KiB", 64 << 10)][..],
+        &[("384 KiB", 384 << 10)][..],
+        &[("384 KiB", 384 << 10), ("3 MiB", 3 << 20), ("96 MiB", 96 << 20)][..],
+    );
+    options.part("clear", || ("clear".into(), speed::clear(sizes, rounds as usize)));
     let most = if options.test { 20_000 } else { 1_000_000 };
     options.part("spike", || (format!("1,000 keys, {most}, and 1,000 again"), spike(most, length)));
     Ok(())
