@@ -130,9 +130,13 @@ pub struct RecentStats {
     /// that, it counts as `expired` instead.
     pub evicted: u64,
     /// By how much keys were evicted too early, at most: as a share of the [window](crate::Window), from 0 to 1. 0.25 means
-    /// that some key was held for only three quarters of it. A filter of the last keys has 0 here while
-    /// [up to 16 threads](crate::RecentBuilder::last) insert, and a filter of a time as long as no more keys come than
-    /// [it has room for](crate::RecentBuilder::within).
+    /// that some key may have been held for only three quarters of it, and none for less. In a filter of a time, a key is held
+    /// from when its insert began, by the filter's clock. So even a lookup that comes right after the insert may miss the key, if the
+    /// thread was preempted in between for as long. The share is noted before the key is gone: a thread that misses a key finds
+    /// it here.
+    ///
+    /// A filter of the last keys has 0 here while [up to 16 threads](crate::RecentBuilder::last) insert, and a filter of a time
+    /// as long as no more keys come than [it has room for](crate::RecentBuilder::within).
     pub evicted_early_by: f64,
 }
 

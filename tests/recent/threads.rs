@@ -1,11 +1,13 @@
 //! Many threads.
 
+use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use crate::support::Ends;
-use crate::{held, last, stats, within};
+use crate::{builder, held, last, stats, within};
 
 const THREADS: u64 = 4;
 
@@ -118,7 +120,8 @@ fn keys_are_found_for_their_time_while_it_passes() {
                     let before = time.load(Ordering::SeqCst);
                     let is_new = if nth % 2 == 0 { filter.insert(&key) } else { filter.insert_or_renew(&key) };
                     let found = filter.contains(&key);
-                    if time.load(Ordering::SeqCst) <= before + 1300 {
+                    // (The filter's clock may show a millisecond less when the insert begins.)
+                    if time.load(Ordering::SeqCst) < before + 1300 {
                         assert!(is_new && found, "{key}");
                     }
                     inserted.fetch_add(1, Ordering::Relaxed);
@@ -135,4 +138,52 @@ fn keys_are_found_for_their_time_while_it_passes() {
             }
         }
     });
+}
+
+/// More keys come in the time of the window than there is room for. A key that is missed was held for the share of the
+/// window that the statistics leave.
+#[test]
+fn no_key_is_evicted_earlier_than_the_statistics_say() {
+    const WINDOW: u64 = 1300;
+    let (keys, each) = if cfg!(miri) { (100, 200) } else { (1000, 10_000) };
+    // The time passes with the keys, in milliseconds: however slow a thread is, as many come in that time.
+    let inserted = Arc::new(AtomicU64::new(0));
+    let time = move |inserted: &AtomicU64| inserted.load(Ordering::SeqCst) * WINDOW / (5 * keys);
+    let clock = Arc::clone(&inserted);
+    let clock = move || Duration::from_millis(time(&clock));
+    let filter = builder().within(Duration::from_millis(WINDOW), keys as usize).clock(clock).build().unwrap();
+    // For how long each key was held that was missed within the window, at most.
+    let missed: Vec<u64> = thread::scope(|threads| {
+        let run = |id: u64| {
+            let (filter, inserted) = (&filter, &inserted);
+            move || {
+                let (mut own, mut missed) = (VecDeque::new(), Vec::new());
+                for nth in 0..each {
+                    let (key, before) = (id << 40 | nth, time(inserted));
+                    if filter.insert(&key) {
+                        own.push_back((key, before));
+                    }
+                    inserted.fetch_add(1, Ordering::SeqCst);
+                    if nth % 8 == 0 {
+                        own.retain(|&(key, before)| {
+                            let found = filter.contains(&key);
+                            let held = time(inserted) - before;
+                            if !found && held < WINDOW {
+                                missed.push(held);
+                            }
+                            found && held < WINDOW
+                        });
+                    }
+                }
+                missed
+            }
+        };
+        let threads: Vec<_> = (0..THREADS).map(|id| threads.spawn(run(id))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    let early_by = stats(&filter).evicted_early_by;
+    let shortest = *missed.iter().min().expect("there is no room for all keys");
+    // A millisecond, since the times are rounded.
+    assert!((shortest + 1) as f64 >= (1.0 - early_by) * WINDOW as f64, "{shortest}, {early_by}");
+    assert!(early_by < 1.0, "{early_by}");
 }

@@ -450,6 +450,13 @@ impl Clock {
         self.ring.len() - self.longest + self.ahead()
     }
 
+    /// Notes that entries are about to be evicted so many ticks early, at most. The eviction comes after it: a thread that
+    /// misses one of their keys finds in the statistics how early it was evicted.
+    pub(in crate::table) fn note_early(&self, ticks: u64) {
+        // Relaxed: the store that evicts them, of the moment or of a word, releases it.
+        self.tallies.most_ahead.fetch_max(ticks, Ordering::Relaxed);
+    }
+
     /// The end of an entry with this payload that is live at the moment.
     pub(in crate::table) fn end_of(&self, moment: Moment, payload: u16) -> u64 {
         moment.now() + self.ring.ticks_until(moment, payload)

@@ -47,7 +47,6 @@
 use core::cell::Cell;
 
 use crate::plan::path::Outcome;
-use crate::sync::Ordering;
 use crate::table::attempt::IfPresent;
 use crate::table::entries::Expiry;
 use crate::table::expiring::clock::{Clock, Reading, Until};
@@ -82,9 +81,9 @@ impl Table<Expiry> {
             }
             let ticks = earliest.get() - moment.now();
             let then = later(clock, &mut pass, moment, ticks);
+            clock.note_early(ahead + ticks);
             clock.call(all, then, now, ahead + ticks);
             clock.publish(then);
-            clock.tallies.most_ahead.fetch_max(ahead + ticks, Ordering::Relaxed);
             Some(ticks)
         });
         if clock.moment().lag() > 0 {

@@ -59,6 +59,11 @@
 //! that takes effect at its exchange. Then there is room for the new entry, which is added as by any other insert. The thread
 //! holds the locks of all stripes, so no other thread takes that room.
 //!
+//! *How early it goes* is noted before the exchange: by how many ticks the entry's end is after the clock's own tick, and
+//! how far that is ahead of the caller's. The time may pass between these two readings, and before the exchange. Meanwhile
+//! the first one only goes down, and so does the second one: to run further ahead takes the locks of all stripes. So what is noted is
+//! not less than what was left of the entry's lifetime at the exchange. (Read after the exchange, it could be less.)
+//!
 //! A search that finds no room is long, and so is one under all locks. So the filter notes that a tick is
 //! [*crowded*](Table::is_crowded). While it is, and the filter is full, an insert that finds its two buckets full displaces an
 //! entry at once, with one stripe's lock at a time, and takes the longer way only if others take the room again and again.
@@ -237,10 +242,12 @@ impl Table<Expiry> {
         // Read again under the lock: only then its place is sure to mean that tick.
         match ticks_left(entry) {
             0 => self.take_dead(&changing.guard, changing.spare(), bucket, entry),
-            ticks if self.take_from(&changing.guard, changing.spare(), bucket, entry) => {
+            // While the lock is held, no other thread takes an entry out that was live at the moment.
+            ticks if self.layout.holds_entry(self.load(bucket), entry) => {
+                clock.note_early(clock.ahead() + ticks);
+                self.take_from(&changing.guard, changing.spare(), bucket, entry);
                 self.counters.add_len(-1);
                 clock.tallies.evicted.fetch_add(1, Ordering::Relaxed);
-                clock.tallies.most_ahead.fetch_max(clock.ahead() + ticks, Ordering::Relaxed);
             }
             _ => (),
         }

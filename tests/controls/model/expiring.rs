@@ -157,6 +157,11 @@ impl<L: ModelLayout> Expiring<L> {
     pub fn evicted(&self) -> u64 {
         self.clock().tallies.evicted.load(crate::sync::Ordering::Relaxed)
     }
+
+    /// By how many ticks keys were evicted early, at most.
+    pub fn evicted_early_by(&self) -> u64 {
+        self.clock().tallies.most_ahead.load(crate::sync::Ordering::Relaxed)
+    }
 }
 
 impl Image<Expiry> {

@@ -618,6 +618,31 @@ pub const CONTROLS: &[Control] = &[
         )],
     ),
     control(
+        "EvictsBeforeItIsNoted",
+        "How early keys are evicted is noted when they are gone. (The counts of a clock are no steps of a model, so it reads the \
+         clock in between.)",
+        &[
+            edit("table/expiring/evict.rs", "clock.note_early(ahead + ticks);", UNLESS_LEFT_OUT),
+            edit(
+                "table/expiring/evict.rs",
+                "clock.publish(then);",
+                "CODE if LEFT_OUT { _ = clock.moment(); clock.note_early(ahead + ticks) }",
+            ),
+        ],
+    ),
+    control(
+        "DisplacesBeforeItIsNoted",
+        "How early a key is displaced is noted when it is gone, by how far the clock is ahead then.",
+        &[
+            edit("table/expiring/recent.rs", "clock.note_early(clock.ahead() + ticks);", UNLESS_LEFT_OUT),
+            edit(
+                "table/expiring/recent.rs",
+                "clock.tallies.evicted.fetch_add(1, Ordering::Relaxed);",
+                "CODE if LEFT_OUT { clock.note_early(clock.ahead() + ticks) }",
+            ),
+        ],
+    ),
+    control(
         "EvictsThoughPresent",
         "An insert that found no room ends ticks early although its key has an entry by now.",
         &[edit(

@@ -4,11 +4,13 @@
 //! The end of a tick is no operation of any caller. So the histories are not compared with a specification, as those of
 //! `histories` are, but each answer with the calls before it and at the same time.
 
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ccf_steps::model::{Expiring, Fault, Key, ModelLayout, Seeded, Smallest, Usual};
+use ccf_steps::model::{Expiring, Fault, Key, ModelLayout, Seeded, Smallest, Usual, before_each_step};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -192,4 +194,106 @@ fn a_tick_that_ends_without_locks_breaks_a_promise() {
 #[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
 fn entries_added_without_the_lock_break_a_promise() {
     breaks_without(Fault::AddValueWithoutLock);
+}
+
+/// The `nth` class of a table of two buckets, which all have both.
+fn of_two_buckets(nth: usize) -> Key {
+    Expiring::<Smallest>::key(2, 0, 1, nth)
+}
+
+/// A full table in which two keys of the first tick and two of the second one have come, and the keys of each tick with it.
+/// Its clock follows the time, which is in the second tick.
+fn full() -> (Expiring, Vec<(Key, u64)>) {
+    let table = Expiring::of_recent_time(2);
+    assert_eq!(2 * table.slots_per_bucket(), 4);
+    let came: Vec<_> = (0..4).map(|nth| (of_two_buckets(nth), nth as u64 / 2)).collect();
+    came.iter().for_each(|&(key, tick)| assert!(table.insert_recent(key, tick), "there is room"));
+    (table, came)
+}
+
+/// The same when the keys of the first tick were evicted, and two more of the second one have come.
+fn full_of_one_tick() -> (Expiring, Vec<(Key, u64)>) {
+    let (table, mut came) = full();
+    for nth in 4..6 {
+        assert!(table.insert_recent(of_two_buckets(nth), 1), "it is new");
+        came.push((of_two_buckets(nth), 1));
+    }
+    assert_eq!((table.live_len(), table.evicted_early_by()), (4, 1));
+    (table, came)
+}
+
+/// Inserts one more key in the second tick, and lets the next one begin before the step of this number. Before each step,
+/// and in the end, checks that a key that is missed was not evicted earlier than noted. Returns how many steps there were, and what
+/// was wrong.
+fn evict_one(table: fn() -> (Expiring, Vec<(Key, u64)>), interrupted: Option<usize>) -> (usize, Option<String>) {
+    const LIFETIME: u64 = 2;
+    let (table, came) = table();
+    let (table, tick, steps) = (Rc::new(table), Cell::new(1), Rc::new(Cell::new(0)));
+    let wrong = Rc::new(RefCell::new(None));
+    let check = {
+        let (table, wrong) = (Rc::clone(&table), Rc::clone(&wrong));
+        move |tick: u64| {
+            for (nth, &(key, since)) in came.iter().enumerate() {
+                let early_by = (since + LIFETIME).saturating_sub(tick);
+                let noted = table.evicted_early_by();
+                if noted < early_by && !table.contains(key) {
+                    let what = format!("key {nth} is missed {early_by} ticks early, and only {noted} were noted");
+                    wrong.borrow_mut().get_or_insert(what);
+                }
+            }
+        }
+    };
+    let check = Rc::new(check);
+    let (check_each, counter, clock, checking) =
+        (Rc::clone(&check), Rc::clone(&steps), Rc::clone(&table), Cell::new(false));
+    let time = Rc::new(tick);
+    let passing = Rc::clone(&time);
+    before_each_step(Some(Rc::new(move |_| {
+        if checking.replace(true) {
+            return;
+        }
+        let now = counter.replace(counter.get() + 1);
+        if interrupted == Some(now) {
+            passing.set(2);
+            clock.move_on(2);
+        }
+        check_each(passing.get());
+        checking.set(false);
+    })));
+    assert!(table.insert_recent(of_two_buckets(6), 1), "it is new");
+    before_each_step(None);
+    check(time.get());
+    assert!(table.contains(of_two_buckets(6)), "it was just inserted");
+    let wrong = wrong.borrow_mut().take();
+    (steps.get(), wrong)
+}
+
+/// A whole tick is evicted, or a key is displaced. At each step the time may pass.
+fn what_is_wrong(table: fn() -> (Expiring, Vec<(Key, u64)>)) -> Option<String> {
+    let (steps, wrong) = evict_one(table, None);
+    wrong.or_else(|| (0..steps).find_map(|step| evict_one(table, Some(step)).1))
+}
+
+#[test]
+fn a_key_is_not_evicted_earlier_than_noted() {
+    for (table, early_by) in [(full as fn() -> _, 1), (full_of_one_tick, 2)] {
+        assert_eq!(what_is_wrong(table), None);
+        let (filled, _) = table();
+        assert!(filled.insert_recent(of_two_buckets(6), 1), "it is new");
+        assert_eq!(filled.evicted_early_by(), early_by);
+    }
+}
+
+#[test]
+#[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
+fn a_tick_that_is_evicted_before_that_is_noted_is_missed_too_early() {
+    let _seeded = Seeded::bugs(&[Fault::EvictsBeforeItIsNoted]);
+    assert!(what_is_wrong(full).is_some_and(|wrong| wrong.contains("1 ticks early, and only 0")));
+}
+
+#[test]
+#[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
+fn a_key_that_is_displaced_before_that_is_noted_is_missed_too_early() {
+    let _seeded = Seeded::bugs(&[Fault::DisplacesBeforeItIsNoted]);
+    assert!(what_is_wrong(full_of_one_tick).is_some_and(|wrong| wrong.contains("2 ticks early, and only 1")));
 }
