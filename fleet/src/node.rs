@@ -312,11 +312,9 @@ impl Node {
         }
         replica.saw_term(said.term);
         asked.known.compare(&said).map_err(End::Lost)?;
-        let (ours, theirs) = (asked.head.revision, said.head.revision);
-        if theirs < ours || (theirs == ours && said.head != asked.head) {
-            return Err(End::Lost(format!(
-                "its last change is of revision {theirs}, and this node has that of {ours}"
-            )));
+        let revision = asked.head.revision;
+        if said.head.revision == revision && said.head != asked.head {
+            return Err(End::Lost(format!("its change of revision {revision} is not the one that this node has")));
         }
         let mut still_waiting = None;
         for (sent, head) in waiting.into_iter().chain([(asked.at, said.head)]) {

@@ -145,7 +145,8 @@ async fn a_node_is_ready_only_when_it_has_the_head_of_a_majority() {
     let (replica, first) = replica(&node);
     let (begin, second) = (node.core.clock.monotonic(), record(13));
     let compare = |at: Duration, head: KeyValue, waiting| {
-        let asked = Asked { at, head: replica.head(), known: LastKnown::default() };
+        node.core.remember(EPOCH, replica.head().revision);
+        let asked = Asked { at, head: replica.head(), known: node.core.last_known() };
         node.compare(&replica, asked, said(Head::of(head), 20), waiting)
     };
     // Its watch is late: it has not come to the head that a majority has.
