@@ -14,4 +14,5 @@ pub(crate) mod memory;
 mod message;
 #[cfg(feature = "snapshot")]
 pub(crate) mod mismatch;
+pub(crate) mod quota;
 pub(crate) mod tick;

@@ -2,6 +2,7 @@
 //! batch are in flight. No atomics, no locks, no input or output.
 
 pub(crate) mod batch;
+pub(crate) mod limits;
 pub(crate) mod pairs;
 pub(crate) mod path;
 pub(crate) mod places;

@@ -12,6 +12,7 @@ pub(crate) mod human;
 pub(crate) mod layout;
 pub(crate) mod layouts;
 pub(crate) mod payloads;
+pub(crate) mod quota;
 pub(crate) mod ring;
 pub(crate) mod semisort;
 pub(crate) mod table_layout;
