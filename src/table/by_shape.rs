@@ -18,6 +18,7 @@ use crate::table::core::{Core, Facts};
 use crate::table::counters::Counters;
 use crate::table::entries::{Entries, Expiry, Nothing, Value};
 use crate::table::expiring::clock::{Advance, Clock, Until};
+use crate::table::expiring::limit::{Request, Verdict};
 use crate::table::face::plan::TablePlan;
 use crate::table::image::merge::{Absorbed, Merge};
 use crate::table::image::read::{Imaged, TableImage};
@@ -315,6 +316,14 @@ impl ExpiringTable {
             }
         });
         self.in_row(&ADD_UNTIL)(&self.table, hash, until, if_present)
+    }
+
+    /// Charges the class of this hash, whose entry is its debt.
+    #[inline]
+    pub(crate) fn charge(&self, hash: u64, request: Request) -> Verdict {
+        static CHARGE: ByRow<fn(&Table<Expiry>, u64, Request) -> Verdict> =
+            by_row!(shapes_with_payload, { |table, layout, hash, request| table.charge(layout, hash, request) });
+        self.in_row(&CHARGE)(&self.table, hash, request)
     }
 
     #[inline]

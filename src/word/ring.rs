@@ -11,6 +11,8 @@
 //!   none   | dead, to be swept  | live                      | rejected
 //! ```
 
+use core::hint::select_unpredictable;
+
 #[cfg(feature = "snapshot")]
 use crate::word::payloads::Payloads;
 
@@ -118,6 +120,13 @@ impl Ring {
         (u64::from(place).wrapping_sub(moment.now() + 1) & self.last) + 1
     }
 
+    /// How many ticks after `now` an entry ends whose end has this place; 0 if it is dead.
+    #[inline(always)]
+    pub(crate) fn ticks_left(self, moment: Moment, place: u16) -> u64 {
+        let ticks = self.ticks_until(moment, place);
+        select_unpredictable(self.is_live(moment, place), ticks, 0)
+    }
+
     /// Whether the filter may accept an entry that ends at `end`, which is after `now`.
     #[inline(always)]
     pub(crate) fn has_room_for(self, moment: Moment, end: u64) -> bool {
@@ -203,6 +212,7 @@ mod tests {
             if end > now {
                 prop_assert_eq!(ring.ticks_until(moment, ring.place(end)), end - now);
             }
+            prop_assert_eq!(ring.ticks_left(moment, ring.place(end)), end.saturating_sub(now));
             prop_assert_eq!(Arc::of_dead(ring, moment).contains(ring.place(end)), end <= now);
             #[cfg(feature = "snapshot")]
             for longest in [1, ring.longest() / 2, ring.longest()] {

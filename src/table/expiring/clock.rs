@@ -33,15 +33,17 @@ pub enum Advance {
     },
 }
 
-/// What an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) does with an insert that finds no room. It is a
-/// [setting](crate::ExpiringBuilder::when_full) of the builder, which says more.
+/// What an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) does with an insert that finds no room, and a
+/// [`CuckooRateLimiter`](crate::CuckooRateLimiter) with a new key. It is a setting of their builders
+/// ([1](crate::ExpiringBuilder::when_full), [2](crate::LimiterBuilder::when_full)), which say more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhenFull {
-    /// The insert fails with [`ExpiringInsertError::Full`], and no entry expires before its time.
+    /// The insert fails with [`ExpiringInsertError::Full`], and no entry expires before its time. A limiter rejects the new key.
     #[default]
     Refuse,
-    /// The entries that would expire first are evicted, a whole tick at a time, and the insert continues.
+    /// The entries that would expire first are evicted, a whole tick at a time, and the insert continues. A limiter evicts one
+    /// key.
     EvictSoonest,
 }
 
@@ -84,7 +86,10 @@ pub(crate) enum Drive {
     /// The keys that are added or renewed, of which each tick has a number (`table/expiring/recent.rs`).
     Keys(Box<[Count; 1]>),
     /// The time, which the filter reads.
-    Time,
+    Time {
+        /// [`Clock::patience`].
+        patience: u64,
+    },
 }
 
 /// The keys of the present tick. In a box, and on a cache line of its own: lookups read the clock, and each new key
@@ -228,6 +233,10 @@ impl Clock {
         Self { drive, ..Self::new(ring, longest, None, WhenFull::EvictSoonest) }.at(0, 0, 0, 0)
     }
 
+    pub(crate) fn with_when_full(self, when_full: WhenFull) -> Self {
+        Self { when_full, ..self }
+    }
+
     /// A clock like this one that shows the same tick, for an empty table.
     pub(crate) fn another(&self) -> Self {
         let clock = Self::new(self.ring, self.longest, self.resolution, self.when_full);
@@ -256,7 +265,6 @@ impl Clock {
         }
     }
 
-    #[cfg(feature = "snapshot")]
     pub(crate) fn ring(&self) -> Ring {
         self.ring
     }
@@ -286,6 +294,12 @@ impl Clock {
         matches!(&self.drive, Drive::Keys(count) if count[0].added.load(Ordering::Relaxed) >= count[0].per_tick)
     }
 
+    /// How many ticks what has died may stay before calls begin to sweep the table, and a table that was full counts as full:
+    /// 0, except in a rate limiter (`table/expiring/limit.rs`).
+    pub(in crate::table) fn patience(&self) -> u64 {
+        if let Drive::Time { patience } = self.drive { patience } else { 0 }
+    }
+
     /// Begins the count of a tick.
     pub(in crate::table) fn begin_count(&self, _: &AllLocked<'_>) {
         if let Drive::Keys(count) = &self.drive {
@@ -298,7 +312,7 @@ impl Clock {
     /// tick.
     pub(in crate::table) fn latest_end(&self, reading: Reading) -> u64 {
         // See `table/expiring/recent.rs`, *An entry never lives too short*.
-        let lifetime = if matches!(self.drive, Drive::Time) { self.longest - 1 } else { self.longest };
+        let lifetime = if matches!(self.drive, Drive::Time { .. }) { self.longest - 1 } else { self.longest };
         reading.moment.now() + lifetime - reading.ahead
     }
 

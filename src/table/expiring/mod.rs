@@ -144,6 +144,7 @@
 
 pub(crate) mod clock;
 mod evict;
+pub(crate) mod limit;
 mod recent;
 mod sweep;
 
@@ -154,7 +155,7 @@ use crate::error::insert::{ExpiringInsertError, InsertError};
 use crate::table::attempt::{Attempt, IfPresent};
 use crate::table::entries::Expiry;
 use crate::table::expiring::clock::{Clock, NotAdded, Reading, Until, WhenFull};
-use crate::table::expiring::recent::AttemptUntil;
+use crate::table::expiring::recent::AttemptOr;
 use crate::table::image::spare::Spare;
 use crate::table::stripe::{AllLocked, Guard};
 use crate::table::table::Table;
@@ -255,13 +256,13 @@ impl Table<Expiry> {
     }
 
     /// Attempts to add an entry for which there was no room, and makes room before each further attempt.
-    fn add_where_full(
+    fn add_where_full<F: From<InsertError>>(
         &self,
         clock: &Clock,
         class: Item,
         if_present: IfPresent,
-        attempt: &AttemptUntil<'_>,
-    ) -> Result<Attempt, NotAdded> {
+        attempt: &AttemptOr<'_, F>,
+    ) -> Result<Attempt, F> {
         if clock.is_driven_by_filter() && self.is_crowded(clock) {
             match self.displace_in_crowd(clock, class, attempt) {
                 Ok(Attempt::NoRoom) => {}

@@ -76,7 +76,7 @@
 use crate::sync::Ordering;
 use crate::table::attempt::Attempt;
 use crate::table::entries::Expiry;
-use crate::table::expiring::clock::{Clock, NotAdded, Reading};
+use crate::table::expiring::clock::{Clock, Reading};
 use crate::table::expiring::sweep::later;
 use crate::table::image::spare::Spare;
 use crate::table::stripe::AllLocked;
@@ -87,7 +87,7 @@ use crate::word::layout::{Entry, Layout};
 use crate::word::ring::LAST_TICK;
 
 /// An attempt of an insert, with the locks of all stripes if they are held.
-pub(super) type AttemptUntil<'a> = dyn Fn(Option<&AllLocked<'_>>) -> Result<Attempt, NotAdded> + 'a;
+pub(super) type AttemptOr<'a, F> = dyn Fn(Option<&AllLocked<'_>>) -> Result<Attempt, F> + 'a;
 
 /// How often an insert in a crowded filter makes room for itself that another thread takes, before it takes all locks.
 const TRIES_IN_CROWD: usize = 4;
@@ -97,7 +97,7 @@ impl Table<Expiry> {
     /// have, and sweeps a share of the table if entries have died and no other thread does.
     #[inline]
     pub(in crate::table) fn keep_up(&self, clock: &Clock) {
-        if clock.is_tick_full() || clock.moment().lag() > 0 {
+        if clock.is_tick_full() || clock.moment().lag() > clock.patience() {
             self.keep_up_slow(clock);
         }
     }
@@ -109,7 +109,7 @@ impl Table<Expiry> {
             // The next tick needs a place on the ring.
             self.catch_up(clock, clock.spare() - 1);
         }
-        if clock.moment().lag() > 0 {
+        if clock.moment().lag() > clock.patience() {
             self.sweep_if_nobody_does(clock);
         }
     }
@@ -168,14 +168,20 @@ impl Table<Expiry> {
     /// Whether the filter is full of keys of the present tick, as far as is known: then no eviction of a tick makes room.
     pub(super) fn is_crowded(&self, clock: &Clock) -> bool {
         // Relaxed, as where it is set: it only decides which of two ways to make room is tried first.
-        clock.tallies.crowded.load(Ordering::Relaxed) == clock.moment().now() && self.counters.len() >= self.capacity()
+        let since = clock.moment().now().wrapping_sub(clock.tallies.crowded.load(Ordering::Relaxed));
+        since <= clock.patience() && self.counters.len() >= self.capacity()
+    }
+
+    /// Notes that the filter is full, and that no eviction of a tick has made room.
+    pub(super) fn note_crowd(&self, clock: &Clock) {
+        clock.tallies.crowded.store(clock.moment().now(), Ordering::Relaxed);
     }
 
     /// Adds an entry of this class, for which no eviction of a tick makes room, by `attempt`: takes the entry out of its
     /// buckets that expires first. Returns what came of the last attempt.
     #[cold]
     #[inline(never)]
-    pub(super) fn displace(&self, clock: &Clock, class: Item, attempt: &AttemptUntil<'_>) -> Result<Attempt, NotAdded> {
+    pub(super) fn displace<F>(&self, clock: &Clock, class: Item, attempt: &AttemptOr<'_, F>) -> Result<Attempt, F> {
         // Those of the class's two buckets.
         const WORDS: u64 = 2;
         let spare = Spare::default();
@@ -193,7 +199,7 @@ impl Table<Expiry> {
                 break result;
             }
         };
-        clock.tallies.crowded.store(clock.moment().now(), Ordering::Relaxed);
+        self.note_crowd(clock);
         result
     }
 
@@ -201,12 +207,12 @@ impl Table<Expiry> {
     /// room that it has made, and after some tries it gives up.
     #[cold]
     #[inline(never)]
-    pub(super) fn displace_in_crowd(
+    pub(super) fn displace_in_crowd<F>(
         &self,
         clock: &Clock,
         class: Item,
-        attempt: &AttemptUntil<'_>,
-    ) -> Result<Attempt, NotAdded> {
+        attempt: &AttemptOr<'_, F>,
+    ) -> Result<Attempt, F> {
         for _ in 0..TRIES_IN_CROWD {
             for displaces in [false, true] {
                 if displaces {
@@ -224,10 +230,7 @@ impl Table<Expiry> {
     /// Takes an entry out of the buckets of this class: of those that it reads there, the one that expires first.
     fn take_first_to_expire(&self, clock: &Clock, class: Item, all: Option<&AllLocked<'_>>) {
         // Entries that have died go before all others.
-        let ticks_left = |entry| {
-            let (moment, payload) = (clock.moment(), self.layout.payload_of(entry));
-            if clock.ring.is_live(moment, payload) { clock.ring.ticks_until(moment, payload) } else { 0 }
-        };
+        let ticks_left = |entry| clock.ring.ticks_left(clock.moment(), self.layout.payload_of(entry));
         let mut first: Option<(u64, usize, Entry)> = None;
         for bucket in [class.first, class.second] {
             for entry in self.layout.entries(self.load(bucket)) {

@@ -9,7 +9,7 @@ use crate::word::ring::{Moment, Ring};
 const LIFETIME: u64 = 14;
 
 fn table(buckets: usize, drive: Drive) -> ExpiringTable {
-    let longest = if matches!(drive, Drive::Time) { LIFETIME + 1 } else { LIFETIME };
+    let longest = if matches!(drive, Drive::Time { .. }) { LIFETIME + 1 } else { LIFETIME };
     let clock = Clock::with_drive(Ring::new(4), longest, drive);
     let shape = Shape::semi_sorted(4, 17).with_payload(4).expect("it leaves enough");
     let table = Expiry::by(clock).and_then(|entries| Table::new(Pages::Usual, shape, buckets, entries));
@@ -57,7 +57,7 @@ fn inserts_do_not_wait_for_a_sweep() {
 /// the clock were not late.
 #[test]
 fn an_entry_that_is_added_by_a_late_clock_lives_as_long_as_others() {
-    let table = table(500, Drive::Time);
+    let table = table(500, Drive::Time { patience: 0 });
     let clock = table.clock();
     assert_eq!(add(&table, 1, 0), Ok(true));
     let pass = clock.lock_sweep();

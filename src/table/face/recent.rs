@@ -13,7 +13,7 @@ use crate::table::expiring::clock::{Clock, Drive, Until};
 use crate::table::face::plan::TablePlan;
 use crate::table::face::timer::Timer;
 use crate::table::image::read::Imaged;
-use crate::word::ring::Ring;
+use crate::word::ring::{LAST_TICK, Ring};
 
 /// A table of recent keys.
 pub(crate) struct RecentTable {
@@ -38,10 +38,28 @@ pub(crate) struct Past {
 pub(crate) fn clock_for(division: Division, ring: Ring, past: Past) -> Option<Clock> {
     let drive = match division.unit {
         Unit::Keys => Drive::by_keys(division.per_tick, past.of_tick)?,
-        Unit::Time => Drive::Time,
+        Unit::Time => Drive::Time { patience: 0 },
     };
     let clock = Clock::with_drive(ring, division.longest(), drive);
     Some(clock.at(0, past.ahead, past.place, past.lag))
+}
+
+/// How many ticks such a clock counts: half of those that it can show.
+const MOST_TICKS: u64 = LAST_TICK / 2;
+
+/// Moves the table's clock on to the tick of the time, if no other thread has the lock of its sweep. Returns the time, and a
+/// tick that is not before that of the time.
+#[inline]
+pub(super) fn follow(timer: &Timer, table: &ExpiringTable, per_tick: u64) -> (u64, u64) {
+    let (time, noted) = (timer.time(), table.clock().noted());
+    // Mostly it is still that tick. Then a multiplication is enough.
+    if time < (noted + 1).saturating_mul(per_tick) {
+        return (time, noted);
+    }
+    // With the shortest ticks, a clock that jumps ahead by decades stands still then. (Its own ticks would begin anew.)
+    let tick = (time / per_tick).min(MOST_TICKS);
+    table.move_on(tick, false);
+    (time, tick)
 }
 
 impl RecentTable {
@@ -87,14 +105,7 @@ impl RecentTable {
     #[inline]
     fn follow_time(&self) -> u64 {
         let Some(timer) = &self.timer else { return 0 };
-        let (time, noted) = (timer.time(), self.clock().noted());
-        // Mostly it is still that tick. Then a multiplication is enough.
-        if time < (noted + 1).saturating_mul(self.division.per_tick) {
-            return noted;
-        }
-        let tick = time / self.division.per_tick;
-        self.table.move_on(tick, false);
-        tick
+        follow(timer, &self.table, self.division.per_tick).1
     }
 
     /// Adds an entry of the whole lifetime unless there is one, or renews it if so asked. Returns whether it was added.

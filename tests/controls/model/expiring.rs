@@ -8,6 +8,7 @@ use crate::model::table::{Expiry, Image, ModelLayout, PAYLOAD_BITS, Smallest, Ta
 use crate::table::attempt::IfPresent;
 use crate::table::entries;
 use crate::table::expiring::clock::{Advance, Clock, Drive, Until, WhenFull};
+use crate::table::expiring::limit::{Request, Verdict};
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Ring;
 
@@ -124,7 +125,7 @@ impl<L: ModelLayout> Expiring<L> {
 
     /// A table whose clock follows the time. A key lives for two ticks.
     pub fn of_recent_time(buckets: usize) -> Self {
-        let clock = Clock::with_drive(Ring::new(PAYLOAD_BITS), RECENT_LIFETIME + 1, Drive::Time);
+        let clock = Clock::with_drive(Ring::new(PAYLOAD_BITS), RECENT_LIFETIME + 1, Drive::Time { patience: 0 });
         Self::by(buckets, clock)
     }
 
@@ -161,6 +162,46 @@ impl<L: ModelLayout> Expiring<L> {
     /// By how many ticks keys were evicted early, at most.
     pub fn evicted_early_by(&self) -> u64 {
         self.clock().tallies.most_ahead.load(crate::sync::Ordering::Relaxed)
+    }
+}
+
+/// A table of debts. Its ring has four places, as above, so a debt has up to three ticks.
+impl<L: ModelLayout> Expiring<L> {
+    pub fn of_debts(buckets: usize, when_full: WhenFull) -> Self {
+        let clock =
+            Clock::with_drive(Ring::new(PAYLOAD_BITS), 3, Drive::Time { patience: 0 }).with_when_full(when_full);
+        Self::by(buckets, clock)
+    }
+
+    /// What a rate limiter does for a request of so many ticks, at this tick of the time: until when it is rejected, if it
+    /// is. A debt may end `most` ticks later.
+    pub fn charge(&self, key: Key, tick: u64, cost: u64, most: u64) -> Result<(), u64> {
+        if tick > self.clock().noted() {
+            self.0.move_on(tick, false);
+        }
+        self.charge_by(key, tick, cost, most)
+    }
+
+    /// [`charge`](Self::charge) by a thread that could not move the clock on, because another one has the lock of the sweep.
+    pub fn charge_by(&self, key: Key, tick: u64, cost: u64, most: u64) -> Result<(), u64> {
+        match self.0.charge(key.hash(), Request { tick, cost, most }) {
+            Verdict::Allowed => {
+                self.0.keep_up();
+                Ok(())
+            }
+            Verdict::Over { until } | Verdict::NoRoom { until } => Err(until),
+        }
+    }
+
+    /// How many ticks of debt the key has, at this tick of the time.
+    pub fn debt(&self, key: Key, tick: u64) -> u64 {
+        self.0.move_on(tick, true);
+        self.0.last_end(key.hash()).map_or(0, |(_, ticks)| ticks)
+    }
+
+    pub fn forgive(&self, key: Key, tick: u64) -> bool {
+        self.0.move_on(tick, true);
+        self.0.remove_first(key.hash())
     }
 }
 

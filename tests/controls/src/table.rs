@@ -722,11 +722,52 @@ pub const CONTROLS: &[Control] = &[
     control(
         "AddsBeforeSwept",
         "An entry is added whose expiry has a place on the ring that is yet to be swept.",
+        &[
+            edit(
+                "table/expiring/clock.rs",
+                "if self.ring.has_room_for(moment, end) {",
+                "if self.ring.has_room_for(moment, end) || LEFT_OUT {",
+            ),
+            edit(
+                "table/expiring/limit.rs",
+                "if !clock.ring.has_room_for(moment, end) {",
+                "if !clock.ring.has_room_for(moment, end) && !LEFT_OUT {",
+            ),
+        ],
+    ),
+    control(
+        "ChargeWithoutLock",
+        "A request is charged without the lock of its stripe.",
+        &[edit("table/expiring/limit.rs", ".lock(&self.counters);", ".lock_if(!LEFT_OUT, &self.counters);")],
+    ),
+    control(
+        "ChargesByWhatWasRead",
+        "A request that was not rejected before the lock is not rejected under it.",
+        &[edit("table/expiring/limit.rs", "if after > request.most {", "if after > request.most && !LEFT_OUT {")],
+    ),
+    control(
+        "RejectsWithoutClock",
+        "A request is rejected without reading the moment again.",
         &[edit(
-            "table/expiring/clock.rs",
-            "if self.ring.has_room_for(moment, end) {",
-            "if self.ring.has_room_for(moment, end) || LEFT_OUT {",
+            "table/expiring/limit.rs",
+            "request.tick.saturating_sub(now) && is_still {",
+            "request.tick.saturating_sub(now) && (is_still || LEFT_OUT) {",
         )],
+    ),
+    control(
+        "LocksAfterInvalidRead",
+        "A request that was not rejected by an invalidated read takes the lock, and does not read again.",
+        &[edit("table/expiring/limit.rs", "if is_valid && is_still {", "if (is_valid || LEFT_OUT) && is_still {")],
+    ),
+    control(
+        "ChargesByLateClock",
+        "A request is charged by a clock that is behind the caller's time.",
+        &[edit("table/expiring/limit.rs", "if now < request.tick {", "if now < request.tick && !LEFT_OUT {")],
+    ),
+    control(
+        "ChargesTheSwept",
+        "A request counts as charged although its entry was swept meanwhile.",
+        &[edit("table/expiring/limit.rs", "if is_replaced {", "if is_replaced || LEFT_OUT {")],
     ),
     control(
         "SweepWithoutSettling",

@@ -6,6 +6,7 @@ mod counts;
 mod frozen;
 mod histories;
 mod interrupted;
+mod limiter;
 mod recent;
 mod schedules;
 mod values;

@@ -1,0 +1,364 @@
+//! CONCURRENT: a rate limiter: an entry is the debt of a key, and a request adds to it or is rejected.
+//!
+//! `word/quota.rs` has the algorithm and its bound, `table/expiring/mod.rs` the protocol. The end of an entry is the tick at
+//! which the debt of its class is repaid. So a class has one entry at most, or none while it owes nothing: a request adds an
+//! entry only where it has found none under the lock of the class's stripe.
+//!
+//! # A request
+//! The caller reads the time, and moves the clock on to its tick if it can do so at once (`Table::move_on`). Then:
+//!
+//! 1. **It reads, without a lock.** The moment, both words by an optimistic read, and the moment again. If the debt that it
+//!    finds leaves no room for the cost, the request is rejected. Otherwise, if the read was invalidated or the moment has
+//!    changed, it reads again.
+//! 2. **It charges, under the lock of the class's stripe.** It reads the clock, and then the words, and decides again. If the
+//!    request is allowed, it gives the class's entry the new end, by one exchange after a bump; or it adds an entry, as any
+//!    insert does. An entry that is dead and not swept yet is given the new end too: that is a take of a dead item and an
+//!    addition in one store, after a bump at a moment at which the item was dead (rule 5 there).
+//!
+//! # Why it is right
+//! *Of all threads that race for a key's last request, exactly one gets it.* The debt is read and raised under one lock. What
+//! was read before the lock decides nothing, except that a request is rejected.
+//!
+//! *A request that is rejected without a lock is rejected rightly.* A lane with the fingerprint was read at some moment of the
+//! call, and the clock showed the same before and after. The place in it means the end of an entry that was in the table when
+//! the word was read, or else that entry ends later (a place cannot mean an end that was swept before the moment was read).
+//! So at the read of the word, by the clock of that moment, the class owed at least that much. That is enough: whether
+//! the version has changed makes no difference. Only a request that is not rejected needs both words of one state, so
+//! that no request that is rejected throughout its call takes a lock. Such a request writes no word of the table. It takes
+//! the lock only if the debt came to be too large after it was read.
+//!
+//! *The clock is late*, because another thread has the lock of the sweep. The read then goes by the tick of the caller's
+//! time, which is later. By a later tick a class owes less, so a request that is rejected by that is rejected by the clock,
+//! too. A charge goes by the clock alone. If that is late, it releases the stripe, waits for the lock of the sweep and moves
+//! the clock on. Otherwise an earlier tick would be noted as the beginning of the debt, and the debt would end too early.
+//! So a charge goes by a tick that has come during the call, and of the charges of one class each later one goes by a tick
+//! that is no earlier. The bound in `word/quota.rs` needs no more than that.
+//!
+//! *A tick passes between the reading of the clock and the exchange.* The request takes effect when it reads the clock. Until
+//! its exchange, other threads may read the old debt. A charge and a `peek` cannot, for they need the lock. A request that
+//! is rejected by the old debt is rejected by the new one, which is greater. So it takes effect after this one.
+//!
+//! *The entry dies between the reading of the clock and the exchange.* If no sweep has taken it out, the exchange gives it
+//! the new end, and this is the case above. If one has, the exchange fails, and the request is decided anew.
+//!
+//! *It would end at a place that is not swept yet.* Then the request waits for the sweep, as any insert (rule 2 there). With
+//! the places that `plan/limits.rs` leaves, that happens only where hardly any requests have come for a while.
+//!
+//! # Linearizability
+//! The limiter is a map from classes to ends, and a clock.
+//!
+//! | operation | takes effect |
+//! |---|---|
+//! | a request that is allowed | when it reads the clock under the lock |
+//! | one that is rejected by what was read without a lock | at the read of the word with the debt, after a request of the class that has the lock then |
+//! | one that is rejected under the lock | when it reads the clock there |
+//! | one that is rejected for lack of room | as an insert that fails; in a crowd, when it finds its two buckets full |
+//! | `peek` | when it reads the clock, under the lock |
+//! | `remove` | as in `table/expiring/mod.rs` |
+//! | a class that is evicted | at the exchange by which its entry is displaced |
+//!
+//! # A full table
+//! No tick ends early here, as it does in `table/expiring/evict.rs`: all debts would be forgiven that end by then, and no
+//! smaller one could be noted until the time has caught up. Where a request finds no room for a new entry, it
+//! [displaces](Table::displace) the one of its two buckets that is repaid first, or is rejected if the limiter was built
+//! so. In a flood of new keys, that is another key of the flood: an entry that has been charged more than once
+//! stays as long as there is one beside it that owes less. In a [crowd](Table::is_crowded), a request does not search for
+//! room before it displaces an entry.
+//!
+//! # The sweep
+//! Dead entries do no harm here: a lookup reads ends in any case, the dead are room for a search, and the entry of a key
+//! that comes again is used again. So the table is swept only when an eighth of the ring's places will soon be needed
+//! ([`patience`](Clock::patience)).
+
+use crate::error::insert::InsertError;
+use crate::table::attempt::{Attempt, IfPresent};
+use crate::table::entries::Expiry;
+use crate::table::expiring::clock::{Clock, Reading, WhenFull};
+use crate::table::image::spare::Spare;
+use crate::table::stripe::{AllLocked, Guard};
+use crate::table::table::Table;
+use crate::word::bucket::{Bucket, BucketOps, FoundSlot};
+use crate::word::geometry::Item;
+use crate::word::layout::{Entry, Layout};
+use crate::word::payloads::{OnlySlot, PayloadOps};
+use crate::word::ring::Moment;
+
+/// A request, in ticks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    /// A tick of the caller that has come.
+    pub(crate) tick: u64,
+    pub(crate) cost: u64,
+    /// How many ticks after now the debt may end.
+    pub(crate) most: u64,
+}
+
+/// The answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Allowed,
+    /// The debt is too large until this tick of the caller.
+    Over {
+        until: u64,
+    },
+    /// There is no room for the key, perhaps until this tick of the caller.
+    NoRoom {
+        until: u64,
+    },
+}
+
+/// Why an attempt has not charged a request, except for lack of room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NotCharged {
+    /// The debt is too large until this tick of the caller.
+    Over { until: u64 },
+    /// The clock is behind the tick of the request.
+    Late,
+    /// The end has no place on the ring before the next sweep.
+    Unswept,
+    /// It must be decided anew, since the entry died and was swept meanwhile; or a save is running, so this takes memory.
+    Again,
+    /// There is no room for an entry.
+    Full,
+}
+
+impl From<InsertError> for NotCharged {
+    fn from(_: InsertError) -> Self {
+        Self::Full
+    }
+}
+
+/// The entry of a class, where it was seen, and its debt in ticks: 0 if it is dead.
+struct Debt {
+    entry: Entry,
+    bucket: usize,
+    /// Its slot in that bucket, if it is known.
+    slot: FoundSlot,
+    ticks: u64,
+}
+
+impl Table<Expiry> {
+    /// Charges the class of this hash for a request, or rejects it.
+    #[inline(always)]
+    pub(in crate::table) fn charge(&self, layout: impl Layout, hash: u64, request: Request) -> Verdict {
+        let class = self.buckets.item(layout, hash);
+        let clock = self.clock();
+        if let Some(until) = self.over_limit(layout, clock, class, request) {
+            return Verdict::Over { until };
+        }
+        let guard = self.stripe(class.sum).lock(&self.counters);
+        let add = |item| self.add(layout, item);
+        let first = if self.is_being_saved() {
+            Err(NotCharged::Again)
+        } else {
+            self.charge_locked(layout, clock, (&guard, None), class, request, add)
+        };
+        match first {
+            Ok(Attempt::Added | Attempt::Present) => Verdict::Allowed,
+            first => {
+                drop(guard);
+                self.charge_slow(clock, class, request, first)
+            }
+        }
+    }
+
+    /// Until which tick of the caller the debt of the class leaves no room for the request; `None` if it does. Lock-free.
+    #[inline(always)]
+    fn over_limit(&self, layout: impl Layout, clock: &Clock, class: Item, request: Request) -> Option<u64> {
+        loop {
+            // Without a lock: only the moment of such a clock changes, so what is read belongs together.
+            let Reading { now, moment, .. } = clock.read();
+            let now = now?;
+            let (first, second, is_valid) = self.load_pair(class, |a, b| (a, b, true), |a, b| (a, b, false));
+            let is_still = clock.is_still(moment);
+            let after = self.debt_in(layout, clock, moment, class, first, second) + request.cost;
+            // By the later one of both ticks.
+            if after > request.most + request.tick.saturating_sub(now) && is_still {
+                return Some(now + (after - request.most));
+            }
+            if is_valid && is_still {
+                return None;
+            }
+            self.counters.lookup_retried();
+        }
+    }
+
+    /// The debt of the class by what its two buckets hold.
+    #[inline(always)]
+    fn debt_in(
+        &self,
+        layout: impl Layout,
+        clock: &Clock,
+        moment: Moment,
+        class: Item,
+        first: Bucket,
+        second: Bucket,
+    ) -> u64 {
+        let lanes = layout.lanes_in_either(first, second, layout.fingerprint_of(class.entry));
+        let OnlySlot { slot, several } = layout.only_slot([first, second], lanes);
+        if several != 0 {
+            return self.debt_in_slowly(clock, moment, class, first, second);
+        }
+        if slot.exists() { clock.ring.ticks_left(moment, layout.payload_at(slot)) } else { 0 }
+    }
+
+    /// [`debt_in`](Self::debt_in) where several lanes seem to match. (An entry that is being moved is in two.)
+    #[cold]
+    #[inline(never)]
+    fn debt_in_slowly(&self, clock: &Clock, moment: Moment, class: Item, first: Bucket, second: Bucket) -> u64 {
+        let debts = [first, second].map(|bucket| {
+            let of_class = self.layout.entries(bucket).filter(|&entry| self.is_of(class, entry));
+            of_class.map(|entry| clock.ring.ticks_left(moment, self.layout.payload_of(entry))).max()
+        });
+        debts.into_iter().flatten().max().unwrap_or(0)
+    }
+
+    fn is_of(&self, class: Item, entry: Entry) -> bool {
+        self.layout.fingerprint_of(entry) == self.layout.fingerprint_of(class.entry)
+    }
+
+    /// Charges the class if the request is allowed; adds an entry by `add`. The caller holds the lock of its stripe, and has
+    /// spare memory for a word, if a save is running.
+    #[inline(always)]
+    fn charge_locked(
+        &self,
+        layout: impl Layout,
+        clock: &Clock,
+        (guard, spare): (&Guard<'_>, Option<&Spare>),
+        class: Item,
+        request: Request,
+        add: impl Fn(Item) -> bool,
+    ) -> Result<Attempt, NotCharged> {
+        let Reading { now: Some(now), moment, .. } = clock.read() else { return Err(NotCharged::Late) };
+        if now < request.tick {
+            return Err(NotCharged::Late);
+        }
+        let debt = self.debt(layout, clock, moment, class);
+        let after = debt.as_ref().map_or(0, |debt| debt.ticks) + request.cost;
+        if after > request.most {
+            return Err(NotCharged::Over { until: now + (after - request.most) });
+        }
+        if request.cost == 0 {
+            return Ok(Attempt::Present);
+        }
+        let end = moment.now() + after;
+        if !clock.ring.has_room_for(moment, end) {
+            return Err(NotCharged::Unswept);
+        }
+        let new = class.with(layout, clock.ring.place(end));
+        let Some(Debt { entry, bucket, slot, .. }) = debt else {
+            self.bump_to_add(guard);
+            let attempt = Attempt::of(add(new));
+            self.counters.add_len(i64::from(attempt == Attempt::Added));
+            return Ok(attempt);
+        };
+        if slot.exists() && !self.is_being_saved() {
+            guard.bump();
+            if self.exchange(bucket, slot.bucket, layout.replace_at(slot, entry, new.entry)).is_ok() {
+                return Ok(Attempt::Present);
+            }
+        }
+        self.replace_debt((guard, spare), bucket, (entry, new.entry))
+    }
+
+    /// Replaces an entry where its slot is not known, or another thread has changed the bucket.
+    #[cold]
+    #[inline(never)]
+    fn replace_debt(
+        &self,
+        (guard, spare): (&Guard<'_>, Option<&Spare>),
+        bucket: usize,
+        (old, new): (Entry, Entry),
+    ) -> Result<Attempt, NotCharged> {
+        self.set_aside(bucket, spare);
+        let is_replaced = self.replace_entry(guard, bucket, self.load(bucket), old, new);
+        if is_replaced { Ok(Attempt::Present) } else { Err(NotCharged::Again) }
+    }
+
+    /// The entry of the class: of several, which only a snapshot can bring, the one that owes most. The caller holds the lock
+    /// of the class's stripe, and has read the moment since.
+    #[inline(always)]
+    fn debt(&self, layout: impl Layout, clock: &Clock, moment: Moment, class: Item) -> Option<Debt> {
+        let (first, second) = (self.load(class.first), self.load(class.second));
+        let lanes = layout.lanes_in_either(first, second, layout.fingerprint_of(class.entry));
+        let OnlySlot { slot, several } = layout.only_slot([first, second], lanes);
+        if several != 0 {
+            return self.debt_slowly(clock, moment, class);
+        }
+        if !slot.exists() {
+            return None;
+        }
+        let place = layout.payload_at(slot);
+        let bucket = core::hint::select_unpredictable(lanes[0] != 0, class.first, class.second);
+        Some(Debt { entry: class.with(layout, place).entry, bucket, slot, ticks: clock.ring.ticks_left(moment, place) })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn debt_slowly(&self, clock: &Clock, moment: Moment, class: Item) -> Option<Debt> {
+        let in_bucket = |bucket| {
+            let of_class = self.layout.entries(self.load(bucket)).filter(|&entry| self.is_of(class, entry));
+            let ticks = |entry| clock.ring.ticks_left(moment, self.layout.payload_of(entry));
+            of_class
+                .map(|entry| Debt { entry, bucket, slot: FoundSlot::default(), ticks: ticks(entry) })
+                .max_by_key(|debt| debt.ticks)
+        };
+        [class.first, class.second].into_iter().filter_map(in_bucket).max_by_key(|debt| debt.ticks)
+    }
+
+    /// [`charge`](Self::charge) after its first attempt, which was not enough.
+    #[cold]
+    #[inline(never)]
+    fn charge_slow(&self, clock: &Clock, class: Item, request: Request, first: Result<Attempt, NotCharged>) -> Verdict {
+        let attempt = |all: Option<&AllLocked<'_>>| {
+            let changing = self.lock_to_change(class.sum, 2, all);
+            let (locked, add) = ((&changing.guard, changing.spare()), |item| self.add_locked(&changing, item));
+            self.charge_locked(self.layout(), clock, locked, class, request, add)
+        };
+        let refuses = clock.when_full() == WhenFull::Refuse;
+        let mut result = first;
+        loop {
+            result = match result {
+                Ok(Attempt::Added | Attempt::Present) => return Verdict::Allowed,
+                Err(NotCharged::Over { until }) => return Verdict::Over { until },
+                Err(NotCharged::Late) => {
+                    self.move_on(clock, request.tick, true);
+                    attempt(None)
+                }
+                Err(NotCharged::Unswept) => {
+                    self.catch_up(clock, clock.spare());
+                    attempt(None)
+                }
+                Err(NotCharged::Again) => attempt(None),
+                Ok(Attempt::NoRoom) if refuses && self.is_crowded(clock) => {
+                    // Without a search. Only what is dead makes room.
+                    if !self.drop_dead(class.first, None) && !self.drop_dead(class.second, None) {
+                        return self.no_room(clock, class);
+                    }
+                    attempt(None)
+                }
+                Ok(Attempt::NoRoom) => self.add_where_full(clock, class, IfPresent::Refuse, &attempt),
+                Err(NotCharged::Full) => match attempt(None) {
+                    Ok(Attempt::NoRoom) if refuses => {
+                        self.note_crowd(clock);
+                        return self.no_room(clock, class);
+                    }
+                    Ok(Attempt::NoRoom) => self.displace(clock, class, &attempt),
+                    result => result,
+                },
+            };
+        }
+    }
+
+    /// The answer to a request of a new key for which there is no room.
+    fn no_room(&self, clock: &Clock, class: Item) -> Verdict {
+        self.counters.insert_refused();
+        let Reading { now, moment, .. } = clock.read();
+        let of_bucket = |bucket| {
+            let entries = self.layout.entries(self.load(bucket));
+            entries.map(|entry| clock.ring.ticks_left(moment, self.layout.payload_of(entry))).min()
+        };
+        let soonest = [class.first, class.second].into_iter().filter_map(of_bucket).min();
+        Verdict::NoRoom { until: now.unwrap_or(0) + soonest.unwrap_or(0).max(1) }
+    }
+}
