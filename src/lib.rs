@@ -36,10 +36,11 @@
 //! | recent keys: was it among the last N, or seen within the last minute? | [`RecentCuckooFilter`] |
 //! | keys that each expire at their own time, such as tokens | [`ExpiringCuckooFilter`] |
 //! | which segment, shard or node has the key? | [`CuckooMaplet`] |
+//! | a limit for each key: requests per second or hour | [`CuckooRateLimiter`] |
 //!
 //! Each type has a builder for its rate, layout and hasher. All have batches and metrics for Prometheus and other systems
 //! ([`Stats::figures`]), and with the feature `snapshot` they can be saved and loaded. All but the [`RecentCuckooFilter`]
-//! have digests, and can absorb another filter of their kind.
+//! and the [`CuckooRateLimiter`] have digests, and can absorb another filter of their kind.
 //!
 //! # What you can rely on
 //!
@@ -131,6 +132,7 @@ pub use error::insert::{
     ValueTooLarge,
 };
 pub use error::kind::FilterKind;
+pub use error::limited::{LimitReason, Limited};
 #[cfg(feature = "snapshot")]
 pub use error::load::LoadError;
 #[cfg(feature = "snapshot")]
@@ -138,6 +140,7 @@ pub use error::load_path::LoadPathError;
 pub use error::memory::OutOfMemory;
 #[cfg(feature = "snapshot")]
 pub use error::mismatch::{SnapshotMismatch, UnsupportedSnapshot};
+pub use error::quota::QuotaError;
 pub use error::tick::TickError;
 pub use filter::batch_key::BatchKey;
 pub use filter::by_hash::{ByHash, Hashed};
@@ -149,13 +152,15 @@ pub use filter::expiring::filter::ExpiringCuckooFilter;
 pub use filter::figures::{Figure, FigureValue};
 pub use filter::growable::builder::GrowableBuilder;
 pub use filter::growable::filter::GrowableCuckooFilter;
+pub use filter::limiter::builder::LimiterBuilder;
+pub use filter::limiter::filter::CuckooRateLimiter;
 pub use filter::maplet::builder::MapletBuilder;
 pub use filter::maplet::filter::CuckooMaplet;
 pub use filter::recent::builder::RecentBuilder;
 pub use filter::recent::filter::RecentCuckooFilter;
 #[cfg(feature = "snapshot")]
 pub use filter::snapshot_info::SnapshotInfo;
-pub use filter::stats::{ExpiryStats, RecentStats, Stats};
+pub use filter::stats::{ExpiryStats, LimiterStats, RecentStats, Stats};
 pub use hasher::default::{DefaultHashBuilder, DefaultHasher};
 #[cfg(feature = "stable-hash")]
 pub use hasher::stable::{StableHashBuilder, StableHasher};
@@ -167,11 +172,13 @@ pub use snapshot::save::{Save, SaveReader};
 pub use snapshot::serde::StableDefault;
 pub use table::expiring::clock::{Advance, WhenFull};
 pub use table::face::filter_plan::FilterPlan;
+pub use table::face::limiter::Allowance;
 #[cfg(feature = "snapshot")]
 pub use view::view::View;
 #[cfg(feature = "snapshot")]
 pub use view::viewed::Viewed;
 pub use word::layout::Encoding;
+pub use word::quota::Quota;
 pub use word::table_layout::TableLayout;
 pub use word::tick::Tick;
 pub use word::values::{Values, ValuesIter};

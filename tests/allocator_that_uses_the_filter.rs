@@ -16,8 +16,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, RecentCuckooFilter, Save, Tick,
-    WhenFull,
+    ConcurrentCuckooFilter, CuckooMaplet, CuckooRateLimiter, ExpiringCuckooFilter, GrowableCuckooFilter,
+    RecentCuckooFilter, Save, Tick, WhenFull,
 };
 
 /// The system's allocator. While a thread has a hook, it calls that first.
@@ -313,6 +313,61 @@ impl Kind for RecentCuckooFilter<u64> {
     }
 }
 
+/// A key is in it while it owes something.
+impl Kind for CuckooRateLimiter<u64> {
+    const NAME: &str = "CuckooRateLimiter";
+
+    fn empty() -> Self {
+        let day = Duration::from_secs(86_400);
+        Self::builder().allow(20, day).capacity(CAPACITY).build().expect("it is possible")
+    }
+
+    fn insert(&self, key: u64) -> bool {
+        self.check(&key).is_ok()
+    }
+
+    fn insert_if_absent(&self, key: u64) -> bool {
+        self.check_n(&key, 2).is_ok()
+    }
+
+    fn remove(&self, key: u64) -> bool {
+        self.remove(&key)
+    }
+
+    fn contains(&self, key: u64) -> bool {
+        self.peek(&key).remaining < 20
+    }
+
+    fn insert_all(&self, keys: &[u64]) {
+        self.check_batch(keys, &mut Vec::new());
+    }
+
+    fn remove_all(&self, keys: &[u64], removed: &mut Vec<bool>) {
+        removed.extend(keys.iter().map(|key| self.remove(key)));
+    }
+
+    fn begin(&self) -> Save<'_> {
+        self.begin_save().expect("there is memory")
+    }
+
+    fn begin_owned(self: &Arc<Self>) -> Save<'static> {
+        self.begin_save_owned().expect("there is memory")
+    }
+
+    fn clear(&self) {
+        self.clear();
+    }
+
+    fn change(&self, nth: u64) {
+        let _ = self.check(&(THERE + nth % 50));
+    }
+
+    /// It has neither a digest nor a sum.
+    fn merge(&self) {
+        drop(Kind::begin(self));
+    }
+}
+
 /// From here on are keys that are present all the time, and that the hook renews or gives other values.
 const THERE: u64 = 1 << 40;
 
@@ -451,7 +506,8 @@ fn does_all<F: Kind>(further: &[Operation<F>]) {
         SAVES.take().into_iter().for_each(|save| save.write_to(io::sink()).expect("no save is short of memory"));
         let is_there = |&key: &u64| filter.contains(key);
         // One that evicts, or forgets, may have no older key.
-        let forgets = F::NAME.starts_with("Expiring") || F::NAME.starts_with("Recent");
+        let forgets =
+            F::NAME.starts_with("Expiring") || F::NAME.starts_with("Recent") || F::NAME.starts_with("CuckooRate");
         assert!(forgets || (THERE..THERE + 100).all(|key| is_there(&key)), "{}, {name}: a key is lost", F::NAME);
         // It works as before.
         filter.clear();
@@ -502,6 +558,11 @@ fn each_operation_with_the_hook() {
     does_all::<RecentCuckooFilter<u64>>(&[("many groups during a save", |filter| {
         let save = filter.begin();
         (0..40_000).for_each(|key| _ = filter.insert(&key));
+        save.write_to(io::sink()).expect("no save is short of memory");
+    })]);
+    does_all::<CuckooRateLimiter<u64>>(&[("requests during a save", |limiter| {
+        let save = limiter.begin();
+        (0..40_000).for_each(|key| _ = limiter.check(&(key % 15_000)));
         save.write_to(io::sink()).expect("no save is short of memory");
     })]);
     println!("all done");

@@ -6,9 +6,9 @@ use std::error::Error;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use concurrent_cuckoo_filter::{
-    AbsorbError, BuildError, ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, ExpiringInsertError,
-    GrowableCuckooFilter, GrowableInsertError, InsertBatchError, InsertError, MapletInsertError, ReserveError, Tick,
-    TickError, ValueTooLarge,
+    AbsorbError, BuildError, ConcurrentCuckooFilter, CuckooMaplet, CuckooRateLimiter, ExpiringCuckooFilter,
+    ExpiringInsertError, GrowableCuckooFilter, GrowableInsertError, InsertBatchError, InsertError, Limited,
+    MapletInsertError, QuotaError, ReserveError, Tick, TickError, ValueTooLarge,
 };
 use support::{chain, seeded};
 
@@ -53,6 +53,16 @@ fn an_error_says_everything_itself() {
     let maplet = CuckooMaplet::<u64, _>::builder_with_hasher(seeded(1)).capacity(10).value_bits(4).build().unwrap();
     check::<MapletInsertError>(maplet.insert(&7, 16).unwrap_err());
     check::<ValueTooLarge>(maplet.replace(&7, 3, 16).unwrap_err());
+
+    let limiter = CuckooRateLimiter::<u64, _>::builder_with_hasher(seeded(1)).allow(1, second).capacity(10);
+    check::<BuildError>(limiter.clone().ticks_per_request(0).build().unwrap_err());
+    let limiter = limiter.build().unwrap();
+    check::<Limited>(limiter.check_n(&7, 2).unwrap_err());
+    for (limit, period, burst) in
+        [(0, second, 1), (100, second, 1), (1, 60 * second, 1), (1, second, 99), (7, 8 * second, 1)]
+    {
+        check::<QuotaError>(limiter.quota(limit, period, burst).unwrap_err());
+    }
 }
 
 /// The message of a batch says where it ended, and why. What to do comes with the reason.

@@ -253,6 +253,7 @@ fn stats_are_serialized_by_the_names_of_their_fields() {
         "false_positives_recorded": 0,
         "expiry": null,
         "recent": null,
+        "limiter": null,
     });
     assert_eq!(serde_json::to_value(&stats).unwrap(), expected);
 }

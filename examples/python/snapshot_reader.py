@@ -17,7 +17,7 @@ import sys
 
 MASK_64, MASK_32 = 2**64 - 1, 2**32 - 1
 GOLDEN = 0x9E3779B97F4A7C15
-CONCURRENT, MAPLET, EXPIRING, GROWABLE, RECENT = 1, 4, 5, 6, 7
+CONCURRENT, MAPLET, EXPIRING, GROWABLE, RECENT, LIMITER = 1, 4, 5, 6, 7, 8
 # Each layout that a growable filter's buckets can have: whether it is semi-sorted, its slots, the bits of a fingerprint.
 GROWABLE_LAYOUTS = [(0, 8, 8), (0, 7, 9), (0, 6, 10), (1, 6, 12), (0, 5, 12), (1, 5, 14), (0, 4, 16), (1, 4, 17),
                     (0, 3, 21), (1, 3, 22), (0, 2, 32)]
@@ -90,8 +90,8 @@ class Snapshot:
         if self.take("8s") != b"\x89CCF\r\n\x1a\n":
             raise ValueError("this is not a snapshot of a filter")
         version, self.kind, probe, schema_len = self.take("H"), self.take("B"), self.take("Q"), self.take("B")
-        if version != 4 or self.kind not in (CONCURRENT, MAPLET, EXPIRING, GROWABLE, RECENT):
-            raise ValueError(f"version {version}, kind {self.kind}: this program reads version 4, kinds 1 and 4 to 7")
+        if version != 4 or self.kind not in (CONCURRENT, MAPLET, EXPIRING, GROWABLE, RECENT, LIMITER):
+            raise ValueError(f"version {version}, kind {self.kind}: this program reads version 4, kinds 1 and 4 to 8")
         self.schema = self.take(f"{schema_len}s").decode()
         has_position, position, attachment_len = self.take("B"), self.take("Q"), self.take("I")
         self.position = position if has_position else None
@@ -103,7 +103,7 @@ class Snapshot:
             raise ValueError("the snapshot was saved with another key of the hasher, or with another hasher")
 
         payload_bits = 0
-        if self.kind in (MAPLET, EXPIRING, RECENT):
+        if self.kind in (MAPLET, EXPIRING, RECENT, LIMITER):
             payload_bits = self.take("B")
         if self.kind == EXPIRING:
             self.longest, seconds, nanoseconds, flags = self.take("I"), self.take("Q"), self.take("I"), self.take("B")
@@ -115,6 +115,10 @@ class Snapshot:
             by_time, self.per_tick, self.lifetime, self.of_tick = (self.take(format) for format in "BQHQ")
             self.unit = "nanoseconds" if by_time else "keys"
             self.now, (self.place, self.lag, self.evicted) = 0, (self.take(format) for format in "HIH")
+            self.ring = 2**payload_bits
+        if self.kind == LIMITER:
+            self.refuses, self.per_tick, self.cost, self.burst, self.of_tick = (self.take(format) for format in "BQIIQ")
+            self.now, self.evicted, (self.place, self.lag) = 0, 0, (self.take(format) for format in "HI")
             self.ring = 2**payload_bits
         if self.kind == GROWABLE:
             self.encoding, self.base_bits, self.side_bits = self.take("B"), self.take("B"), self.take("B")
@@ -182,7 +186,7 @@ class Snapshot:
 
     def contains(self, text, tick=None):
         """Whether the filter contains the key: in a filter whose entries expire, at this tick, or when it was saved."""
-        if self.kind not in (EXPIRING, RECENT):
+        if self.kind not in (EXPIRING, RECENT, LIMITER):
             return self.find(text) != []
         further = [(place - self.place - 1) % self.ring for place in self.find(text)]
         expiries = [self.now + self.evicted + 1 + ticks for ticks in further if ticks + self.lag < self.ring]

@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use crate::error::kind::FilterKind;
 use crate::error::message::messages;
+use crate::error::quota::QuotaError;
 use crate::word::human::{Rate, Time};
 use crate::word::layout::Encoding;
 
@@ -115,6 +116,14 @@ pub enum BuildError {
         /// The smallest possible one.
         least: f64,
     },
+    /// No limit was given for a [`CuckooRateLimiter`](crate::CuckooRateLimiter).
+    LimitMissing,
+    /// A [`CuckooRateLimiter`](crate::CuckooRateLimiter) cannot have the limit that was asked for.
+    #[non_exhaustive]
+    InvalidQuota {
+        /// Why.
+        error: QuotaError,
+    },
     /// The false-positive rate is negative, or 1 or more, or not a number.
     #[non_exhaustive]
     InvalidRate {
@@ -213,6 +222,9 @@ messages! {
     Self::InvalidTolerance { tolerance, least } =>
         "the tolerance was {}; it must be at least {} and less than 1 (0.08 is 8%)",
         Rate::given(*tolerance), Rate::at_least(*least);
+    Self::LimitMissing =>
+        "no limit was given for the CuckooRateLimiter; call .allow(limit, period) of its builder";
+    Self::InvalidQuota { error } => "{error}";
     Self::InvalidRate { rate } =>
         "the false-positive rate was {}; it must be greater than 0 and less than 1 (0.001 is 0.1%, one in a thousand)",
         Rate::given(*rate);
@@ -251,7 +263,9 @@ impl fmt::Display for With {
         let Self(filter, encoding, bits) = *self;
         match (filter, encoding) {
             (FilterKind::Maplet, _) => write!(f, " with {bits}-bit values"),
-            (FilterKind::Expiring | FilterKind::Recent, _) => write!(f, " with {bits}-bit expiries"),
+            (FilterKind::Expiring | FilterKind::Recent | FilterKind::Limiter, _) => {
+                write!(f, " with {bits}-bit expiries")
+            }
             (_, Some(encoding)) => write!(f, " with Encoding::{encoding:?}"),
             (_, None) => Ok(()),
         }
@@ -264,6 +278,7 @@ fn for_lower_rates(filter: FilterKind, encoding: Option<Encoding>, bits: u32) ->
         FilterKind::Maplet if bits > 1 => ", or fewer value bits",
         FilterKind::Expiring if bits > 1 => ", or fewer ticks, by a coarser resolution",
         FilterKind::Recent if bits > 4 => ", or a larger tolerance",
+        FilterKind::Limiter if bits > 3 => ", or a smaller burst, or fewer ticks per request",
         FilterKind::Concurrent if encoding == Some(Encoding::SemiSorted) => {
             ", or don't restrict the encoding: plain buckets reach lower rates"
         }

@@ -16,6 +16,8 @@ pub enum FilterKind {
     Expiring,
     /// A [`RecentCuckooFilter`](crate::RecentCuckooFilter).
     Recent,
+    /// A [`CuckooRateLimiter`](crate::CuckooRateLimiter).
+    Limiter,
 }
 
 impl FilterKind {
@@ -27,13 +29,14 @@ impl FilterKind {
             Self::Maplet => 4,
             Self::Expiring => 5,
             Self::Recent => 7,
+            Self::Limiter => 8,
         }
     }
 
     /// The type that has this number.
     #[cfg(feature = "snapshot")]
     pub(crate) fn of_number(number: u8) -> Option<Self> {
-        [Self::Concurrent, Self::Growable, Self::Maplet, Self::Expiring, Self::Recent]
+        [Self::Concurrent, Self::Growable, Self::Maplet, Self::Expiring, Self::Recent, Self::Limiter]
             .into_iter()
             .find(|kind| kind.number() == number)
     }
@@ -47,6 +50,7 @@ impl fmt::Display for FilterKind {
             Self::Maplet => "CuckooMaplet",
             Self::Expiring => "ExpiringCuckooFilter",
             Self::Recent => "RecentCuckooFilter",
+            Self::Limiter => "CuckooRateLimiter",
         })
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod build;
 pub(crate) mod damage;
 pub(crate) mod insert;
 pub(crate) mod kind;
+pub(crate) mod limited;
 #[cfg(feature = "snapshot")]
 pub(crate) mod load;
 #[cfg(feature = "snapshot")]

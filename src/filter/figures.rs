@@ -1,6 +1,6 @@
 //! The statistics as a list, for metrics systems, and the differences to earlier ones.
 
-use crate::filter::stats::{ExpiryStats, RecentStats, Stats};
+use crate::filter::stats::{ExpiryStats, LimiterStats, RecentStats, Stats};
 
 /// One figure of a filter, as a metrics system takes it. [`Stats::figures`] lists them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,6 +62,10 @@ impl Stats {
     /// | `cuckoo_filter_evicted_total` | counter | [`evicted`](ExpiryStats::evicted) |
     /// | `cuckoo_filter_evicted_early_by_ticks` | gauge, ticks | [`evicted_early_by`](ExpiryStats::evicted_early_by) |
     /// | `cuckoo_filter_sweeps_total` | counter | [`sweeps`](ExpiryStats::sweeps) |
+    /// | *and of a `CuckooRateLimiter`, with the total of evicted entries as above:* | | |
+    /// | `cuckoo_filter_requests_allowed_total` | counter | [`allowed`](LimiterStats::allowed) |
+    /// | `cuckoo_filter_requests_rejected_total` | counter | [`rejected`](LimiterStats::rejected) |
+    /// | `cuckoo_filter_evicted_debt_ratio` | gauge, ratio | [`evicted_debt`](LimiterStats::evicted_debt) |
     /// | *and of a `RecentCuckooFilter`, with the totals of expired and evicted entries as above:* | | |
     /// | `cuckoo_filter_evicted_early_by_ratio` | gauge, ratio | [`evicted_early_by`](RecentStats::evicted_early_by) |
     ///
@@ -120,7 +124,17 @@ impl Stats {
             let name = "cuckoo_filter_evicted_early_by_ratio";
             recent.counters().chain([Figure::gauge(name, "ratio", recent.evicted_early_by, help)])
         });
+        let of_limiter = self.limiter.as_ref().map(|limiter| {
+            let help = "Largest debt that was forgiven, as a share of that of a whole burst.";
+            limiter.counters().chain([Figure::gauge(
+                "cuckoo_filter_evicted_debt_ratio",
+                "ratio",
+                limiter.evicted_debt,
+                help,
+            )])
+        });
         let of_clock = of_expiry.into_iter().flatten().chain(of_recent.into_iter().flatten());
+        let of_clock = of_clock.chain(of_limiter.into_iter().flatten());
         gauges.into_iter().chain(self.counters()).chain(of_clock)
     }
 
@@ -162,6 +176,11 @@ impl Stats {
             }
             if let (Some(since), Some(earlier)) = (&mut since.recent, &earlier.recent) {
                 since.expired = since.expired.saturating_sub(earlier.expired);
+                since.evicted = since.evicted.saturating_sub(earlier.evicted);
+            }
+            if let (Some(since), Some(earlier)) = (&mut since.limiter, &earlier.limiter) {
+                since.allowed = since.allowed.saturating_sub(earlier.allowed);
+                since.rejected = since.rejected.saturating_sub(earlier.rejected);
                 since.evicted = since.evicted.saturating_sub(earlier.evicted);
             }
         }
@@ -233,6 +252,19 @@ impl RecentStats {
     /// The counts of events, each as a figure that has the name of its field.
     fn counters(&self) -> impl Iterator<Item = Figure> + use<> {
         [expired(self.expired), evicted(self.evicted)].into_iter()
+    }
+}
+
+impl LimiterStats {
+    /// The counts of events, each as a figure that has the name of its field.
+    fn counters(&self) -> impl Iterator<Item = Figure> + use<> {
+        let (allowed, rejected) = (self.allowed, self.rejected);
+        [
+            Figure::counter("cuckoo_filter_requests_allowed_total", allowed, "Requests that were allowed."),
+            Figure::counter("cuckoo_filter_requests_rejected_total", rejected, "Requests that were rejected."),
+            evicted(self.evicted),
+        ]
+        .into_iter()
     }
 }
 

@@ -16,6 +16,7 @@ pub(crate) mod concurrent;
 pub(crate) mod expiring;
 pub(crate) mod figures;
 pub(crate) mod growable;
+pub(crate) mod limiter;
 pub(crate) mod maplet;
 pub(crate) mod recent;
 #[cfg(feature = "snapshot")]

@@ -14,6 +14,7 @@ use crate::snapshot::source::{Label, Source};
 use crate::table::by_shape::{ExpiringTable, FilterTable, MapletTable};
 use crate::table::expiring::clock::Reading;
 use crate::table::face::filter_plan::FilterPlan;
+use crate::table::face::limiter::LimiterTable;
 use crate::table::face::recent::RecentTable;
 use crate::word::tick::Tick;
 
@@ -116,6 +117,7 @@ impl SnapshotInfo {
             FilterKind::Maplet => stated::<MapletTable>(&mut source)?,
             FilterKind::Expiring => stated::<ExpiringTable>(&mut source)?,
             FilterKind::Recent => stated::<RecentTable>(&mut source)?,
+            FilterKind::Limiter => stated::<LimiterTable>(&mut source)?,
         };
         source.expect_table(&plan)?;
         source.nothing_follows()?;

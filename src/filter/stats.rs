@@ -3,7 +3,9 @@
 use crate::plan::window::Division;
 use crate::sync::{Ordering, Tally};
 use crate::table::core::Core;
+use crate::table::counters::Counts;
 use crate::table::expiring::clock::Clock;
+use crate::word::quota::Quota;
 use crate::word::tick::Tick;
 
 /// The figures of a filter, as they were when [`stats`](crate::ConcurrentCuckooFilter::stats) was called.
@@ -85,6 +87,8 @@ pub struct Stats {
     pub expiry: Option<ExpiryStats>,
     /// What only a [`RecentCuckooFilter`](crate::RecentCuckooFilter) has; `None` for other types.
     pub recent: Option<RecentStats>,
+    /// What only a [`CuckooRateLimiter`](crate::CuckooRateLimiter) has; `None` for other types.
+    pub limiter: Option<LimiterStats>,
     #[cfg_attr(feature = "serde", serde(skip))]
     origin: Origin,
 }
@@ -140,6 +144,24 @@ pub struct RecentStats {
     pub evicted_early_by: f64,
 }
 
+/// The figures that only a [`CuckooRateLimiter`](crate::CuckooRateLimiter) has. They are the field
+/// [`limiter`](Stats::limiter) of its statistics.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct LimiterStats {
+    /// How many checks were allowed, whatever their cost.
+    pub allowed: u64,
+    /// How many checks were rejected, for whatever [reason](crate::LimitReason). Those that were rejected because the limiter
+    /// is full also count as [`inserts_failed`](Stats::inserts_failed).
+    pub rejected: u64,
+    /// How many keys were evicted, so that their debts were forgiven, to make room for others. A limiter of the right size
+    /// has 0 here.
+    pub evicted: u64,
+    /// The largest debt that was forgiven so: as a share of what a key owes that has used up its burst.
+    pub evicted_debt: f64,
+}
+
 /// The filter that the figures are of. `==` ignores it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Origin {
@@ -176,6 +198,7 @@ impl Stats {
             false_positives_recorded: counts.false_positives_recorded,
             expiry: None,
             recent: None,
+            limiter: None,
             origin: Origin { filter: counters.filter() },
         }
     }
@@ -207,6 +230,19 @@ impl Stats {
             evicted_early_by: early_by.min(1.0),
         };
         Self { recent: Some(recent), ..self }
+    }
+
+    /// The figures with those of a rate limiter with this clock and limit.
+    pub(crate) fn with_limits(self, counts: Counts, clock: &Clock, limits: Quota) -> Self {
+        // Relaxed: they order nothing.
+        let count = |tally: &Tally| tally.load(Ordering::Relaxed);
+        let limiter = LimiterStats {
+            allowed: counts.requests_allowed,
+            rejected: counts.requests_rejected,
+            evicted: count(&clock.tallies.evicted),
+            evicted_debt: count(&clock.tallies.most_ahead) as f64 / limits.most() as f64,
+        };
+        Self { limiter: Some(limiter), ..self }
     }
 
     pub(in crate::filter) fn is_of_same_filter(&self, other: &Self) -> bool {

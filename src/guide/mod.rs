@@ -8,6 +8,7 @@
 //! [growth]: crate::guide::growth
 //! [in_front_of_a_database]: crate::guide::in_front_of_a_database
 //! [migrating]: crate::guide::migrating
+//! [rate_limits]: crate::guide::rate_limits
 //! [scaling]: crate::guide::scaling
 //! [security]: crate::guide::security
 //! [several_places]: crate::guide::several_places
@@ -24,6 +25,7 @@ macro_rules! pages {
     ($($page:ident)*) => {$(
         /// [`ConcurrentCuckooFilter`]: crate::ConcurrentCuckooFilter
         /// [`CuckooMaplet`]: crate::CuckooMaplet
+        /// [`CuckooRateLimiter`]: crate::CuckooRateLimiter
         /// [`ExpiringCuckooFilter`]: crate::ExpiringCuckooFilter
         /// [`Expiry`]: crate::Expiry
         /// [`ExpiryStats`]: crate::ExpiryStats
@@ -60,6 +62,7 @@ macro_rules! pages {
         /// [in_front_of_a_database#who-may-remove]: crate::guide::in_front_of_a_database#who-may-remove
         /// [migrating]: crate::guide::migrating
         /// [`plan`]: crate::ConcurrentBuilder::plan
+        /// [rate_limits]: crate::guide::rate_limits
         /// [scaling]: crate::guide::scaling
         /// [scaling#concurrent-writers]: crate::guide::scaling#concurrent-writers
         /// [scaling#tail-latency-of-writers]: crate::guide::scaling#tail-latency-of-writers
@@ -84,6 +87,7 @@ pages! {
     migrating
     growth
     expiry
+    rate_limits
     in_front_of_a_database
     several_places
     beyond_one_process

@@ -7,6 +7,8 @@ pub(crate) mod file;
 #[cfg(feature = "snapshot")]
 pub(crate) mod format;
 #[cfg(feature = "snapshot")]
+mod limiter;
+#[cfg(feature = "snapshot")]
 pub(crate) mod loader;
 #[cfg(feature = "snapshot")]
 mod one_table;

@@ -70,7 +70,7 @@ impl TablePlan {
         let own = match filter {
             FilterKind::Concurrent | FilterKind::Growable => size_of::<Table<Nothing>>(),
             FilterKind::Maplet => size_of::<Table<Value>>(),
-            FilterKind::Expiring | FilterKind::Recent => size_of::<Table<Expiry>>(),
+            FilterKind::Expiring | FilterKind::Recent | FilterKind::Limiter => size_of::<Table<Expiry>>(),
         };
         memory_for(self.buckets).saturating_add(own)
     }

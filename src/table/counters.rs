@@ -43,6 +43,8 @@ struct Shard {
     lock_waits: Tally,
     negatives_recorded: Tally,
     false_positives_recorded: Tally,
+    requests_allowed: Tally,
+    requests_rejected: Tally,
 }
 
 /// The counts of all threads together. Sums are modulo 2⁶⁴.
@@ -60,6 +62,9 @@ pub(crate) struct Counts {
     /// As recorded by the caller.
     pub(crate) negatives_recorded: u64,
     pub(crate) false_positives_recorded: u64,
+    /// Of a rate limiter.
+    pub(crate) requests_allowed: u64,
+    pub(crate) requests_rejected: u64,
 }
 
 /// The number of shards for a table of this many buckets. A small table need not pay for shards, since threads share
@@ -239,6 +244,16 @@ impl Counters {
         self.shard().false_positives_recorded.fetch_add(count, Ordering::Relaxed);
     }
 
+    #[inline]
+    pub(crate) fn request_allowed(&self) {
+        self.shard().requests_allowed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn request_rejected(&self) {
+        self.shard().requests_rejected.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn filter(&self) -> u64 {
         self.filter
     }
@@ -267,6 +282,8 @@ impl Counters {
             lock_waits: sum(|shard| &shard.lock_waits),
             negatives_recorded: sum(|shard| &shard.negatives_recorded),
             false_positives_recorded: sum(|shard| &shard.false_positives_recorded),
+            requests_allowed: sum(|shard| &shard.requests_allowed),
+            requests_rejected: sum(|shard| &shard.requests_rejected),
         }
     }
 }

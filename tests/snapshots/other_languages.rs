@@ -7,12 +7,15 @@ use std::hash::BuildHasher;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use std::{array, env, fs, process, thread};
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringCuckooFilter, ExpiringInsertError, GrowableCuckooFilter,
-    RecentCuckooFilter, StableHashBuilder, Tick, WhenFull,
+    ConcurrentCuckooFilter, CuckooMaplet, CuckooRateLimiter, Encoding, ExpiringCuckooFilter, ExpiringInsertError,
+    GrowableCuckooFilter, RecentCuckooFilter, StableHashBuilder, Tick, WhenFull,
 };
 
 use crate::support::{LAYOUTS, MAPLET_LAYOUTS};
@@ -22,6 +25,7 @@ type Maplet = CuckooMaplet<str, StableHashBuilder>;
 type Expiring = ExpiringCuckooFilter<str, StableHashBuilder>;
 type Growable = GrowableCuckooFilter<str, StableHashBuilder>;
 type Recent = RecentCuckooFilter<str, StableHashBuilder>;
+type Limiter = CuckooRateLimiter<str, StableHashBuilder>;
 
 const PAGE: &str = include_str!("../../src/guide/snapshot_format.md");
 
@@ -112,6 +116,19 @@ fn vector_of_recent_keys() -> Vec<u8> {
 #[test]
 fn the_vector_of_recent_keys_is_what_the_library_saves() {
     is_on_the_page("Recent keys", &vector_of_recent_keys());
+}
+
+fn vector_of_a_rate_limiter() -> Vec<u8> {
+    let builder = Limiter::builder_with_hasher(hasher()).allow(4, Duration::from_secs(1)).burst(3).capacity(10);
+    let limiter = builder.clock(|| Duration::ZERO).build().unwrap();
+    PRESENT.iter().for_each(|key| assert!(limiter.check(*key).is_ok()));
+    assert_eq!(limiter.peek("cherry").remaining, 3);
+    saved!(limiter)
+}
+
+#[test]
+fn the_vector_of_a_rate_limiter_is_what_the_library_saves() {
+    is_on_the_page("Rate limiter", &vector_of_a_rate_limiter());
 }
 
 fn vector_of_a_growable_filter() -> Vec<u8> {
@@ -365,6 +382,29 @@ fn the_reader_knows_which_keys_are_recent() {
     assert!(filter.stats().recent.unwrap().evicted > 0);
     let found = folder.agrees("within a minute", &saved!(filter), None, 250, |key| said(filter.contains(key)));
     assert!(found > 50, "{found}");
+}
+
+#[test]
+fn the_reader_knows_which_keys_owe_something() {
+    if !has_python() {
+        return;
+    }
+    let folder = Folder::new("limiter");
+    for (burst, keys) in [(1, 50), (10, 200), (1000, 200)] {
+        let time = Arc::new(AtomicU64::new(0));
+        let clock = Arc::clone(&time);
+        let builder =
+            Limiter::builder_with_hasher(hasher()).allow(4, Duration::from_secs(1)).burst(burst).capacity(150);
+        let limiter = builder.clock(move || Duration::from_millis(clock.load(Relaxed))).build().unwrap();
+        for number in 0..keys {
+            time.fetch_add(2, Relaxed);
+            assert!(limiter.check(&key_of(number)).is_ok());
+        }
+        let name = format!("{keys} with a burst of {burst}");
+        let owes = |key: &str| said(limiter.peek(key).full_after > Duration::ZERO);
+        let found = folder.agrees(&name, &saved!(limiter), None, 250.min(keys), owes);
+        assert!(found > 10, "{found}");
+    }
 }
 
 #[test]

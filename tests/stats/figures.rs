@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, Encoding, ExpiryStats, Figure, FigureValue, GrowableCuckooFilter, RecentStats, Stats,
+    ConcurrentCuckooFilter, Encoding, ExpiryStats, Figure, FigureValue, GrowableCuckooFilter, LimiterStats,
+    RecentStats, Stats,
 };
 
 use super::clocks::amid_a_sweep;
@@ -34,6 +35,15 @@ fn of_recent() -> Stats {
     stats
 }
 
+/// Those of a rate limiter.
+fn of_limiter() -> Stats {
+    let mut limiter = LimiterStats::default();
+    (limiter.allowed, limiter.rejected, limiter.evicted, limiter.evicted_debt) = (25, 26, 27, 0.7);
+    let mut stats = all_different();
+    (stats.expiry, stats.limiter) = (None, Some(limiter));
+    stats
+}
+
 /// The rows of the documentation's table: name, kind, unit, and the method or field that the figure is.
 fn documented() -> Vec<[String; 4]> {
     let rows = include_str!("../../src/filter/figures.rs").lines().filter(|line| line.contains("| `cuckoo_filter_"));
@@ -49,7 +59,8 @@ fn documented() -> Vec<[String; 4]> {
 fn every_figure_is_listed_as_the_documentation_says() {
     let stats = all_different();
     let expiry = stats.expiry.as_ref().unwrap();
-    let recent = of_recent();
+    let (recent, limiter) = (of_recent(), of_limiter());
+    let of_limiter = limiter.limiter.as_ref().unwrap();
     let fields = |name: &str, unit: &str| match name {
         "evicted_early_by" if unit == "ratio" => recent.recent.as_ref().unwrap().evicted_early_by,
         "len" => stats.len as f64,
@@ -73,11 +84,15 @@ fn every_figure_is_listed_as_the_documentation_says() {
         "evicted" => expiry.evicted as f64,
         "evicted_early_by" => expiry.evicted_early_by as f64,
         "sweeps" => expiry.sweeps as f64,
+        "allowed" => of_limiter.allowed as f64,
+        "rejected" => of_limiter.rejected as f64,
+        "evicted_debt" => of_limiter.evicted_debt,
         _ => panic!("{name}"),
     };
-    let figures: HashMap<_, _> = recent.figures().chain(stats.figures()).map(|figure| (figure.name, figure)).collect();
-    assert_eq!((figures.len(), stats.figures().count(), documented().len()), (22, 21, 22));
-    assert_eq!(recent.figures().count(), 18);
+    let all = limiter.figures().chain(recent.figures()).chain(stats.figures());
+    let figures: HashMap<_, _> = all.map(|figure| (figure.name, figure)).collect();
+    assert_eq!((figures.len(), stats.figures().count(), documented().len()), (25, 21, 25));
+    assert_eq!((recent.figures().count(), limiter.figures().count()), (18, 19));
     for [name, kind, unit, field] in documented() {
         let Figure { help, unit: listed, value, .. } = figures[&*name];
         let (is, value) = match value {

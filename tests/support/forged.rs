@@ -49,6 +49,7 @@ impl Forged {
             }
             6 => take(27).to_vec(),
             7 => take(28).to_vec(),
+            8 => take(32).to_vec(),
             _ => Vec::new(),
         };
         take(if head.is_empty() { 0 } else { 4 });

@@ -14,6 +14,7 @@ use crate::table::face::plan::TablePlan;
 use crate::word::classes::Classes;
 use crate::word::human::{Rate, Time, s};
 use crate::word::layout::Encoding;
+use crate::word::quota::Quota;
 use crate::word::table_layout::TableLayout;
 use crate::word::window::Window;
 
@@ -69,10 +70,12 @@ pub struct FilterPlan {
     pub lifetime_in_ticks: Option<u64>,
     /// How long a tick is, if the builder was given a resolution.
     pub resolution: Option<Duration>,
-    /// What an expiring filter does when it is full.
+    /// What an expiring filter or a rate limiter does when it is full.
     pub when_full: Option<WhenFull>,
     /// Which keys a filter of recent keys holds. `None` for others.
     pub window: Option<Window>,
+    /// The limit of a rate limiter. `None` for others.
+    pub limits: Option<Quota>,
     /// The longest lifetime of an entry in ticks of the filter's clock, whoever drives it.
     pub(crate) longest: Option<u64>,
     /// The smallest and the largest table that the filter can have.
@@ -112,6 +115,7 @@ impl FilterPlan {
             resolution: None,
             when_full: None,
             window: None,
+            limits: None,
             longest: None,
             first: layout,
             largest: layout,
@@ -136,6 +140,11 @@ impl FilterPlan {
         Self { window: Some(division.window()), ..self.with_any_clock(clock) }
     }
 
+    /// The plan of a rate limiter with this limit.
+    pub(crate) fn with_limits(self, clock: &Clock, limits: Quota) -> Self {
+        Self { limits: Some(limits), when_full: Some(clock.when_full()), ..self.with_any_clock(clock) }
+    }
+
     fn with_any_clock(self, clock: &Clock) -> Self {
         let memory_usage = self.memory_usage.saturating_add(clock.memory_usage());
         Self { memory_usage, longest: Some(clock.longest()), ..self }
@@ -146,7 +155,7 @@ impl FilterPlan {
     #[cfg(feature = "snapshot")]
     pub(crate) fn has_settings_of(&self, other: &Self, has_other_largest: bool) -> bool {
         let settings = |plan: &Self| {
-            let clock = (plan.lifetime_in_ticks, plan.resolution, plan.when_full, plan.window);
+            let clock = (plan.lifetime_in_ticks, plan.resolution, plan.when_full, plan.window, plan.limits);
             let largest = (!has_other_largest).then_some(plan.largest);
             (plan.filter, plan.first, largest, plan.classes, plan.load_while_growing, clock)
         };
@@ -212,6 +221,7 @@ impl fmt::Debug for FilterPlan {
             .field("resolution", &self.resolution)
             .field("when_full", &self.when_full)
             .field("window", &self.window)
+            .field("limits", &self.limits)
             .finish_non_exhaustive()
     }
 }
@@ -268,6 +278,10 @@ impl fmt::Display for ClockOf<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(window) = self.0.window {
             return write!(f, ", {window}");
+        }
+        if let Some(limits) = self.0.limits {
+            let refuses = self.0.when_full == Some(WhenFull::Refuse);
+            return write!(f, ", {limits}{}", if refuses { ", WhenFull::Refuse" } else { "" });
         }
         let (Some(longest), Some(when_full)) = (self.0.lifetime_in_ticks, self.0.when_full) else { return Ok(()) };
         match self.0.resolution {

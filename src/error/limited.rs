@@ -1,0 +1,88 @@
+//! Why a rate limiter rejects a request.
+
+use core::error::Error;
+use core::fmt;
+use core::time::Duration;
+
+use crate::word::human::Time;
+
+/// Why a [`CuckooRateLimiter`](crate::CuckooRateLimiter) has rejected a request, and when it may be tried again.
+///
+/// A rejected request has cost nothing.
+///
+/// ```
+/// use std::time::Duration;
+/// use concurrent_cuckoo_filter::{CuckooRateLimiter, LimitReason};
+///
+/// let second = Duration::from_secs(1);
+/// let limiter = CuckooRateLimiter::<str>::builder().allow(1, second).capacity(1000).build()?;
+/// assert_eq!(limiter.check("10.0.0.1"), Ok(()));
+/// let limited = limiter.check("10.0.0.1").unwrap_err();
+/// assert_eq!(limited.reason(), LimitReason::Limit);
+/// assert!(limited.retry_after() <= second);
+/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limited {
+    pub(crate) reason: LimitReason,
+    pub(crate) retry_after: Duration,
+}
+
+/// Why a request was rejected: [`Limited::reason`] returns it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LimitReason {
+    /// The key has used up its burst. (Or one that looks alike has: see
+    /// [what keys share](crate::CuckooRateLimiter#keys-that-look-alike).)
+    Limit,
+    /// The key owes nothing, but the limiter is full, and was built to
+    /// [reject new keys](crate::LimiterBuilder::when_full) then.
+    Full,
+    /// The cost of the request is more than the burst: it can never be allowed.
+    CostAboveBurst,
+    /// The quota is one of another limiter, with ticks or debts that this one does not have.
+    OtherLimiter,
+}
+
+impl Limited {
+    /// What can never be allowed.
+    pub(crate) fn forever(reason: LimitReason) -> Self {
+        Self { reason, retry_after: Duration::MAX }
+    }
+
+    /// Returns after which time a request of this cost will be allowed, if the key has made none in between. For
+    /// [`Full`](LimitReason::Full), that is when there may be room, and for what can never be allowed it is [`Duration::MAX`].
+    ///
+    /// In the header `Retry-After`, round it up to whole seconds.
+    #[must_use]
+    pub fn retry_after(&self) -> Duration {
+        self.retry_after
+    }
+
+    /// Returns why the request was rejected.
+    #[must_use]
+    pub fn reason(&self) -> LimitReason {
+        self.reason
+    }
+}
+
+impl fmt::Display for Limited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let after = Time(self.retry_after);
+        match self.reason {
+            LimitReason::Limit => write!(f, "the limit of this key is reached; retry after {after}"),
+            LimitReason::Full => {
+                write!(f, "the rate limiter is full of other keys; retry after {after}, or give it a larger capacity")
+            }
+            LimitReason::CostAboveBurst => {
+                f.write_str("the cost of the request is more than the burst, so it can never be allowed; ask for a lower cost")
+            }
+            LimitReason::OtherLimiter => f.write_str(
+                "the quota was made by another rate limiter, whose ticks differ or whose debts are longer; make it by `quota` of \
+                 this one",
+            ),
+        }
+    }
+}
+
+impl Error for Limited {}

@@ -1,0 +1,16 @@
+//! The rate limiter.
+//!
+//! Its methods stand in the documentation in the order of these modules.
+
+pub(crate) mod builder;
+
+mod operations;
+
+mod batches;
+
+pub(crate) mod filter;
+
+mod figures;
+
+#[cfg(feature = "snapshot")]
+mod snapshots;

@@ -1,0 +1,194 @@
+//! Snapshots of a [`CuckooRateLimiter`]: how it is saved and loaded.
+
+use core::hash::BuildHasher;
+use core::time::Duration;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::load::LoadError;
+use crate::error::load_path::LoadPathError;
+use crate::error::memory::OutOfMemory;
+use crate::filter::limiter::filter::CuckooRateLimiter;
+use crate::filter::shared::parts::Parts;
+use crate::machine::time::TimeSource;
+use crate::snapshot::file;
+use crate::snapshot::loader::{FromSnapshot, Loaded, Loader};
+use crate::snapshot::save::Save;
+use crate::snapshot::schema::Schema;
+use crate::snapshot::source::Source;
+use crate::table::core::Core as _;
+use crate::table::image::read::{HasImages, Imaged};
+
+/// Snapshots: the limiter as bytes, so that debts survive a restart. All of this needs the feature `snapshot`.
+///
+/// A snapshot is useful only with the same hasher, and **not every hasher is stable**:
+/// [`DefaultHashBuilder`](crate::DefaultHashBuilder) and [`std::hash::RandomState`] have random keys in each process.
+/// `StableHashBuilder` (feature `stable-hash`) says for which keys its hashes survive a restart, an upgrade and another
+/// machine. By the hash of a fixed probe in the snapshot, [`load`](Self::load) detects another hasher; by the schema,
+/// other keys. The page [`beyond_one_process`](crate::guide::beyond_one_process) says what to do with snapshots.
+///
+/// ```
+/// # #[cfg(feature = "stable-hash")] {
+/// use std::time::Duration;
+/// use concurrent_cuckoo_filter::{CuckooRateLimiter, StableHashBuilder};
+///
+/// type Limiter = CuckooRateLimiter<str, StableHashBuilder>;
+///
+/// let hasher = StableHashBuilder::with_key(*b"sixteen secrets!"); // from the configuration
+/// let day = Duration::from_secs(86_400);
+/// let limiter = Limiter::builder_with_hasher(hasher.clone()).allow(2, day).capacity(1000).build()?;
+/// limiter.check_n("account-17", 2)?;
+/// # let folder = std::env::temp_dir().join(format!("snapshots-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder)?;
+/// # let path = folder.join("CuckooRateLimiter");
+/// limiter.save_to_path(&path)?;
+///
+/// let loaded = Limiter::load_from_path(&path, hasher.clone(), 1 << 20)?;
+/// assert!(loaded.check("account-17").is_err(), "the debt has survived the restart");
+/// let error = Limiter::load(&b"an empty file is not an empty limiter"[..], hasher, 1 << 20).unwrap_err();
+/// eprintln!("begin with no debts: {error}");
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+impl<T: ?Sized, S: BuildHasher> CuckooRateLimiter<T, S> {
+    /// Writes a snapshot of the limiter as it is when the call begins, while other threads use it: [`Save`] says exactly
+    /// what is in it, and what that costs. Needs the feature `snapshot`.
+    ///
+    /// The snapshot contains all debts, and the limit. It may also hold some debts that have just been repaid. The snapshot is
+    /// `104 + schema + 8 · buckets` bytes long, with the length of the schema in bytes.
+    ///
+    /// # Errors
+    /// Those of [`begin_save`](Self::begin_save) and [`Save::write_to`].
+    pub fn save(&self, to: impl io::Write) -> io::Result<()> {
+        self.begin_save()?.write_to(to)
+    }
+
+    /// Writes a snapshot to a file. The file has either all of the old bytes or all of the new ones, whatever happens:
+    /// [`Save::write_to_path`] says how. Needs the feature `snapshot`.
+    ///
+    /// # Errors
+    /// Those of [`begin_save`](Self::begin_save) and [`Save::write_to_path`]. The message of each has the path, the
+    /// reason and what to do.
+    pub fn save_to_path(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        let path = path.as_ref();
+        file::not_saved(path, self.begin_save().map_err(io::Error::from))?.write_to_path(path)
+    }
+
+    /// Begins a save: the point-in-time view is fixed when this returns. It can be written at any time, on any thread,
+    /// with a [position](Save::position) in the caller's log and an [attachment](Save::attachment). Needs the feature
+    /// `snapshot`.
+    ///
+    /// The save borrows the limiter. If a thread or a task that may outlive the caller is to write it, call
+    /// [`begin_save_owned`](Self::begin_save_owned).
+    ///
+    /// Cost: it locks all stripes of the table for a few microseconds, after a running [`clear`](Self::clear). It
+    /// allocates 24 bytes for each 8 KiB of the table.
+    ///
+    /// # Errors
+    /// Fails if that allocation fails.
+    pub fn begin_save(&self) -> Result<Save<'_>, OutOfMemory> {
+        self.parts.begin_save::<T>()
+    }
+
+    /// [`begin_save`](Self::begin_save) of a limiter in an [`Arc`], which the save keeps alive. So it can go to a thread
+    /// or a task that outlives the caller: it is a `Save<'static>` if key type and hasher are `'static`. The
+    /// point-in-time view is fixed in this call, on this thread. Needs the feature `snapshot`.
+    ///
+    /// Cost: as for `begin_save`, and a copy of the schema's name.
+    ///
+    /// # Errors
+    /// As for `begin_save`.
+    pub fn begin_save_owned<'a>(self: &Arc<Self>) -> Result<Save<'a>, OutOfMemory>
+    where
+        T: 'a,
+        S: Send + Sync + 'a,
+    {
+        self.parts.begin_save_owned::<T>(self.clone())
+    }
+
+    /// Reads a snapshot into a new limiter of at most `memory_limit` bytes. Needs the feature `snapshot`.
+    ///
+    /// `hasher` must be the one with which the snapshot was made. Everything that is read is checked, and nothing
+    /// larger than `memory_limit` is allocated: [`Loader::load`] says what that means. A [`Loader`] also takes a schema
+    /// other than the name of the key type, and returns the position and the attachment.
+    ///
+    /// The debts go on as if no time had passed between the save and the load, because no clock that nobody sets survives a
+    /// restart. So each is repaid later by that time. If that is too long, [attach](Save::attachment) the time of day, and
+    /// don't load a snapshot that is older than the longest debt: by then all of them are repaid.
+    ///
+    /// The loaded limiter has the limit of the snapshot. For another one, make a [`quota`](Self::quota). It goes by the
+    /// system's clock. A [`Loader`] takes [another clock](Loader::clock).
+    ///
+    /// # Errors
+    /// Each failure has its own [`LoadError`].
+    pub fn load(from: impl io::Read, hasher: S, memory_limit: usize) -> Result<Self, LoadError> {
+        Ok(Loader::<Self, S>::new(hasher, memory_limit).load(from)?.filter)
+    }
+
+    /// Reads a snapshot from a file, as [`load`](Self::load) does. Needs the feature `snapshot`.
+    ///
+    /// # Errors
+    /// A [`LoadPathError`] with the path and the reason, which is as for `load`. A file that cannot be opened is
+    /// [`LoadError::NotFound`] or [`LoadError::Io`]; one in which something follows the snapshot has
+    /// [`TrailingBytes`](crate::SnapshotDamage::TrailingBytes).
+    pub fn load_from_path(path: impl AsRef<Path>, hasher: S, memory_limit: usize) -> Result<Self, LoadPathError> {
+        Ok(Loader::<Self, S>::new(hasher, memory_limit).load_from_path(path)?.filter)
+    }
+}
+
+/// The settings for loading a rate limiter.
+impl<T: ?Sized, S> Loader<CuckooRateLimiter<T, S>, S> {
+    /// Sets the clock of the limiter, as [`LimiterBuilder::clock`](crate::LimiterBuilder::clock) does: the loaded limiter
+    /// takes the time from this function. What it returns when the snapshot is loaded is now.
+    pub fn clock(self, clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
+        self.by_time(TimeSource::of_caller(clock))
+    }
+}
+
+impl<T: ?Sized, S: Send + Sync> HasImages for CuckooRateLimiter<T, S> {
+    fn imaged(&self) -> &(dyn Imaged + 'static) {
+        self.parts.core.imaged()
+    }
+}
+
+impl<T: ?Sized, S: BuildHasher> FromSnapshot<S> for CuckooRateLimiter<T, S> {
+    fn from_snapshot(source: Source<'_>, hasher: S, schema: Schema) -> Result<Loaded<Self>, LoadError> {
+        let (parts, label) = Parts::load::<T>(source, hasher, schema, size_of::<Self>())?;
+        Ok(Loaded::new(Self::from_parts(parts), label))
+    }
+}
+
+/// Serializes the limiter as the bytes of a snapshot. [`save`](Self::save) says what it holds while others use it.
+/// Needs the feature `serde`.
+///
+/// `serde` needs all bytes at once, so this makes a second copy of the table, which `save` does not.
+///
+/// The limiter is one value of bytes (`serialize_bytes`). These formats take it, and were tried: JSON, MessagePack,
+/// FlexBuffers and Pickle anywhere; CBOR (`ciborium`), `bincode` and `postcard` wherever these take a field; RON, but
+/// not in an enum with a `tag`; BSON and TOML as a field of a struct, because they have nothing but documents and
+/// tables at the top. **YAML (`serde_yaml`) has no bytes**, and fails.
+#[cfg(feature = "serde")]
+impl<T: ?Sized, S: BuildHasher> serde::Serialize for CuckooRateLimiter<T, S> {
+    fn serialize<R: serde::Serializer>(&self, serializer: R) -> Result<R::Ok, R::Error> {
+        crate::snapshot::serde::serialize(self.begin_save(), self.plan().memory_usage, serializer)
+    }
+}
+
+/// Deserializes a limiter from the bytes of a snapshot, checked as by [`load`](Self::load). It is for hashers whose
+/// default is always the same. Needs the feature `serde`.
+///
+/// With any other hasher this does not compile. [`StableDefault`](crate::StableDefault) shows the way that does, a
+/// [`Loader`].
+///
+/// **There is no memory limit, except by the bytes.** No table is allocated before its bytes are there. So the limiter
+/// uses at most 1.25 times its bytes, and a fixed part of 0.5 KiB. Loading also needs the input in memory (three times
+/// for a format without bytes, such as JSON). If that is too much, use a `Loader`, which takes a limit.
+#[cfg(feature = "serde")]
+impl<'de, T: ?Sized, S: crate::StableDefault> serde::Deserialize<'de> for CuckooRateLimiter<T, S> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::DeserializeSeed;
+
+        Loader::<Self, S>::new(S::default(), usize::MAX).deserialize(deserializer)
+    }
+}

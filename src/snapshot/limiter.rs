@@ -1,0 +1,93 @@
+//! What the snapshot of a rate limiter declares.
+
+use crate::error::damage::SnapshotDamage;
+use crate::error::kind::FilterKind;
+use crate::error::load::LoadError;
+use crate::error::mismatch::UnsupportedSnapshot;
+use crate::machine::time::TimeSource;
+use crate::plan::limits;
+use crate::snapshot::format::{Declared, Head, SnapshotCore};
+use crate::snapshot::source::Source;
+use crate::table::core::Core as _;
+use crate::table::expiring::clock::{Clock, Reading, WhenFull};
+use crate::table::face::filter_plan::FilterPlan;
+use crate::table::face::limiter::{LimiterTable, clock_for};
+use crate::table::face::plan::TablePlan;
+use crate::table::face::recent::Past;
+use crate::table::image::read::TableImage;
+use crate::table::table::memory_for;
+use crate::word::quota::Quota;
+use crate::word::ring::Ring;
+
+/// What builds the empty table of a limiter.
+#[allow(unreachable_pub, missing_debug_implementations, reason = "a public trait that nobody can name has it")]
+pub struct LimiterPlan {
+    table: TablePlan,
+    clock: Clock,
+    limits: Quota,
+    /// How many nanoseconds of the present tick are over.
+    of_tick: u64,
+    time: TimeSource,
+}
+
+impl SnapshotCore for LimiterTable {
+    const KIND: FilterKind = FilterKind::Limiter;
+
+    type Stated = LimiterPlan;
+
+    fn head(&self, image: &TableImage<'_>) -> Head {
+        let Quota { cost, burst, tick } = self.limits();
+        let Reading { now, moment, .. } = image.reading().expect("the table has a clock");
+        let of_tick = self.time_since(now.expect("the limiter has set its clock")).min(tick);
+        let mut head = [0; 32];
+        head[0] = self.facts().shape.payload_bits as u8;
+        head[1] = u8::from(self.clock().when_full() == WhenFull::Refuse);
+        head[2..10].copy_from_slice(&tick.to_le_bytes());
+        head[10..14].copy_from_slice(&(cost as u32).to_le_bytes());
+        head[14..18].copy_from_slice(&burst.to_le_bytes());
+        head[18..26].copy_from_slice(&of_tick.to_le_bytes());
+        head[26..28].copy_from_slice(&self.clock().place(moment).to_le_bytes());
+        head[28..].copy_from_slice(&(moment.lag() as u32).to_le_bytes());
+        Head::of(&head)
+    }
+
+    fn stated(source: &mut Source<'_>) -> Result<Declared<LimiterPlan>, LoadError> {
+        let [expiry_bits] = source.take()?;
+        let [flags] = source.take()?;
+        let tick = u64::from_le_bytes(source.take()?);
+        let cost = u32::from_le_bytes(source.take()?).into();
+        let burst = u32::from_le_bytes(source.take()?);
+        let of_tick = u64::from_le_bytes(source.take()?);
+        let place = u16::from_le_bytes(source.take()?);
+        let lag = u32::from_le_bytes(source.take()?).into();
+        source.header_seal()?;
+        let when_full = match flags {
+            0 => WhenFull::EvictSoonest,
+            1 => WhenFull::Refuse,
+            flags => return Err(UnsupportedSnapshot::Flags { flags }.into()),
+        };
+        let limits = Quota { cost, burst, tick };
+        let longest = limits.most();
+        let invalid = || SnapshotDamage::InvalidClock { expiry_bits, longest, nanoseconds: 0, place, lag, ahead: 0 };
+        let ring = Ring::of_bits(expiry_bits.into()).ok_or_else(invalid)?;
+        let is_possible = (1..=limits::longest(ring)).contains(&longest)
+            && tick >= limits::SHORTEST_TICK
+            && of_tick <= tick
+            && ring.place(place.into()) == place
+            && lag <= ring.len();
+        if !is_possible {
+            return Err(invalid().into());
+        }
+        let clock = clock_for(ring, when_full, Past { place, lag, ..Past::default() });
+        let table = source.table_header(expiry_bits.into())?;
+        let plan = FilterPlan::of_table(Self::KIND, table, 0).with_limits(&clock, limits);
+        let reading = Some(clock.read());
+        Ok(Declared { plan, reading, own: LimiterPlan { table, clock, limits, of_tick, time: source.time() } })
+    }
+
+    fn empty(stated: LimiterPlan, _: usize, _: usize) -> Result<Self, LoadError> {
+        let LimiterPlan { table, clock, limits, of_tick, time } = stated;
+        let bytes = memory_for(table.buckets) + clock.memory_usage();
+        Self::new(table, clock, limits, of_tick, time).ok_or(LoadError::OutOfMemory { bytes })
+    }
+}

@@ -1,0 +1,184 @@
+//! A table of debts, with a clock that follows the time. `table/expiring/limit.rs` has the protocol.
+
+use core::time::Duration;
+
+use crate::error::limited::{LimitReason, Limited};
+use crate::machine::time::TimeSource;
+use crate::plan::limits;
+use crate::table::by_shape::ExpiringTable;
+use crate::table::core::{Core, Facts};
+use crate::table::counters::Counters;
+use crate::table::expiring::clock::{Clock, Drive, WhenFull};
+use crate::table::expiring::limit::{Request, Verdict};
+use crate::table::face::plan::TablePlan;
+use crate::table::face::recent::{Past, follow};
+use crate::table::face::timer::Timer;
+use crate::table::image::read::Imaged;
+use crate::word::quota::Quota;
+use crate::word::ring::Ring;
+
+/// A table of debts.
+pub(crate) struct LimiterTable {
+    table: ExpiringTable,
+    /// The limit of a key for which the caller names no other one.
+    limits: Quota,
+    timer: Timer,
+}
+
+/// What a key may still do. [`CuckooRateLimiter::peek`](crate::CuckooRateLimiter::peek) returns it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Allowance {
+    /// How many requests the key may make now.
+    pub remaining: u64,
+    /// After which time it may make one; 0 if it may now.
+    pub next_after: Duration,
+    /// After which time it owes nothing, so that it may make as many at once as the burst; 0 if it owes nothing now.
+    pub full_after: Duration,
+}
+
+/// By how much the time must have gone on, in nanoseconds, so that it is kept if the source of time goes back.
+const NOTED: u64 = 1_000_000_000;
+
+/// A clock for debts whose ends have a place on this ring, which goes on from there.
+pub(crate) fn clock_for(ring: Ring, when_full: WhenFull, past: Past) -> Clock {
+    let longest = limits::longest(ring);
+    // Half of the places that the longest debt leaves.
+    let drive = Drive::Time { patience: (ring.len() - longest) / 2 };
+    Clock::with_drive(ring, longest, drive).with_when_full(when_full).at(0, 0, past.place, past.lag)
+}
+
+impl LimiterTable {
+    /// An empty table with this clock, for this limit. So many nanoseconds of the present tick are over, and it takes the time
+    /// from there. `None` if there is no memory for it.
+    pub(crate) fn new(plan: TablePlan, clock: Clock, limits: Quota, of_tick: u64, time: TimeSource) -> Option<Self> {
+        let table = plan.table_with_clock(clock)?;
+        Some(Self { table, limits, timer: Timer::new(of_tick, limits.tick.max(NOTED), time) })
+    }
+
+    /// Takes the time from there from now on.
+    pub(crate) fn with_time(mut self, time: TimeSource) -> Self {
+        self.timer = Timer::new(self.timer.so_far(), self.limits.tick.max(NOTED), time);
+        self
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        self.table.clock()
+    }
+
+    #[inline(always)]
+    pub(crate) fn limits(&self) -> Quota {
+        self.limits
+    }
+
+    /// How many nanoseconds of this tick of the clock are over.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn time_since(&self, tick: u64) -> u64 {
+        self.timer.so_far().saturating_sub(tick.saturating_mul(self.limits.tick))
+    }
+
+    /// Charges the key of this hash for `n` requests, or rejects them.
+    #[inline]
+    pub(crate) fn check(&self, hash: u64, n: u32, quota: Quota) -> Result<(), Limited> {
+        let (cost, most) = (quota.cost * u64::from(n), quota.most());
+        // What the limiter's own quota has needs no check.
+        if cost > most || quota != self.limits && !self.has(quota) {
+            return Err(self.never(quota));
+        }
+        let (time, tick) = follow(&self.timer, &self.table, self.limits.tick);
+        let counters = self.table.counters();
+        match self.table.charge(hash, Request { tick, cost, most }) {
+            Verdict::Allowed => {
+                counters.request_allowed();
+                self.table.keep_up();
+                Ok(())
+            }
+            Verdict::Over { until } => {
+                counters.request_rejected();
+                Err(Limited { reason: LimitReason::Limit, retry_after: self.from(time, until) })
+            }
+            Verdict::NoRoom { until } => {
+                counters.request_rejected();
+                Err(Limited { reason: LimitReason::Full, retry_after: self.from(time, until) })
+            }
+        }
+    }
+
+    /// Moves the clock on to the time, and waits for that if another thread has the lock of the sweep. Returns the time.
+    fn follow_surely(&self) -> u64 {
+        let (time, tick) = follow(&self.timer, &self.table, self.limits.tick);
+        if self.clock().noted() < tick {
+            self.table.move_on(tick, true);
+        }
+        time
+    }
+
+    /// Whether this quota is one of this table.
+    fn has(&self, quota: Quota) -> bool {
+        quota.tick == self.limits.tick && quota.most() <= self.clock().longest()
+    }
+
+    /// The answer to a request that can never be allowed.
+    #[cold]
+    fn never(&self, quota: Quota) -> Limited {
+        self.table.counters().request_rejected();
+        Limited::forever(if self.has(quota) { LimitReason::CostAboveBurst } else { LimitReason::OtherLimiter })
+    }
+
+    /// How long it is from this time to the beginning of a tick.
+    fn from(&self, time: u64, tick: u64) -> Duration {
+        Duration::from_nanos(tick.saturating_mul(self.limits.tick).saturating_sub(time))
+    }
+
+    /// What the key of this hash may do under this quota: nothing if it is that of another table.
+    pub(crate) fn allowance(&self, hash: u64, quota: Quota) -> Allowance {
+        let time = self.follow_surely();
+        let (now, debt) = self.table.last_end(hash).unwrap_or((0, 0));
+        let (end, most) = (now + debt, quota.most());
+        // The ticks of another limiter have another length.
+        let remaining = if self.has(quota) { most.saturating_sub(debt) / quota.cost } else { 0 };
+        let next = (end + quota.cost).saturating_sub(most);
+        Allowance {
+            remaining,
+            next_after: match remaining {
+                0 if self.has(quota) => self.from(time, next),
+                0 => Duration::MAX,
+                _ => Duration::ZERO,
+            },
+            full_after: if debt > 0 { self.from(time, end) } else { Duration::ZERO },
+        }
+    }
+
+    pub(crate) fn remove(&self, hash: u64) -> bool {
+        self.follow_surely();
+        self.table.remove_first(hash)
+    }
+
+    /// How many keys owe something, by a scan of all buckets.
+    pub(crate) fn in_debt(&self) -> usize {
+        follow(&self.timer, &self.table, self.limits.tick);
+        self.table.live_in(0)
+    }
+}
+
+impl Core for LimiterTable {
+    fn facts(&self) -> Facts {
+        self.table.facts()
+    }
+
+    fn counters(&self) -> &Counters {
+        self.table.counters()
+    }
+
+    fn imaged(&self) -> &(dyn Imaged + 'static) {
+        self.table.imaged()
+    }
+
+    fn prefetch(&self, hashes: &[u64]) {
+        self.table.prefetch(hashes);
+    }
+
+    fn clear(&self) {
+        self.table.clear();
+    }
+}

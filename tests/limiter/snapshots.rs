@@ -1,0 +1,97 @@
+//! Debts survive a restart.
+
+use std::time::Duration;
+
+use concurrent_cuckoo_filter::{
+    FilterKind, LoadError, Loader, SnapshotDamage, SnapshotInfo, UnsupportedSnapshot, WhenFull,
+};
+
+use crate::forged::Forged;
+use crate::{Clock, Limiter, builder, seeded, with_clock};
+
+fn saved(limiter: &Limiter) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    limiter.save(&mut bytes).expect("a vector takes all bytes");
+    bytes
+}
+
+#[test]
+fn debts_go_on_after_a_restart() {
+    for when_full in [WhenFull::EvictSoonest, WhenFull::Refuse] {
+        let (limiter, clock) = with_clock(builder().when_full(when_full));
+        // In the middle of a tick.
+        clock.set(Duration::from_millis(99_950));
+        for key in 0..500 {
+            limiter.check_n(&key, 1 + (key % 20) as u32).expect("20 are allowed");
+        }
+        let bytes = saved(&limiter);
+        let clock = Clock::default();
+        let own = clock.clone();
+        let loader = Loader::<Limiter, _>::new(seeded(1), 1 << 20).clock(move || own.now());
+        let loaded = loader.load(&bytes[..]).expect("it is valid").filter;
+        assert_eq!(loaded.plan(), limiter.plan());
+        for key in 0..500 {
+            let (before, after) = (limiter.peek(&key), loaded.peek(&key));
+            assert_eq!(before.remaining, after.remaining, "{key}");
+            // The time within a tick is known up to a millisecond.
+            let later = after.full_after.abs_diff(before.full_after);
+            assert!(
+                after.full_after >= before.full_after && later <= Duration::from_millis(1),
+                "{before:?}, {after:?}"
+            );
+        }
+        clock.advance(Duration::from_secs(12));
+        assert_eq!(loaded.in_debt(), 0);
+        for key in 0..1000 {
+            assert_eq!(loaded.check_n(&key, 20), Ok(()), "the sweep goes on");
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_says_what_it_is_of() {
+    let (limiter, clock) = with_clock(builder());
+    limiter.check(&7).expect("20 are allowed");
+    clock.advance(Duration::from_secs(3600));
+    limiter.check(&8).expect("20 are allowed");
+    let bytes = saved(&limiter);
+    let info = SnapshotInfo::verify(&bytes[..]).expect("it is valid");
+    assert_eq!((info.plan.filter, info.plan.limits, info.now), (FilterKind::Limiter, Some(limiter.limits()), None));
+    assert_eq!(info.bytes, bytes.len() as u64);
+    let other = builder().burst(10).plan().expect("valid settings");
+    let error =
+        Loader::<Limiter, _>::new(seeded(1), 1 << 20).expect_plan(other).load(&bytes[..]).expect_err("another burst");
+    assert!(error.to_string().contains("20 at once"), "{error}");
+}
+
+#[test]
+fn forged_limits_and_clocks_are_errors() {
+    let (limiter, _) = with_clock(builder());
+    (0..500).for_each(|key| limiter.check(&key).expect("20 are allowed"));
+    let bytes = saved(&limiter);
+    let forge = |at: usize, with: &[u8]| {
+        let mut forged = Forged::of(&bytes);
+        assert_eq!(forged.bytes(), bytes);
+        forged.head[at..][..with.len()].copy_from_slice(with);
+        Limiter::load(&forged.bytes()[..], seeded(1), usize::MAX)
+    };
+    assert!(forge(14, &[5]).is_ok_and(|limiter| limiter.limits().burst() == 5));
+    let [no_tick, short_tick] = [0u64, 9_999].map(u64::to_le_bytes);
+    for (at, with) in [
+        (0, &[0][..]),
+        (0, &[17]),
+        (2, &no_tick),
+        (2, &short_tick),
+        (10, &[0; 4]),
+        (10, &[0xff; 4]),
+        (14, &[0; 4]),
+        (14, &[29, 0, 0, 0]), // 28 requests of four ticks have an end on the ring
+        (18, &[0xff; 8]),
+        (26, &[128, 0]),
+        (28, &[129, 0, 0, 0]),
+    ] {
+        let error = forge(at, with).expect_err("it is not possible");
+        assert!(matches!(error, LoadError::Damaged(SnapshotDamage::InvalidClock { .. })), "{at}: {error}");
+    }
+    assert!(matches!(forge(1, &[2]), Err(LoadError::Unsupported(UnsupportedSnapshot::Flags { flags: 2, .. }))));
+}
