@@ -1,6 +1,7 @@
-//! A server that rejects revoked tokens and repeated requests.
+//! A server that rejects revoked tokens, repeated requests, and clients that send too many.
 #![allow(missing_debug_implementations, missing_docs, reason = "the library is for the tests of the program")]
 
+pub mod limited;
 pub mod revoked;
 pub mod seen;
 pub mod server;
@@ -16,7 +17,7 @@ pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 /// How many ticks of a filter's clock the longest lifetime has. 14 take 4 bits of each slot.
 pub(crate) const TICKS: u64 = 14;
 
-/// Rejects revoked tokens and repeated requests.
+/// Rejects revoked tokens, repeated requests, and clients that send too many.
 #[derive(Parser)]
 #[command(name = "web-server", version, args_override_self = true)]
 pub struct Options {
@@ -41,4 +42,13 @@ pub struct Options {
     /// How long a request is rejected at least if its identifier comes again, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = value_parser!(u64).range(1..))]
     pub window: u64,
+    /// How many requests per minute each client may send
+    #[arg(long, value_name = "N", default_value_t = 600, value_parser = value_parser!(u32).range(1..))]
+    pub limit: u32,
+    /// How many of these at once
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = value_parser!(u32).range(1..))]
+    pub burst: u32,
+    /// How many clients may be active at a time
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub clients: usize,
 }

@@ -1,6 +1,6 @@
-//! A server that rejects revoked tokens until they expire, and requests that come again. `README.md` has examples.
+//! A server that rejects revoked tokens until they expire, requests that come again, and clients that send too many. `README.md` has examples.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -9,7 +9,7 @@ use anyhow::Context;
 use clap::Parser;
 use tokio::net::TcpListener;
 use web_server::server::{Shared, router};
-use web_server::{Options, revoked::Revoked, seen::Seen};
+use web_server::{Options, limited::Clients, revoked::Revoked, seen::Seen};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -20,7 +20,8 @@ async fn main() -> anyhow::Result<()> {
     let since_start = Arc::new(move || start.elapsed().as_secs());
     let (revoked, seen) = (Revoked::open(&options, since_1970)?, Seen::new(&options, since_start)?);
     eprintln!("loaded {} revoked tokens in {:.1?}", revoked.stats().len, start.elapsed());
-    let shared = Arc::new(Shared { revoked, seen });
+    let clients = Clients::new(&options)?;
+    let shared = Arc::new(Shared { revoked, seen, clients });
 
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).await.context("cannot listen")?;
     println!("listening on http://{}", listener.local_addr()?);
@@ -33,5 +34,5 @@ async fn main() -> anyhow::Result<()> {
             thread::sleep(Duration::from_secs(3600));
         }
     });
-    Ok(axum::serve(listener, router).await?)
+    Ok(axum::serve(listener, router.into_make_service_with_connect_info::<SocketAddr>()).await?)
 }

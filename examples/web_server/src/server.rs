@@ -1,4 +1,4 @@
-//! The routes, and the two layers in front of the protected one.
+//! The routes, and the three layers in front of the protected one.
 #![allow(clippy::result_large_err, reason = "a response that rejects a request is sent at once")]
 
 use std::collections::BTreeMap;
@@ -14,6 +14,7 @@ use concurrent_cuckoo_filter::FigureValue;
 use serde_json::json;
 use tower_http::auth::AsyncRequireAuthorizationLayer;
 
+use crate::limited::Clients;
 use crate::revoked::{Outcome, Revoked};
 use crate::seen::Seen;
 
@@ -21,22 +22,22 @@ use crate::seen::Seen;
 pub struct Shared {
     pub revoked: Revoked,
     pub seen: Seen,
+    pub clients: Clients,
 }
 
 pub fn router(shared: &Arc<Shared>) -> Router {
     // A check does not wait: the filter answers most questions, and the cache of the store most of the others. If your
     // store is on another machine, put an `async` block in the place of `ready`.
-    let layer = |check: fn(&Shared, &HeaderMap) -> Result<(), Response>| {
+    let layer = |check: fn(&Shared, &Request) -> Result<(), Response>| {
         let shared = Arc::clone(shared);
-        AsyncRequireAuthorizationLayer::new(move |request: Request| {
-            ready(check(&shared, request.headers()).map(|()| request))
-        })
+        AsyncRequireAuthorizationLayer::new(move |request: Request| ready(check(&shared, &request).map(|()| request)))
     };
     Router::new()
         .route("/protected", get(async || Json(json!({ "ok": true }))))
         // The last layer is asked first. So a request that was rejected for its token may come again.
-        .route_layer(layer(check_id))
-        .route_layer(layer(check_token))
+        .route_layer(layer(|shared, request| check_id(shared, request.headers())))
+        .route_layer(layer(|shared, request| check_token(shared, request.headers())))
+        .route_layer(layer(|shared, request| shared.clients.check(request)))
         .route("/revoked/{token}", put(revoke).delete(reinstate))
         .route("/metrics", get(metrics_page))
         .with_state(Arc::clone(shared))
@@ -114,10 +115,14 @@ async fn reinstate(State(shared): State<Arc<Shared>>, Path(token): Path<String>)
     Ok(if was_revoked { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND })
 }
 
-/// The figures of both filters for Prometheus, which requires all samples of a name together.
+/// The figures of all filters for Prometheus, which requires all samples of a name together.
 async fn metrics_page(State(shared): State<Arc<Shared>>) -> String {
     let mut samples: BTreeMap<&str, String> = BTreeMap::new();
-    for (filter, stats) in [("revoked", shared.revoked.stats()), ("request_ids", shared.seen.filter.stats())] {
+    for (filter, stats) in [
+        ("revoked", shared.revoked.stats()),
+        ("request_ids", shared.seen.filter.stats()),
+        ("clients", shared.clients.limiter.stats()),
+    ] {
         for figure in stats.figures() {
             let (kind, value) = match figure.value {
                 FigureValue::Counter(count) => ("counter", count.to_string()),

@@ -1,15 +1,17 @@
 //! The server in this process, with a clock that the tests set.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, atomic::AtomicU64, atomic::Ordering::Relaxed};
 
 use axum::body::{Body, to_bytes};
-use axum::{Router, http::Request};
+use axum::extract::ConnectInfo;
+use axum::{Extension, Router, http::Request};
 use clap::Parser;
 use tempfile::{TempDir, tempdir};
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 use web_server::server::{Shared, router};
-use web_server::{Clock, Options, revoked::Revoked, seen::Seen};
+use web_server::{Clock, Options, limited::Clients, revoked::Revoked, seen::Seen};
 
 /// The beginning of a tick. With the options below, a tick has 100 seconds, or 10 for identifiers.
 const START: u64 = 1_800_000_000;
@@ -27,15 +29,24 @@ impl Server {
     }
 
     fn open(data: &Arc<TempDir>, seconds: u64, options: &[&str]) -> anyhow::Result<Self> {
-        let default = ["--longest-lifetime=1300", "--capacity=1000", "--ids=1000", "--window=140"];
+        let default = [
+            "--longest-lifetime=1300",
+            "--capacity=1000",
+            "--ids=1000",
+            "--window=140",
+            "--limit=4000000",
+            "--burst=10000",
+        ];
         let program = ["web-server", "--data", data.path().to_str().unwrap()];
         let options = Options::parse_from([&program, default.as_slice(), options].concat());
         let time = Arc::new(AtomicU64::new(START + seconds));
         let shown = Arc::clone(&time);
         let clock: Clock = Arc::new(move || shown.load(Relaxed));
         let (revoked, seen) = (Revoked::open(&options, Arc::clone(&clock))?, Seen::new(&options, clock)?);
-        let shared = Arc::new(Shared { revoked, seen });
-        Ok(Self { data: Arc::clone(data), router: router(&shared), shared, time })
+        let clients = Clients::new(&options)?;
+        let shared = Arc::new(Shared { revoked, seen, clients });
+        let router = router(&shared).layer(Extension(ConnectInfo(SocketAddr::from(([127, 0, 0, 1], 1)))));
+        Ok(Self { data: Arc::clone(data), router, shared, time })
     }
 
     fn end(self) -> Arc<TempDir> {
