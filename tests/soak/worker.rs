@@ -422,7 +422,9 @@ impl<K: Kind> Round<K> {
         #[cfg(feature = "snapshot")]
         {
             let loaded = reloaded(filter, filter.begin_save());
-            assert_eq!((loaded.len(), loaded.capacity()), (filter.len(), filter.capacity()), "the snapshot differs");
+            // It has as many buckets, since it is saved as the same bytes. What its capacity is with these depends on the memory
+            // limit with which it was loaded.
+            assert_eq!(loaded.len(), filter.len(), "the snapshot differs");
             own.iter().for_each(|own| check_all::<K>(&loaded, own));
             assert!(loaded.remove_all(&entries).iter().all(|&removed| removed), "an entry was not saved");
         }

@@ -144,7 +144,8 @@ impl SetAside {
         if bucket < self.passed || bucket >= self.buckets || self.refused {
             return true;
         }
-        let (mut place, mut bits) = (&mut self.chunks[bucket / CHUNK].0, bucket % CHUNK);
+        // Two buckets of a chunk differ in the lowest bits of their numbers.
+        let (mut place, mut bits) = (&mut self.chunks[bucket / CHUNK].0, bucket);
         while let Some(node) = place {
             let [node] = &mut **node;
             if node.bucket == bucket as u32 {
