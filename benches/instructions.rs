@@ -140,9 +140,11 @@ fn growable(mixed: bool, from: u64) -> &'static Subject<Growable> {
     Subject::new(filter, (0..).map(|_| order.next()))
 }
 
-/// One that begins small, and new keys.
-fn growable_from_empty() -> &'static Subject<Growable> {
-    Subject::new(Growable::builder_with_hasher(HASH).capacity(1000).build().expect("a valid filter"), 0..)
+/// One that begins small, and new keys. Its largest size, if it is given, is for so many.
+fn growable_from_empty(most: Option<usize>) -> &'static Subject<Growable> {
+    let builder = Growable::builder_with_hasher(HASH).capacity(1000);
+    let builder = most.into_iter().fold(builder, |builder, most| builder.max_capacity(most));
+    Subject::new(builder.build().expect("a valid filter"), 0..)
 }
 
 /// Inserts twenty keys. So all the operations together insert 200,000.
@@ -303,7 +305,8 @@ mod counted {
         growable_lookup_miss: growable(false, ABSENT) => each_of(|filter: &Growable, key| filter.contains(key)), NONE;
         mixed_lookup_hit: growable(true, 0) => each_of(|filter: &Growable, key| filter.contains(key)), ALL;
         mixed_lookup_miss: growable(true, ABSENT) => each_of(|filter: &Growable, key| filter.contains(key)), NONE;
-        growable_20_inserts_from_empty: growable_from_empty() => each_of(inserts_20), ALL;
+        growable_20_inserts_from_empty: growable_from_empty(None) => each_of(inserts_20), ALL;
+        bounded_20_inserts_from_empty: growable_from_empty(Some(24 * OPERATIONS)) => each_of(inserts_20), ALL;
         growable_remove: growable(false, 0) => each_of(|filter: &Growable, key| filter.remove(key)), ALL;
     }
 
