@@ -1,6 +1,6 @@
 //! What a filter that grows in place costs.
 //!
-//! `cargo bench --bench growable [-- --quick | --l2 | --large | --only=PART | --keys=N]`, where `PART` is:
+//! `cargo bench --bench growable [-- --quick | --l2 | --large | --only=PART | --keys=N | --rounds=R]`, where `PART` is:
 //!
 //! | part | what |
 //! |---|---|
@@ -12,11 +12,11 @@
 //! | `expected` | the same of filters whose `expected_keys` are the keys that they get; a chart, `growth.svg`, in `--out` |
 //! | `doubling` | how many entries a second `reserve` moves to a larger table, and `shrink_to_fit` to a smaller one |
 //! | `spike` | a thousand keys, a million, and a thousand again, then `shrink_to_fit` |
-//! | `speed` | inserts and hits, single and in batches, beside a fixed filter: tables of 384 KiB and, except with `--quick`, 96 MiB |
+//! | `speed` | inserts and hits, single and in batches, beside a fixed filter of 384 KiB, or of 96 MiB |
 //! | `loads` | the time, the memory and the relocations of `N` inserts, by `load_while_growing` |
 //! | `clear` | `clear`, beside that of a fixed filter |
 //!
-//! `N` is 50 million, or 2 million with `--quick`. Except for `threads`, all work is that of one thread, and is timed by
+//! `N` is 50 million, or 2 million with `--quick`. `R` is how often `speed`, `loads` and `clear` are measured. Except for `threads`, all work is that of one thread, and is timed by
 //! its processor time. Two sides of a comparison run by turns, and each ratio compares two runs of one round.
 //!
 //! The allocator of glibc takes a new segment from memory that it has to clear if the process has freed a larger one before,
@@ -39,6 +39,7 @@ use support::filled::on_threads;
 use support::keys::{ABSENT, drawn, key};
 use support::options::Options;
 use support::ours::{BATCH, Fixed, Growable, Ours, builder, default_5x14, fill, growable};
+use support::plan::Size;
 use support::plot::{Axis, Chart, Line, Marker, Scale, Series, Style};
 use support::report::{Spread, median};
 use support::subject::Set;
@@ -466,13 +467,11 @@ fn main() -> io::Result<()> {
             (title, doubling(bytes, length))
         });
     }
-    let rounds = rounds as u64;
-    for (name, bytes, fewest_lookups) in options.pick(
-        &[("384 KiB", 8 << 10, 0)][..],
-        &[("384 KiB", 384 << 10, 2_000_000)][..],
-        &[("384 KiB", 384 << 10, 20_000_000), ("96 MiB", 96 << 20, 2_000_000)][..],
-    ) {
-        options.part("speed", || (format!("{name}: M operations/s"), speed::speed(*bytes, rounds, *fewest_lookups)));
+    let rounds = options.value("--rounds").map_or(rounds as u64, |rounds| rounds.parse().expect("--rounds=NUMBER"));
+    for size in options.sizes() {
+        let (name, bytes) = if let Size::L2 = size { ("384 KiB", 384 << 10) } else { ("96 MiB", 96 << 20) };
+        let (bytes, lookups) = options.pick((8 << 10, 0), (bytes, 2_000_000), (bytes, 10_000_000));
+        options.part("speed", || (format!("{name}: M operations/s"), speed::speed(bytes, rounds, lookups)));
     }
     let shares = options.pick(&[0.85][..], &[0.7, 0.85, 0.95][..], &[0.70, 0.75, 0.80, 0.85, 0.90, 0.95][..]);
     options.part("loads", || {

@@ -106,9 +106,6 @@ pub(crate) fn speed(bytes: usize, rounds: u64, fewest_lookups: u64) -> Vec<Vec<S
             Subject::new(name, keys, move || growable().max_capacity(most).build().expect("a valid filter"))
         })
         .into();
-    growing.push(Subject::new("growable, expected_keys".into(), keys, move || {
-        growable().expected_keys(keys as usize).build().expect("a valid filter")
-    }));
     growing.push(Subject::new("growable, default".into(), keys, || growable().build().expect("a valid filter")));
     for round in 0..rounds {
         fixed.round(round, fewest_lookups);
