@@ -185,7 +185,9 @@ fn growable_filters_keep_what_is_promised() {
         let draw = |random: &mut SmallRng| random.random::<bool>().then(|| some_keys(random));
         let [capacity, expected, most] = [draw(random), draw(random), draw(random)];
         let limit = random.random::<bool>().then(|| random.random_range(0..200_000));
-        let builder = with(builder(rate), capacity, |builder, keys| builder.capacity(keys));
+        let load = random.random::<bool>().then(|| random.random_range(0.70..=0.95));
+        let builder = with(builder(rate), load, |builder, load| builder.load_while_growing(load));
+        let builder = with(builder, capacity, |builder, keys| builder.capacity(keys));
         let builder = with(builder, expected, |builder, keys| builder.expected_keys(keys));
         let builder = with(builder, most, |builder, keys| builder.max_capacity(keys));
         let builder = with(builder, limit, |builder, bytes| builder.memory_limit(bytes));
