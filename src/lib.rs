@@ -111,6 +111,7 @@ mod error;
 mod filter;
 mod growth;
 mod hasher;
+mod lookup;
 mod machine;
 mod plan;
 mod snapshot;

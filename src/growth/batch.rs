@@ -11,7 +11,7 @@
 use crate::error::insert::{GrowableInsertError, InsertBatchError};
 use crate::growth::growing_table::GrowingTable;
 use crate::growth::lookup::NEAR;
-use crate::plan::batch::{BLOCK, Coming, Hashes, Window};
+use crate::lookup::batch::{BLOCK, Coming, Hashes, Window};
 use crate::word::classes::Class;
 
 /// The classes of the keys of a block.

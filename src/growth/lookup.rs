@@ -1,10 +1,10 @@
 //! CONCURRENT: lookups in a growing table, and the reads of operations that hold a stripe's lock.
 
 use crate::growth::growing_table::{GrowingTable, load};
+use crate::lookup::batch::{BLOCK, Block, BlockLookup, Hashes, LookupBatch};
+use crate::lookup::pairs::Pairs;
+use crate::lookup::places::BlockOfPlaces;
 use crate::machine::arch::{VectorUnit, at, prefetch_line};
-use crate::plan::batch::{BLOCK, Block, BlockLookup, Hashes, LookupBatch};
-use crate::plan::pairs::Pairs;
-use crate::plan::places::BlockOfPlaces;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::classes::{Class, Place, State, both, stripe_number};
 use crate::word::layout::{Encoding, Layout, Shape, by_encoding, shapes};

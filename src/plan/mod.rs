@@ -1,10 +1,7 @@
 //! PURE: what is decided before anything is done: how large a table is, which path makes room, which keys of a
 //! batch are in flight. No atomics, no locks, no input or output.
 
-pub(crate) mod batch;
 pub(crate) mod limits;
-pub(crate) mod pairs;
 pub(crate) mod path;
-pub(crate) mod places;
 pub(crate) mod sizing;
 pub(crate) mod window;

@@ -1,62 +1,18 @@
-//! CONCURRENT: batches: the operations on a block of keys after the other. `plan/batch.rs` has the window of blocks in which
+//! CONCURRENT: batches of changes: the operations on a block of keys after the other. `lookup/batch.rs` has the window of blocks in which
 //! their buckets are prefetched.
 
 use core::cell::Cell;
 
 use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError, Refusal};
+use crate::lookup::batch::{BLOCK, Coming, Hashes, Window};
+use crate::lookup::fixed::Block;
 use crate::machine::arch::VectorUnit;
-use crate::plan::batch::{BLOCK, BlockLookup, Coming, Hashes, LookupBatch, Window};
-use crate::plan::pairs::Pairs;
 use crate::table::attempt::IfPresent;
 use crate::table::entries::{Entries, Expiry, Nothing, Value};
 use crate::table::expiring::clock::Until;
-use crate::table::lookup::{Block, Query};
 use crate::table::table::Table;
 use crate::word::geometry::{Item, Items};
-use crate::word::layout::{Layout, by_encoding};
-
-/// The lookups of a batch in a table of one layout.
-pub(in crate::table) struct TableLookup<'a, E: Entries, K, Q> {
-    table: &'a Table<E>,
-    /// The table's layout, of a known encoding.
-    layout: K,
-    query: Q,
-    /// What the present block has read.
-    pairs: Pairs,
-}
-
-impl<'a, E: Entries, K, Q> TableLookup<'a, E, K, Q> {
-    #[inline(always)]
-    pub(in crate::table) fn new(table: &'a Table<E>, layout: K, query: Q) -> Self {
-        Self { table, layout, query, pairs: Pairs::NONE }
-    }
-}
-
-impl<E: Entries, K: Layout, Q: Query<E>> BlockLookup for TableLookup<'_, E, K, Q> {
-    type Prepared = Items<BLOCK>;
-
-    type Answer = Q::Answer;
-
-    const ABSENT: Q::Answer = Q::ABSENT;
-
-    #[inline(always)]
-    fn prepare(&self, unit: VectorUnit, hashes: &[u64; BLOCK], items: &mut Items<BLOCK>) {
-        self.table.buckets.items(unit, self.table.layout.lanes(), hashes, items);
-    }
-
-    #[inline(always)]
-    fn prefetch(&self, items: &Items<BLOCK>) {
-        if self.table.is_far() {
-            self.table.prefetch_block(items);
-        }
-    }
-
-    #[inline(always)]
-    fn look_up(&mut self, block: Block<'_>, coming: &Items<BLOCK>, answers: &mut [Q::Answer; BLOCK]) {
-        let coming = self.table.is_far().then_some(coming);
-        self.table.look_up_block(self.layout, self.query, block, coming, &mut self.pairs, answers);
-    }
-}
+use crate::word::layout::Layout;
 
 /// Makes the inserts of a block in a set, and meanwhile prefetches the buckets of other items. Returns how many were made, and
 /// why no more.
@@ -78,21 +34,6 @@ pub(crate) type BlockOfUntil = Cell<[Until; BLOCK]>;
 fn nothing() {}
 
 impl<E: Entries> Table<E> {
-    pub(super) fn look_up_all<Q: Query<E>>(&self, query: Q, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Q::Answer])) {
-        by_encoding!(self.layout, layout => self.look_up_all_by(layout, query, hashes, answers));
-    }
-
-    #[inline(never)]
-    fn look_up_all_by<Q: Query<E>>(
-        &self,
-        layout: impl Layout,
-        query: Q,
-        hashes: Hashes<'_>,
-        answers: &mut dyn FnMut(&[Q::Answer]),
-    ) {
-        VectorUnit::widest().run(LookupBatch { lookup: TableLookup::new(self, layout, query), hashes, answers });
-    }
-
     /// The next block of a batch of changes, what goes with its hashes, and the items whose buckets to prefetch meanwhile.
     /// `beside` returns what goes with the hashes that were taken last.
     #[inline(always)]

@@ -1,17 +1,16 @@
 //! PURE: a table as filters use it. Each method calls the one of `Table` with the same or nearly the same name: in
 //! `table/lookup.rs`, `table/change.rs`, `table/maplet.rs` or `table/expiring`.
 //!
-//! The shortest operations are compiled for each row of `shapes!`: the fast paths of single lookups, inserts and removals,
-//! where constants save a tenth of the instructions. Each such operation has a list of functions, one for each row, and calls
-//! that of its table. (A list for each operation, so that a program links only the operations that it calls.) In all other
-//! code, the layout is data.
+//! The shortest operations are compiled for each layout (`word/by_row.rs`): the fast paths of single lookups, inserts and
+//! removals. Each has a list of functions, and calls that of its table's row. In all other code, the layout is data.
 
 #![allow(clippy::type_complexity, reason = "the type of a list is that of its functions, written out")]
 
 use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError};
 use crate::error::kind::FilterKind;
+use crate::lookup::batch::Hashes;
+use crate::lookup::query::AllValues;
 use crate::machine::arch::prefetch_line;
-use crate::plan::batch::Hashes;
 use crate::table::attempt::IfPresent;
 use crate::table::batch::{BlockOfEnds, BlockOfUntil, BlockOfValues, InsertBlock, RemoveBlock};
 use crate::table::core::{Core, Facts};
@@ -22,10 +21,9 @@ use crate::table::expiring::limit::{Request, Verdict};
 use crate::table::face::plan::TablePlan;
 use crate::table::image::merge::{Absorbed, Merge};
 use crate::table::image::read::{Imaged, TableImage};
-use crate::table::lookup::PresenceQuery;
-use crate::table::maplet::ValuesQuery;
 use crate::table::table::{Table, memory_for};
-use crate::word::layout::{Encoding, Known, Layout as _, Shape, by_encoding, shapes, shapes_with_payload};
+use crate::word::by_row::{ByRow, by_row};
+use crate::word::layout::{Layout as _, Shape, by_encoding};
 use crate::word::values::Values;
 
 /// A table and the row of its shape.
@@ -76,58 +74,15 @@ impl TablePlan {
     }
 }
 
-/// A function for each row. There are as many as four bits can say, so a row needs no comparison with their number.
-type ByRow<F> = [F; 16];
-
-/// The list of these functions, each in the place of its row. (No table has another row.)
-const fn list<F: Copy, const N: usize>(rows: [usize; N], functions: [F; N]) -> ByRow<F> {
-    let mut all = [functions[0]; 16];
-    let mut nth = 0;
-    while nth < N {
-        all[rows[nth]] = functions[nth];
-        nth += 1;
-    }
-    all
-}
-
-/// The list of this function for each row of `shapes!` or of `shapes_with_payload!`. Its first two arguments are the table and
-/// the table's layout with the constants of that row.
-///
-/// Lists are statics. So where a program inlines a method that uses one, it refers to the functions and does not compile them
-/// again.
-macro_rules! by_row {
-    ($shapes:ident, $function:tt) => {
-        $shapes!(by_row! { @list $function; })
-    };
-    (@list $function:tt; $($Encoding:ident $slots:literal $bits:literal,)*) => {
-        list(
-            [$(Shape::row(Encoding::$Encoding, $slots)),*],
-            [$(by_row!(@row { Shape::row(Encoding::$Encoding, $slots) } $function)),*],
-        )
-    };
-    (@row $row:block { |$table:ident, $layout:ident $(, $argument:ident)*| $body:expr }) => {
-        |$table $(, $argument)*| {
-            let $layout = Known::<_, $row>(&$table.layout);
-            $body
-        }
-    };
-}
-
 impl<E: Entries> Shaped<E> {
     pub(crate) fn of(table: Table<E>) -> Self {
         let Shape { encoding, slots, .. } = table.layout.shape();
         Self { table: Box::new(table), row: Shape::row(encoding, slots) }
     }
 
-    /// The function of this table's row.
-    #[inline(always)]
-    fn in_row<F: Copy>(&self, functions: &ByRow<F>) -> F {
-        functions[self.row & 15]
-    }
-
     /// Calls `answers` with the answers to all hashes, in order and a block at a time. Dead entries do not count.
     pub(crate) fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        self.table.look_up_all(PresenceQuery, hashes, answers);
+        self.table.ask_all(self.table.entries.presence(), hashes, answers);
     }
 }
 
@@ -164,7 +119,7 @@ impl FilterTable {
     pub(crate) fn contains(&self, hash: u64) -> bool {
         static CONTAINS: ByRow<fn(&Table<Nothing>, u64) -> bool> =
             by_row!(shapes, { |table, layout, hash| table.contains(layout, hash) });
-        self.in_row(&CONTAINS)(&self.table, hash)
+        CONTAINS.of(self.row)(&self.table, hash)
     }
 
     pub(crate) fn count(&self, hash: u64) -> usize {
@@ -175,34 +130,34 @@ impl FilterTable {
     pub(crate) fn insert(&self, hash: u64) -> Result<(), InsertError> {
         static INSERT: ByRow<fn(&Table<Nothing>, u64) -> Result<(), InsertError>> =
             by_row!(shapes, { |table, layout, hash| table.insert(layout, hash) });
-        self.in_row(&INSERT)(&self.table, hash)
+        INSERT.of(self.row)(&self.table, hash)
     }
 
     #[inline]
     pub(crate) fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError> {
         static INSERT_IF_ABSENT: ByRow<fn(&Table<Nothing>, u64) -> Result<bool, InsertError>> =
             by_row!(shapes, { |table, layout, hash| table.insert_if_absent(layout, hash) });
-        self.in_row(&INSERT_IF_ABSENT)(&self.table, hash)
+        INSERT_IF_ABSENT.of(self.row)(&self.table, hash)
     }
 
     #[inline]
     pub(crate) fn remove(&self, hash: u64) -> bool {
         static REMOVE: ByRow<fn(&Table<Nothing>, u64) -> bool> =
             by_row!(shapes, { |table, layout, hash| table.remove(layout, hash, 0) });
-        self.in_row(&REMOVE)(&self.table, hash)
+        REMOVE.of(self.row)(&self.table, hash)
     }
 
     pub(crate) fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
         static INSERT_BLOCK: ByRow<InsertBlock> =
             by_row!(shapes, { |table, layout, block, coming| table.insert_block(layout, block, coming) });
-        self.table.insert_batch(hashes, self.in_row(&INSERT_BLOCK))
+        self.table.insert_batch(hashes, INSERT_BLOCK.of(self.row))
     }
 
     pub(crate) fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
         static REMOVE_BLOCK: ByRow<RemoveBlock> = by_row!(shapes, {
             |table, layout, block, coming, removed| table.remove_block(layout, block, coming, removed)
         });
-        self.table.remove_batch(hashes, self.in_row(&REMOVE_BLOCK), answers);
+        self.table.remove_batch(hashes, REMOVE_BLOCK.of(self.row), answers);
     }
 
     /// Adds the copies of an image of another table, all or those that this one lacks.
@@ -216,14 +171,14 @@ impl MapletTable {
     pub(crate) fn contains(&self, hash: u64) -> bool {
         static CONTAINS: ByRow<fn(&Table<Value>, u64) -> bool> =
             by_row!(shapes_with_payload, { |table, layout, hash| table.contains(layout, hash) });
-        self.in_row(&CONTAINS)(&self.table, hash)
+        CONTAINS.of(self.row)(&self.table, hash)
     }
 
     #[inline]
     pub(crate) fn values(&self, hash: u64) -> Values {
         static VALUES: ByRow<fn(&Table<Value>, u64) -> Values> =
             by_row!(shapes_with_payload, { |table, layout, hash| table.values(layout, hash) });
-        self.in_row(&VALUES)(&self.table, hash)
+        VALUES.of(self.row)(&self.table, hash)
     }
 
     pub(crate) fn count(&self, hash: u64, value: u16) -> usize {
@@ -243,7 +198,7 @@ impl MapletTable {
     pub(crate) fn remove(&self, hash: u64, value: u16) -> bool {
         static REMOVE: ByRow<fn(&Table<Value>, u64, u16) -> bool> =
             by_row!(shapes_with_payload, { |table, layout, hash, value| table.remove(layout, hash, value) });
-        self.in_row(&REMOVE)(&self.table, hash, value)
+        REMOVE.of(self.row)(&self.table, hash, value)
     }
 
     pub(crate) fn replace(&self, hash: u64, old: u16, new: u16) -> bool {
@@ -251,7 +206,7 @@ impl MapletTable {
     }
 
     pub(crate) fn values_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values])) {
-        self.table.look_up_all(ValuesQuery, hashes, answers);
+        self.table.ask_all(AllValues, hashes, answers);
     }
 
     /// `hashes` puts the values that go with a block into `values`.
@@ -298,7 +253,7 @@ impl ExpiringTable {
     pub(crate) fn contains(&self, hash: u64) -> bool {
         static CONTAINS: ByRow<fn(&Table<Expiry>, u64) -> bool> =
             by_row!(shapes_with_payload, { |table, layout, hash| table.contains(layout, hash) });
-        self.in_row(&CONTAINS)(&self.table, hash)
+        CONTAINS.of(self.row)(&self.table, hash)
     }
 
     /// Whether the entry was added. If not, it is dead already, or the key has one (which is then renewed, if so asked).
@@ -315,7 +270,7 @@ impl ExpiringTable {
                 table.add_until(layout, table.buckets.item(layout, hash), until, if_present)
             }
         });
-        self.in_row(&ADD_UNTIL)(&self.table, hash, until, if_present)
+        ADD_UNTIL.of(self.row)(&self.table, hash, until, if_present)
     }
 
     /// Charges the class of this hash, whose entry is its debt.
@@ -323,7 +278,7 @@ impl ExpiringTable {
     pub(crate) fn charge(&self, hash: u64, request: Request) -> Verdict {
         static CHARGE: ByRow<fn(&Table<Expiry>, u64, Request) -> Verdict> =
             by_row!(shapes_with_payload, { |table, layout, hash, request| table.charge(layout, hash, request) });
-        self.in_row(&CHARGE)(&self.table, hash, request)
+        CHARGE.of(self.row)(&self.table, hash, request)
     }
 
     #[inline]
@@ -334,7 +289,7 @@ impl ExpiringTable {
                 table.counters.removal(table.remove_until(layout, class, expires_at))
             }
         });
-        self.in_row(&REMOVE_UNTIL)(&self.table, hash, expires_at)
+        REMOVE_UNTIL.of(self.row)(&self.table, hash, expires_at)
     }
 
     pub(crate) fn remove_first(&self, hash: u64) -> bool {

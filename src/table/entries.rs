@@ -6,9 +6,11 @@
 
 use core::fmt::Debug;
 
+use crate::lookup::query::{Presence, Query};
 use crate::machine::memory::boxed;
 use crate::table::counters::Counters;
 use crate::table::expiring::clock::{self, Clock};
+use crate::table::expiring::presence::LivePresence;
 use crate::table::stripe::AllLocked;
 use crate::word::layout::{Layout, LayoutData, Shape, WithPayload};
 use crate::word::ring::Moment;
@@ -34,11 +36,6 @@ pub(crate) trait Entries: Debug + Send + Sync + Sized + 'static {
 
     fn reading(&self) -> Self::Reading;
 
-    /// Whether the clock still has this reading, at the end of a lookup.
-    fn is_still(&self, _: Self::Reading) -> bool {
-        true
-    }
-
     /// Whether the table may hold dead entries at this reading.
     fn may_be_dead(&self, _: Self::Reading) -> bool {
         false
@@ -48,6 +45,11 @@ pub(crate) trait Entries: Debug + Send + Sync + Sized + 'static {
     fn is_live(&self, _: Self::Reading, _payload: u16) -> bool {
         true
     }
+
+    /// What a lookup asks that looks for an entry of a key.
+    type Presence<'a>: Query<Answer = bool>;
+
+    fn presence(&self) -> Self::Presence<'_>;
 
     /// When an entry with this payload, which is live at this reading, expires: a tick of the clock's own.
     fn expiry(&self, _: Self::Reading, _payload: u16) -> u64 {
@@ -100,28 +102,39 @@ impl Expiry {
 impl Entries for Nothing {
     type Layout = LayoutData;
     type Reading = ();
+    type Presence<'a> = Presence;
 
     fn layout(shape: Shape) -> Option<LayoutData> {
         LayoutData::try_of(shape)
     }
 
     fn reading(&self) {}
+
+    fn presence(&self) -> Presence {
+        Presence
+    }
 }
 
 impl Entries for Value {
     type Layout = WithPayload;
     type Reading = ();
+    type Presence<'a> = Presence;
 
     fn layout(shape: Shape) -> Option<WithPayload> {
         WithPayload::try_of(shape)
     }
 
     fn reading(&self) {}
+
+    fn presence(&self) -> Presence {
+        Presence
+    }
 }
 
 impl Entries for Expiry {
     type Layout = WithPayload;
     type Reading = Moment;
+    type Presence<'a> = LivePresence<'a>;
 
     const EXPIRE: bool = true;
 
@@ -135,8 +148,8 @@ impl Entries for Expiry {
     }
 
     #[inline(always)]
-    fn is_still(&self, reading: Moment) -> bool {
-        self.clock().is_still(reading)
+    fn presence(&self) -> LivePresence<'_> {
+        LivePresence(self.clock())
     }
 
     #[inline(always)]

@@ -64,76 +64,30 @@ use core::cell::Cell;
 use core::hint::select_unpredictable;
 
 use crate::error::insert::InsertError;
-use crate::plan::batch::BLOCK;
-use crate::plan::pairs::Pairs;
+use crate::lookup::query::AllValues;
 use crate::table::attempt::{Attempt, IfPresent};
 use crate::table::entries::Value;
 use crate::table::image::copy_on_write::Changing;
-use crate::table::lookup::{Block, Query};
 use crate::table::stripe::AllLocked;
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::Item;
-use crate::word::layout::{Fingerprint, Layout};
-use crate::word::payloads::{OnlySlot, PayloadOps};
+use crate::word::layout::Layout;
+use crate::word::payloads::PayloadOps;
 use crate::word::values::Values;
-
-/// Which values the key has.
-#[derive(Clone, Copy)]
-pub(super) struct ValuesQuery;
-
-impl Query<Value> for ValuesQuery {
-    type Answer = Values;
-
-    const ABSENT: Values = Values::EMPTY;
-
-    #[inline(always)]
-    fn compare(
-        self,
-        _: &Table<Value>,
-        layout: impl Layout,
-        (): (),
-        block: Block<'_>,
-        pairs: &Pairs,
-        answers: &mut [Values; BLOCK],
-    ) {
-        pairs.values(layout, &block.prepared.entries, block.len, answers);
-    }
-
-    #[inline(always)]
-    fn retry(self, table: &Table<Value>, _: Values, hash: u64) -> Values {
-        table.values_slow(hash)
-    }
-}
 
 impl Table<Value> {
     /// The payloads of all copies of the class of this hash. Lock-free.
     #[inline(always)]
     pub(super) fn values(&self, layout: impl Layout, hash: u64) -> Values {
-        let item = self.buckets.item(layout, hash);
-        // The item has no payload.
-        let fingerprint = Fingerprint(item.entry.0);
-        let found = |first, second| {
-            let OnlySlot { slot, several } =
-                layout.only_slot([first, second], layout.lanes_in_either(first, second, fingerprint));
-            if several != 0 { self.layout.values(first, second, fingerprint) } else { self.layout.value_at(slot) }
-        };
-        self.load_pair(item, found, |_, _| self.values_slow(hash))
+        self.lookup(layout).ask(AllValues, hash, || self.values_slow(hash))
     }
 
-    /// `values` where the first attempt was invalidated: counts that, and retries until an attempt is valid.
+    /// `values` where the first attempt was invalidated.
     #[cold]
     #[inline(never)]
     fn values_slow(&self, hash: u64) -> Values {
-        let item = self.item(hash);
-        let fingerprint = self.layout.fingerprint_of(item.entry);
-        loop {
-            self.counters.lookup_retried();
-            let found = |first, second| Some(self.layout.values(first, second, fingerprint));
-            if let Some(values) = self.load_pair(item, found, |_, _| None) {
-                return values;
-            }
-        }
+        self.ask_again(AllValues, hash)
     }
 
     /// Adds a copy of the item of this hash with this payload.

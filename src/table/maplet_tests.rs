@@ -5,12 +5,12 @@ use std::collections::{BTreeSet, HashMap};
 use proptest::prelude::*;
 
 use crate::error::insert::InsertError;
+use crate::lookup::query::AllValues;
 use crate::machine::memory::Pages;
 use crate::plan::sizing::LoadLimit;
 use crate::table::core::Core as _;
 use crate::table::entries::Value;
 use crate::table::face::plan::TablePlan;
-use crate::table::maplet::ValuesQuery;
 use crate::table::table::Table;
 use crate::table::table_tests::{Class, assert_all_vector_units_find_the_same, class};
 use crate::word::layout::{SHAPES_WITH_PAYLOAD, Shape};
@@ -107,7 +107,7 @@ fn compare_vector_units(shape: Shape) {
         table.insert_value(table.layout(), item).expect("room");
     };
     let values = |hash| table.values(table.layout(), hash);
-    assert_all_vector_units_find_the_same(&table, ValuesQuery, insert, values);
+    assert_all_vector_units_find_the_same(&table, AllValues, insert, values);
 }
 
 #[test]

@@ -6,17 +6,16 @@ use std::fmt::Debug;
 use proptest::prelude::*;
 
 use crate::error::insert::InsertError;
+use crate::lookup::batch::{BLOCK, LookupBatch};
+use crate::lookup::query::{Presence, Query};
 use crate::machine::arch::VectorUnit;
 use crate::machine::memory::Pages;
-use crate::plan::batch::{BLOCK, LookupBatch};
 use crate::plan::sizing::LoadLimit;
 use crate::table::attempt::IfPresent;
-use crate::table::batch::TableLookup;
 use crate::table::census::Room;
 use crate::table::core::Core as _;
 use crate::table::entries::{Entries, Nothing};
 use crate::table::face::plan::TablePlan;
-use crate::table::lookup::{PresenceQuery, Query};
 use crate::table::relocate::Effort;
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
@@ -163,7 +162,7 @@ fn compare_vector_units(shape: Shape) {
     let table = table(shape, 500);
     let insert = |_, hash| table.insert(table.layout(), hash).expect("room");
     let contains = |hash| table.contains(table.layout(), hash);
-    assert_all_vector_units_find_the_same(&table, PresenceQuery, insert, contains);
+    assert_all_vector_units_find_the_same(&table, Presence, insert, contains);
 }
 
 /// Lookups in batches, in a table three quarters full: by every vector unit that this processor has, and by the code
@@ -174,7 +173,7 @@ pub(super) fn assert_all_vector_units_find_the_same<E: Entries, Q>(
     insert: impl Fn(u64, u64),
     look_up: impl Fn(u64) -> Q::Answer,
 ) where
-    Q: Query<E, Answer: Debug + PartialEq>,
+    Q: Query<Answer: Debug + PartialEq>,
 {
     let hash = |number: u64| number.wrapping_mul(0x2545_f491_4f6c_dd1d);
     let len = table.words.len() as u64 * u64::from(table.layout.shape().slots) * 3 / 4;
@@ -191,7 +190,7 @@ pub(super) fn assert_all_vector_units_find_the_same<E: Entries, Q>(
         };
         let answers_of = &mut |some: &[Q::Answer]| answers.extend_from_slice(some);
         by_encoding!(table.layout(), layout => {
-            let lookup = TableLookup::new(table, layout, query);
+            let lookup = table.lookup(layout).batch(query);
             unit.run(LookupBatch { lookup, hashes: &mut hashes, answers: answers_of });
         });
         assert_eq!(answers, expected, "{unit:?}, {:?}", table.layout.shape());

@@ -1,9 +1,10 @@
 //! PURE: lookups in the words of a growing table, at the size that it had.
 
+use crate::lookup::batch::{BLOCK, Block, BlockLookup, Hashes, LookupBatch};
+use crate::lookup::pairs::Pairs;
+use crate::lookup::places::BlockOfPlaces;
+use crate::lookup::source::Source as _;
 use crate::machine::arch::VectorUnit;
-use crate::plan::batch::{BLOCK, Block, BlockLookup, Hashes, LookupBatch};
-use crate::plan::pairs::Pairs;
-use crate::plan::places::BlockOfPlaces;
 use crate::view::words::{ViewTable, Words};
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Classes, Rows, State, both};
@@ -75,7 +76,7 @@ impl ViewTable for Growing {
         let (state, class) = (self.state, self.classes.of(mixed(hash)));
         let places = both(class.sides, |side| state.place(side));
         let stored = self.classes.stored_at(class, state, places);
-        let pair = both(places, |place| words.get(place.number));
+        let pair = both(places, |place| words.load(place.number));
         let are_split = both(places, |place| place.depth != state.level());
         BothLayouts::of_rows(self.rows).either_holds_each(pair, are_split, stored)
     }
@@ -122,12 +123,12 @@ impl<C: Compare> BlockLookup for GrowingLookup<'_, C> {
 
     #[inline(always)]
     fn look_up(&mut self, block: Block<'_, BlockOfPlaces>, coming: &BlockOfPlaces, answers: &mut [bool; BLOCK]) {
-        let (is_far, places, mut pairs) = (self.words.are_far(), block.prepared, Pairs::NONE);
+        let (is_far, places, mut pairs) = (self.words.is_far(), block.prepared, Pairs::NONE);
         for nth in 0..BLOCK {
             if is_far {
                 coming.numbers.iter().for_each(|of_side| self.words.prefetch(of_side[nth] as usize));
             }
-            let pair = both([0, 1], |side| self.words.get(places.numbers[side][nth] as usize));
+            let pair = both([0, 1], |side| self.words.load(places.numbers[side][nth] as usize));
             self.compare.set(&mut pairs, nth, pair);
         }
         self.compare.find(&pairs, self.state, places, answers);

@@ -4,7 +4,7 @@
 //! header as loading does, by the same code (`snapshot/source.rs`), and so rejects what loading rejects, except what
 //! only a scan of the words shows. From then on the header is not read again. A lookup computes the key's two buckets,
 //! reads their words where they are in the bytes, and compares them: the arithmetic is that of a table (`word`,
-//! `plan/pairs.rs`). There are no versions to compare, because nothing changes.
+//! `lookup/pairs.rs`). There are no versions to compare, because nothing changes.
 //!
 //! **Bytes that change or are forged.** No word is trusted. A number of a bucket is below the number of words by
 //! construction, and each read checks that again. Any 64 bits mean something to the arithmetic, as `word/bucket.rs` has it: a

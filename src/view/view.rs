@@ -74,7 +74,7 @@ pub struct View<F: Viewed, B> {
     /// Where the words begin.
     start: usize,
     info: SnapshotInfo,
-    table: Box<F::Table>,
+    table: F::Table,
     clock: F::Clock,
     hasher: F::Hasher,
 }
@@ -284,14 +284,14 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> ByHash<'_, View<ExpiringCuckooFi
     #[inline]
     #[must_use]
     pub fn contains_at(self, hash: Hashed, tick: Tick) -> bool {
-        self.0.clock.live_at(tick.get()).is_some_and(|live| self.0.table.contains_any(self.0.words(), hash.0, live))
+        self.0.clock.live_at(tick.get()).is_some_and(|live| self.0.table.contains_with(live, self.0.words(), hash.0))
     }
 
     /// Looks up the keys with these hashes, and appends the answers to `found`. See [`View::contains_at_batch`].
     pub fn contains_at_batch(self, hashes: impl IntoIterator<Item = Hashed>, tick: Tick, found: &mut Vec<bool>) {
         match self.0.clock.live_at(tick.get()) {
             Some(live) => {
-                self.0.table.contains_any_batch(self.0.words(), &mut blocks(hashes), live, &mut append_to(found));
+                self.0.table.contains_with_batch(live, self.0.words(), &mut blocks(hashes), &mut append_to(found));
             }
             None => found.extend(hashes.into_iter().map(|_| false)),
         }
@@ -336,7 +336,7 @@ impl<F, S> Loader<F, S> {
         // All of it is there.
         let (start, bytes_in_all) = (source.position(), source.bytes());
         let start = start as usize;
-        let len = Words::from(snapshot, start).get(plan.layout.buckets).0;
+        let len = Words::from(snapshot, start).get(plan.layout.buckets);
         check_clock(reading, len)?;
         // For the decode table, of as many bytes at most.
         let table = F::table(&plan).ok_or(LoadError::OutOfMemory { bytes: 256 << 10 })?;

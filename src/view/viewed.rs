@@ -14,7 +14,7 @@ use crate::snapshot::source::Source;
 use crate::table::by_shape::{ExpiringTable, FilterTable, MapletTable};
 use crate::table::expiring::clock::{Clock, Reading};
 use crate::table::face::filter_plan::FilterPlan;
-use crate::view::fixed::{self, PayloadViewTable};
+use crate::view::fixed::{FilterView, PayloadView};
 use crate::view::growing::Growing;
 use crate::view::words::ViewTable;
 use crate::word::payloads::Payloads;
@@ -34,7 +34,7 @@ pub trait Viewed {
     #[doc(hidden)]
     type Clock;
     #[doc(hidden)]
-    type Table: ViewTable + ?Sized;
+    type Table: ViewTable;
     #[doc(hidden)]
     const KIND: FilterKind;
 
@@ -44,7 +44,7 @@ pub trait Viewed {
 
     /// Lookups in the table of such a filter. `None` if there is no memory for a decode table.
     #[doc(hidden)]
-    fn table(plan: &FilterPlan) -> Option<Box<Self::Table>>;
+    fn table(plan: &FilterPlan) -> Option<Self::Table>;
 }
 
 impl<T: ?Sized, S: BuildHasher> Viewed for ConcurrentCuckooFilter<T, S> {
@@ -52,7 +52,7 @@ impl<T: ?Sized, S: BuildHasher> Viewed for ConcurrentCuckooFilter<T, S> {
     type Hasher = S;
     type Time = ();
     type Clock = ();
-    type Table = dyn ViewTable;
+    type Table = FilterView;
 
     const KIND: FilterKind = FilterKind::Concurrent;
 
@@ -61,8 +61,8 @@ impl<T: ?Sized, S: BuildHasher> Viewed for ConcurrentCuckooFilter<T, S> {
         Ok(Declared { plan, reading, own: () })
     }
 
-    fn table(plan: &FilterPlan) -> Option<Box<dyn ViewTable>> {
-        fixed::table(plan.layout.shape(), plan.layout.buckets)
+    fn table(plan: &FilterPlan) -> Option<FilterView> {
+        FilterView::new(plan.layout.shape(), plan.layout.buckets)
     }
 }
 
@@ -71,7 +71,7 @@ impl<T: ?Sized, S: BuildHasher> Viewed for CuckooMaplet<T, S> {
     type Hasher = S;
     type Time = ();
     type Clock = ();
-    type Table = dyn PayloadViewTable;
+    type Table = PayloadView;
 
     const KIND: FilterKind = FilterKind::Maplet;
 
@@ -80,8 +80,8 @@ impl<T: ?Sized, S: BuildHasher> Viewed for CuckooMaplet<T, S> {
         Ok(Declared { plan, reading, own: () })
     }
 
-    fn table(plan: &FilterPlan) -> Option<Box<dyn PayloadViewTable>> {
-        fixed::payload_table(plan.layout.shape(), plan.layout.buckets)
+    fn table(plan: &FilterPlan) -> Option<PayloadView> {
+        PayloadView::new(plan.layout.shape(), plan.layout.buckets)
     }
 }
 
@@ -99,9 +99,9 @@ impl<T: ?Sized, S: BuildHasher> Viewed for GrowableCuckooFilter<T, S> {
         Ok(Declared { plan, reading, own: () })
     }
 
-    fn table(plan: &FilterPlan) -> Option<Box<Growing>> {
+    fn table(plan: &FilterPlan) -> Option<Growing> {
         let (classes, encoding) = plan.classes?;
-        Growing::new(classes, encoding, plan.layout.buckets).map(Box::new)
+        Growing::new(classes, encoding, plan.layout.buckets)
     }
 }
 
@@ -110,7 +110,7 @@ impl<T: ?Sized, S: BuildHasher> Viewed for ExpiringCuckooFilter<T, S> {
     type Hasher = S;
     type Time = Tick;
     type Clock = ViewClock;
-    type Table = dyn PayloadViewTable;
+    type Table = PayloadView;
 
     const KIND: FilterKind = FilterKind::Expiring;
 
@@ -119,8 +119,8 @@ impl<T: ?Sized, S: BuildHasher> Viewed for ExpiringCuckooFilter<T, S> {
         Ok(Declared { plan, reading, own: ViewClock::of(&own.1) })
     }
 
-    fn table(plan: &FilterPlan) -> Option<Box<dyn PayloadViewTable>> {
-        fixed::payload_table(plan.layout.shape(), plan.layout.buckets)
+    fn table(plan: &FilterPlan) -> Option<PayloadView> {
+        PayloadView::new(plan.layout.shape(), plan.layout.buckets)
     }
 }
 

@@ -1,11 +1,9 @@
 //! PURE: the words of a table in the bytes of a snapshot.
 
+use crate::lookup::batch::Hashes;
+use crate::lookup::source::Source;
 use crate::machine::arch::prefetch;
-use crate::plan::batch::Hashes;
 use crate::word::bucket::Bucket;
-
-/// A table of at most this many buckets stays in the L2 cache if it is hot.
-const NEAR: usize = (512 << 10) / size_of::<u64>();
 
 /// The words of a table, each as its eight bytes. They may begin at any address.
 #[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
@@ -19,22 +17,41 @@ impl<'a> Words<'a> {
         Self(snapshot.get(start..).unwrap_or_default().as_chunks().0)
     }
 
-    /// The bucket with this number. Empty if there is none, because the bytes have become fewer.
+    /// The word with this number. 0 if there is none, because the bytes have become fewer.
     #[inline(always)]
-    pub(super) fn get(self, bucket: usize) -> Bucket {
-        Bucket(self.0.get(bucket).map_or(0, |&bytes| u64::from_le_bytes(bytes)))
+    pub(super) fn get(self, number: usize) -> u64 {
+        self.0.get(number).map_or(0, |&bytes| u64::from_le_bytes(bytes))
+    }
+}
+
+/// There are no versions, because nothing changes.
+impl Source for Words<'_> {
+    type Version = ();
+
+    #[inline(always)]
+    fn version(self, _: usize) {}
+
+    #[inline(always)]
+    fn changes_since(self, (): ()) -> u64 {
+        0
     }
 
-    /// Whether it pays to prefetch them.
     #[inline(always)]
-    pub(super) fn are_far(self) -> bool {
-        self.0.len() > NEAR
+    fn load(self, bucket: usize) -> Bucket {
+        Bucket(self.get(bucket))
     }
 
     #[inline(always)]
-    pub(super) fn prefetch(self, bucket: usize) {
+    fn prefetch(self, bucket: usize) {
         prefetch(self.0, bucket);
     }
+
+    #[inline(always)]
+    fn len(self) -> usize {
+        self.0.len()
+    }
+
+    fn retried(self) {}
 }
 
 /// The table of a view, without its words: it knows where a key would be, and how to compare.

@@ -62,7 +62,7 @@ impl<const N: usize> Items<N> {
 
 /// The number of buckets of a table of a fixed size, and the arithmetic that maps hashes onto them.
 ///
-/// It multiplies numbers of 32 bits. Vector units can do that too, several at a time (`plan/batch.rs`).
+/// It multiplies numbers of 32 bits. Vector units can do that too, several at a time (`lookup/batch.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Buckets {
     /// Stored three times, once per use, so that each use has a memory operand and none occupies a register.

@@ -97,7 +97,7 @@ pub(crate) const SHAPES: [Shape; shapes!(list! {}).len()] = shapes!(list! {});
 /// Those from which slots with a payload are made.
 pub(crate) const SHAPES_WITH_PAYLOAD: [Shape; shapes_with_payload!(list! {}).len()] = shapes_with_payload!(list! {});
 
-#[cfg(any(test, feature = "snapshot"))]
+#[cfg(test)]
 /// Expands to `$body` with the row of this shape as the constant `$ROW`; or, `with payload`, of a shape whose slots have a
 /// payload.
 macro_rules! by_shape {
@@ -135,7 +135,7 @@ macro_rules! by_encoding {
     }};
 }
 
-#[cfg(any(test, feature = "snapshot"))]
+#[cfg(test)]
 pub(crate) use by_shape;
 pub(crate) use {by_encoding, shapes, shapes_with_payload};
 
@@ -333,6 +333,12 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
     /// How many bits a lane has, if that is known when the code is compiled.
     const KNOWN_LANE_BITS: Option<u8> = None;
 
+    /// The layout as data.
+    type Data: Layout;
+
+    /// The layout as data, for what is done too rarely to be compiled for each layout.
+    fn as_data(&self) -> &Self::Data;
+
     /// Whether buckets are semi-sorted. A constant where the encoding is known when the code is compiled.
     fn is_semi_sorted(&self) -> bool;
 
@@ -405,6 +411,13 @@ impl<L: Layout> Layout for &L {
     const HAS_PAYLOAD: bool = L::HAS_PAYLOAD;
     const KNOWN_LANE_BITS: Option<u8> = L::KNOWN_LANE_BITS;
 
+    type Data = L::Data;
+
+    #[inline(always)]
+    fn as_data(&self) -> &L::Data {
+        (**self).as_data()
+    }
+
     #[inline(always)]
     fn is_semi_sorted(&self) -> bool {
         (**self).is_semi_sorted()
@@ -457,6 +470,13 @@ impl LayoutData {
 }
 
 impl Layout for LayoutData {
+    type Data = Self;
+
+    #[inline(always)]
+    fn as_data(&self) -> &Self {
+        self
+    }
+
     #[inline(always)]
     fn is_semi_sorted(&self) -> bool {
         self.lanes.highest != 0
@@ -504,6 +524,13 @@ impl WithPayload {
 
 impl Layout for WithPayload {
     const HAS_PAYLOAD: bool = true;
+
+    type Data = Self;
+
+    #[inline(always)]
+    fn as_data(&self) -> &Self {
+        self
+    }
 
     #[inline(always)]
     fn is_semi_sorted(&self) -> bool {
@@ -553,6 +580,13 @@ impl<L: Layout, const KNOWN: usize> Layout for Known<L, KNOWN> {
         None => None,
         Some(known) => Some(known.bits),
     };
+
+    type Data = L::Data;
+
+    #[inline(always)]
+    fn as_data(&self) -> &L::Data {
+        self.0.as_data()
+    }
 
     #[inline(always)]
     fn is_semi_sorted(&self) -> bool {

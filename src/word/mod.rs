@@ -2,6 +2,7 @@
 //! no locks, no input or output. (The decode tables are built once for the whole process.)
 
 pub(crate) mod bucket;
+pub(crate) mod by_row;
 #[cfg(feature = "snapshot")]
 pub(crate) mod check;
 pub(crate) mod classes;

@@ -4,9 +4,7 @@
 //! empty, with a payload too. An operation on a *fingerprint* leaves the payloads out of the comparison. An
 //! operation on an *entry* compares them too. In a filter there are none, and both are the same.
 
-#[cfg(feature = "snapshot")]
-use crate::word::bucket::Pattern;
-use crate::word::bucket::{Bucket, BucketOps, FoundSlot, choose, encode, without_lane, zero_lanes};
+use crate::word::bucket::{Bucket, BucketOps, FoundSlot, Pattern, choose, encode, without_lane, zero_lanes};
 use crate::word::layout::{Entry, Fingerprint, Layout};
 use crate::word::values::Values;
 
@@ -19,10 +17,8 @@ pub(crate) struct OnlySlot {
 }
 
 /// A range of payloads, on the ring that they are.
-#[cfg(feature = "snapshot")]
-#[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
 #[derive(Clone, Copy, Debug)]
-pub struct Payloads {
+pub(crate) struct Payloads {
     pub(crate) first: u16,
     /// How far the last one is from the first.
     pub(crate) most: u16,
@@ -99,10 +95,17 @@ pub(crate) trait PayloadOps: BucketOps {
         with_it & !zero_lanes(self.lanes(), bucket.0)
     }
 
+    /// Whether either bucket holds the fingerprint with a payload in the range.
+    #[inline(always)]
+    fn either_holds_with(self, [first, second]: [Bucket; 2], fingerprint: Fingerprint, range: Payloads) -> bool {
+        let pattern = self.pattern(fingerprint.0);
+        let with = |bucket| self.lanes_with_any(bucket, self.folded(bucket), pattern, range);
+        with(first) | with(second) != 0
+    }
+
     /// The lanes, by their top bits, whose entries have the fingerprint of the pattern and a payload in the range. All
     /// lanes are compared at once, so a loop over many buckets is vectorized. `folded` is as in
     /// [`lanes_in`](BucketOps::lanes_in).
-    #[cfg(feature = "snapshot")]
     #[inline(always)]
     fn lanes_with_any(self, bucket: Bucket, folded: u32, pattern: Pattern, range: Payloads) -> u64 {
         let (tops, ones) = (self.lanes().tops, self.lanes().ones);

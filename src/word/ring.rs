@@ -13,7 +13,6 @@
 
 use core::hint::select_unpredictable;
 
-#[cfg(feature = "snapshot")]
 use crate::word::payloads::Payloads;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +107,6 @@ impl Ring {
     }
 
     /// The places of the ends of live entries. `None` if there are none.
-    #[cfg(feature = "snapshot")]
     pub(crate) fn live(self, moment: Moment) -> Option<Payloads> {
         let most = self.last.checked_sub(moment.lag())?;
         Some(Payloads { first: self.place(moment.now() + 1), most: most as u16 })
@@ -205,7 +203,6 @@ mod tests {
             let swept = now - moment.lag();
             let end = swept + 1 + end % ring.len();
             prop_assert_eq!(ring.is_live(moment, ring.place(end)), end > now);
-            #[cfg(feature = "snapshot")]
             prop_assert_eq!(ring.live(moment).is_some_and(|live| {
                 u64::from(ring.place(end).wrapping_sub(live.first)) & ring.last <= live.most.into()
             }), end > now);

@@ -9,7 +9,7 @@ use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::expiring::expiry::Expiry;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::shared::batches::{append_to, blocks, blocks_of_pairs};
-use crate::plan::batch::BLOCK;
+use crate::lookup::batch::BLOCK;
 use crate::table::attempt::IfPresent;
 use crate::table::expiring::clock::Until;
 use crate::word::tick::Tick;

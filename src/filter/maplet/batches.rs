@@ -8,7 +8,7 @@ use crate::filter::batch_key::BatchKey;
 use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::maplet::filter::CuckooMaplet;
 use crate::filter::shared::batches::{add_each, append_to, blocks, blocks_of_pairs};
-use crate::plan::batch::BLOCK;
+use crate::lookup::batch::BLOCK;
 use crate::table::core::Core as _;
 use crate::word::values::Values;
 

@@ -4,7 +4,7 @@ use core::cell::Cell;
 
 use crate::error::insert::InsertBatchError;
 use crate::filter::by_hash::Hashed;
-use crate::plan::batch::{BLOCK, Window};
+use crate::lookup::batch::{BLOCK, Window};
 use crate::table::core::Core;
 
 /// Passes on the hashes a block at a time.

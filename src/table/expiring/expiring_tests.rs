@@ -5,10 +5,8 @@ use crate::machine::memory::Pages;
 use crate::table::attempt::IfPresent;
 use crate::table::by_shape::{ExpiringTable, Shaped};
 use crate::table::core::Core as _;
-use crate::table::entries::Expiry;
+use crate::table::entries::{Entries as _, Expiry};
 use crate::table::expiring::clock::{Advance, Clock, Until, WhenFull};
-
-use crate::table::lookup::PresenceQuery;
 use crate::table::table::Table;
 use crate::table::table_tests::assert_all_vector_units_find_the_same;
 use crate::word::layout::{SHAPES_WITH_PAYLOAD, Shape};
@@ -37,7 +35,7 @@ fn compare_vector_units(shape: Shape, end_bits: u32, is_swept: bool) {
         }
     };
     let contains = |hash| table.contains(hash);
-    assert_all_vector_units_find_the_same(&table.table, PresenceQuery, insert, contains);
+    assert_all_vector_units_find_the_same(&table.table, table.table.entries.presence(), insert, contains);
     assert_eq!(table.clock().read().moment.lag() == 0, is_swept);
 }
 

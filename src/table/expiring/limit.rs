@@ -169,7 +169,8 @@ impl Table<Expiry> {
             // Without a lock: only the moment of such a clock changes, so what is read belongs together.
             let Reading { now, moment, .. } = clock.read();
             let now = now?;
-            let (first, second, is_valid) = self.load_pair(class, |a, b| (a, b, true), |a, b| (a, b, false));
+            let read = self.lookup(layout).load_pair(class, |pair| (pair, true), |pair| (pair, false));
+            let ([first, second], is_valid) = read;
             let is_still = clock.is_still(moment);
             let after = self.debt_in(layout, clock, moment, class, first, second) + request.cost;
             // By the later one of both ticks.

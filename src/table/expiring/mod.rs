@@ -32,11 +32,10 @@
 //! 5. **Each take of a dead item comes after a bump of its stripe at a moment at which it was dead.** A pass bumps each
 //!    stripe as it drains them. After that it takes out what it finds, without a lock and without a further bump. Any
 //!    other thread that takes a dead item out, to make room, does it under the lock of its stripe, and bumps first.
-//! 6. A lookup reads the moment, and does what a lookup of a maplet does. If no lane has the fingerprint, the answer is
-//!    *false*. If one has, and its end is live at the moment, the answer is *true*. Otherwise the lookup looks once
-//!    more, at all lanes, and reads the moment again at the end. *False* counts only if the moment and the version are
-//!    still the same; if not, it retries. *True* counts in any case. (At a moment without a lag all places are live. Then
-//!    it need not read them.)
+//! 6. A lookup reads the moment, and does what a lookup of a maplet does. If a lane has the fingerprint, and its end is live
+//!    at the moment, the answer is *true*, which counts in any case. If not, the lookup reads the moment again at the end.
+//!    *False* counts only if the moment and the version are still the same; if not, it retries. (At a moment without a lag all
+//!    places are live. Then it need not read them, and *false* counts if the version is still the same.)
 //! 7. The clock's `now` goes to the next tick. If it skips ticks, that is published under the locks of all stripes. So
 //!    a writer that holds a stripe's lock sees no tick skipped.
 //!
@@ -60,14 +59,15 @@
 //! the ring, and restarts a running pass.
 //!
 //! # Why no lookup misses an entry that is live throughout
-//! *It has found the fingerprint nowhere.* As in `table/maplet.rs`, and leaving aside takes of the dead, what it has
-//! read is what the table held at a moment of the attempt. Suppose that there was a live item of the key at that
-//! moment, and that a take of the dead hid it from the lookup. That take came before the lookup read the item's word.
+//! *At a moment without a lag*: it has found the fingerprint nowhere. As in `table/maplet.rs`, and leaving aside takes of
+//! the dead, what it has read is what the table held at a moment of the attempt. Suppose that there was a live item of the
+//! key at that moment, and that a take of the dead hid it from the lookup. That take came before the lookup read the item's
+//! word.
 //! Before the take there was a bump (rule 5), at which the item was already dead. The lookup has read the version of
 //! that bump, or a later one, the first time too; otherwise it would have seen the version change. So the item was dead
 //! when the attempt began, and not live at that moment: a contradiction.
 //!
-//! *It has found the fingerprint, but no live item.* Take the last attempt, at the moment `m`, which was the same
+//! *At a moment with a lag*: it has found no live item. Take the last attempt, at the moment `m`, which was the same
 //! before and after it.
 //!
 //! 1. *It has seen no change that was made at a later moment.* A thread that makes such a change has read that moment
@@ -145,6 +145,7 @@
 pub(crate) mod clock;
 mod evict;
 pub(crate) mod limit;
+pub(crate) mod presence;
 mod recent;
 mod sweep;
 

@@ -2,8 +2,8 @@
 //! has the protocol.
 
 use crate::error::insert::ExpiringInsertError;
+use crate::lookup::batch::Hashes;
 use crate::machine::time::TimeSource;
-use crate::plan::batch::Hashes;
 use crate::plan::window::{Division, Unit};
 use crate::table::attempt::IfPresent;
 use crate::table::by_shape::ExpiringTable;

@@ -6,9 +6,9 @@ use core::marker::PhantomData;
 
 use crate::error::insert::InsertError;
 use crate::error::memory::OutOfMemory;
+use crate::lookup::batch::BLOCK;
 use crate::machine::memory::Pages;
 use crate::model::key::Key;
-use crate::plan::batch::BLOCK;
 use crate::plan::path::Hop;
 use crate::table::by_shape::Shaped;
 use crate::table::core::Core as _;

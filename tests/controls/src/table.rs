@@ -325,8 +325,12 @@ pub const CONTROLS: &[Control] = &[
         "LookupWithoutVersion",
         "A lookup that found nothing does not read the version again.",
         &[
-            edit("table/lookup.rs", "if stripe.is_still(version) {", "if LEFT_OUT || stripe.is_still(version) {"),
-            edit("table/lookup.rs", "if changes != 0 {", "if changes != 0 && !LEFT_OUT {"),
+            edit(
+                "lookup/fixed.rs",
+                "if self.source.changes_since(version) == 0 {",
+                "if LEFT_OUT || self.source.changes_since(version) == 0 {",
+            ),
+            edit("lookup/fixed.rs", "if changes != 0 ||", "if changes != 0 && !LEFT_OUT ||"),
             edit(
                 "growth/lookup.rs",
                 "(stripe.is_still(version) && self.is_still(epoch)).then_some(pair)",

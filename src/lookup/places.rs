@@ -1,6 +1,6 @@
 //! PURE: where a batch of lookups finds the keys of a block in a table that grows, or in a view of one.
 
-use crate::plan::batch::BLOCK;
+use crate::lookup::batch::BLOCK;
 use crate::word::classes::{Class, Classes, Place, State, both};
 
 /// The places of a block's classes in one state of the table, by side, and what slots store of the classes there.

@@ -1,12 +1,10 @@
 //! PURE: what a block of lookups has read, and what follows from it. It is in arrays, with a loop for each step, so
 //! that vector units do the steps.
 
-use crate::plan::batch::BLOCK;
+use crate::lookup::batch::BLOCK;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::layout::{Fingerprint, Layout};
-#[cfg(feature = "snapshot")]
-use crate::word::payloads::Payloads;
-use crate::word::payloads::{OnlySlot, PayloadOps};
+use crate::word::payloads::{OnlySlot, PayloadOps, Payloads};
 use crate::word::values::Values;
 
 /// Both buckets of each item of a block, and what the decode table has for each.
@@ -71,7 +69,6 @@ impl Pairs {
     }
 
     /// Whether either bucket of each item holds its fingerprint with one of these payloads.
-    #[cfg(feature = "snapshot")]
     #[inline(always)]
     pub(crate) fn find_with(
         &self,

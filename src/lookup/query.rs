@@ -1,0 +1,178 @@
+//! PURE: what a lookup in a table of a fixed size asks of a key's two buckets.
+
+use crate::lookup::batch::BLOCK;
+use crate::lookup::pairs::Pairs;
+use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::layout::{Fingerprint, Layout};
+use crate::word::payloads::{PayloadOps, Payloads};
+use crate::word::values::Values;
+
+/// What a lookup asks. Tables and views give the same answers: this trait is all that a question consists of.
+pub(crate) trait Query: Copy {
+    type Answer: Copy;
+
+    /// The answer for a key that is not there.
+    const ABSENT: Self::Answer;
+
+    /// By what it judges the entries that it finds, if they expire: what it reads of the clock before it reads buckets.
+    type Reading: Copy;
+
+    fn reading(self) -> Self::Reading;
+
+    /// The answer of a key's two buckets. `None` if that would count only at a reading that the clock has no more.
+    fn answer(
+        self,
+        reading: Self::Reading,
+        layout: impl Layout,
+        pair: [Bucket; 2],
+        fingerprint: Fingerprint,
+    ) -> Option<Self::Answer>;
+
+    /// The answers for the first `len` pairs of a block. Returns `false` if those that are not [certain](Self::is_certain) do
+    /// not count.
+    fn answer_all(
+        self,
+        reading: Self::Reading,
+        layout: impl Layout,
+        pairs: &Pairs,
+        fingerprints: &[u32; BLOCK],
+        len: usize,
+        answers: &mut [Self::Answer; BLOCK],
+    ) -> bool;
+
+    /// Whether the answer counts even if the read was invalidated.
+    fn is_certain(answer: &Self::Answer) -> bool;
+}
+
+/// Whether the key is present.
+#[derive(Clone, Copy)]
+pub(crate) struct Presence;
+
+impl Query for Presence {
+    type Answer = bool;
+    type Reading = ();
+
+    const ABSENT: bool = false;
+
+    #[inline(always)]
+    fn reading(self) {}
+
+    #[inline(always)]
+    fn answer(
+        self,
+        (): (),
+        layout: impl Layout,
+        [first, second]: [Bucket; 2],
+        fingerprint: Fingerprint,
+    ) -> Option<bool> {
+        Some(layout.either_holds(first, second, fingerprint))
+    }
+
+    #[inline(always)]
+    fn answer_all(
+        self,
+        (): (),
+        layout: impl Layout,
+        pairs: &Pairs,
+        fingerprints: &[u32; BLOCK],
+        _: usize,
+        answers: &mut [bool; BLOCK],
+    ) -> bool {
+        pairs.find(layout, fingerprints, answers);
+        true
+    }
+
+    /// What was found was there when it was read.
+    #[inline(always)]
+    fn is_certain(found: &bool) -> bool {
+        *found
+    }
+}
+
+/// Whether the key has an entry with one of these payloads.
+#[derive(Clone, Copy)]
+pub(crate) struct PresenceWith(pub(crate) Payloads);
+
+impl Query for PresenceWith {
+    type Answer = bool;
+    type Reading = ();
+
+    const ABSENT: bool = false;
+
+    #[inline(always)]
+    fn reading(self) {}
+
+    #[inline(always)]
+    fn answer(self, (): (), layout: impl Layout, pair: [Bucket; 2], fingerprint: Fingerprint) -> Option<bool> {
+        Some(layout.either_holds_with(pair, fingerprint, self.0))
+    }
+
+    #[inline(always)]
+    fn answer_all(
+        self,
+        (): (),
+        layout: impl Layout,
+        pairs: &Pairs,
+        fingerprints: &[u32; BLOCK],
+        _: usize,
+        answers: &mut [bool; BLOCK],
+    ) -> bool {
+        pairs.find_with(layout, fingerprints, self.0, answers);
+        true
+    }
+
+    #[inline(always)]
+    fn is_certain(found: &bool) -> bool {
+        *found
+    }
+}
+
+/// Which values the key has.
+#[derive(Clone, Copy)]
+pub(crate) struct AllValues;
+
+impl Query for AllValues {
+    type Answer = Values;
+    type Reading = ();
+
+    const ABSENT: Values = Values::EMPTY;
+
+    #[inline(always)]
+    fn reading(self) {}
+
+    #[inline(always)]
+    fn answer(
+        self,
+        (): (),
+        layout: impl Layout,
+        [first, second]: [Bucket; 2],
+        fingerprint: Fingerprint,
+    ) -> Option<Values> {
+        let found = layout.only_slot([first, second], layout.lanes_in_either(first, second, fingerprint));
+        Some(if found.several != 0 {
+            layout.as_data().values(first, second, fingerprint)
+        } else {
+            layout.value_at(found.slot)
+        })
+    }
+
+    #[inline(always)]
+    fn answer_all(
+        self,
+        (): (),
+        layout: impl Layout,
+        pairs: &Pairs,
+        fingerprints: &[u32; BLOCK],
+        len: usize,
+        answers: &mut [Values; BLOCK],
+    ) -> bool {
+        pairs.values(layout, fingerprints, len, answers);
+        true
+    }
+
+    /// There may be others.
+    #[inline(always)]
+    fn is_certain(_: &Values) -> bool {
+        false
+    }
+}

@@ -1,0 +1,70 @@
+//! CONCURRENT: what a lookup asks where entries expire: rule 6 of `table/expiring/mod.rs`.
+
+use crate::lookup::batch::BLOCK;
+use crate::lookup::pairs::Pairs;
+use crate::lookup::query::{Presence, PresenceWith, Query};
+use crate::table::expiring::clock::Clock;
+use crate::word::bucket::Bucket;
+use crate::word::layout::{Fingerprint, Layout};
+use crate::word::ring::Moment;
+
+/// Whether the key has a live entry, by this clock. One reading of it serves for all lookups of a block.
+#[derive(Clone, Copy)]
+pub(crate) struct LivePresence<'a>(pub(in crate::table) &'a Clock);
+
+impl LivePresence<'_> {
+    /// Whether an answer counts that was given by this reading, even if it is *false*.
+    #[inline(always)]
+    fn is_still(self, reading: Moment) -> bool {
+        // Without dead entries, the answer depends on no expiry.
+        reading.lag() == 0 || self.0.is_still(reading)
+    }
+}
+
+impl Query for LivePresence<'_> {
+    type Answer = bool;
+    type Reading = Moment;
+
+    const ABSENT: bool = false;
+
+    #[inline(always)]
+    fn reading(self) -> Moment {
+        self.0.moment()
+    }
+
+    #[inline(always)]
+    fn answer(self, reading: Moment, layout: impl Layout, pair: [Bucket; 2], fingerprint: Fingerprint) -> Option<bool> {
+        let found = if reading.lag() == 0 {
+            Presence.answer((), layout, pair, fingerprint)
+        } else {
+            self.0.ring.live(reading).and_then(|live| PresenceWith(live).answer((), layout, pair, fingerprint))
+        };
+        let found = found.unwrap_or(false);
+        (found || self.is_still(reading)).then_some(found)
+    }
+
+    #[inline(always)]
+    fn answer_all(
+        self,
+        reading: Moment,
+        layout: impl Layout,
+        pairs: &Pairs,
+        fingerprints: &[u32; BLOCK],
+        len: usize,
+        answers: &mut [bool; BLOCK],
+    ) -> bool {
+        if reading.lag() == 0 {
+            Presence.answer_all((), layout, pairs, fingerprints, len, answers);
+        } else if let Some(live) = self.0.ring.live(reading) {
+            PresenceWith(live).answer_all((), layout, pairs, fingerprints, len, answers);
+        } else {
+            *answers = [false; BLOCK];
+        }
+        self.is_still(reading)
+    }
+
+    #[inline(always)]
+    fn is_certain(found: &bool) -> bool {
+        *found
+    }
+}
