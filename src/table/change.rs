@@ -18,15 +18,23 @@ impl Table<Nothing> {
     /// Adds a copy of the class of this hash, a further one if there are some.
     #[inline(always)]
     pub(crate) fn insert(&self, layout: impl Layout, hash: u64) -> Result<(), InsertError> {
-        if self.is_being_saved() || !self.add(layout, self.buckets.item(layout, hash)) {
-            self.insert_uncounted_slow(hash)?;
+        if !self.is_being_saved() && self.add(layout, self.buckets.item(layout, hash)) {
+            self.counters.add_len(1);
+            return Ok(());
         }
+        self.insert_slow(hash)
+    }
+
+    /// `insert` where that takes more than one step. (The hash takes one register to keep, an item four.)
+    #[cold]
+    #[inline(never)]
+    fn insert_slow(&self, hash: u64) -> Result<(), InsertError> {
+        self.insert_uncounted_slow(hash)?;
         self.counters.add_len(1);
         Ok(())
     }
 
-    /// `insert` where that takes more than one step, without counting the copy. (The hash takes one register to keep, an item
-    /// four.)
+    /// `insert_slow` without counting the copy.
     #[cold]
     #[inline(never)]
     pub(super) fn insert_uncounted_slow(&self, hash: u64) -> Result<(), InsertError> {
