@@ -172,8 +172,8 @@ pub use snapshot::save::{Save, SaveReader};
 #[cfg(feature = "serde")]
 pub use snapshot::serde::StableDefault;
 pub use table::expiring::clock::{Advance, WhenFull};
-pub use table::face::filter_plan::FilterPlan;
-pub use table::face::limiter::Allowance;
+pub use table::filter_plan::FilterPlan;
+pub use table::limiter_table::Allowance;
 #[cfg(feature = "snapshot")]
 pub use view::view::View;
 #[cfg(feature = "snapshot")]

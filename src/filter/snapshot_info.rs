@@ -13,9 +13,9 @@ use crate::snapshot::parts::VERSION;
 use crate::snapshot::source::{Label, Source};
 use crate::table::by_shape::{ExpiringTable, FilterTable, MapletTable};
 use crate::table::expiring::clock::Reading;
-use crate::table::face::filter_plan::FilterPlan;
-use crate::table::face::limiter::LimiterTable;
-use crate::table::face::recent::RecentTable;
+use crate::table::filter_plan::FilterPlan;
+use crate::table::limiter_table::LimiterTable;
+use crate::table::recent_table::RecentTable;
 use crate::word::tick::Tick;
 
 /// The metadata of a snapshot: its filter, its keys, its position. Needs the feature `snapshot`.

@@ -10,7 +10,7 @@ use crate::error::quota::QuotaError;
 use crate::word::quota::Quota;
 use crate::word::ring::{MOST_RING_BITS, Ring};
 
-/// The shortest tick, in nanoseconds. With it, a clock lasts for 22 years (`table/face/recent.rs`).
+/// The shortest tick, in nanoseconds. With it, a clock lasts for 22 years (`table/recent_table.rs`).
 pub(crate) const SHORTEST_TICK: u64 = 10_000;
 
 /// How many ticks a request costs by default, if so many are possible. So a tick adds a quarter of a request to the bound.

@@ -4,4 +4,5 @@
 pub(crate) mod limits;
 pub(crate) mod path;
 pub(crate) mod sizing;
+pub(crate) mod table_plan;
 pub(crate) mod window;

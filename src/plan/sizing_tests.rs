@@ -6,7 +6,7 @@ use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use super::*;
 use crate::machine::memory::Pages;
 use crate::plan::path::BUDGET;
-use crate::table::face::plan::TablePlan;
+use crate::plan::table_plan::TablePlan;
 use crate::word::layout::SHAPES;
 
 #[test]

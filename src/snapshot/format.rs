@@ -27,7 +27,7 @@ use crate::error::load::LoadError;
 use crate::snapshot::source::Source;
 use crate::table::core::Core;
 use crate::table::expiring::clock::Reading;
-use crate::table::face::filter_plan::FilterPlan;
+use crate::table::filter_plan::FilterPlan;
 use crate::table::image::read::TableImage;
 use crate::word::tick::Tick;
 

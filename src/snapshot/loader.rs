@@ -11,7 +11,7 @@ use crate::machine::time::TimeSource;
 use crate::snapshot::file;
 use crate::snapshot::schema::Schema;
 use crate::snapshot::source::{Label, Source};
-use crate::table::face::filter_plan::FilterPlan;
+use crate::table::filter_plan::FilterPlan;
 
 /// The settings for loading a filter of the type `F`: its hasher `S`, its schema, and how large it may be. Needs
 /// the feature `snapshot`.

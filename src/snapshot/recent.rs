@@ -5,15 +5,15 @@ use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::error::mismatch::UnsupportedSnapshot;
 use crate::machine::time::TimeSource;
+use crate::plan::table_plan::TablePlan;
 use crate::plan::window::{Division, RING_BITS, Unit};
 use crate::snapshot::format::{Declared, Head, SnapshotCore};
 use crate::snapshot::source::Source;
 use crate::table::core::Core as _;
 use crate::table::expiring::clock::{Clock, Reading};
-use crate::table::face::filter_plan::FilterPlan;
-use crate::table::face::plan::TablePlan;
-use crate::table::face::recent::{Past, RecentTable, clock_for};
+use crate::table::filter_plan::FilterPlan;
 use crate::table::image::read::TableImage;
+use crate::table::recent_table::{Past, RecentTable, clock_for};
 use crate::table::table::memory_for;
 use crate::word::ring::Ring;
 

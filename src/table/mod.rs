@@ -22,8 +22,10 @@ pub(crate) mod relocate;
 pub(crate) mod expiring;
 mod maplet;
 
-pub(crate) mod face;
+pub(crate) mod filter_plan;
 pub(crate) mod image;
+pub(crate) mod limiter_table;
+pub(crate) mod recent_table;
 
 #[cfg(test)]
 mod maplet_tests;

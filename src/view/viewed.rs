@@ -13,7 +13,7 @@ use crate::snapshot::format::{Declared, SnapshotCore};
 use crate::snapshot::source::Source;
 use crate::table::by_shape::{ExpiringTable, FilterTable, MapletTable};
 use crate::table::expiring::clock::{Clock, Reading};
-use crate::table::face::filter_plan::FilterPlan;
+use crate::table::filter_plan::FilterPlan;
 use crate::view::fixed::{FilterView, PayloadView};
 use crate::view::growing::Growing;
 use crate::view::words::ViewTable;

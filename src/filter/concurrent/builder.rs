@@ -13,7 +13,7 @@ use crate::machine::memory::Pages;
 use crate::plan::sizing::RateHolds;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::schema::Schema;
-use crate::table::face::filter_plan::FilterPlan;
+use crate::table::filter_plan::FilterPlan;
 use crate::table::table::memory_for;
 use crate::word::layout::Encoding;
 

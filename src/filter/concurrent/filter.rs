@@ -11,7 +11,7 @@ use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::table::by_shape::FilterTable;
 use crate::table::core::Core as _;
-use crate::table::face::filter_plan::FilterPlan;
+use crate::table::filter_plan::FilterPlan;
 
 /// A cuckoo filter that many threads share: an approximate, concurrent multiset of keys of type `T`.
 ///

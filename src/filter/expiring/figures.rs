@@ -7,7 +7,7 @@ use crate::error::kind::FilterKind;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::stats::Stats;
 use crate::table::core::Core as _;
-use crate::table::face::filter_plan::FilterPlan;
+use crate::table::filter_plan::FilterPlan;
 
 /// Facts about the filter as a whole.
 impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {

@@ -14,7 +14,7 @@ use crate::hasher::default::DefaultHashBuilder;
 use crate::machine::memory::Pages;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::schema::Schema;
-use crate::table::face::filter_plan::FilterPlan;
+use crate::table::filter_plan::FilterPlan;
 use crate::word::layout::Encoding;
 
 /// Construction with the default hasher, and with all other settings as they are by default.

@@ -10,7 +10,7 @@ use crate::filter::shared::parts::Parts;
 use crate::filter::stats::Stats;
 use crate::growth::growing_table::GrowingTable;
 use crate::hasher::default::DefaultHashBuilder;
-use crate::table::face::filter_plan::FilterPlan;
+use crate::table::filter_plan::FilterPlan;
 
 /// A concurrent cuckoo filter that grows and shrinks: an approximate multiset of keys of type `T`, whose number need
 /// not be known beforehand.

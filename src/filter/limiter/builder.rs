@@ -14,13 +14,13 @@ use crate::machine::memory::Pages;
 use crate::machine::time::TimeSource;
 use crate::plan::limits::{self, Asked};
 use crate::plan::sizing::RateHolds;
+use crate::plan::table_plan::TablePlan;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::schema::Schema;
 use crate::table::expiring::clock::{Clock, WhenFull};
-use crate::table::face::filter_plan::FilterPlan;
-use crate::table::face::limiter::{LimiterTable, clock_for};
-use crate::table::face::plan::TablePlan;
-use crate::table::face::recent::Past;
+use crate::table::filter_plan::FilterPlan;
+use crate::table::limiter_table::{LimiterTable, clock_for};
+use crate::table::recent_table::Past;
 use crate::table::table::memory_for;
 use crate::word::quota::Quota;
 

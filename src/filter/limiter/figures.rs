@@ -7,7 +7,7 @@ use crate::error::kind::FilterKind;
 use crate::filter::limiter::filter::CuckooRateLimiter;
 use crate::filter::stats::Stats;
 use crate::table::core::Core as _;
-use crate::table::face::filter_plan::FilterPlan;
+use crate::table::filter_plan::FilterPlan;
 
 /// Facts about the limiter as a whole.
 impl<T: ?Sized, S> CuckooRateLimiter<T, S> {

@@ -9,7 +9,7 @@ use crate::filter::shared::parts::Parts;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::machine::time::TimeSource;
 use crate::plan::limits::{self, Asked};
-use crate::table::face::limiter::LimiterTable;
+use crate::table::limiter_table::LimiterTable;
 use crate::word::quota::Quota;
 
 /// A rate limiter with a limit for each key, in three bytes per key: so many requests of each client, address or account per

@@ -7,7 +7,7 @@ use crate::error::limited::Limited;
 use crate::filter::by_hash::{ByHash, Hashed};
 use crate::filter::limiter::filter::CuckooRateLimiter;
 use crate::table::core::Core as _;
-use crate::table::face::limiter::Allowance;
+use crate::table::limiter_table::Allowance;
 use crate::word::quota::Quota;
 
 /// The operations on keys.

@@ -11,10 +11,10 @@ use crate::filter::shared::settings::Settings;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::machine::memory::Pages;
 use crate::plan::sizing::RateHolds;
+use crate::plan::table_plan::TablePlan;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::schema::Schema;
-use crate::table::face::filter_plan::FilterPlan;
-use crate::table::face::plan::TablePlan;
+use crate::table::filter_plan::FilterPlan;
 use crate::table::table::memory_for;
 use crate::word::layout::MOST_PAYLOAD_BITS;
 

@@ -12,7 +12,7 @@ use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::table::by_shape::MapletTable;
 use crate::table::core::Core as _;
-use crate::table::face::filter_plan::FilterPlan;
+use crate::table::filter_plan::FilterPlan;
 
 /// A cuckoo filter that also stores a value of a few bits with each key, and that many threads share. It is an
 /// approximate, concurrent multiset of pairs of a key of type `T` and a value.

@@ -13,13 +13,13 @@ use crate::hasher::default::DefaultHashBuilder;
 use crate::machine::memory::Pages;
 use crate::machine::time::TimeSource;
 use crate::plan::sizing::RateHolds;
+use crate::plan::table_plan::TablePlan;
 use crate::plan::window::Division;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::schema::Schema;
 use crate::table::expiring::clock::Clock;
-use crate::table::face::filter_plan::FilterPlan;
-use crate::table::face::plan::TablePlan;
-use crate::table::face::recent::{Past, RecentTable, clock_for};
+use crate::table::filter_plan::FilterPlan;
+use crate::table::recent_table::{Past, RecentTable, clock_for};
 use crate::table::table::memory_for;
 
 /// Construction with the default hasher, which is keyed at random for each filter and each builder.

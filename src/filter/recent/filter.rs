@@ -7,7 +7,7 @@ use crate::filter::by_hash::ByHash;
 use crate::filter::shared::parts::Parts;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::machine::time::TimeSource;
-use crate::table::face::recent::RecentTable;
+use crate::table::recent_table::RecentTable;
 
 /// A cuckoo filter of recent keys: was this key among the last `n`, or seen within the last minute? It suits
 /// deduplication, nonces, replay protection, and IDs of requests or messages.

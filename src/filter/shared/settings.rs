@@ -4,8 +4,8 @@ use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::machine::memory::Pages;
 use crate::plan::sizing::{self, RateHolds};
+use crate::plan::table_plan::TablePlan;
 use crate::snapshot::schema::Schema;
-use crate::table::face::plan::TablePlan;
 use crate::word::layout::{Encoding, Shape};
 
 /// The false-positive rate if none is asked for.

@@ -148,6 +148,7 @@ pub(crate) mod limit;
 pub(crate) mod presence;
 mod recent;
 mod sweep;
+pub(crate) mod timer;
 
 #[cfg(test)]
 mod expiring_tests;

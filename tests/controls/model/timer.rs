@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::machine::time::TimeSource;
-use crate::table::face::timer;
+use crate::table::expiring::timer;
 
 /// The time of a filter, for ticks of one unit. The model says what the source shows.
 pub struct Timer(timer::Timer);

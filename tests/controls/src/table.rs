@@ -709,7 +709,7 @@ pub const CONTROLS: &[Control] = &[
         "TimeBeginsTwice",
         "Each thread that finds a source of time unread begins with its own reading.",
         &[edit(
-            "table/face/timer.rs",
+            "table/expiring/timer.rs",
             "Err(begin) => return begin,",
             "Err(_) if LEFT_OUT => { self.begin.store(reading, Ordering::Relaxed); return reading } CODE",
         )],
@@ -718,7 +718,7 @@ pub const CONTROLS: &[Control] = &[
         "TimeIsForgotten",
         "A time that is noted takes the place of a later one.",
         &[edit(
-            "table/face/timer.rs",
+            "table/expiring/timer.rs",
             "self.due.fetch_max(time.saturating_add(self.step), Ordering::Release);",
             "if LEFT_OUT { self.due.store(time.saturating_add(self.step), Ordering::Release) } else { CODE }",
         )],

@@ -13,7 +13,7 @@ pub(crate) struct TablePlan {
     pub(crate) shape: Shape,
     pub(crate) buckets: usize,
     pub(crate) limit: LoadLimit,
-    pub(in crate::table) pages: Pages,
+    pub(crate) pages: Pages,
 }
 
 impl TablePlan {

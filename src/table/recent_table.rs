@@ -4,14 +4,14 @@
 use crate::error::insert::ExpiringInsertError;
 use crate::lookup::batch::Hashes;
 use crate::machine::time::TimeSource;
+use crate::plan::table_plan::TablePlan;
 use crate::plan::window::{Division, Unit};
 use crate::table::attempt::IfPresent;
 use crate::table::by_shape::ExpiringTable;
 use crate::table::core::{Core, Facts};
 use crate::table::counters::Counters;
 use crate::table::expiring::clock::{Clock, Drive, Until};
-use crate::table::face::plan::TablePlan;
-use crate::table::face::timer::Timer;
+use crate::table::expiring::timer::Timer;
 use crate::table::image::read::Imaged;
 use crate::word::ring::{LAST_TICK, Ring};
 

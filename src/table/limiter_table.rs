@@ -5,15 +5,15 @@ use core::time::Duration;
 use crate::error::limited::{LimitReason, Limited};
 use crate::machine::time::TimeSource;
 use crate::plan::limits;
+use crate::plan::table_plan::TablePlan;
 use crate::table::by_shape::ExpiringTable;
 use crate::table::core::{Core, Facts};
 use crate::table::counters::Counters;
 use crate::table::expiring::clock::{Clock, Drive, WhenFull};
 use crate::table::expiring::limit::{Request, Verdict};
-use crate::table::face::plan::TablePlan;
-use crate::table::face::recent::{Past, follow};
-use crate::table::face::timer::Timer;
+use crate::table::expiring::timer::Timer;
 use crate::table::image::read::Imaged;
+use crate::table::recent_table::{Past, follow};
 use crate::word::quota::Quota;
 use crate::word::ring::Ring;
 
