@@ -114,11 +114,10 @@ mod hasher;
 mod lookup;
 mod machine;
 mod plan;
+mod search;
 mod snapshot;
 mod sync;
 mod table;
-#[cfg(feature = "snapshot")]
-mod view;
 mod word;
 
 #[cfg(doc)]
@@ -162,6 +161,10 @@ pub use filter::recent::filter::RecentCuckooFilter;
 #[cfg(feature = "snapshot")]
 pub use filter::snapshot_info::SnapshotInfo;
 pub use filter::stats::{ExpiryStats, LimiterStats, RecentStats, Stats};
+#[cfg(feature = "snapshot")]
+pub use filter::view::view::View;
+#[cfg(feature = "snapshot")]
+pub use filter::view::viewed::Viewed;
 pub use hasher::default::{DefaultHashBuilder, DefaultHasher};
 #[cfg(feature = "stable-hash")]
 pub use hasher::stable::{StableHashBuilder, StableHasher};
@@ -174,10 +177,6 @@ pub use snapshot::serde::StableDefault;
 pub use table::expiring::clock::{Advance, WhenFull};
 pub use table::filter_plan::FilterPlan;
 pub use table::limiter_table::Allowance;
-#[cfg(feature = "snapshot")]
-pub use view::view::View;
-#[cfg(feature = "snapshot")]
-pub use view::viewed::Viewed;
 pub use word::layout::Encoding;
 pub use word::quota::Quota;
 pub use word::table_layout::TableLayout;

@@ -1,5 +1,5 @@
 //! The public types: a folder for each type of filter. Its methods are written out there, with bodies of a line or a few.
-//! What the types do alike is ordinary generic code in `shared/`.
+//! What the types do alike is ordinary generic code in `shared/`. `view/` has lookups in a snapshot that is not loaded.
 //!
 //! | file in a type's folder | what |
 //! |---|---|
@@ -22,6 +22,8 @@ pub(crate) mod recent;
 #[cfg(feature = "snapshot")]
 pub(crate) mod snapshot_info;
 pub(crate) mod stats;
+#[cfg(feature = "snapshot")]
+pub(crate) mod view;
 
 pub(crate) mod batch_key;
 pub(crate) mod by_hash;

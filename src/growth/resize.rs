@@ -5,7 +5,7 @@ use crate::error::insert::{GrowableInsertError, ReserveError};
 use crate::growth::growing_table::{ForSplit, GrowingTable, Unsplit, WORDS_PER_SPLIT, load};
 use crate::growth::plan::Plan;
 use crate::growth::room::{Relocated, WORDS_PER_HOP};
-use crate::plan::path::{self, Graph, Hop, Outcome};
+use crate::search::path::{self, Graph, Hop, Outcome};
 use crate::sync::sizes::{GROUP, MERGE_TRIES, MOVED_PER_MERGE};
 use crate::sync::{self, MutexGuard, Ordering};
 use crate::table::image::spare::Spare;

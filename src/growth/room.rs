@@ -12,7 +12,7 @@
 use core::cell::Cell;
 
 use crate::growth::growing_table::{GrowingTable, Placed, load, store};
-use crate::plan::path::{self, Graph, Outcome};
+use crate::search::path::{self, Graph, Outcome};
 use crate::table::image::spare::Spare;
 use crate::table::stripe::{AllLocked, Guard};
 use crate::word::bucket::Bucket;
@@ -106,7 +106,7 @@ pub(super) enum Room {
     None,
 }
 
-/// A search for room that is over. (The queue of a search is `Search` in `plan/path.rs`.)
+/// A search for room that is over. (The queue of a search is `Search` in `search/path.rs`.)
 pub(super) struct Searched {
     pub(super) room: Room,
     /// The search was long, so the table should grow.

@@ -9,13 +9,13 @@
 //!   items may by chance not fit below it. [`MARGIN`] square roots of the number of slots are left free for that.
 //! - **One pair.** In a small table of small buckets, the most likely of these failures by a wide margin is that `2b +
 //!   1` items share one pair of buckets: see [`pair_limit`].
-//! - **The search's budget** (`plan/path.rs`). In a large table, from 88% (b = 2) to 99% (b = 8) on, it ends some
+//! - **The search's budget** (`search/path.rs`). In a large table, from 88% (b = 2) to 99% (b = 8) on, it ends some
 //!   search before it finds a path that exists. [`TARGET_LOAD`] stays below that.
 //!
 //! The result: the probability that fewer distinct random keys than the capacity fill the table is below [`FAILURE`].
 //! That is too rare to observe. So it is computed, or measured where it is not so small, or extrapolated from such
 //! measurements:
-//! - **Up to [`BUDGET`](crate::plan::path::BUDGET) buckets** a search finds every path, so an insert fails only if the
+//! - **Up to [`BUDGET`](crate::search::path::BUDGET) buckets** a search finds every path, so an insert fails only if the
 //!   items do not fit. A test bounds the probability of that for every table of up to 128 buckets and some larger ones:
 //!   it is at most 9e-10 (`small_tables_overflow_with_negligible_probability`). The bound takes all pairs of buckets to
 //!   be equally likely. Fingerprints of eight bits favor some pairs, which adds a tenth at most. Where the bound is

@@ -5,8 +5,8 @@ use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
 use super::*;
 use crate::machine::memory::Pages;
-use crate::plan::path::BUDGET;
 use crate::plan::table_plan::TablePlan;
+use crate::search::path::BUDGET;
 use crate::word::layout::SHAPES;
 
 #[test]

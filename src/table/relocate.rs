@@ -1,7 +1,7 @@
 //! CONCURRENT: how an insert makes room by relocations, and how it verifies that there is none.
 //!
 //! # Why contention never makes an insert fail
-//! An insert that finds both buckets full searches for a path (`plan/path.rs`) and carries it out hop by hop. Under
+//! An insert that finds both buckets full searches for a path (`search/path.rs`) and carries it out hop by hop. Under
 //! the lock, each hop checks again that its fingerprint is still there and that there is room. If a path has gone
 //! stale, the insert searches again. A hop that was carried out does no harm, whatever becomes of the rest.
 //!
@@ -43,7 +43,7 @@ use core::cell::Cell;
 
 use crate::error::insert::InsertError;
 use crate::machine::arch::prefetch;
-use crate::plan::path::{self, Graph, Hop, Outcome};
+use crate::search::path::{self, Graph, Hop, Outcome};
 use crate::sync::sizes::SEARCHES;
 use crate::table::attempt::{Attempt, IfPresent};
 use crate::table::census::Room;

@@ -46,7 +46,7 @@
 
 use core::cell::Cell;
 
-use crate::plan::path::Outcome;
+use crate::search::path::Outcome;
 use crate::table::attempt::IfPresent;
 use crate::table::entries::Expiry;
 use crate::table::expiring::clock::{Clock, Reading, Until};

@@ -9,7 +9,7 @@ use crate::error::memory::OutOfMemory;
 use crate::lookup::batch::BLOCK;
 use crate::machine::memory::Pages;
 use crate::model::key::Key;
-use crate::plan::path::Hop;
+use crate::search::path::Hop;
 use crate::table::by_shape::Shaped;
 use crate::table::core::Core as _;
 use crate::table::entries::{self, Entries};

@@ -1,11 +1,11 @@
 //! PURE: lookups in the words of a growing table, at the size that it had.
 
+use crate::filter::view::words::{ViewTable, Words};
 use crate::lookup::batch::{BLOCK, Block, BlockLookup, Hashes, LookupBatch};
 use crate::lookup::pairs::Pairs;
 use crate::lookup::places::BlockOfPlaces;
 use crate::lookup::source::Source as _;
 use crate::machine::arch::VectorUnit;
-use crate::view::words::{ViewTable, Words};
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Classes, Rows, State, both};
 use crate::word::geometry::mixed;

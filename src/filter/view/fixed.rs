@@ -1,10 +1,10 @@
 //! PURE: tables of a fixed size in the bytes of a snapshot. As in `table/by_shape.rs`, single lookups are compiled for each row
 //! of `shapes!`, and batches only for each encoding.
 
+use crate::filter::view::words::{ViewTable, Words};
 use crate::lookup::batch::Hashes;
 use crate::lookup::fixed::FixedLookup;
 use crate::lookup::query::{AllValues, Presence, PresenceWith, Query};
-use crate::view::words::{ViewTable, Words};
 use crate::word::by_row::{ByRow, by_row};
 use crate::word::geometry::Buckets;
 use crate::word::layout::{Layout, LayoutData, Shape, WithPayload, by_encoding};

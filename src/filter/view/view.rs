@@ -12,13 +12,13 @@ use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::maplet::filter::CuckooMaplet;
 use crate::filter::shared::batches::{append_to, blocks};
 use crate::filter::snapshot_info::SnapshotInfo;
+use crate::filter::view::viewed::Viewed;
+use crate::filter::view::words::{ViewTable as _, Words};
 use crate::hasher::probe::probe;
 use crate::snapshot::format::{Declared, check_clock};
 use crate::snapshot::loader::Loader;
 use crate::snapshot::parts::VERSION;
 use crate::snapshot::source::{Label, Source};
-use crate::view::viewed::Viewed;
-use crate::view::words::{ViewTable as _, Words};
 use crate::word::tick::Tick;
 use crate::word::values::Values;
 
