@@ -41,19 +41,18 @@ impl Clients {
         Ok(Self { limiter: builder.capacity(options.clients).build()? })
     }
 
-    /// Whether the client may make this request. Otherwise, the answer says when it may try again.
+    /// The answer to a client that may not make this request now, which says when it may try again. `None` if it may.
     ///
     /// Behind a proxy, all requests come from the proxy's address. Then take the one that *your* proxy has appended to
     /// `X-Forwarded-For`, and no other: the rest of that header comes from the client.
-    pub fn check(&self, request: &Request) -> Result<(), Response> {
+    pub fn rejection(&self, request: &Request) -> Option<Response> {
         let Some(ConnectInfo(address)) = request.extensions().get::<ConnectInfo<SocketAddr>>() else {
-            return Err((StatusCode::INTERNAL_SERVER_ERROR, "serve it with connect info").into_response());
+            return Some((StatusCode::INTERNAL_SERVER_ERROR, "serve it with connect info").into_response());
         };
-        self.limiter.check(&Client::from(address.ip())).map_err(|limited| {
-            let seconds = limited.retry_after().as_nanos().div_ceil(1_000_000_000) as u64;
-            let mut response = (StatusCode::TOO_MANY_REQUESTS, "too many requests").into_response();
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-            response
-        })
+        let limited = self.limiter.check(&Client::from(address.ip())).err()?;
+        let seconds = limited.retry_after().as_nanos().div_ceil(1_000_000_000) as u64;
+        let mut response = (StatusCode::TOO_MANY_REQUESTS, "too many requests").into_response();
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        Some(response)
     }
 }

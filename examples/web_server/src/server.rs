@@ -37,7 +37,7 @@ pub fn router(shared: &Arc<Shared>) -> Router {
         // The last layer is asked first. So a request that was rejected for its token may come again.
         .route_layer(layer(|shared, request| check_id(shared, request.headers())))
         .route_layer(layer(|shared, request| check_token(shared, request.headers())))
-        .route_layer(layer(|shared, request| shared.clients.check(request)))
+        .route_layer(layer(|shared, request| shared.clients.rejection(request).map_or(Ok(()), Err)))
         .route("/revoked/{token}", put(revoke).delete(reinstate))
         .route("/metrics", get(metrics_page))
         .with_state(Arc::clone(shared))

@@ -201,9 +201,12 @@ fn of_two_buckets(nth: usize) -> Key {
     Expiring::<Smallest>::key(2, 0, 1, nth)
 }
 
+/// A full table, and the keys that have come, each with its tick.
+type Full = (Expiring, Vec<(Key, u64)>);
+
 /// A full table in which two keys of the first tick and two of the second one have come, and the keys of each tick with it.
 /// Its clock follows the time, which is in the second tick.
-fn full() -> (Expiring, Vec<(Key, u64)>) {
+fn full() -> Full {
     let table = Expiring::of_recent_time(2);
     assert_eq!(2 * table.slots_per_bucket(), 4);
     let came: Vec<_> = (0..4).map(|nth| (of_two_buckets(nth), nth as u64 / 2)).collect();
@@ -212,7 +215,7 @@ fn full() -> (Expiring, Vec<(Key, u64)>) {
 }
 
 /// The same when the keys of the first tick were evicted, and two more of the second one have come.
-fn full_of_one_tick() -> (Expiring, Vec<(Key, u64)>) {
+fn full_of_one_tick() -> Full {
     let (table, mut came) = full();
     for nth in 4..6 {
         assert!(table.insert_recent(of_two_buckets(nth), 1), "it is new");
@@ -225,7 +228,7 @@ fn full_of_one_tick() -> (Expiring, Vec<(Key, u64)>) {
 /// Inserts one more key in the second tick, and lets the next one begin before the step of this number. Before each step,
 /// and in the end, checks that a key that is missed was not evicted earlier than noted. Returns how many steps there were, and what
 /// was wrong.
-fn evict_one(table: fn() -> (Expiring, Vec<(Key, u64)>), interrupted: Option<usize>) -> (usize, Option<String>) {
+fn evict_one(table: fn() -> Full, interrupted: Option<usize>) -> (usize, Option<String>) {
     const LIFETIME: u64 = 2;
     let (table, came) = table();
     let (table, tick, steps) = (Rc::new(table), Cell::new(1), Rc::new(Cell::new(0)));
@@ -269,7 +272,7 @@ fn evict_one(table: fn() -> (Expiring, Vec<(Key, u64)>), interrupted: Option<usi
 }
 
 /// A whole tick is evicted, or a key is displaced. At each step the time may pass.
-fn what_is_wrong(table: fn() -> (Expiring, Vec<(Key, u64)>)) -> Option<String> {
+fn what_is_wrong(table: fn() -> Full) -> Option<String> {
     let (steps, wrong) = evict_one(table, None);
     wrong.or_else(|| (0..steps).find_map(|step| evict_one(table, Some(step)).1))
 }
