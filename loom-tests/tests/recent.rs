@@ -183,7 +183,7 @@ fn a_key_that_is_renewed_when_its_time_is_over() -> Model {
     (Arc::new(table), vec![renewer, lookup], finally)
 }
 model! {
-    a_key_that_is_renewed_when_its_time_is_over, at least 850, preemptions 3,
+    a_key_that_is_renewed_when_its_time_is_over, at least 500, preemptions 3,
     fails with "no order explains this"
     for [RenewsTheDead]
 }
