@@ -42,6 +42,9 @@ pub const ADDITIONS: &[Edit] = &[
          let own = Moment(self.moment.load(Ordering::Relaxed)).now(); \
          own.wrapping_add(self.offset.load(Ordering::Relaxed)).wrapping_sub(self.ahead.load(Ordering::Relaxed)) }",
     ),
+    // The capacity of a model's table is far below what it holds, since it is so small. It takes whatever finds room, unless the
+    // model sets a limit.
+    edit("growth/growing_table.rs", "most: Tally::new(plan.max_capacity() as u64),", "most: Tally::new(1000),"),
     // A model names the class that it means.
     edit("word/geometry.rs", "fn mix(hash: u64) -> u64 {", "CODE if true { return hash; }"),
     // Memory is not that of the system: its words are a model's atomics.

@@ -202,8 +202,8 @@ fn what_a_copy_too_many_reads() {
         let fails = || assert!(filter.insert(growing(0)).is_err());
         let [loads, locks] = [Step::Load, Step::Lock].map(|step| count(step, fails));
         println!("{buckets} buckets: {loads} loads, {locks} locks");
-        // Nine, and for each of four words where it is: two loads.
-        assert!(loads <= 9 + 4 * 2 && locks == 1, "{buckets} buckets: {loads} loads, {locks} locks");
+        // Thirteen, and for each of four words where it is: two loads.
+        assert!(loads <= 13 + 4 * 2 && locks == 1, "{buckets} buckets: {loads} loads, {locks} locks");
     }
 }
 
@@ -222,8 +222,7 @@ fn what_an_insert_that_finds_room_locks() {
 }
 
 /// An insert that makes room takes a stripe and two gates, and has added its copy then. If it has to look for copies, it does so
-/// under its stripe before and after that, and adds its copy under the gate of one bucket. In the end, each tries the lock of
-/// the size, because the table holds more than its capacity.
+/// under its stripe before and after that, and adds its copy under the gate of one bucket.
 #[test]
 fn what_an_insert_that_makes_room_locks() {
     let locks = |insert: &dyn Fn(&Growable)| {
@@ -235,6 +234,6 @@ fn what_an_insert_that_makes_room_locks() {
         locks
     };
     let key = GrowableKey::new(0, 1, 0);
-    assert_eq!(locks(&|filter| filter.insert(key).expect("there is room")), 3 + 1);
-    assert_eq!(locks(&|filter| assert_eq!(filter.insert_if_absent(key), Ok(true))), 1 + 3 + 2 + 1);
+    assert_eq!(locks(&|filter| filter.insert(key).expect("there is room")), 3);
+    assert_eq!(locks(&|filter| assert_eq!(filter.insert_if_absent(key), Ok(true))), 1 + 3 + 2);
 }
