@@ -167,7 +167,7 @@ impl Table<Nothing> {
         for nth in 0..block.len.min(BLOCK) {
             self.prefetch(coming.get(nth));
             if !self.add(layout, block.prepared.get(nth))
-                && let Err(error) = self.insert_uncounted_slow(block.hashes[nth])
+                && let Err(error) = self.insert_item_where_full(self.item(block.hashes[nth]))
             {
                 return (nth, Some(error));
             }
@@ -180,7 +180,7 @@ impl Table<Nothing> {
     #[inline(never)]
     fn insert_block_slow(&self, block: Block<'_>) -> (usize, Option<InsertError>) {
         for (nth, &hash) in block.hashes[..block.len].iter().enumerate() {
-            if let Err(error) = self.insert_uncounted_slow(hash) {
+            if let Err(error) = self.insert_item_slow(self.item(hash)) {
                 return (nth, Some(error));
             }
         }
@@ -251,7 +251,7 @@ impl Table<Expiry> {
         let until = Until::After(self.clock().longest());
         self.insert_all(hashes, nothing, |table, block, &(), coming| {
             table.insert_each(block, &(), coming, |table, item, _, &(), _| {
-                table.add_until(table.layout(), item, until, IfPresent::Add).map(drop)
+                table.add_until(table.layout(), item, &until, IfPresent::Add).map(drop)
             })
         })
     }
@@ -270,7 +270,7 @@ impl Table<Expiry> {
                 || ends.get(),
                 |table, block, ends: &[Until; BLOCK], coming| {
                     table.insert_each(block, ends, coming, |table, item, _, ends, nth| {
-                        table.add_until(table.layout(), item, ends[nth], IfPresent::Add).map(&mut *answer)
+                        table.add_until(table.layout(), item, &ends[nth], IfPresent::Add).map(&mut *answer)
                     })
                 },
             );
@@ -280,7 +280,7 @@ impl Table<Expiry> {
             || ends.get(),
             |table, block, ends: &[Until; BLOCK], coming| {
                 table.insert_each(block, ends, coming, |table, item, _, ends, nth| {
-                    table.add_until(table.layout(), item, ends[nth], if_present).map(&mut *answer)
+                    table.add_until(table.layout(), item, &ends[nth], if_present).map(&mut *answer)
                 })
             },
         )

@@ -23,7 +23,7 @@ use crate::table::image::merge::{Absorbed, Merge};
 use crate::table::image::read::{Imaged, TableImage};
 use crate::table::table::{Table, memory_for};
 use crate::word::by_row::{ByRow, by_row};
-use crate::word::layout::{Layout as _, Shape, by_encoding};
+use crate::word::layout::{Layout as _, Shape};
 use crate::word::values::Values;
 
 /// A table and the row of its shape.
@@ -122,8 +122,11 @@ impl FilterTable {
         CONTAINS.of(self.row)(&self.table, hash)
     }
 
+    #[inline]
     pub(crate) fn count(&self, hash: u64) -> usize {
-        by_encoding!(&self.table.layout, layout => self.table.count(layout, hash, 0))
+        static COUNT: ByRow<fn(&Table<Nothing>, u64) -> usize> =
+            by_row!(shapes, { |table, layout, hash| table.count(layout, hash, 0) });
+        COUNT.of(self.row)(&self.table, hash)
     }
 
     #[inline]
@@ -181,12 +184,19 @@ impl MapletTable {
         VALUES.of(self.row)(&self.table, hash)
     }
 
+    #[inline]
     pub(crate) fn count(&self, hash: u64, value: u16) -> usize {
-        by_encoding!(&self.table.layout, layout => self.table.count(layout, hash, value))
+        static COUNT: ByRow<fn(&Table<Value>, u64, u16) -> usize> =
+            by_row!(shapes_with_payload, { |table, layout, hash, value| table.count(layout, hash, value) });
+        COUNT.of(self.row)(&self.table, hash, value)
     }
 
+    #[inline]
     pub(crate) fn insert(&self, hash: u64, value: u16) -> Result<(), InsertError> {
-        by_encoding!(&self.table.layout, layout => self.table.insert_value_of_hash(layout, hash, value))
+        static INSERT: ByRow<fn(&Table<Value>, u64, u16) -> Result<(), InsertError>> = by_row!(shapes_with_payload, {
+            |table, layout, hash, value| table.insert_value_of_hash(layout, hash, value)
+        });
+        INSERT.of(self.row)(&self.table, hash, value)
     }
 
     /// Returns the values that it found, or none if the value was added.
@@ -264,13 +274,14 @@ impl ExpiringTable {
         until: Until,
         if_present: IfPresent,
     ) -> Result<bool, ExpiringInsertError> {
-        type AddUntil = fn(&Table<Expiry>, u64, Until, IfPresent) -> Result<bool, ExpiringInsertError>;
+        // By reference, because such a function would copy it.
+        type AddUntil = fn(&Table<Expiry>, u64, &Until, IfPresent) -> Result<bool, ExpiringInsertError>;
         static ADD_UNTIL: ByRow<AddUntil> = by_row!(shapes_with_payload, {
             |table, layout, hash, until, if_present| {
                 table.add_until(layout, table.buckets.item(layout, hash), until, if_present)
             }
         });
-        ADD_UNTIL.of(self.row)(&self.table, hash, until, if_present)
+        ADD_UNTIL.of(self.row)(&self.table, hash, &until, if_present)
     }
 
     /// Charges the class of this hash, whose entry is its debt.

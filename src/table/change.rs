@@ -8,7 +8,7 @@ use crate::sync::Ordering;
 use crate::table::attempt::{Attempt, IfPresent};
 use crate::table::entries::{Entries, Nothing};
 use crate::table::image::spare::Spare;
-use crate::table::stripe::Guard;
+use crate::table::stripe::{AllLocked, Guard};
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Item;
@@ -18,27 +18,32 @@ impl Table<Nothing> {
     /// Adds a copy of the class of this hash, a further one if there are some.
     #[inline(always)]
     pub(crate) fn insert(&self, layout: impl Layout, hash: u64) -> Result<(), InsertError> {
-        if !self.is_being_saved() && self.add(layout, self.buckets.item(layout, hash)) {
+        if self.is_being_saved() {
+            return self.insert_slow(hash);
+        }
+        if self.add(layout, self.buckets.item(layout, hash)) {
             self.counters.add_len(1);
             return Ok(());
         }
-        self.insert_slow(hash)
+        self.insert_where_full(hash)
     }
 
-    /// `insert` where that takes more than one step. (The hash takes one register to keep, an item four.)
+    /// `insert` while a save is running.
     #[cold]
     #[inline(never)]
     fn insert_slow(&self, hash: u64) -> Result<(), InsertError> {
-        self.insert_uncounted_slow(hash)?;
+        self.insert_item_slow(self.item(hash))?;
         self.counters.add_len(1);
         Ok(())
     }
 
-    /// `insert_slow` without counting the copy.
+    /// `insert` where `add` has found no room. (The hash takes one register to keep, an item four.)
     #[cold]
     #[inline(never)]
-    pub(super) fn insert_uncounted_slow(&self, hash: u64) -> Result<(), InsertError> {
-        self.insert_item_slow(self.item(hash))
+    fn insert_where_full(&self, hash: u64) -> Result<(), InsertError> {
+        self.insert_item_where_full(self.item(hash))?;
+        self.counters.add_len(1);
+        Ok(())
     }
 
     /// Adds a copy of the class of this hash unless there is one. Returns whether it did.
@@ -90,7 +95,15 @@ impl<E: Entries> Table<E> {
     #[cold]
     #[inline(never)]
     pub(super) fn insert_item_slow(&self, item: Item) -> Result<(), InsertError> {
-        self.until_added(item, IfPresent::Add, |all| Ok(Attempt::of(self.add_slow(item, all)))).map(drop)
+        if self.add_slow(item, None) { Ok(()) } else { self.insert_item_where_full(item) }
+    }
+
+    /// The same where there was no room in the item's buckets.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn insert_item_where_full(&self, item: Item) -> Result<(), InsertError> {
+        let attempt = |all: Option<&AllLocked<'_>>| Ok(Attempt::of(self.add_slow(item, all)));
+        self.until_added_where_full(item, IfPresent::Add, attempt).map(drop)
     }
 
     /// Adds a copy of the item unless there is an equal one: of its class and, in a maplet, with its value.

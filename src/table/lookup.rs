@@ -100,7 +100,7 @@ impl<E: Entries> Table<E> {
     }
 
     /// How many copies there are of the item of this hash with this payload.
-    #[inline(never)]
+    #[inline(always)]
     pub(crate) fn count(&self, layout: impl Layout, hash: u64, payload: u16) -> usize {
         let item = self.buckets.item(layout, hash).with(layout, payload);
         let _guard = self.stripe(item.sum).lock(&self.counters);

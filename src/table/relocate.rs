@@ -140,16 +140,30 @@ impl<E: Entries> Table<E> {
         if_present: IfPresent,
         attempt: impl Fn(Option<&AllLocked<'_>>) -> Result<Attempt, F>,
     ) -> Result<Attempt, F> {
+        match attempt(None)? {
+            Attempt::NoRoom => self.until_added_where_full(item, if_present, attempt),
+            done => Ok(done),
+        }
+    }
+
+    /// [`until_added`](Self::until_added) after an attempt that has found no room.
+    #[inline(always)]
+    pub(super) fn until_added_where_full<F: From<InsertError>>(
+        &self,
+        item: Item,
+        if_present: IfPresent,
+        attempt: impl Fn(Option<&AllLocked<'_>>) -> Result<Attempt, F>,
+    ) -> Result<Attempt, F> {
         let mut effort = Effort::NONE;
         loop {
-            match attempt(None)? {
-                Attempt::NoRoom => {}
-                done => return Ok(done),
-            }
             match self.make_room(item, if_present, &mut effort) {
                 Room::Try => {}
                 Room::None { copies } => return Err(self.refusal(item, copies).into()),
                 Room::ExcludeOthers => return self.until_added_under_all_locks(item, &attempt),
+            }
+            match attempt(None)? {
+                Attempt::NoRoom => {}
+                done => return Ok(done),
             }
         }
     }

@@ -158,8 +158,8 @@ pub(crate) enum Until {
 impl Until {
     /// How many ticks after this tick of the caller that is; 0 if it is not later.
     #[inline(always)]
-    fn ticks_from(self, now: u64) -> u64 {
-        match self {
+    fn ticks_from(&self, now: u64) -> u64 {
+        match *self {
             Self::Unknown => 0,
             Self::Tick(tick) => tick.saturating_sub(now),
             Self::After(ticks) => ticks,
@@ -428,35 +428,42 @@ impl Clock {
         if self.is_driven_by_filter() { 0 } else { now }
     }
 
-    /// The end, in the clock's own ticks, of an entry that is added at this reading and expires at `until`.
-    pub(in crate::table) fn admit(&self, reading: Reading, until: Until) -> Result<u64, NotAdded> {
-        let Reading { now: Some(now), moment, ahead, .. } = reading else {
+    /// The end, in the clock's own ticks, of an entry that is added at this reading and expires at `until`. `None` if no such
+    /// entry is added.
+    #[inline(always)]
+    pub(in crate::table) fn end_for(&self, reading: Reading, until: &Until) -> Option<u64> {
+        let Reading { now, moment, ahead, .. } = reading;
+        let lifetime = until.ticks_from(now?);
+        if lifetime <= ahead || lifetime > self.longest {
+            return None;
+        }
+        let end = moment.now() + (lifetime - ahead);
+        if self.ring.has_room_for(moment, end) { Some(end) } else { None }
+    }
+
+    /// [`end_for`](Self::end_for), or why there is none.
+    pub(in crate::table) fn admit(&self, reading: Reading, until: &Until) -> Result<u64, NotAdded> {
+        if let Some(end) = self.end_for(reading, until) {
+            return Ok(end);
+        }
+        let Reading { now: Some(now), ahead, .. } = reading else {
             return Err(NotAdded::Invalid(ExpiringInsertError::ClockNotSet));
         };
         let lifetime = until.ticks_from(now);
         let after = |ticks| Tick::new(now.saturating_add(ticks));
-        if lifetime <= ahead {
-            return Err(match until {
-                Until::Unknown => NotAdded::Invalid(ExpiringInsertError::ResolutionUnknown),
-                _ if lifetime == 0 => NotAdded::Dead,
-                _ => {
-                    let (expires_at, up_to) = (after(lifetime), after(ahead));
-                    NotAdded::Evicted(ExpiringInsertError::Evicted { expires_at, up_to })
-                }
-            });
-        }
-        if lifetime > self.longest {
-            let (expires_at, now) = (after(lifetime), Tick::new(now));
-            let (longest, resolution) = (self.longest, self.resolution);
-            return Err(NotAdded::Invalid(ExpiringInsertError::LifetimeTooLong {
-                expires_at,
-                now,
-                longest,
-                resolution,
-            }));
-        }
-        let end = moment.now() + (lifetime - ahead);
-        if self.ring.has_room_for(moment, end) { Ok(end) } else { Err(NotAdded::Unswept) }
+        Err(match until {
+            Until::Unknown => NotAdded::Invalid(ExpiringInsertError::ResolutionUnknown),
+            _ if lifetime == 0 => NotAdded::Dead,
+            _ if lifetime <= ahead => {
+                NotAdded::Evicted(ExpiringInsertError::Evicted { expires_at: after(lifetime), up_to: after(ahead) })
+            }
+            _ if lifetime > self.longest => {
+                let (expires_at, now) = (after(lifetime), Tick::new(now));
+                let (longest, resolution) = (self.longest, self.resolution);
+                NotAdded::Invalid(ExpiringInsertError::LifetimeTooLong { expires_at, now, longest, resolution })
+            }
+            _ => NotAdded::Unswept,
+        })
     }
 
     /// How far `swept` may lag behind so that entries with the longest lifetime are admitted.

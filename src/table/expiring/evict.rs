@@ -59,12 +59,12 @@ impl Table<Expiry> {
     /// Returns by how many ticks, 0 if that is not needed any more, or `None` if the insert is to fail.
     #[cold]
     #[inline(never)]
-    pub(crate) fn evict(&self, clock: &Clock, class: Item, until: Until, if_present: IfPresent) -> Option<u64> {
+    pub(crate) fn evict(&self, clock: &Clock, class: Item, until: &Until, if_present: IfPresent) -> Option<u64> {
         let mut pass = clock.lock_sweep();
         let ended = self.under_all_locks(|all| {
             let reading = clock.read();
             let Reading { now: Some(now), moment, ahead, .. } = reading else { return Some(0) };
-            let Ok(end) = clock.admit(reading, until) else { return Some(0) };
+            let Some(end) = clock.end_for(reading, until) else { return Some(0) };
             if if_present != IfPresent::Add && self.copies(class) > 0 {
                 return Some(0);
             }

@@ -158,12 +158,13 @@ use crate::table::attempt::{Attempt, IfPresent};
 use crate::table::entries::Expiry;
 use crate::table::expiring::clock::{Clock, NotAdded, Reading, Until, WhenFull};
 use crate::table::expiring::recent::AttemptOr;
+use crate::table::image::copy_on_write::Changing;
 use crate::table::image::spare::Spare;
 use crate::table::stripe::{AllLocked, Guard};
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::Item;
-use crate::word::layout::{Entry, Layout};
+use crate::word::layout::{Entry, Layout, by_encoding};
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Moment;
 
@@ -187,45 +188,44 @@ impl Table<Expiry> {
         &self,
         layout: impl Layout,
         class: Item,
-        until: Until,
+        until: &Until,
         if_present: IfPresent,
     ) -> Result<bool, ExpiringInsertError> {
         // As in `remove`.
         self.prefetch(class);
         let guard = self.stripe(class.sum).lock(&self.counters);
-        if self.is_being_saved() {
-            drop(guard);
-            return self.add_until_slow(class, until, if_present, Ok(Attempt::NoRoom));
-        }
-        let add = |item| self.add(layout, item);
-        match self.attempt_until(layout, &guard, None, class, (until, if_present), add) {
-            Ok(Attempt::Added) => Ok(true),
-            Ok(Attempt::Present) => Ok(false),
-            first => {
-                drop(guard);
-                self.add_until_slow(class, until, if_present, first)
+        let (clock, mut is_full) = (self.clock(), false);
+        let reading = clock.read();
+        if !self.is_being_saved()
+            && let Some(end) = clock.end_for(reading, until)
+        {
+            let add = |item| self.add(layout, item);
+            match self.add_admitted(layout, (&guard, None), &class, (reading.moment, end), if_present, add) {
+                Attempt::Added => return Ok(true),
+                Attempt::Present => return Ok(false),
+                Attempt::NoRoom => is_full = true,
             }
         }
+        drop(guard);
+        self.add_until_slow(class, until, if_present, is_full)
     }
 
-    /// `add_until` after its first attempt, which has not added the entry.
+    /// `add_until` where that takes more than one step. `is_full`: an attempt was made, and has found no room.
     #[cold]
     #[inline(never)]
     fn add_until_slow(
         &self,
         class: Item,
-        until: Until,
+        until: &Until,
         if_present: IfPresent,
-        first: Result<Attempt, NotAdded>,
+        is_full: bool,
     ) -> Result<bool, ExpiringInsertError> {
         let clock = self.clock();
         let attempt = |all: Option<&AllLocked<'_>>| {
             let changing = self.lock_to_change(class.sum, 2, all);
-            let add = |item| self.add_locked(&changing, item);
-            let (guard, spare) = (&changing.guard, changing.spare());
-            self.attempt_until(self.layout(), guard, spare, class, (until, if_present), add)
+            self.attempt_until(&changing, class, until, if_present)
         };
-        let mut result = first;
+        let mut result = if is_full { Ok(Attempt::NoRoom) } else { attempt(None) };
         loop {
             result = match result {
                 Ok(Attempt::Added) => return Ok(true),
@@ -271,68 +271,84 @@ impl Table<Expiry> {
                 result => return result,
             }
         }
-        self.until_added(class, if_present, attempt)
+        self.until_added_where_full(class, if_present, attempt)
     }
 
     /// Evicts what is in the way of an entry whose insert fails with this error, if the clock is to evict. Returns whether
     /// there may be room now.
-    fn eviction_makes_room(&self, class: Item, until: Until, if_present: IfPresent, error: &InsertError) -> bool {
+    fn eviction_makes_room(&self, class: Item, until: &Until, if_present: IfPresent, error: &InsertError) -> bool {
         let clock = self.clock();
         // Entries of this class alone fill both buckets: then no eviction helps (`evict.rs`).
         let is_final = clock.when_full() == WhenFull::Refuse || matches!(error, InsertError::TooManyCopies { .. });
         !is_final && self.evict(clock, class, until, if_present).is_some()
     }
 
-    /// One attempt to add an entry of the class by `add`. The caller holds the lock of its stripe, and has spare memory for a
-    /// word, if a save is running.
-    #[inline(always)]
+    /// One attempt to add an entry of the class. The lock is that of its stripe, to change two words.
     fn attempt_until(
         &self,
-        layout: impl Layout,
-        guard: &Guard<'_>,
-        spare: Option<&Spare>,
+        changing: &Changing<'_>,
         class: Item,
-        (until, if_present): (Until, IfPresent),
-        add: impl Fn(Item) -> bool,
+        until: &Until,
+        if_present: IfPresent,
     ) -> Result<Attempt, NotAdded> {
         let clock = self.clock();
         let reading = clock.read();
-        let admitted = clock.admit(reading, until);
         let is_present = || self.copies_at(reading.moment, class) > 0;
-        let end = match admitted {
-            Err(invalid @ NotAdded::Invalid(_)) => return Err(invalid),
-            _ if if_present == IfPresent::Refuse && is_present() => return Ok(Attempt::Present),
-            // The other entry lives longer.
-            Err(NotAdded::Evicted(_)) if if_present == IfPresent::Extend && is_present() => {
-                return Ok(Attempt::Present);
+        match clock.admit(reading, until) {
+            Ok(end) => {
+                let lock = (&changing.guard, changing.spare());
+                let add = |item| self.add_locked(changing, item);
+                Ok(self.add_admitted(self.layout(), lock, &class, (reading.moment, end), if_present, add))
             }
-            admitted => admitted?,
-        };
+            Err(NotAdded::Invalid(error)) => Err(NotAdded::Invalid(error)),
+            Err(_) if if_present == IfPresent::Refuse && is_present() => Ok(Attempt::Present),
+            // The other entry lives longer.
+            Err(NotAdded::Evicted(_)) if if_present == IfPresent::Extend && is_present() => Ok(Attempt::Present),
+            Err(reason) => Err(reason),
+        }
+    }
+
+    /// Adds an entry of the class by `add`, which is admitted: it expires at `end`, and is live at the moment. The caller holds
+    /// the lock of its stripe, has read the moment since, and has spare memory for a word, if a save is running.
+    #[inline(always)]
+    fn add_admitted(
+        &self,
+        layout: impl Layout,
+        (guard, spare): (&Guard<'_>, Option<&Spare>),
+        class: &Item,
+        (moment, end): (Moment, u64),
+        if_present: IfPresent,
+        add: impl Fn(Item) -> bool,
+    ) -> Attempt {
+        let clock = self.clock();
+        if if_present == IfPresent::Refuse && self.copies_at(moment, *class) > 0 {
+            return Attempt::Present;
+        }
         if if_present == IfPresent::Extend
-            && let Some(was_live) = self.extend(guard, spare, clock, (reading.moment, class, end))
+            && let Some(was_live) = self.extend((guard, spare), class, (moment, end))
         {
-            return Ok(if was_live { Attempt::Present } else { Attempt::Added });
+            return if was_live { Attempt::Present } else { Attempt::Added };
         }
         let item = class.with(layout, clock.ring.place(end));
         self.bump_to_add(guard);
         if !add(item) {
-            return Ok(Attempt::NoRoom);
+            return Attempt::NoRoom;
         }
         self.counters.add_len(1);
         clock.count_key();
-        Ok(Attempt::Added)
+        Attempt::Added
     }
 
     /// Makes the class's entry that lives longest live until `end` at least, if the class has a live entry at the
     /// moment. Returns whether that was still live when it was renewed.
     fn extend(
         &self,
-        guard: &Guard<'_>,
-        spare: Option<&Spare>,
-        clock: &Clock,
-        (moment, class, end): (Moment, Item, u64),
+        (guard, spare): (&Guard<'_>, Option<&Spare>),
+        class: &Item,
+        (moment, end): (Moment, u64),
     ) -> Option<bool> {
-        let (latest, bucket, old) = self.live_entry(clock, moment, class, Which::Last)?;
+        let clock = self.clock();
+        let (latest, bucket, old) = self.live_entry(clock, moment, *class, Which::Last)?;
         if latest >= end {
             return Some(true);
         }
@@ -348,12 +364,24 @@ impl Table<Expiry> {
     /// Of the class's entries that are live at the moment, the one that ends first or last: its end, its bucket, and the
     /// entry. The caller holds the lock of the class's stripe, and has read the moment since.
     fn live_entry(&self, clock: &Clock, moment: Moment, class: Item, which: Which) -> Option<(u64, usize, Entry)> {
-        let fingerprint = self.layout.fingerprint_of(class.entry);
+        by_encoding!(&self.layout, layout => self.live_entry_by(layout, clock, moment, class, which))
+    }
+
+    #[inline(always)]
+    fn live_entry_by(
+        &self,
+        layout: impl Layout,
+        clock: &Clock,
+        moment: Moment,
+        class: Item,
+        which: Which,
+    ) -> Option<(u64, usize, Entry)> {
+        let fingerprint = layout.fingerprint_of(class.entry);
         let mut found: Option<(u64, usize, Entry)> = None;
         for bucket in [class.first, class.second] {
-            for entry in self.layout.entries(self.load(bucket)) {
-                let payload = self.layout.payload_of(entry);
-                if self.layout.fingerprint_of(entry) != fingerprint || !clock.ring.is_live(moment, payload) {
+            for entry in layout.entries(self.load(bucket)) {
+                let payload = layout.payload_of(entry);
+                if layout.fingerprint_of(entry) != fingerprint || !clock.ring.is_live(moment, payload) {
                     continue;
                 }
                 let end = clock.end_of(moment, payload);
@@ -374,7 +402,7 @@ impl Table<Expiry> {
         let clock = self.clock();
         let guard = self.stripe(class.sum).lock(&self.counters);
         // An end that is not admitted can't have been added.
-        let Ok(end) = clock.admit(clock.read(), Until::Tick(expires_at)) else {
+        let Some(end) = clock.end_for(clock.read(), &Until::Tick(expires_at)) else {
             return false;
         };
         let item = class.with(layout, clock.ring.place(end));
@@ -389,12 +417,10 @@ impl Table<Expiry> {
         let clock = self.clock();
         let changing = self.lock_to_change(class.sum, 1, None);
         // Again under this lock: the place of an end may be another one's by now.
-        match clock.admit(clock.read(), Until::Tick(expires_at)) {
-            Ok(end) => {
-                self.take_any(&changing.guard, changing.spare(), class.with(self.layout(), clock.ring.place(end)))
-            }
-            Err(_) => false,
-        }
+        let Some(end) = clock.end_for(clock.read(), &Until::Tick(expires_at)) else {
+            return false;
+        };
+        self.take_any(&changing.guard, changing.spare(), class.with(self.layout(), clock.ring.place(end)))
     }
 
     /// Takes out the class's live entry that ends first, if there is one, without counting.
@@ -404,9 +430,7 @@ impl Table<Expiry> {
         let clock = self.clock();
         let changing = self.lock_to_change(class.sum, 1, None);
         let first = self.live_entry(clock, clock.moment(), class, Which::First);
-        first.is_some_and(|(end, ..)| {
-            self.take_any(&changing.guard, changing.spare(), class.with(self.layout(), clock.ring.place(end)))
-        })
+        first.is_some_and(|(_, bucket, entry)| self.take_from(&changing.guard, changing.spare(), bucket, entry))
     }
 
     /// The caller's tick, and how many ticks later the class's live entry that lives longest ends; `None` if there is no

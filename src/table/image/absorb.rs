@@ -146,7 +146,7 @@ impl Table<Expiry> {
                 let ticks = reading.ticks_until(clock.ring, place);
                 if clock.now().is_some_and(|now| now.saturating_sub(tick) < ticks) {
                     let until = Until::Since { tick, ticks };
-                    match self.add_until(self.layout(), item.with(self.layout, 0), until, if_present) {
+                    match self.add_until(self.layout(), item.with(self.layout, 0), &until, if_present) {
                         Err(ExpiringInsertError::Evicted { up_to, .. }) => {
                             rejected += 1;
                             last_evicted = last_evicted.max(up_to);

@@ -533,8 +533,8 @@ pub const CONTROLS: &[Control] = &[
             ),
             edit(
                 "table/expiring/mod.rs",
-                ".lock(&self.counters);\n        if self.is_being_saved() {",
-                ".lock_if(!LEFT_OUT, &self.counters);\n        if self.is_being_saved() {",
+                ".lock(&self.counters);\n        let (clock, mut is_full) =",
+                ".lock_if(!LEFT_OUT, &self.counters);\n        let (clock, mut is_full) =",
             ),
             edit(
                 "table/expiring/mod.rs",
