@@ -116,7 +116,7 @@ fn a_plan_displays_the_type_capacity_memory_rate_layout_and_clock() {
 
     // At first it is near 0. That of the largest size is named too.
     let growable = GrowableCuckooFilter::<str>::builder();
-    for (rate, usual, last) in [(0.1, "1.1e-6", "0.05"), (0.001, "1.5e-8", "0.0009")] {
+    for (rate, usual, last) in [(0.1, "1e-6", "0.05"), (0.001, "1.5e-8", "0.0009")] {
         let plan = growable.clone().false_positive_rate(rate).plan().unwrap();
         let (capacity, most, bytes) = (plan.capacity, plan.max_capacity.unwrap(), plan.max_memory_usage.unwrap());
         let rates = format!("with a false-positive rate of {usual} with {capacity} keys, and {last}");
