@@ -133,7 +133,7 @@ fn two_that_displace_others() -> Model {
     (table, vec![inserter(4), inserter(5)], finally)
 }
 model! {
-    two_that_displace_others, at least 90, preemptions 1,
+    two_that_displace_others, at least 80, preemptions 1,
     fails if an ordering is weaker
 }
 
@@ -152,7 +152,7 @@ fn a_lookup_while_another_key_is_displaced() -> Model {
     (table, vec![inserter, reader], role(|table| assert!(table.contains(key(4)), "a recent key was missed")))
 }
 model! {
-    a_lookup_while_another_key_is_displaced, at least 9500, preemptions 1,
+    a_lookup_while_another_key_is_displaced, at least 2500, preemptions 1,
     fails if an ordering is weaker
 }
 

@@ -406,9 +406,11 @@ impl Table<Expiry> {
             return false;
         };
         let item = class.with(layout, clock.ring.place(end));
-        let removed = self.remove_locked(layout, &guard, item);
+        if let Some(removed) = self.remove_locked(layout, &guard, item) {
+            return removed;
+        }
         drop(guard);
-        removed.unwrap_or_else(|| self.remove_until_slow(class, expires_at))
+        self.remove_until_slow(class, expires_at)
     }
 
     #[cold]

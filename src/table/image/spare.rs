@@ -73,6 +73,14 @@ impl Spare {
         Some(node)
     }
 
+    /// Frees all nodes, one by one: the list may be longer than the stack is deep.
+    #[cold]
+    fn free(&self) {
+        while let Some(node) = self.take() {
+            drop(node);
+        }
+    }
+
     /// A node with this word, if there is one left.
     pub(super) fn node(&self, bucket: usize, word: Bucket) -> Option<NodeBox> {
         let mut node = self.take()?;
@@ -82,10 +90,10 @@ impl Spare {
 }
 
 impl Drop for Spare {
+    #[inline(always)]
     fn drop(&mut self) {
-        // One by one: the list may be longer than the stack is deep.
-        while let Some(node) = self.take() {
-            drop(node);
+        if self.len.get() > 0 {
+            self.free();
         }
     }
 }
