@@ -10,8 +10,8 @@
 
 use crate::error::insert::{GrowableInsertError, InsertBatchError};
 use crate::growth::growing_table::GrowingTable;
-use crate::growth::lookup::NEAR;
 use crate::lookup::batch::{BLOCK, Coming, Hashes, Window};
+use crate::lookup::source::NEAR;
 use crate::word::classes::Class;
 
 /// The classes of the keys of a block.

@@ -143,7 +143,7 @@
 //! |---|---|
 //! | `plan.rs` | PURE: the sizes that a table can have, and its capacity at each |
 //! | `growing_table.rs` | the table: its state, epoch, gates and words, and `recover` |
-//! | `lookup.rs` | `contains`, `count`, and how an operation reads contents |
+//! | `lookup.rs` | what `contains` (`lookup/growing.rs`) reads, `count`, and how an operation reads contents |
 //! | `slots.rs` | adding and taking one copy, under a gate |
 //! | `room.rs` | the search for room, and one relocation |
 //! | `resize.rs` | splits and merges, and when they are due |

@@ -219,12 +219,12 @@ impl Rows {
         Self(whole | split << 4)
     }
 
-    #[cfg(any(test, feature = "snapshot"))]
+    #[cfg(test)]
     pub(crate) fn whole(self) -> u8 {
         self.0 & 15
     }
 
-    #[cfg(any(test, feature = "snapshot"))]
+    #[cfg(test)]
     pub(crate) fn split(self) -> u8 {
         self.0 >> 4
     }

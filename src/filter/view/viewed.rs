@@ -9,7 +9,7 @@ use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::growable::filter::GrowableCuckooFilter;
 use crate::filter::maplet::filter::CuckooMaplet;
 use crate::filter::view::fixed::{FilterView, PayloadView};
-use crate::filter::view::growing::Growing;
+use crate::filter::view::growing::GrowingView;
 use crate::filter::view::words::ViewTable;
 use crate::growth::growing_table::GrowingTable;
 use crate::snapshot::format::{Declared, SnapshotCore};
@@ -90,7 +90,7 @@ impl<T: ?Sized, S: BuildHasher> Viewed for GrowableCuckooFilter<T, S> {
     type Hasher = S;
     type Time = ();
     type Clock = ();
-    type Table = Growing;
+    type Table = GrowingView;
 
     const KIND: FilterKind = FilterKind::Growable;
 
@@ -99,9 +99,9 @@ impl<T: ?Sized, S: BuildHasher> Viewed for GrowableCuckooFilter<T, S> {
         Ok(Declared { plan, reading, own: () })
     }
 
-    fn table(plan: &FilterPlan) -> Option<Growing> {
+    fn table(plan: &FilterPlan) -> Option<GrowingView> {
         let (classes, encoding) = plan.classes?;
-        Growing::new(classes, encoding, plan.layout.buckets)
+        GrowingView::new(classes, encoding, plan.layout.buckets)
     }
 }
 

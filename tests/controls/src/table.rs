@@ -335,16 +335,16 @@ pub const CONTROLS: &[Control] = &[
             ),
             edit("lookup/fixed.rs", "if changes != 0 ||", "if changes != 0 && !LEFT_OUT ||"),
             edit(
-                "growth/lookup.rs",
-                "(stripe.is_still(version) && self.is_still(epoch)).then_some(pair)",
-                "((LEFT_OUT || stripe.is_still(version)) && self.is_still(epoch)).then_some(pair)",
+                "lookup/growing.rs",
+                "(self.0.changes_since(version) == 0 && self.0.is_still(epoch)).then_some(pair)",
+                "((LEFT_OUT || self.0.changes_since(version) == 0) && self.0.is_still(epoch)).then_some(pair)",
             ),
             edit(
                 "growth/lookup.rs",
                 "(found || stripe.is_still(version)) {",
                 "(LEFT_OUT || found || stripe.is_still(version)) {",
             ),
-            edit("growth/lookup.rs", "changes |= stripe.changes_since(version);", UNLESS_LEFT_OUT),
+            edit("lookup/growing.rs", "changes |= source.changes_since(version);", UNLESS_LEFT_OUT),
         ],
     ),
     control(
@@ -934,15 +934,15 @@ pub const CONTROLS: &[Control] = &[
         "A lookup does not check whether the size has changed.",
         &[
             edit(
-                "growth/lookup.rs",
-                "self.is_still(epoch)).then_some(pair)",
-                "(LEFT_OUT || self.is_still(epoch))).then_some(pair)",
+                "lookup/growing.rs",
+                "self.0.is_still(epoch)).then_some(pair)",
+                "(LEFT_OUT || self.0.is_still(epoch))).then_some(pair)",
             ),
             edit("growth/lookup.rs", "if self.is_still(epoch) && (", "if (LEFT_OUT || self.is_still(epoch)) && ("),
             edit(
-                "growth/lookup.rs",
-                "if changes != 0 || !self.is_still(epoch) {",
-                "if changes != 0 || !(LEFT_OUT || self.is_still(epoch)) {",
+                "lookup/growing.rs",
+                "if changes != 0 || !self.0.is_still(epoch) {",
+                "if changes != 0 || !(LEFT_OUT || self.0.is_still(epoch)) {",
             ),
         ],
     ),
