@@ -10,7 +10,7 @@
 
 use crate::error::insert::{GrowableInsertError, InsertBatchError};
 use crate::growth::growing_table::GrowingTable;
-use crate::lookup::batch::{BLOCK, Coming, Hashes, Window};
+use crate::lookup::batch::{BLOCK, Hashes, Unprepared, Window};
 use crate::lookup::source::NEAR;
 use crate::word::classes::Class;
 
@@ -24,7 +24,7 @@ impl GrowingTable {
         let any = self.plan.classes.of(0);
         let (mut window, mut inserted) = (Window::new(hashes, Classes([any; BLOCK])), 0);
         loop {
-            while let Some(Coming { hashes, prepared, is_first, .. }) = window.coming() {
+            while let Some(Unprepared { hashes, prepared, is_first, .. }) = window.unprepared() {
                 for (class, &hash) in prepared.0.iter_mut().zip(hashes) {
                     *class = self.plan.classes.of(hash);
                 }
@@ -33,15 +33,15 @@ impl GrowingTable {
                     prepared.0.iter().for_each(|&class| self.prefetch_class(state, class));
                 }
             }
-            let Some((block, coming)) = window.next() else { return Ok(inserted) };
+            let Some((block, next)) = window.next() else { return Ok(inserted) };
             let classes = &block.prepared.0[..block.len];
             let is_far = self.state().buckets() > NEAR;
             if is_far {
                 self.prefetch_alternates(classes);
             }
-            for (&class, &coming) in classes.iter().zip(&coming.0) {
+            for (&class, &next) in classes.iter().zip(&next.0) {
                 if is_far {
-                    self.prefetch_class(self.state(), coming);
+                    self.prefetch_class(self.state(), next);
                 }
                 self.insert_class(class).map_err(|error| InsertBatchError::new(inserted, error))?;
                 inserted += 1;
@@ -53,8 +53,8 @@ impl GrowingTable {
     pub(crate) fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
         let mut window = Window::new(hashes, ());
         loop {
-            while let Some(coming) = window.coming() {
-                self.prefetch(&coming.hashes[..coming.len]);
+            while let Some(block) = window.unprepared() {
+                self.prefetch(&block.hashes[..block.len]);
             }
             let Some((block, ())) = window.next() else { return };
             let mut removed = [false; BLOCK];

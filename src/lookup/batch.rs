@@ -38,14 +38,9 @@ pub(crate) trait BlockLookup {
     /// Prefetches all buckets of a block at once, if that pays.
     fn prefetch(&self, prepared: &Self::Prepared);
 
-    /// Looks up the keys of a block. Meanwhile prefetches the buckets of `coming`, if that pays. Answers beyond the length of
+    /// Looks up the keys of a block. Meanwhile prefetches the buckets of `next`, if that pays. Answers beyond the length of
     /// the block have no meaning.
-    fn look_up(
-        &mut self,
-        block: Block<'_, Self::Prepared>,
-        coming: &Self::Prepared,
-        answers: &mut [Self::Answer; BLOCK],
-    );
+    fn look_up(&mut self, block: Block<'_, Self::Prepared>, next: &Self::Prepared, answers: &mut [Self::Answer; BLOCK]);
 }
 
 /// A batch of lookups.
@@ -62,14 +57,14 @@ impl<T: BlockLookup> Vectorized for LookupBatch<'_, T> {
         let Self { mut lookup, hashes, answers } = self;
         let (mut window, mut of_block) = (Window::new(hashes, T::Prepared::default()), [T::ABSENT; BLOCK]);
         loop {
-            while let Some(Coming { hashes, prepared, is_first, .. }) = window.coming() {
+            while let Some(Unprepared { hashes, prepared, is_first, .. }) = window.unprepared() {
                 lookup.prepare(unit, hashes, prepared);
                 if is_first {
                     lookup.prefetch(prepared);
                 }
             }
-            let Some((block, coming)) = window.next() else { return };
-            lookup.look_up(block, coming, &mut of_block);
+            let Some((block, next)) = window.next() else { return };
+            lookup.look_up(block, next, &mut of_block);
             answers(&of_block[..block.len]);
         }
     }
@@ -79,8 +74,8 @@ impl<T: BlockLookup> Vectorized for LookupBatch<'_, T> {
 /// blocks to come, then acts on the next one:
 ///
 /// ```text
-/// while let Some(coming) = window.coming() { … }
-/// let Some((block, coming)) = window.next() else { return };
+/// while let Some(block) = window.unprepared() { … }
+/// let Some((block, next)) = window.next() else { return };
 /// ```
 ///
 /// Its steps are not closures: the compiler may not inline a closure, and what it does not inline is not compiled for
@@ -100,7 +95,7 @@ pub(crate) struct Window<'a, P> {
 const RING: usize = (AHEAD + 1).next_power_of_two();
 
 /// The next block of hashes to prepare, some [`AHEAD`] blocks before it is acted on.
-pub(crate) struct Coming<'a, P> {
+pub(crate) struct Unprepared<'a, P> {
     /// The places beyond `len` repeat the first hash.
     pub(crate) hashes: &'a [u64; BLOCK],
     pub(crate) len: usize,
@@ -134,7 +129,7 @@ impl<'a, P: Copy> Window<'a, P> {
 
     /// The next block to prepare, if one is due before the next one is acted on.
     #[inline(always)]
-    pub(crate) fn coming(&mut self) -> Option<Coming<'_, P>> {
+    pub(crate) fn unprepared(&mut self) -> Option<Unprepared<'_, P>> {
         if !self.more || self.prepared > self.acted_on + AHEAD {
             return None;
         }
@@ -152,7 +147,7 @@ impl<'a, P: Copy> Window<'a, P> {
         self.lens[nth] = len;
         let is_first = self.prepared < AHEAD;
         self.prepared += 1;
-        Some(Coming { hashes, len, prepared: &mut self.blocks[nth], is_first })
+        Some(Unprepared { hashes, len, prepared: &mut self.blocks[nth], is_first })
     }
 
     /// The next block to act on, in order. And what the block was turned into whose cache lines are to be prefetched
@@ -163,11 +158,11 @@ impl<'a, P: Copy> Window<'a, P> {
         if self.acted_on == self.prepared {
             return None;
         }
-        // At the end there is no coming block, and the prefetched lines are near already.
-        let coming = (self.acted_on + AHEAD).min(self.prepared - 1);
+        // At the end there is no next block, and the prefetched lines are near already.
+        let next = (self.acted_on + AHEAD).min(self.prepared - 1);
         let nth = self.acted_on % RING;
         self.acted_on += 1;
         let block = Block { hashes: &self.hashes[nth], prepared: &self.blocks[nth], len: self.lens[nth] };
-        Some((block, &self.blocks[coming % RING]))
+        Some((block, &self.blocks[next % RING]))
     }
 }

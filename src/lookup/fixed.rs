@@ -107,10 +107,10 @@ impl<L: Layout, S: Source> FixedLookup<L, S> {
     /// there is a next block, prefetches its buckets. (Not inlined: no vector unit does it better, so it is compiled only once
     /// for all queries.)
     #[inline(never)]
-    fn load_block(self, block: Block<'_>, coming: Option<&Items<BLOCK>>, pairs: &mut Pairs) -> u64 {
+    fn load_block(self, block: Block<'_>, next: Option<&Items<BLOCK>>, pairs: &mut Pairs) -> u64 {
         if block.len == BLOCK {
-            return if let Some(coming) = coming {
-                self.load_whole_block::<true>(block.prepared, coming, pairs)
+            return if let Some(next) = next {
+                self.load_whole_block::<true>(block.prepared, next, pairs)
             } else {
                 self.load_whole_block::<false>(block.prepared, block.prepared, pairs)
             };
@@ -123,19 +123,19 @@ impl<L: Layout, S: Source> FixedLookup<L, S> {
     }
 
     /// [`load_nth`](Self::load_nth) for all items, unrolled by four; returns nonzero if any version has changed. If
-    /// `PREFETCH`, prefetches the buckets of `coming`.
+    /// `PREFETCH`, prefetches the buckets of `next`.
     #[inline(always)]
     fn load_whole_block<const PREFETCH: bool>(
         self,
         items: &Items<BLOCK>,
-        coming: &Items<BLOCK>,
+        next: &Items<BLOCK>,
         pairs: &mut Pairs,
     ) -> u64 {
         let mut changes = 0;
         for fourth in 0..BLOCK / 4 {
             for nth in 4 * fourth..4 * fourth + 4 {
                 if PREFETCH {
-                    self.prefetch(coming, nth);
+                    self.prefetch(next, nth);
                 }
                 changes |= self.load_nth(items, nth, pairs);
             }
@@ -187,10 +187,10 @@ impl<L: Layout, S: Source, Q: Query> BlockLookup for FixedBatch<L, S, Q> {
     /// compared, and before any retry. So the loads of many keys overlap, and all words are compared in loops that are
     /// vectorized.
     #[inline(always)]
-    fn look_up(&mut self, block: Block<'_>, coming: &Items<BLOCK>, answers: &mut [Q::Answer; BLOCK]) {
+    fn look_up(&mut self, block: Block<'_>, next: &Items<BLOCK>, answers: &mut [Q::Answer; BLOCK]) {
         let Self { lookup, query, pairs } = self;
         let reading = query.reading();
-        let changes = lookup.load_block(block, lookup.source.is_far().then_some(coming), pairs);
+        let changes = lookup.load_block(block, lookup.source.is_far().then_some(next), pairs);
         let entries = &block.prepared.entries;
         let counts = query.answer_all(reading, lookup.layout, pairs, entries, block.len, answers);
         if changes != 0 || !counts {

@@ -124,9 +124,9 @@ impl<S: GrowingSource> GrowingLookup<S> {
 
     /// The lookups of a block, one by one.
     #[inline(never)]
-    fn look_up_each(self, block: Block<'_, PreparedBlock>, coming: &PreparedBlock, answers: &mut [bool; BLOCK]) {
+    fn look_up_each(self, block: Block<'_, PreparedBlock>, next: &PreparedBlock, answers: &mut [bool; BLOCK]) {
         for (nth, answer) in answers.iter_mut().enumerate().take(block.len) {
-            self.prefetch_nth(coming, nth);
+            self.prefetch_nth(next, nth);
             *answer = self.contains(block.hashes[nth]);
         }
     }
@@ -138,12 +138,12 @@ impl<S: GrowingSource> GrowingLookup<S> {
         self,
         layout: impl Layout,
         block: Block<'_, PreparedBlock>,
-        coming: &PreparedBlock,
+        next: &PreparedBlock,
         answers: &mut [bool; BLOCK],
     ) -> u64 {
         let mut pairs = Pairs::NONE;
         let set = |pairs: &mut Pairs, nth, [first, second]: [Bucket; 2]| pairs.set(layout, nth, first, second);
-        let changes = self.load_block(block, coming, &mut pairs, set);
+        let changes = self.load_block(block, next, &mut pairs, set);
         pairs.find_stored(layout, &block.prepared.places.stored, answers);
         changes
     }
@@ -151,15 +151,10 @@ impl<S: GrowingSource> GrowingLookup<S> {
     /// The lookups of a block in a table whose buckets have two layouts. Not 0 if any was invalidated. (Vectorizing it
     /// gains nothing.)
     #[inline(never)]
-    fn look_up_mixed(
-        self,
-        block: Block<'_, PreparedBlock>,
-        coming: &PreparedBlock,
-        answers: &mut [bool; BLOCK],
-    ) -> u64 {
+    fn look_up_mixed(self, block: Block<'_, PreparedBlock>, next: &PreparedBlock, answers: &mut [bool; BLOCK]) -> u64 {
         let &PreparedBlock { state, ref places, .. } = block.prepared;
         let mut pairs = Pairs::NONE;
-        let changes = self.load_block(block, coming, &mut pairs, Pairs::set_encoded);
+        let changes = self.load_block(block, next, &mut pairs, Pairs::set_encoded);
         let are_split = places.are_split(state);
         by_rows!(state.rows(), _layout => unreachable!("the buckets have two layouts"), whole split => {
             compare_each(&pairs, &are_split, &places.stored, answers, |pair, are_split, stored| {
@@ -180,7 +175,7 @@ impl<S: GrowingSource> GrowingLookup<S> {
     fn load_block(
         self,
         block: Block<'_, PreparedBlock>,
-        coming: &PreparedBlock,
+        next: &PreparedBlock,
         pairs: &mut Pairs,
         set: impl Fn(&mut Pairs, usize, [Bucket; 2]),
     ) -> u64 {
@@ -189,7 +184,7 @@ impl<S: GrowingSource> GrowingLookup<S> {
         let mut changes = 0;
         for nth in 0..block.len.min(BLOCK) {
             if is_far {
-                self.prefetch_nth(coming, nth);
+                self.prefetch_nth(next, nth);
             }
             let version = source.version(prepared.stripes[nth]);
             let Some(pair) = source.load_pair(both([0, 1], |side| places.numbers[side][nth])) else { return 1 };
@@ -241,20 +236,20 @@ impl<S: GrowingSource> BlockLookup for GrowingLookup<S> {
     /// The steps of a single lookup, for all keys, in the same order. If the state has changed meanwhile, each key is looked up
     /// again by itself.
     #[inline(always)]
-    fn look_up(&mut self, block: Block<'_, PreparedBlock>, coming: &PreparedBlock, answers: &mut [bool; BLOCK]) {
+    fn look_up(&mut self, block: Block<'_, PreparedBlock>, next: &PreparedBlock, answers: &mut [bool; BLOCK]) {
         let epoch = self.0.epoch();
         let (state, prepared) = (self.0.state(), block.prepared);
         if prepared.state != state || state.is_moving() {
-            return self.look_up_each(block, coming, answers);
+            return self.look_up_each(block, next, answers);
         }
         let [whole, split] = both([false, true], |is_split| state.rows().of(is_split));
         let changes = if whole != split {
-            self.look_up_mixed(block, coming, answers)
+            self.look_up_mixed(block, next, answers)
         } else {
-            by_encoding!(Layouts::in_row(whole).data(), layout => self.look_up_by(layout, block, coming, answers))
+            by_encoding!(Layouts::in_row(whole).data(), layout => self.look_up_by(layout, block, next, answers))
         };
         if changes != 0 || !self.0.is_still(epoch) {
-            self.look_up_each(block, coming, answers);
+            self.look_up_each(block, next, answers);
         }
     }
 }

@@ -4,7 +4,7 @@
 use core::cell::Cell;
 
 use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError, Refusal};
-use crate::lookup::batch::{BLOCK, Coming, Hashes, Window};
+use crate::lookup::batch::{BLOCK, Hashes, Unprepared, Window};
 use crate::lookup::fixed::Block;
 use crate::machine::arch::VectorUnit;
 use crate::table::attempt::IfPresent;
@@ -35,21 +35,21 @@ fn nothing() {}
 
 impl<E: Entries> Table<E> {
     /// The next block of a batch of changes, what goes with its hashes, and the items whose buckets to prefetch meanwhile.
-    /// `beside` returns what goes with the hashes that were taken last.
+    /// `column` returns what goes with the hashes that were taken last.
     #[inline(always)]
     fn next_block<'w, B: Copy>(
         &self,
         unit: VectorUnit,
         window: &'w mut Window<'_, (Items<BLOCK>, B)>,
-        beside: &impl Fn() -> B,
+        column: &impl Fn() -> B,
     ) -> Option<(Block<'w>, &'w B, &'w Items<BLOCK>)> {
-        while let Some(Coming { hashes, prepared: (items, of_block), is_first, .. }) = window.coming() {
+        while let Some(Unprepared { hashes, prepared: (items, of_block), is_first, .. }) = window.unprepared() {
             self.prepare(unit, hashes, items, is_first);
-            *of_block = beside();
+            *of_block = column();
         }
-        let (block, (coming, _)) = window.next()?;
-        let (items, beside) = block.prepared;
-        Some((Block { hashes: block.hashes, prepared: items, len: block.len }, beside, coming))
+        let (block, (next, _)) = window.next()?;
+        let (items, column) = block.prepared;
+        Some((Block { hashes: block.hashes, prepared: items, len: block.len }, column, next))
     }
 
     #[inline(never)]
@@ -65,13 +65,13 @@ impl<E: Entries> Table<E> {
     fn insert_all<B: Copy, R: Refusal>(
         &self,
         hashes: Hashes<'_>,
-        beside: impl Fn() -> B,
+        column: impl Fn() -> B,
         mut insert_block: impl FnMut(&Self, Block<'_>, &B, &Items<BLOCK>) -> (usize, Option<R>),
     ) -> Result<usize, InsertBatchError<R>> {
         let (unit, mut window, mut inserted) =
-            (VectorUnit::widest(), Window::new(hashes, (Items::default(), beside())), 0);
-        while let Some((block, beside, coming)) = self.next_block(unit, &mut window, &beside) {
-            let (added, failed) = insert_block(self, block, beside, coming);
+            (VectorUnit::widest(), Window::new(hashes, (Items::default(), column())), 0);
+        while let Some((block, column, next)) = self.next_block(unit, &mut window, &column) {
+            let (added, failed) = insert_block(self, block, column, next);
             let uncounted = if E::EXPIRE { 0 } else { added };
             self.counters.add_len(uncounted as i64);
             inserted += added;
@@ -90,13 +90,13 @@ impl<E: Entries> Table<E> {
     fn insert_each<B, R>(
         &self,
         block: Block<'_>,
-        beside: &B,
-        coming: &Items<BLOCK>,
+        column: &B,
+        next: &Items<BLOCK>,
         mut insert: impl FnMut(&Self, Item, u64, &B, usize) -> Result<(), R>,
     ) -> (usize, Option<R>) {
         for nth in 0..block.len.min(BLOCK) {
-            self.prefetch(coming.get(nth));
-            if let Err(error) = insert(self, block.prepared.get(nth), block.hashes[nth], beside, nth) {
+            self.prefetch(next.get(nth));
+            if let Err(error) = insert(self, block.prepared.get(nth), block.hashes[nth], column, nth) {
                 return (nth, Some(error));
             }
         }
@@ -107,14 +107,14 @@ impl<E: Entries> Table<E> {
     fn remove_all<B: Copy>(
         &self,
         hashes: Hashes<'_>,
-        beside: impl Fn() -> B,
+        column: impl Fn() -> B,
         remove_block: impl Fn(&Self, Block<'_>, &B, &Items<BLOCK>, &mut [bool; BLOCK]) -> usize,
         answers: &mut dyn FnMut(&[bool]),
     ) {
-        let (unit, mut window) = (VectorUnit::widest(), Window::new(hashes, (Items::default(), beside())));
-        while let Some((block, beside, coming)) = self.next_block(unit, &mut window, &beside) {
+        let (unit, mut window) = (VectorUnit::widest(), Window::new(hashes, (Items::default(), column())));
+        while let Some((block, column, next)) = self.next_block(unit, &mut window, &column) {
             let mut removed = [false; BLOCK];
-            let count = remove_block(self, block, beside, coming, &mut removed);
+            let count = remove_block(self, block, column, next, &mut removed);
             self.counters.add_len(-(count as i64));
             if count < block.len {
                 self.counters.removals_not_found((block.len - count) as u64);
@@ -129,15 +129,15 @@ impl<E: Entries> Table<E> {
     fn remove_each<B>(
         &self,
         block: Block<'_>,
-        beside: &B,
-        coming: &Items<BLOCK>,
+        column: &B,
+        next: &Items<BLOCK>,
         removed: &mut [bool; BLOCK],
         remove: impl Fn(&Self, Item, u64, &B, usize) -> bool,
     ) -> usize {
         let mut count = 0;
         for (nth, removed) in removed.iter_mut().enumerate().take(block.len) {
-            self.prefetch(coming.get(nth));
-            *removed = remove(self, block.prepared.get(nth), block.hashes[nth], beside, nth);
+            self.prefetch(next.get(nth));
+            *removed = remove(self, block.prepared.get(nth), block.hashes[nth], column, nth);
             count += usize::from(*removed);
         }
         count
@@ -150,9 +150,9 @@ impl Table<Nothing> {
         hashes: Hashes<'_>,
         insert_block: InsertBlock,
     ) -> Result<usize, InsertBatchError> {
-        self.insert_all(hashes, nothing, |table, block, (), coming| {
+        self.insert_all(hashes, nothing, |table, block, (), next| {
             // Asked once for the block: a save that begins later overlaps the inserts.
-            if table.is_being_saved() { table.insert_block_slow(block) } else { insert_block(table, block, coming) }
+            if table.is_being_saved() { table.insert_block_slow(block) } else { insert_block(table, block, next) }
         })
     }
 
@@ -162,10 +162,10 @@ impl Table<Nothing> {
         &self,
         layout: impl Layout,
         block: Block<'_>,
-        coming: &Items<BLOCK>,
+        next: &Items<BLOCK>,
     ) -> (usize, Option<InsertError>) {
         for nth in 0..block.len.min(BLOCK) {
-            self.prefetch(coming.get(nth));
+            self.prefetch(next.get(nth));
             if !self.add(layout, block.prepared.get(nth))
                 && let Err(error) = self.insert_item_where_full(self.item(block.hashes[nth]))
             {
@@ -188,8 +188,8 @@ impl Table<Nothing> {
     }
 
     pub(super) fn remove_batch(&self, hashes: Hashes<'_>, remove_block: RemoveBlock, answers: &mut dyn FnMut(&[bool])) {
-        let remove_block = |table: &Self, block: Block<'_>, (): &(), coming: &_, removed: &mut _| {
-            remove_block(table, block, coming, removed)
+        let remove_block = |table: &Self, block: Block<'_>, (): &(), next: &_, removed: &mut _| {
+            remove_block(table, block, next, removed)
         };
         self.remove_all(hashes, nothing, remove_block, answers);
     }
@@ -200,12 +200,12 @@ impl Table<Nothing> {
         &self,
         layout: impl Layout,
         block: Block<'_>,
-        coming: &Items<BLOCK>,
+        next: &Items<BLOCK>,
         removed: &mut [bool; BLOCK],
     ) -> usize {
         let mut count = 0;
         for (nth, removed) in removed.iter_mut().enumerate().take(block.len) {
-            self.prefetch(coming.get(nth));
+            self.prefetch(next.get(nth));
             *removed = self.remove_item(layout, block.prepared.get(nth), block.hashes[nth]);
             count += usize::from(*removed);
         }
@@ -222,9 +222,7 @@ impl Table<Value> {
         self.insert_all(
             hashes,
             || values.get(),
-            |table, block, values: &[u16; BLOCK], coming| {
-                table.insert_each(block, values, coming, Self::insert_nth_value)
-            },
+            |table, block, values: &[u16; BLOCK], next| table.insert_each(block, values, next, Self::insert_nth_value),
         )
     }
 
@@ -234,8 +232,8 @@ impl Table<Value> {
     }
 
     pub(super) fn remove_values(&self, hashes: Hashes<'_>, values: &BlockOfValues, answers: &mut dyn FnMut(&[bool])) {
-        let remove_block = |table: &Self, block: Block<'_>, values: &_, coming: &_, removed: &mut _| {
-            table.remove_each(block, values, coming, removed, Self::remove_nth_value)
+        let remove_block = |table: &Self, block: Block<'_>, values: &_, next: &_, removed: &mut _| {
+            table.remove_each(block, values, next, removed, Self::remove_nth_value)
         };
         self.remove_all(hashes, || values.get(), remove_block, answers);
     }
@@ -249,8 +247,8 @@ impl Table<Value> {
 impl Table<Expiry> {
     pub(super) fn insert_all_live(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
         let until = Until::After(self.clock().longest());
-        self.insert_all(hashes, nothing, |table, block, &(), coming| {
-            table.insert_each(block, &(), coming, |table, item, _, &(), _| {
+        self.insert_all(hashes, nothing, |table, block, &(), next| {
+            table.insert_each(block, &(), next, |table, item, _, &(), _| {
                 table.add_until(table.layout(), item, &until, IfPresent::Add).map(drop)
             })
         })
@@ -268,8 +266,8 @@ impl Table<Expiry> {
             return self.insert_all(
                 hashes,
                 || ends.get(),
-                |table, block, ends: &[Until; BLOCK], coming| {
-                    table.insert_each(block, ends, coming, |table, item, _, ends, nth| {
+                |table, block, ends: &[Until; BLOCK], next| {
+                    table.insert_each(block, ends, next, |table, item, _, ends, nth| {
                         table.add_until(table.layout(), item, &ends[nth], IfPresent::Add).map(&mut *answer)
                     })
                 },
@@ -278,8 +276,8 @@ impl Table<Expiry> {
         self.insert_all(
             hashes,
             || ends.get(),
-            |table, block, ends: &[Until; BLOCK], coming| {
-                table.insert_each(block, ends, coming, |table, item, _, ends, nth| {
+            |table, block, ends: &[Until; BLOCK], next| {
+                table.insert_each(block, ends, next, |table, item, _, ends, nth| {
                     table.add_until(table.layout(), item, &ends[nth], if_present).map(&mut *answer)
                 })
             },
@@ -287,8 +285,8 @@ impl Table<Expiry> {
     }
 
     pub(super) fn remove_all_until(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answers: &mut dyn FnMut(&[bool])) {
-        let remove_block = |table: &Self, block: Block<'_>, ends: &[u64; BLOCK], coming: &_, removed: &mut _| {
-            table.remove_each(block, ends, coming, removed, |table, item, _, ends, nth| {
+        let remove_block = |table: &Self, block: Block<'_>, ends: &[u64; BLOCK], next: &_, removed: &mut _| {
+            table.remove_each(block, ends, next, removed, |table, item, _, ends, nth| {
                 table.remove_until(table.layout(), item, ends[nth])
             })
         };
@@ -296,8 +294,8 @@ impl Table<Expiry> {
     }
 
     pub(super) fn remove_all_first(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        let remove_block = |table: &Self, block: Block<'_>, &(): &(), coming: &_, removed: &mut _| {
-            table.remove_each(block, &(), coming, removed, |table, item, _, &(), _| table.remove_first(item))
+        let remove_block = |table: &Self, block: Block<'_>, &(): &(), next: &_, removed: &mut _| {
+            table.remove_each(block, &(), next, removed, |table, item, _, &(), _| table.remove_first(item))
         };
         self.remove_all(hashes, nothing, remove_block, answers);
     }

@@ -152,14 +152,13 @@ impl FilterTable {
 
     pub(crate) fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
         static INSERT_BLOCK: ByRow<InsertBlock> =
-            by_row!(shapes, { |table, layout, block, coming| table.insert_block(layout, block, coming) });
+            by_row!(shapes, { |table, layout, block, next| table.insert_block(layout, block, next) });
         self.table.insert_batch(hashes, INSERT_BLOCK.of(self.row))
     }
 
     pub(crate) fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        static REMOVE_BLOCK: ByRow<RemoveBlock> = by_row!(shapes, {
-            |table, layout, block, coming, removed| table.remove_block(layout, block, coming, removed)
-        });
+        static REMOVE_BLOCK: ByRow<RemoveBlock> =
+            by_row!(shapes, { |table, layout, block, next, removed| table.remove_block(layout, block, next, removed) });
         self.table.remove_batch(hashes, REMOVE_BLOCK.of(self.row), answers);
     }
 

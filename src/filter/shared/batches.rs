@@ -64,9 +64,9 @@ pub(in crate::filter) fn add_each<P: Copy + Default, A: Copy, E>(
     let mut window = Window::new(&mut hashes, others.get());
     let (mut done, mut added) = (0, 0);
     loop {
-        while let Some(coming) = window.coming() {
-            core.prefetch(&coming.hashes[..coming.len]);
-            *coming.prepared = others.get();
+        while let Some(block) = window.unprepared() {
+            core.prefetch(&block.hashes[..block.len]);
+            *block.prepared = others.get();
         }
         let Some((block, _)) = window.next() else { return Ok(added) };
         for (&hash, &other) in block.hashes[..block.len].iter().zip(block.prepared) {

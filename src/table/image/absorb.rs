@@ -68,9 +68,9 @@ impl<E: Entries> Table<E> {
             // While the items of one word are looked for, the buckets of a later word's are on their way.
             const AHEAD: usize = 4;
             for (nth, &word) in words.iter().enumerate() {
-                if let Some(&coming) = words.get(nth + AHEAD) {
-                    let coming = self.layout.entries(Bucket(coming));
-                    coming.for_each(|entry| self.prefetch(self.item_in(start + nth + AHEAD, entry)));
+                if let Some(&next) = words.get(nth + AHEAD) {
+                    let next = self.layout.entries(Bucket(next));
+                    next.for_each(|entry| self.prefetch(self.item_in(start + nth + AHEAD, entry)));
                 }
                 for entry in self.layout.entries(Bucket(word)) {
                     let attempt = self.insert_item_unless_equal(self.item_in(start + nth, entry))?;
