@@ -231,7 +231,7 @@ fn a_new_key_while_another_one_is_forgiven() -> Model {
     (Arc::new(table), vec![remover, client], finally)
 }
 model! {
-    a_new_key_while_another_one_is_forgiven, at least 200, preemptions 2,
+    a_new_key_while_another_one_is_forgiven, at least 190, preemptions 2,
     fails if an ordering is weaker
 }
 
