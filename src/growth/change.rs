@@ -6,7 +6,7 @@
 //! copies. `growth/mod.rs`, *How much one insert does*, says when it grows the table.
 //!
 //! ```text
-//! insert                                       counts its copy; one insert in 32 first makes a check (limit.rs)
+//! insert                                       counts its item; one insert in 32 first makes a check (limit.rs)
 //!   ├─▶ add_first                              first attempt (slots.rs): one gate
 //!   └─▶ insert_slow                            if it adds no copy, takes the count back
 //!         └─▶ add_slow
@@ -106,7 +106,7 @@ impl GrowingTable {
         }
     }
 
-    /// An insert that has begun and needs a check (`limit.rs`). The result is as for `insert_slow`.
+    /// An insert that needs a check before it begins (`limit.rs`). The result is as for `insert_slow`.
     #[cold]
     #[inline(never)]
     fn insert_checked(&self, class: Class, if_present: IfPresent) -> Result<Attempt, GrowableInsertError> {
@@ -190,7 +190,7 @@ impl GrowingTable {
                 if may_be_first { self.make_room_and_add_first(&placed) } else { self.make_room(&placed, None) };
             let buckets = self.state().buckets();
             if searched.room == Room::None {
-                self.grow_if_crowded(0, groups);
+                self.grow_if_crowded(groups);
             }
             let attempt = match searched.room {
                 Room::Added => Attempt::Added,

@@ -10,14 +10,15 @@
 //! # The rules
 //! The word of a shard of the counters is a `Turn` (`table/counters.rs`). All changes of it are single steps.
 //!
-//! 1. An insert counts its item before it adds a copy, and takes that back if it adds none. A removal counts after it has taken
-//!    its copy. So there are never more copies than items.
-//! 2. As many inserts of a shard as `INSERTS_PER_CHECK` go on without a check. Each further one makes a *check*: it reads its
-//!    shard's turn, adds up the items of all shards, and goes on if these are below the limit by more than all shards may permit at
-//!    one time, twice. Then it permits its shard further inserts, unless the shard was closed, or permitted some, since it has
-//!    read the turn. (The check also grows the table, if it holds more items than its capacity.)
-//! 3. Nearer to the limit, a check takes its own item back, locks `resizing`, *closes* all shards, and adds up their items as
-//!    they were at that step. Below the limit, it counts its item again and goes on; it is *admitted*. Otherwise the insert fails.
+//! 1. An insert counts its item before it adds a copy, in the step by which it is permitted to, and takes that back if it then
+//!    adds none. A removal counts after it has taken its copy. So there are never more copies than items.
+//! 2. A shard permits `INSERTS_PER_CHECK` inserts without a check. The next one makes a *check*, before it counts its item: it
+//!    reads its shard's turn, and adds up the items of all shards. If these are below the limit by more than all shards may permit at
+//!    one time, twice, the check counts the insert's item and allows its shard further ones, in one step; unless the shard was
+//!    closed, or was allowed any, since the check has read the turn. (The check also grows the table, if it holds more items
+//!    than its capacity.)
+//! 3. Nearer to the limit, a check locks `resizing`, *closes* all shards, and adds up their items as they were at that step. Below
+//!    the limit, it counts its insert's item under the lock: the insert is *admitted*. Otherwise the insert fails.
 //! 4. A closed shard permits nothing, so that each of its inserts makes a check. The shards are opened under the lock, if by
 //!    then the items are far below the limit again, or for the first time.
 //!
@@ -25,11 +26,10 @@
 //! *While the shards are closed*, an insert that goes on was admitted, or its turn came before that of its shard's closing. Those
 //! are in the sum, because one word says what was counted and whether the shard is closed. Admitted ones are in the sum of the next
 //! check, which takes the same lock. So between the sum and the count of an admitted item, the number of items does not rise.
-//! (An insert that is about to take its item back may be in the sum: it makes that too high.)
 //!
-//! *While they are open*, a shard permits `INSERTS_PER_CHECK` inserts at a time, by a check that has begun after the shard was
-//! permitted any before. So, from the moment on at which the items are twice as near to the limit as rule 2 says, a shard may
-//! use up what it was permitted; or, if a check has begun before that moment and permits only then, as many. In its next check it sees
+//! *While they are open*, a check allows a shard `INSERTS_PER_CHECK` inserts at a time, and has begun after the shard was
+//! allowed any before. So, from the moment on at which the items are twice as near to the limit as rule 2 says, a shard may
+//! use up what it was allowed; or, if a check has begun before that moment and succeeds only then, as many. Its next check sees
 //! the new sum, and closes. That is one half of the distance. The other half is for removals: a sum that overlaps some may be too low
 //! by as many, because it may have missed an item that came in, and have seen that another one went that came later. (It would take
 //! as many removals as that half during one sum, in each of several sums in a row, to exceed the limit.)
@@ -37,7 +37,8 @@
 //! # An insert is refused only at the limit
 //! A refused insert has added up the items under the lock, after all shards were closed. No other thread is admitted meanwhile, so
 //! the items only become fewer while it adds them up. So if the sum is at the limit, there were that many when it began to add
-//! them up. An insert in progress counts as an item: it may be refused room for itself later, by copies of its key.
+//! them up. Each of them is a copy, or belongs to an insert in progress that was permitted. Such an insert may yet add none,
+//! because its class has too many copies. An insert that is about to be refused has counted nothing, and so causes no other refusal.
 //!
 //! `insert_if_absent` looks for its key between taking the lock and the sum. If the key is absent, there was a moment at which it
 //! was, and at which there were as many items as the limit: no thread was admitted between that and the sum.
@@ -59,8 +60,9 @@ const DISTANCE: usize = 2;
 const DISTANCE_TO_OPEN: usize = 4;
 
 impl GrowingTable {
-    /// The check of an insert that has counted its item. The result is `NoRoom` if it may go on: nothing was added yet. Otherwise
-    /// its item is counted no more: it is `Present` if the insert adds only to an absent class, and there is a copy; or an error.
+    /// The check of an insert that was not permitted without one. The result is `NoRoom` if the insert has begun: its item is
+    /// counted, and nothing was added yet. It is `Present` if the insert adds only to an absent class, and there is a copy. Otherwise
+    /// it is an error.
     ///
     /// It also grows the table if that holds more items than its capacity, by at most `groups` groups, which it lowers.
     pub(super) fn check(
@@ -70,14 +72,16 @@ impl GrowingTable {
         groups: &mut usize,
     ) -> Result<Attempt, GrowableInsertError> {
         let (counters, most) = (self.counters(), self.most());
+        let is_far = |len: usize, distance| len.saturating_add(distance * counters.most_permitted()) <= most;
         let turn = counters.turn();
-        // For what was added before: this insert may yet find that it has no need for room.
-        self.grow_if_crowded(1, groups);
-        if !turn.is_closed() && counters.len().saturating_add(DISTANCE * counters.most_permitted()) <= most {
-            counters.permit(turn);
-            return Ok(Attempt::NoRoom);
+        self.grow_if_crowded(groups);
+        // If another thread of the shard has made a check meanwhile, that one may have allowed this insert too.
+        if !turn.is_closed() && is_far(counters.len(), DISTANCE) {
+            // If another thread of the shard has made a check meanwhile, that one may have allowed this insert too.
+            if counters.begin_checked_insert(turn) || counters.begin_insert() {
+                return Ok(Attempt::NoRoom);
+            }
         }
-        counters.add_len(-1);
         let _resizing = self.resizing().lock.lock();
         if if_present != IfPresent::Add && self.contains(self.plan.classes.hash(class)) {
             return Ok(Attempt::Present);
@@ -87,9 +91,8 @@ impl GrowingTable {
             return Err(self.limit_reached(len));
         }
         counters.add_len(1);
-        if len.saturating_add(DISTANCE_TO_OPEN * counters.most_permitted()) <= most {
+        if is_far(len, DISTANCE_TO_OPEN) {
             counters.open();
-            counters.permit(counters.turn());
         }
         Ok(Attempt::NoRoom)
     }

@@ -67,10 +67,10 @@ impl Graph for Merged<'_> {
 }
 
 impl GrowingTable {
-    /// Splits groups as long as the table holds more items than its capacity, not counting so many of them; at most `groups`,
-    /// which it lowers. Does nothing while another thread changes the size.
-    pub(super) fn grow_if_crowded(&self, uncounted: usize, groups: &mut usize) {
-        self.grow_while(|| self.len() > self.capacity() + uncounted, groups);
+    /// Splits groups as long as the table holds more items than its capacity; at most `groups`, which it lowers. Does nothing
+    /// while another thread changes the size.
+    pub(super) fn grow_if_crowded(&self, groups: &mut usize) {
+        self.grow_while(|| self.len() > self.capacity(), groups);
     }
 
     /// Splits groups as long as the table [`is_loaded`]; at most `groups`, which it lowers. Does nothing while another

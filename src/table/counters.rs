@@ -87,9 +87,9 @@ fn shards_for(buckets: usize) -> usize {
 /// | bits | what |
 /// |---|---|
 /// | 40 | how many items the shard has counted; negative if its threads have removed what others inserted |
-/// | 11 | how often its inserts were permitted to go on without a check |
+/// | 11 | how often a check has allowed it to permit further inserts |
 /// | 1 | whether it is closed: each of its inserts needs a check |
-/// | 12 | how many of its inserts have begun since they were last permitted to |
+/// | 12 | how many inserts it has permitted since then |
 ///
 /// All but the first are those of a growing table (`growth/limit.rs`), and 0 in any other. They are in one word so that an
 /// insert reads and changes all of them in one step.
@@ -103,6 +103,8 @@ impl Turn {
     const PERMITS: i64 = Self::ITEM - Self::PERMIT;
     const CLOSED: i64 = 1 << 12;
     const BEGUN: i64 = Self::CLOSED - 1;
+    /// An insert that begins: it has counted its item.
+    const INSERT: i64 = Self::ITEM + 1;
 
     fn items(self) -> i64 {
         self.0 >> Self::ITEMS_FROM
@@ -116,10 +118,16 @@ impl Turn {
         self.0 & Self::PERMITS
     }
 
-    /// After a further permission. The insert that has checked is the first of those that it is for.
-    fn permitted(self) -> Self {
+    /// Whether an insert may begin without a check.
+    #[inline(always)]
+    fn permits_insert(self) -> bool {
+        self.0 & (Self::CLOSED | Self::BEGUN) < INSERTS_PER_CHECK as i64
+    }
+
+    /// After a check that allows further inserts, the first of which is the one that has checked: it begins.
+    fn after_check(self) -> Self {
         let permits = (self.permits() + Self::PERMIT) & Self::PERMITS;
-        Self(self.0 & !(Self::PERMITS | Self::BEGUN) | permits | 1)
+        Self((self.0 & !(Self::PERMITS | Self::BEGUN) | permits) + Self::INSERT)
     }
 }
 
@@ -148,11 +156,18 @@ impl Counters {
         self.shard().turn.fetch_add(change * Turn::ITEM, Ordering::Relaxed);
     }
 
-    /// Counts the item of an insert that begins. Returns whether it may go on without a check.
+    /// Begins an insert, unless it needs a check: counts its item in the step by which it is permitted. Returns whether it did.
     #[inline(always)]
     pub(crate) fn begin_insert(&self) -> bool {
-        let turn = self.shard().turn.fetch_add(Turn::ITEM + 1, Ordering::Relaxed);
-        turn & (Turn::CLOSED | Turn::BEGUN) < INSERTS_PER_CHECK as i64
+        let turn = &self.shard().turn;
+        let mut now = Turn(turn.load(Ordering::Relaxed));
+        while now.permits_insert() {
+            match turn.compare_exchange_weak(now.0, now.0 + Turn::INSERT, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(other) => now = Turn(other),
+            }
+        }
+        false
     }
 
     /// The turn of this thread's shard.
@@ -160,28 +175,26 @@ impl Counters {
         Turn(self.shard().turn.load(Ordering::Relaxed))
     }
 
-    /// Permits as many inserts of this thread's shard as [`INSERTS_PER_CHECK`] to go on without a check, unless it was closed, or
-    /// permitted some, since the caller has read this turn.
-    pub(crate) fn permit(&self, seen: Turn) {
+    /// Begins an insert that has checked: counts its item, and permits further inserts of this thread's shard, [`INSERTS_PER_CHECK`]
+    /// with this one. Does nothing if the shard was closed, or a check has allowed it any, since the caller has read this turn.
+    /// Returns whether the insert has begun.
+    pub(crate) fn begin_checked_insert(&self, seen: Turn) -> bool {
         let turn = &self.shard().turn;
         let mut now = seen;
         while !now.is_closed() && now.permits() == seen.permits() {
-            let changed = turn.compare_exchange_weak(now.0, now.permitted().0, Ordering::Relaxed, Ordering::Relaxed);
-            match changed {
-                Ok(_) => return,
+            match turn.compare_exchange_weak(now.0, now.after_check().0, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return true,
                 Err(other) => now = Turn(other),
             }
         }
+        false
     }
 
     /// Closes all shards, so that each insert that begins later needs a check. Returns how many items were counted when that was
     /// done; each removal meanwhile may or may not be included.
     pub(crate) fn close(&self) -> usize {
         let close = |shard: &CachePadded<Shard>| Turn(shard.turn.fetch_or(Turn::CLOSED, Ordering::Relaxed)).items();
-        let items = self.shards.iter().map(close).sum::<i64>();
-        // Otherwise this count would run into the next bit, since a closed shard is permitted nothing.
-        self.shard().turn.fetch_and(!Turn::BEGUN, Ordering::Relaxed);
-        items.max(0) as usize
+        self.shards.iter().map(close).sum::<i64>().max(0) as usize
     }
 
     /// Opens all shards again.

@@ -395,10 +395,8 @@ pub const CONTROLS: &[Control] = &[
             ),
             edit(
                 "table/counters.rs",
-                "let turn = self.shard().turn.fetch_add(Turn::ITEM + 1, Ordering::Relaxed);",
-                "let turn = if LEFT_OUT { let turn = &self.shard().turn; let old = turn.load(Ordering::Relaxed); \
-                 turn.store(old + Turn::ITEM + 1, Ordering::Relaxed); old } \
-                 else { self.shard().turn.fetch_add(Turn::ITEM + 1, Ordering::Relaxed) };",
+                "while now.permits_insert() {",
+                "CODE if LEFT_OUT { turn.store(now.0 + Turn::INSERT, Ordering::Relaxed); return true; }",
             ),
         ],
     ),
@@ -490,20 +488,20 @@ pub const CONTROLS: &[Control] = &[
         )],
     ),
     control(
-        "ChecksBesideItsOwnItem",
-        "Near the limit of a growing table, an insert does not take its own item back before it adds up all items.",
+        "CountsBeforeItChecks",
+        "Near the limit of a growing table, an insert counts its item before it checks, and takes that back if it fails.",
         &[
+            edit("growth/limit.rs", "counters.add_len(1);", UNLESS_LEFT_OUT),
             edit(
                 "growth/limit.rs",
-                "counters.add_len(-1);\n        let _resizing",
-                "if !LEFT_OUT { counters.add_len(-1); }\n        let _resizing",
+                "let (counters, most) = (self.counters(), self.most());",
+                "CODE if LEFT_OUT { counters.add_len(1); }",
             ),
             edit(
                 "growth/limit.rs",
                 "return Err(self.limit_reached(len));",
                 "if LEFT_OUT { counters.add_len(-1); } CODE",
             ),
-            edit("growth/limit.rs", "counters.add_len(1);", UNLESS_LEFT_OUT),
         ],
     ),
     control(
