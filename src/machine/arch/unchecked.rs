@@ -5,12 +5,13 @@
 /// instructions.
 ///
 /// Only for an index that is below the length *by construction*, whatever a caller of the library does and whatever
-/// a snapshot holds. There are three:
+/// a snapshot holds. There are four:
 ///
 /// | list | index | why it is below the length |
 /// |---|---|---|
 /// | a table's words (`table/table.rs`) | a bucket | `Buckets` returns numbers below its count for any hash, any fingerprint and any such number (tested in `word/geometry_tests.rs`); a table has as many words as that |
 /// | shards of counters (`table/counters.rs`) | a thread's number, masked | the mask is the length less one, and the length is a power of two |
+/// | a growing table's stripes (`growth/growing_table.rs`, `growth/lookup.rs`) | a number from a class's base, masked | the mask is the length less one, and the length is a power of two; a batch keeps the indices of a block, masked by the table that it asks, and 0 until then |
 /// | a decode table (`word/bucket.rs`) | a word's rank | it is the top bits of the word, `rank_bits` of them (tested in `word/layout_tests.rs`), and the table has `1 << rank_bits` entries |
 ///
 /// Builds with debug assertions check it, and so do all tests; `ci/asan` also runs them with AddressSanitizer.
