@@ -12,7 +12,7 @@ use crate::snapshot::format::{Declared, SnapshotCore, check_clock};
 use crate::snapshot::parts::VERSION;
 use crate::snapshot::source::{Label, Source};
 use crate::table::by_shape::{ExpiringTable, FilterTable, MapletTable};
-use crate::table::expiring::clock::Reading;
+use crate::table::expiring::clock::ClockState;
 use crate::table::filter_plan::FilterPlan;
 use crate::table::limiter_table::LimiterTable;
 use crate::table::recent_table::RecentTable;
@@ -111,7 +111,7 @@ impl SnapshotInfo {
         let kind = header.filter_kind()?;
         let schema = String::from_utf8_lossy(header.schema()).into_owned();
         let Label { position, attachment } = source.label(&header)?;
-        let Declared { plan, reading, own: now } = match kind {
+        let Declared { plan, clock_state, own: now } = match kind {
             FilterKind::Concurrent => stated::<FilterTable>(&mut source)?,
             FilterKind::Growable => stated::<GrowingTable>(&mut source)?,
             FilterKind::Maplet => stated::<MapletTable>(&mut source)?,
@@ -124,7 +124,7 @@ impl SnapshotInfo {
         // The ticks of a filter that drives its own clock are nobody's.
         let now = now.filter(|_| kind == FilterKind::Expiring);
         let bytes = source.bytes();
-        let len = verify.then(|| verified(source, &plan, reading)).transpose()?;
+        let len = verify.then(|| verified(source, &plan, clock_state)).transpose()?;
         Ok(Self { version: VERSION, plan, schema, position, attachment, now, bytes, len })
     }
 }
@@ -132,13 +132,13 @@ impl SnapshotInfo {
 /// What the snapshot declares of a filter with this core, and the tick of its clock.
 fn stated<C: SnapshotCore>(source: &mut Source<'_>) -> Result<Declared<Option<Tick>>, LoadError> {
     let declared = C::stated(source)?;
-    Ok(Declared { plan: declared.plan, reading: declared.reading, own: declared.now() })
+    Ok(Declared { plan: declared.plan, clock_state: declared.clock_state, own: declared.now() })
 }
 
 /// How many keys there are, in a snapshot whose words have yet to be read.
-fn verified(mut source: Source<'_>, plan: &FilterPlan, reading: Option<Reading>) -> Result<u64, LoadError> {
-    let len = source.words(plan, reading, &mut |_, _| ())?;
-    check_clock(reading, len)?;
+fn verified(mut source: Source<'_>, plan: &FilterPlan, clock_state: Option<ClockState>) -> Result<u64, LoadError> {
+    let len = source.words(plan, clock_state, &mut |_, _| ())?;
+    check_clock(clock_state, len)?;
     source.end()?;
     Ok(len)
 }

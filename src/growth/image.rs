@@ -32,7 +32,7 @@ use crate::sync::sizes::{GROWN_BEFORE_SAVE, MOST_GATES};
 use crate::table::attempt::{Attempt, IfPresent};
 use crate::table::core::{Core, Facts};
 use crate::table::counters::Counters;
-use crate::table::expiring::clock::Reading;
+use crate::table::expiring::clock::ClockState;
 use crate::table::image::absorb::read;
 use crate::table::image::copy_on_write::{RunningSaves, SaveNumber, SetAside};
 use crate::table::image::merge::{Absorbed, Merge};
@@ -199,7 +199,7 @@ impl Imaged for GrowingTable {
         (start..).zip(words).map(occupied).sum::<usize>() as u64
     }
 
-    fn digest_of(&self, buckets: usize, _: Option<Reading>, start: usize, words: &[u64]) -> u64 {
+    fn digest_of(&self, buckets: usize, _: Option<ClockState>, start: usize, words: &[u64]) -> u64 {
         let mut sum = 0u64;
         let Ok(()) = self.each_hash::<Infallible>(buckets, start, words, &mut |hash, _| {
             sum = sum.wrapping_add(digest::of_copy(hash as u32, hash >> 32, 0));
@@ -296,7 +296,7 @@ impl SnapshotCore for GrowingTable {
                 })?
             }
         };
-        Ok(Declared { plan: Self::filter_plan(&plan, buckets), reading: None, own: (plan, buckets) })
+        Ok(Declared { plan: Self::filter_plan(&plan, buckets), clock_state: None, own: (plan, buckets) })
     }
 
     fn empty((plan, buckets): (Plan, usize), memory_limit: usize, memory_of_caller: usize) -> Result<Self, LoadError> {

@@ -26,7 +26,7 @@ use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::snapshot::source::Source;
 use crate::table::core::Core;
-use crate::table::expiring::clock::Reading;
+use crate::table::expiring::clock::ClockState;
 use crate::table::filter_plan::FilterPlan;
 use crate::table::image::read::TableImage;
 use crate::word::tick::Tick;
@@ -54,14 +54,14 @@ pub(crate) trait SnapshotCore: Core + Sized {
 
     /// Reads what follows the header.
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
-        let Declared { plan, reading, own } = Self::stated(source)?;
+        let Declared { plan, clock_state, own } = Self::stated(source)?;
         source.expect_table(&plan)?;
         source.reserve(plan.memory_usage.saturating_add(memory_of_caller))?;
         let filter = Self::empty(own, source.limit(), memory_of_caller)?;
         let table = filter.imaged();
-        let len = source.words(&plan, reading, &mut |start, words| table.fill_from(start, words))?;
+        let len = source.words(&plan, clock_state, &mut |start, words| table.fill_from(start, words))?;
         filter.counters().add_len(len as i64);
-        check_clock(reading, len)?;
+        check_clock(clock_state, len)?;
         filter.check_len(len)?;
         Ok(filter)
     }
@@ -73,7 +73,7 @@ pub struct Declared<T> {
     /// Without the memory of the filter's caller.
     pub(crate) plan: FilterPlan,
     /// What the filter's clock shows, if it has one.
-    pub(crate) reading: Option<Reading>,
+    pub(crate) clock_state: Option<ClockState>,
     /// What only this kind of filter has.
     pub(crate) own: T,
 }
@@ -81,13 +81,13 @@ pub struct Declared<T> {
 impl<T> Declared<T> {
     /// The tick of the filter's clock, if it was set.
     pub(crate) fn now(&self) -> Option<Tick> {
-        self.reading.and_then(|reading| reading.now).map(Tick::new)
+        self.clock_state.and_then(|clock_state| clock_state.now).map(Tick::new)
     }
 }
 
 /// A filter whose entries expire takes none before its first tick.
-pub(crate) fn check_clock(reading: Option<Reading>, entries: u64) -> Result<(), LoadError> {
-    if reading.is_some_and(|reading| reading.now.is_none()) && entries > 0 {
+pub(crate) fn check_clock(clock_state: Option<ClockState>, entries: u64) -> Result<(), LoadError> {
+    if clock_state.is_some_and(|clock_state| clock_state.now.is_none()) && entries > 0 {
         return Err(SnapshotDamage::EntriesWithoutClock { entries }.into());
     }
     Ok(())

@@ -10,7 +10,7 @@ use crate::plan::table_plan::TablePlan;
 use crate::snapshot::format::{Declared, Head, SnapshotCore};
 use crate::snapshot::source::Source;
 use crate::table::core::Core as _;
-use crate::table::expiring::clock::{Clock, Reading, WhenFull};
+use crate::table::expiring::clock::{Clock, ClockState, WhenFull};
 use crate::table::filter_plan::FilterPlan;
 use crate::table::image::read::TableImage;
 use crate::table::limiter_table::{LimiterTable, clock_for};
@@ -37,7 +37,7 @@ impl SnapshotCore for LimiterTable {
 
     fn head(&self, image: &TableImage<'_>) -> Head {
         let Quota { cost, burst, tick } = self.limits();
-        let Reading { now, moment, .. } = image.reading().expect("the table has a clock");
+        let ClockState { now, reading, .. } = image.clock_state().expect("the table has a clock");
         let of_tick = self.time_since(now.expect("the limiter has set its clock")).min(tick);
         let mut head = [0; 32];
         head[0] = self.facts().shape.payload_bits as u8;
@@ -46,8 +46,8 @@ impl SnapshotCore for LimiterTable {
         head[10..14].copy_from_slice(&(cost as u32).to_le_bytes());
         head[14..18].copy_from_slice(&burst.to_le_bytes());
         head[18..26].copy_from_slice(&of_tick.to_le_bytes());
-        head[26..28].copy_from_slice(&self.clock().place(moment).to_le_bytes());
-        head[28..].copy_from_slice(&(moment.lag() as u32).to_le_bytes());
+        head[26..28].copy_from_slice(&self.clock().place(reading).to_le_bytes());
+        head[28..].copy_from_slice(&(reading.lag() as u32).to_le_bytes());
         Head::of(&head)
     }
 
@@ -81,8 +81,8 @@ impl SnapshotCore for LimiterTable {
         let clock = clock_for(ring, when_full, Past { place, lag, ..Past::default() });
         let table = source.table_header(expiry_bits.into())?;
         let plan = FilterPlan::of_table(Self::KIND, table, 0).with_limits(&clock, limits);
-        let reading = Some(clock.read());
-        Ok(Declared { plan, reading, own: LimiterPlan { table, clock, limits, of_tick, time: source.time() } })
+        let clock_state = Some(clock.state());
+        Ok(Declared { plan, clock_state, own: LimiterPlan { table, clock, limits, of_tick, time: source.time() } })
     }
 
     fn empty(stated: LimiterPlan, _: usize, _: usize) -> Result<Self, LoadError> {

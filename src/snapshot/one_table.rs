@@ -11,7 +11,7 @@ use crate::snapshot::format::{Declared, Head, SnapshotCore};
 use crate::snapshot::source::Source;
 use crate::table::by_shape::{ExpiringTable, FilterTable, MapletTable};
 use crate::table::core::Core as _;
-use crate::table::expiring::clock::{Clock, Reading, WhenFull};
+use crate::table::expiring::clock::{Clock, ClockState, WhenFull};
 use crate::table::filter_plan::FilterPlan;
 use crate::table::image::read::TableImage;
 use crate::table::table::memory_for;
@@ -67,7 +67,7 @@ impl SnapshotCore for ExpiringTable {
 
     fn head(&self, image: &TableImage<'_>) -> Head {
         let clock = self.clock();
-        let Reading { now, moment, ahead, .. } = image.reading().expect("the table has a clock");
+        let ClockState { now, reading, ahead, .. } = image.clock_state().expect("the table has a clock");
         let resolution = clock.resolution().unwrap_or_default();
         let mut head = [0; 34];
         head[0] = self.facts().shape.payload_bits as u8;
@@ -77,8 +77,8 @@ impl SnapshotCore for ExpiringTable {
         if let Some(now) = now {
             head[17] = 1;
             head[18..26].copy_from_slice(&now.to_le_bytes());
-            head[26..28].copy_from_slice(&clock.place(moment).to_le_bytes());
-            head[28..32].copy_from_slice(&(moment.lag() as u32).to_le_bytes());
+            head[26..28].copy_from_slice(&clock.place(reading).to_le_bytes());
+            head[28..32].copy_from_slice(&(reading.lag() as u32).to_le_bytes());
         }
         if clock.when_full() == WhenFull::Refuse {
             return Head::of(&head[..32]);
@@ -121,7 +121,7 @@ impl SnapshotCore for ExpiringTable {
         let clock = if is_known { clock.at(now, ahead, place, lag) } else { clock };
         let table = source.table_header(expiry_bits.into())?;
         let plan = FilterPlan::of_table(Self::KIND, table, 0).with_clock(&clock);
-        Ok(Declared { plan, reading: Some(clock.read()), own: (table, clock) })
+        Ok(Declared { plan, clock_state: Some(clock.state()), own: (table, clock) })
     }
 
     fn empty((table, clock): (TablePlan, Clock), _: usize, _: usize) -> Result<Self, LoadError> {
@@ -131,7 +131,7 @@ impl SnapshotCore for ExpiringTable {
 }
 
 fn declared(kind: FilterKind, table: TablePlan) -> Declared<TablePlan> {
-    Declared { plan: FilterPlan::of_table(kind, table, 0), reading: None, own: table }
+    Declared { plan: FilterPlan::of_table(kind, table, 0), clock_state: None, own: table }
 }
 
 /// The error for a table that could not be allocated, with this many bytes beside it.

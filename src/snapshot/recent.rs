@@ -10,7 +10,7 @@ use crate::plan::window::{Division, RING_BITS, Unit};
 use crate::snapshot::format::{Declared, Head, SnapshotCore};
 use crate::snapshot::source::Source;
 use crate::table::core::Core as _;
-use crate::table::expiring::clock::{Clock, Reading};
+use crate::table::expiring::clock::{Clock, ClockState};
 use crate::table::filter_plan::FilterPlan;
 use crate::table::image::read::TableImage;
 use crate::table::recent_table::{Past, RecentTable, clock_for};
@@ -35,7 +35,7 @@ impl SnapshotCore for RecentTable {
 
     fn head(&self, image: &TableImage<'_>) -> Head {
         let Division { unit, per_tick, lifetime } = self.division();
-        let Reading { now, moment, ahead, added } = image.reading().expect("the table has a clock");
+        let ClockState { now, reading, ahead, added } = image.clock_state().expect("the table has a clock");
         let (number, of_tick) = match unit {
             Unit::Keys => (0, added),
             Unit::Time => (1, self.time_since(now.expect("the filter has set its clock"))),
@@ -46,8 +46,8 @@ impl SnapshotCore for RecentTable {
         head[2..10].copy_from_slice(&per_tick.to_le_bytes());
         head[10..12].copy_from_slice(&(lifetime as u16).to_le_bytes());
         head[12..20].copy_from_slice(&of_tick.to_le_bytes());
-        head[20..22].copy_from_slice(&self.clock().place(moment).to_le_bytes());
-        head[22..26].copy_from_slice(&(moment.lag() as u32).to_le_bytes());
+        head[20..22].copy_from_slice(&self.clock().place(reading).to_le_bytes());
+        head[22..26].copy_from_slice(&(reading.lag() as u32).to_le_bytes());
         head[26..].copy_from_slice(&(ahead as u16).to_le_bytes());
         Head::of(&head)
     }
@@ -85,8 +85,8 @@ impl SnapshotCore for RecentTable {
         let clock = clock_for(division, ring, past).ok_or(LoadError::OutOfMemory { bytes: size_of::<Clock>() })?;
         let table = source.table_header(expiry_bits.into())?;
         let plan = FilterPlan::of_table(Self::KIND, table, 0).with_window(&clock, division);
-        let reading = Some(clock.read());
-        Ok(Declared { plan, reading, own: RecentPlan { table, clock, division, of_tick, time: source.time() } })
+        let clock_state = Some(clock.state());
+        Ok(Declared { plan, clock_state, own: RecentPlan { table, clock, division, of_tick, time: source.time() } })
     }
 
     fn empty(stated: RecentPlan, _: usize, _: usize) -> Result<Self, LoadError> {

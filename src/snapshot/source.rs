@@ -13,7 +13,7 @@ use crate::plan::table_plan::TablePlan;
 use crate::snapshot::parts::{MAGIC, MAX_ATTACHMENT, VERSION, encoding_number};
 use crate::snapshot::schema::MAX_SCHEMA;
 use crate::sync::sizes::CHUNK;
-use crate::table::expiring::clock::Reading;
+use crate::table::expiring::clock::ClockState;
 use crate::table::filter_plan::FilterPlan;
 use crate::word::check;
 use crate::word::classes::State;
@@ -323,7 +323,7 @@ impl<'a> Source<'a> {
     pub(crate) fn words(
         &mut self,
         plan: &FilterPlan,
-        reading: Option<Reading>,
+        clock_state: Option<ClockState>,
         put: &mut dyn FnMut(usize, &[u64]),
     ) -> Result<u64, LoadError> {
         let (shape, buckets) = (plan.layout.shape(), plan.layout.buckets);
@@ -350,8 +350,8 @@ impl<'a> Source<'a> {
                 None => check::copies_in(shape, words).ok_or_else(no_memory)?,
             };
             counted += copies.map_err(|nth| SnapshotDamage::InvalidBucket { bucket: start + nth })?;
-            if let Some(reading) = reading {
-                check_ends(plan, reading, start, words)?;
+            if let Some(clock_state) = clock_state {
+                check_ends(plan, clock_state, start, words)?;
             }
             put(start, words);
         }
@@ -381,19 +381,19 @@ impl<'a> Source<'a> {
 
 /// Checks the ends of the entries in these words, which begin at the bucket `start`. At this reading of its clock, a filter
 /// can have entries that died and are yet to be swept, and live ones that end within the longest lifetime.
-fn check_ends(plan: &FilterPlan, reading: Reading, start: usize, words: &[u64]) -> Result<(), LoadError> {
+fn check_ends(plan: &FilterPlan, clock_state: ClockState, start: usize, words: &[u64]) -> Result<(), LoadError> {
     let (Some(longest), Some(ring)) = (plan.longest, Ring::of_bits(plan.layout.payload_bits)) else {
         return Ok(());
     };
     // A clock that was never set shows no ticks. Then any entry is an error: `check_clock`.
-    let Reading { now: Some(_), moment, ahead, .. } = reading else { return Ok(()) };
+    let ClockState { now: Some(_), reading, ahead, .. } = clock_state else { return Ok(()) };
     // The clock's own now has the evicted ticks behind it.
-    let possible = Arc::of_entries(ring, moment, longest - ahead);
+    let possible = Arc::of_entries(ring, reading, longest - ahead);
     let first_other = check::first_payload(plan.layout.shape(), words, &|place| !possible.contains(place));
     let first_other = first_other.ok_or(LoadError::OutOfMemory { bytes: plan.memory_usage })?;
     match first_other {
         Some((nth, place)) => {
-            let ticks = ring.ticks_until(moment, place) + ahead;
+            let ticks = ring.ticks_until(reading, place) + ahead;
             Err(SnapshotDamage::LifetimeTooLong { bucket: start + nth, ticks, limit: longest }.into())
         }
         None => Ok(()),

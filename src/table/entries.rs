@@ -13,7 +13,7 @@ use crate::table::expiring::clock::{self, Clock};
 use crate::table::expiring::presence::LivePresence;
 use crate::table::stripe::AllLocked;
 use crate::word::layout::{Layout, LayoutData, Shape, WithPayload};
-use crate::word::ring::Moment;
+use crate::word::ring::Reading;
 
 /// What the entries of a table carry.
 ///
@@ -60,12 +60,12 @@ pub(crate) trait Entries: Debug + Send + Sync + Sized + 'static {
     fn removed_dead(&self, _: &Counters, _payload: u16) {}
 
     /// What a save notes of the clock, if there is one.
-    fn reading_for_save(&self, _: &AllLocked<'_>) -> Option<clock::Reading> {
+    fn clock_state_for_save(&self, _: &AllLocked<'_>) -> Option<clock::ClockState> {
         None
     }
 
     /// What a payload adds to a digest, by what the save has noted. `None` for an entry that does not count.
-    fn in_digest(&self, _: Option<clock::Reading>, payload: u16) -> Option<u64> {
+    fn in_digest(&self, _: Option<clock::ClockState>, payload: u16) -> Option<u64> {
         Some(payload.into())
     }
 
@@ -133,7 +133,7 @@ impl Entries for Value {
 
 impl Entries for Expiry {
     type Layout = WithPayload;
-    type Reading = Moment;
+    type Reading = Reading;
     type Presence<'a> = LivePresence<'a>;
 
     const EXPIRE: bool = true;
@@ -143,8 +143,8 @@ impl Entries for Expiry {
     }
 
     #[inline(always)]
-    fn reading(&self) -> Moment {
-        self.clock().moment()
+    fn reading(&self) -> Reading {
+        self.clock().reading()
     }
 
     #[inline(always)]
@@ -153,17 +153,17 @@ impl Entries for Expiry {
     }
 
     #[inline(always)]
-    fn may_be_dead(&self, reading: Moment) -> bool {
+    fn may_be_dead(&self, reading: Reading) -> bool {
         reading.lag() > 0
     }
 
     #[inline(always)]
-    fn is_live(&self, reading: Moment, place: u16) -> bool {
+    fn is_live(&self, reading: Reading, place: u16) -> bool {
         self.clock().ring.is_live(reading, place)
     }
 
     #[inline(always)]
-    fn expiry(&self, reading: Moment, place: u16) -> u64 {
+    fn expiry(&self, reading: Reading, place: u16) -> u64 {
         self.clock().end_of(reading, place)
     }
 
@@ -171,17 +171,17 @@ impl Entries for Expiry {
         self.clock().removed_dead(counters, place);
     }
 
-    fn reading_for_save(&self, all: &AllLocked<'_>) -> Option<clock::Reading> {
-        Some(self.clock().read_for_save(all))
+    fn clock_state_for_save(&self, all: &AllLocked<'_>) -> Option<clock::ClockState> {
+        Some(self.clock().state_for_save(all))
     }
 
-    fn in_digest(&self, reading: Option<clock::Reading>, place: u16) -> Option<u64> {
+    fn in_digest(&self, clock_state: Option<clock::ClockState>, place: u16) -> Option<u64> {
         // Without a tick there are no entries.
-        let reading @ clock::Reading { now: Some(now), moment, .. } = reading? else { return None };
+        let clock_state @ clock::ClockState { now: Some(now), reading, .. } = clock_state? else { return None };
         // In the caller's ticks: the places on the ring differ from filter to filter. Modulo 2⁶⁴, because an expiry may be
         // beyond the largest tick.
         let (ring, now) = (self.clock().ring, self.clock().as_callers(now));
-        ring.is_live(moment, place).then(|| now.wrapping_add(reading.ticks_until(ring, place)))
+        ring.is_live(reading, place).then(|| now.wrapping_add(clock_state.ticks_until(ring, place)))
     }
 
     fn memory_usage(&self) -> usize {

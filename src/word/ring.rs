@@ -1,4 +1,4 @@
-//! PURE: the expiries of entries, encoded in a few bits, and what they mean at a moment.
+//! PURE: the expiries of entries, encoded in a few bits, and what they mean at a reading of the clock.
 //!
 //! A filter counts time in *ticks*. The payload of an entry is its *end*, the tick at which it expires, modulo `2^e`: a
 //! place on a ring of `2^e` ticks. An entry is *live* while its end is after `now`. A place on the ring means one
@@ -23,7 +23,7 @@ pub(crate) struct Ring {
 
 pub(crate) const MOST_RING_BITS: u32 = 16;
 
-/// The bits of a [`Moment`] that hold the lag.
+/// The bits of a [`Reading`] that hold the lag.
 const LAG_BITS: u32 = MOST_RING_BITS + 1;
 
 /// `now`, and how far `swept` lags behind it, in one word: all that a lookup needs to distinguish live entries from
@@ -32,12 +32,12 @@ const LAG_BITS: u32 = MOST_RING_BITS + 1;
 /// The ticks are the filter's own: the caller's less an offset (`table/expiring/clock.rs`). All bits are 0 while no
 /// tick is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Moment(pub(crate) u64);
+pub(crate) struct Reading(pub(crate) u64);
 
 /// The filter's own ticks start again below this one.
 pub(crate) const LAST_TICK: u64 = u64::MAX >> LAG_BITS;
 
-impl Moment {
+impl Reading {
     pub(crate) const UNKNOWN: Self = Self(0);
 
     /// The lag is capped at the length of the ring: nothing is live then, whatever the lag is.
@@ -100,35 +100,35 @@ impl Ring {
     }
 
     #[inline(always)]
-    pub(crate) fn is_live(self, moment: Moment, place: u16) -> bool {
+    pub(crate) fn is_live(self, reading: Reading, place: u16) -> bool {
         // How many ticks after the next one it ends. Live entries are the first on the ring.
-        let further = u64::from(place).wrapping_sub(moment.now() + 1) & self.last;
-        further + moment.lag() <= self.last
+        let further = u64::from(place).wrapping_sub(reading.now() + 1) & self.last;
+        further + reading.lag() <= self.last
     }
 
     /// The places of the ends of live entries. `None` if there are none.
-    pub(crate) fn live(self, moment: Moment) -> Option<Payloads> {
-        let most = self.last.checked_sub(moment.lag())?;
-        Some(Payloads { first: self.place(moment.now() + 1), most: most as u16 })
+    pub(crate) fn live(self, reading: Reading) -> Option<Payloads> {
+        let most = self.last.checked_sub(reading.lag())?;
+        Some(Payloads { first: self.place(reading.now() + 1), most: most as u16 })
     }
 
     /// How many ticks after `now` a live entry ends, if its end has this place.
     #[inline(always)]
-    pub(crate) fn ticks_until(self, moment: Moment, place: u16) -> u64 {
-        (u64::from(place).wrapping_sub(moment.now() + 1) & self.last) + 1
+    pub(crate) fn ticks_until(self, reading: Reading, place: u16) -> u64 {
+        (u64::from(place).wrapping_sub(reading.now() + 1) & self.last) + 1
     }
 
     /// How many ticks after `now` an entry ends whose end has this place; 0 if it is dead.
     #[inline(always)]
-    pub(crate) fn ticks_left(self, moment: Moment, place: u16) -> u64 {
-        let ticks = self.ticks_until(moment, place);
-        select_unpredictable(self.is_live(moment, place), ticks, 0)
+    pub(crate) fn ticks_left(self, reading: Reading, place: u16) -> u64 {
+        let ticks = self.ticks_until(reading, place);
+        select_unpredictable(self.is_live(reading, place), ticks, 0)
     }
 
     /// Whether the filter may accept an entry that ends at `end`, which is after `now`.
     #[inline(always)]
-    pub(crate) fn has_room_for(self, moment: Moment, end: u64) -> bool {
-        end - moment.now() + moment.lag() <= self.len()
+    pub(crate) fn has_room_for(self, reading: Reading, end: u64) -> bool {
+        end - reading.now() + reading.lag() <= self.len()
     }
 }
 
@@ -141,17 +141,17 @@ pub(crate) struct Arc {
 }
 
 impl Arc {
-    /// The places of the dead of a moment: of the ticks after `swept`, up to `now`.
-    pub(crate) fn of_dead(ring: Ring, moment: Moment) -> Self {
-        Self::up_to(ring, moment.now(), moment.lag())
+    /// The places of the dead at a reading: of the ticks after `swept`, up to `now`.
+    pub(crate) fn of_dead(ring: Ring, reading: Reading) -> Self {
+        Self::up_to(ring, reading.now(), reading.lag())
     }
 
-    /// The places of the ends that entries can have at a moment, if the live ones end at most `longest` ticks after now:
+    /// The places of the ends that entries can have at a reading, if the live ones end at most `longest` ticks after now:
     /// those of the ticks after `swept`, up to that one.
     #[cfg(feature = "snapshot")]
-    pub(crate) fn of_entries(ring: Ring, moment: Moment, longest: u64) -> Self {
+    pub(crate) fn of_entries(ring: Ring, reading: Reading, longest: u64) -> Self {
         // The whole ring, if the sweep lags so much that there is no place for the latest ends yet.
-        Self::up_to(ring, moment.now() + longest, (moment.lag() + longest).min(ring.len()))
+        Self::up_to(ring, reading.now() + longest, (reading.lag() + longest).min(ring.len()))
     }
 
     /// The places of the last `len` ticks up to this one.
@@ -186,9 +186,9 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_holds_every_tick_and_lag() {
+    fn a_reading_holds_every_tick_and_lag() {
         let ring = Ring::new(MOST_RING_BITS);
-        let last = Moment::new(ring, LAST_TICK, ring.len());
+        let last = Reading::new(ring, LAST_TICK, ring.len());
         assert_eq!((last.now(), last.lag()), (LAST_TICK, ring.len()));
     }
 
@@ -198,26 +198,26 @@ mod tests {
         fn places_stand_for_the_ticks_after_swept(bits in 1..=16u32, swept in 0..1u64 << 40, lag in 0..1u64 << 17, end in any::<u64>()) {
             let ring = Ring::new(bits);
             let now = swept + lag.min(ring.len()) + 1;
-            let moment = Moment::new(ring, now, now - swept);
-            prop_assert_eq!((moment.now(), moment.lag()), (now, (now - swept).min(ring.len())));
-            let swept = now - moment.lag();
+            let reading = Reading::new(ring, now, now - swept);
+            prop_assert_eq!((reading.now(), reading.lag()), (now, (now - swept).min(ring.len())));
+            let swept = now - reading.lag();
             let end = swept + 1 + end % ring.len();
-            prop_assert_eq!(ring.is_live(moment, ring.place(end)), end > now);
-            prop_assert_eq!(ring.live(moment).is_some_and(|live| {
+            prop_assert_eq!(ring.is_live(reading, ring.place(end)), end > now);
+            prop_assert_eq!(ring.live(reading).is_some_and(|live| {
                 u64::from(ring.place(end).wrapping_sub(live.first)) & ring.last <= live.most.into()
             }), end > now);
             if end > now {
-                prop_assert_eq!(ring.ticks_until(moment, ring.place(end)), end - now);
+                prop_assert_eq!(ring.ticks_until(reading, ring.place(end)), end - now);
             }
-            prop_assert_eq!(ring.ticks_left(moment, ring.place(end)), end.saturating_sub(now));
-            prop_assert_eq!(Arc::of_dead(ring, moment).contains(ring.place(end)), end <= now);
+            prop_assert_eq!(ring.ticks_left(reading, ring.place(end)), end.saturating_sub(now));
+            prop_assert_eq!(Arc::of_dead(ring, reading).contains(ring.place(end)), end <= now);
             #[cfg(feature = "snapshot")]
             for longest in [1, ring.longest() / 2, ring.longest()] {
-                prop_assert_eq!(Arc::of_entries(ring, moment, longest).contains(ring.place(end)), end <= now + longest);
+                prop_assert_eq!(Arc::of_entries(ring, reading, longest).contains(ring.place(end)), end <= now + longest);
             }
             for end in [end, end + ring.len()] {
                 if end > now {
-                    prop_assert_eq!(ring.has_room_for(moment, end), end <= swept + ring.len());
+                    prop_assert_eq!(ring.has_room_for(reading, end), end <= swept + ring.len());
                 }
             }
         }

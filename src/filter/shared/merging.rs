@@ -172,7 +172,7 @@ impl Absorbing for ExpiringTable {
 
     fn prepare(&self, other: &Self, image: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError> {
         // The other clock is read first: this one can only have advanced meanwhile.
-        let (theirs, ours) = (image.reading().and_then(|reading| reading.now), self.clock().now());
+        let (theirs, ours) = (image.clock_state().and_then(|clock_state| clock_state.now), self.clock().now());
         if let Some(theirs) = theirs
             && ours.is_none_or(|ours| ours < theirs)
         {

@@ -330,14 +330,14 @@ impl<F, S> Loader<F, S> {
         let Label { position, attachment } = source.header(F::KIND, &schema, probe(&hasher))?;
         let declared = F::declared(&mut source)?;
         let now = declared.now();
-        let Declared { plan, reading, own: clock } = declared;
+        let Declared { plan, clock_state, own: clock } = declared;
         source.expect_table(&plan)?;
         source.nothing_follows()?;
         // All of it is there.
         let (start, bytes_in_all) = (source.position(), source.bytes());
         let start = start as usize;
         let len = Words::from(snapshot, start).get(plan.layout.buckets);
-        check_clock(reading, len)?;
+        check_clock(clock_state, len)?;
         // For the decode table, of as many bytes at most.
         let table = F::table(&plan).ok_or(LoadError::OutOfMemory { bytes: 256 << 10 })?;
         let schema = schema.into_owned();

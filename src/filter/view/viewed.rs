@@ -15,10 +15,10 @@ use crate::growth::growing_table::GrowingTable;
 use crate::snapshot::format::{Declared, SnapshotCore};
 use crate::snapshot::source::Source;
 use crate::table::by_shape::{ExpiringTable, FilterTable, MapletTable};
-use crate::table::expiring::clock::{Clock, Reading};
+use crate::table::expiring::clock::{Clock, ClockState};
 use crate::table::filter_plan::FilterPlan;
 use crate::word::payloads::Payloads;
-use crate::word::ring::{Moment, Ring};
+use crate::word::ring::{Reading, Ring};
 use crate::word::tick::Tick;
 
 /// A filter whose snapshots can be [viewed](crate::View). All filters of this crate are, with any hasher. There is
@@ -57,8 +57,8 @@ impl<T: ?Sized, S: BuildHasher> Viewed for ConcurrentCuckooFilter<T, S> {
     const KIND: FilterKind = FilterKind::Concurrent;
 
     fn declared(source: &mut Source<'_>) -> Result<Declared<()>, LoadError> {
-        let Declared { plan, reading, .. } = <FilterTable as SnapshotCore>::stated(source)?;
-        Ok(Declared { plan, reading, own: () })
+        let Declared { plan, clock_state, .. } = <FilterTable as SnapshotCore>::stated(source)?;
+        Ok(Declared { plan, clock_state, own: () })
     }
 
     fn table(plan: &FilterPlan) -> Option<FilterView> {
@@ -76,8 +76,8 @@ impl<T: ?Sized, S: BuildHasher> Viewed for CuckooMaplet<T, S> {
     const KIND: FilterKind = FilterKind::Maplet;
 
     fn declared(source: &mut Source<'_>) -> Result<Declared<()>, LoadError> {
-        let Declared { plan, reading, .. } = <MapletTable as SnapshotCore>::stated(source)?;
-        Ok(Declared { plan, reading, own: () })
+        let Declared { plan, clock_state, .. } = <MapletTable as SnapshotCore>::stated(source)?;
+        Ok(Declared { plan, clock_state, own: () })
     }
 
     fn table(plan: &FilterPlan) -> Option<PayloadView> {
@@ -95,8 +95,8 @@ impl<T: ?Sized, S: BuildHasher> Viewed for GrowableCuckooFilter<T, S> {
     const KIND: FilterKind = FilterKind::Growable;
 
     fn declared(source: &mut Source<'_>) -> Result<Declared<()>, LoadError> {
-        let Declared { plan, reading, .. } = <GrowingTable as SnapshotCore>::stated(source)?;
-        Ok(Declared { plan, reading, own: () })
+        let Declared { plan, clock_state, .. } = <GrowingTable as SnapshotCore>::stated(source)?;
+        Ok(Declared { plan, clock_state, own: () })
     }
 
     fn table(plan: &FilterPlan) -> Option<GrowingView> {
@@ -115,8 +115,8 @@ impl<T: ?Sized, S: BuildHasher> Viewed for ExpiringCuckooFilter<T, S> {
     const KIND: FilterKind = FilterKind::Expiring;
 
     fn declared(source: &mut Source<'_>) -> Result<Declared<ViewClock>, LoadError> {
-        let Declared { plan, reading, own } = <ExpiringTable as SnapshotCore>::stated(source)?;
-        Ok(Declared { plan, reading, own: ViewClock::of(&own.1) })
+        let Declared { plan, clock_state, own } = <ExpiringTable as SnapshotCore>::stated(source)?;
+        Ok(Declared { plan, clock_state, own: ViewClock::of(&own.1) })
     }
 
     fn table(plan: &FilterPlan) -> Option<PayloadView> {
@@ -129,21 +129,21 @@ impl<T: ?Sized, S: BuildHasher> Viewed for ExpiringCuckooFilter<T, S> {
 #[derive(Clone, Copy, Debug)]
 pub struct ViewClock {
     ring: Ring,
-    reading: Reading,
+    clock_state: ClockState,
 }
 
 impl ViewClock {
     fn of(clock: &Clock) -> Self {
-        Self { ring: clock.ring(), reading: clock.read() }
+        Self { ring: clock.ring(), clock_state: clock.state() }
     }
 
     /// The ends of the entries that live at this tick of the caller, or at that of the snapshot if this is earlier.
     /// `None` if there are none.
     #[inline]
     pub(super) fn live_at(self, tick: u64) -> Option<Payloads> {
-        let Reading { now, moment, ahead, .. } = self.reading;
+        let ClockState { now, reading, ahead, .. } = self.clock_state;
         // After a whole round nothing lives, however many ticks have passed.
         let (ring, passed) = (self.ring, tick.saturating_sub(now?).saturating_sub(ahead).min(self.ring.len()));
-        ring.live(Moment::new(ring, moment.now() + passed, moment.lag() + passed))
+        ring.live(Reading::new(ring, reading.now() + passed, reading.lag() + passed))
     }
 }

@@ -9,7 +9,7 @@ use crate::machine::memory::boxed;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
 use crate::table::counters::Counters;
 use crate::table::stripe::AllLocked;
-use crate::word::ring::{Arc, MOST_RING_BITS, Moment, Ring};
+use crate::word::ring::{Arc, MOST_RING_BITS, Reading, Ring};
 use crate::word::tick::Tick;
 
 /// The result of a call of `advance_to` on a filter with a clock.
@@ -60,13 +60,13 @@ pub(crate) struct Clock {
     longest: u64,
     when_full: WhenFull,
     resolution: Option<Duration>,
-    /// A [`Moment`]. A lookup needs nothing else.
-    moment: AtomicU64,
+    /// A [`Reading`]. A lookup needs nothing else.
+    reading: AtomicU64,
     /// What is added to a tick of the clock's own to get the caller's tick, modulo 2⁶⁴. Only a thread that holds the
     /// locks of all stripes changes it. So it does not change for a thread that holds any of them.
     offset: AtomicU64,
     /// By how many ticks the clock is ahead of the caller's. It changes as the offset does. While it is not 0, the
-    /// moment's `now` changes in that way only.
+    /// reading's `now` changes in that way only.
     ahead: AtomicU64,
     /// The caller's tick that follows from the three above. It is changed after them. So a thread for which all four
     /// agree has read a consistent set, without a lock.
@@ -191,23 +191,26 @@ impl From<InsertError> for NotAdded {
     }
 }
 
+/// What a clock shows at one point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Reading {
+pub(crate) struct ClockState {
+    /// The caller's tick. `None` while the clock has none.
     pub(crate) now: Option<u64>,
-    pub(crate) moment: Moment,
-    /// By how many ticks the moment's `now` is ahead of the caller's tick.
+    /// What lookups read of it.
+    pub(crate) reading: Reading,
+    /// By how many ticks the reading's `now` is ahead of the caller's tick.
     pub(crate) ahead: u64,
-    /// How many keys the present tick has, if it counts them. Only a reading for a save has this, all others have 0.
+    /// How many keys the present tick has, if it counts them. Only [`Clock::state_for_save`] has this, otherwise it is 0.
     pub(crate) added: u64,
 }
 
-impl Reading {
+impl ClockState {
     /// How many ticks of the caller after the caller's own `now` a live entry ends whose end has this place on the ring.
     ///
-    /// It is counted from there, and not from the moment's `now`: with the ticks that were evicted, that may be beyond
+    /// It is counted from there, and not from the reading's `now`: with the ticks that were evicted, that may be beyond
     /// the largest tick of the caller.
     pub(crate) fn ticks_until(self, ring: Ring, place: u16) -> u64 {
-        self.ahead + ring.ticks_until(self.moment, place)
+        self.ahead + ring.ticks_until(self.reading, place)
     }
 }
 
@@ -218,7 +221,7 @@ impl Clock {
             longest,
             when_full,
             resolution,
-            moment: AtomicU64::new(Moment::UNKNOWN.0),
+            reading: AtomicU64::new(Reading::UNKNOWN.0),
             offset: AtomicU64::new(0),
             ahead: AtomicU64::new(0),
             noted: AtomicU64::new(0),
@@ -248,17 +251,17 @@ impl Clock {
 
     /// The place on the ring of the current tick.
     #[cfg(feature = "snapshot")]
-    pub(crate) fn place(&self, moment: Moment) -> u16 {
-        self.ring.place(moment.now())
+    pub(crate) fn place(&self, reading: Reading) -> u16 {
+        self.ring.place(reading.now())
     }
 
     /// The clock as it is at this tick of the caller, when it is ahead of that by `ahead` ticks, its own tick has this
     /// place on the ring, and the sweep lags by `lag` ticks.
     pub(crate) fn at(self, now: u64, ahead: u64, place: u16, lag: u64) -> Self {
-        let moment = Moment::new(self.ring, FIRST_TICK + u64::from(place), lag);
+        let reading = Reading::new(self.ring, FIRST_TICK + u64::from(place), lag);
         Self {
-            moment: AtomicU64::new(moment.0),
-            offset: AtomicU64::new(now.wrapping_add(ahead).wrapping_sub(moment.now())),
+            reading: AtomicU64::new(reading.0),
+            offset: AtomicU64::new(now.wrapping_add(ahead).wrapping_sub(reading.now())),
             ahead: AtomicU64::new(ahead),
             noted: AtomicU64::new(now),
             ..self
@@ -310,10 +313,10 @@ impl Clock {
 
     /// The end of an entry that is added at this reading by a thread for which the clock is not late: no eviction ends that
     /// tick.
-    pub(in crate::table) fn latest_end(&self, reading: Reading) -> u64 {
+    pub(in crate::table) fn latest_end(&self, state: ClockState) -> u64 {
         // See `table/expiring/recent.rs`, *An entry never lives too short*.
         let lifetime = if matches!(self.drive, Drive::Time { .. }) { self.longest - 1 } else { self.longest };
-        reading.moment.now() + lifetime - reading.ahead
+        state.reading.now() + lifetime - state.ahead
     }
 
     pub(crate) fn longest(&self) -> u64 {
@@ -335,39 +338,39 @@ impl Clock {
 
     /// The earliest tick of the caller whose entries died and were not swept yet. Not exact while the clock advances.
     pub(crate) fn oldest_unswept(&self) -> Option<u64> {
-        let Reading { now, moment, ahead, .. } = self.read();
-        // The last `lag` ticks up to the moment's `now`, which is `ahead` ticks after the caller's.
-        let before = moment.lag().checked_sub(1)?;
+        let ClockState { now, reading, ahead, .. } = self.state();
+        // The last `lag` ticks up to the reading's `now`, which is `ahead` ticks after the caller's.
+        let before = reading.lag().checked_sub(1)?;
         Some(now?.saturating_add(ahead.saturating_sub(before)).saturating_sub(before.saturating_sub(ahead)))
     }
 
-    /// The moment, at the beginning of a lookup, and for writers.
+    /// The reading, at the beginning of a lookup, and for writers.
     #[inline(always)]
-    pub(in crate::table) fn moment(&self) -> Moment {
+    pub(in crate::table) fn reading(&self) -> Reading {
         // Acquire, with `publish`: a thread that sees that the table was swept sees it without what was swept.
         // SeqCst: see `table/expiring/mod.rs`, *Linearizability*.
-        Moment(self.moment.load(Ordering::SeqCst))
+        Reading(self.reading.load(Ordering::SeqCst))
     }
 
-    /// Whether it is still the same moment, at the end of a lookup.
+    /// Whether it is still the same reading, at the end of a lookup.
     #[inline(always)]
-    pub(in crate::table) fn is_still(&self, moment: Moment) -> bool {
+    pub(in crate::table) fn is_still(&self, reading: Reading) -> bool {
         // Relaxed: the lookup's reads of words come before it and acquire what they have seen. With that come the
-        // moments that matter.
-        self.moment.load(Ordering::Relaxed) == moment.0
+        // readings that matter.
+        self.reading.load(Ordering::Relaxed) == reading.0
     }
 
-    /// Sets the moment. The caller holds the lock of the sweep.
-    pub(in crate::table) fn publish(&self, moment: Moment) {
-        // Release, and SeqCst: see `moment`.
-        self.moment.store(moment.0, Ordering::SeqCst);
+    /// Sets the reading. The caller holds the lock of the sweep.
+    pub(in crate::table) fn publish(&self, reading: Reading) {
+        // Release, and SeqCst: see `reading`.
+        self.reading.store(reading.0, Ordering::SeqCst);
     }
 
-    /// From now on, the caller's tick is `tick` at this moment, which is ahead of that by `ahead`. The caller holds the
+    /// From now on, the caller's tick is `tick` at this reading, which is ahead of that by `ahead`. The caller holds the
     /// lock of the sweep, too.
-    pub(in crate::table) fn call(&self, _: &AllLocked<'_>, moment: Moment, tick: u64, ahead: u64) {
+    pub(in crate::table) fn call(&self, _: &AllLocked<'_>, reading: Reading, tick: u64, ahead: u64) {
         // Relaxed: the locks order it.
-        self.offset.store(tick.wrapping_add(ahead).wrapping_sub(moment.now()), Ordering::Relaxed);
+        self.offset.store(tick.wrapping_add(ahead).wrapping_sub(reading.now()), Ordering::Relaxed);
         // Release: see `now`.
         self.ahead.store(ahead, Ordering::Release);
     }
@@ -375,7 +378,7 @@ impl Clock {
     /// The caller's tick has come closer to the clock's own, which was ahead of it. The caller holds the lock of the sweep,
     /// and the filter drives the clock (`table/expiring/recent.rs`).
     pub(in crate::table) fn set_ahead(&self, ahead: u64) {
-        // Relaxed: a thread may read it before or after the change, whatever moment it has read.
+        // Relaxed: a thread may read it before or after the change, whichever reading it has.
         self.ahead.store(ahead, Ordering::Relaxed);
     }
 
@@ -393,7 +396,7 @@ impl Clock {
 
     #[inline]
     pub(crate) fn now(&self) -> Option<u64> {
-        let Reading { now, .. } = self.read();
+        let ClockState { now, .. } = self.state();
         // Relaxed, after the acquire read of `ahead`: a thread that sees a tick ended early also sees the caller's tick
         // that was noted before.
         let noted = self.noted.load(Ordering::Relaxed);
@@ -404,22 +407,22 @@ impl Clock {
     #[cold]
     fn now_when_it_is_set(&self) -> Option<u64> {
         let _pass = self.lock_sweep();
-        self.read().now
+        self.state().now
     }
 
-    /// The moment, and the caller's tick. The caller holds the lock of a stripe or that of the sweep.
-    pub(crate) fn read(&self) -> Reading {
-        let moment = self.moment();
+    /// The reading, and the caller's tick. The caller holds the lock of a stripe or that of the sweep.
+    pub(crate) fn state(&self) -> ClockState {
+        let reading = self.reading();
         let (offset, ahead) = (self.offset.load(Ordering::Relaxed), self.ahead());
-        let now = moment.now().wrapping_add(offset).wrapping_sub(ahead);
-        Reading { now: moment.is_known().then_some(now), moment, ahead, added: 0 }
+        let now = reading.now().wrapping_add(offset).wrapping_sub(ahead);
+        ClockState { now: reading.is_known().then_some(now), reading, ahead, added: 0 }
     }
 
-    /// [`read`](Self::read) with the number of keys of the present tick, for a save.
-    pub(in crate::table) fn read_for_save(&self, _: &AllLocked<'_>) -> Reading {
-        let Drive::Keys(count) = &self.drive else { return self.read() };
+    /// [`state`](Self::state) with the number of keys of the present tick, for a save.
+    pub(in crate::table) fn state_for_save(&self, _: &AllLocked<'_>) -> ClockState {
+        let Drive::Keys(count) = &self.drive else { return self.state() };
         // Relaxed: the locks order it.
-        Reading { added: count[0].added.load(Ordering::Relaxed), ..self.read() }
+        ClockState { added: count[0].added.load(Ordering::Relaxed), ..self.state() }
     }
 
     /// The name of this tick for callers. Nobody knows the ticks of a clock that the filter drives, and a loaded one begins
@@ -431,22 +434,22 @@ impl Clock {
     /// The end, in the clock's own ticks, of an entry that is added at this reading and expires at `until`. `None` if no such
     /// entry is added.
     #[inline(always)]
-    pub(in crate::table) fn end_for(&self, reading: Reading, until: &Until) -> Option<u64> {
-        let Reading { now, moment, ahead, .. } = reading;
+    pub(in crate::table) fn end_for(&self, state: ClockState, until: &Until) -> Option<u64> {
+        let ClockState { now, reading, ahead, .. } = state;
         let lifetime = until.ticks_from(now?);
         if lifetime <= ahead || lifetime > self.longest {
             return None;
         }
-        let end = moment.now() + (lifetime - ahead);
-        if self.ring.has_room_for(moment, end) { Some(end) } else { None }
+        let end = reading.now() + (lifetime - ahead);
+        if self.ring.has_room_for(reading, end) { Some(end) } else { None }
     }
 
     /// [`end_for`](Self::end_for), or why there is none.
-    pub(in crate::table) fn admit(&self, reading: Reading, until: &Until) -> Result<u64, NotAdded> {
-        if let Some(end) = self.end_for(reading, until) {
+    pub(in crate::table) fn admit(&self, state: ClockState, until: &Until) -> Result<u64, NotAdded> {
+        if let Some(end) = self.end_for(state, until) {
             return Ok(end);
         }
-        let Reading { now: Some(now), ahead, .. } = reading else {
+        let ClockState { now: Some(now), ahead, .. } = state else {
             return Err(NotAdded::Invalid(ExpiringInsertError::ClockNotSet));
         };
         let lifetime = until.ticks_from(now);
@@ -474,18 +477,18 @@ impl Clock {
     /// Notes that entries are about to be evicted so many ticks early, at most. The eviction comes after it: a thread that
     /// misses one of their keys finds in the statistics how early it was evicted.
     pub(in crate::table) fn note_early(&self, ticks: u64) {
-        // Relaxed: the store that evicts them, of the moment or of a word, releases it.
+        // Relaxed: the store that evicts them, of the reading or of a word, releases it.
         self.tallies.most_ahead.fetch_max(ticks, Ordering::Relaxed);
     }
 
-    /// The end of an entry with this payload that is live at the moment.
-    pub(in crate::table) fn end_of(&self, moment: Moment, payload: u16) -> u64 {
-        moment.now() + self.ring.ticks_until(moment, payload)
+    /// The end of an entry with this payload that is live at the reading.
+    pub(in crate::table) fn end_of(&self, reading: Reading, payload: u16) -> u64 {
+        reading.now() + self.ring.ticks_until(reading, payload)
     }
 
     /// Counts a dead entry with this end that was taken out.
     pub(in crate::table) fn removed_dead(&self, counters: &Counters, end: u16) {
-        let evicted = self.early(self.moment().now()).is_some_and(|early| early.contains(end));
+        let evicted = self.early(self.reading().now()).is_some_and(|early| early.contains(end));
         self.count_expired(counters, 1, usize::from(evicted));
     }
 
@@ -502,8 +505,8 @@ impl Clock {
 
     /// The ends up to this tick of the clock's own that were ended early: those that the caller's clock has yet to reach.
     pub(in crate::table) fn early(&self, tick: u64) -> Option<Arc> {
-        let Reading { moment, ahead, .. } = self.read();
-        let len = ahead.saturating_sub(moment.now().saturating_sub(tick));
+        let ClockState { reading, ahead, .. } = self.state();
+        let len = ahead.saturating_sub(reading.now().saturating_sub(tick));
         (len > 0).then(|| Arc::up_to(self.ring, tick, len))
     }
 

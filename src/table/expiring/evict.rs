@@ -13,7 +13,7 @@
 //!
 //! # How far it runs ahead
 //! An insert has found no room, by the argument of `table/relocate.rs`. It takes the lock of the sweep, so that the
-//! moment stays as it is, and then the locks of all stripes. Now no other thread adds, relocates or takes out an entry.
+//! reading stays as it is, and then the locks of all stripes. Now no other thread adds, relocates or takes out an entry.
 //! The insert searches once more.
 //!
 //! 1. *There is room.* Another thread has made it, for instance by eviction. The insert tries again, and no tick ends.
@@ -34,8 +34,8 @@
 //! - The table holds less than half of its capacity. Then it is not full: entries of a few keys fill these buckets.
 //!
 //! # Linearizability
-//! To end ticks early is an operation of its own: it takes effect when the moment is published, under all locks. It
-//! belongs to an insert in progress that has no room at that moment. A writer reads the moment and `ahead` under the
+//! To end ticks early is an operation of its own: it takes effect when the reading is published, under all locks. It
+//! belongs to an insert in progress that has no room at that moment. A writer reads the clock and `ahead` under the
 //! lock of its stripe, so they belong together, and their difference is the caller's tick. (Without the locks, an entry
 //! that is to live for a number of ticks would live too short by the ticks in between.)
 //!
@@ -49,7 +49,7 @@ use core::cell::Cell;
 use crate::search::path::Outcome;
 use crate::table::attempt::IfPresent;
 use crate::table::entries::Expiry;
-use crate::table::expiring::clock::{Clock, Reading, Until};
+use crate::table::expiring::clock::{Clock, ClockState, Until};
 use crate::table::expiring::sweep::later;
 use crate::table::table::Table;
 use crate::word::geometry::Item;
@@ -62,31 +62,31 @@ impl Table<Expiry> {
     pub(crate) fn evict(&self, clock: &Clock, class: Item, until: &Until, if_present: IfPresent) -> Option<u64> {
         let mut pass = clock.lock_sweep();
         let ended = self.under_all_locks(|all| {
-            let reading = clock.read();
-            let Reading { now: Some(now), moment, ahead, .. } = reading else { return Some(0) };
-            let Some(end) = clock.end_for(reading, until) else { return Some(0) };
+            let state = clock.state();
+            let ClockState { now: Some(now), reading, ahead, .. } = state else { return Some(0) };
+            let Some(end) = clock.end_for(state, until) else { return Some(0) };
             if if_present != IfPresent::Add && self.copies(class) > 0 {
                 return Some(0);
             }
             let earliest = Cell::new(u64::MAX);
-            let outcome = self.search(class, moment, &|_| false, Some(&earliest));
+            let outcome = self.search(class, reading, &|_| false, Some(&earliest));
             if matches!(outcome, Outcome::Planned) {
                 return Some(0);
             }
-            if earliest.get() >= end.min(clock.latest_end(reading))
+            if earliest.get() >= end.min(clock.latest_end(state))
                 || self.copies(class) == self.slots_of(class)
                 || self.counters.len() < self.capacity() / 2
             {
                 return None;
             }
-            let ticks = earliest.get() - moment.now();
-            let then = later(clock, &mut pass, moment, ticks);
+            let ticks = earliest.get() - reading.now();
+            let then = later(clock, &mut pass, reading, ticks);
             clock.note_early(ahead + ticks);
             clock.call(all, then, now, ahead + ticks);
             clock.publish(then);
             Some(ticks)
         });
-        if clock.moment().lag() > 0 {
+        if clock.reading().lag() > 0 {
             self.sweep_some(clock, pass);
         }
         ended

@@ -10,7 +10,7 @@ use crate::table::expiring::clock::{Advance, Clock, Until, WhenFull};
 use crate::table::table::Table;
 use crate::table::table_tests::assert_all_vector_units_find_the_same;
 use crate::word::layout::{SHAPES_WITH_PAYLOAD, Shape};
-use crate::word::ring::{LAST_TICK, Moment, Ring};
+use crate::word::ring::{LAST_TICK, Reading, Ring};
 
 /// A table for lifetimes that leave `spare` ticks of the ring unused.
 fn table(shape: Shape, buckets: usize, end_bits: u32, spare: u64) -> ExpiringTable {
@@ -36,7 +36,7 @@ fn compare_vector_units(shape: Shape, end_bits: u32, is_swept: bool) {
     };
     let contains = |hash| table.contains(hash);
     assert_all_vector_units_find_the_same(&table.table, table.table.entries.presence(), insert, contains);
-    assert_eq!(table.clock().read().moment.lag() == 0, is_swept);
+    assert_eq!(table.clock().state().reading.lag() == 0, is_swept);
 }
 
 #[test]
@@ -59,9 +59,9 @@ fn lifetimes_last_while_the_clock_begins_its_own_ticks_again() {
         table.advance_to(1000);
         // As if the clock had run that long.
         let clock = table.clock();
-        let moment = Moment::new(clock.ring, LAST_TICK - 3, lag);
-        table.table.under_all_locks(|all| clock.call(all, moment, 1000, 0));
-        clock.publish(moment);
+        let reading = Reading::new(clock.ring, LAST_TICK - 3, lag);
+        table.table.under_all_locks(|all| clock.call(all, reading, 1000, 0));
+        clock.publish(reading);
         for tick in ticks.clone() {
             table.advance_to(tick);
             for lifetime in 1..=longest {
@@ -78,7 +78,7 @@ fn lifetimes_last_while_the_clock_begins_its_own_ticks_again() {
             }
         }
         assert_eq!(clock.now(), Some(1029));
-        assert!(clock.read().moment.now() < LAST_TICK, "they have begun again");
+        assert!(clock.state().reading.now() < LAST_TICK, "they have begun again");
     }
 }
 

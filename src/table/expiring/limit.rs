@@ -7,8 +7,8 @@
 //! # A request
 //! The caller reads the time, and moves the clock on to its tick if it can do so at once (`Table::move_on`). Then:
 //!
-//! 1. **It reads, without a lock.** The moment, both words by an optimistic read, and the moment again. If the debt that it
-//!    finds leaves no room for the cost, the request is rejected. Otherwise, if the read was invalidated or the moment has
+//! 1. **It reads, without a lock.** The clock, both words by an optimistic read, and the clock again. If the debt that it
+//!    finds leaves no room for the cost, the request is rejected. Otherwise, if the read was invalidated or the clock has
 //!    changed, it reads again.
 //! 2. **It charges, under the lock of the class's stripe.** It reads the clock, and then the words, and decides again. If the
 //!    request is allowed, it gives the class's entry the new end, by one exchange after a bump; or it adds an entry, as any
@@ -21,7 +21,7 @@
 //!
 //! *A request that is rejected without a lock is rejected rightly.* A lane with the fingerprint was read at some moment of the
 //! call, and the clock showed the same before and after. The place in it means the end of an entry that was in the table when
-//! the word was read, or else that entry ends later (a place cannot mean an end that was swept before the moment was read).
+//! the word was read, or else that entry ends later (a place cannot mean an end that was swept before the clock was read).
 //! So at the read of the word, by the clock of that moment, the class owed at least that much. That is enough: whether
 //! the version has changed makes no difference. Only a request that is not rejected needs both words of one state, so
 //! that no request that is rejected throughout its call takes a lock. Such a request writes no word of the table. It takes
@@ -73,7 +73,7 @@
 use crate::error::insert::InsertError;
 use crate::table::attempt::{Attempt, IfPresent};
 use crate::table::entries::Expiry;
-use crate::table::expiring::clock::{Clock, Reading, WhenFull};
+use crate::table::expiring::clock::{Clock, ClockState, WhenFull};
 use crate::table::image::spare::Spare;
 use crate::table::stripe::{AllLocked, Guard};
 use crate::table::table::Table;
@@ -81,7 +81,7 @@ use crate::word::bucket::{Bucket, BucketOps, FoundSlot};
 use crate::word::geometry::Item;
 use crate::word::layout::{Entry, Layout};
 use crate::word::payloads::{OnlySlot, PayloadOps};
-use crate::word::ring::Moment;
+use crate::word::ring::Reading;
 
 /// A request, in ticks.
 #[derive(Clone, Copy, Debug)]
@@ -166,13 +166,13 @@ impl Table<Expiry> {
     #[inline(always)]
     fn over_limit(&self, layout: impl Layout, clock: &Clock, class: Item, request: Request) -> Option<u64> {
         loop {
-            // Without a lock: only the moment of such a clock changes, so what is read belongs together.
-            let Reading { now, moment, .. } = clock.read();
+            // Without a lock: only the reading of such a clock changes, so what is read is consistent.
+            let ClockState { now, reading, .. } = clock.state();
             let now = now?;
             let read = self.lookup(layout).load_pair(class, |pair| (pair, true), |pair| (pair, false));
             let ([first, second], is_valid) = read;
-            let is_still = clock.is_still(moment);
-            let after = self.debt_in(layout, clock, moment, class, first, second) + request.cost;
+            let is_still = clock.is_still(reading);
+            let after = self.debt_in(layout, clock, reading, class, first, second) + request.cost;
             // By the later one of both ticks.
             if after > request.most + request.tick.saturating_sub(now) && is_still {
                 return Some(now + (after - request.most));
@@ -190,7 +190,7 @@ impl Table<Expiry> {
         &self,
         layout: impl Layout,
         clock: &Clock,
-        moment: Moment,
+        reading: Reading,
         class: Item,
         first: Bucket,
         second: Bucket,
@@ -198,18 +198,18 @@ impl Table<Expiry> {
         let lanes = layout.lanes_in_either(first, second, layout.fingerprint_of(class.entry));
         let OnlySlot { slot, several } = layout.only_slot([first, second], lanes);
         if several != 0 {
-            return self.debt_in_slowly(clock, moment, class, first, second);
+            return self.debt_in_slowly(clock, reading, class, first, second);
         }
-        if slot.exists() { clock.ring.ticks_left(moment, layout.payload_at(slot)) } else { 0 }
+        if slot.exists() { clock.ring.ticks_left(reading, layout.payload_at(slot)) } else { 0 }
     }
 
     /// [`debt_in`](Self::debt_in) where several lanes seem to match. (An entry that is being moved is in two.)
     #[cold]
     #[inline(never)]
-    fn debt_in_slowly(&self, clock: &Clock, moment: Moment, class: Item, first: Bucket, second: Bucket) -> u64 {
+    fn debt_in_slowly(&self, clock: &Clock, reading: Reading, class: Item, first: Bucket, second: Bucket) -> u64 {
         let debts = [first, second].map(|bucket| {
             let of_class = self.layout.entries(bucket).filter(|&entry| self.is_of(class, entry));
-            of_class.map(|entry| clock.ring.ticks_left(moment, self.layout.payload_of(entry))).max()
+            of_class.map(|entry| clock.ring.ticks_left(reading, self.layout.payload_of(entry))).max()
         });
         debts.into_iter().flatten().max().unwrap_or(0)
     }
@@ -230,11 +230,11 @@ impl Table<Expiry> {
         request: Request,
         add: impl Fn(Item) -> bool,
     ) -> Result<Attempt, NotCharged> {
-        let Reading { now: Some(now), moment, .. } = clock.read() else { return Err(NotCharged::Late) };
+        let ClockState { now: Some(now), reading, .. } = clock.state() else { return Err(NotCharged::Late) };
         if now < request.tick {
             return Err(NotCharged::Late);
         }
-        let debt = self.debt(layout, clock, moment, class);
+        let debt = self.debt(layout, clock, reading, class);
         let after = debt.as_ref().map_or(0, |debt| debt.ticks) + request.cost;
         if after > request.most {
             return Err(NotCharged::Over { until: now + (after - request.most) });
@@ -242,8 +242,8 @@ impl Table<Expiry> {
         if request.cost == 0 {
             return Ok(Attempt::Present);
         }
-        let end = moment.now() + after;
-        if !clock.ring.has_room_for(moment, end) {
+        let end = reading.now() + after;
+        if !clock.ring.has_room_for(reading, end) {
             return Err(NotCharged::Unswept);
         }
         let new = class.with(layout, clock.ring.place(end));
@@ -277,29 +277,34 @@ impl Table<Expiry> {
     }
 
     /// The entry of the class: of several, which only a snapshot can bring, the one that owes most. The caller holds the lock
-    /// of the class's stripe, and has read the moment since.
+    /// of the class's stripe, and has read the clock since.
     #[inline(always)]
-    fn debt(&self, layout: impl Layout, clock: &Clock, moment: Moment, class: Item) -> Option<Debt> {
+    fn debt(&self, layout: impl Layout, clock: &Clock, reading: Reading, class: Item) -> Option<Debt> {
         let (first, second) = (self.load(class.first), self.load(class.second));
         let lanes = layout.lanes_in_either(first, second, layout.fingerprint_of(class.entry));
         let OnlySlot { slot, several } = layout.only_slot([first, second], lanes);
         if several != 0 {
-            return self.debt_slowly(clock, moment, class);
+            return self.debt_slowly(clock, reading, class);
         }
         if !slot.exists() {
             return None;
         }
         let place = layout.payload_at(slot);
         let bucket = core::hint::select_unpredictable(lanes[0] != 0, class.first, class.second);
-        Some(Debt { entry: class.with(layout, place).entry, bucket, slot, ticks: clock.ring.ticks_left(moment, place) })
+        Some(Debt {
+            entry: class.with(layout, place).entry,
+            bucket,
+            slot,
+            ticks: clock.ring.ticks_left(reading, place),
+        })
     }
 
     #[cold]
     #[inline(never)]
-    fn debt_slowly(&self, clock: &Clock, moment: Moment, class: Item) -> Option<Debt> {
+    fn debt_slowly(&self, clock: &Clock, reading: Reading, class: Item) -> Option<Debt> {
         let in_bucket = |bucket| {
             let of_class = self.layout.entries(self.load(bucket)).filter(|&entry| self.is_of(class, entry));
-            let ticks = |entry| clock.ring.ticks_left(moment, self.layout.payload_of(entry));
+            let ticks = |entry| clock.ring.ticks_left(reading, self.layout.payload_of(entry));
             of_class
                 .map(|entry| Debt { entry, bucket, slot: FoundSlot::default(), ticks: ticks(entry) })
                 .max_by_key(|debt| debt.ticks)
@@ -354,10 +359,10 @@ impl Table<Expiry> {
     /// The answer to a request of a new key for which there is no room.
     fn no_room(&self, clock: &Clock, class: Item) -> Verdict {
         self.counters.insert_refused();
-        let Reading { now, moment, .. } = clock.read();
+        let ClockState { now, reading, .. } = clock.state();
         let of_bucket = |bucket| {
             let entries = self.layout.entries(self.load(bucket));
-            entries.map(|entry| clock.ring.ticks_left(moment, self.layout.payload_of(entry))).min()
+            entries.map(|entry| clock.ring.ticks_left(reading, self.layout.payload_of(entry))).min()
         };
         let soonest = [class.first, class.second].into_iter().filter_map(of_bucket).min();
         Verdict::NoRoom { until: now.unwrap_or(0) + soonest.unwrap_or(0).max(1) }

@@ -9,17 +9,17 @@
 //! under the lock of its stripe, after a bump of its own. Two things are new: the clock, and the taking out of dead
 //! entries.
 //!
-//! What lookups read of the clock is one word, the [`Moment`]: `now`, and how far `swept` lags behind. It changes in
+//! What lookups read of the clock is one word, the [`Reading`]: `now`, and how far `swept` lags behind. It changes in
 //! two ways, both under the lock of the sweep (`table/expiring/clock.rs`): `now` goes forward, and `swept` catches up.
-//! So a moment does not come back (except after 2⁴⁷ ticks). `now` is the clock's own. It is the caller's tick, or ahead
+//! So a reading does not come back (except after 2⁴⁷ ticks). `now` is the clock's own. It is the caller's tick, or ahead
 //! of it where ticks were ended early to make room (`table/expiring/evict.rs`). In a filter of recent keys, the filter itself
 //! moves the clock on (`table/expiring/recent.rs`).
 //!
 //! # The rules
 //! In these rules, `e` is the number of bits of an end, so the ring has `2^e` places.
 //!
-//! 1. A writer reads the moment under the lock of its stripe, before it reads any word. It acts by that moment before
-//!    it releases the lock. (In the other order, an item that it has seen may be swept before it reads the moment, and
+//! 1. A writer reads the clock under the lock of its stripe, before it reads any word. It acts by that reading before
+//!    it releases the lock. (In the other order, an item that it has seen may be swept before it reads the clock, and
 //!    the item's place may then mean another end.)
 //! 2. It adds an item only if the item's end is after `now` and at most `swept + 2^e`. If the end is beyond that, but
 //!    the lifetime is not too long, the writer releases the lock, waits for the sweep, and starts over. (A replaced
@@ -32,16 +32,16 @@
 //! 5. **Each take of a dead item comes after a bump of its stripe at a moment at which it was dead.** A pass bumps each
 //!    stripe as it drains them. After that it takes out what it finds, without a lock and without a further bump. Any
 //!    other thread that takes a dead item out, to make room, does it under the lock of its stripe, and bumps first.
-//! 6. A lookup reads the moment, and does what a lookup of a maplet does. If a lane has the fingerprint, and its end is live
-//!    at the moment, the answer is *true*, which counts in any case. If not, the lookup reads the moment again at the end.
-//!    *False* counts only if the moment and the version are still the same; if not, it retries. (At a moment without a lag all
+//! 6. A lookup reads the clock, and does what a lookup of a maplet does. If a lane has the fingerprint, and its end is live
+//!    at that reading, the answer is *true*, which counts in any case. If not, the lookup reads the clock again at the end.
+//!    *False* counts only if the reading and the version are still the same; if not, it retries. (At a reading without a lag all
 //!    places are live. Then it need not read them, and *false* counts if the version is still the same.)
 //! 7. The clock's `now` goes to the next tick. If it skips ticks, that is published under the locks of all stripes. So
 //!    a writer that holds a stripe's lock sees no tick skipped.
 //!
 //! # Why `swept` is true
 //! *No item with an end up to `swept` is in the table.* Let `T` be the target of a pass. After the pass has drained the
-//! writers, each writer that takes a stripe's lock reads a moment whose `now` is `T` or later, for the lock passes that
+//! writers, each writer that takes a stripe's lock gets a reading whose `now` is `T` or later, for the lock passes that
 //! on. So the writer adds nothing that ends by `T` (rule 2), and relocates nothing that does (rule 3). The writers that
 //! had the lock before are done. So from then on no bucket gets an item that ends by `T`, and the pass visits each
 //! bucket after that.
@@ -59,7 +59,7 @@
 //! the ring, and restarts a running pass.
 //!
 //! # Why no lookup misses an entry that is live throughout
-//! *At a moment without a lag*: it has found the fingerprint nowhere. As in `table/maplet.rs`, and leaving aside takes of
+//! *At a reading without a lag*: it has found the fingerprint nowhere. As in `table/maplet.rs`, and leaving aside takes of
 //! the dead, what it has read is what the table held at a moment of the attempt. Suppose that there was a live item of the
 //! key at that moment, and that a take of the dead hid it from the lookup. That take came before the lookup read the item's
 //! word.
@@ -67,25 +67,25 @@
 //! that bump, or a later one, the first time too; otherwise it would have seen the version change. So the item was dead
 //! when the attempt began, and not live at that moment: a contradiction.
 //!
-//! *At a moment with a lag*: it has found no live item. Take the last attempt, at the moment `m`, which was the same
+//! *At a reading with a lag*: it has found no live item. Take the last attempt, at the reading `m`, which was the same
 //! before and after it.
 //!
-//! 1. *It has seen no change that was made at a later moment.* A thread that makes such a change has read that moment
-//!    first. So a lookup that reads a word with that change in it reads the later moment at the end.
+//! 1. *It has seen no change that was made at a later reading.* A thread that makes such a change has had that reading
+//!    first. So a lookup that reads a word with that change in it gets the later reading at the end.
 //! 2. *It has seen what was taken out before `m`.* Let `swept` be `s` at `m`. All that the passes up to `s` took out
 //!    was gone when `m` was published, and the lookup read `m` first. So no place in the words that it read means an
 //!    end up to `s`, nor, by 1, one after `s + 2^e`.
 //! 3. So it reads places right, and the dead that were taken out were dead at `m`: the threads that took them had
-//!    read a moment no later than `m`.
+//!    had a reading no later than `m`.
 //! 4. What is left are the changes of live items, under the rules of `table/maplet.rs`. So the key had no live item at
-//!    one moment of the attempt; and throughout the attempt the moment was `m`.
+//!    one moment of the attempt; and throughout the attempt the reading was `m`.
 //!
 //! # Why no dead entry is found
-//! A lookup answers *true* for an item whose place is live at the moment `m` that it read before the words. If the
+//! A lookup answers *true* for an item whose place is live at the reading `m` that it read before the words. If the
 //! item was in the table then, its place meant its end (by 2 above), and it was live. If it was added later, then it
 //! was added during the call, and live. Whether the version has changed meanwhile makes no difference.
 //!
-//! *Why the second reading.* A lookup reads a moment at which the place of 14 means 10. It is stopped. The entries that
+//! *Why the clock is read twice.* A lookup has a reading at which the place of 14 means 10. It is stopped. The entries that
 //! died at 10 are swept, and the clock advances. The entry of the lookup's own key, which is live, is renewed until 14,
 //! and now the lookup reads the words. It considers that entry dead.
 //!
@@ -99,19 +99,19 @@
 //!
 //! | operation | takes effect |
 //! |---|---|
-//! | `advance_to` | when the moment is published. All that dies by it is out at once, whenever a pass gets there. If nothing was due: when it reads the clock |
+//! | `advance_to` | when the reading is published. All that dies by it is out at once, whenever a pass gets there. If nothing was due: when it reads the clock |
 //! | lookups | as in `table/maplet.rs` |
 //! | `insert` | *false*, since the end has passed: when it reads the clock. *true*: at its compare-exchange; or, if the end has passed by then, just before it passed |
 //! | `insert_or_renew` | *true*: as `insert`, or as said below. *false*: at its compare-exchange; or, if there is nothing to renew or the end has passed, when it reads the clock |
 //! | `remove` | at its compare-exchange; or, if the end has passed by then, just before it passed: the entry was there, for the lock was held |
 //! | `remove` without an end | as `remove` of the end that it finds. *false*: at any moment under the lock |
 //! | `expires_at` | when it reads the clock |
-//! | `insert_if_absent` | *false*: when it reads the words, by the moment of the clock by which it also judges the end. *true*: as `insert`; under the lock, no other thread has added an entry of the class |
+//! | `insert_if_absent` | *false*: when it reads the words, by the reading of the clock by which it also judges the end. *true*: as `insert`; under the lock, no other thread has added an entry of the class |
 //! | an insert that fails for its lifetime | when it reads the clock |
-//! | an insert that fails for lack of room | at the moment without room that `table/relocate.rs` describes. Dead entries count as room there: the search leaves them out, by one moment of the clock for all buckets, and its result does not count if the clock has gone on. At last the insert checks whether its own entry would still be live. If so, it was live at that moment. Where live entries of the class fill both buckets: when the count reads the clock. It holds the lock of their stripe, so no other thread adds or moves one of them meanwhile, and those that it finds were there then |
+//! | an insert that fails for lack of room | at the moment without room that `table/relocate.rs` describes. Dead entries count as room there: the search leaves them out, by one reading of the clock for all buckets, and its result does not count if the clock has gone on. At last the insert checks whether its own entry would still be live. If so, it was live at that moment. Where live entries of the class fill both buckets: when the count reads the clock. It holds the lock of their stripe, so no other thread adds or moves one of them meanwhile, and those that it finds were there then |
 //!
 //! *When an entry dies while it is renewed.* `insert_or_renew` has found a live entry that ends at `a`, and by its
-//! exchange that entry ends at `b`. Then it reads the moment. If `now` is before `a`, the entry was live at the
+//! exchange that entry ends at `b`. Then it reads the clock. If `now` is before `a`, the entry was live at the
 //! exchange, and the answer is *false*. If not, `now` was `a` at one moment of the call, and `b` was not over: the
 //! clock has passed from one tick to the next, because it does more than that only under the lock that the call holds
 //! (rule 7). The answer is *true*: the call has added an entry at that moment, or at its exchange if that came later
@@ -119,25 +119,25 @@
 //! latest end. If the exchange came first, no thread can observe the difference: a lookup in between finds the key in
 //! either case, and any other thread that reads the class's ends needs the lock.
 //!
-//! As in `table/stripe.rs`, the orders of all keys agree. The accesses to the moment are `SeqCst` like those to words,
-//! except the second reading of a lookup, for which step 1 is enough. So, if one thread advances the clock and then
+//! As in `table/stripe.rs`, the orders of all keys agree. The accesses to the reading are `SeqCst` like those to words,
+//! except the second time that a lookup reads it, for which step 1 is enough. So, if one thread advances the clock and then
 //! looks up a key, and another adds this key and then looks up another key that has died by then, they do not both miss
 //! what the other did.
 //!
 //! # Who waits
 //! Lookups wait for no thread. They retry only where another thread has bumped, as each pass does when it begins, or
-//! has changed the moment, which happens twice for each tick. Inserts wait for a pass only where rule 2 says so. That
+//! has changed the reading, which happens twice for each tick. Inserts wait for a pass only where rule 2 says so. That
 //! happens while a call of `advance_to` that has come late finishes a pass. When that call returns, `swept` lags by so
 //! little that entries with the longest lifetime are admitted. A call that skips ticks holds the locks of all stripes
-//! while it sets the moment, which takes two stores. The lock of the sweep comes before the locks of stripes, and a
+//! while it sets the reading, which takes two stores. The lock of the sweep comes before the locks of stripes, and a
 //! thread that holds one of these never waits for it. So there is no deadlock.
 //!
 //! An insert that holds the locks of all stripes (`Table::until_added_under_all_locks`) makes a bounded number of
 //! searches here too. No other thread adds meanwhile, since that takes a lock. The clock advances by at most as many
-//! moments as there are calls of `advance_to` until one of them waits for the writers to drain.
+//! readings as there are calls of `advance_to` until one of them waits for the writers to drain.
 //!
 //! # Saves
-//! A save reads the moment when it has the locks of all stripes. All items that are live then are in the image
+//! A save reads the clock when it has the locks of all stripes. All items that are live then are in the image
 //! (`table/image/copy_on_write.rs`). A pass that began before takes out only what is dead by then. One that begins later
 //! has drained the writers, sees that a save is running, and sets the words aside: it takes nothing out of a bucket before
 //! all saves have its word.
@@ -156,7 +156,7 @@ mod expiring_tests;
 use crate::error::insert::{ExpiringInsertError, InsertError};
 use crate::table::attempt::{Attempt, IfPresent};
 use crate::table::entries::Expiry;
-use crate::table::expiring::clock::{Clock, NotAdded, Reading, Until, WhenFull};
+use crate::table::expiring::clock::{Clock, ClockState, NotAdded, Until, WhenFull};
 use crate::table::expiring::recent::AttemptOr;
 use crate::table::image::copy_on_write::Changing;
 use crate::table::image::spare::Spare;
@@ -166,7 +166,7 @@ use crate::word::bucket::BucketOps;
 use crate::word::geometry::Item;
 use crate::word::layout::{Entry, Layout, by_encoding};
 use crate::word::payloads::PayloadOps;
-use crate::word::ring::Moment;
+use crate::word::ring::Reading;
 
 /// Which of a class's entries is meant.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -195,12 +195,12 @@ impl Table<Expiry> {
         self.prefetch(class);
         let guard = self.stripe(class.sum).lock(&self.counters);
         let (clock, mut is_full) = (self.clock(), false);
-        let reading = clock.read();
+        let state = clock.state();
         if !self.is_being_saved()
-            && let Some(end) = clock.end_for(reading, until)
+            && let Some(end) = clock.end_for(state, until)
         {
             let add = |item| self.add(layout, item);
-            match self.add_admitted(layout, (&guard, None), &class, (reading.moment, end), if_present, add) {
+            match self.add_admitted(layout, (&guard, None), &class, (state.reading, end), if_present, add) {
                 Attempt::Added => return Ok(true),
                 Attempt::Present => return Ok(false),
                 Attempt::NoRoom => is_full = true,
@@ -292,13 +292,13 @@ impl Table<Expiry> {
         if_present: IfPresent,
     ) -> Result<Attempt, NotAdded> {
         let clock = self.clock();
-        let reading = clock.read();
-        let is_present = || self.copies_at(reading.moment, class) > 0;
-        match clock.admit(reading, until) {
+        let state = clock.state();
+        let is_present = || self.copies_at(state.reading, class) > 0;
+        match clock.admit(state, until) {
             Ok(end) => {
                 let lock = (&changing.guard, changing.spare());
                 let add = |item| self.add_locked(changing, item);
-                Ok(self.add_admitted(self.layout(), lock, &class, (reading.moment, end), if_present, add))
+                Ok(self.add_admitted(self.layout(), lock, &class, (state.reading, end), if_present, add))
             }
             Err(NotAdded::Invalid(error)) => Err(NotAdded::Invalid(error)),
             Err(_) if if_present == IfPresent::Refuse && is_present() => Ok(Attempt::Present),
@@ -308,24 +308,24 @@ impl Table<Expiry> {
         }
     }
 
-    /// Adds an entry of the class by `add`, which is admitted: it expires at `end`, and is live at the moment. The caller holds
-    /// the lock of its stripe, has read the moment since, and has spare memory for a word, if a save is running.
+    /// Adds an entry of the class by `add`, which is admitted: it expires at `end`, and is live at the reading. The caller holds
+    /// the lock of its stripe, has read the clock since, and has spare memory for a word, if a save is running.
     #[inline(always)]
     fn add_admitted(
         &self,
         layout: impl Layout,
         (guard, spare): (&Guard<'_>, Option<&Spare>),
         class: &Item,
-        (moment, end): (Moment, u64),
+        (reading, end): (Reading, u64),
         if_present: IfPresent,
         add: impl Fn(Item) -> bool,
     ) -> Attempt {
         let clock = self.clock();
-        if if_present == IfPresent::Refuse && self.copies_at(moment, *class) > 0 {
+        if if_present == IfPresent::Refuse && self.copies_at(reading, *class) > 0 {
             return Attempt::Present;
         }
         if if_present == IfPresent::Extend
-            && let Some(was_live) = self.extend((guard, spare), class, (moment, end))
+            && let Some(was_live) = self.extend((guard, spare), class, (reading, end))
         {
             return if was_live { Attempt::Present } else { Attempt::Added };
         }
@@ -340,15 +340,15 @@ impl Table<Expiry> {
     }
 
     /// Makes the class's entry that lives longest live until `end` at least, if the class has a live entry at the
-    /// moment. Returns whether that was still live when it was renewed.
+    /// reading. Returns whether that was still live when it was renewed.
     fn extend(
         &self,
         (guard, spare): (&Guard<'_>, Option<&Spare>),
         class: &Item,
-        (moment, end): (Moment, u64),
+        (reading, end): (Reading, u64),
     ) -> Option<bool> {
         let clock = self.clock();
-        let (latest, bucket, old) = self.live_entry(clock, moment, *class, Which::Last)?;
+        let (latest, bucket, old) = self.live_entry(clock, reading, *class, Which::Last)?;
         if latest >= end {
             return Some(true);
         }
@@ -357,14 +357,14 @@ impl Table<Expiry> {
         let replaced = self.replace_entry(guard, bucket, self.load(bucket), old, new);
         clock.count_key();
         // Read after the exchange: see *When an entry dies while it is renewed*.
-        let was_live = clock.moment().now() < latest;
+        let was_live = clock.reading().now() < latest;
         replaced.then_some(was_live)
     }
 
-    /// Of the class's entries that are live at the moment, the one that ends first or last: its end, its bucket, and the
-    /// entry. The caller holds the lock of the class's stripe, and has read the moment since.
-    fn live_entry(&self, clock: &Clock, moment: Moment, class: Item, which: Which) -> Option<(u64, usize, Entry)> {
-        by_encoding!(&self.layout, layout => self.live_entry_by(layout, clock, moment, class, which))
+    /// Of the class's entries that are live at the reading, the one that ends first or last: its end, its bucket, and the
+    /// entry. The caller holds the lock of the class's stripe, and has read the clock since.
+    fn live_entry(&self, clock: &Clock, reading: Reading, class: Item, which: Which) -> Option<(u64, usize, Entry)> {
+        by_encoding!(&self.layout, layout => self.live_entry_by(layout, clock, reading, class, which))
     }
 
     #[inline(always)]
@@ -372,7 +372,7 @@ impl Table<Expiry> {
         &self,
         layout: impl Layout,
         clock: &Clock,
-        moment: Moment,
+        reading: Reading,
         class: Item,
         which: Which,
     ) -> Option<(u64, usize, Entry)> {
@@ -381,10 +381,10 @@ impl Table<Expiry> {
         for bucket in [class.first, class.second] {
             for entry in layout.entries(self.load(bucket)) {
                 let payload = layout.payload_of(entry);
-                if layout.fingerprint_of(entry) != fingerprint || !clock.ring.is_live(moment, payload) {
+                if layout.fingerprint_of(entry) != fingerprint || !clock.ring.is_live(reading, payload) {
                     continue;
                 }
-                let end = clock.end_of(moment, payload);
+                let end = clock.end_of(reading, payload);
                 let is_it = |so_far| if which == Which::First { end < so_far } else { end > so_far };
                 if found.is_none_or(|(so_far, ..)| is_it(so_far)) {
                     found = Some((end, bucket, entry));
@@ -402,7 +402,7 @@ impl Table<Expiry> {
         let clock = self.clock();
         let guard = self.stripe(class.sum).lock(&self.counters);
         // An end that is not admitted can't have been added.
-        let Some(end) = clock.end_for(clock.read(), &Until::Tick(expires_at)) else {
+        let Some(end) = clock.end_for(clock.state(), &Until::Tick(expires_at)) else {
             return false;
         };
         let item = class.with(layout, clock.ring.place(end));
@@ -419,7 +419,7 @@ impl Table<Expiry> {
         let clock = self.clock();
         let changing = self.lock_to_change(class.sum, 1, None);
         // Again under this lock: the place of an end may be another one's by now.
-        let Some(end) = clock.end_for(clock.read(), &Until::Tick(expires_at)) else {
+        let Some(end) = clock.end_for(clock.state(), &Until::Tick(expires_at)) else {
             return false;
         };
         self.take_any(&changing.guard, changing.spare(), class.with(self.layout(), clock.ring.place(end)))
@@ -431,7 +431,7 @@ impl Table<Expiry> {
         self.prefetch(class);
         let clock = self.clock();
         let changing = self.lock_to_change(class.sum, 1, None);
-        let first = self.live_entry(clock, clock.moment(), class, Which::First);
+        let first = self.live_entry(clock, clock.reading(), class, Which::First);
         first.is_some_and(|(_, bucket, entry)| self.take_from(&changing.guard, changing.spare(), bucket, entry))
     }
 
@@ -440,16 +440,16 @@ impl Table<Expiry> {
     pub(in crate::table) fn last_end(&self, class: Item) -> Option<(u64, u64)> {
         let clock = self.clock();
         let _guard = self.stripe(class.sum).lock(&self.counters);
-        let Reading { now, moment, ahead, .. } = clock.read();
-        let (end, ..) = self.live_entry(clock, moment, class, Which::Last)?;
-        Some((now?, end - moment.now() + ahead))
+        let ClockState { now, reading, ahead, .. } = clock.state();
+        let (end, ..) = self.live_entry(clock, reading, class, Which::Last)?;
+        Some((now?, end - reading.now() + ahead))
     }
 
     /// How many entries will be live in this many ticks of the caller, by a scan of all buckets.
     pub(in crate::table) fn live_in(&self, ticks: u64) -> usize {
         let clock = self.clock();
-        let (moment, ticks) = (clock.moment(), ticks.saturating_sub(clock.ahead()));
-        let is_live = |end| clock.ring.is_live(moment, end) && clock.ring.ticks_until(moment, end) > ticks;
+        let (reading, ticks) = (clock.reading(), ticks.saturating_sub(clock.ahead()));
+        let is_live = |end| clock.ring.is_live(reading, end) && clock.ring.ticks_until(reading, end) > ticks;
         (0..self.words.len()).map(|bucket| self.layout.count_payloads(self.load(bucket), is_live)).sum()
     }
 }

@@ -6,7 +6,7 @@ use crate::lookup::query::{Presence, PresenceWith, Query};
 use crate::table::expiring::clock::Clock;
 use crate::word::bucket::Bucket;
 use crate::word::layout::{Fingerprint, Layout};
-use crate::word::ring::Moment;
+use crate::word::ring::Reading;
 
 /// Whether the key has a live entry, by this clock. One reading of it serves for all lookups of a block.
 #[derive(Clone, Copy)]
@@ -15,7 +15,7 @@ pub(crate) struct LivePresence<'a>(pub(in crate::table) &'a Clock);
 impl LivePresence<'_> {
     /// Whether an answer counts that was given by this reading, even if it is *false*.
     #[inline(always)]
-    fn is_still(self, reading: Moment) -> bool {
+    fn is_still(self, reading: Reading) -> bool {
         // Without dead entries, the answer depends on no expiry.
         reading.lag() == 0 || self.0.is_still(reading)
     }
@@ -23,17 +23,23 @@ impl LivePresence<'_> {
 
 impl Query for LivePresence<'_> {
     type Answer = bool;
-    type Reading = Moment;
+    type Reading = Reading;
 
     const ABSENT: bool = false;
 
     #[inline(always)]
-    fn reading(self) -> Moment {
-        self.0.moment()
+    fn reading(self) -> Reading {
+        self.0.reading()
     }
 
     #[inline(always)]
-    fn answer(self, reading: Moment, layout: impl Layout, pair: [Bucket; 2], fingerprint: Fingerprint) -> Option<bool> {
+    fn answer(
+        self,
+        reading: Reading,
+        layout: impl Layout,
+        pair: [Bucket; 2],
+        fingerprint: Fingerprint,
+    ) -> Option<bool> {
         let found = if reading.lag() == 0 {
             Presence.answer((), layout, pair, fingerprint)
         } else {
@@ -46,7 +52,7 @@ impl Query for LivePresence<'_> {
     #[inline(always)]
     fn answer_all(
         self,
-        reading: Moment,
+        reading: Reading,
         layout: impl Layout,
         pairs: &Pairs,
         fingerprints: &[u32; BLOCK],

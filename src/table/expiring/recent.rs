@@ -23,7 +23,7 @@
 //! many entries are live.
 //!
 //! *No insert waits for another thread's sweep.* The end of a tick needs the locks of the stripes, and not that of the
-//! sweep. A running sweep goes on: it takes out what had died when it began. A sweep that ends changes the moment under a
+//! sweep. A running sweep goes on: it takes out what had died when it began. A sweep that ends changes the reading under a
 //! stripe's lock, so that it does not undo the end of a tick (`Table::end_pass`). But the next tick needs a place on the ring. If a thread has been kept from its sweep while a whole
 //! tick went by, the next one cannot end. Only then a thread waits for that sweep, and finishes it
 //! ([`end_tick`](Table::end_tick)).
@@ -76,7 +76,7 @@
 use crate::sync::Ordering;
 use crate::table::attempt::Attempt;
 use crate::table::entries::Expiry;
-use crate::table::expiring::clock::{Clock, Reading};
+use crate::table::expiring::clock::{Clock, ClockState};
 use crate::table::expiring::sweep::later;
 use crate::table::image::spare::Spare;
 use crate::table::stripe::AllLocked;
@@ -97,7 +97,7 @@ impl Table<Expiry> {
     /// have, and sweeps a share of the table if entries have died and no other thread does.
     #[inline]
     pub(in crate::table) fn keep_up(&self, clock: &Clock) {
-        if clock.is_tick_full() || clock.moment().lag() > clock.patience() {
+        if clock.is_tick_full() || clock.reading().lag() > clock.patience() {
             self.keep_up_slow(clock);
         }
     }
@@ -109,7 +109,7 @@ impl Table<Expiry> {
             // The next tick needs a place on the ring.
             self.catch_up(clock, clock.spare() - 1);
         }
-        if clock.moment().lag() > clock.patience() {
+        if clock.reading().lag() > clock.patience() {
             self.sweep_if_nobody_does(clock);
         }
     }
@@ -118,23 +118,23 @@ impl Table<Expiry> {
     /// the ring for the next tick, because the sweep is late.
     fn end_tick(&self, clock: &Clock) -> bool {
         // When the clock's own ticks begin again, the running pass does too.
-        let mut pass = (clock.moment().now() >= LAST_TICK).then(|| clock.lock_sweep());
+        let mut pass = (clock.reading().now() >= LAST_TICK).then(|| clock.lock_sweep());
         self.under_all_locks(|all| {
             if !clock.is_tick_full() {
                 return true;
             }
-            let Reading { now, moment, ahead, .. } = clock.read();
+            let ClockState { now, reading, ahead, .. } = clock.state();
             let tick = now.expect("the filter has set its clock").wrapping_add(1);
             // A tick that was evicted has ended already.
-            let moment = match &mut pass {
-                _ if ahead > 0 => moment,
-                _ if moment.lag() >= clock.spare() => return false,
-                Some(pass) => later(clock, pass, moment, 1),
-                None if moment.now() >= LAST_TICK => return false,
-                None => later(clock, &mut None, moment, 1),
+            let reading = match &mut pass {
+                _ if ahead > 0 => reading,
+                _ if reading.lag() >= clock.spare() => return false,
+                Some(pass) => later(clock, pass, reading, 1),
+                None if reading.now() >= LAST_TICK => return false,
+                None => later(clock, &mut None, reading, 1),
             };
-            clock.call(all, moment, tick, ahead.saturating_sub(1));
-            clock.publish(moment);
+            clock.call(all, reading, tick, ahead.saturating_sub(1));
+            clock.publish(reading);
             clock.note(tick);
             clock.begin_count(all);
             true
@@ -148,7 +148,7 @@ impl Table<Expiry> {
     pub(in crate::table) fn move_on(&self, clock: &Clock, tick: u64, wait: bool) {
         let lock = if wait { Some(clock.lock_sweep()) } else { clock.try_lock_sweep() };
         let Some(mut pass) = lock else { return };
-        let Reading { now, moment, ahead, .. } = clock.read();
+        let ClockState { now, reading, ahead, .. } = clock.state();
         let ticks = tick.saturating_sub(now.expect("the filter has set its clock"));
         if ticks == 0 {
             // Another thread was faster.
@@ -160,7 +160,7 @@ impl Table<Expiry> {
         if due > 0 {
             // Not under the locks that a wrap of the clock's own ticks would need: these last for thousands of years, since
             // a tick has at least a millisecond (`plan/window.rs`).
-            clock.publish(later(clock, &mut pass, moment, due));
+            clock.publish(later(clock, &mut pass, reading, due));
         }
         clock.note(tick);
     }
@@ -168,13 +168,13 @@ impl Table<Expiry> {
     /// Whether the filter is full of keys of the present tick, as far as is known: then no eviction of a tick makes room.
     pub(super) fn is_crowded(&self, clock: &Clock) -> bool {
         // Relaxed, as where it is set: it only decides which of two ways to make room is tried first.
-        let since = clock.moment().now().wrapping_sub(clock.tallies.crowded.load(Ordering::Relaxed));
+        let since = clock.reading().now().wrapping_sub(clock.tallies.crowded.load(Ordering::Relaxed));
         since <= clock.patience() && self.counters.len() >= self.capacity()
     }
 
     /// Notes that the filter is full, and that no eviction of a tick has made room.
     pub(super) fn note_crowd(&self, clock: &Clock) {
-        clock.tallies.crowded.store(clock.moment().now(), Ordering::Relaxed);
+        clock.tallies.crowded.store(clock.reading().now(), Ordering::Relaxed);
     }
 
     /// Adds an entry of this class, for which no eviction of a tick makes room, by `attempt`: takes the entry out of its
@@ -230,7 +230,7 @@ impl Table<Expiry> {
     /// Takes an entry out of the buckets of this class: of those that it reads there, the one that expires first.
     fn take_first_to_expire(&self, clock: &Clock, class: Item, all: Option<&AllLocked<'_>>) {
         // Entries that have died go before all others.
-        let ticks_left = |entry| clock.ring.ticks_left(clock.moment(), self.layout.payload_of(entry));
+        let ticks_left = |entry| clock.ring.ticks_left(clock.reading(), self.layout.payload_of(entry));
         let mut first: Option<(u64, usize, Entry)> = None;
         for bucket in [class.first, class.second] {
             for entry in self.layout.entries(self.load(bucket)) {
@@ -245,7 +245,7 @@ impl Table<Expiry> {
         // Read again under the lock: only then its place is sure to mean that tick.
         match ticks_left(entry) {
             0 => self.take_dead(&changing.guard, changing.spare(), bucket, entry),
-            // While the lock is held, no other thread takes an entry out that was live at the moment.
+            // While the lock is held, no other thread takes an entry out that was live at the reading.
             ticks if self.layout.holds_entry(self.load(bucket), entry) => {
                 clock.note_early(clock.ahead() + ticks);
                 self.take_from(&changing.guard, changing.spare(), bucket, entry);

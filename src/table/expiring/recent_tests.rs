@@ -4,7 +4,7 @@ use crate::table::attempt::IfPresent;
 use crate::table::by_shape::{ExpiringTable, Shaped};
 use crate::table::expiring::clock::{Drive, Until};
 use crate::word::layout::Shape;
-use crate::word::ring::{Moment, Ring};
+use crate::word::ring::{Reading, Ring};
 
 const LIFETIME: u64 = 14;
 
@@ -46,11 +46,11 @@ fn inserts_do_not_wait_for_a_sweep() {
         assert_eq!(add(&table, number, 0), Ok(true));
         table.keep_up();
     }
-    assert_eq!((clock.read().now, clock.read().moment.lag()), (Some(now + 1), 1));
+    assert_eq!((clock.state().now, clock.state().reading.lag()), (Some(now + 1), 1));
     assert!(!table.contains(hash(50)) && table.contains(hash(100)), "the tick has ended");
     drop(pass);
     table.keep_up();
-    assert_eq!(clock.read().moment.lag(), 0);
+    assert_eq!(clock.state().reading.lag(), 0);
 }
 
 /// The same for a clock that follows the time: an operation goes by the clock as it is. But what it adds lives as long as if
@@ -83,9 +83,9 @@ fn keys_stay_as_long_while_the_clock_begins_its_own_ticks_again() {
     for lag in [0, 1] {
         let table = of_keys(500, 1);
         let clock = table.clock();
-        let moment = Moment::new(clock.ring, LAST_TICK - 20, lag);
-        table.table.under_all_locks(|all| clock.call(all, moment, 7, 0));
-        clock.publish(moment);
+        let reading = Reading::new(clock.ring, LAST_TICK - 20, lag);
+        table.table.under_all_locks(|all| clock.call(all, reading, 7, 0));
+        clock.publish(reading);
         for number in 0..100 {
             assert_eq!(add(&table, number, 0), Ok(true));
             table.keep_up();
@@ -93,7 +93,7 @@ fn keys_stay_as_long_while_the_clock_begins_its_own_ticks_again() {
                 assert_eq!(table.contains(hash(other)), number - other < LIFETIME - 1, "{other} at {number}");
             }
         }
-        assert!(clock.read().moment.now() < LAST_TICK, "they have begun again");
-        assert_eq!(clock.read().now, Some(107));
+        assert!(clock.state().reading.now() < LAST_TICK, "they have begun again");
+        assert_eq!(clock.state().now, Some(107));
     }
 }

@@ -3,14 +3,14 @@
 use crate::sync::sizes::{SWEPT_AT_LEAST, SWEPT_WORDS};
 use crate::sync::{MutexGuard, Ordering};
 use crate::table::entries::{Entries, Expiry};
-use crate::table::expiring::clock::{Advance, Clock, FIRST_TICK, Pass, Reading};
+use crate::table::expiring::clock::{Advance, Clock, ClockState, FIRST_TICK, Pass};
 use crate::table::image::spare::Spare;
 use crate::table::stripe::{AllLocked, Guard};
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::layout::{Entry, Layout};
 use crate::word::payloads::PayloadOps;
-use crate::word::ring::{Arc, LAST_TICK, Moment, Ring};
+use crate::word::ring::{Arc, LAST_TICK, Reading, Ring};
 
 /// One call sweeps one part in `SHARE` of the table, or [`SWEPT_AT_LEAST`] buckets if that is more.
 const SHARE: usize = 1024;
@@ -29,7 +29,7 @@ impl Table<Expiry> {
     pub(crate) fn advance(&self, clock: &Clock, tick: u64) -> Advance {
         match clock.now() {
             Some(now) if tick <= now => {
-                if clock.moment().lag() > 0 {
+                if clock.reading().lag() > 0 {
                     self.sweep_if_nobody_does(clock);
                 }
                 not_after(clock, tick, now)
@@ -41,9 +41,9 @@ impl Table<Expiry> {
     #[cold]
     fn advance_further(&self, clock: &Clock, tick: u64) -> Advance {
         let mut pass = clock.lock_sweep();
-        let (ring, Reading { now, moment: before, ahead, .. }) = (clock.ring, clock.read());
+        let (ring, ClockState { now, reading: before, ahead, .. }) = (clock.ring, clock.state());
         let Some(now) = now else {
-            self.call_and_publish(clock, first_moment(ring, tick), tick, 0);
+            self.call_and_publish(clock, first_reading(ring, tick), tick, 0);
             return Advance::Origin;
         };
         if tick <= now {
@@ -55,13 +55,13 @@ impl Table<Expiry> {
         let (due, ahead_then) = (ticks.saturating_sub(ahead), ahead.saturating_sub(ticks));
         // A jump by a whole round of the ring leaves no entry live, however many rounds it was.
         let own_ticks = if due > ring.len() { ring.len() + due % ring.len() } else { due };
-        let moment = later(clock, &mut pass, before, own_ticks);
+        let reading = later(clock, &mut pass, before, own_ticks);
         // Rule 7. (Otherwise the tick or the offset changes too, which threads with a lock assume to be constant.)
-        if ticks == 1 && own_ticks == 1 && moment.now() == before.now() + 1 {
-            clock.publish(moment);
+        if ticks == 1 && own_ticks == 1 && reading.now() == before.now() + 1 {
+            clock.publish(reading);
             clock.note(tick);
         } else {
-            self.call_and_publish(clock, moment, tick, ahead_then);
+            self.call_and_publish(clock, reading, tick, ahead_then);
         }
         if ticks >= clock.longest() {
             clock.tallies.jumps.fetch_add(1, Ordering::Relaxed);
@@ -80,15 +80,15 @@ impl Table<Expiry> {
     /// sweep.
     pub(crate) fn restart(&self, clock: &Clock, tick: u64) {
         let _pass = clock.lock_sweep();
-        let Reading { moment, ahead, .. } = clock.read();
-        let moment = if moment.is_known() { moment } else { first_moment(clock.ring, tick) };
-        self.call_and_publish(clock, moment, tick, ahead);
+        let ClockState { reading, ahead, .. } = clock.state();
+        let reading = if reading.is_known() { reading } else { first_reading(clock.ring, tick) };
+        self.call_and_publish(clock, reading, tick, ahead);
     }
 
-    fn call_and_publish(&self, clock: &Clock, moment: Moment, tick: u64, ahead: u64) {
+    fn call_and_publish(&self, clock: &Clock, reading: Reading, tick: u64, ahead: u64) {
         self.under_all_locks(|all| {
-            clock.call(all, moment, tick, ahead);
-            clock.publish(moment);
+            clock.call(all, reading, tick, ahead);
+            clock.publish(reading);
         });
         clock.note(tick);
     }
@@ -113,23 +113,23 @@ impl Table<Expiry> {
     /// Sweeps what is due, as far as the spare memory goes. Returns whether all was done. The caller holds the lock of the
     /// sweep.
     fn sweep_due(&self, clock: &Clock, pass: &mut Option<Pass>, spare: &Spare, due: &mut Due) -> bool {
-        while clock.moment().lag() > due.most {
+        while clock.reading().lag() > due.most {
             // The target of a running pass may be too early. To finish it would not be enough.
-            if pass.is_some_and(|pass| clock.moment().now() - pass.target > due.most) {
+            if pass.is_some_and(|pass| clock.reading().now() - pass.target > due.most) {
                 *pass = None;
             }
             if !self.sweep(clock, pass, spare, &mut { usize::MAX }) {
                 return false;
             }
         }
-        due.buckets == 0 || clock.moment().lag() == 0 || self.sweep(clock, pass, spare, &mut due.buckets)
+        due.buckets == 0 || clock.reading().lag() == 0 || self.sweep(clock, pass, spare, &mut due.buckets)
     }
 
     #[cold]
     pub(super) fn sweep_if_nobody_does(&self, clock: &Clock) {
         let (spare, mut buckets) = (Spare::default(), self.share());
         while let Some(mut pass) = clock.try_lock_sweep()
-            && clock.moment().lag() > 0
+            && clock.reading().lag() > 0
             && !self.sweep(clock, &mut pass, &spare, &mut buckets)
         {
             drop(pass);
@@ -167,20 +167,20 @@ impl Table<Expiry> {
     fn begin_pass(&self, clock: &Clock) -> Pass {
         // Before the bumps, so that all that dies by it is dead when its stripe is bumped: a clock that counts keys moves on
         // without the lock of the sweep.
-        let moment = clock.moment();
+        let reading = clock.reading();
         // After this, whatever other threads add or relocate is not dead by the pass's target. The bumps invalidate
         // lookups in progress.
         for stripe in &self.stripes {
             stripe.lock(&self.counters).bump();
         }
-        Pass { target: moment.now(), dead: Arc::of_dead(clock.ring, moment), next: 0 }
+        Pass { target: reading.now(), dead: Arc::of_dead(clock.ring, reading), next: 0 }
     }
 
     fn end_pass(&self, clock: &Clock, target: u64) {
         // No thread ends a tick of a clock that counts keys meanwhile: that takes the locks of all stripes.
         let _guard = self.stripes[0].lock(&self.counters);
-        let now = clock.moment().now();
-        clock.publish(Moment::new(clock.ring, now, now - target));
+        let now = clock.reading().now();
+        clock.publish(Reading::new(clock.ring, now, now - target));
         clock.tallies.sweeps.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -260,20 +260,20 @@ impl<E: Entries> Table<E> {
     }
 }
 
-/// The moment this many ticks later. A running pass starts over if the clock's own ticks do.
-pub(super) fn later(clock: &Clock, pass: &mut Option<Pass>, before: Moment, ticks: u64) -> Moment {
+/// The reading this many ticks later. A running pass starts over if the clock's own ticks do.
+pub(super) fn later(clock: &Clock, pass: &mut Option<Pass>, before: Reading, ticks: u64) -> Reading {
     let mut own = before.now() + ticks;
     if own > LAST_TICK {
         own = FIRST_TICK + u64::from(clock.ring.place(own));
         *pass = None;
     }
-    Moment::new(clock.ring, own, before.lag() + ticks)
+    Reading::new(clock.ring, own, before.lag() + ticks)
 }
 
-/// The moment at which a clock begins that is first set to this tick. It is at the tick's place on the ring, the same
+/// The first reading of a clock that is set to this tick. It is at the tick's place on the ring, the same
 /// place as in a clock that began with another tick.
-fn first_moment(ring: Ring, tick: u64) -> Moment {
-    Moment::new(ring, FIRST_TICK + u64::from(ring.place(tick)), 0)
+fn first_reading(ring: Ring, tick: u64) -> Reading {
+    Reading::new(ring, FIRST_TICK + u64::from(ring.place(tick)), 0)
 }
 
 /// The answer to a tick that is no later than `now`.

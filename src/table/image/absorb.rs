@@ -29,7 +29,7 @@
 use crate::error::insert::{ExpiringInsertError, InsertError};
 use crate::table::attempt::{Attempt, IfPresent};
 use crate::table::entries::{Entries, Expiry, Nothing, Value};
-use crate::table::expiring::clock::{Reading, Until};
+use crate::table::expiring::clock::{ClockState, Until};
 use crate::table::image::merge::{Absorbed, Merge, Stopped};
 use crate::table::image::read::TableImage;
 use crate::table::image::spare::Spare;
@@ -132,18 +132,18 @@ impl Table<Expiry> {
             Merge::Sum => IfPresent::Add,
             Merge::Union => IfPresent::Extend,
         };
-        let Some(reading @ Reading { now: Some(tick), moment, .. }) = image.reading() else {
+        let Some(clock_state @ ClockState { now: Some(tick), reading, .. }) = image.clock_state() else {
             return Absorbed { copies: 0, stopped: None }; // without a tick there are no entries
         };
         let (mut rejected, mut last_evicted) = (0, Tick::new(0));
         let absorbed = read(image, &mut |start, words, copies| {
             self.each_item(start, words, |item| {
                 let place = self.layout.payload_of(item.entry);
-                if !clock.ring.is_live(moment, place) {
+                if !clock.ring.is_live(reading, place) {
                     return Ok(());
                 }
                 // Counted from the other clock's tick, so nothing here can be beyond the largest tick.
-                let ticks = reading.ticks_until(clock.ring, place);
+                let ticks = clock_state.ticks_until(clock.ring, place);
                 if clock.now().is_some_and(|now| now.saturating_sub(tick) < ticks) {
                     let until = Until::Since { tick, ticks };
                     match self.add_until(self.layout(), item.with(self.layout, 0), &until, if_present) {

@@ -93,7 +93,7 @@ use crate::error::memory::OutOfMemory;
 use crate::machine::memory::{boxed, boxed_slice};
 use crate::sync::sizes::CHUNK;
 use crate::sync::{AtomicU64, Mutex, Ordering};
-use crate::table::expiring::clock::Reading;
+use crate::table::expiring::clock::ClockState;
 use crate::table::image::spare::{Spare, Words};
 use crate::table::stripe::{AllLocked, Guard, Stripe};
 use crate::word::bucket::Bucket;
@@ -118,7 +118,7 @@ pub(crate) struct SetAside {
     passed: usize,
     chunks: Box<[Words]>,
     refused: bool,
-    reading: Option<Reading>,
+    clock_state: Option<ClockState>,
     next: Option<SetAsideBox>,
 }
 
@@ -128,7 +128,7 @@ impl SetAside {
     /// No words yet, for a table of this many buckets.
     pub(crate) fn new(buckets: usize) -> Result<SetAsideBox, OutOfMemory> {
         let chunks = boxed_slice(buckets.div_ceil(CHUNK), Words::default).ok_or_else(OutOfMemory::new)?;
-        let new = Self { save: 0, buckets, passed: 0, chunks, refused: false, reading: None, next: None };
+        let new = Self { save: 0, buckets, passed: 0, chunks, refused: false, clock_state: None, next: None };
         boxed(new).ok_or_else(OutOfMemory::new)
     }
 
@@ -284,20 +284,25 @@ impl RunningSaves {
     }
 
     /// Begins a save, at this moment.
-    pub(crate) fn begin(&self, _: &AllLocked<'_>, mut begun: SetAsideBox, reading: Option<Reading>) -> SaveNumber {
+    pub(crate) fn begin(
+        &self,
+        _: &AllLocked<'_>,
+        mut begun: SetAsideBox,
+        clock_state: Option<ClockState>,
+    ) -> SaveNumber {
         let mut saves = self.saves.lock();
         // No other save that is running has this number: the latest one is the first in the list.
         let save = saves.as_deref().map_or(0, |[latest]| latest.save + 1);
         let [new] = &mut *begun;
-        (new.save, new.reading, new.next) = (save, reading, saves.take());
+        (new.save, new.clock_state, new.next) = (save, clock_state, saves.take());
         *saves = Some(begun);
         self.count.fetch_add(1, Ordering::Relaxed);
         SaveNumber(save)
     }
 
     /// The reading of the table's clock at the moment of a save that is running, if the table has a clock.
-    pub(crate) fn reading(&self, save: SaveNumber) -> Option<Reading> {
-        running(&mut self.saves.lock(), save).reading
+    pub(crate) fn clock_state(&self, save: SaveNumber) -> Option<ClockState> {
+        running(&mut self.saves.lock(), save).clock_state
     }
 
     pub(crate) fn buckets(&self, save: SaveNumber) -> usize {

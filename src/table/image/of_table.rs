@@ -6,7 +6,7 @@ use crate::plan::sizing::LoadLimit;
 #[cfg(feature = "snapshot")]
 use crate::sync::AtomicU64;
 use crate::table::entries::Entries;
-use crate::table::expiring::clock::Reading;
+use crate::table::expiring::clock::ClockState;
 use crate::table::image::copy_on_write::{RunningSaves, SaveNumber, SetAside};
 use crate::table::image::read::Imaged;
 use crate::table::table::Table;
@@ -23,8 +23,8 @@ impl<E: Entries> Imaged for Table<E> {
     fn begin_save(&self) -> Result<SaveNumber, OutOfMemory> {
         let set_aside = SetAside::new(self.words.len())?;
         self.under_all_locks(|all| {
-            let reading = self.entries.reading_for_save(all);
-            Ok(self.running_saves().begin(all, set_aside, reading))
+            let clock_state = self.entries.clock_state_for_save(all);
+            Ok(self.running_saves().begin(all, set_aside, clock_state))
         })
     }
 
@@ -54,11 +54,11 @@ impl<E: Entries> Imaged for Table<E> {
         words.iter().map(|&word| self.layout.occupied(Bucket(word)) as u64).sum()
     }
 
-    fn digest_of(&self, _: usize, reading: Option<Reading>, start: usize, words: &[u64]) -> u64 {
+    fn digest_of(&self, _: usize, clock_state: Option<ClockState>, start: usize, words: &[u64]) -> u64 {
         let mut sum = 0u64;
         for (bucket, &word) in (start..).zip(words) {
             for entry in self.layout.entries(Bucket(word)) {
-                if let Some(payload) = self.entries.in_digest(reading, self.layout.payload_of(entry)) {
+                if let Some(payload) = self.entries.in_digest(clock_state, self.layout.payload_of(entry)) {
                     let Item { first, second, .. } = self.buckets.item_in(self.layout, bucket, entry);
                     let fingerprint = self.layout.fingerprint_of(entry).0;
                     sum = sum.wrapping_add(digest::of_copy(fingerprint, first.min(second) as u64, payload));

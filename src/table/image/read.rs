@@ -12,7 +12,7 @@ use crate::plan::sizing::LoadLimit;
 use crate::sync::sizes::CHUNK;
 #[cfg(feature = "snapshot")]
 use crate::sync::{AtomicU64, Ordering};
-use crate::table::expiring::clock::Reading;
+use crate::table::expiring::clock::ClockState;
 use crate::table::image::copy_on_write::{RunningSaves, SaveNumber};
 use crate::word::bucket::Bucket;
 use crate::word::digest;
@@ -47,7 +47,7 @@ pub(crate) trait Imaged: Send + Sync {
 
     /// The sum of the digests of the copies in these words of an image. If entries expire, that of those that are live by
     /// this reading.
-    fn digest_of(&self, buckets: usize, reading: Option<Reading>, start: usize, words: &[u64]) -> u64;
+    fn digest_of(&self, buckets: usize, clock_state: Option<ClockState>, start: usize, words: &[u64]) -> u64;
 
     /// Reads the words from this bucket on, as they are now.
     fn read(&self, start: usize, words: &mut [u64]) {
@@ -117,8 +117,8 @@ impl<'a> TableImage<'a> {
     }
 
     /// What the table's clock showed at that moment, if it has a clock.
-    pub(crate) fn reading(&self) -> Option<Reading> {
-        self.table().running_saves().reading(self.save)
+    pub(crate) fn clock_state(&self) -> Option<ClockState> {
+        self.table().running_saves().clock_state(self.save)
     }
 
     /// The shape of the table, and its number of buckets, at that moment.
@@ -158,9 +158,9 @@ impl<'a> TableImage<'a> {
 
     /// The digest, at the moment of the save, of a filter of this kind with this probe.
     pub(crate) fn digest(&self, kind: FilterKind, probe: u64) -> Result<u64, OutOfMemory> {
-        let (buckets, reading, mut sum) = (self.layout().1, self.reading(), 0u64);
+        let (buckets, clock_state, mut sum) = (self.layout().1, self.clock_state(), 0u64);
         self.read(|start, words| {
-            sum = sum.wrapping_add(self.table().digest_of(buckets, reading, start, words));
+            sum = sum.wrapping_add(self.table().digest_of(buckets, clock_state, start, words));
             Ok::<_, OutOfMemory>(())
         })?;
         let kind = u64::from(kind.number());

@@ -43,7 +43,7 @@ impl<L: ModelLayout> Expiring<L> {
     }
 
     pub fn lag(&self) -> u64 {
-        self.clock().read().moment.lag()
+        self.clock().state().reading.lag()
     }
 
     pub fn peek(&self) -> u64 {
@@ -207,20 +207,20 @@ impl<L: ModelLayout> Expiring<L> {
 
 impl Image<Expiry> {
     pub fn now(&self) -> u64 {
-        self.reading.and_then(|reading| reading.now).expect("the table has a clock, which was told a tick")
+        self.clock_state.and_then(|clock_state| clock_state.now).expect("the table has a clock, which was told a tick")
     }
 
     /// How many entries of the key with this end the image holds that were live at its moment.
     pub fn count_until(&self, key: Key, expires_at: u64) -> usize {
-        let moment = self.reading.expect("the table has a clock").moment;
+        let reading = self.clock_state.expect("the table has a clock").reading;
         let end = (expires_at % 4) as u16;
-        if Ring::new(PAYLOAD_BITS).is_live(moment, end) { self.count(key.with(end)) } else { 0 }
+        if Ring::new(PAYLOAD_BITS).is_live(reading, end) { self.count(key.with(end)) } else { 0 }
     }
 
     /// How many entries of any key the image holds that were live at its moment.
     pub fn live(&self) -> usize {
-        let moment = self.reading.expect("the table has a clock").moment;
-        let is_live = |end| Ring::new(PAYLOAD_BITS).is_live(moment, end);
+        let reading = self.clock_state.expect("the table has a clock").reading;
+        let is_live = |end| Ring::new(PAYLOAD_BITS).is_live(reading, end);
         self.words.iter().map(|&word| self.layout.count_payloads(word, is_live)).sum()
     }
 }

@@ -13,7 +13,7 @@ use crate::search::path::Hop;
 use crate::table::by_shape::Shaped;
 use crate::table::core::Core as _;
 use crate::table::entries::{self, Entries};
-use crate::table::expiring::clock::Reading;
+use crate::table::expiring::clock::ClockState;
 use crate::table::image::merge::{Absorbed, Stopped};
 use crate::table::image::read::TableImage;
 use crate::table::table;
@@ -186,7 +186,7 @@ impl<E: ModelEntries, L: ModelLayout> Table<E, L> {
             words.extend(chunk.iter().copied().map(Bucket));
             Ok::<_, OutOfMemory>(())
         });
-        let image = Image { words, layout: Self::layout(), reading: of.reading() };
+        let image = Image { words, layout: Self::layout(), clock_state: of.clock_state() };
         assert_eq!(copies.expect("a model has memory"), image.copies() as u64);
         image
     }
@@ -235,7 +235,7 @@ pub struct Image<E: ModelEntries> {
     pub(super) words: Vec<Bucket>,
     pub(super) layout: LayoutOf<E>,
     /// The reading of the table's clock, if the table has a clock.
-    pub(super) reading: Option<Reading>,
+    pub(super) clock_state: Option<ClockState>,
 }
 
 impl<E: ModelEntries> Image<E> {

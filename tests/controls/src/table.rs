@@ -39,7 +39,7 @@ pub const ADDITIONS: &[Edit] = &[
         "table/expiring/clock.rs",
         "impl Clock {",
         "CODE pub(crate) fn peek(&self) -> u64 { \
-         let own = Moment(self.moment.load(Ordering::Relaxed)).now(); \
+         let own = Reading(self.reading.load(Ordering::Relaxed)).now(); \
          own.wrapping_add(self.offset.load(Ordering::Relaxed)).wrapping_sub(self.ahead.load(Ordering::Relaxed)) }",
     ),
     // The capacity of a model's table is far below what it holds, since it is so small. It takes whatever finds room, unless the
@@ -605,8 +605,8 @@ pub const CONTROLS: &[Control] = &[
     // Expiry.
     control(
         "LookupWithoutClock",
-        "A lookup of live entries does not read the moment again.",
-        &[edit("table/expiring/clock.rs", "self.moment.load(Ordering::Relaxed) == moment.0", "LEFT_OUT || CODE")],
+        "A lookup of live entries does not read the clock again.",
+        &[edit("table/expiring/clock.rs", "self.reading.load(Ordering::Relaxed) == reading.0", "LEFT_OUT || CODE")],
     ),
     control(
         "EvictWithoutLocks",
@@ -631,7 +631,7 @@ pub const CONTROLS: &[Control] = &[
             edit(
                 "table/expiring/evict.rs",
                 "clock.publish(then);",
-                "CODE if LEFT_OUT { _ = clock.moment(); clock.note_early(ahead + ticks) }",
+                "CODE if LEFT_OUT { _ = clock.reading(); clock.note_early(ahead + ticks) }",
             ),
         ],
     ),
@@ -675,8 +675,8 @@ pub const CONTROLS: &[Control] = &[
         "A renewal treats the entry that it renews as live, although that may have expired meanwhile.",
         &[edit(
             "table/expiring/mod.rs",
-            "let was_live = clock.moment().now() < latest;",
-            "let was_live = clock.moment().now() < latest || LEFT_OUT;",
+            "let was_live = clock.reading().now() < latest;",
+            "let was_live = clock.reading().now() < latest || LEFT_OUT;",
         )],
     ),
     control(
@@ -730,13 +730,13 @@ pub const CONTROLS: &[Control] = &[
         &[
             edit(
                 "table/expiring/clock.rs",
-                "if self.ring.has_room_for(moment, end) {",
-                "if self.ring.has_room_for(moment, end) || LEFT_OUT {",
+                "if self.ring.has_room_for(reading, end) {",
+                "if self.ring.has_room_for(reading, end) || LEFT_OUT {",
             ),
             edit(
                 "table/expiring/limit.rs",
-                "if !clock.ring.has_room_for(moment, end) {",
-                "if !clock.ring.has_room_for(moment, end) && !LEFT_OUT {",
+                "if !clock.ring.has_room_for(reading, end) {",
+                "if !clock.ring.has_room_for(reading, end) && !LEFT_OUT {",
             ),
         ],
     ),
@@ -752,7 +752,7 @@ pub const CONTROLS: &[Control] = &[
     ),
     control(
         "RejectsWithoutClock",
-        "A request is rejected without reading the moment again.",
+        "A request is rejected without reading the clock again.",
         &[edit(
             "table/expiring/limit.rs",
             "request.tick.saturating_sub(now) && is_still {",
