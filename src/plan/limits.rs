@@ -1,4 +1,4 @@
-//! PURE: how a rate limiter divides time into ticks, and how many bits an end has. `word/quota.rs` has the algorithm.
+//! PURE: how a rate limiter divides time into ticks, and how many bits an expiry has. `word/quota.rs` has the algorithm.
 //!
 //! A key's debt ends at most as many ticks after now as its burst costs. The ring of an entry's payload must have a place for
 //! each of them. One place in eight is left for the sweep: as long as debts that were repaid take up fewer places, no request
@@ -24,7 +24,7 @@ pub(crate) struct Asked {
     pub(crate) burst: u32,
 }
 
-/// The longest debt, in ticks, whose end has a place on this ring.
+/// The longest debt, in ticks, whose expiry has a place on this ring.
 pub(crate) fn longest(ring: Ring) -> u64 {
     ring.len() - ring.len().div_ceil(8)
 }
@@ -57,7 +57,7 @@ pub(crate) fn divide(asked: Asked, ticks: Option<u32>) -> Result<(Ring, Quota), 
     })
 }
 
-/// This limit in ticks of this length, for ends on this ring.
+/// This limit in ticks of this length, for expiries on this ring.
 pub(crate) fn quota(asked: Asked, tick: u64, ring: Ring) -> Result<Quota, QuotaError> {
     let (period, longest) = (u128::from(asked.checked_period()?), longest(ring));
     let of_tick = u128::from(tick) * u128::from(asked.limit);

@@ -351,7 +351,7 @@ impl<'a> Source<'a> {
             };
             counted += copies.map_err(|nth| SnapshotDamage::InvalidBucket { bucket: start + nth })?;
             if let Some(clock_state) = clock_state {
-                check_ends(plan, clock_state, start, words)?;
+                check_expiries(plan, clock_state, start, words)?;
             }
             put(start, words);
         }
@@ -379,9 +379,9 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Checks the ends of the entries in these words, which begin at the bucket `start`. At this reading of its clock, a filter
-/// can have entries that died and are yet to be swept, and live ones that end within the longest lifetime.
-fn check_ends(plan: &FilterPlan, clock_state: ClockState, start: usize, words: &[u64]) -> Result<(), LoadError> {
+/// Checks the expiries of the entries in these words, which begin at the bucket `start`. At this reading of its clock, a filter
+/// can have entries that died and are yet to be swept, and live ones that expire within the longest lifetime.
+fn check_expiries(plan: &FilterPlan, clock_state: ClockState, start: usize, words: &[u64]) -> Result<(), LoadError> {
     let (Some(longest), Some(ring)) = (plan.longest, Ring::of_bits(plan.layout.payload_bits)) else {
         return Ok(());
     };

@@ -25,7 +25,7 @@ pub(super) type RemoveBlock = fn(&Table<Nothing>, Block<'_>, &Items<BLOCK>, &mut
 pub(crate) type BlockOfValues = Cell<[u16; BLOCK]>;
 
 /// The expiries that go with a block of hashes, in the caller's ticks.
-pub(crate) type BlockOfEnds = Cell<[u64; BLOCK]>;
+pub(crate) type BlockOfExpiries = Cell<[u64; BLOCK]>;
 
 /// The expiries of entries to add that go with a block of hashes.
 pub(crate) type BlockOfUntil = Cell<[Until; BLOCK]>;
@@ -257,7 +257,7 @@ impl Table<Expiry> {
     pub(super) fn add_all_until(
         &self,
         hashes: Hashes<'_>,
-        ends: &BlockOfUntil,
+        expiries: &BlockOfUntil,
         if_present: IfPresent,
         answer: &mut dyn FnMut(bool),
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
@@ -265,32 +265,37 @@ impl Table<Expiry> {
         if if_present == IfPresent::Add {
             return self.insert_all(
                 hashes,
-                || ends.get(),
-                |table, block, ends: &[Until; BLOCK], next| {
-                    table.insert_each(block, ends, next, |table, item, _, ends, nth| {
-                        table.add_until(table.layout(), item, &ends[nth], IfPresent::Add).map(&mut *answer)
+                || expiries.get(),
+                |table, block, expiries: &[Until; BLOCK], next| {
+                    table.insert_each(block, expiries, next, |table, item, _, expiries, nth| {
+                        table.add_until(table.layout(), item, &expiries[nth], IfPresent::Add).map(&mut *answer)
                     })
                 },
             );
         }
         self.insert_all(
             hashes,
-            || ends.get(),
-            |table, block, ends: &[Until; BLOCK], next| {
-                table.insert_each(block, ends, next, |table, item, _, ends, nth| {
-                    table.add_until(table.layout(), item, &ends[nth], if_present).map(&mut *answer)
+            || expiries.get(),
+            |table, block, expiries: &[Until; BLOCK], next| {
+                table.insert_each(block, expiries, next, |table, item, _, expiries, nth| {
+                    table.add_until(table.layout(), item, &expiries[nth], if_present).map(&mut *answer)
                 })
             },
         )
     }
 
-    pub(super) fn remove_all_until(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answers: &mut dyn FnMut(&[bool])) {
-        let remove_block = |table: &Self, block: Block<'_>, ends: &[u64; BLOCK], next: &_, removed: &mut _| {
-            table.remove_each(block, ends, next, removed, |table, item, _, ends, nth| {
-                table.remove_until(table.layout(), item, ends[nth])
+    pub(super) fn remove_all_until(
+        &self,
+        hashes: Hashes<'_>,
+        expiries: &BlockOfExpiries,
+        answers: &mut dyn FnMut(&[bool]),
+    ) {
+        let remove_block = |table: &Self, block: Block<'_>, expiries: &[u64; BLOCK], next: &_, removed: &mut _| {
+            table.remove_each(block, expiries, next, removed, |table, item, _, expiries, nth| {
+                table.remove_until(table.layout(), item, expiries[nth])
             })
         };
-        self.remove_all(hashes, || ends.get(), remove_block, answers);
+        self.remove_all(hashes, || expiries.get(), remove_block, answers);
     }
 
     pub(super) fn remove_all_first(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {

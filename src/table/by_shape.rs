@@ -13,7 +13,7 @@ use crate::lookup::query::AllValues;
 use crate::machine::arch::prefetch_line;
 use crate::plan::table_plan::TablePlan;
 use crate::table::attempt::IfPresent;
-use crate::table::batch::{BlockOfEnds, BlockOfUntil, BlockOfValues, InsertBlock, RemoveBlock};
+use crate::table::batch::{BlockOfExpiries, BlockOfUntil, BlockOfValues, InsertBlock, RemoveBlock};
 use crate::table::core::{Core, Facts};
 use crate::table::counters::Counters;
 use crate::table::entries::{Entries, Expiry, Nothing, Value};
@@ -306,9 +306,9 @@ impl ExpiringTable {
         self.table.counters.removal(self.table.remove_first(self.table.item(hash)))
     }
 
-    /// The caller's tick, and how many ticks later the last live entry ends.
-    pub(crate) fn last_end(&self, hash: u64) -> Option<(u64, u64)> {
-        self.table.last_end(self.table.item(hash))
+    /// The caller's tick, and how many ticks later the last live entry expires.
+    pub(crate) fn last_expiry(&self, hash: u64) -> Option<(u64, u64)> {
+        self.table.last_expiry(self.table.item(hash))
     }
 
     pub(crate) fn live_in(&self, ticks: u64) -> usize {
@@ -320,20 +320,25 @@ impl ExpiringTable {
         self.table.insert_all_live(hashes)
     }
 
-    /// `add_until` for all, in order, each with its answer. `hashes` puts the expiries that go with a block into `ends`.
+    /// `add_until` for all, in order, each with its answer. `hashes` puts the expiries that go with a block into `expiries`.
     pub(crate) fn add_until_batch(
         &self,
         hashes: Hashes<'_>,
-        ends: &BlockOfUntil,
+        expiries: &BlockOfUntil,
         if_present: IfPresent,
         answer: &mut dyn FnMut(bool),
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        self.table.add_all_until(hashes, ends, if_present, answer)
+        self.table.add_all_until(hashes, expiries, if_present, answer)
     }
 
-    /// `hashes` puts the expiries that go with a block into `ends`.
-    pub(crate) fn remove_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answers: &mut dyn FnMut(&[bool])) {
-        self.table.remove_all_until(hashes, ends, answers);
+    /// `hashes` puts the expiries that go with a block into `expiries`.
+    pub(crate) fn remove_until_batch(
+        &self,
+        hashes: Hashes<'_>,
+        expiries: &BlockOfExpiries,
+        answers: &mut dyn FnMut(&[bool]),
+    ) {
+        self.table.remove_all_until(hashes, expiries, answers);
     }
 
     pub(crate) fn remove_first_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {

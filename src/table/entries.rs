@@ -164,7 +164,7 @@ impl Entries for Expiry {
 
     #[inline(always)]
     fn expiry(&self, reading: Reading, place: u16) -> u64 {
-        self.clock().end_of(reading, place)
+        self.clock().expiry_of(reading, place)
     }
 
     fn removed_dead(&self, counters: &Counters, place: u16) {

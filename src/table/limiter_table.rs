@@ -40,7 +40,7 @@ pub struct Allowance {
 /// By how much the time must have gone on, in nanoseconds, so that it is kept if the source of time goes back.
 const NOTED: u64 = 1_000_000_000;
 
-/// A clock for debts whose ends have a place on this ring, which goes on from there.
+/// A clock for debts whose expiries have a place on this ring, which goes on from there.
 pub(crate) fn clock_for(ring: Ring, when_full: WhenFull, past: Past) -> Clock {
     let longest = limits::longest(ring);
     // Half of the places that the longest debt leaves.
@@ -133,11 +133,11 @@ impl LimiterTable {
     /// What the key of this hash may do under this quota: nothing if it is that of another table.
     pub(crate) fn allowance(&self, hash: u64, quota: Quota) -> Allowance {
         let time = self.follow_surely();
-        let (now, debt) = self.table.last_end(hash).unwrap_or((0, 0));
-        let (end, most) = (now + debt, quota.most());
+        let (now, debt) = self.table.last_expiry(hash).unwrap_or((0, 0));
+        let (expiry, most) = (now + debt, quota.most());
         // The ticks of another limiter have another length.
         let remaining = if self.has(quota) { most.saturating_sub(debt) / quota.cost } else { 0 };
-        let next = (end + quota.cost).saturating_sub(most);
+        let next = (expiry + quota.cost).saturating_sub(most);
         Allowance {
             remaining,
             next_after: match remaining {
@@ -145,7 +145,7 @@ impl LimiterTable {
                 0 => Duration::MAX,
                 _ => Duration::ZERO,
             },
-            full_after: if debt > 0 { self.from(time, end) } else { Duration::ZERO },
+            full_after: if debt > 0 { self.from(time, expiry) } else { Duration::ZERO },
         }
     }
 

@@ -1,9 +1,9 @@
 //! PURE: the expiries of entries, encoded in a few bits, and what they mean at a reading of the clock.
 //!
-//! A filter counts time in *ticks*. The payload of an entry is its *end*, the tick at which it expires, modulo `2^e`: a
-//! place on a ring of `2^e` ticks. An entry is *live* while its end is after `now`. A place on the ring means one
-//! certain tick as long as all ends in the table lie within `2^e` ticks in a row. These are the ticks after `swept`:
-//! every entry with an end up to `swept` has been removed, and the filter accepts no end beyond `swept + 2^e`.
+//! A filter counts time in *ticks*. The payload of an entry is its *expiry*, the tick at which it expires, modulo `2^e`: a
+//! place on a ring of `2^e` ticks. An entry is *live* while its expiry is after `now`. A place on the ring means one
+//! certain tick as long as all expiries in the table lie within `2^e` ticks in a row. These are the ticks after `swept`:
+//! every entry with an expiry up to `swept` has been removed, and the filter accepts no expiry beyond `swept + 2^e`.
 //!
 //! ```text
 //!         swept                 now                        swept + 2^e
@@ -17,7 +17,7 @@ use crate::word::payloads::Payloads;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ring {
-    /// The last place: as many bits as an end has, all of them 1.
+    /// The last place: as many bits as an expiry has, all of them 1.
     last: u64,
 }
 
@@ -75,7 +75,7 @@ impl Ring {
 
     /// The shortest ring for lifetimes of this many ticks; `None` if none is long enough.
     ///
-    /// At every moment there may be that many different ends of live entries. There may also be entries that end
+    /// At every moment there may be that many different expiries of live entries. There may also be entries that expire
     /// now and were not swept yet.
     pub(crate) fn for_lifetime(ticks: u64) -> Option<Self> {
         (1..=MOST_RING_BITS).map(Self::new).find(|ring| ring.longest() >= ticks)
@@ -101,34 +101,34 @@ impl Ring {
 
     #[inline(always)]
     pub(crate) fn is_live(self, reading: Reading, place: u16) -> bool {
-        // How many ticks after the next one it ends. Live entries are the first on the ring.
+        // How many ticks after the next one it expires. Live entries are the first on the ring.
         let further = u64::from(place).wrapping_sub(reading.now() + 1) & self.last;
         further + reading.lag() <= self.last
     }
 
-    /// The places of the ends of live entries. `None` if there are none.
+    /// The places of the expiries of live entries. `None` if there are none.
     pub(crate) fn live(self, reading: Reading) -> Option<Payloads> {
         let most = self.last.checked_sub(reading.lag())?;
         Some(Payloads { first: self.place(reading.now() + 1), most: most as u16 })
     }
 
-    /// How many ticks after `now` a live entry ends, if its end has this place.
+    /// How many ticks after `now` a live entry expires, if its expiry has this place.
     #[inline(always)]
     pub(crate) fn ticks_until(self, reading: Reading, place: u16) -> u64 {
         (u64::from(place).wrapping_sub(reading.now() + 1) & self.last) + 1
     }
 
-    /// How many ticks after `now` an entry ends whose end has this place; 0 if it is dead.
+    /// How many ticks after `now` an entry expires whose expiry has this place; 0 if it is dead.
     #[inline(always)]
     pub(crate) fn ticks_left(self, reading: Reading, place: u16) -> u64 {
         let ticks = self.ticks_until(reading, place);
         select_unpredictable(self.is_live(reading, place), ticks, 0)
     }
 
-    /// Whether the filter may accept an entry that ends at `end`, which is after `now`.
+    /// Whether the filter may accept an entry that expires at `expiry`, which is after `now`.
     #[inline(always)]
-    pub(crate) fn has_room_for(self, reading: Reading, end: u64) -> bool {
-        end - reading.now() + reading.lag() <= self.len()
+    pub(crate) fn has_room_for(self, reading: Reading, expiry: u64) -> bool {
+        expiry - reading.now() + reading.lag() <= self.len()
     }
 }
 
@@ -146,11 +146,11 @@ impl Arc {
         Self::up_to(ring, reading.now(), reading.lag())
     }
 
-    /// The places of the ends that entries can have at a reading, if the live ones end at most `longest` ticks after now:
+    /// The places of the expiries that entries can have at a reading, if the live ones expire at most `longest` ticks after now:
     /// those of the ticks after `swept`, up to that one.
     #[cfg(feature = "snapshot")]
     pub(crate) fn of_entries(ring: Ring, reading: Reading, longest: u64) -> Self {
-        // The whole ring, if the sweep lags so much that there is no place for the latest ends yet.
+        // The whole ring, if the sweep lags so much that there is no place for the latest expiries yet.
         Self::up_to(ring, reading.now() + longest, (reading.lag() + longest).min(ring.len()))
     }
 
@@ -195,29 +195,29 @@ mod tests {
     proptest! {
         /// The places agree with the ticks.
         #[test]
-        fn places_stand_for_the_ticks_after_swept(bits in 1..=16u32, swept in 0..1u64 << 40, lag in 0..1u64 << 17, end in any::<u64>()) {
+        fn places_stand_for_the_ticks_after_swept(bits in 1..=16u32, swept in 0..1u64 << 40, lag in 0..1u64 << 17, expiry in any::<u64>()) {
             let ring = Ring::new(bits);
             let now = swept + lag.min(ring.len()) + 1;
             let reading = Reading::new(ring, now, now - swept);
             prop_assert_eq!((reading.now(), reading.lag()), (now, (now - swept).min(ring.len())));
             let swept = now - reading.lag();
-            let end = swept + 1 + end % ring.len();
-            prop_assert_eq!(ring.is_live(reading, ring.place(end)), end > now);
+            let expiry = swept + 1 + expiry % ring.len();
+            prop_assert_eq!(ring.is_live(reading, ring.place(expiry)), expiry > now);
             prop_assert_eq!(ring.live(reading).is_some_and(|live| {
-                u64::from(ring.place(end).wrapping_sub(live.first)) & ring.last <= live.most.into()
-            }), end > now);
-            if end > now {
-                prop_assert_eq!(ring.ticks_until(reading, ring.place(end)), end - now);
+                u64::from(ring.place(expiry).wrapping_sub(live.first)) & ring.last <= live.most.into()
+            }), expiry > now);
+            if expiry > now {
+                prop_assert_eq!(ring.ticks_until(reading, ring.place(expiry)), expiry - now);
             }
-            prop_assert_eq!(ring.ticks_left(reading, ring.place(end)), end.saturating_sub(now));
-            prop_assert_eq!(Arc::of_dead(ring, reading).contains(ring.place(end)), end <= now);
+            prop_assert_eq!(ring.ticks_left(reading, ring.place(expiry)), expiry.saturating_sub(now));
+            prop_assert_eq!(Arc::of_dead(ring, reading).contains(ring.place(expiry)), expiry <= now);
             #[cfg(feature = "snapshot")]
             for longest in [1, ring.longest() / 2, ring.longest()] {
-                prop_assert_eq!(Arc::of_entries(ring, reading, longest).contains(ring.place(end)), end <= now + longest);
+                prop_assert_eq!(Arc::of_entries(ring, reading, longest).contains(ring.place(expiry)), expiry <= now + longest);
             }
-            for end in [end, end + ring.len()] {
-                if end > now {
-                    prop_assert_eq!(ring.has_room_for(reading, end), end <= swept + ring.len());
+            for expiry in [expiry, expiry + ring.len()] {
+                if expiry > now {
+                    prop_assert_eq!(ring.has_room_for(reading, expiry), expiry <= swept + ring.len());
                 }
             }
         }

@@ -348,7 +348,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     #[inline]
     pub fn expires_at(self, hash: Hashed) -> Option<Tick> {
         // An expiry beyond the largest tick is one that the clock does not reach.
-        self.0.parts.core.last_end(hash.0).map(|(now, ticks)| Tick::new(now.saturating_add(ticks)))
+        self.0.parts.core.last_expiry(hash.0).map(|(now, ticks)| Tick::new(now.saturating_add(ticks)))
     }
 
     /// Returns how long the key with this hash is still found, at most. See
@@ -356,7 +356,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     #[inline]
     pub fn remaining(self, hash: Hashed) -> Result<Option<Duration>, TickError> {
         let resolution = self.0.parts.core.clock().resolution().ok_or(TickError::ResolutionUnknown)?;
-        Ok(self.0.parts.core.last_end(hash.0).map(|(_, ticks)| resolution.saturating_mul(ticks as u32)))
+        Ok(self.0.parts.core.last_expiry(hash.0).map(|(_, ticks)| resolution.saturating_mul(ticks as u32)))
     }
 
     /// Asks the processor to load what an operation on this hash will read, and does not wait for it.

@@ -149,7 +149,7 @@ pub(crate) enum Until {
     Tick(u64),
     /// This many ticks from now.
     After(u64),
-    /// This many ticks after this tick of the caller. The end may be beyond the largest tick.
+    /// This many ticks after this tick of the caller. The expiry may be beyond the largest tick.
     Since { tick: u64, ticks: u64 },
     /// This many ticks from now, or from this tick of the caller if the clock has not reached it.
     FromAtLeast { tick: u64, ticks: u64 },
@@ -177,7 +177,7 @@ pub(in crate::table) enum NotAdded {
     Dead,
     /// It would be live, but its tick was evicted.
     Evicted(ExpiringInsertError),
-    /// Its end would take the place on the ring of an end that is yet to be swept.
+    /// Its expiry would take the place on the ring of an expiry that is yet to be swept.
     Unswept,
     /// There is no room.
     Full(InsertError),
@@ -205,7 +205,7 @@ pub(crate) struct ClockState {
 }
 
 impl ClockState {
-    /// How many ticks of the caller after the caller's own `now` a live entry ends whose end has this place on the ring.
+    /// How many ticks of the caller after the caller's own `now` a live entry expires whose expiry has this place on the ring.
     ///
     /// It is counted from there, and not from the reading's `now`: with the ticks that were evicted, that may be beyond
     /// the largest tick of the caller.
@@ -311,9 +311,9 @@ impl Clock {
         }
     }
 
-    /// The end of an entry that is added at this reading by a thread for which the clock is not late: no eviction ends that
+    /// The expiry of an entry that is added at this reading by a thread for which the clock is not late: no eviction ends that
     /// tick.
-    pub(in crate::table) fn latest_end(&self, state: ClockState) -> u64 {
+    pub(in crate::table) fn latest_expiry(&self, state: ClockState) -> u64 {
         // See `table/expiring/recent.rs`, *An entry never lives too short*.
         let lifetime = if matches!(self.drive, Drive::Time { .. }) { self.longest - 1 } else { self.longest };
         state.reading.now() + lifetime - state.ahead
@@ -431,23 +431,23 @@ impl Clock {
         if self.is_driven_by_filter() { 0 } else { now }
     }
 
-    /// The end, in the clock's own ticks, of an entry that is added at this reading and expires at `until`. `None` if no such
+    /// The expiry, in the clock's own ticks, of an entry that is added at this reading and expires at `until`. `None` if no such
     /// entry is added.
     #[inline(always)]
-    pub(in crate::table) fn end_for(&self, state: ClockState, until: &Until) -> Option<u64> {
+    pub(in crate::table) fn expiry_for(&self, state: ClockState, until: &Until) -> Option<u64> {
         let ClockState { now, reading, ahead, .. } = state;
         let lifetime = until.ticks_from(now?);
         if lifetime <= ahead || lifetime > self.longest {
             return None;
         }
-        let end = reading.now() + (lifetime - ahead);
-        if self.ring.has_room_for(reading, end) { Some(end) } else { None }
+        let expiry = reading.now() + (lifetime - ahead);
+        if self.ring.has_room_for(reading, expiry) { Some(expiry) } else { None }
     }
 
-    /// [`end_for`](Self::end_for), or why there is none.
+    /// [`expiry_for`](Self::expiry_for), or why there is none.
     pub(in crate::table) fn admit(&self, state: ClockState, until: &Until) -> Result<u64, NotAdded> {
-        if let Some(end) = self.end_for(state, until) {
-            return Ok(end);
+        if let Some(expiry) = self.expiry_for(state, until) {
+            return Ok(expiry);
         }
         let ClockState { now: Some(now), ahead, .. } = state else {
             return Err(NotAdded::Invalid(ExpiringInsertError::ClockNotSet));
@@ -481,14 +481,14 @@ impl Clock {
         self.tallies.most_ahead.fetch_max(ticks, Ordering::Relaxed);
     }
 
-    /// The end of an entry with this payload that is live at the reading.
-    pub(in crate::table) fn end_of(&self, reading: Reading, payload: u16) -> u64 {
+    /// The expiry of an entry with this payload that is live at the reading.
+    pub(in crate::table) fn expiry_of(&self, reading: Reading, payload: u16) -> u64 {
         reading.now() + self.ring.ticks_until(reading, payload)
     }
 
-    /// Counts a dead entry with this end that was taken out.
-    pub(in crate::table) fn removed_dead(&self, counters: &Counters, end: u16) {
-        let evicted = self.early(self.reading().now()).is_some_and(|early| early.contains(end));
+    /// Counts a dead entry with this expiry that was taken out.
+    pub(in crate::table) fn removed_dead(&self, counters: &Counters, expiry: u16) {
+        let evicted = self.early(self.reading().now()).is_some_and(|early| early.contains(expiry));
         self.count_expired(counters, 1, usize::from(evicted));
     }
 
@@ -503,7 +503,7 @@ impl Clock {
         }
     }
 
-    /// The ends up to this tick of the clock's own that were ended early: those that the caller's clock has yet to reach.
+    /// The expiries up to this tick of the clock's own that were ended early: those that the caller's clock has yet to reach.
     pub(in crate::table) fn early(&self, tick: u64) -> Option<Arc> {
         let ClockState { reading, ahead, .. } = self.state();
         let len = ahead.saturating_sub(reading.now().saturating_sub(tick));

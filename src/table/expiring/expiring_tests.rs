@@ -13,19 +13,19 @@ use crate::word::layout::{SHAPES_WITH_PAYLOAD, Shape};
 use crate::word::ring::{LAST_TICK, Reading, Ring};
 
 /// A table for lifetimes that leave `spare` ticks of the ring unused.
-fn table(shape: Shape, buckets: usize, end_bits: u32, spare: u64) -> ExpiringTable {
-    let shape = shape.with_payload(end_bits).expect("it leaves enough");
-    let ring = Ring::new(end_bits);
+fn table(shape: Shape, buckets: usize, expiry_bits: u32, spare: u64) -> ExpiringTable {
+    let shape = shape.with_payload(expiry_bits).expect("it leaves enough");
+    let ring = Ring::new(expiry_bits);
     let clock = Clock::new(ring, ring.len() - spare, None, WhenFull::Refuse);
     let entries = Expiry::by(clock).expect("a small clock");
     Shaped::of(Table::new(Pages::Usual, shape, buckets, entries).expect("a small table"))
 }
 
 /// `is_swept`: whether the dead entries are out when the lookups begin.
-fn compare_vector_units(shape: Shape, end_bits: u32, is_swept: bool) {
+fn compare_vector_units(shape: Shape, expiry_bits: u32, is_swept: bool) {
     // A sweep does 4,096 buckets at once.
     let buckets = if is_swept { 500 } else { 5000 };
-    let table = table(shape, buckets, end_bits, 1);
+    let table = table(shape, buckets, expiry_bits, 1);
     table.advance_to(100);
     let insert = |number, hash| {
         let added = table.add_until(hash, Until::After(1 + number % 3), IfPresent::Add);
@@ -42,9 +42,9 @@ fn compare_vector_units(shape: Shape, end_bits: u32, is_swept: bool) {
 #[test]
 #[cfg_attr(miri, ignore = "Miri has none")]
 fn all_vector_units_find_the_same_living() {
-    for (shape, end_bits) in SHAPES_WITH_PAYLOAD.into_iter().zip([4, 4, 4, 8, 16]) {
+    for (shape, expiry_bits) in SHAPES_WITH_PAYLOAD.into_iter().zip([4, 4, 4, 8, 16]) {
         for is_swept in [true, false] {
-            compare_vector_units(shape, end_bits, is_swept);
+            compare_vector_units(shape, expiry_bits, is_swept);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! CONCURRENT: a rate limiter: an entry is the debt of a key, and a request adds to it or is rejected.
 //!
-//! `word/quota.rs` has the algorithm and its bound, `table/expiring/mod.rs` the protocol. The end of an entry is the tick at
+//! `word/quota.rs` has the algorithm and its bound, `table/expiring/mod.rs` the protocol. The expiry of an entry is the tick at
 //! which the debt of its class is repaid. So a class has one entry at most, or none while it owes nothing: a request adds an
 //! entry only where it has found none under the lock of the class's stripe.
 //!
@@ -11,8 +11,8 @@
 //!    finds leaves no room for the cost, the request is rejected. Otherwise, if the read was invalidated or the clock has
 //!    changed, it reads again.
 //! 2. **It charges, under the lock of the class's stripe.** It reads the clock, and then the words, and decides again. If the
-//!    request is allowed, it gives the class's entry the new end, by one exchange after a bump; or it adds an entry, as any
-//!    insert does. An entry that is dead and not swept yet is given the new end too: that is a take of a dead item and an
+//!    request is allowed, it gives the class's entry the new expiry, by one exchange after a bump; or it adds an entry, as any
+//!    insert does. An entry that is dead and not swept yet is given the new expiry too: that is a take of a dead item and an
 //!    addition in one store, after a bump at a moment at which the item was dead (rule 5 there).
 //!
 //! # Why it is right
@@ -20,8 +20,8 @@
 //! was read before the lock decides nothing, except that a request is rejected.
 //!
 //! *A request that is rejected without a lock is rejected rightly.* A lane with the fingerprint was read at some moment of the
-//! call, and the clock showed the same before and after. The place in it means the end of an entry that was in the table when
-//! the word was read, or else that entry ends later (a place cannot mean an end that was swept before the clock was read).
+//! call, and the clock showed the same before and after. The place in it means the expiry of an entry that was in the table when
+//! the word was read, or else that entry expires later (a place cannot mean an expiry that was swept before the clock was read).
 //! So at the read of the word, by the clock of that moment, the class owed at least that much. That is enough: whether
 //! the version has changed makes no difference. Only a request that is not rejected needs both words of one state, so
 //! that no request that is rejected throughout its call takes a lock. Such a request writes no word of the table. It takes
@@ -39,13 +39,13 @@
 //! is rejected by the old debt is rejected by the new one, which is greater. So it takes effect after this one.
 //!
 //! *The entry dies between the reading of the clock and the exchange.* If no sweep has taken it out, the exchange gives it
-//! the new end, and this is the case above. If one has, the exchange fails, and the request is decided anew.
+//! the new expiry, and this is the case above. If one has, the exchange fails, and the request is decided anew.
 //!
-//! *It would end at a place that is not swept yet.* Then the request waits for the sweep, as any insert (rule 2 there). With
+//! *It would expire at a place that is not swept yet.* Then the request waits for the sweep, as any insert (rule 2 there). With
 //! the places that `plan/limits.rs` leaves, that happens only where hardly any requests have come for a while.
 //!
 //! # Linearizability
-//! The limiter is a map from classes to ends, and a clock.
+//! The limiter is a map from classes to expiries, and a clock.
 //!
 //! | operation | takes effect |
 //! |---|---|
@@ -66,7 +66,7 @@
 //! room before it displaces an entry.
 //!
 //! # The sweep
-//! Dead entries do no harm here: a lookup reads ends in any case, the dead are room for a search, and the entry of a key
+//! Dead entries do no harm here: a lookup reads expiries in any case, the dead are room for a search, and the entry of a key
 //! that comes again is used again. So the table is swept only when an eighth of the ring's places will soon be needed
 //! ([`patience`](Clock::patience)).
 
@@ -114,7 +114,7 @@ enum NotCharged {
     Over { until: u64 },
     /// The clock is behind the tick of the request.
     Late,
-    /// The end has no place on the ring before the next sweep.
+    /// The expiry has no place on the ring before the next sweep.
     Unswept,
     /// It must be decided anew, since the entry died and was swept meanwhile; or a save is running, so this takes memory.
     Again,
@@ -242,11 +242,11 @@ impl Table<Expiry> {
         if request.cost == 0 {
             return Ok(Attempt::Present);
         }
-        let end = reading.now() + after;
-        if !clock.ring.has_room_for(reading, end) {
+        let expiry = reading.now() + after;
+        if !clock.ring.has_room_for(reading, expiry) {
             return Err(NotCharged::Unswept);
         }
-        let new = class.with(layout, clock.ring.place(end));
+        let new = class.with(layout, clock.ring.place(expiry));
         let Some(Debt { entry, bucket, slot, .. }) = debt else {
             self.bump_to_add(guard);
             let attempt = Attempt::of(add(new));

@@ -1,10 +1,10 @@
-//! CONCURRENT: what only a table whose entries expire does: it adds entries with an end, renews them, removes them, and
+//! CONCURRENT: what only a table whose entries expire does: it adds entries with an expiry, renews them, removes them, and
 //! evicts them. What other operations do differently there, `table/entries.rs` says: lookups and relocations, for example.
 //! Here is the proof for all of them.
 //!
 //! # Entries
-//! The payload of an entry is its *end*: the tick at which it dies, as a place on a ring (`word/ring.rs`). An entry
-//! is *live* until its end has come, and *dead* from then on. An entry is an *item* as in a maplet: a class with a
+//! The payload of an entry is its *expiry*: the tick at which it dies, as a place on a ring (`word/ring.rs`). An entry
+//! is *live* until its expiry has come, and *dead* from then on. An entry is an *item* as in a maplet: a class with a
 //! payload. The protocol is that of `table/maplet.rs`: each store that adds, takes or replaces a *live* item is made
 //! under the lock of its stripe, after a bump of its own. Two things are new: the clock, and the taking out of dead
 //! entries.
@@ -16,12 +16,12 @@
 //! moves the clock on (`table/expiring/recent.rs`).
 //!
 //! # The rules
-//! In these rules, `e` is the number of bits of an end, so the ring has `2^e` places.
+//! In these rules, `e` is the number of bits of an expiry, so the ring has `2^e` places.
 //!
 //! 1. A writer reads the clock under the lock of its stripe, before it reads any word. It acts by that reading before
 //!    it releases the lock. (In the other order, an item that it has seen may be swept before it reads the clock, and
-//!    the item's place may then mean another end.)
-//! 2. It adds an item only if the item's end is after `now` and at most `swept + 2^e`. If the end is beyond that, but
+//!    the item's place may then mean another expiry.)
+//! 2. It adds an item only if the item's expiry is after `now` and at most `swept + 2^e`. If the expiry is beyond that, but
 //!    the lifetime is not too long, the writer releases the lock, waits for the sweep, and starts over. (A replaced
 //!    payload is an item that is added.)
 //! 3. A relocation moves live items only. One that finds its item dead takes it out.
@@ -32,7 +32,7 @@
 //! 5. **Each take of a dead item comes after a bump of its stripe at a moment at which it was dead.** A pass bumps each
 //!    stripe as it drains them. After that it takes out what it finds, without a lock and without a further bump. Any
 //!    other thread that takes a dead item out, to make room, does it under the lock of its stripe, and bumps first.
-//! 6. A lookup reads the clock, and does what a lookup of a maplet does. If a lane has the fingerprint, and its end is live
+//! 6. A lookup reads the clock, and does what a lookup of a maplet does. If a lane has the fingerprint, and its expiry is live
 //!    at that reading, the answer is *true*, which counts in any case. If not, the lookup reads the clock again at the end.
 //!    *False* counts only if the reading and the version are still the same; if not, it retries. (At a reading without a lag all
 //!    places are live. Then it need not read them, and *false* counts if the version is still the same.)
@@ -40,13 +40,13 @@
 //!    a writer that holds a stripe's lock sees no tick skipped.
 //!
 //! # Why `swept` is true
-//! *No item with an end up to `swept` is in the table.* Let `T` be the target of a pass. After the pass has drained the
+//! *No item with an expiry up to `swept` is in the table.* Let `T` be the target of a pass. After the pass has drained the
 //! writers, each writer that takes a stripe's lock gets a reading whose `now` is `T` or later, for the lock passes that
-//! on. So the writer adds nothing that ends by `T` (rule 2), and relocates nothing that does (rule 3). The writers that
-//! had the lock before are done. So from then on no bucket gets an item that ends by `T`, and the pass visits each
+//! on. So the writer adds nothing that expires by `T` (rule 2), and relocates nothing that does (rule 3). The writers that
+//! had the lock before are done. So from then on no bucket gets an item that expires by `T`, and the pass visits each
 //! bucket after that.
 //!
-//! So all ends in the table are after `swept` and at most `swept + 2^e`, and each place on the ring means exactly one
+//! So all expiries in the table are after `swept` and at most `swept + 2^e`, and each place on the ring means exactly one
 //! of them. A writer that holds a stripe's lock reads places right: only a thread with that lock could give an item
 //! of its stripe another meaning. A pass reads them right too: what its places mean changes when `swept` does, and
 //! the pass has the lock of the sweep.
@@ -74,7 +74,7 @@
 //!    first. So a lookup that reads a word with that change in it gets the later reading at the end.
 //! 2. *It has seen what was taken out before `m`.* Let `swept` be `s` at `m`. All that the passes up to `s` took out
 //!    was gone when `m` was published, and the lookup read `m` first. So no place in the words that it read means an
-//!    end up to `s`, nor, by 1, one after `s + 2^e`.
+//!    expiry up to `s`, nor, by 1, one after `s + 2^e`.
 //! 3. So it reads places right, and the dead that were taken out were dead at `m`: the threads that took them had
 //!    had a reading no later than `m`.
 //! 4. What is left are the changes of live items, under the rules of `table/maplet.rs`. So the key had no live item at
@@ -82,7 +82,7 @@
 //!
 //! # Why no dead entry is found
 //! A lookup answers *true* for an item whose place is live at the reading `m` that it read before the words. If the
-//! item was in the table then, its place meant its end (by 2 above), and it was live. If it was added later, then it
+//! item was in the table then, its place meant its expiry (by 2 above), and it was live. If it was added later, then it
 //! was added during the call, and live. Whether the version has changed meanwhile makes no difference.
 //!
 //! *Why the clock is read twice.* A lookup has a reading at which the place of 14 means 10. It is stopped. The entries that
@@ -95,29 +95,29 @@
 //! each moment.
 //!
 //! # Linearizability
-//! The filter is a multiset of pairs of a class and an end, and a clock.
+//! The filter is a multiset of pairs of a class and an expiry, and a clock.
 //!
 //! | operation | takes effect |
 //! |---|---|
 //! | `advance_to` | when the reading is published. All that dies by it is out at once, whenever a pass gets there. If nothing was due: when it reads the clock |
 //! | lookups | as in `table/maplet.rs` |
-//! | `insert` | *false*, since the end has passed: when it reads the clock. *true*: at its compare-exchange; or, if the end has passed by then, just before it passed |
-//! | `insert_or_renew` | *true*: as `insert`, or as said below. *false*: at its compare-exchange; or, if there is nothing to renew or the end has passed, when it reads the clock |
-//! | `remove` | at its compare-exchange; or, if the end has passed by then, just before it passed: the entry was there, for the lock was held |
-//! | `remove` without an end | as `remove` of the end that it finds. *false*: at any moment under the lock |
+//! | `insert` | *false*, since the expiry has passed: when it reads the clock. *true*: at its compare-exchange; or, if the expiry has passed by then, just before it passed |
+//! | `insert_or_renew` | *true*: as `insert`, or as said below. *false*: at its compare-exchange; or, if there is nothing to renew or the expiry has passed, when it reads the clock |
+//! | `remove` | at its compare-exchange; or, if the expiry has passed by then, just before it passed: the entry was there, for the lock was held |
+//! | `remove` without an expiry | as `remove` of the expiry that it finds. *false*: at any moment under the lock |
 //! | `expires_at` | when it reads the clock |
-//! | `insert_if_absent` | *false*: when it reads the words, by the reading of the clock by which it also judges the end. *true*: as `insert`; under the lock, no other thread has added an entry of the class |
+//! | `insert_if_absent` | *false*: when it reads the words, by the reading of the clock by which it also judges the expiry. *true*: as `insert`; under the lock, no other thread has added an entry of the class |
 //! | an insert that fails for its lifetime | when it reads the clock |
 //! | an insert that fails for lack of room | at the moment without room that `table/relocate.rs` describes. Dead entries count as room there: the search leaves them out, by one reading of the clock for all buckets, and its result does not count if the clock has gone on. At last the insert checks whether its own entry would still be live. If so, it was live at that moment. Where live entries of the class fill both buckets: when the count reads the clock. It holds the lock of their stripe, so no other thread adds or moves one of them meanwhile, and those that it finds were there then |
 //!
-//! *When an entry dies while it is renewed.* `insert_or_renew` has found a live entry that ends at `a`, and by its
-//! exchange that entry ends at `b`. Then it reads the clock. If `now` is before `a`, the entry was live at the
+//! *When an entry dies while it is renewed.* `insert_or_renew` has found a live entry that expires at `a`, and by its
+//! exchange that entry expires at `b`. Then it reads the clock. If `now` is before `a`, the entry was live at the
 //! exchange, and the answer is *false*. If not, `now` was `a` at one moment of the call, and `b` was not over: the
 //! clock has passed from one tick to the next, because it does more than that only under the lock that the call holds
 //! (rule 7). The answer is *true*: the call has added an entry at that moment, or at its exchange if that came later
 //! (and if `b` is over by then, just before). No entry of the class was live then: the one that was renewed had the
-//! latest end. If the exchange came first, no thread can observe the difference: a lookup in between finds the key in
-//! either case, and any other thread that reads the class's ends needs the lock.
+//! latest expiry. If the exchange came first, no thread can observe the difference: a lookup in between finds the key in
+//! either case, and any other thread that reads the class's expiries needs the lock.
 //!
 //! As in `table/stripe.rs`, the orders of all keys agree. The accesses to the reading are `SeqCst` like those to words,
 //! except the second time that a lookup reads it, for which step 1 is enough. So, if one thread advances the clock and then
@@ -197,10 +197,10 @@ impl Table<Expiry> {
         let (clock, mut is_full) = (self.clock(), false);
         let state = clock.state();
         if !self.is_being_saved()
-            && let Some(end) = clock.end_for(state, until)
+            && let Some(expiry) = clock.expiry_for(state, until)
         {
             let add = |item| self.add(layout, item);
-            match self.add_admitted(layout, (&guard, None), &class, (state.reading, end), if_present, add) {
+            match self.add_admitted(layout, (&guard, None), &class, (state.reading, expiry), if_present, add) {
                 Attempt::Added => return Ok(true),
                 Attempt::Present => return Ok(false),
                 Attempt::NoRoom => is_full = true,
@@ -295,10 +295,10 @@ impl Table<Expiry> {
         let state = clock.state();
         let is_present = || self.copies_at(state.reading, class) > 0;
         match clock.admit(state, until) {
-            Ok(end) => {
+            Ok(expiry) => {
                 let lock = (&changing.guard, changing.spare());
                 let add = |item| self.add_locked(changing, item);
-                Ok(self.add_admitted(self.layout(), lock, &class, (state.reading, end), if_present, add))
+                Ok(self.add_admitted(self.layout(), lock, &class, (state.reading, expiry), if_present, add))
             }
             Err(NotAdded::Invalid(error)) => Err(NotAdded::Invalid(error)),
             Err(_) if if_present == IfPresent::Refuse && is_present() => Ok(Attempt::Present),
@@ -308,7 +308,7 @@ impl Table<Expiry> {
         }
     }
 
-    /// Adds an entry of the class by `add`, which is admitted: it expires at `end`, and is live at the reading. The caller holds
+    /// Adds an entry of the class by `add`, which is admitted: it expires at `expiry`, and is live at the reading. The caller holds
     /// the lock of its stripe, has read the clock since, and has spare memory for a word, if a save is running.
     #[inline(always)]
     fn add_admitted(
@@ -316,7 +316,7 @@ impl Table<Expiry> {
         layout: impl Layout,
         (guard, spare): (&Guard<'_>, Option<&Spare>),
         class: &Item,
-        (reading, end): (Reading, u64),
+        (reading, expiry): (Reading, u64),
         if_present: IfPresent,
         add: impl Fn(Item) -> bool,
     ) -> Attempt {
@@ -325,11 +325,11 @@ impl Table<Expiry> {
             return Attempt::Present;
         }
         if if_present == IfPresent::Extend
-            && let Some(was_live) = self.extend((guard, spare), class, (reading, end))
+            && let Some(was_live) = self.extend((guard, spare), class, (reading, expiry))
         {
             return if was_live { Attempt::Present } else { Attempt::Added };
         }
-        let item = class.with(layout, clock.ring.place(end));
+        let item = class.with(layout, clock.ring.place(expiry));
         self.bump_to_add(guard);
         if !add(item) {
             return Attempt::NoRoom;
@@ -339,20 +339,20 @@ impl Table<Expiry> {
         Attempt::Added
     }
 
-    /// Makes the class's entry that lives longest live until `end` at least, if the class has a live entry at the
+    /// Makes the class's entry that lives longest live until `expiry` at least, if the class has a live entry at the
     /// reading. Returns whether that was still live when it was renewed.
     fn extend(
         &self,
         (guard, spare): (&Guard<'_>, Option<&Spare>),
         class: &Item,
-        (reading, end): (Reading, u64),
+        (reading, expiry): (Reading, u64),
     ) -> Option<bool> {
         let clock = self.clock();
         let (latest, bucket, old) = self.live_entry(clock, reading, *class, Which::Last)?;
-        if latest >= end {
+        if latest >= expiry {
             return Some(true);
         }
-        let new = class.with(self.layout(), clock.ring.place(end)).entry;
+        let new = class.with(self.layout(), clock.ring.place(expiry)).entry;
         self.set_aside(bucket, spare);
         let replaced = self.replace_entry(guard, bucket, self.load(bucket), old, new);
         clock.count_key();
@@ -361,7 +361,7 @@ impl Table<Expiry> {
         replaced.then_some(was_live)
     }
 
-    /// Of the class's entries that are live at the reading, the one that ends first or last: its end, its bucket, and the
+    /// Of the class's entries that are live at the reading, the one that expires first or last: its expiry, its bucket, and the
     /// entry. The caller holds the lock of the class's stripe, and has read the clock since.
     fn live_entry(&self, clock: &Clock, reading: Reading, class: Item, which: Which) -> Option<(u64, usize, Entry)> {
         by_encoding!(&self.layout, layout => self.live_entry_by(layout, clock, reading, class, which))
@@ -384,28 +384,28 @@ impl Table<Expiry> {
                 if layout.fingerprint_of(entry) != fingerprint || !clock.ring.is_live(reading, payload) {
                     continue;
                 }
-                let end = clock.end_of(reading, payload);
-                let is_it = |so_far| if which == Which::First { end < so_far } else { end > so_far };
+                let expiry = clock.expiry_of(reading, payload);
+                let is_it = |so_far| if which == Which::First { expiry < so_far } else { expiry > so_far };
                 if found.is_none_or(|(so_far, ..)| is_it(so_far)) {
-                    found = Some((end, bucket, entry));
+                    found = Some((expiry, bucket, entry));
                 }
             }
         }
         found
     }
 
-    /// Takes out an entry of the class that ends at this tick of the caller, if a live one does.
+    /// Takes out an entry of the class that expires at this tick of the caller, if a live one does.
     #[inline(always)]
     pub(in crate::table) fn remove_until(&self, layout: impl Layout, class: Item, expires_at: u64) -> bool {
         // As in `remove`.
         self.prefetch(class);
         let clock = self.clock();
         let guard = self.stripe(class.sum).lock(&self.counters);
-        // An end that is not admitted can't have been added.
-        let Some(end) = clock.end_for(clock.state(), &Until::Tick(expires_at)) else {
+        // An expiry that is not admitted can't have been added.
+        let Some(expiry) = clock.expiry_for(clock.state(), &Until::Tick(expires_at)) else {
             return false;
         };
-        let item = class.with(layout, clock.ring.place(end));
+        let item = class.with(layout, clock.ring.place(expiry));
         if let Some(removed) = self.remove_locked(layout, &guard, item) {
             return removed;
         }
@@ -418,14 +418,14 @@ impl Table<Expiry> {
     fn remove_until_slow(&self, class: Item, expires_at: u64) -> bool {
         let clock = self.clock();
         let changing = self.lock_to_change(class.sum, 1, None);
-        // Again under this lock: the place of an end may be another one's by now.
-        let Some(end) = clock.end_for(clock.state(), &Until::Tick(expires_at)) else {
+        // Again under this lock: the place of an expiry may be another one's by now.
+        let Some(expiry) = clock.expiry_for(clock.state(), &Until::Tick(expires_at)) else {
             return false;
         };
-        self.take_any(&changing.guard, changing.spare(), class.with(self.layout(), clock.ring.place(end)))
+        self.take_any(&changing.guard, changing.spare(), class.with(self.layout(), clock.ring.place(expiry)))
     }
 
-    /// Takes out the class's live entry that ends first, if there is one, without counting.
+    /// Takes out the class's live entry that expires first, if there is one, without counting.
     pub(in crate::table) fn remove_first(&self, class: Item) -> bool {
         // As in `remove`.
         self.prefetch(class);
@@ -435,21 +435,21 @@ impl Table<Expiry> {
         first.is_some_and(|(_, bucket, entry)| self.take_from(&changing.guard, changing.spare(), bucket, entry))
     }
 
-    /// The caller's tick, and how many ticks later the class's live entry that lives longest ends; `None` if there is no
+    /// The caller's tick, and how many ticks later the class's live entry that lives longest expires; `None` if there is no
     /// live one.
-    pub(in crate::table) fn last_end(&self, class: Item) -> Option<(u64, u64)> {
+    pub(in crate::table) fn last_expiry(&self, class: Item) -> Option<(u64, u64)> {
         let clock = self.clock();
         let _guard = self.stripe(class.sum).lock(&self.counters);
         let ClockState { now, reading, ahead, .. } = clock.state();
-        let (end, ..) = self.live_entry(clock, reading, class, Which::Last)?;
-        Some((now?, end - reading.now() + ahead))
+        let (expiry, ..) = self.live_entry(clock, reading, class, Which::Last)?;
+        Some((now?, expiry - reading.now() + ahead))
     }
 
     /// How many entries will be live in this many ticks of the caller, by a scan of all buckets.
     pub(in crate::table) fn live_in(&self, ticks: u64) -> usize {
         let clock = self.clock();
         let (reading, ticks) = (clock.reading(), ticks.saturating_sub(clock.ahead()));
-        let is_live = |end| clock.ring.is_live(reading, end) && clock.ring.ticks_until(reading, end) > ticks;
+        let is_live = |expiry| clock.ring.is_live(reading, expiry) && clock.ring.ticks_until(reading, expiry) > ticks;
         (0..self.words.len()).map(|bucket| self.layout.count_payloads(self.load(bucket), is_live)).sum()
     }
 }

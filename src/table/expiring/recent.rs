@@ -37,7 +37,7 @@
 //!
 //! 1. *All operations go by the same clock.* So they are linearizable together, as `table/expiring/mod.rs` says, whether
 //!    the clock is late or not. The passing of a tick is an operation of its own.
-//! 2. *An entry never lives too short.* It is added with an end that is `l` ticks after the tick of the time that its
+//! 2. *An entry never lives too short.* It is added with an expiry that is `l` ticks after the tick of the time that its
 //!    caller has read, or after the clock's if that is later
 //!    ([`FromAtLeast`](crate::table::expiring::clock::Until::FromAtLeast)). For that, entries may live one tick
 //!    longer than `l`. If the clock is later than that, the insert waits for the lock of the sweep, and moves it on.
@@ -59,7 +59,7 @@
 //! that takes effect at its exchange. Then there is room for the new entry, which is added as by any other insert. The thread
 //! holds the locks of all stripes, so no other thread takes that room.
 //!
-//! *How early it goes* is noted before the exchange: by how many ticks the entry's end is after the clock's own tick, and
+//! *How early it goes* is noted before the exchange: by how many ticks the entry's expiry is after the clock's own tick, and
 //! how far that is ahead of the caller's. The time may pass between these two readings, and before the exchange. Meanwhile
 //! the first one only goes down, and so does the second one: to run further ahead takes the locks of all stripes. So what is noted is
 //! not less than what was left of the entry's lifetime at the exchange. (Read after the exchange, it could be less.)

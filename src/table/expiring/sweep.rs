@@ -184,15 +184,15 @@ impl Table<Expiry> {
         clock.tallies.sweeps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes out of the bucket the entries that died at one of these ends. Returns how many there were, and how many of
+    /// Takes out of the bucket the entries that died at one of these expiries. Returns how many there were, and how many of
     /// them were ended early. `None` if that needs more spare memory.
     #[inline]
     fn sweep_bucket(&self, bucket: usize, dead: Arc, early: Option<Arc>, spare: &Spare) -> Option<(usize, usize)> {
         let mut seen = self.load(bucket);
         loop {
             let lanes = match dead.only() {
-                Some(end) => self.layout.lanes_with_payload(seen, end),
-                None => self.layout.lanes_with(seen, |end| dead.contains(end)),
+                Some(expiry) => self.layout.lanes_with_payload(seen, expiry),
+                None => self.layout.lanes_with(seen, |expiry| dead.contains(expiry)),
             };
             if lanes == 0 {
                 return Some((0, 0));
@@ -204,7 +204,7 @@ impl Table<Expiry> {
             match self.exchange(bucket, seen, left) {
                 Ok(()) => {
                     // Of those that were taken out.
-                    let early = early.map_or(0, |early| self.layout.lanes_with(seen, |end| early.contains(end)));
+                    let early = early.map_or(0, |early| self.layout.lanes_with(seen, |expiry| early.contains(expiry)));
                     return Some((lanes.count_ones() as usize, (lanes & early).count_ones() as usize));
                 }
                 Err(now) => seen = now,
@@ -230,7 +230,7 @@ impl<E: Entries> Table<E> {
                 continue;
             }
             let changing = self.lock_to_change(self.buckets.sum(self.layout.fingerprint_of(entry)), 1, all);
-            // Checked again under the lock: the place may mean another end by now.
+            // Checked again under the lock: the place may mean another expiry by now.
             if self.entries.is_live(self.entries.reading(), payload) {
                 continue;
             }

@@ -29,7 +29,7 @@ impl<L: ModelLayout> Expiring<L> {
         Self::of(buckets, entries::Expiry::by(clock).expect("a model has memory"))
     }
 
-    /// Puts an entry of the key with this end into the bucket that the key tries first. That bucket must have room.
+    /// Puts an entry of the key with this expiry into the bucket that the key tries first. That bucket must have room.
     pub fn place_until(&self, key: Key, expires_at: u64) {
         self.place(key.with((expires_at % 4) as u16));
     }
@@ -74,7 +74,7 @@ impl<L: ModelLayout> Expiring<L> {
         self.0.add_until(key.hash(), Until::After(self.clock().longest()), IfPresent::Extend)
     }
 
-    /// Ends early what is in the way of an entry of this key with this end, which found no room. Returns by how many
+    /// Ends early what is in the way of an entry of this key with this expiry, which found no room. Returns by how many
     /// ticks, 0 if there is room, or `None` if the insert is to fail.
     pub fn evict_for(&self, key: Key, expires_at: u64) -> Option<u64> {
         let table = &self.0.table;
@@ -94,7 +94,7 @@ impl<L: ModelLayout> Expiring<L> {
     }
 
     pub fn expires_at(&self, key: Key) -> Option<u64> {
-        self.0.last_end(key.hash()).map(|(now, ticks)| now + ticks)
+        self.0.last_expiry(key.hash()).map(|(now, ticks)| now + ticks)
     }
 
     pub fn relocate_until(&self, key: Key, expires_at: u64) -> bool {
@@ -196,7 +196,7 @@ impl<L: ModelLayout> Expiring<L> {
     /// How many ticks of debt the key has, at this tick of the time.
     pub fn debt(&self, key: Key, tick: u64) -> u64 {
         self.0.move_on(tick, true);
-        self.0.last_end(key.hash()).map_or(0, |(_, ticks)| ticks)
+        self.0.last_expiry(key.hash()).map_or(0, |(_, ticks)| ticks)
     }
 
     pub fn forgive(&self, key: Key, tick: u64) -> bool {
@@ -210,17 +210,17 @@ impl Image<Expiry> {
         self.clock_state.and_then(|clock_state| clock_state.now).expect("the table has a clock, which was told a tick")
     }
 
-    /// How many entries of the key with this end the image holds that were live at its moment.
+    /// How many entries of the key with this expiry the image holds that were live at its moment.
     pub fn count_until(&self, key: Key, expires_at: u64) -> usize {
         let reading = self.clock_state.expect("the table has a clock").reading;
-        let end = (expires_at % 4) as u16;
-        if Ring::new(PAYLOAD_BITS).is_live(reading, end) { self.count(key.with(end)) } else { 0 }
+        let expiry = (expires_at % 4) as u16;
+        if Ring::new(PAYLOAD_BITS).is_live(reading, expiry) { self.count(key.with(expiry)) } else { 0 }
     }
 
     /// How many entries of any key the image holds that were live at its moment.
     pub fn live(&self) -> usize {
         let reading = self.clock_state.expect("the table has a clock").reading;
-        let is_live = |end| Ring::new(PAYLOAD_BITS).is_live(reading, end);
+        let is_live = |expiry| Ring::new(PAYLOAD_BITS).is_live(reading, expiry);
         self.words.iter().map(|&word| self.layout.count_payloads(word, is_live)).sum()
     }
 }

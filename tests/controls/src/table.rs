@@ -259,8 +259,8 @@ pub const CONTROLS: &[Control] = &[
             edit("table/change.rs", ".try_lock()", ".try_lock_if(!LEFT_OUT)"),
             edit(
                 "table/expiring/mod.rs",
-                ".lock(&self.counters);\n        // An end that is not admitted",
-                ".lock_if(!LEFT_OUT, &self.counters);\n        // An end that is not admitted",
+                ".lock(&self.counters);\n        // An expiry that is not admitted",
+                ".lock_if(!LEFT_OUT, &self.counters);\n        // An expiry that is not admitted",
             ),
             edit(
                 "table/expiring/mod.rs",
@@ -730,13 +730,13 @@ pub const CONTROLS: &[Control] = &[
         &[
             edit(
                 "table/expiring/clock.rs",
-                "if self.ring.has_room_for(reading, end) {",
-                "if self.ring.has_room_for(reading, end) || LEFT_OUT {",
+                "if self.ring.has_room_for(reading, expiry) {",
+                "if self.ring.has_room_for(reading, expiry) || LEFT_OUT {",
             ),
             edit(
                 "table/expiring/limit.rs",
-                "if !clock.ring.has_room_for(reading, end) {",
-                "if !clock.ring.has_room_for(reading, end) && !LEFT_OUT {",
+                "if !clock.ring.has_room_for(reading, expiry) {",
+                "if !clock.ring.has_room_for(reading, expiry) && !LEFT_OUT {",
             ),
         ],
     ),
@@ -816,8 +816,8 @@ pub const CONTROLS: &[Control] = &[
             edit("table/expiring/sweep.rs", "self.lock_to_change(", "self.lock_to_change_if(!LEFT_OUT, "),
             edit(
                 "table/expiring/sweep.rs",
-                "the place may mean another end by now.\n            if ",
-                "the place may mean another end by now.\n            if !LEFT_OUT && ",
+                "the place may mean another expiry by now.\n            if ",
+                "the place may mean another expiry by now.\n            if !LEFT_OUT && ",
             ),
         ],
     ),
