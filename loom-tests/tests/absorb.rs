@@ -51,7 +51,7 @@ fn other_is_relocated() -> Model {
 model! {
     other_is_relocated, at least 100,
     fails with "a copy is absorbed too rarely or too often"
-    for [SaveWithoutLocks, RelocateSetsNoSourceAside, RelocateSetsTargetAsideLate]
+    for [SaveWithoutLocks, RelocateCopiesNoSource, RelocateCopiesTargetLate]
 }
 
 /// Two copies are added to one bucket in one step, while another thread inserts into it. One of the three goes to
@@ -83,7 +83,7 @@ fn while_it_is_saved() -> Model {
 model! {
     while_it_is_saved, at least 50,
     fails with "a copy is absorbed too rarely or too often"
-    for [InsertSetsNothingAside]
+    for [InsertCopiesNothing]
 }
 
 /// A key comes by a union and by an insert that adds it if it is absent. One of them does.

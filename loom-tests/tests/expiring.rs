@@ -366,7 +366,7 @@ fn save_against_a_sweep() -> Model {
 model! {
     save_against_a_sweep, at least 20,
     fails with "the image lacks an entry of its moment"
-    for [SweepSetsNothingAside]
+    for [SweepCopiesNothing]
 }
 
 /// Two inserts find no room. What ends first makes room for both, and nothing else goes.

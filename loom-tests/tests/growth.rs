@@ -296,7 +296,7 @@ fn save_beside_a_split() -> Model {
 model! {
     save_beside_a_split, at least 20,
     fails with "an item is in the image too few or too many times"
-    for [SplitSetsNothingAside]
+    for [SplitCopiesNothing]
 }
 
 /// The bucket that is merged away is split again before it is read.
@@ -310,7 +310,7 @@ fn save_beside_a_merge_and_a_split() -> Model {
 model! {
     save_beside_a_merge_and_a_split, at least 20, preemptions 2,
     fails with "an item is in the image too few or too many times"
-    for [SplitSetsNothingAside]
+    for [SplitCopiesNothing]
 }
 
 /// A save's moment is before, after or between the splits of two buckets, and never amid one. If a bucket has come in

@@ -57,7 +57,7 @@ fn save_against_relocation() -> Model {
 model! {
     save_against_relocation, at least 100,
     fails with "an item is in the image too few or too many times"
-    for [SaveWithoutLocks, RelocateSetsNoSourceAside, RelocateSetsTargetAsideLate, LooksForSavesEarly]
+    for [SaveWithoutLocks, RelocateCopiesNoSource, RelocateCopiesTargetLate, LooksForSavesEarly]
 }
 
 /// A save begins after a thread that is about to relocate has got memory for the one that is running. It gets more, and no
@@ -82,7 +82,7 @@ fn relocation_backwards() -> Model {
 model! {
     relocation_backwards, at least 50,
     fails with "an item is in the image too few or too many times"
-    for [RelocateSetsNoSourceAside, RelocateSetsNoTargetAside, RelocateSetsTargetAsideLate]
+    for [RelocateCopiesNoSource, RelocateCopiesNoTarget, RelocateCopiesTargetLate]
 }
 
 /// The item leaves a bucket that may have been saved for one that is still to be saved.
@@ -94,7 +94,7 @@ fn relocation_forwards() -> Model {
 model! {
     relocation_forwards, at least 50,
     fails with "an item is in the image too few or too many times"
-    for [RelocateSetsNoSourceAside, RelocateSetsNoTargetAside, RelocateSetsTargetAsideLate]
+    for [RelocateCopiesNoSource, RelocateCopiesNoTarget, RelocateCopiesTargetLate]
 }
 
 /// A relocation there and back: the second relocation finds the word that the first has kept.
@@ -106,7 +106,7 @@ fn relocation_there_and_back() -> Model {
 model! {
     relocation_there_and_back, at least 50, preemptions 3 in the gate,
     fails with "an item is in the image too few or too many times"
-    for [SetsLatestWordAside, RelocateSetsNoSourceAside, RelocateSetsNoTargetAside]
+    for [CopiesLatestWord, RelocateCopiesNoSource, RelocateCopiesNoTarget]
 }
 
 /// One thread inserts a twin in the other bucket and removes the old copy. The key is in throughout, and no
@@ -127,7 +127,7 @@ fn twin_comes_and_goes() -> Model {
 model! {
     twin_comes_and_goes, at least 50, preemptions 3 in the gate,
     fails with "an item is in the image too few or too many times"
-    for [RemoveSetsNothingAside]
+    for [RemoveCopiesNothing]
 }
 
 /// An item that is removed after the save has begun is in the image. The item that takes its place, and is moved,
@@ -149,7 +149,7 @@ fn remove_and_insert() -> Model {
 model! {
     remove_and_insert, at least 50, preemptions 3 in the gate,
     fails with "an item is in the image too few or too many times"
-    for [RemoveSetsNothingAside]
+    for [RemoveCopiesNothing]
 }
 
 /// Two relocations, one after the other, change one bucket.
@@ -162,7 +162,7 @@ fn two_relocations() -> Model {
 model! {
     two_relocations, at least 50, preemptions 3,
     fails with "an item is in the image too few or too many times"
-    for [SetsLatestWordAside, RelocateSetsNoSourceAside, RelocateSetsNoTargetAside]
+    for [CopiesLatestWord, RelocateCopiesNoSource, RelocateCopiesNoTarget]
 }
 
 /// Two relocations at once change one bucket, under two locks, while a save begins.
@@ -188,7 +188,7 @@ fn two_saves_against_relocation() -> Model {
 model! {
     two_saves_against_relocation, at least 100, preemptions 2,
     fails with "an item is in the image too few or too many times"
-    for [RelocateSetsNoSourceAside, SetsAsideForOneSave]
+    for [RelocateCopiesNoSource, CopiesForOneSave]
 }
 
 /// An item that is inserted after the save has begun is not in the image, wherever it finds room and is moved to.
@@ -204,7 +204,7 @@ fn insert_after_the_beginning() -> Model {
 model! {
     insert_after_the_beginning, at least 50, preemptions 3 in the gate,
     fails with "an item is in the image too few or too many times"
-    for [InsertSetsNothingAside]
+    for [InsertCopiesNothing]
 }
 
 /// An item that `clear` takes out may be in the image or not. An item that is inserted after the `clear` is not.
@@ -224,5 +224,5 @@ fn clear_and_insert() -> Model {
 model! {
     clear_and_insert, at least 50, preemptions 3 in the gate,
     fails with "an item is in the image too few or too many times"
-    for [RelocateSetsNoTargetAside]
+    for [RelocateCopiesNoTarget]
 }

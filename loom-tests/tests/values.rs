@@ -182,7 +182,7 @@ fn save_against_replacement() -> Model {
 model! {
     save_against_replacement, at least 10,
     fails with "the image has a value that came later"
-    for [ReplaceSetsNothingAside]
+    for [ReplaceCopiesNothing]
 }
 
 /// Two threads add the same absent key. Its buckets are full, and a relocation can free one slot. The later thread

@@ -226,7 +226,7 @@ impl GrowingTable {
     /// The last resort of `add_slow`, while no other thread changes the size or removes a copy. It may split a group instead:
     /// before the search if the table is at its capacity, or after a search without a path if the table [`is_loaded`].
     ///
-    /// The caller has got the memory before: for a split, and for what a search sets aside.
+    /// The caller has got the memory before: for a split, and for what a search copies for saves.
     fn add_alone(
         &self,
         class: Class,

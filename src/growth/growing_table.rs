@@ -173,7 +173,7 @@ impl ForSplit {
     }
 }
 
-/// How many words a split sets aside: those of a group, and those that they become.
+/// How many words a split copies for each save: those of a group, and those that they become.
 pub(super) const WORDS_PER_SPLIT: u64 = 2 * GROUP as u64;
 
 /// Why a group was not split.
@@ -418,7 +418,7 @@ impl GrowingTable {
         }
     }
 
-    /// Calls `work` with the locks of all stripes. It changes no words that are to be set aside.
+    /// Calls `work` with the locks of all stripes. It changes no words that are to be copied for saves.
     pub(super) fn under_all_locks<R>(&self, work: impl FnOnce(&AllLocked<'_>) -> R) -> R {
         stripe::under_all_locks(&self.stripes, self.counters(), None, work)
     }
@@ -536,7 +536,7 @@ impl GrowingTable {
         let first = state.split() as usize;
         let _gates = self.gates_of_group(first, state.level());
         // No save has begun since: it would have waited for these gates, or have recovered. So the saves that are running
-        // have these words, which were set aside before the state was *moving*.
+        // have these words, which were copied for the saves before the state was *moving*.
         for nth in 0..GROUP {
             self.store(first + nth, load(&self.moving()[nth]));
         }
@@ -641,12 +641,12 @@ impl GrowingTable {
         &self.resizing().running_saves
     }
 
-    /// Sets the bucket's word aside for the saves that are running. The caller holds its gate, and a lock with which it has
+    /// Copies the bucket's word for the saves that are running. The caller holds its gate, and a lock with which it has
     /// spare memory: `None` if no save was running when it took that.
     #[inline(always)]
-    pub(super) fn set_aside(&self, number: usize, spare: Option<&Spare>) {
+    pub(super) fn copy_for_saves(&self, number: usize, spare: Option<&Spare>) {
         if let Some(spare) = spare {
-            self.running_saves().set_aside(number, &|| self.load(number), spare);
+            self.running_saves().copy_for_saves(number, &|| self.load(number), spare);
         }
     }
 

@@ -117,7 +117,7 @@ fn a_split_that_a_thread_has_left_is_undone() {
     assert_eq!((table.state().is_moving(), table.len()), (false, 0));
 }
 
-/// The thread has set the words aside, and has stored nothing yet. A save that began before has the words as they were.
+/// The thread has copied the words for the saves, and has stored nothing yet. A save that began before has the words as they were.
 #[test]
 fn a_merge_that_a_thread_has_left_is_completed() {
     let hashes: Vec<u64> = (0..100).map(mixed).collect();
@@ -128,7 +128,7 @@ fn a_merge_that_a_thread_has_left_is_completed() {
     let spare = Spare::default();
     table.running_saves().fill(&spare, WORDS_PER_SPLIT);
     for (nth, (moving, word)) in table.moving().iter().zip(whole).enumerate() {
-        table.set_aside(32 + nth, Some(&spare));
+        table.copy_for_saves(32 + nth, Some(&spare));
         moving.store(word.0, Ordering::Relaxed);
     }
     table.change_state(State::of_buckets(96).moving());

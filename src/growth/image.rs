@@ -34,7 +34,7 @@ use crate::table::core::{Core, Facts};
 use crate::table::counters::Counters;
 use crate::table::expiring::clock::ClockState;
 use crate::table::image::absorb::read;
-use crate::table::image::copy_on_write::{RunningSaves, SaveNumber, SetAside};
+use crate::table::image::copy_on_write::{CopiedWords, RunningSaves, SaveNumber};
 use crate::table::image::merge::{Absorbed, Merge};
 use crate::table::image::read::{Imaged, TableImage};
 use crate::word::bucket::Bucket;
@@ -142,7 +142,7 @@ impl Imaged for GrowingTable {
         loop {
             let gates = self.gates();
             // What it does not use is freed after the locks are released.
-            let mut set_aside = Some(SetAside::new(self.state().buckets() + GROWN_BEFORE_SAVE)?);
+            let mut copied = Some(CopiedWords::new(self.state().buckets() + GROWN_BEFORE_SAVE)?);
             // The gates are given back before the lock of the size is taken, behind which a split may wait for them.
             let begun = self.under_all_locks(|all| {
                 let mut held = [const { None }; MOST_GATES];
@@ -152,7 +152,7 @@ impl Imaged for GrowingTable {
                 if self.state().is_moving() || !is_all {
                     return None;
                 }
-                let new = set_aside.take_if(|new| new[0].resize(self.state().buckets()))?;
+                let new = copied.take_if(|new| new[0].resize(self.state().buckets()))?;
                 Some(self.running_saves().begin(all, new, None))
             });
             if let Some(begun) = begun {

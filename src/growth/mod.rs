@@ -24,7 +24,7 @@
 //! 4. To split a group: lock its gates; copy its words to `moving`; make the state *moving*; store the two words of each
 //!    bucket; move the split pointer past the group. To merge one: lock its gates; compute the whole words into `moving`;
 //!    make the state *moving*, with the split pointer before the group; store the whole words; make the state idle. The words
-//!    that are about to be stored are set aside before the state is *moving*.
+//!    that are about to be replaced are copied for the saves before the state is *moving*.
 //!
 //! # Why a split or a merge changes no contents
 //! The array `moving` has the same copies as the words of the group at both changes of the state, each on the same
@@ -105,7 +105,7 @@
 //! # Saves
 //! A save begins while it holds all stripes and all gates, including those that the first growth has added meanwhile.
 //! So no relocation and no insert is half done, and no group is moving: the image is exactly the table at that moment.
-//! Each later change of a word sets the old one aside first (`table/image/copy_on_write.rs`), those of splits and merges
+//! Each later change of a word copies the old one for the saves first (`table/image/copy_on_write.rs`), those of splits and merges
 //! too. A thread that holds a gate sees, as one that holds a stripe, each save that has begun, and none begins meanwhile. The
 //! image has as many words as there were buckets. Words beyond its end are not in it.
 //!
@@ -127,7 +127,7 @@
 //! # A thread that dies
 //! No step here can panic. If a thread died while a group is moving, the gates would be free again, and the state still
 //! *moving*. All copies are in `moving`, so the next thread that needs one of these buckets, or changes the size, stores
-//! them back (`recover`). It need not set the old words aside: each save that is running began before the thread that died
+//! them back (`recover`). It need not copy the old words: each save that is running began before the thread that died
 //! had locked the gates, and so has them by rule 4. (A later one recovers before it begins.)
 //!
 //! # Who waits for whom

@@ -135,8 +135,8 @@ impl GrowingTable {
         }
         let spare = self.running_saves().wanted(Some(&memory.spare));
         for nth in 0..GROUP {
-            self.set_aside(split + nth, spare);
-            self.set_aside(split + nth + (1 << level), spare);
+            self.copy_for_saves(split + nth, spare);
+            self.copy_for_saves(split + nth + (1 << level), spare);
             self.publish(nth, self.load(split + nth));
         }
         self.change_state(state.moving());
@@ -217,7 +217,7 @@ impl GrowingTable {
                     return None;
                 }
                 let spare = self.running_saves().wanted(Some(spare));
-                (0..GROUP).for_each(|nth| self.set_aside(split + nth, spare));
+                (0..GROUP).for_each(|nth| self.copy_for_saves(split + nth, spare));
                 self.change_state(smaller.moving());
                 for nth in 0..GROUP {
                     self.store(split + nth, load(&self.moving()[nth]));

@@ -194,8 +194,8 @@ impl GrowingTable {
         let Some(left) = layouts[from].remove(seen, stored[from]) else { return Relocated::Nothing };
         let Some(added) = layouts[to].add(load(words[to]), stored[to]) else { return Relocated::Nothing };
         let with_first = first.and_then(|class| self.with_first(class, state, numbers[from], seen, left));
-        self.set_aside(numbers[to], spare);
-        self.set_aside(numbers[from], spare);
+        self.copy_for_saves(numbers[to], spare);
+        self.copy_for_saves(numbers[from], spare);
         store(words[to], added);
         // From here to the next store there are two copies. At no moment is there none.
         guard.bump();

@@ -108,7 +108,7 @@ impl GrowingTable {
         let (_gate, Place { number, depth }) = self.enter(side);
         let seen = self.load(number);
         let Some(changed) = self.layout(depth).add(seen, self.plan.classes.stored(class, depth)) else { return false };
-        self.set_aside(number, spare);
+        self.copy_for_saves(number, spare);
         self.store(number, changed);
         true
     }
@@ -146,7 +146,7 @@ impl GrowingTable {
         let Some(changed) = self.layout(depth).remove(seen, self.plan.classes.stored(class, depth)) else {
             return false;
         };
-        self.set_aside(number, spare);
+        self.copy_for_saves(number, spare);
         guard.bump();
         self.store(number, changed);
         true

@@ -188,7 +188,7 @@ impl<E: Entries> Table<E> {
         if !self.layout.holds_entry(seen, entry) {
             return false;
         }
-        self.set_aside(bucket, spare);
+        self.copy_for_saves(bucket, spare);
         guard.bump();
         self.change(bucket, seen, |seen| self.layout.remove(seen, entry))
     }

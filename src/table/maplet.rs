@@ -190,7 +190,7 @@ impl Table<Value> {
             if !self.layout.holds_entry(seen, old.entry) {
                 return false;
             }
-            self.set_aside(bucket, changing.spare());
+            self.copy_for_saves(bucket, changing.spare());
             self.replace_entry(&changing.guard, bucket, seen, old.entry, new.entry)
         })
     }

@@ -219,7 +219,7 @@ impl<E: Entries> Table<E> {
 
     /// [`until_added`](Self::until_added) while no other thread takes any copy out.
     ///
-    /// If a save is running, what this sets aside may use up the spare memory that the thread has brought. Then it begins
+    /// If a save is running, what this copies may use up the spare memory that the thread has brought. Then it begins
     /// again with twice as much. Each time, it makes a bounded number of searches (above), so at last there is enough.
     #[cold]
     #[inline(never)]
@@ -353,8 +353,8 @@ impl<E: Entries> Table<E> {
             self.take_dead(guard, spare, from, entry);
             return true;
         }
-        self.set_aside(from, spare);
-        self.set_aside(to, spare);
+        self.copy_for_saves(from, spare);
+        self.copy_for_saves(to, spare);
         self.bump_to_add(guard);
         if !self.put(layout, to, entry) {
             return false;

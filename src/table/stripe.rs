@@ -139,7 +139,7 @@ pub(crate) struct Guard<'a> {
 /// The locks of all stripes of a table: the right to take copies of any class out of their buckets.
 pub(crate) struct AllLocked<'a> {
     stripes: &'a [Stripe],
-    /// For the words that the thread sets aside (`table/image/copy_on_write.rs`); `None` if it changes none.
+    /// For the words that the thread copies for saves (`table/image/copy_on_write.rs`); `None` if it changes none.
     pub(crate) spare: Option<&'a Spare>,
 }
 

@@ -121,22 +121,22 @@ impl<E: Entries> Table<E> {
         }
     }
 
-    /// Sets the bucket's word aside for the saves that are running, if there are any (`table/image/copy_on_write.rs`). The
+    /// Copies the bucket's word for the saves that are running, if there are any (`table/image/copy_on_write.rs`). The
     /// caller has the lock by which a copy is about to be taken out of the bucket, or moved into it, and with it the spare
     /// memory: `None` if no save was running when it took the lock.
     #[inline(always)]
-    pub(super) fn set_aside(&self, bucket: usize, spare: Option<&Spare>) {
+    pub(super) fn copy_for_saves(&self, bucket: usize, spare: Option<&Spare>) {
         if let Some(spare) = spare {
-            self.running_saves().set_aside(bucket, &|| self.load(bucket), spare);
+            self.running_saves().copy_for_saves(bucket, &|| self.load(bucket), spare);
         }
     }
 
     /// The same for a thread that may hold no lock of a stripe: for an insert that finds room, and for a sweep
     /// (`table/expiring/sweep.rs`). `false` if it needs more spare memory than it has, if any.
     #[inline(always)]
-    pub(super) fn try_set_aside(&self, bucket: usize, spare: Option<&Spare>) -> bool {
+    pub(super) fn try_copy_for_saves(&self, bucket: usize, spare: Option<&Spare>) -> bool {
         let saves = self.running_saves();
-        !saves.any() || spare.is_some_and(|spare| saves.try_set_aside(bucket, &|| self.load(bucket), spare))
+        !saves.any() || spare.is_some_and(|spare| saves.try_copy_for_saves(bucket, &|| self.load(bucket), spare))
     }
 
     /// How many copies of the item's class its buckets hold, except dead ones. Without the lock, it may count a copy
@@ -205,7 +205,7 @@ impl<E: Entries> Table<E> {
         self.exchange(bucket, seen, changed).is_ok()
     }
 
-    /// `add` with retries: to the emptier bucket or, if that is full by then, to the other. Sets the word aside first
+    /// `add` with retries: to the emptier bucket or, if that is full by then, to the other. Copies the word for the saves first
     /// if a save is running. The caller holds no lock, except perhaps those of `all`.
     #[inline(always)]
     pub(super) fn add_slow(&self, item: Item, all: Option<&AllLocked<'_>>) -> bool {
@@ -252,7 +252,7 @@ impl<E: Entries> Table<E> {
         }
         let (emptier, other) = select_unpredictable(swap, (item.second, item.first), (item.first, item.second));
         for bucket in [emptier, other] {
-            if !self.try_set_aside(bucket, spare) {
+            if !self.try_copy_for_saves(bucket, spare) {
                 return None;
             }
             if self.put(layout, bucket, item.entry) {
@@ -262,7 +262,7 @@ impl<E: Entries> Table<E> {
         Some(false)
     }
 
-    /// Adds a copy of the entry to this bucket. Returns `false` if it is full. Sets nothing aside and counts nothing.
+    /// Adds a copy of the entry to this bucket. Returns `false` if it is full. Copies nothing for saves and counts nothing.
     #[inline]
     pub(crate) fn put(&self, layout: impl Layout, bucket: usize, entry: Entry) -> bool {
         self.change(bucket, self.load(bucket), |seen| layout.add(seen, entry))
@@ -318,7 +318,7 @@ impl<E: Entries> Table<E> {
         Stripes { all: &self.stripes, mask: self.stripe_mask }
     }
 
-    /// Calls `work` with the locks of all stripes. It changes no words that are to be set aside.
+    /// Calls `work` with the locks of all stripes. It changes no words that are to be copied for saves.
     pub(crate) fn under_all_locks<R>(&self, work: impl FnOnce(&AllLocked<'_>) -> R) -> R {
         stripe::under_all_locks(&self.stripes, &self.counters, None, work)
     }

@@ -271,7 +271,7 @@ impl Table<Expiry> {
         bucket: usize,
         (old, new): (Entry, Entry),
     ) -> Result<Attempt, NotCharged> {
-        self.set_aside(bucket, spare);
+        self.copy_for_saves(bucket, spare);
         let is_replaced = self.replace_entry(guard, bucket, self.load(bucket), old, new);
         if is_replaced { Ok(Attempt::Present) } else { Err(NotCharged::Again) }
     }

@@ -28,7 +28,7 @@
 //! 4. **A pass** takes out all that died by its *target*, the `now` that it reads first. Then it passes once through
 //!    the locks of all stripes, which drains the writers. Then it visits each bucket once, and then `swept` becomes its
 //!    target. It holds the lock of the sweep all the time, or leaves the rest to the next thread that takes that lock.
-//!    (While a save is running, it releases the lock to get memory for what it sets aside, and takes it again.)
+//!    (While a save is running, it releases the lock to get memory for what it copies, and takes it again.)
 //! 5. **Each take of a dead item comes after a bump of its stripe at a moment at which it was dead.** A pass bumps each
 //!    stripe as it drains them. After that it takes out what it finds, without a lock and without a further bump. Any
 //!    other thread that takes a dead item out, to make room, does it under the lock of its stripe, and bumps first.
@@ -59,7 +59,7 @@
 //! the ring, and restarts a running pass.
 //!
 //! # Why no lookup misses an entry that is live throughout
-//! *At a reading without a lag*: it has found the fingerprint nowhere. As in `table/maplet.rs`, and leaving aside takes of
+//! *At a reading without a lag*: it has found the fingerprint nowhere. As in `table/maplet.rs`, and apart from takes of
 //! the dead, what it has read is what the table held at a moment of the attempt. Suppose that there was a live item of the
 //! key at that moment, and that a take of the dead hid it from the lookup. That take came before the lookup read the item's
 //! word.
@@ -139,7 +139,7 @@
 //! # Saves
 //! A save reads the clock when it has the locks of all stripes. All items that are live then are in the image
 //! (`table/image/copy_on_write.rs`). A pass that began before takes out only what is dead by then. One that begins later
-//! has drained the writers, sees that a save is running, and sets the words aside: it takes nothing out of a bucket before
+//! has drained the writers, sees that a save is running, and copies the words for it: it takes nothing out of a bucket before
 //! all saves have its word.
 
 pub(crate) mod clock;
@@ -353,7 +353,7 @@ impl Table<Expiry> {
             return Some(true);
         }
         let new = class.with(self.layout(), clock.ring.place(expiry)).entry;
-        self.set_aside(bucket, spare);
+        self.copy_for_saves(bucket, spare);
         let replaced = self.replace_entry(guard, bucket, self.load(bucket), old, new);
         clock.count_key();
         // Read after the exchange: see *When an entry dies while it is renewed*.

@@ -198,7 +198,7 @@ impl Table<Expiry> {
                 return Some((0, 0));
             }
             let left = self.layout.without_all(seen, lanes);
-            if !self.try_set_aside(bucket, Some(spare)) {
+            if !self.try_copy_for_saves(bucket, Some(spare)) {
                 return None;
             }
             match self.exchange(bucket, seen, left) {
@@ -241,7 +241,7 @@ impl<E: Entries> Table<E> {
 
     /// Takes a dead entry out of the bucket, if it is still there. The caller holds the lock of its stripe.
     pub(in crate::table) fn take_dead(&self, guard: &Guard<'_>, spare: Option<&Spare>, bucket: usize, entry: Entry) {
-        self.set_aside(bucket, spare);
+        self.copy_for_saves(bucket, spare);
         guard.bump();
         if self.change(bucket, self.load(bucket), |seen| self.layout.remove(seen, entry)) {
             self.entries.removed_dead(&self.counters, self.layout.payload_of(entry));

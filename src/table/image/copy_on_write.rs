@@ -4,43 +4,43 @@
 //! # The problem and the solution
 //! Words are read in the order of the buckets, a chunk at a time. The caller's writer runs in between, which may take
 //! minutes. Meanwhile an item may be relocated from an unread bucket to one that has been read: the save would miss it.
-//! One that is relocated the other way would be in the image twice. So *a thread that is about to change a word sets
-//! the old one aside*. While a save is running, a relocation sets the words of both its buckets aside, and a removal or
-//! an insert that of its bucket. They do so unless the word has been set aside already or its chunk has been read.
-//! (This is copy-on-write; the word set aside is the *before-image*.) Where a word was set aside, the image has that
+//! One that is relocated the other way would be in the image twice. So *a thread that is about to change a word copies
+//! the old one for the save*. While a save is running, a relocation copies the words of both its buckets, and a removal or
+//! an insert that of its bucket. They do so unless the word has been copied already or its chunk has been read.
+//! (This is copy-on-write.) Where a word was copied, the image has that
 //! one. Lookups need to know nothing of all this.
 //!
 //! A *save*, here and in the names of the code, is any use of an image: to write a snapshot, to compute a digest, or to
 //! merge the table into another one (`TableImage` in `table/image/read.rs`). Any number of saves may run at a time.
-//! Each has its own words set aside and its own mark, so none waits for another.
+//! Each has its own copied words and its own mark, so none waits for another.
 //!
 //! # The rules
 //! 1. A save begins at one moment, at which it holds the locks of *all* stripes. At that moment it joins the list
 //!    [`RunningSaves::saves`] and adds one to [`RunningSaves::count`].
-//! 2. A thread that holds a stripe's lock reads `count`. If it is not 0, the thread sets a word aside, for each save
+//! 2. A thread that holds a stripe's lock reads `count`. If it is not 0, the thread copies a word, for each save
 //!    in the list, before the first copy is taken out of it and before a relocation puts a copy into it. It does so
 //!    under the lock of the list, and for a save only if that save has not passed the word's chunk and has no word of
 //!    this bucket yet.
 //!
-//!    An insert that finds room holds no lock. It reads `count` too, and sets the word aside before it adds to it. It
+//!    An insert that finds room holds no lock. It reads `count` too, and copies the word before it adds to it. It
 //!    may read too early, and add after the save has begun. But that cannot happen if the insert begins after the save
 //!    has begun, in the sense of happens-before.
 //! 3. The saver reads the words of a chunk, without any lock. *Then*, under the lock of the list, it passes the
-//!    chunk: it takes what was set aside of it, and advances the mark. Words set aside replace those that were read.
+//!    chunk: it takes the words of it that were copied, and advances the mark. Copied words replace those that were read.
 //! 4. The lock of the list is a leaf: a thread that holds it takes no other lock.
 //! 5. **The memory for a word is there before any lock is taken, and goes back after all are released**: a program's
-//!    global allocator is code of the caller, and may use the filter. A thread sets a word aside in a node of a [`Spare`],
+//!    global allocator is code of the caller, and may use the filter. A thread copies a word into a node of a [`Spare`],
 //!    which it has filled when it held no lock. A save joins the list as a node that was made before.
 //!
 //! A thread that takes the lock of a stripe, or those of all, reads `count` under it. If it has too few nodes for so many
 //! saves, it releases the lock, fills its `Spare`, and begins again ([`RunningSaves::lock_to_change`]). While it holds the
 //! lock, no save begins, so it has enough: *a save that begins between the filling and the lock makes it begin again.* A
 //! thread that may hold no lock of a stripe (an insert that finds room, or a sweep) cannot exclude a beginning. It asks
-//! whether all saves have got the word ([`RunningSaves::try_set_aside`]), and changes nothing before they have. If a save
+//! whether all saves have got the word ([`RunningSaves::try_copy_for_saves`]), and changes nothing before they have. If a save
 //! has not, it leaves its locks, fills its `Spare`, and asks again. Saves that have the word by then keep it.
 //!
 //! In a table that grows, every change of a word holds the bucket's gate, and a save begins with all gates too. Splits and
-//! merges also set words aside. So no insert overlaps the beginning: see *Saves* in `growth/mod.rs`.
+//! merges also copy words. So no insert overlaps the beginning: see *Saves* in `growth/mod.rs`.
 //!
 //! # What is in the image
 //! Let `t` be the moment of rule 1. All relocations and removals are made under the lock of a stripe. (A sweep of dead
@@ -52,17 +52,17 @@
 //!
 //! *The image of a bucket is its word at a moment after `t` and before the first time that, after `t`, a copy was
 //! taken out of it or put there by a relocation.* Call those changes *moves*. Before each move, the thread that makes
-//! it has asked, under the lock of the list, for the word to be set aside. Take the first moment under that lock at
-//! which, for this save, either the bucket's word was set aside or its chunk was passed.
+//! it has asked, under the lock of the list, for the word to be copied. Take the first moment under that lock at
+//! which, for this save, either the bucket's word was copied or its chunk was passed.
 //!
-//! - If the word was set aside, all moves come later. Those of the thread that did it come later by that thread's own
-//!   order. Those of others come later because they ask later and find it done. So the word that was set aside has no
+//! - If the word was copied, all moves come later. Those of the thread that did it come later by that thread's own
+//!   order. Those of others come later because they ask later and find it done. So the word that was copied has no
 //!   trace of a move.
 //! - If the chunk was passed, every move comes after that, and the saver had read the word before. (In the sense of
 //!   happens-before, by the lock; and no read sees a write that happens after it.)
 //!
 //! What is left are inserts that find room, which only add. An insert that begins after the save has begun asks for the
-//! word to be set aside before it adds to it, like a move, so the image does not have it. Of the inserts that overlap
+//! word to be copied before it adds to it, like a move, so the image does not have it. Of the inserts that overlap
 //! the beginning, the image has those that came before the image's word was read. It also has what was there at `t`,
 //! since all of that happened before that reading. Other saves make no difference: their words and marks are their own.
 //!
@@ -78,12 +78,12 @@
 //!   image is exactly the table as it was at that moment.
 //! - A copy whose insert overlaps the beginning is in at most once: only in the bucket where it was inserted, and only
 //!   if that was in time. A later relocation puts it into a bucket that is no longer read.
-//! - What `clear` takes out during the save may be in or not, since `clear` sets nothing aside. It takes copies out, so
+//! - What `clear` takes out during the save may be in or not, since `clear` copies nothing. It takes copies out, so
 //!   it can add nothing to the image. What the image lacks because of it was taken out of the table.
 //!
 //! *Why all locks at once.* It is not enough to join the list and to pass once through the locks, as `settle` in
 //! `table/stripe.rs` does. In between, some relocations would see the save, and others that began earlier would not.
-//! Suppose that one of the former sets bucket `B` aside as it is without `x`. Then one of the latter moves `x` from `A`
+//! Suppose that one of the former copies bucket `B` as it is without `x`. Then one of the latter moves `x` from `A`
 //! to `B`, and `A` is read when `x` is gone. A control does this, and a model catches it.
 //!
 //! # What it costs
@@ -100,18 +100,18 @@ use crate::word::bucket::Bucket;
 
 #[derive(Debug)]
 pub(crate) struct RunningSaves {
-    /// How many saves are running. While it is not 0, words are to be set aside.
+    /// How many saves are running. While it is not 0, words are to be copied.
     ///
     /// All accesses are relaxed. A thread that must know that it is not 0 knows so by the lock of a stripe (rule 1).
     /// Knowing that it is 0 again only saves work.
     count: AtomicU64,
     /// The list, from the latest one on.
-    saves: Mutex<Option<SetAsideBox>>,
+    saves: Mutex<Option<CopiedWordsBox>>,
 }
 
-/// The words that were set aside for one save.
+/// The words that were copied for one save.
 #[derive(Debug)]
-pub(crate) struct SetAside {
+pub(crate) struct CopiedWords {
     save: u64,
     buckets: usize,
     /// Buckets below this one have been passed.
@@ -119,14 +119,14 @@ pub(crate) struct SetAside {
     chunks: Box<[Words]>,
     refused: bool,
     clock_state: Option<ClockState>,
-    next: Option<SetAsideBox>,
+    next: Option<CopiedWordsBox>,
 }
 
-pub(crate) type SetAsideBox = Box<[SetAside; 1]>;
+pub(crate) type CopiedWordsBox = Box<[CopiedWords; 1]>;
 
-impl SetAside {
+impl CopiedWords {
     /// No words yet, for a table of this many buckets.
-    pub(crate) fn new(buckets: usize) -> Result<SetAsideBox, OutOfMemory> {
+    pub(crate) fn new(buckets: usize) -> Result<CopiedWordsBox, OutOfMemory> {
         let chunks = boxed_slice(buckets.div_ceil(CHUNK), Words::default).ok_or_else(OutOfMemory::new)?;
         let new = Self { save: 0, buckets, passed: 0, chunks, refused: false, clock_state: None, next: None };
         boxed(new).ok_or_else(OutOfMemory::new)
@@ -138,9 +138,9 @@ impl SetAside {
         buckets.div_ceil(CHUNK) <= self.chunks.len()
     }
 
-    /// Sets the bucket's word aside, unless that was done before or its chunk has been passed. `false` if that needs a
+    /// Copies the bucket's word, unless that was done before or its chunk has been passed. `false` if that needs a
     /// node, and the thread may get one.
-    fn set_aside(&mut self, bucket: usize, word: Bucket, spare: &Spare) -> bool {
+    fn copy(&mut self, bucket: usize, word: Bucket, spare: &Spare) -> bool {
         if bucket < self.passed || bucket >= self.buckets || self.refused {
             return true;
         }
@@ -163,7 +163,7 @@ impl SetAside {
     }
 }
 
-/// The lock of a stripe, or those of all, for changes of words: with memory for what they set aside.
+/// The lock of a stripe, or those of all, for changes of words: with memory for what they copy for saves.
 pub(crate) struct Changing<'a> {
     pub(crate) guard: Guard<'a>,
     /// `None` if no save was running when the stripe was locked: then none is until it is released.
@@ -195,7 +195,7 @@ impl RunningSaves {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Whether words are to be set aside. For callers that hold a stripe's lock, and for inserts (rule 2).
+    /// Whether words are to be copied. For callers that hold a stripe's lock, and for inserts (rule 2).
     #[inline(always)]
     pub(crate) fn any(&self) -> bool {
         self.running() != 0
@@ -216,7 +216,7 @@ impl RunningSaves {
         if self.any() { spare } else { None }
     }
 
-    /// Whether the thread can set so many words aside for each save that is running. While it holds the lock of a stripe
+    /// Whether the thread can copy so many words for each save that is running. While it holds the lock of a stripe
     /// or a gate, no further one begins.
     #[inline]
     pub(crate) fn has_enough(&self, spare: &Spare, words: u64) -> bool {
@@ -257,16 +257,16 @@ impl RunningSaves {
         self.has_enough(spare, words).then_some(Changing { guard, own: None, of_all: Some(spare) })
     }
 
-    /// Sets the bucket's word aside for each save that is running. `false` if a save has not got it, because the thread
+    /// Copies the bucket's word for each save that is running. `false` if a save has not got it, because the thread
     /// has too little spare memory.
     #[cold]
     #[inline(never)]
-    pub(crate) fn try_set_aside(&self, bucket: usize, load: &dyn Fn() -> Bucket, spare: &Spare) -> bool {
+    pub(crate) fn try_copy_for_saves(&self, bucket: usize, load: &dyn Fn() -> Bucket, spare: &Spare) -> bool {
         let mut saves = self.saves.lock();
         let (word, mut is_done) = (load(), true);
         let mut next = saves.as_deref_mut();
         while let Some([save]) = next {
-            is_done &= save.set_aside(bucket, word, spare);
+            is_done &= save.copy(bucket, word, spare);
             next = save.next.as_deref_mut();
         }
         is_done
@@ -276,10 +276,10 @@ impl RunningSaves {
     /// saves would fail, and not miss the word.)
     #[cold]
     #[inline(never)]
-    pub(crate) fn set_aside(&self, bucket: usize, load: &dyn Fn() -> Bucket, spare: &Spare) {
-        if !self.try_set_aside(bucket, load, spare) {
+    pub(crate) fn copy_for_saves(&self, bucket: usize, load: &dyn Fn() -> Bucket, spare: &Spare) {
+        if !self.try_copy_for_saves(bucket, load, spare) {
             spare.end();
-            self.try_set_aside(bucket, load, spare);
+            self.try_copy_for_saves(bucket, load, spare);
         }
     }
 
@@ -287,7 +287,7 @@ impl RunningSaves {
     pub(crate) fn begin(
         &self,
         _: &AllLocked<'_>,
-        mut begun: SetAsideBox,
+        mut begun: CopiedWordsBox,
         clock_state: Option<ClockState>,
     ) -> SaveNumber {
         let mut saves = self.saves.lock();
@@ -309,7 +309,7 @@ impl RunningSaves {
         running(&mut self.saves.lock(), save).buckets
     }
 
-    /// Passes the chunk from this bucket on and returns what was set aside of it.
+    /// Passes the chunk from this bucket on and returns what was copied of it.
     pub(crate) fn pass(&self, save: SaveNumber, start: usize) -> Result<Words, OutOfMemory> {
         let mut saves = self.saves.lock();
         let running = running(&mut saves, save);
@@ -332,7 +332,7 @@ impl RunningSaves {
             *place = ended.as_deref_mut().and_then(|[ended]| ended.next.take());
             ended
         };
-        // In any order: while the count is still raised, words are set aside for those saves that are in the list.
+        // In any order: while the count is still raised, words are copied for those saves that are in the list.
         self.count.fetch_sub(1, Ordering::Relaxed);
         drop(ended); // not under the lock
     }
@@ -342,7 +342,7 @@ impl RunningSaves {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SaveNumber(u64);
 
-fn running(saves: &mut Option<SetAsideBox>, save: SaveNumber) -> &mut SetAside {
+fn running(saves: &mut Option<CopiedWordsBox>, save: SaveNumber) -> &mut CopiedWords {
     let mut next = saves.as_deref_mut();
     while let Some([running]) = next {
         if running.save == save.0 {

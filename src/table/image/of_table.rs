@@ -7,7 +7,7 @@ use crate::plan::sizing::LoadLimit;
 use crate::sync::AtomicU64;
 use crate::table::entries::Entries;
 use crate::table::expiring::clock::ClockState;
-use crate::table::image::copy_on_write::{RunningSaves, SaveNumber, SetAside};
+use crate::table::image::copy_on_write::{CopiedWords, RunningSaves, SaveNumber};
 use crate::table::image::read::Imaged;
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
@@ -21,10 +21,10 @@ impl<E: Entries> Imaged for Table<E> {
     }
 
     fn begin_save(&self) -> Result<SaveNumber, OutOfMemory> {
-        let set_aside = SetAside::new(self.words.len())?;
+        let copied = CopiedWords::new(self.words.len())?;
         self.under_all_locks(|all| {
             let clock_state = self.entries.clock_state_for_save(all);
-            Ok(self.running_saves().begin(all, set_aside, clock_state))
+            Ok(self.running_saves().begin(all, copied, clock_state))
         })
     }
 

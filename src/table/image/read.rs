@@ -71,8 +71,8 @@ impl dyn Imaged + '_ {
     /// as there are. Chunks are read in order, and once. Returns how many copies are in this one.
     pub(crate) fn read_chunk(&self, save: SaveNumber, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory> {
         self.read(start, words);
-        let set_aside = self.running_saves().pass(save, start)?;
-        set_aside.each(&mut |bucket, word| words[bucket - start] = word.0);
+        let copied = self.running_saves().pass(save, start)?;
+        copied.each(&mut |bucket, word| words[bucket - start] = word.0);
         Ok(self.copies_in(self.running_saves().buckets(save), start, words))
     }
 }
@@ -141,7 +141,7 @@ impl<'a> TableImage<'a> {
     /// until `chunk` fails. No lock is held while it runs. Returns how many copies are in them.
     ///
     /// # Errors
-    /// Those of `chunk`, and that no memory was left to set a word aside.
+    /// Those of `chunk`, and that no memory was left to copy a word.
     pub(crate) fn read<E: From<OutOfMemory>>(
         &self,
         mut chunk: impl FnMut(usize, &[u64]) -> Result<(), E>,

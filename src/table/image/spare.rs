@@ -1,11 +1,11 @@
-//! PURE: memory for words that are yet to be set aside. `table/image/copy_on_write.rs` says when a thread gets some.
+//! PURE: memory for words that are yet to be copied for saves. `table/image/copy_on_write.rs` says when a thread gets some.
 
 use core::cell::{Cell, RefCell};
 
 use crate::machine::memory::boxed;
 use crate::word::bucket::Bucket;
 
-/// A word that was set aside for a save, or the memory for one.
+/// A word that was copied for a save, or the memory for one.
 ///
 /// Those of a chunk are a digital search tree: a node of the depth `d` has its descendants on the left where bit `d` of
 /// their places in the chunk is 0, and on the right where it is 1. So no path is longer than a place has bits, in
@@ -19,7 +19,7 @@ pub(super) struct Node {
 
 pub(super) type NodeBox = Box<[Node; 1]>;
 
-/// Nodes for words that a thread may have to set aside. It gets them where it holds no lock. It gives those that it does
+/// Nodes for words that a thread may have to copy for saves. It gets them where it holds no lock. It gives those that it does
 /// not need back to the allocator, again without a lock.
 #[derive(Debug, Default)]
 pub(crate) struct Spare {
@@ -98,7 +98,7 @@ impl Drop for Spare {
     }
 }
 
-/// The words of a chunk that were set aside for a save.
+/// The words of a chunk that were copied for a save.
 #[derive(Debug, Default)]
 pub(crate) struct Words(pub(super) Option<NodeBox>);
 

@@ -114,12 +114,12 @@ pub const ADDITIONS: &[Edit] = &[
         "growth/slots.rs",
         "pub(super) fn take_on(&self, guard: &Guard<'_>, spare: Option<&Spare>, class: Class, side: usize) -> bool {",
         "CODE self.take_on_if(true, true, guard, spare, class, side) } pub(super) fn take_on_if(\
-         &self, bumps: bool, sets_aside: bool, guard: &Guard<'_>, spare: Option<&Spare>, class: Class, side: usize) -> bool {",
+         &self, bumps: bool, copies_for_saves: bool, guard: &Guard<'_>, spare: Option<&Spare>, class: Class, side: usize) -> bool {",
     ),
     edit(
         "growth/slots.rs",
-        "self.set_aside(number, spare);\n        guard.bump();",
-        "if sets_aside { self.set_aside(number, spare); }\n        if bumps { guard.bump(); }",
+        "self.copy_for_saves(number, spare);\n        guard.bump();",
+        "if copies_for_saves { self.copy_for_saves(number, spare); }\n        if bumps { guard.bump(); }",
     ),
 ];
 
@@ -177,30 +177,30 @@ pub const CONTROLS: &[Control] = &[
         ],
     ),
     control(
-        "RelocateSetsNoSourceAside",
+        "RelocateCopiesNoSource",
         "A relocation does not copy, for a save, the word that it takes its copy out of.",
         &[
-            edit("table/relocate.rs", "self.set_aside(from, spare);", UNLESS_LEFT_OUT),
-            edit("growth/room.rs", "self.set_aside(numbers[from], spare);", UNLESS_LEFT_OUT),
+            edit("table/relocate.rs", "self.copy_for_saves(from, spare);", UNLESS_LEFT_OUT),
+            edit("growth/room.rs", "self.copy_for_saves(numbers[from], spare);", UNLESS_LEFT_OUT),
         ],
     ),
     control(
-        "RelocateSetsNoTargetAside",
+        "RelocateCopiesNoTarget",
         "A relocation does not copy, for a save, the word that it puts its copy into.",
         &[
-            edit("table/relocate.rs", "self.set_aside(to, spare);", UNLESS_LEFT_OUT),
-            edit("growth/room.rs", "self.set_aside(numbers[to], spare);", UNLESS_LEFT_OUT),
+            edit("table/relocate.rs", "self.copy_for_saves(to, spare);", UNLESS_LEFT_OUT),
+            edit("growth/room.rs", "self.copy_for_saves(numbers[to], spare);", UNLESS_LEFT_OUT),
         ],
     ),
     control(
-        "RelocateSetsTargetAsideLate",
+        "RelocateCopiesTargetLate",
         "A relocation copies, for a save, the word that it puts its copy into only after it has put the copy there.",
         &[
-            edit("table/relocate.rs", "self.set_aside(to, spare);", UNLESS_LEFT_OUT),
+            edit("table/relocate.rs", "self.copy_for_saves(to, spare);", UNLESS_LEFT_OUT),
             edit(
                 "table/relocate.rs",
                 "if !self.put(layout, to, entry) {",
-                "let filled = self.put(layout, to, entry); if LEFT_OUT { self.set_aside(to, spare) }; if !filled {",
+                "let filled = self.put(layout, to, entry); if LEFT_OUT { self.copy_for_saves(to, spare) }; if !filled {",
             ),
         ],
     ),
@@ -275,10 +275,10 @@ pub const CONTROLS: &[Control] = &[
         ],
     ),
     control(
-        "RemoveSetsNothingAside",
+        "RemoveCopiesNothing",
         "A removal does not copy, for a save, the word that it takes its copy out of.",
         &[
-            edit("table/change.rs", "self.set_aside(bucket, spare);", UNLESS_LEFT_OUT),
+            edit("table/change.rs", "self.copy_for_saves(bucket, spare);", UNLESS_LEFT_OUT),
             edit(
                 "growth/change.rs",
                 ", true, &changing.guard, changing.spare(), class, side)",
@@ -505,16 +505,20 @@ pub const CONTROLS: &[Control] = &[
         ],
     ),
     control(
-        "InsertSetsNothingAside",
+        "InsertCopiesNothing",
         "An insert does not copy, for a save, the word that it puts its copy into.",
         &[
-            edit("table/table.rs", "if !self.try_set_aside(", "if !LEFT_OUT && !self.try_set_aside("),
-            edit("table/image/absorb.rs", "while !self.try_set_aside(", "while !LEFT_OUT && !self.try_set_aside("),
+            edit("table/table.rs", "if !self.try_copy_for_saves(", "if !LEFT_OUT && !self.try_copy_for_saves("),
+            edit(
+                "table/image/absorb.rs",
+                "while !self.try_copy_for_saves(",
+                "while !LEFT_OUT && !self.try_copy_for_saves(",
+            ),
             edit("growth/slots.rs", "if self.running_saves().any() {", "if !LEFT_OUT && self.running_saves().any() {"),
             edit(
                 "growth/slots.rs",
-                "self.set_aside(number, spare);\n        self.store(",
-                "if !LEFT_OUT { self.set_aside(number, spare); }\n        self.store(",
+                "self.copy_for_saves(number, spare);\n        self.store(",
+                "if !LEFT_OUT { self.copy_for_saves(number, spare); }\n        self.store(",
             ),
         ],
     ),
@@ -595,11 +599,11 @@ pub const CONTROLS: &[Control] = &[
         ],
     ),
     control(
-        "ReplaceSetsNothingAside",
+        "ReplaceCopiesNothing",
         "A replacement does not copy, for a save, the word that it changes.",
         &[
-            edit("table/maplet.rs", "self.set_aside(bucket, changing.spare());", UNLESS_LEFT_OUT),
-            edit("table/expiring/mod.rs", "self.set_aside(bucket, spare);", UNLESS_LEFT_OUT),
+            edit("table/maplet.rs", "self.copy_for_saves(bucket, changing.spare());", UNLESS_LEFT_OUT),
+            edit("table/expiring/mod.rs", "self.copy_for_saves(bucket, spare);", UNLESS_LEFT_OUT),
         ],
     ),
     // Expiry.
@@ -802,11 +806,15 @@ pub const CONTROLS: &[Control] = &[
         )],
     ),
     control(
-        "SweepSetsNothingAside",
+        "SweepCopiesNothing",
         "A pass, or a thread that removes expired entries, does not copy, for a save, the word that it changes.",
         &[
-            edit("table/expiring/sweep.rs", "if !self.try_set_aside(", "if !LEFT_OUT && !self.try_set_aside("),
-            edit("table/expiring/sweep.rs", "self.set_aside(bucket, spare);", UNLESS_LEFT_OUT),
+            edit(
+                "table/expiring/sweep.rs",
+                "if !self.try_copy_for_saves(",
+                "if !LEFT_OUT && !self.try_copy_for_saves(",
+            ),
+            edit("table/expiring/sweep.rs", "self.copy_for_saves(bucket, spare);", UNLESS_LEFT_OUT),
         ],
     ),
     control(
@@ -841,7 +849,7 @@ pub const CONTROLS: &[Control] = &[
         &[edit(
             "table/image/of_table.rs",
             "self.under_all_locks_if(",
-            "if LEFT_OUT { let save = self.under_all_locks_if(false, |all| self.running_saves().begin(all, set_aside, None)); \
+            "if LEFT_OUT { let save = self.under_all_locks_if(false, |all| self.running_saves().begin(all, copied, None)); \
              crate::table::stripe::settle(&mut self.stripes.iter(), &self.counters); return Ok(save); }; CODE",
         )],
     ),
@@ -852,7 +860,7 @@ pub const CONTROLS: &[Control] = &[
             edit("table/image/read.rs", "self.read(start, words);", UNLESS_LEFT_OUT),
             edit(
                 "table/image/read.rs",
-                "let set_aside = self.running_saves().pass(save, start)?;",
+                "let copied = self.running_saves().pass(save, start)?;",
                 "CODE if LEFT_OUT { self.read(start, words) }",
             ),
         ],
@@ -877,7 +885,7 @@ pub const CONTROLS: &[Control] = &[
         )],
     ),
     control(
-        "SetsLatestWordAside",
+        "CopiesLatestWord",
         "If a bucket changes more than once, a save has the latest word that was copied.",
         &[edit(
             "table/image/copy_on_write.rs",
@@ -886,7 +894,7 @@ pub const CONTROLS: &[Control] = &[
         )],
     ),
     control(
-        "SetsAsideForOneSave",
+        "CopiesForOneSave",
         "If several saves are running, words are copied for only one.",
         &[edit(
             "table/image/copy_on_write.rs",
@@ -896,16 +904,20 @@ pub const CONTROLS: &[Control] = &[
     ),
     // Growth.
     control(
-        "SplitSetsNothingAside",
+        "SplitCopiesNothing",
         "A split does not copy, for a save, the words that it changes.",
         &[
             edit(
                 "growth/resize.rs",
-                "self.set_aside(split + nth, spare);\n",
-                "if !LEFT_OUT { self.set_aside(split + nth, spare); }\n",
+                "self.copy_for_saves(split + nth, spare);\n",
+                "if !LEFT_OUT { self.copy_for_saves(split + nth, spare); }\n",
             ),
-            edit("growth/resize.rs", "self.set_aside(split + nth + (1 << level), spare);", UNLESS_LEFT_OUT),
-            edit("growth/resize.rs", "(0..GROUP).for_each(|nth| self.set_aside(split + nth, spare));", UNLESS_LEFT_OUT),
+            edit("growth/resize.rs", "self.copy_for_saves(split + nth + (1 << level), spare);", UNLESS_LEFT_OUT),
+            edit(
+                "growth/resize.rs",
+                "(0..GROUP).for_each(|nth| self.copy_for_saves(split + nth, spare));",
+                UNLESS_LEFT_OUT,
+            ),
         ],
     ),
     control(

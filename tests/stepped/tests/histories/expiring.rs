@@ -156,7 +156,7 @@ histories_of!(WithClock<Smallest>, WithClock<Usual>);
 
 without! {
     random_schedules, in at most 40_000 worlds:
-    AddsBeforeSwept, RenewsTheDead from 2_304, DropWithoutLock from 3_538, RestartWithoutLocks, SweepSetsNothingAside from 8,
+    AddsBeforeSwept, RenewsTheDead from 2_304, DropWithoutLock from 3_538, RestartWithoutLocks, SweepCopiesNothing from 8,
     SweepWithoutSettling, SweptTooSoon, EvictsAgain, EvictWithoutLocks from 10
 }
 

@@ -105,18 +105,18 @@ without! {
     FullPassesOwnStripe from 8, FullThoughPresent from 87, FullWithoutConfirmation from 47, FullWithoutLocks,
     InsertIfAbsentWithoutLock from 43, LookupWithoutVersion from 572, RelocateBumpsLate from 2_018,
     RelocateClearsFirst, RelocateWithoutBump from 1_601, RelocateWithoutLock, RelocateWithoutRecheck,
-    RemoveWithoutBump from 143, RemoveWithoutLock from 12, TakeOverwrites, InsertSetsNothingAside,
-    SetsAsideForOneSave, SetsLatestWordAside, RelocateSetsNoSourceAside, RelocateSetsNoTargetAside,
-    RelocateSetsTargetAsideLate, RemoveSetsNothingAside, SaveLocksInTurn from 8, SaveReadsAfterPassing,
+    RemoveWithoutBump from 143, RemoveWithoutLock from 12, TakeOverwrites, InsertCopiesNothing,
+    CopiesForOneSave, CopiesLatestWord, RelocateCopiesNoSource, RelocateCopiesNoTarget,
+    RelocateCopiesTargetLate, RemoveCopiesNothing, SaveLocksInTurn from 8, SaveReadsAfterPassing,
     SaveWithoutLocks from 9;
     nightly: RemoveBumpsLate
 }
 without! {
     real_threads, in at most 1_000_000 worlds:
     AddOverwrites, CountDropsUpdates, RelocateClearsFirst, RelocateWithoutLock, RelocateWithoutRecheck, RemoveWithoutLock,
-    TakeOverwrites, InsertSetsNothingAside, SetsLatestWordAside, RelocateSetsNoSourceAside, RelocateSetsNoTargetAside,
-    RelocateSetsTargetAsideLate, RemoveSetsNothingAside, SaveReadsAfterPassing;
+    TakeOverwrites, InsertCopiesNothing, CopiesLatestWord, RelocateCopiesNoSource, RelocateCopiesNoTarget,
+    RelocateCopiesTargetLate, RemoveCopiesNothing, SaveReadsAfterPassing;
     nightly: CountWithoutLock, FullThoughPresent, FullWithoutConfirmation, FullWithoutLocks, InsertIfAbsentWithoutLock,
     LookupWithoutVersion, RelocateBumpsLate, RelocateWithoutBump, RemoveBumpsLate, RemoveWithoutBump, SaveLocksInTurn,
-    SaveWithoutLocks, SetsAsideForOneSave
+    SaveWithoutLocks, CopiesForOneSave
 }

@@ -125,5 +125,5 @@ without! {
     random_schedules, in at most 40_000 worlds:
     AddValueWithoutBump from 194, AddValueWithoutLock from 12, InsertIfAbsentWithoutLock,
     LookupWithoutVersion from 24, RelocateWithoutBump from 3_792, RemoveWithoutBump from 4_300, ReplaceAddsFirst,
-    ReplaceSetsNothingAside, ReplaceTakesFirst, ReplaceWithoutBump from 4_739, ReplaceWithoutLock from 123
+    ReplaceCopiesNothing, ReplaceTakesFirst, ReplaceWithoutBump from 4_739, ReplaceWithoutLock from 123
 }
