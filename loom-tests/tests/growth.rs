@@ -329,7 +329,7 @@ fn a_save_that_begins_beside_splits() -> Model {
 }
 model! {
     a_save_that_begins_beside_splits, at least 20, preemptions 2,
-    // The split has got no memory for the words of this save, so it refuses the save.
+    // The split has got no memory for the words of this save, so it makes the save fail.
     fails with "a model has memory"
     for [SaveWithoutGates]
 }
@@ -563,13 +563,13 @@ model! {
     for [AdmitsWithoutLock, CountsBeforeItChecks]
 }
 
-/// A table that is full. Each of two threads removes a key before it inserts another, so neither is refused.
+/// A table that is full. Each of two threads removes a key before it inserts another, so neither fails.
 fn keys_come_and_go_at_the_limit() -> Model {
     let [x, y, z, t] = keys();
     let changes = |old, new| {
         role(move |filter| {
             assert!(filter.remove(old), "a present key was missed");
-            assert!(filter.insert(new).is_ok(), "an insert below the limit was refused");
+            assert!(filter.insert(new).is_ok(), "an insert below the limit failed");
         })
     };
     let filter = filter(2, &[x], &[y]);
@@ -578,6 +578,6 @@ fn keys_come_and_go_at_the_limit() -> Model {
 }
 model! {
     keys_come_and_go_at_the_limit, at least 20, preemptions 2,
-    fails with "an insert below the limit was refused"
+    fails with "an insert below the limit failed"
     for [CountsBeforeItChecks]
 }

@@ -234,21 +234,21 @@ impl From<InsertError> for GrowableInsertError {
 }
 
 /// What a batch has to know of a failed insert.
-pub(crate) trait Refusal: From<InsertError> {
+pub(crate) trait FailedInsert: From<InsertError> {
     /// How many keys there were, if there was no room: without those that the batch has not counted yet.
     fn len_when_full(&mut self) -> Option<&mut usize>;
 }
 
-macro_rules! refusal {
+macro_rules! failed_insert {
     ($($Error:ident)+) => {$(
-        impl Refusal for $Error {
+        impl FailedInsert for $Error {
             fn len_when_full(&mut self) -> Option<&mut usize> {
                 if let Self::Full { len, .. } = self { Some(len) } else { None }
             }
         }
     )+};
 }
-refusal! { InsertError ExpiringInsertError }
+failed_insert! { InsertError ExpiringInsertError }
 
 /// The message of `Full`, with what makes room in a filter that is full.
 fn full(filter: FilterKind, len: usize, capacity: usize, remedy: &str) -> String {
@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_batch_tells_how_far_it_came_and_why() {
+    fn a_failed_batch_says_how_far_it_came_and_why() {
         let error = InsertBatchError::new(7, InsertError::full(100, 100));
         let text = error.to_string();
         assert!(text.contains("its key 7 ") && text.contains("continue with that key"), "{text}");

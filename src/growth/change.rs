@@ -18,7 +18,7 @@
 //! ```
 //!
 //! `insert_if_absent` looks for a copy first, and begins with `add_under_stripe`; the rest is the same, with
-//! `IfPresent::Refuse`.
+//! `IfPresent::Skip`.
 //!
 //! # Why a failed insert is right
 //! *The limit*: `limit.rs` has the argument.
@@ -88,7 +88,7 @@ impl GrowingTable {
             return Ok(false);
         }
         let class = self.plan.classes.of(hash);
-        let if_present = IfPresent::Refuse;
+        let if_present = IfPresent::Skip;
         if !self.counters().begin_insert() {
             return Ok(self.insert_checked(class, if_present)? == Attempt::Added);
         }
@@ -115,7 +115,7 @@ impl GrowingTable {
             Ok(Attempt::NoRoom) => {}
             done => {
                 if done.is_err() {
-                    self.counters().insert_refused();
+                    self.counters().insert_failed();
                 }
                 return done;
             }
@@ -160,7 +160,7 @@ impl GrowingTable {
             self.counters().add_len(-1);
         }
         if result.is_err() {
-            self.counters().insert_refused();
+            self.counters().insert_failed();
         }
         result
     }
@@ -253,7 +253,7 @@ impl GrowingTable {
             match split() {
                 Some(Ok(())) => return Alone::Split,
                 Some(Err(Unsplit::Short)) => return Alone::Short,
-                Some(Err(Unsplit::Refused(why))) => error = why,
+                Some(Err(Unsplit::Failed(why))) => error = why,
                 None => {}
             }
         }
@@ -276,7 +276,7 @@ impl GrowingTable {
             match split() {
                 Some(Ok(())) => return Alone::Split,
                 Some(Err(Unsplit::Short)) => return Alone::Short,
-                Some(Err(Unsplit::Refused(why))) => return Alone::Done(Err(why)),
+                Some(Err(Unsplit::Failed(why))) => return Alone::Done(Err(why)),
                 None => {}
             }
         }

@@ -130,8 +130,8 @@ pub(crate) struct ForSplit {
     grown: Option<Box<[Grown; 1]>>,
     segment: Option<Box<[AtomicU64]>>,
     pub(super) spare: Spare,
-    /// How many bytes were refused.
-    refused: Option<usize>,
+    /// How many bytes could not be allocated.
+    failed: Option<usize>,
 }
 
 impl ForSplit {
@@ -140,13 +140,13 @@ impl ForSplit {
         if self.grown.is_none() && table.size().grown.get().is_none() {
             self.grown = table.allocate_grown();
             if self.grown.is_none() {
-                self.refused = Some(GrowingTable::memory_to_grow(&table.plan));
+                self.failed = Some(GrowingTable::memory_to_grow(&table.plan));
             }
         } else {
             // Only after a split has found that it needs one: until it has tried, words may come from a range.
             match table.words.next_segment(GrowingTable::sizes(&table.plan), table.state().buckets() + GROUP) {
                 Ok(segment) => self.segment = segment,
-                Err(bytes) => self.refused = Some(bytes),
+                Err(bytes) => self.failed = Some(bytes),
             }
         }
         table.running_saves().fill(&self.spare, WORDS_PER_SPLIT);
@@ -155,7 +155,7 @@ impl ForSplit {
     /// Gets the memory ready for a table that is to have so many buckets. The caller holds the lock `resizing`.
     pub(super) fn prepare(&mut self, table: &GrowingTable, buckets: usize) -> Result<(), Unsplit> {
         let out_of_memory = |bytes| GrowableInsertError::OutOfMemory { bytes };
-        let short = self.refused.take().map_or(Unsplit::Short, |bytes| out_of_memory(bytes).into());
+        let short = self.failed.take().map_or(Unsplit::Short, |bytes| out_of_memory(bytes).into());
         let has_grown = table.size().grown.get().is_some();
         // Of the two, either both are kept or none.
         let is_ready = (has_grown || self.grown.is_some())
@@ -179,14 +179,14 @@ pub(super) const WORDS_PER_SPLIT: u64 = 2 * GROUP as u64;
 /// Why a group was not split.
 pub(crate) enum Unsplit {
     /// It may not or cannot be.
-    Refused(GrowableInsertError),
+    Failed(GrowableInsertError),
     /// The thread has too little memory for it. It is to get some ([`ForSplit::fill`]), and to try again.
     Short,
 }
 
 impl From<GrowableInsertError> for Unsplit {
     fn from(error: GrowableInsertError) -> Self {
-        Self::Refused(error)
+        Self::Failed(error)
     }
 }
 

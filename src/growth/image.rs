@@ -67,7 +67,7 @@ impl GrowingTable {
         let copies_table = self.len() == 0 && self.state().buckets() >= buckets;
         let if_present = match merge {
             Merge::Sum => IfPresent::Add,
-            Merge::Union => IfPresent::Refuse,
+            Merge::Union => IfPresent::Skip,
         };
         read(image, &mut |start, words, copies| {
             self.each_hash(buckets, start, words, &mut |hash, side| {
@@ -112,7 +112,7 @@ impl GrowingTable {
     fn take_in(&self, hash: u64, if_present: IfPresent, buckets: usize) -> Result<bool, GrowableInsertError> {
         let insert = || match if_present {
             IfPresent::Add => self.insert(hash).map(|()| true),
-            IfPresent::Refuse | IfPresent::RefuseEqual | IfPresent::Extend => self.insert_if_absent(hash),
+            IfPresent::Skip | IfPresent::SkipEqual | IfPresent::Extend => self.insert_if_absent(hash),
         };
         insert().or_else(|error| {
             let is_smaller = self.state().buckets() < buckets;

@@ -2,7 +2,7 @@
 //!
 //! A table that cannot grow further (at its largest size, or at its limit for the memory) often has room for more items than its
 //! capacity, if paths happen to be found. Which items have room then depends on where the others are, and so on the order of
-//! the inserts and on their threads. A process that starts again, and repeats inserts that were accepted, could be refused some of
+//! the inserts and on their threads. A process that starts again, and repeats inserts that were accepted, could fail for some of
 //! them. So a table never takes more items than its capacity at the size where growth ends: the *limit*. Up to the limit,
 //! distinct keys find room in practically any order (`plan.rs` has the loads). Whether an insert is accepted thus depends on the
 //! number of items alone.
@@ -34,11 +34,11 @@
 //! by as many, because it may have missed an item that came in, and have seen that another one went that came later. (It would take
 //! as many removals as that half during one sum, in each of several sums in a row, to exceed the limit.)
 //!
-//! # An insert is refused only at the limit
-//! A refused insert has added up the items under the lock, after all shards were closed. No other thread is admitted meanwhile, so
+//! # An insert fails only at the limit
+//! An insert that fails has added up the items under the lock, after all shards were closed. No other thread is admitted meanwhile, so
 //! the items only become fewer while it adds them up. So if the sum is at the limit, there were that many when it began to add
 //! them up. Each of them is a copy, or belongs to an insert in progress that was permitted. Such an insert may yet add none,
-//! because its class has too many copies. An insert that is about to be refused has counted nothing, and so causes no other refusal.
+//! because its class has too many copies. An insert that is about to fail has counted nothing, and so makes no other one fail.
 //!
 //! `insert_if_absent` looks for its key between taking the lock and the sum. If the key is absent, there was a moment at which it
 //! was, and at which there were as many items as the limit: no thread was admitted between that and the sum.

@@ -114,7 +114,7 @@
 //! what it lacks: the array `moving` with its gates, a segment, or spare memory for what saves need. Then it releases the
 //! lock, gets the memory, and begins again; what it does not use is freed after the lock is released (`ForSplit`). Each
 //! time, another thread has changed the size or begun a save meanwhile, or the thread has lacked something else. If memory is
-//! refused, the next try reports that.
+//! denied, the next try reports that.
 //!
 //! The array `moving`, and the gates that the first buckets do not have, are made for the first change of the size, before a
 //! state is *moving*, and stay: so a thread that has read such a state sees them.

@@ -420,7 +420,7 @@ fn a_sum_adds_no_more_copies_than_the_limit() {
     assert_eq!((tables[1].count(hash), tables[1].len()), (limit, limit));
 }
 
-/// An attacker who knows the hasher's key can fill a pair of buckets, and is then refused, but cannot drive the memory up.
+/// An attacker who knows the hasher's key can fill a pair of buckets, and then its inserts fail, but cannot drive the memory up.
 #[test]
 fn keys_chosen_to_fill_a_pair_do_not_make_the_filter_grow() {
     let plan = plan(200, None, 0.001, None);

@@ -107,7 +107,7 @@ impl GrowingTable {
             drop(resizing);
             match split {
                 Ok(()) => return Ok(true),
-                Err(Unsplit::Refused(error)) => return Err(error),
+                Err(Unsplit::Failed(error)) => return Err(error),
                 Err(Unsplit::Short) => memory.fill(self),
             }
         }

@@ -17,8 +17,8 @@ struct Counted {
 }
 
 impl Counted {
-    /// Adds keys until so many were refused, and returns the classes of those.
-    fn fill(&mut self, refused: usize) -> Vec<Class> {
+    /// Adds keys until so many inserts have failed, and returns the classes of those.
+    fn fill(&mut self, failed: usize) -> Vec<Class> {
         let (table, copies) = (&self.table, &mut self.copies);
         let classes = self.keys.by_ref().map(|key| table.plan.classes.of(mixed(key)));
         classes
@@ -29,7 +29,7 @@ impl Counted {
                 }
                 !is_added
             })
-            .take(refused)
+            .take(failed)
             .collect()
     }
 
@@ -65,11 +65,11 @@ proptest! {
         let plan = Plan::of(Classes::new(base_bits, side_bits), GROUP, encoding);
         let table = GrowingTable::of_buckets(plan, (GROUP * groups).min(plan.largest)).expect("some kilobytes");
         let mut counted = Counted { table, copies: HashMap::new(), keys: u64::from(seed) << 32.. };
-        let refused = counted.fill(20);
-        let late: Vec<_> = refused.iter().map(|&class| counted.table.placed(class, counted.table.state())).collect();
+        let failed = counted.fill(20);
+        let late: Vec<_> = failed.iter().map(|&class| counted.table.placed(class, counted.table.state())).collect();
         changes.into_iter().for_each(|grows| counted.resize(grows));
         counted.fill(more);
-        for (class, placed) in refused.into_iter().zip(&late) {
+        for (class, placed) in failed.into_iter().zip(&late) {
             let is_first = counted.table.count(plan.classes.hash(class)) == 0;
             let is_added = counted.table.search(placed, adds.then_some(placed), None).room == Room::Added;
             prop_assert!(!is_added || adds && is_first);

@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_no_page_has_is_refused() {
+    fn a_size_that_no_page_has_is_rejected() {
         for page in [0, 3, 4095, 4097, usize::MAX] {
             assert_eq!(whole_pages(0, usize::MAX, page), None, "{page}");
         }

@@ -46,7 +46,7 @@
 //! reservation fails for any other reason, has segments.
 //!
 //! Nothing is assumed about overcommit. What a program may not touch is not committed; `extend` commits it, some pages at a time,
-//! and if the system refuses, the table does not grow.
+//! and if the system denies it, the table does not grow.
 //!
 //! # Huge pages
 //! A page is only ever backed by a huge one if reads and writes are allowed in all of that. If the builder asks for huge
@@ -93,7 +93,7 @@ impl Range {
         self.reserved.start()
     }
 
-    /// Makes the first `len` words usable. The new ones are zeros. The error is the number of bytes that the system refused.
+    /// Makes the first `len` words usable. The new ones are zeros. The error is the number of bytes that the system denied.
     /// Only one thread at a time calls this.
     pub(crate) fn extend(&self, pages: Pages, len: usize) -> Result<(), usize> {
         // Relaxed, here and below: only threads that change the size, one at a time, need it.

@@ -55,7 +55,7 @@ pub(crate) struct Words {
 impl Words {
     pub(crate) const OWN_MEMORY: usize = Segments::OWN_MEMORY;
 
-    /// A list of `len` zeros. The error is the number of bytes that were refused.
+    /// A list of `len` zeros. The error is the number of bytes that could not be allocated.
     pub(crate) fn new(sizes: Sizes, len: usize) -> Result<Self, usize> {
         let words = Self {
             first_in_range: AtomicU64::new(u64::MAX),
@@ -109,7 +109,7 @@ impl Words {
     }
 
     /// The memory that the list takes from the allocator next, after [`extend`](Self::extend) has found that it needs some to
-    /// have `len` words. The error is the number of bytes that were refused.
+    /// have `len` words. The error is the number of bytes that could not be allocated.
     pub(crate) fn next_segment(&self, sizes: Sizes, len: usize) -> Result<Option<Box<[AtomicU64]>>, usize> {
         let in_segments = match (self.range.get(), sizes.parts()) {
             (Some(_), Some((before, _))) => len.min(before),
@@ -120,7 +120,7 @@ impl Words {
 
     /// Makes sure that the list has `len` words, with the memory of its [`next_segment`](Self::next_segment) if it needs one. A
     /// new word is 0, or what it was when it was [released](Self::release). Returns whether it has so many. The error is the
-    /// number of bytes that the system refused. It calls no allocator. Only one thread at a time calls this.
+    /// number of bytes that the system denied. It calls no allocator. Only one thread at a time calls this.
     pub(crate) fn extend(&self, sizes: Sizes, len: usize, next: &mut Option<Box<[AtomicU64]>>) -> Result<bool, usize> {
         match self.range_for(sizes, len) {
             Some((range, before)) => {

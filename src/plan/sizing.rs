@@ -20,7 +20,7 @@
 //!   it is at most 9e-10 (`small_tables_overflow_with_negligible_probability`). The bound takes all pairs of buckets to
 //!   be equally likely. Fingerprints of eight bits favor some pairs, which adds a tenth at most. Where the bound is
 //!   one in a hundred, at least half as many real tables have a failing insert:
-//!   `small_tables_refuse_items_as_often_as_computed`.
+//!   `small_tables_fail_as_often_as_computed`.
 //! - **In larger tables**, filled to the capacity, at most three searches in a million examine more than 512 buckets,
 //!   in any layout, and twice as many buckets about square that share. So the budget ends fewer than one search in 1e20
 //!   (`path::tests::how_far_searches_go`). That is an extrapolation; tables that are a little fuller confirm it
@@ -28,7 +28,7 @@
 //!   which inserts failed.
 //!
 //! Of 36 million tables of 4 to 1,048,576 buckets, none had an insert that failed below its capacity
-//! (`load_at_the_first_refused_insert`). In percent, the capacity, the lowest load at the first failed insert, and the
+//! (`load_at_the_first_failed_insert`). In percent, the capacity, the lowest load at the first failed insert, and the
 //! median of these loads:
 //!
 //! | slots × bits | 16 buckets | 128 | 1,024 | 65,536 |

@@ -205,20 +205,23 @@ fn small_tables_overflow_with_negligible_probability() {
 
 #[test]
 #[cfg_attr(miri, ignore = "statistics need thousands of tables")]
-fn small_tables_refuse_items_as_often_as_computed() {
+fn small_tables_fail_as_often_as_computed() {
     const TABLES: usize = 20_000;
     for (shape, buckets) in [(Shape::plain(8, 8), 12), (Shape::semi_sorted(5, 14), 16), (Shape::plain(2, 32), 16)] {
         let probability = |items| overflow_probability(shape.slots, buckets, items);
         let items = (1..).find(|&items| probability(items) > 0.01).expect("too many items at some time");
-        let refused = held_before_refusal(shape, buckets, TABLES).partition_point(|&held| held < items) as f64;
+        let failed = held_before_failure(shape, buckets, TABLES).partition_point(|&held| held < items) as f64;
         let bound = probability(items) * TABLES as f64;
-        assert!(refused < bound + 5.0 * bound.sqrt(), "{shape:?}: {refused} refused one of {items} items, not {bound}");
-        assert!(refused > bound / 2.0, "{shape:?}: {refused} refused one of {items} items, {bound} is too cautious");
+        assert!(
+            failed < bound + 5.0 * bound.sqrt(),
+            "{shape:?}: {failed} failed with one of {items} items, not {bound}"
+        );
+        assert!(failed > bound / 2.0, "{shape:?}: {failed} failed with one of {items} items, {bound} is too cautious");
     }
 }
 
-/// How many random items a table takes before it refuses one. For this many tables, sorted.
-fn held_before_refusal(shape: Shape, buckets: usize, tables: usize) -> Vec<usize> {
+/// How many random items a table takes before an insert fails. For this many tables, sorted.
+fn held_before_failure(shape: Shape, buckets: usize, tables: usize) -> Vec<usize> {
     let mut random = SplitMix64::seed_from_u64((shape.slots as usize * buckets) as u64);
     let mut held: Vec<usize> = (0..tables)
         .map(|_| {
@@ -230,23 +233,23 @@ fn held_before_refusal(shape: Shape, buckets: usize, tables: usize) -> Vec<usize
     held
 }
 
-/// The load at the first refused insert, over tables of all sizes. [`TARGET_LOAD`] and [`MARGIN`] were chosen from
+/// The load at the first failed insert, over tables of all sizes. [`TARGET_LOAD`] and [`MARGIN`] were chosen from
 /// this.
 ///
-/// `refused` is the number of tables that took fewer items than their capacity. If it is 0, the probability of that is
+/// `failed` is the number of tables that took fewer items than their capacity. If it is 0, the probability of that is
 /// below three in the number of tables with a confidence of 95% (the "rule of three"), and below `computed` by
 /// computation.
 #[test]
 #[ignore = "a measurement, not a test; run it in release mode with --nocapture"]
-fn load_at_the_first_refused_insert() {
+fn load_at_the_first_failed_insert() {
     const SIZES: [usize; 15] = [4, 6, 8, 12, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 65_536, 1 << 20];
     const ITEMS: usize = 20_000_000;
     for (shape, buckets) in SHAPES.into_iter().flat_map(|shape| SIZES.map(|buckets| (shape, buckets))) {
         let slots = buckets * shape.slots as usize;
         let tables = (ITEMS / slots).clamp(10, 1_000_000);
-        let held = held_before_refusal(shape, buckets, tables);
+        let held = held_before_failure(shape, buckets, tables);
         let capacity = capacity_by_room(shape, buckets);
-        let refused = held.partition_point(|&held| held < capacity);
+        let failed = held.partition_point(|&held| held < capacity);
         let computed = (buckets <= BUDGET).then(|| overflow_probability(shape.slots, buckets, capacity));
         let percent = |items: f64| items / slots as f64 * 100.0;
         let quantile = |part: f64| percent(held[((tables - 1) as f64 * part) as usize] as f64);
@@ -254,7 +257,7 @@ fn load_at_the_first_refused_insert() {
         let mean = held.iter().sum::<usize>() as f64 / tables as f64;
         let variance = held.iter().map(|&held| (held as f64 - mean).powi(2)).sum::<f64>() / tables as f64;
         println!(
-            "{shape:?}, {buckets} buckets, capacity {:.2} %: {refused} of {tables} tables refused, computed {computed:?}; \
+            "{shape:?}, {buckets} buckets, capacity {:.2} %: {failed} of {tables} tables failed, computed {computed:?}; \
              lowest, 0.1%, 1%, 10%, median, 90%, highest: {loads:.2?}; deviation {:.2}%",
             percent(capacity as f64),
             percent(variance.sqrt()),

@@ -2,15 +2,15 @@
 
 /// What an insert does if a copy of its class is there already (where entries expire: a live one).
 ///
-/// Entries of a growing table carry nothing. So there the last two are the same as [`Refuse`](Self::Refuse).
+/// Entries of a growing table carry nothing. So there the last two are the same as [`Skip`](Self::Skip).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfPresent {
     /// It adds a further copy.
     Add,
     /// It adds nothing.
-    Refuse,
+    Skip,
     /// It adds nothing if a copy that is there also carries the same value. Otherwise it adds.
-    RefuseEqual,
+    SkipEqual,
     /// It adds nothing if the copy that is there can be made to live as long as the new one would. Otherwise it adds.
     Extend,
 }

@@ -3,7 +3,7 @@
 
 use core::cell::Cell;
 
-use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError, Refusal};
+use crate::error::insert::{ExpiringInsertError, FailedInsert, InsertBatchError, InsertError};
 use crate::lookup::batch::{BLOCK, Hashes, Unprepared, Window};
 use crate::lookup::fixed::Block;
 use crate::machine::arch::VectorUnit;
@@ -62,7 +62,7 @@ impl<E: Entries> Table<E> {
 
     /// Inserts all, in order, until an insert fails: `insert_block` does so for a block, with what goes with it. It counts
     /// nothing, except where entries expire: an eviction asks how many there are.
-    fn insert_all<B: Copy, R: Refusal>(
+    fn insert_all<B: Copy, R: FailedInsert>(
         &self,
         hashes: Hashes<'_>,
         column: impl Fn() -> B,

@@ -43,8 +43,8 @@ impl<E: Entries> Table<E> {
         let is_done = copies > 0
             && match if_present {
                 IfPresent::Add => false,
-                IfPresent::Refuse | IfPresent::Extend => true,
-                IfPresent::RefuseEqual => self.copies_of_item(self.layout(), item) > 0,
+                IfPresent::Skip | IfPresent::Extend => true,
+                IfPresent::SkipEqual => self.copies_of_item(self.layout(), item) > 0,
             };
         Census { copies, is_done }
     }

@@ -118,7 +118,7 @@ impl<E: Entries> Table<E> {
     /// `insert_item_unless_equal` where none was found.
     #[inline(never)]
     fn insert_absent_item(&self, item: Item) -> Result<Attempt, InsertError> {
-        self.until_added(item, IfPresent::RefuseEqual, |all| {
+        self.until_added(item, IfPresent::SkipEqual, |all| {
             let changing = self.lock_to_change(item.sum, 2, all);
             if self.copies_of_item(self.layout(), item) > 0 {
                 return Ok(Attempt::Present);

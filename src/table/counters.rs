@@ -215,7 +215,7 @@ impl Counters {
         }
     }
 
-    pub(crate) fn insert_refused(&self) {
+    pub(crate) fn insert_failed(&self) {
         self.shard().inserts_failed.fetch_add(1, Ordering::Relaxed);
     }
 

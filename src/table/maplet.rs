@@ -139,7 +139,7 @@ impl Table<Value> {
             return Ok(found);
         }
         let (item, found) = (self.item_with(hash, payload), Cell::new(Values::EMPTY));
-        self.until_added(item, IfPresent::Refuse, |all| {
+        self.until_added(item, IfPresent::Skip, |all| {
             let changing = self.lock_to_change(item.sum, 2, all);
             let (first, second) = (self.load(item.first), self.load(item.second));
             found.set(self.layout.values(first, second, self.layout.fingerprint_of(item.entry)));

@@ -41,11 +41,11 @@ fn compare(shape: Shape, buckets: usize, operations: &[(u8, u64, u16, u16)]) {
         assert_eq!(table.values(hash).iter().collect::<BTreeSet<_>>(), set);
         assert_eq!(table.contains(hash), !held.is_empty());
         assert_eq!(table.count(hash, one), copies_of_one);
-        let mut refused = None;
+        let mut failed = None;
         match operation {
             0..4 => match table.insert(hash, one) {
                 Ok(()) => held.push(one),
-                Err(error) => refused = Some(error),
+                Err(error) => failed = Some(error),
             },
             4 => match table.insert_if_absent(hash, one) {
                 Ok(found) => {
@@ -56,7 +56,7 @@ fn compare(shape: Shape, buckets: usize, operations: &[(u8, u64, u16, u16)]) {
                 }
                 Err(error) => {
                     assert!(held.is_empty(), "a key that is in needs no room");
-                    refused = Some(error);
+                    failed = Some(error);
                 }
             },
             5 => {
@@ -72,7 +72,7 @@ fn compare(shape: Shape, buckets: usize, operations: &[(u8, u64, u16, u16)]) {
                 }
             }
         }
-        if let Some(InsertError::TooManyCopies { copies, .. }) = refused {
+        if let Some(InsertError::TooManyCopies { copies, .. }) = failed {
             assert_eq!(copies, held.len(), "all values of the key count");
         }
         let len = model.values().map(Vec::len).sum::<usize>();

@@ -158,7 +158,7 @@ impl<E: Entries> Table<E> {
         loop {
             match self.make_room(item, if_present, &mut effort) {
                 Room::Try => {}
-                Room::None { copies } => return Err(self.refusal(item, copies).into()),
+                Room::None { copies } => return Err(self.no_room_error(item, copies).into()),
                 Room::ExcludeOthers => return self.until_added_under_all_locks(item, &attempt),
             }
             match attempt(None)? {
@@ -270,7 +270,7 @@ impl<E: Entries> Table<E> {
                 // What is full stays full (a sweep apart), so there was a moment without room. The last attempt
                 // only finds whether the item is present, or needs no room any more.
                 return Some(match attempt(Some(all)) {
-                    Ok(Attempt::NoRoom) => Err(self.refusal(item, self.copies(item)).into()),
+                    Ok(Attempt::NoRoom) => Err(self.no_room_error(item, self.copies(item)).into()),
                     done => done,
                 });
             }
@@ -306,9 +306,9 @@ impl<E: Entries> Table<E> {
 
     /// The error of an insert that found no room for the item. `copies` is how many copies of its class there are.
     /// Counts the failure, except where entries expire: there the insert may still succeed, by eviction.
-    fn refusal(&self, item: Item, copies: usize) -> InsertError {
+    fn no_room_error(&self, item: Item, copies: usize) -> InsertError {
         if !E::EXPIRE {
-            self.counters.insert_refused();
+            self.counters.insert_failed();
         }
         if copies == self.slots_of(item) {
             InsertError::TooManyCopies { copies }

@@ -70,14 +70,14 @@ fn compare(shape: Shape, buckets: usize, operations: &[(u8, u64)]) {
         assert_eq!(table.contains(table.layout(), hash), copies > 0);
         assert_eq!(table.count(table.layout(), hash, 0), copies);
         assert_eq!((known.contains(hash), known.count(hash)), (copies > 0, copies));
-        let mut refused = None;
+        let mut failed = None;
         match operation {
             0..6 => {
                 let inserted = table.insert(table.layout(), hash);
                 assert_eq!(known.insert(hash), inserted);
                 match inserted {
                     Ok(()) => *model.entry(class(item)).or_default() += 1,
-                    Err(error) => refused = Some(error),
+                    Err(error) => failed = Some(error),
                 }
             }
             6..8 => match (table.insert_if_absent(table.layout(), hash), known.insert_if_absent(hash)) {
@@ -88,7 +88,7 @@ fn compare(shape: Shape, buckets: usize, operations: &[(u8, u64)]) {
                 }
                 (answer, of_known) => {
                     assert_eq!(answer, of_known);
-                    refused = answer.err();
+                    failed = answer.err();
                 }
             },
             8..12 => {
@@ -102,7 +102,7 @@ fn compare(shape: Shape, buckets: usize, operations: &[(u8, u64)]) {
             }
         }
         let len = model.values().sum::<usize>();
-        match refused {
+        match failed {
             Some(InsertError::Full { len: reported, .. }) => {
                 assert_eq!(reported, len);
                 let present = model.iter().flat_map(|(&class, &copies)| vec![class; copies]);
@@ -217,7 +217,7 @@ fn tables_up_to_the_budget_fill_to_the_last_item_that_fits() {
                 break;
             }
         }
-        assert!(!fits(&copies, buckets, 3), "{buckets} buckets: refused the {}th item", copies.len());
+        assert!(!fits(&copies, buckets, 3), "{buckets} buckets: the insert of item {} failed", copies.len());
         assert!(fits(&copies[..copies.len() - 1], buckets, 3));
     }
 }

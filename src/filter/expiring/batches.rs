@@ -175,7 +175,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         hashes: impl IntoIterator<Item = Hashed>,
         added: &mut Vec<bool>,
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        self.0.add_all(self.0.for_whole_lifetime(hashes), IfPresent::Refuse, added)
+        self.0.add_all(self.0.for_whole_lifetime(hashes), IfPresent::Skip, added)
     }
 
     /// Removes one live entry of each key with one of these hashes, the one that expires first, and appends the answers
@@ -215,7 +215,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         pairs: impl IntoIterator<Item = (Hashed, E)>,
         added: &mut Vec<bool>,
     ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
-        self.0.add_all(self.0.with_expiries(pairs), IfPresent::Refuse, added)
+        self.0.add_all(self.0.with_expiries(pairs), IfPresent::Skip, added)
     }
 
     /// Ensures that each key with one of these hashes is found at least until the expiry beside the hash, and appends

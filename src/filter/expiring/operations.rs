@@ -295,7 +295,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// had none. See [`insert_if_absent`](ExpiringCuckooFilter::insert_if_absent) for promises, cost and errors.
     #[inline]
     pub fn insert_if_absent(self, hash: Hashed) -> Result<bool, ExpiringInsertError> {
-        self.0.parts.core.add_until(hash.0, self.0.whole_lifetime(), IfPresent::Refuse)
+        self.0.parts.core.add_until(hash.0, self.0.whole_lifetime(), IfPresent::Skip)
     }
 
     /// Adds an entry with this expiry for the key with this hash if it has no live one, and returns `true` if one was
@@ -303,7 +303,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// errors.
     #[inline]
     pub fn insert_if_absent_until(self, hash: Hashed, expiry: impl Into<Expiry>) -> Result<bool, ExpiringInsertError> {
-        self.0.parts.core.add_until(hash.0, self.0.until(expiry), IfPresent::Refuse)
+        self.0.parts.core.add_until(hash.0, self.0.until(expiry), IfPresent::Skip)
     }
 
     /// Adds an entry of the whole lifetime for the key with this hash, or renews its live one, and returns `true` if

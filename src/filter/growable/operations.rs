@@ -21,7 +21,7 @@ impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
     /// # Errors
     /// A [`GrowableInsertError`] if there are as many copies of the key as there [may be](crate::guide::growth#copies),
     /// or if there are [`max_capacity`](Self::max_capacity) keys: up to that many distinct keys are always accepted, in any order,
-    /// from any threads. Before that, an insert fails if there is no room and the memory to grow is refused. After an error the keys are the same as before, and a later attempt may succeed. The table may
+    /// from any threads. Before that, an insert fails if there is no room and the memory to grow is denied. After an error the keys are the same as before, and a later attempt may succeed. The table may
     /// have grown, by at most 128 buckets.
     #[inline]
     pub fn insert<Q>(&self, key: &Q) -> Result<(), GrowableInsertError>

@@ -72,7 +72,7 @@ impl<T: ?Sized, S> ByHash<'_, RecentCuckooFilter<T, S>> {
     /// Makes the keys with these hashes recent ones, and appends to `new` whether each was new. See
     /// [`insert_batch`](RecentCuckooFilter::insert_batch) for promises and cost.
     pub fn insert_batch(self, hashes: impl IntoIterator<Item = Hashed>, new: &mut Vec<bool>) -> usize {
-        self.0.add_all(hashes, IfPresent::Refuse, new)
+        self.0.add_all(hashes, IfPresent::Skip, new)
     }
 
     /// Makes the keys with these hashes the newest ones, and appends to `new` whether each was new. See

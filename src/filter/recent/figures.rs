@@ -33,7 +33,7 @@ impl<T: ?Sized, S> RecentCuckooFilter<T, S> {
     /// Returns how many keys the filter has room for at a time, those included that have expired and are not removed yet.
     ///
     /// This many distinct keys fit, in any order, from any threads: the probability that an insert of one of them evicts another is
-    /// below one in a billion for each filter. No insert is refused, so a [log](crate::guide::beyond_one_process#replaying-a-log) can
+    /// below one in a billion for each filter. No insert fails, so a [log](crate::guide::beyond_one_process#replaying-a-log) can
     /// always be replayed.
     #[must_use]
     pub fn capacity(&self) -> usize {

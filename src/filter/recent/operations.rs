@@ -125,7 +125,7 @@ impl<T: ?Sized, S> ByHash<'_, RecentCuckooFilter<T, S>> {
     /// [`insert`](RecentCuckooFilter::insert) for promises and cost.
     #[inline]
     pub fn insert(self, hash: Hashed) -> bool {
-        self.0.parts.core.add(hash.0, IfPresent::Refuse)
+        self.0.parts.core.add(hash.0, IfPresent::Skip)
     }
 
     /// Returns whether the key with this hash is new, and makes it the newest one. See

@@ -343,7 +343,7 @@ impl Table<Expiry> {
                     }
                     attempt(None)
                 }
-                Ok(Attempt::NoRoom) => self.add_where_full(clock, class, IfPresent::Refuse, &attempt),
+                Ok(Attempt::NoRoom) => self.add_where_full(clock, class, IfPresent::Skip, &attempt),
                 Err(NotCharged::Full) => match attempt(None) {
                     Ok(Attempt::NoRoom) if refuses => {
                         self.note_crowd(clock);
@@ -358,7 +358,7 @@ impl Table<Expiry> {
 
     /// The answer to a request of a new key for which there is no room.
     fn no_room(&self, clock: &Clock, class: Item) -> Verdict {
-        self.counters.insert_refused();
+        self.counters.insert_failed();
         let ClockState { now, reading, .. } = clock.state();
         let of_bucket = |bucket| {
             let entries = self.layout.entries(self.load(bucket));

@@ -232,7 +232,7 @@ impl Table<Expiry> {
                 Ok(Attempt::Present) | Err(NotAdded::Dead) => return Ok(false),
                 Err(NotAdded::Invalid(error)) => return Err(error),
                 Err(NotAdded::Evicted(error)) => {
-                    self.counters.insert_refused();
+                    self.counters.insert_failed();
                     return Err(error);
                 }
                 Err(NotAdded::Unswept) => {
@@ -247,7 +247,7 @@ impl Table<Expiry> {
                     }
                     Ok(Attempt::NoRoom) if clock.is_driven_by_filter() => self.displace(clock, class, &attempt),
                     Ok(Attempt::NoRoom) => {
-                        self.counters.insert_refused();
+                        self.counters.insert_failed();
                         let evicts = clock.when_full() == WhenFull::EvictSoonest;
                         return Err(ExpiringInsertError::of(error, evicts));
                     }
@@ -301,7 +301,7 @@ impl Table<Expiry> {
                 Ok(self.add_admitted(self.layout(), lock, &class, (state.reading, expiry), if_present, add))
             }
             Err(NotAdded::Invalid(error)) => Err(NotAdded::Invalid(error)),
-            Err(_) if if_present == IfPresent::Refuse && is_present() => Ok(Attempt::Present),
+            Err(_) if if_present == IfPresent::Skip && is_present() => Ok(Attempt::Present),
             // The other entry lives longer.
             Err(NotAdded::Evicted(_)) if if_present == IfPresent::Extend && is_present() => Ok(Attempt::Present),
             Err(reason) => Err(reason),
@@ -321,7 +321,7 @@ impl Table<Expiry> {
         add: impl Fn(Item) -> bool,
     ) -> Attempt {
         let clock = self.clock();
-        if if_present == IfPresent::Refuse && self.copies_at(reading, *class) > 0 {
+        if if_present == IfPresent::Skip && self.copies_at(reading, *class) > 0 {
             return Attempt::Present;
         }
         if if_present == IfPresent::Extend

@@ -27,7 +27,7 @@ fn hash(number: u64) -> u64 {
 
 fn add(table: &ExpiringTable, number: u64, tick: u64) -> Result<bool, crate::error::insert::ExpiringInsertError> {
     let until = Until::FromAtLeast { tick, ticks: LIFETIME };
-    table.add_until(hash(number), until, IfPresent::Refuse)
+    table.add_until(hash(number), until, IfPresent::Skip)
 }
 
 /// While another thread has the lock of the sweep, as one that was preempted in the middle of it, inserts go on, and a tick

@@ -117,7 +117,7 @@ pub(crate) struct CopiedWords {
     /// Buckets below this one have been passed.
     passed: usize,
     chunks: Box<[Words]>,
-    refused: bool,
+    failed: bool,
     clock_state: Option<ClockState>,
     next: Option<CopiedWordsBox>,
 }
@@ -128,7 +128,7 @@ impl CopiedWords {
     /// No words yet, for a table of this many buckets.
     pub(crate) fn new(buckets: usize) -> Result<CopiedWordsBox, OutOfMemory> {
         let chunks = boxed_slice(buckets.div_ceil(CHUNK), Words::default).ok_or_else(OutOfMemory::new)?;
-        let new = Self { save: 0, buckets, passed: 0, chunks, refused: false, clock_state: None, next: None };
+        let new = Self { save: 0, buckets, passed: 0, chunks, failed: false, clock_state: None, next: None };
         boxed(new).ok_or_else(OutOfMemory::new)
     }
 
@@ -141,7 +141,7 @@ impl CopiedWords {
     /// Copies the bucket's word, unless that was done before or its chunk has been passed. `false` if that needs a
     /// node, and the thread may get one.
     fn copy(&mut self, bucket: usize, word: Bucket, spare: &Spare) -> bool {
-        if bucket < self.passed || bucket >= self.buckets || self.refused {
+        if bucket < self.passed || bucket >= self.buckets || self.failed {
             return true;
         }
         // Two buckets of a chunk differ in the lowest bits of their numbers.
@@ -156,8 +156,8 @@ impl CopiedWords {
         }
         *place = spare.node(bucket, word);
         if place.is_none() {
-            self.refused = spare.is_final();
-            return self.refused;
+            self.failed = spare.is_final();
+            return self.failed;
         }
         true
     }
@@ -272,7 +272,7 @@ impl RunningSaves {
         is_done
     }
 
-    /// The same for a thread that has enough spare memory, unless that was refused. (If it had too little all the same,
+    /// The same for a thread that has enough spare memory, unless there was none. (If it had too little all the same,
     /// saves would fail, and not miss the word.)
     #[cold]
     #[inline(never)]
@@ -313,7 +313,7 @@ impl RunningSaves {
     pub(crate) fn pass(&self, save: SaveNumber, start: usize) -> Result<Words, OutOfMemory> {
         let mut saves = self.saves.lock();
         let running = running(&mut saves, save);
-        if running.refused {
+        if running.failed {
             drop(saves);
             return Err(OutOfMemory::new());
         }

@@ -22,7 +22,7 @@ pub(crate) struct Absorbed {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Stopped {
-    /// The memory was refused in which words of the other table are copied, or into which this one would have grown.
+    /// There was no memory to copy words of the other table, or for this one to grow.
     OutOfMemory,
     NoRoom(InsertError),
     MaxCapacity {

@@ -31,7 +31,7 @@ pub(crate) struct Spare {
 }
 
 impl Spare {
-    /// Gets further nodes from the allocator, until there are so many. The caller holds no lock. If memory is refused,
+    /// Gets further nodes from the allocator, until there are so many. The caller holds no lock. If there is none,
     /// there will be no further node.
     #[cold]
     pub(crate) fn fill(&self, nodes: u64) {

@@ -63,7 +63,7 @@ impl<L: ModelLayout> Expiring<L> {
     }
 
     pub fn insert_if_absent_until(&self, key: Key, expires_at: u64) -> Result<bool, ExpiringInsertError> {
-        self.0.add_until(key.hash(), Until::Tick(expires_at), IfPresent::Refuse)
+        self.0.add_until(key.hash(), Until::Tick(expires_at), IfPresent::Skip)
     }
 
     pub fn insert_or_renew_until(&self, key: Key, expires_at: u64) -> Result<bool, ExpiringInsertError> {
@@ -131,7 +131,7 @@ impl<L: ModelLayout> Expiring<L> {
 
     /// What a filter of recent keys does to insert a key, at this tick of the time.
     pub fn insert_recent(&self, key: Key, tick: u64) -> bool {
-        self.add_recent(key, tick, IfPresent::Refuse)
+        self.add_recent(key, tick, IfPresent::Skip)
     }
 
     pub fn insert_or_renew_recent(&self, key: Key, tick: u64) -> bool {

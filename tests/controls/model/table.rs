@@ -219,7 +219,7 @@ impl<E: ModelEntries, L: ModelLayout> Table<E, L> {
     }
 }
 
-/// What a merge with another table has added, which has neither been refused memory nor met another limit.
+/// What a merge with another table has added, which has neither lacked memory nor met another limit.
 pub(super) fn added(merged: Absorbed) -> Result<u64, InsertError> {
     let Absorbed { copies, stopped } = merged;
     match stopped {

@@ -9,7 +9,7 @@ use rand::seq::IndexedRandom;
 use crate::common::scaled;
 use crate::histories::history::{Ask, Diary, Kind, Question, World, histories_of, on_real, questions, without};
 use crate::histories::room::{CLASSES, Room};
-use crate::histories::specification::{Answer, Entries, NUMBERS, Operation, Refusal, State};
+use crate::histories::specification::{Answer, Entries, Failure, NUMBERS, Operation, State};
 
 struct WithClock<L: ModelLayout>(Expiring<L>);
 
@@ -91,12 +91,12 @@ impl<L: ModelLayout> Kind for WithClock<L> {
         self.0.contains_batch(keys)
     }
 
-    fn insert(&self, key: Key, end: u64) -> Result<bool, Refusal> {
+    fn insert(&self, key: Key, end: u64) -> Result<bool, Failure> {
         Ok(self.0.insert_until(key, end)?)
     }
 
     fn insert_if_absent(&self, key: Key, end: u64) -> Answer {
-        Answer::InsertIfAbsent(end, self.0.insert_if_absent_until(key, end).map_err(Refusal::from))
+        Answer::InsertIfAbsent(end, self.0.insert_if_absent_until(key, end).map_err(Failure::from))
     }
 
     fn remove(&self, key: Key, end: u64) -> bool {
@@ -121,7 +121,7 @@ impl<L: ModelLayout> Kind for WithClock<L> {
         diary.write(|| match ask {
             Ask::Advance => Operation::AdvanceTo(end, table.advance_to(end)),
             Ask::Renew => {
-                let renewed = table.insert_or_renew_until(key, end).map_err(Refusal::from);
+                let renewed = table.insert_or_renew_until(key, end).map_err(Failure::from);
                 world.asked(class, Answer::Renew(end, renewed))
             }
             Ask::ExpiresAt => world.asked(class, Answer::ExpiresAt(table.expires_at(key))),

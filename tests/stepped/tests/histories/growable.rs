@@ -8,7 +8,7 @@ use rand::rngs::SmallRng;
 
 use crate::histories::history::{Ask, Diary, Kind, Question, World, histories_of, questions, without};
 use crate::histories::room::Room;
-use crate::histories::specification::{Answer, Entries, Refusal, State};
+use crate::histories::specification::{Answer, Entries, Failure, State};
 
 /// How many classes a world has.
 const CLASSES: usize = 6;
@@ -71,12 +71,12 @@ impl Kind for Growable {
         self.contains_batch(&keys).try_into().expect("as many answers as keys")
     }
 
-    fn insert(&self, key: GrowableKey, _: u64) -> Result<bool, Refusal> {
+    fn insert(&self, key: GrowableKey, _: u64) -> Result<bool, Failure> {
         Ok(self.insert(key).map(|()| true)?)
     }
 
     fn insert_if_absent(&self, key: GrowableKey, number: u64) -> Answer {
-        Answer::InsertIfAbsent(number, self.insert_if_absent(key).map_err(Refusal::from))
+        Answer::InsertIfAbsent(number, self.insert_if_absent(key).map_err(Failure::from))
     }
 
     fn remove(&self, key: GrowableKey, _: u64) -> bool {

@@ -15,7 +15,7 @@ use todc_utils::linearizability::history::{Action, History};
 
 use crate::common::{Job, job, on_real_threads, on_shuttle_threads, scaled, under_schedules};
 use crate::histories::room::Room;
-use crate::histories::specification::{Answer, Entries, Multiset, Operation, Refusal, State};
+use crate::histories::specification::{Answer, Entries, Failure, Multiset, Operation, State};
 
 /// An operation that has ended: what it was, when it was called, and when it answered.
 #[derive(Clone, Debug)]
@@ -111,7 +111,7 @@ pub(crate) trait Kind: Send + Sync + Sized + 'static {
     fn key(key: Self::Key, twin: bool) -> Self::Key;
     fn contains(&self, key: Self::Key) -> bool;
     fn contains_batch(&self, keys: [Self::Key; 3]) -> [bool; 3];
-    fn insert(&self, key: Self::Key, number: u64) -> Result<bool, Refusal>;
+    fn insert(&self, key: Self::Key, number: u64) -> Result<bool, Failure>;
     fn insert_if_absent(&self, key: Self::Key, number: u64) -> Answer;
     fn remove(&self, key: Self::Key, number: u64) -> bool;
     fn count(&self, key: Self::Key, number: u64) -> usize;

@@ -9,7 +9,7 @@
 //! crate `todc-utils` implements it.
 //!
 //! - `specification`: what a filter of any kind must answer;
-//! - `room`: the buckets of worlds of one table, and which inserts may be refused;
+//! - `room`: the buckets of worlds of one table, and which inserts may fail;
 //! - `history`: what a history is, and how it is made and checked;
 //! - `one_table`, `values`, `expiring`, `growable`: the worlds of each kind of filter, and the faults that they notice.
 //!

@@ -6,7 +6,7 @@ use rand::rngs::SmallRng;
 
 use crate::histories::history::{Ask, Diary, Kind, Question, World, histories_of, questions, without};
 use crate::histories::room::{CLASSES, Room};
-use crate::histories::specification::{Answer, Entries, Refusal, State};
+use crate::histories::specification::{Answer, Entries, Failure, State};
 
 struct OfSet<L: ModelLayout>(Set<L>);
 
@@ -55,12 +55,12 @@ impl<L: ModelLayout> Kind for OfSet<L> {
         self.0.contains_batch(keys)
     }
 
-    fn insert(&self, key: Key, _: u64) -> Result<bool, Refusal> {
+    fn insert(&self, key: Key, _: u64) -> Result<bool, Failure> {
         Ok(self.0.insert(key).map(|()| true)?)
     }
 
     fn insert_if_absent(&self, key: Key, number: u64) -> Answer {
-        Answer::InsertIfAbsent(number, self.0.insert_if_absent(key).map_err(Refusal::from))
+        Answer::InsertIfAbsent(number, self.0.insert_if_absent(key).map_err(Failure::from))
     }
 
     fn remove(&self, key: Key, _: u64) -> bool {

@@ -56,9 +56,9 @@ impl Room {
         self.slots_of_bucket * self.buckets
     }
 
-    /// Whether an insert of a copy of the class may be refused while these copies are in: as full, or because the class has
+    /// Whether an insert of a copy of the class may fail while these copies are in: as full, or because the class has
     /// as many copies as reported.
-    pub(crate) fn refuses(&self, class: usize, copies: Copies, reported: Option<usize>) -> bool {
+    pub(crate) fn fails(&self, class: usize, copies: Copies, reported: Option<usize>) -> bool {
         let mut more = copies;
         more[class] += 1;
         match reported {
@@ -81,8 +81,8 @@ impl Room {
     /// Whether these copies fit in the table in some placement. They do if no set of buckets has more copies with
     /// both ends in it than slots (Hall's theorem).
     ///
-    /// If one more copy fits, a path leads to a free slot, whatever the placement is now. So an insert may be
-    /// refused if and only if this returns `false`.
+    /// If one more copy fits, a path leads to a free slot, whatever the placement is now. So an insert may
+    /// fail if and only if this returns `false`.
     pub(crate) fn fits(&self, copies: Copies) -> bool {
         (1..1u32 << self.buckets).all(|set| {
             let inside = |bucket: usize| set >> bucket & 1 == 1;

@@ -21,9 +21,9 @@ pub(crate) struct State {
     pub(crate) entries: Entries,
 }
 
-/// Why an insert was refused.
+/// Why an insert failed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum Failure {
     Full,
     TooManyCopies(usize),
     /// The clock showed this tick.
@@ -36,9 +36,9 @@ pub(crate) enum Refusal {
     Other,
 }
 
-macro_rules! refusal_from {
+macro_rules! failure_from {
     ($Error:ident, $($more:tt)*) => {
-        impl From<$Error> for Refusal {
+        impl From<$Error> for Failure {
             fn from(error: $Error) -> Self {
                 match error {
                     $Error::Full { .. } => Self::Full,
@@ -51,9 +51,9 @@ macro_rules! refusal_from {
     };
 }
 
-refusal_from!(InsertError,);
-refusal_from!(GrowableInsertError, GrowableInsertError::MaxCapacity { .. } => Self::Full,);
-refusal_from! {
+failure_from!(InsertError,);
+failure_from!(GrowableInsertError, GrowableInsertError::MaxCapacity { .. } => Self::Full,);
+failure_from! {
     ExpiringInsertError,
     ExpiringInsertError::LifetimeTooLong { now, .. } => Self::LifetimeTooLong(now.get()),
     ExpiringInsertError::Evicted { expires_at, up_to, .. } => {
@@ -65,11 +65,11 @@ refusal_from! {
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
     /// Whether the entry was kept.
-    Insert(u64, Result<bool, Refusal>),
-    InsertIfAbsent(u64, Result<bool, Refusal>),
+    Insert(u64, Result<bool, Failure>),
+    InsertIfAbsent(u64, Result<bool, Failure>),
     /// The values that the key had.
-    InsertValueIfAbsent(u64, Result<Values, Refusal>),
-    Renew(u64, Result<bool, Refusal>),
+    InsertValueIfAbsent(u64, Result<Values, Failure>),
+    Renew(u64, Result<bool, Failure>),
     Contains(bool),
     Values(Values),
     ExpiresAt(Option<u64>),
@@ -190,34 +190,34 @@ impl State {
         };
         // A dead entry needs no room.
         let may_need_room = |number| place(number).is_some() && !is_dead(number);
-        let refusal_is_due = |number, refusal| match refusal {
-            Refusal::LifetimeTooLong(now) => place(number).is_none() && now == self.now,
-            Refusal::Evicted { expires_at, up_to } => {
+        let failure_is_due = |number, failure| match failure {
+            Failure::LifetimeTooLong(now) => place(number).is_none() && now == self.now,
+            Failure::Evicted { expires_at, up_to } => {
                 is_gone(number) && (expires_at, up_to) == (number, self.now + self.ahead)
             }
-            Refusal::Full => may_need_room(number) && room.refuses(class, copies, None),
-            Refusal::TooManyCopies(copies_named) => {
-                may_need_room(number) && room.refuses(class, copies, Some(copies_named))
+            Failure::Full => may_need_room(number) && room.fails(class, copies, None),
+            Failure::TooManyCopies(copies_named) => {
+                may_need_room(number) && room.fails(class, copies, Some(copies_named))
             }
-            Refusal::Other => false,
+            Failure::Other => false,
         };
-        let refusal_of_absent_is_due = |number, refusal| {
-            (!is_in || matches!(refusal, Refusal::LifetimeTooLong(_))) && refusal_is_due(number, refusal)
+        let failure_with_absent_is_due = |number, failure| {
+            (!is_in || matches!(failure, Failure::LifetimeTooLong(_))) && failure_is_due(number, failure)
         };
         let has = |number| may_need_room(number) && self.entries[class][place(number).expect("there is one")] > 0;
         let has_just =
             |values: &Values| (0..NUMBERS as u64).filter(|&value| has(value)).eq(values.iter().map(u64::from));
         match *answer {
             Answer::Insert(number, Ok(kept)) => add(entries, number) && kept != is_dead(number),
-            Answer::Insert(number, Err(refusal)) => refusal_is_due(number, refusal),
+            Answer::Insert(number, Err(failure)) => failure_is_due(number, failure),
             Answer::InsertIfAbsent(number, Ok(true)) => !is_in && add(entries, number) && !is_dead(number),
             Answer::InsertIfAbsent(number, Ok(false)) => place(number).is_some() && (is_in || is_dead(number)),
             Answer::InsertValueIfAbsent(number, Ok(told)) => {
                 (!told.is_empty() || add(entries, number)) && has_just(&told)
             }
-            Answer::InsertIfAbsent(number, Err(refusal))
-            | Answer::InsertValueIfAbsent(number, Err(refusal))
-            | Answer::Renew(number, Err(refusal)) => refusal_of_absent_is_due(number, refusal),
+            Answer::InsertIfAbsent(number, Err(failure))
+            | Answer::InsertValueIfAbsent(number, Err(failure))
+            | Answer::Renew(number, Err(failure)) => failure_with_absent_is_due(number, failure),
             Answer::Renew(end, Ok(is_new)) => match (place(end), entries.iter().rposition(|&copies| copies > 0)) {
                 (Some(0), _) => !is_new,
                 (Some(_), Some(_)) if is_gone(end) => !is_new,

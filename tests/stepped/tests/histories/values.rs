@@ -9,7 +9,7 @@ use rand::rngs::SmallRng;
 use crate::histories::history::{Ask, Diary, Kind, Question, World, histories_of, questions, without};
 use crate::histories::one_table::audit;
 use crate::histories::room::{CLASSES, Room};
-use crate::histories::specification::{Answer, Entries, NUMBERS, Refusal, State};
+use crate::histories::specification::{Answer, Entries, Failure, NUMBERS, State};
 
 struct OfMaplet<L: ModelLayout>(Maplet<L>);
 
@@ -72,12 +72,12 @@ impl<L: ModelLayout> Kind for OfMaplet<L> {
         self.0.contains_batch(keys)
     }
 
-    fn insert(&self, key: Key, value: u64) -> Result<bool, Refusal> {
+    fn insert(&self, key: Key, value: u64) -> Result<bool, Failure> {
         Ok(self.0.insert(key.with(value as u16)).map(|()| true)?)
     }
 
     fn insert_if_absent(&self, key: Key, value: u64) -> Answer {
-        Answer::InsertValueIfAbsent(value, self.0.insert_if_absent(key.with(value as u16)).map_err(Refusal::from))
+        Answer::InsertValueIfAbsent(value, self.0.insert_if_absent(key.with(value as u16)).map_err(Failure::from))
     }
 
     fn remove(&self, key: Key, value: u64) -> bool {
