@@ -214,7 +214,7 @@ impl<'a> Search<'a> {
         Self { nodes, len: 0, is_small: buckets <= BUDGET, seen: [0; BUDGET / 64], trace: 0 }
     }
 
-    /// Returns the node of the nearest bucket with room. Nodes are examined in the order of the queue (`looked` have
+    /// Returns the node of the nearest bucket with room. Nodes are examined in the order of the queue (`examined` have
     /// been), and the alternates of their entries join it in the same order (those of `expanded` have).
     ///
     /// A search mostly waits for memory: whether a bucket has room is unpredictable, so the processor cannot run far
@@ -223,21 +223,21 @@ impl<'a> Search<'a> {
         for bucket in from {
             self.join(graph, bucket, Entry(0), ROOT);
         }
-        let (mut expanded, mut looked) = (0, 0);
+        let (mut expanded, mut examined) = (0, 0);
         loop {
-            while expanded < looked && self.len < self.nodes.len() && self.len - looked < AHEAD {
+            while expanded < examined && self.len < self.nodes.len() && self.len - examined < AHEAD {
                 let from = self.nodes[expanded].bucket as usize;
                 // `for_each`, of which more is inlined than of a loop.
                 graph.hops(from, |entry, bucket| self.join(graph, bucket, entry, expanded as u16));
                 expanded += 1;
             }
-            if looked == self.len {
+            if examined == self.len {
                 return None;
             }
-            if self.look(graph, self.nodes[looked].bucket as usize) {
-                return Some(looked);
+            if self.has_room(graph, self.nodes[examined].bucket as usize) {
+                return Some(examined);
             }
-            looked += 1;
+            examined += 1;
         }
     }
 
@@ -263,7 +263,7 @@ impl<'a> Search<'a> {
 
     /// Examines a bucket: returns whether it has room, and adds it to the trace.
     #[inline]
-    fn look(&mut self, graph: &impl Graph, number: usize) -> bool {
+    fn has_room(&mut self, graph: &impl Graph, number: usize) -> bool {
         let bucket = graph.load(number);
         self.trace = (self.trace.rotate_left(5) ^ bucket.0).wrapping_mul(0x2545_f491_4f6c_dd1d);
         graph.has_room(number, bucket)

@@ -6,7 +6,7 @@ use crate::sync::sizes::{DEAD_END_TRIES, MAX_STRIPES};
 use crate::table::attempt::IfPresent;
 use crate::table::census::Census;
 use crate::table::entries::Entries;
-use crate::table::stripe::{Stripe, settle};
+use crate::table::stripe::{Stripe, drain_writers};
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::Item;
@@ -46,11 +46,11 @@ impl<E: Entries> Table<E> {
     /// invalidated, its second read and pass serve as the first ones of the next try.
     pub(super) fn census_at_dead_end(&self, item: Item, if_present: IfPresent) -> Option<Census> {
         let stripes = self.stripes_reached(item)?;
-        let mut before = (stripes, settle(&mut stripes.of(&self.stripes), &self.counters));
+        let mut before = (stripes, drain_writers(&mut stripes.of(&self.stripes), &self.counters));
         for _ in 0..DEAD_END_TRIES {
             let stripes = self.stripes_reached(item)?;
             let census = self.census(item, if_present);
-            let now = (stripes, settle(&mut stripes.of(&self.stripes), &self.counters));
+            let now = (stripes, drain_writers(&mut stripes.of(&self.stripes), &self.counters));
             if now == before {
                 return Some(census);
             }

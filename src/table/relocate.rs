@@ -50,7 +50,7 @@ use crate::table::census::Room;
 use crate::table::entries::Entries;
 use crate::table::image::copy_on_write::Changing;
 use crate::table::image::spare::Spare;
-use crate::table::stripe::{AllLocked, Guard, settle};
+use crate::table::stripe::{AllLocked, Guard, drain_writers};
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Item;
@@ -58,7 +58,7 @@ use crate::word::layout::{Entry, Layout, by_encoding};
 
 /// How many of an insert's [`SEARCHES`] may find no path. Without interference, a failed insert makes that many, or one
 /// if its few buckets or the count of its copies decide.
-const SEARCHES_IN_VAIN: usize = 2;
+const FAILED_SEARCHES: usize = 2;
 
 /// How many words an attempt to add changes at most, and a relocation: those of two buckets.
 const WORDS_PER_STEP: u64 = 2;
@@ -66,18 +66,18 @@ const WORDS_PER_STEP: u64 = 2;
 /// The searches that an insert has made so far.
 pub(super) struct Effort<R> {
     searches: usize,
-    in_vain: usize,
+    failed_searches: usize,
     /// For the last search without a path: its trace, the bumps that the pass after it counted, and the reading of the clock
     /// after that pass.
     last: Option<(u64, (u64, R))>,
 }
 
 impl<R> Effort<R> {
-    pub(super) const NONE: Self = Self { searches: 0, in_vain: 0, last: None };
+    pub(super) const NONE: Self = Self { searches: 0, failed_searches: 0, last: None };
 
     /// Whether the searches were invalidated so often that the insert must now exclude other writers.
     pub(super) fn is_enough(&self) -> bool {
-        self.searches >= SEARCHES || self.in_vain >= SEARCHES_IN_VAIN
+        self.searches >= SEARCHES || self.failed_searches >= FAILED_SEARCHES
     }
 }
 
@@ -192,7 +192,7 @@ impl<E: Entries> Table<E> {
             };
             // Few buckets can be reached, and all are full. Asked only after the first failed search: if other threads change
             // just these buckets, more tries would hardly help.
-            if effort.in_vain == 0
+            if effort.failed_searches == 0
                 && let Some(census) = self.census_at_dead_end(item, if_present)
             {
                 return census.room();
@@ -204,14 +204,14 @@ impl<E: Entries> Table<E> {
             }
             // Two searches, with a pass through all locks between them and after them, have found no path, and nothing has
             // changed meanwhile that matters.
-            let after = (settle(&mut self.stripes.iter(), &self.counters), self.entries.reading());
+            let after = (drain_writers(&mut self.stripes.iter(), &self.counters), self.entries.reading());
             let certain = effort.last.is_some_and(|(last_trace, last)| {
                 last == after && after.1 == reading || last_trace == trace && self.buckets.count() > path::BUDGET
             });
             if certain {
                 return census.room();
             }
-            effort.in_vain += 1;
+            effort.failed_searches += 1;
             effort.last = Some((trace, after));
         }
         Room::ExcludeOthers

@@ -165,7 +165,7 @@ fn lock_all<'a>(stripes: &'a [Stripe], counters: &Counters, locks: &mut [Option<
 
 /// Drains the writers of these stripes: waits until each relocation and removal in progress has ended. Returns the
 /// sum of the stripes' versions, each read under its lock.
-pub(crate) fn settle(stripes: &mut dyn Iterator<Item = &Stripe>, counters: &Counters) -> u64 {
+pub(crate) fn drain_writers(stripes: &mut dyn Iterator<Item = &Stripe>, counters: &Counters) -> u64 {
     let mut bumps = 0u64;
     for stripe in stripes {
         bumps = bumps.wrapping_add(stripe.lock(counters).bumps());

@@ -81,7 +81,7 @@
 //! - What `clear` takes out during the save may be in or not, since `clear` copies nothing. It takes copies out, so
 //!   it can add nothing to the image. What the image lacks because of it was taken out of the table.
 //!
-//! *Why all locks at once.* It is not enough to join the list and to pass once through the locks, as `settle` in
+//! *Why all locks at once.* It is not enough to join the list and to pass once through the locks, as `drain_writers` in
 //! `table/stripe.rs` does. In between, some relocations would see the save, and others that began earlier would not.
 //! Suppose that one of the former copies bucket `B` as it is without `x`. Then one of the latter moves `x` from `A`
 //! to `B`, and `A` is read when `x` is gone. A control does this, and a model catches it.

@@ -850,7 +850,7 @@ pub const CONTROLS: &[Control] = &[
             "table/image/of_table.rs",
             "self.under_all_locks_if(",
             "if LEFT_OUT { let save = self.under_all_locks_if(false, |all| self.running_saves().begin(all, copied, None)); \
-             crate::table::stripe::settle(&mut self.stripes.iter(), &self.counters); return Ok(save); }; CODE",
+             crate::table::stripe::drain_writers(&mut self.stripes.iter(), &self.counters); return Ok(save); }; CODE",
         )],
     ),
     control(
