@@ -1,4 +1,4 @@
-//! Entries that expire: a live entry is found, a dead one is not, and no dead entry comes back to life when the
+//! Entries that expire: a live entry is found, an expired one is not, and no expired entry comes back to life when the
 //! ring wraps around.
 //!
 //! Only four ticks can be told apart here. So an end of 11 has the same place on the ring as one of 15.
@@ -60,7 +60,7 @@ fn all_is_dead(keys: &'static [usize]) -> Role {
 /// A lookup finds an entry, however often its end is put off.
 fn an_end_that_is_put_off() -> Model {
     let table = table(&[(key(0), 12), (key(0).twin(), 11)]);
-    table.advance_to(11); // The key's other entry is dead, but not swept.
+    table.advance_to(11); // The key's other entry has expired, but is not swept.
     let reader = role(|table| assert!(table.contains(key(0).twin()), "a live entry was missed"));
     let keeper = role(|table| {
         // Before, the bits of 14 meant an end of 10. No entry with that end is left.
@@ -101,7 +101,7 @@ model! {
     for [RelocateWithoutBump, LookupWithoutVersion]
 }
 
-/// One entry of a key dies, but not before another one has been added.
+/// One entry of a key expires, but not before another one has been added.
 fn one_dies_and_another_has_come() -> Model {
     let reader = role(|table| assert!(table.contains(key(0)), "a live entry was missed"));
     let writer = role(|table| {
@@ -137,7 +137,7 @@ fn one_is_dropped_and_another_has_come() -> Model {
     let writer = role(move |table| {
         table.insert_until(own, 13).expect("there is room");
         table.move_on(12);
-        table.insert_until(other, 14).expect("the dead make room");
+        table.insert_until(other, 14).expect("the expired entries make room");
     });
     let finally = role(move |table| assert!(table.contains(own) && table.contains(other)));
     (Arc::new(table), vec![reader, writer], finally)
@@ -145,10 +145,10 @@ fn one_is_dropped_and_another_has_come() -> Model {
 model! {
     one_is_dropped_and_another_has_come, at least 100, preemptions 3,
     fails with "a live entry was missed"
-    for [DropWithoutBump]
+    for [RemoveExpiredWithoutBump]
 }
 
-/// An entry is relocated while it dies.
+/// An entry is relocated while it expires.
 fn relocation_of_the_dying() -> Model {
     let mover = role(|table| _ = table.relocate_until(key(0).twin(), 11));
     let clock = role(|table| {
@@ -161,10 +161,10 @@ fn relocation_of_the_dying() -> Model {
 model! {
     relocation_of_the_dying, at least 20,
     fails with "it came back to life"
-    for [RelocateDead, SweepWithoutSettling, RelocateWithoutLock]
+    for [RelocateExpired, SweepWithoutDraining, RelocateWithoutLock]
 }
 
-/// An entry is added while it dies.
+/// An entry is added while it expires.
 fn insert_of_the_dying() -> Model {
     let inserter = role(|table| _ = table.insert_until(key(0), 11).expect("there is room"));
     let clock = role(|table| {
@@ -176,10 +176,10 @@ fn insert_of_the_dying() -> Model {
 model! {
     insert_of_the_dying, at least 20,
     fails with "it came back to life"
-    for [SweepWithoutSettling, AddValueWithoutLock]
+    for [SweepWithoutDraining, AddValueWithoutLock]
 }
 
-/// The end of an entry is put off while the entry dies.
+/// The end of an entry is put off while the entry expires.
 fn extension_of_the_dying() -> Model {
     let keeper = role(|table| _ = table.insert_or_renew_until(key(0), 12).expect("there is room"));
     let clock = role(|table| {
@@ -200,7 +200,7 @@ model! {
     for [AddValueWithoutLock + TakeOverwrites]
 }
 
-/// An entry is renewed while it dies. If the answer is that the key was there, then it is found from then on: the renewal
+/// An entry is renewed while it expires. If the answer is that the key was there, then it is found from then on: the renewal
 /// came before the tick.
 fn renewal_of_the_dying() -> Model {
     let (was_new, found) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -228,7 +228,7 @@ fn renewal_of_the_dying() -> Model {
 model! {
     renewal_of_the_dying, at least 20, preemptions 3,
     fails with "no order explains this"
-    for [RenewsTheDead]
+    for [RenewsExpired]
 }
 
 /// An entry is renewed while the clock leaps over both of its ends. It was there at each moment before, so it is not new.
@@ -262,13 +262,13 @@ model! {
     for [AddsBeforeSwept]
 }
 
-/// A lookup does not find an entry that died before it began, whichever thread sweeps meanwhile.
+/// A lookup does not find an entry that expired before it began, whichever thread sweeps meanwhile.
 fn lookup_beside_a_sweep() -> Model {
     let reader = role(|table| {
         // The clock is two ticks past the first, whichever thread set it. The lookup reads the same moment or a
         // later one.
         if table.peek() >= 12 {
-            assert!(!table.contains(key(0)), "a dead entry was found");
+            assert!(!table.contains(key(0)), "an expired entry was found");
         }
     });
     let clock = role(|table| {
@@ -279,7 +279,7 @@ fn lookup_beside_a_sweep() -> Model {
 }
 model! {
     lookup_beside_a_sweep, at least 20, preemptions 3,
-    fails with "a dead entry was found"
+    fails with "an expired entry was found"
     for [SweptTooSoon]
 }
 
@@ -289,19 +289,19 @@ fn two_that_tell_the_time() -> Model {
         role(|table| {
             table.advance_to(11);
             assert_eq!(table.now(), 11);
-            assert!(!table.contains(key(0)), "a dead entry was found");
+            assert!(!table.contains(key(0)), "an expired entry was found");
         })
     };
     (table(&[(key(0), 11)]), vec![teller(), teller()], all_is_dead(&[0]))
 }
 model! {
     two_that_tell_the_time, at least 20, preemptions 3,
-    fails with "a dead entry was found"
+    fails with "an expired entry was found"
     for [SweptTooSoon]
 }
 
 /// One thread advances the clock, and then looks for a key that another thread adds. The other thread then looks
-/// for a key that has died by that tick. At least one of them sees what the other has done.
+/// for a key that has expired by that tick. At least one of them sees what the other has done.
 fn time_against_an_insert() -> Model {
     let missed = Arc::new(AtomicUsize::new(0));
     let (of_clock, of_inserter) = (Arc::clone(&missed), Arc::clone(&missed));
@@ -348,7 +348,7 @@ model! {
     for [RestartWithoutLocks]
 }
 
-/// A save begins. Then the clock advances and dead entries are swept. The image is of the save's moment.
+/// A save begins. Then the clock advances and expired entries are swept. The image is of the save's moment.
 fn save_against_a_sweep() -> Model {
     let table = table(&[(key(0), 11), (key(1).twin(), 13)]);
     table.begin_save();

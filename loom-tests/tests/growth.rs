@@ -204,7 +204,7 @@ model! {
     for [WriterWithoutEpoch]
 }
 
-/// A copy is taken out of a bucket that is split.
+/// A copy is removed from a bucket that is split.
 fn removal_of_what_a_split_moves() -> Model {
     let [x, y] = keys();
     let remover = role(move |filter| assert!(filter.remove(x), "a present key was missed"));

@@ -185,5 +185,5 @@ fn a_key_that_is_renewed_when_its_time_is_over() -> Model {
 model! {
     a_key_that_is_renewed_when_its_time_is_over, at least 500, preemptions 3,
     fails with "no order explains this"
-    for [RenewsTheDead]
+    for [RenewsExpired]
 }

@@ -207,7 +207,7 @@ model! {
     for [InsertCopiesNothing]
 }
 
-/// An item that `clear` takes out may be in the image or not. An item that is inserted after the `clear` is not.
+/// An item that `clear` removes may be in the image or not. An item that is inserted after the `clear` is not.
 fn clear_and_insert() -> Model {
     let (x, y) = (Key::new(2, A, B, 0), Key::new(2, A, B, 1));
     let rest = role(move |table| {

@@ -23,11 +23,11 @@
 //! # Why a failed insert is right
 //! *The limit*: `limit.rs` has the argument.
 //!
-//! *Too many copies*: the insert holds the class's stripe. So no copy is taken out, and from its count until it unlocks
+//! *Too many copies*: the insert holds the class's stripe. So no copy is removed, and from its count until it unlocks
 //! there are at least as many. The limit is that of a state that it reads after the count.
 //!
 //! *No room*: in the end the insert holds the lock by which the size changes, and those of all stripes. So the size stays, no
-//! copy is taken out, and no relocation is half done: others can only add. It searches once more. If there is no path, each
+//! copy is removed, and no relocation is half done: others can only add. It searches once more. If there is no path, each
 //! bucket that it saw was full and stays full, so this is a moment without room. If there is one, it is carried out,
 //! and the copy is added unless another thread has taken the room. Each further turn is due to a copy that another
 //! thread has added, and free slots run out. So contention alone never makes an insert fail.
@@ -37,7 +37,7 @@
 //! Before, there may be room, which a copy of the same class then takes.) It never has too many copies: it needs none where
 //! there is one.
 //!
-//! A failed insert has added nothing and taken nothing out. The table may have grown meanwhile, by at most
+//! A failed insert has added nothing and removed nothing. The table may have grown meanwhile, by at most
 //! [`GROUPS_PER_INSERT`] groups. It stays so: to merge them again would take as long, and others may have filled them.
 
 use crate::error::insert::GrowableInsertError;
@@ -290,8 +290,8 @@ impl GrowingTable {
         self.prefetch_class(self.state(), class);
         let changing = self.lock_to_change(class.base, 1, None);
         let copies = self.copies(class);
-        let removed =
-            (0..2).any(|side| copies[side] > 0 && self.take_on(&changing.guard, changing.spare(), class, side));
+        let removed = (0..2)
+            .any(|side| copies[side] > 0 && self.remove_from_side(&changing.guard, changing.spare(), class, side));
         self.counters().removal(removed)
     }
 

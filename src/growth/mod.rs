@@ -16,7 +16,7 @@
 //! 1. A bucket's word changes only while its *gate* is held, a lock that the low bits of its number choose. A thread that
 //!    changes the size holds the gates of each bucket and of the two that it becomes. So the place of a side stays while its
 //!    gate is held: a thread checks, after it has locked the gate, that the place is still the same.
-//! 2. A copy is taken out of the contents of a side only under the stripe of its class, after a bump of the stripe's version.
+//! 2. A copy is removed from the contents of a side only under the stripe of its class, after a bump of the stripe's version.
 //!    A relocation holds the gates of both sides. It adds to the other side, then bumps, then takes (`table/stripe.rs`). The
 //!    store that takes may put a copy of another class in its place.
 //! 3. The state changes under the lock `resizing`, and in this order: the state, then the epoch, then what the change is
@@ -44,7 +44,7 @@
 //! *Present* needs the epoch as well: the same bits at another depth may be another class's.
 //!
 //! An operation that holds the stripe of a class (`remove`, `count`, `insert_if_absent`) reads the contents in the same way,
-//! without the version: no copy of the class is taken out meanwhile.
+//! without the version: no copy of the class is removed meanwhile.
 //!
 //! # Linearizability
 //! As for a table of fixed size, with the contents in the place of words. A copy is added or taken by one store, under the
@@ -76,7 +76,7 @@
 //!
 //! An insert adds without a count if it sees no copy: it reads the bucket on the other side without a lock, and that to
 //! which it adds under its gate. If it adds by a relocation, it reads both again for that. Otherwise it counts the
-//! copies under the class's stripe, under which none is taken out or relocated. Inserts that overlap may thus exceed
+//! copies under the class's stripe, under which none is removed or relocated. Inserts that overlap may thus exceed
 //! the limit by one, and not by two: an insert without a count adds only on a side without a copy, and of those that
 //! overlap one counted insert, at most one finds the other side like that. An insert whose buckets are
 //! being moved counts the copies, too: the word of a side that is moving may be of another depth. (An insert does not see

@@ -177,7 +177,7 @@ impl GrowingTable {
     /// Moves a copy of a class from this side to the other, if there is one and there is room. The lock is that of its
     /// stripe. The caller has placed the class in some state, which need not be the present one.
     ///
-    /// The store that takes the copy out also adds the `first` copy of another class, if that has none
+    /// The store that removes the copy also adds the `first` copy of another class, if that has none
     /// ([`with_first`](Self::with_first)). It needs no stripe for that, and leaves it to the caller to count that copy.
     pub(crate) fn relocate(
         &self,

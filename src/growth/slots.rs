@@ -9,7 +9,7 @@
 //! | `with_first` | the slot that a relocation frees | only the first | the gate |
 //! | `add_counted` | in either bucket | as `IfPresent` says: up to the limit, or only the first | the class's stripe |
 //! | `add`, `add_on` | in either bucket; on one side | the caller has counted them | the class's stripe |
-//! | `take_on` | | | the class's stripe |
+//! | `remove_from_side` | | | the class's stripe |
 
 use crate::error::insert::GrowableInsertError;
 use crate::growth::growing_table::{GrowingTable, Placed, load, store};
@@ -138,8 +138,8 @@ impl GrowingTable {
         class.sides.iter().map(|&side| self.layout(state.place(side).depth).slots()).sum::<usize>() / 2
     }
 
-    /// Takes a copy of the class out on this side. The lock is that of its stripe. `false` if there is none.
-    pub(super) fn take_on(&self, guard: &Guard<'_>, spare: Option<&Spare>, class: Class, side: usize) -> bool {
+    /// Removes a copy of the class from this side. The lock is that of its stripe. `false` if there is none.
+    pub(super) fn remove_from_side(&self, guard: &Guard<'_>, spare: Option<&Spare>, class: Class, side: usize) -> bool {
         let side = class.sides[side];
         let (_gate, Place { number, depth }) = self.enter(side);
         let seen = self.load(number);

@@ -15,7 +15,7 @@ pub(crate) trait Source: Copy {
     /// The version of the stripe of the classes whose pair has this sum.
     fn version(self, sum: usize) -> Self::Version;
 
-    /// 0 if the version is still the same: nothing was taken out meanwhile.
+    /// 0 if the version is still the same: nothing was removed meanwhile.
     fn changes_since(self, version: Self::Version) -> u64;
 
     fn load(self, bucket: usize) -> Bucket;
@@ -57,7 +57,7 @@ pub(crate) trait GrowingSource: Copy {
     /// The version of the stripe of this number.
     fn version(self, stripe: u32) -> Self::Version;
 
-    /// 0 if the version is still the same: nothing was taken out meanwhile.
+    /// 0 if the version is still the same: nothing was removed meanwhile.
     fn changes_since(self, version: Self::Version) -> u64;
 
     /// The buckets of these numbers, the first one first. `None` if one is not there any more.

@@ -380,7 +380,7 @@ impl<'a> Source<'a> {
 }
 
 /// Checks the expiries of the entries in these words, which begin at the bucket `start`. At this reading of its clock, a filter
-/// can have entries that died and are yet to be swept, and live ones that expire within the longest lifetime.
+/// can have entries that expired and are yet to be swept, and live ones that expire within the longest lifetime.
 fn check_expiries(plan: &FilterPlan, clock_state: ClockState, start: usize, words: &[u64]) -> Result<(), LoadError> {
     let (Some(longest), Some(ring)) = (plan.longest, Ring::of_bits(plan.layout.payload_bits)) else {
         return Ok(());

@@ -33,7 +33,7 @@ pub(crate) const SEARCHES: usize = size(4, 2, 2);
 /// them. A try costs less than a pass through all stripes, the alternative.
 pub(crate) const DEAD_END_TRIES: usize = size(4, 2, 2);
 
-/// The fewest buckets that one call sweeps of dead entries. A model's sweep is many steps.
+/// The fewest buckets that one call sweeps of expired entries. A model's sweep is many steps.
 pub(crate) const SWEPT_AT_LEAST: usize = size(4096, 1, 1);
 
 /// For how many words a sweep gets spare memory at a time, while a save is running.

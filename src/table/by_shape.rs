@@ -80,7 +80,7 @@ impl<E: Entries> Shaped<E> {
         Self { table: Box::new(table), row: Shape::row(encoding, slots) }
     }
 
-    /// Calls `answers` with the answers to all hashes, in order and a block at a time. Dead entries do not count.
+    /// Calls `answers` with the answers to all hashes, in order and a block at a time. Expired entries do not count.
     pub(crate) fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
         self.table.ask_all(self.table.entries.presence(), hashes, answers);
     }
@@ -265,7 +265,7 @@ impl ExpiringTable {
         CONTAINS.of(self.row)(&self.table, hash)
     }
 
-    /// Whether the entry was added. If not, it is dead already, or the key has one (which is then renewed, if so asked).
+    /// Whether the entry was added. If not, it has expired already, or the key has one (which is then renewed, if so asked).
     #[inline]
     pub(crate) fn add_until(
         &self,

@@ -174,16 +174,16 @@ impl<E: Entries> Table<E> {
     fn remove_slow(&self, hash: u64, payload: u16) -> bool {
         let item = self.item_with(hash, payload);
         let changing = self.lock_to_change(item.sum, 1, None);
-        self.take_any(&changing.guard, changing.spare(), item)
+        self.remove_with_spare(&changing.guard, changing.spare(), item)
     }
 
     /// Removes a copy of the item from either bucket. The lock is that of its stripe, to change a word.
-    pub(super) fn take_any(&self, guard: &Guard<'_>, spare: Option<&Spare>, item: Item) -> bool {
-        [item.first, item.second].into_iter().any(|bucket| self.take_from(guard, spare, bucket, item.entry))
+    pub(super) fn remove_with_spare(&self, guard: &Guard<'_>, spare: Option<&Spare>, item: Item) -> bool {
+        [item.first, item.second].into_iter().any(|bucket| self.remove_from(guard, spare, bucket, item.entry))
     }
 
     /// Removes a copy of the entry from this bucket. The lock is that of its stripe, to change a word.
-    pub(super) fn take_from(&self, guard: &Guard<'_>, spare: Option<&Spare>, bucket: usize, entry: Entry) -> bool {
+    pub(super) fn remove_from(&self, guard: &Guard<'_>, spare: Option<&Spare>, bucket: usize, entry: Entry) -> bool {
         let seen = self.load(bucket);
         if !self.layout.holds_entry(seen, entry) {
             return false;

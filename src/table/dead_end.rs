@@ -40,7 +40,7 @@ impl<E: Entries> Table<E> {
     /// copies of its class there were at that point, and whether the insert needed room.
     ///
     /// The argument is that of `relocate.rs`, with two differences. The passes go through the stripes of the copies in
-    /// these buckets only: a full bucket changes only when one of its copies is taken out or replaced. And the second
+    /// these buckets only: a full bucket changes only when one of its copies is removed or replaced. And the second
     /// read must find the same stripes as the first, because the first pass went through those. The buckets do not
     /// change from the second read until the second pass begins, so the count is right for that moment. If a try is
     /// invalidated, its second read and pass serve as the first ones of the next try.
@@ -63,7 +63,7 @@ impl<E: Entries> Table<E> {
     /// `None` if one of these has room, if they are too many, or if entries expire.
     fn stripes_reached(&self, item: Item) -> Option<StripeSet> {
         if E::EXPIRE {
-            // A sweep takes copies out without a lock.
+            // A sweep removes copies without a lock.
             return None;
         }
         let mut stripes = StripeSet([0; StripeSet::WORDS]);

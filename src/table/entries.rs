@@ -28,7 +28,7 @@ pub(crate) trait Entries: Debug + Send + Sync + Sized + 'static {
     /// Whether slots have a payload. Then each store is made under the lock of its stripe (`table/maplet.rs`).
     const HAVE_PAYLOAD: bool = <Self::Layout as Layout>::HAS_PAYLOAD;
 
-    /// Whether entries expire. One that has expired is *dead* until it is swept.
+    /// Whether entries expire. One that has expired stays in its slot until it is swept.
     const EXPIRE: bool = false;
 
     /// What an operation reads of the clock, to judge all entries by it: one word, or nothing.
@@ -36,8 +36,8 @@ pub(crate) trait Entries: Debug + Send + Sync + Sized + 'static {
 
     fn reading(&self) -> Self::Reading;
 
-    /// Whether the table may hold dead entries at this reading.
-    fn may_be_dead(&self, _: Self::Reading) -> bool {
+    /// Whether the table may hold expired entries at this reading.
+    fn may_hold_expired(&self, _: Self::Reading) -> bool {
         false
     }
 
@@ -56,8 +56,8 @@ pub(crate) trait Entries: Debug + Send + Sync + Sized + 'static {
         u64::MAX
     }
 
-    /// Counts the removal of a dead entry.
-    fn removed_dead(&self, _: &Counters, _payload: u16) {}
+    /// Counts the removal of an expired entry.
+    fn count_expired(&self, _: &Counters, _payload: u16) {}
 
     /// What a save notes of the clock, if there is one.
     fn clock_state_for_save(&self, _: &AllLocked<'_>) -> Option<clock::ClockState> {
@@ -153,7 +153,7 @@ impl Entries for Expiry {
     }
 
     #[inline(always)]
-    fn may_be_dead(&self, reading: Reading) -> bool {
+    fn may_hold_expired(&self, reading: Reading) -> bool {
         reading.lag() > 0
     }
 
@@ -167,8 +167,8 @@ impl Entries for Expiry {
         self.clock().expiry_of(reading, place)
     }
 
-    fn removed_dead(&self, counters: &Counters, place: u16) {
-        self.clock().removed_dead(counters, place);
+    fn count_expired(&self, counters: &Counters, place: u16) {
+        self.clock().count_expired_at(counters, place);
     }
 
     fn clock_state_for_save(&self, all: &AllLocked<'_>) -> Option<clock::ClockState> {

@@ -69,15 +69,15 @@ impl<E: Entries> Table<E> {
     /// `table/stripe.rs` proves that *false* is right, and `table/expiring/mod.rs` where entries expire.
     #[inline(always)]
     pub(super) fn contains(&self, layout: impl Layout, hash: u64) -> bool {
-        if self.entries.may_be_dead(self.entries.reading()) {
-            return self.contains_among_dead(hash);
+        if self.entries.may_hold_expired(self.entries.reading()) {
+            return self.contains_among_expired(hash);
         }
         self.lookup(layout).ask(Presence, hash, || self.contains_slow(hash))
     }
 
-    /// `contains` while the table may hold dead entries.
+    /// `contains` while the table may hold expired entries.
     #[inline(never)]
-    fn contains_among_dead(&self, hash: u64) -> bool {
+    fn contains_among_expired(&self, hash: u64) -> bool {
         self.lookup(self.layout()).ask(self.entries.presence(), hash, || self.contains_slow(hash))
     }
 

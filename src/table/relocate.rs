@@ -21,7 +21,7 @@
 //!    insert fails.
 //! 2. *It finds one and carries it out.* It holds the locks that this takes. Then it adds its copy, unless another
 //!    thread has taken the hole. In that case it searches again. Each such turn is due to a copy that another thread
-//!    has added, and while the locks are held no other thread takes one out. So there are no more turns than free
+//!    has added, and while the locks are held no other thread removes one. So there are no more turns than free
 //!    slots.
 //!
 //! Therefore an insert makes a bounded number of searches, whatever others do. In a table of at most `path::BUDGET`
@@ -37,7 +37,7 @@
 //! other threads need not wait for it. (In theory, words can be changed and changed back between the two searches. Then
 //! a hole may have been missed each time.)
 //!
-//! A failed insert has added nothing and taken nothing out, so it changes nothing.
+//! A failed insert has added nothing and removed nothing, so it changes nothing.
 
 use core::cell::Cell;
 
@@ -178,7 +178,7 @@ impl<E: Entries> Table<E> {
     pub(super) fn make_room(&self, item: Item, if_present: IfPresent, effort: &mut Effort<E::Reading>) -> Room {
         while !effort.is_enough() {
             effort.searches += 1;
-            if E::EXPIRE && (self.drop_dead(item.first, None) || self.drop_dead(item.second, None)) {
+            if E::EXPIRE && (self.remove_expired(item.first, None) || self.remove_expired(item.second, None)) {
                 return Room::Try;
             }
             let reading = self.entries.reading();
@@ -217,7 +217,7 @@ impl<E: Entries> Table<E> {
         Room::ExcludeOthers
     }
 
-    /// [`until_added`](Self::until_added) while no other thread takes any copy out.
+    /// [`until_added`](Self::until_added) while no other thread removes any copy.
     ///
     /// If a save is running, what this copies may use up the spare memory that the thread has brought. Then it begins
     /// again with twice as much. Each time, it makes a bounded number of searches (above), so at last there is enough.
@@ -248,17 +248,17 @@ impl<E: Entries> Table<E> {
         all: &AllLocked<'_>,
     ) -> Option<Result<Attempt, F>> {
         let has_spare = || all.spare.is_none_or(|spare| self.running_saves().has_enough(spare, 2 * WORDS_PER_STEP));
-        let drop_dead = |bucket| self.drop_dead(bucket, Some(all));
+        let remove_expired = |bucket| self.remove_expired(bucket, Some(all));
         while has_spare() {
             match attempt(Some(all)) {
                 Ok(Attempt::NoRoom) => {}
                 done => return Some(done),
             }
-            if E::EXPIRE && (drop_dead(item.first) || drop_dead(item.second)) {
+            if E::EXPIRE && (remove_expired(item.first) || remove_expired(item.second)) {
                 continue;
             }
             let relocate = |hop: Hop| {
-                has_spare() && (!E::EXPIRE || drop_dead(hop.to)) && {
+                has_spare() && (!E::EXPIRE || remove_expired(hop.to)) && {
                     let changing = self.lock_for(hop, Some(all));
                     self.relocate_locked(&changing.guard, changing.spare(), hop)
                 }
@@ -321,7 +321,7 @@ impl<E: Entries> Table<E> {
     /// the copy has left the bucket `from`.
     pub(crate) fn relocate(&self, hop: Hop) -> bool {
         if E::EXPIRE {
-            self.drop_dead(hop.to, None);
+            self.remove_expired(hop.to, None);
         }
         let changing = self.lock_for(hop, None);
         self.relocate_locked(&changing.guard, changing.spare(), hop)
@@ -333,7 +333,7 @@ impl<E: Entries> Table<E> {
         self.lock_to_change(self.buckets.sum(self.layout.fingerprint_of(hop.entry)), WORDS_PER_STEP, all)
     }
 
-    /// Moves the hop's copy, if it is still where it was and there is room; if it is dead, takes it out instead.
+    /// Moves the hop's copy, if it is still where it was and there is room; if it has expired, removes it instead.
     /// Returns whether it has left its bucket. The lock is that of its stripe.
     #[inline(always)]
     fn relocate_locked(&self, guard: &Guard<'_>, spare: Option<&Spare>, hop: Hop) -> bool {
@@ -350,7 +350,7 @@ impl<E: Entries> Table<E> {
             return false;
         }
         if !self.entries.is_live(reading, layout.payload_of(entry)) {
-            self.take_dead(guard, spare, from, entry);
+            self.remove_expired_entry(guard, spare, from, entry);
             return true;
         }
         self.copy_for_saves(from, spare);

@@ -7,14 +7,14 @@
 //! a lock, and a counter, the *version*. The pair chooses the stripe, by the sum of the two buckets' numbers modulo the
 //! number of buckets (`Item::sum`, which the arithmetic of `word/geometry.rs` computes anyway). A table has one stripe
 //! for sixteen buckets, and at most [`MAX_STRIPES`]. So pairs share stripes, as in MemC3. Sometimes this makes a reader
-//! retry without need. (In a maplet, copies also have values. `table/maplet.rs` says what that adds. With a clock, dead
-//! copies are taken out without a lock. `table/expiring/mod.rs` says why that is right.)
+//! retry without need. (In a maplet, copies also have values. `table/maplet.rs` says what that adds. With a clock, expired
+//! copies are removed without a lock. `table/expiring/mod.rs` says why that is right.)
 //!
 //! # The rules
 //! 1. A word changes by compare-exchange (in `clear`, by exchange). Each change is one step, and no word is ever
 //!    torn.
-//! 2. A store that takes a copy of a class out of a word is made under the lock of the class's stripe.
-//! 3. **A store that takes a copy out is preceded by a bump of the stripe's version, under the same lock. A store
+//! 2. A store that removes a copy of a class from a word is made under the lock of the class's stripe.
+//! 3. **A store that removes a copy is preceded by a bump of the stripe's version, under the same lock. A store
 //!    that adds a copy needs neither.**
 //! 4. A relocation fills the new slot, then bumps, then clears the old slot, all under the lock. So there is a copy
 //!    at every moment.
@@ -43,7 +43,7 @@
 //! one bump. A section ends with the last store that its bump announces. What the thread does after that, up to the
 //! next such store, belongs to the next section.) For a lookup that answers *false*:
 //!
-//! 1. *It saw no take of a section after `n`.* Suppose that it read a word in which such a section has taken a copy
+//! 1. *It saw no removal of a section after `n`.* Suppose that it read a word in which such a section has removed a copy
 //!    out, or that any thread has changed after that. Then it also saw the section's bump (pair *a* below), and the
 //!    second version would not have been `n`.
 //! 2. *It saw everything that sections before `n` did, and what section `n` did before its bump.* It read `n` from
@@ -91,15 +91,15 @@
 //! ## Across keys
 //! All accesses to words are `SeqCst`, so they have one order, on all threads and over all classes. Call an operation
 //! earlier than another if its last access comes before the other's first in that order. In that order too, a lookup
-//! sees what was added before its first access, and it sees the bump of what was taken out before. So the orders of
+//! sees what was added before its first access, and it sees the bump of what was removed before. So the orders of
 //! the classes respect it. Classes that are each linearizable in one such order are linearizable together (Herlihy
 //! and Wing, *Linearizability*, 1990, section 3.1). Without it, two threads that each insert a key and then look for
 //! the other's could both miss it. On x86-64 this costs nothing: loads and compare-exchanges are the same
 //! instructions as with acquire and release.
 //!
 //! An insert that fails concerns all classes in the buckets that it found full. At its moment no thread is between the
-//! bump and the take of a copy of these classes (unless it fails by the fourth condition there). So each of their
-//! removals can be ordered on the same side of that moment as its take, and each plain insert at its compare-exchange.
+//! bump and the removal of a copy of these classes (unless it fails by the fourth condition there). So each of their
+//! removals can be ordered on the same side of that moment as its store, and each plain insert at its compare-exchange.
 //! An `insert_if_absent` may be ordered before its compare-exchange. Then there are more copies at that moment, not
 //! fewer. So there is no room in the common order either. For a moment, this order may even have more copies than
 //! there are slots: only a failure depends on room, not a success.
@@ -107,7 +107,7 @@
 //! # Orderings
 //! | pair | release | acquire | carries |
 //! |---|---|---|---|
-//! | a | `Table::exchange` (and `Table::clear`) after a bump: the store that takes a copy out | `Table::load` | the bump before it: a thread that reads the word without that copy reads the new version |
+//! | a | `Table::exchange` (and `Table::clear`) after a bump: the store that removes a copy | `Table::load` | the bump before it: a thread that reads the word without that copy reads the new version |
 //! | b | `Guard::bump` | `Stripe::version`, the first of a lookup's two reads | the copy in the new place: a thread that reads the new version sees it |
 //! | c | `Table::add` and `Table::put`: the store that adds a copy | `Table::load` | what the inserter has done and seen before. A thread may learn from one copy that another must be there, and remove its twin; it passes that on through *a* and *b* |
 //! | d | the lock | the lock | what earlier holders did and saw |
@@ -129,14 +129,14 @@ pub(crate) struct Stripe {
     lock: Mutex<()>,
 }
 
-/// A locked stripe: the right to take copies of its classes out of their buckets.
+/// A locked stripe: the right to remove copies of its classes from their buckets.
 pub(crate) struct Guard<'a> {
     version: &'a AtomicU64,
     /// `None` where the locks of all stripes are held: [`AllLocked`] has them.
     _lock: Option<MutexGuard<'a, ()>>,
 }
 
-/// The locks of all stripes of a table: the right to take copies of any class out of their buckets.
+/// The locks of all stripes of a table: the right to remove copies of any class from their buckets.
 pub(crate) struct AllLocked<'a> {
     stripes: &'a [Stripe],
     /// For the words that the thread copies for saves (`table/image/copy_on_write.rs`); `None` if it changes none.
@@ -224,7 +224,7 @@ impl Stripe {
 }
 
 impl Guard<'_> {
-    /// Announces that a copy is about to be taken out of its bucket.
+    /// Announces that a copy is about to be removed from its bucket.
     #[inline]
     pub(crate) fn bump(&self) {
         // Relaxed: only the holder of the lock writes the version. At one bump a nanosecond, a `u64` lasts 500 years.

@@ -122,7 +122,7 @@ impl<E: Entries> Table<E> {
     }
 
     /// Copies the bucket's word for the saves that are running, if there are any (`table/image/copy_on_write.rs`). The
-    /// caller has the lock by which a copy is about to be taken out of the bucket, or moved into it, and with it the spare
+    /// caller has the lock by which a copy is about to be removed from the bucket, or moved into it, and with it the spare
     /// memory: `None` if no save was running when it took the lock.
     #[inline(always)]
     pub(super) fn copy_for_saves(&self, bucket: usize, spare: Option<&Spare>) {
@@ -139,7 +139,7 @@ impl<E: Entries> Table<E> {
         !saves.any() || spare.is_some_and(|spare| saves.try_copy_for_saves(bucket, &|| self.load(bucket), spare))
     }
 
-    /// How many copies of the item's class its buckets hold, except dead ones. Without the lock, it may count a copy
+    /// How many copies of the item's class its buckets hold, except expired ones. Without the lock, it may count a copy
     /// that is being moved twice.
     pub(super) fn copies(&self, item: Item) -> usize {
         self.copies_at(self.entries.reading(), item)

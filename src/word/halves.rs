@@ -7,7 +7,7 @@
 //! While buckets are plain and keep their layout, all slots are split at once: each copy keeps its lane, in either half, and
 //! leaves a gap in the other one, as a removal does. Otherwise, slots are taken one by one. In a semi-sorted bucket they have to
 //! be in the order of their high parts. If the layout stays, and the base is not in the high parts, they are: then the bit that
-//! is taken out is below the high part or is its lowest bit, so what is left of the high part is in the same order.
+//! is removed is below the high part or is its lowest bit, so what is left of the high part is in the same order.
 
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Classes, turn};
@@ -28,7 +28,7 @@ pub(crate) struct Halves {
 /// How the slots of a bucket are split.
 #[derive(Clone, Copy)]
 enum Way {
-    /// All at once. `bases` has the bits of every lane's base, and `aboves` those that are above the one that is taken out.
+    /// All at once. `bases` has the bits of every lane's base, and `aboves` those that are above the one that is removed.
     AtOnce { bases: u64, aboves: u64 },
     /// One by one. They are in order.
     InOrder,

@@ -8,7 +8,7 @@
 //! ```text
 //!         swept                 now                        swept + 2^e
 //!   ───────|────────────────────|───────────────────────────|──────────
-//!   none   | dead, to be swept  | live                      | rejected
+//!   none   | expired, to sweep  | live                      | rejected
 //! ```
 
 use core::hint::select_unpredictable;
@@ -27,7 +27,7 @@ pub(crate) const MOST_RING_BITS: u32 = 16;
 const LAG_BITS: u32 = MOST_RING_BITS + 1;
 
 /// `now`, and how far `swept` lags behind it, in one word: all that a lookup needs to distinguish live entries from
-/// dead ones.
+/// expired ones.
 ///
 /// The ticks are the filter's own: the caller's less an offset (`table/expiring/clock.rs`). All bits are 0 while no
 /// tick is known.
@@ -118,7 +118,7 @@ impl Ring {
         (u64::from(place).wrapping_sub(reading.now() + 1) & self.last) + 1
     }
 
-    /// How many ticks after `now` an entry expires whose expiry has this place; 0 if it is dead.
+    /// How many ticks after `now` an entry expires whose expiry has this place; 0 if it has expired.
     #[inline(always)]
     pub(crate) fn ticks_left(self, reading: Reading, place: u16) -> u64 {
         let ticks = self.ticks_until(reading, place);
@@ -141,8 +141,8 @@ pub(crate) struct Arc {
 }
 
 impl Arc {
-    /// The places of the dead at a reading: of the ticks after `swept`, up to `now`.
-    pub(crate) fn of_dead(ring: Ring, reading: Reading) -> Self {
+    /// The places of the expired at a reading: of the ticks after `swept`, up to `now`.
+    pub(crate) fn of_expired(ring: Ring, reading: Reading) -> Self {
         Self::up_to(ring, reading.now(), reading.lag())
     }
 
@@ -210,7 +210,7 @@ mod tests {
                 prop_assert_eq!(ring.ticks_until(reading, ring.place(expiry)), expiry - now);
             }
             prop_assert_eq!(ring.ticks_left(reading, ring.place(expiry)), expiry.saturating_sub(now));
-            prop_assert_eq!(Arc::of_dead(ring, reading).contains(ring.place(expiry)), expiry <= now);
+            prop_assert_eq!(Arc::of_expired(ring, reading).contains(ring.place(expiry)), expiry <= now);
             #[cfg(feature = "snapshot")]
             for longest in [1, ring.longest() / 2, ring.longest()] {
                 prop_assert_eq!(Arc::of_entries(ring, reading, longest).contains(ring.place(expiry)), expiry <= now + longest);

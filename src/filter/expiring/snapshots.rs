@@ -54,7 +54,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     ///
     /// The snapshot contains the tick at which it was begun and all entries that are live then, each with its expiry.
     /// It may also hold some that have just expired. The first [`advance_to`](Self::advance_to) after loading expires
-    /// what has died since. The snapshot is `104 + schema + 8 · buckets` bytes long, where `schema` is the length of
+    /// what has expired since. The snapshot is `104 + schema + 8 · buckets` bytes long, where `schema` is the length of
     /// the schema in bytes.
     ///
     /// # Errors

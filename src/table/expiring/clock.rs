@@ -129,12 +129,12 @@ pub(crate) struct Tallies {
     pub(in crate::table) crowded: Tally,
 }
 
-/// A pass over the table that takes dead entries out.
+/// A pass over the table that removes expired entries.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::table) struct Pass {
-    /// The pass takes out what has died by this tick.
+    /// The pass removes what has expired by this tick.
     pub(in crate::table) target: u64,
-    pub(in crate::table) dead: Arc,
+    pub(in crate::table) expired: Arc,
     /// The next bucket to sweep.
     pub(in crate::table) next: usize,
 }
@@ -173,8 +173,8 @@ impl Until {
 /// Why an entry is not added, apart from those that are there.
 #[derive(Clone, Debug)]
 pub(in crate::table) enum NotAdded {
-    /// It is dead already.
-    Dead,
+    /// It has expired already.
+    Expired,
     /// It would be live, but its tick was evicted.
     Evicted(ExpiringInsertError),
     /// Its expiry would take the place on the ring of an expiry that is yet to be swept.
@@ -297,7 +297,7 @@ impl Clock {
         matches!(&self.drive, Drive::Keys(count) if count[0].added.load(Ordering::Relaxed) >= count[0].per_tick)
     }
 
-    /// How many ticks what has died may stay before calls begin to sweep the table, and a table that was full counts as full:
+    /// How many ticks what has expired may stay before calls begin to sweep the table, and a table that was full counts as full:
     /// 0, except in a rate limiter (`table/expiring/limit.rs`).
     pub(in crate::table) fn patience(&self) -> u64 {
         if let Drive::Time { patience } = self.drive { patience } else { 0 }
@@ -336,7 +336,7 @@ impl Clock {
         self.ahead.load(Ordering::Acquire)
     }
 
-    /// The earliest tick of the caller whose entries died and were not swept yet. Not exact while the clock advances.
+    /// The earliest tick of the caller whose entries expired and were not swept yet. Not exact while the clock advances.
     pub(crate) fn oldest_unswept(&self) -> Option<u64> {
         let ClockState { now, reading, ahead, .. } = self.state();
         // The last `lag` ticks up to the reading's `now`, which is `ahead` ticks after the caller's.
@@ -456,7 +456,7 @@ impl Clock {
         let after = |ticks| Tick::new(now.saturating_add(ticks));
         Err(match until {
             Until::Unknown => NotAdded::Invalid(ExpiringInsertError::ResolutionUnknown),
-            _ if lifetime == 0 => NotAdded::Dead,
+            _ if lifetime == 0 => NotAdded::Expired,
             _ if lifetime <= ahead => {
                 NotAdded::Evicted(ExpiringInsertError::Evicted { expires_at: after(lifetime), up_to: after(ahead) })
             }
@@ -486,13 +486,13 @@ impl Clock {
         reading.now() + self.ring.ticks_until(reading, payload)
     }
 
-    /// Counts a dead entry with this expiry that was taken out.
-    pub(in crate::table) fn removed_dead(&self, counters: &Counters, expiry: u16) {
+    /// Counts an expired entry with this expiry that was removed.
+    pub(in crate::table) fn count_expired_at(&self, counters: &Counters, expiry: u16) {
         let evicted = self.early(self.reading().now()).is_some_and(|early| early.contains(expiry));
         self.count_expired(counters, 1, usize::from(evicted));
     }
 
-    /// Counts dead entries that were taken out, and how many of them were ended early.
+    /// Counts expired entries that were removed, and how many of them were ended early.
     pub(in crate::table) fn count_expired(&self, counters: &Counters, entries: usize, evicted: usize) {
         if entries > 0 {
             counters.add_len(-(entries as i64));

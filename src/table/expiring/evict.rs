@@ -13,7 +13,7 @@
 //!
 //! # How far it runs ahead
 //! An insert has found no room, by the argument of `table/relocate.rs`. It takes the lock of the sweep, so that the
-//! reading stays as it is, and then the locks of all stripes. Now no other thread adds, relocates or takes out an entry.
+//! reading stays as it is, and then the locks of all stripes. Now no other thread adds, relocates or removes an entry.
 //! The insert searches once more.
 //!
 //! 1. *There is room.* Another thread has made it, for instance by eviction. The insert tries again, and no tick ends.

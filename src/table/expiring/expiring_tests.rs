@@ -1,4 +1,4 @@
-//! A table with a clock: its vector units, its own ticks when they begin again, and the pass that takes dead entries
+//! A table with a clock: its vector units, its own ticks when they begin again, and the pass that removes expired entries
 //! out.
 
 use crate::machine::memory::Pages;
@@ -21,7 +21,7 @@ fn table(shape: Shape, buckets: usize, expiry_bits: u32, spare: u64) -> Expiring
     Shaped::of(Table::new(Pages::Usual, shape, buckets, entries).expect("a small table"))
 }
 
-/// `is_swept`: whether the dead entries are out when the lookups begin.
+/// `is_swept`: whether the expired entries are out when the lookups begin.
 fn compare_vector_units(shape: Shape, expiry_bits: u32, is_swept: bool) {
     // A sweep does 4,096 buckets at once.
     let buckets = if is_swept { 500 } else { 5000 };

@@ -12,8 +12,8 @@
 //!    changed, it reads again.
 //! 2. **It charges, under the lock of the class's stripe.** It reads the clock, and then the words, and decides again. If the
 //!    request is allowed, it gives the class's entry the new expiry, by one exchange after a bump; or it adds an entry, as any
-//!    insert does. An entry that is dead and not swept yet is given the new expiry too: that is a take of a dead item and an
-//!    addition in one store, after a bump at a moment at which the item was dead (rule 5 there).
+//!    insert does. An entry that has expired and is not swept yet is given the new expiry too: that is a removal of an expired item and an
+//!    addition in one store, after a bump at a moment at which the item had expired (rule 5 there).
 //!
 //! # Why it is right
 //! *Of all threads that race for a key's last request, exactly one gets it.* The debt is read and raised under one lock. What
@@ -38,7 +38,7 @@
 //! its exchange, other threads may read the old debt. A charge and a `peek` cannot, for they need the lock. A request that
 //! is rejected by the old debt is rejected by the new one, which is greater. So it takes effect after this one.
 //!
-//! *The entry dies between the reading of the clock and the exchange.* If no sweep has taken it out, the exchange gives it
+//! *The entry expires between the reading of the clock and the exchange.* If no sweep has removed it, the exchange gives it
 //! the new expiry, and this is the case above. If one has, the exchange fails, and the request is decided anew.
 //!
 //! *It would expire at a place that is not swept yet.* Then the request waits for the sweep, as any insert (rule 2 there). With
@@ -66,7 +66,7 @@
 //! room before it displaces an entry.
 //!
 //! # The sweep
-//! Dead entries do no harm here: a lookup reads expiries in any case, the dead are room for a search, and the entry of a key
+//! Expired entries do no harm here: a lookup reads expiries in any case, expired entries are room for a search, and the entry of a key
 //! that comes again is used again. So the table is swept only when an eighth of the ring's places will soon be needed
 //! ([`patience`](Clock::patience)).
 
@@ -116,7 +116,7 @@ enum NotCharged {
     Late,
     /// The expiry has no place on the ring before the next sweep.
     Unswept,
-    /// It must be decided anew, since the entry died and was swept meanwhile; or a save is running, so this takes memory.
+    /// It must be decided anew, since the entry expired and was swept meanwhile; or a save is running, so this takes memory.
     Again,
     /// There is no room for an entry.
     Full,
@@ -128,7 +128,7 @@ impl From<InsertError> for NotCharged {
     }
 }
 
-/// The entry of a class, where it was seen, and its debt in ticks: 0 if it is dead.
+/// The entry of a class, where it was seen, and its debt in ticks: 0 if it has expired.
 struct Debt {
     entry: Entry,
     bucket: usize,
@@ -337,8 +337,8 @@ impl Table<Expiry> {
                 }
                 Err(NotCharged::Again) => attempt(None),
                 Ok(Attempt::NoRoom) if refuses && self.is_crowded(clock) => {
-                    // Without a search. Only what is dead makes room.
-                    if !self.drop_dead(class.first, None) && !self.drop_dead(class.second, None) {
+                    // Without a search. Only what has expired makes room.
+                    if !self.remove_expired(class.first, None) && !self.remove_expired(class.second, None) {
                         return self.no_room(clock, class);
                     }
                     attempt(None)

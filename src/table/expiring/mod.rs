@@ -3,10 +3,10 @@
 //! Here is the proof for all of them.
 //!
 //! # Entries
-//! The payload of an entry is its *expiry*: the tick at which it dies, as a place on a ring (`word/ring.rs`). An entry
-//! is *live* until its expiry has come, and *dead* from then on. An entry is an *item* as in a maplet: a class with a
+//! The payload of an entry is its *expiry*: the tick at which it expires, as a place on a ring (`word/ring.rs`). An entry
+//! is *live* until its expiry has come, and *expired* from then on. An entry is an *item* as in a maplet: a class with a
 //! payload. The protocol is that of `table/maplet.rs`: each store that adds, takes or replaces a *live* item is made
-//! under the lock of its stripe, after a bump of its own. Two things are new: the clock, and the taking out of dead
+//! under the lock of its stripe, after a bump of its own. Two things are new: the clock, and the removal of expired
 //! entries.
 //!
 //! What lookups read of the clock is one word, the [`Reading`]: `now`, and how far `swept` lags behind. It changes in
@@ -24,14 +24,14 @@
 //! 2. It adds an item only if the item's expiry is after `now` and at most `swept + 2^e`. If the expiry is beyond that, but
 //!    the lifetime is not too long, the writer releases the lock, waits for the sweep, and starts over. (A replaced
 //!    payload is an item that is added.)
-//! 3. A relocation moves live items only. One that finds its item dead takes it out.
-//! 4. **A pass** takes out all that died by its *target*, the `now` that it reads first. Then it passes once through
+//! 3. A relocation moves live items only. One that finds its item expired removes it.
+//! 4. **A pass** removes all that has expired by its *target*, the `now` that it reads first. Then it passes once through
 //!    the locks of all stripes, which drains the writers. Then it visits each bucket once, and then `swept` becomes its
 //!    target. It holds the lock of the sweep all the time, or leaves the rest to the next thread that takes that lock.
 //!    (While a save is running, it releases the lock to get memory for what it copies, and takes it again.)
-//! 5. **Each take of a dead item comes after a bump of its stripe at a moment at which it was dead.** A pass bumps each
-//!    stripe as it drains them. After that it takes out what it finds, without a lock and without a further bump. Any
-//!    other thread that takes a dead item out, to make room, does it under the lock of its stripe, and bumps first.
+//! 5. **Each removal of an expired item comes after a bump of its stripe at a moment at which it had expired.** A pass bumps each
+//!    stripe as it drains them. After that it removes what it finds, without a lock and without a further bump. Any
+//!    other thread that removes an expired item, to make room, does it under the lock of its stripe, and bumps first.
 //! 6. A lookup reads the clock, and does what a lookup of a maplet does. If a lane has the fingerprint, and its expiry is live
 //!    at that reading, the answer is *true*, which counts in any case. If not, the lookup reads the clock again at the end.
 //!    *False* counts only if the reading and the version are still the same; if not, it retries. (At a reading without a lag all
@@ -52,7 +52,7 @@
 //! the pass has the lock of the sweep.
 //!
 //! The lag is at most `2^e` ticks, however far `now` jumps ahead. After such a jump, `swept` counts as later than it
-//! is. That does no harm: nothing is live, nothing is added, and the pass that ends this state takes out whatever there
+//! is. That does no harm: nothing is live, nothing is added, and the pass that ends this state removes whatever there
 //! is.
 //!
 //! The clock's own ticks wrap after 2⁴⁷. The thread that wraps them holds the locks of all stripes, keeps the place on
@@ -61,10 +61,10 @@
 //! # Why no lookup misses an entry that is live throughout
 //! *At a reading without a lag*: it has found the fingerprint nowhere. As in `table/maplet.rs`, and apart from takes of
 //! the dead, what it has read is what the table held at a moment of the attempt. Suppose that there was a live item of the
-//! key at that moment, and that a take of the dead hid it from the lookup. That take came before the lookup read the item's
+//! key at that moment, and that a removal of expired entries hid it from the lookup. That removal came before the lookup read the item's
 //! word.
-//! Before the take there was a bump (rule 5), at which the item was already dead. The lookup has read the version of
-//! that bump, or a later one, the first time too; otherwise it would have seen the version change. So the item was dead
+//! Before the removal there was a bump (rule 5), at which the item had already expired. The lookup has read the version of
+//! that bump, or a later one, the first time too; otherwise it would have seen the version change. So the item had expired
 //! when the attempt began, and not live at that moment: a contradiction.
 //!
 //! *At a reading with a lag*: it has found no live item. Take the last attempt, at the reading `m`, which was the same
@@ -72,26 +72,26 @@
 //!
 //! 1. *It has seen no change that was made at a later reading.* A thread that makes such a change has had that reading
 //!    first. So a lookup that reads a word with that change in it gets the later reading at the end.
-//! 2. *It has seen what was taken out before `m`.* Let `swept` be `s` at `m`. All that the passes up to `s` took out
+//! 2. *It has seen what was removed before `m`.* Let `swept` be `s` at `m`. All that the passes up to `s` removed
 //!    was gone when `m` was published, and the lookup read `m` first. So no place in the words that it read means an
 //!    expiry up to `s`, nor, by 1, one after `s + 2^e`.
-//! 3. So it reads places right, and the dead that were taken out were dead at `m`: the threads that took them had
+//! 3. So it reads places right, and the expired entries that were removed had expired at `m`: the threads that removed them had
 //!    had a reading no later than `m`.
 //! 4. What is left are the changes of live items, under the rules of `table/maplet.rs`. So the key had no live item at
 //!    one moment of the attempt; and throughout the attempt the reading was `m`.
 //!
-//! # Why no dead entry is found
+//! # Why no expired entry is found
 //! A lookup answers *true* for an item whose place is live at the reading `m` that it read before the words. If the
 //! item was in the table then, its place meant its expiry (by 2 above), and it was live. If it was added later, then it
 //! was added during the call, and live. Whether the version has changed meanwhile makes no difference.
 //!
 //! *Why the clock is read twice.* A lookup has a reading at which the place of 14 means 10. It is stopped. The entries that
-//! died at 10 are swept, and the clock advances. The entry of the lookup's own key, which is live, is renewed until 14,
-//! and now the lookup reads the words. It considers that entry dead.
+//! expired at 10 are swept, and the clock advances. The entry of the lookup's own key, which is live, is renewed until 14,
+//! and now the lookup reads the words. It considers that entry expired.
 //!
-//! *Why takes of the dead bump.* A thread has announced that it adds an entry of the key to the first word. A lookup
-//! reads the version and the first word. The entry is added. The clock advances, so another entry of the key dies, and
-//! is taken out of the second word. The lookup reads the second word. It has found no entry, though there was one at
+//! *Why removals of expired entries bump.* A thread has announced that it adds an entry of the key to the first word. A lookup
+//! reads the version and the first word. The entry is added. The clock advances, so another entry of the key expires, and
+//! is removed from the second word. The lookup reads the second word. It has found no entry, though there was one at
 //! each moment.
 //!
 //! # Linearizability
@@ -99,7 +99,7 @@
 //!
 //! | operation | takes effect |
 //! |---|---|
-//! | `advance_to` | when the reading is published. All that dies by it is out at once, whenever a pass gets there. If nothing was due: when it reads the clock |
+//! | `advance_to` | when the reading is published. All that expires by it is out at once, whenever a pass gets there. If nothing was due: when it reads the clock |
 //! | lookups | as in `table/maplet.rs` |
 //! | `insert` | *false*, since the expiry has passed: when it reads the clock. *true*: at its compare-exchange; or, if the expiry has passed by then, just before it passed |
 //! | `insert_or_renew` | *true*: as `insert`, or as said below. *false*: at its compare-exchange; or, if there is nothing to renew or the expiry has passed, when it reads the clock |
@@ -108,9 +108,9 @@
 //! | `expires_at` | when it reads the clock |
 //! | `insert_if_absent` | *false*: when it reads the words, by the reading of the clock by which it also judges the expiry. *true*: as `insert`; under the lock, no other thread has added an entry of the class |
 //! | an insert that fails for its lifetime | when it reads the clock |
-//! | an insert that fails for lack of room | at the moment without room that `table/relocate.rs` describes. Dead entries count as room there: the search leaves them out, by one reading of the clock for all buckets, and its result does not count if the clock has gone on. At last the insert checks whether its own entry would still be live. If so, it was live at that moment. Where live entries of the class fill both buckets: when the count reads the clock. It holds the lock of their stripe, so no other thread adds or moves one of them meanwhile, and those that it finds were there then |
+//! | an insert that fails for lack of room | at the moment without room that `table/relocate.rs` describes. Expired entries count as room there: the search leaves them out, by one reading of the clock for all buckets, and its result does not count if the clock has gone on. At last the insert checks whether its own entry would still be live. If so, it was live at that moment. Where live entries of the class fill both buckets: when the count reads the clock. It holds the lock of their stripe, so no other thread adds or moves one of them meanwhile, and those that it finds were there then |
 //!
-//! *When an entry dies while it is renewed.* `insert_or_renew` has found a live entry that expires at `a`, and by its
+//! *When an entry expires while it is renewed.* `insert_or_renew` has found a live entry that expires at `a`, and by its
 //! exchange that entry expires at `b`. Then it reads the clock. If `now` is before `a`, the entry was live at the
 //! exchange, and the answer is *false*. If not, `now` was `a` at one moment of the call, and `b` was not over: the
 //! clock has passed from one tick to the next, because it does more than that only under the lock that the call holds
@@ -121,7 +121,7 @@
 //!
 //! As in `table/stripe.rs`, the orders of all keys agree. The accesses to the reading are `SeqCst` like those to words,
 //! except the second time that a lookup reads it, for which step 1 is enough. So, if one thread advances the clock and then
-//! looks up a key, and another adds this key and then looks up another key that has died by then, they do not both miss
+//! looks up a key, and another adds this key and then looks up another key that has expired by then, they do not both miss
 //! what the other did.
 //!
 //! # Who waits
@@ -138,8 +138,8 @@
 //!
 //! # Saves
 //! A save reads the clock when it has the locks of all stripes. All items that are live then are in the image
-//! (`table/image/copy_on_write.rs`). A pass that began before takes out only what is dead by then. One that begins later
-//! has drained the writers, sees that a save is running, and copies the words for it: it takes nothing out of a bucket before
+//! (`table/image/copy_on_write.rs`). A pass that began before removes only what has expired by then. One that begins later
+//! has drained the writers, sees that a save is running, and copies the words for it: it removes nothing from a bucket before
 //! all saves have its word.
 
 pub(crate) mod clock;
@@ -182,7 +182,7 @@ impl Table<Expiry> {
     }
 
     /// Adds an entry of the class that expires at `until`, or makes one of the class live until then. Returns whether it
-    /// was added: `false` if the entry is dead already, or if the class has one that is not to have a second beside it.
+    /// was added: `false` if the entry has expired already, or if the class has one that is not to have a second beside it.
     #[inline(always)]
     pub(in crate::table) fn add_until(
         &self,
@@ -229,7 +229,7 @@ impl Table<Expiry> {
         loop {
             result = match result {
                 Ok(Attempt::Added) => return Ok(true),
-                Ok(Attempt::Present) | Err(NotAdded::Dead) => return Ok(false),
+                Ok(Attempt::Present) | Err(NotAdded::Expired) => return Ok(false),
                 Err(NotAdded::Invalid(error)) => return Err(error),
                 Err(NotAdded::Evicted(error)) => {
                     self.counters.insert_failed();
@@ -356,7 +356,7 @@ impl Table<Expiry> {
         self.copy_for_saves(bucket, spare);
         let replaced = self.replace_entry(guard, bucket, self.load(bucket), old, new);
         clock.count_key();
-        // Read after the exchange: see *When an entry dies while it is renewed*.
+        // Read after the exchange: see *When an entry expires while it is renewed*.
         let was_live = clock.reading().now() < latest;
         replaced.then_some(was_live)
     }
@@ -394,7 +394,7 @@ impl Table<Expiry> {
         found
     }
 
-    /// Takes out an entry of the class that expires at this tick of the caller, if a live one does.
+    /// Removes an entry of the class that expires at this tick of the caller, if a live one does.
     #[inline(always)]
     pub(in crate::table) fn remove_until(&self, layout: impl Layout, class: Item, expires_at: u64) -> bool {
         // As in `remove`.
@@ -422,17 +422,17 @@ impl Table<Expiry> {
         let Some(expiry) = clock.expiry_for(clock.state(), &Until::Tick(expires_at)) else {
             return false;
         };
-        self.take_any(&changing.guard, changing.spare(), class.with(self.layout(), clock.ring.place(expiry)))
+        self.remove_with_spare(&changing.guard, changing.spare(), class.with(self.layout(), clock.ring.place(expiry)))
     }
 
-    /// Takes out the class's live entry that expires first, if there is one, without counting.
+    /// Removes the class's live entry that expires first, if there is one, without counting.
     pub(in crate::table) fn remove_first(&self, class: Item) -> bool {
         // As in `remove`.
         self.prefetch(class);
         let clock = self.clock();
         let changing = self.lock_to_change(class.sum, 1, None);
         let first = self.live_entry(clock, clock.reading(), class, Which::First);
-        first.is_some_and(|(_, bucket, entry)| self.take_from(&changing.guard, changing.spare(), bucket, entry))
+        first.is_some_and(|(_, bucket, entry)| self.remove_from(&changing.guard, changing.spare(), bucket, entry))
     }
 
     /// The caller's tick, and how many ticks later the class's live entry that lives longest expires; `None` if there is no

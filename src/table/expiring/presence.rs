@@ -16,7 +16,7 @@ impl LivePresence<'_> {
     /// Whether an answer counts that was given by this reading, even if it is *false*.
     #[inline(always)]
     fn is_still(self, reading: Reading) -> bool {
-        // Without dead entries, the answer depends on no expiry.
+        // Without expired entries, the answer depends on no expiry.
         reading.lag() == 0 || self.0.is_still(reading)
     }
 }

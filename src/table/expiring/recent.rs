@@ -10,7 +10,7 @@
 //! stripes. So each key is counted in the tick in which its entry was added: the count needs no further order.
 //!
 //! **The guarantee**: *a key is found until at least `(l - 1)·k` keys were counted after it*, if no entry is evicted. Let
-//! its entry be added, or renewed last, in tick `t`. It dies when tick `t + l` begins. Before that, the ticks from `t + 1`
+//! its entry be added, or renewed last, in tick `t`. It expires when tick `t + l` begins. Before that, the ticks from `t + 1`
 //! to `t + l - 1` have ended. Each of them had at least `k` keys, since no thread ends a tick that has fewer. All of them
 //! were counted after the key. To a thread that holds the locks of all stripes, a key's count and its entry are one step. So
 //! this holds in the order in which the operations take effect.
@@ -23,7 +23,7 @@
 //! many entries are live.
 //!
 //! *No insert waits for another thread's sweep.* The end of a tick needs the locks of the stripes, and not that of the
-//! sweep. A running sweep goes on: it takes out what had died when it began. A sweep that ends changes the reading under a
+//! sweep. A running sweep goes on: it removes what had expired when it began. A sweep that ends changes the reading under a
 //! stripe's lock, so that it does not undo the end of a tick (`Table::end_pass`). But the next tick needs a place on the ring. If a thread has been kept from its sweep while a whole
 //! tick went by, the next one cannot end. Only then a thread waits for that sweep, and finishes it
 //! ([`end_tick`](Table::end_tick)).
@@ -48,7 +48,7 @@
 //! is ahead, `a`, and then its own tick, `o`. The caller's tick is `o - a`, but for an offset that never changes. `a` goes
 //! down and `o` goes up. So a writer that reads one before and the other after the change computes a tick between the old
 //! one and the new one. It sees the clock as if the ticks had passed one by one, and so may each caller. In particular, *when
-//! an entry dies while it is renewed* (`table/expiring/mod.rs`), the tick at which it died has passed, and the operation
+//! an entry expires while it is renewed* (`table/expiring/mod.rs`), the tick at which it expired has passed, and the operation
 //! takes effect then.
 //!
 //! # Inserts never fail
@@ -94,7 +94,7 @@ const TRIES_IN_CROWD: usize = 4;
 
 impl Table<Expiry> {
     /// What a call that changes entries does for the filter's own clock: ends the tick if it has as many keys as it is to
-    /// have, and sweeps a share of the table if entries have died and no other thread does.
+    /// have, and sweeps a share of the table if entries have expired and no other thread does.
     #[inline]
     pub(in crate::table) fn keep_up(&self, clock: &Clock) {
         if clock.is_tick_full() || clock.reading().lag() > clock.patience() {
@@ -177,7 +177,7 @@ impl Table<Expiry> {
         clock.tallies.crowded.store(clock.reading().now(), Ordering::Relaxed);
     }
 
-    /// Adds an entry of this class, for which no eviction of a tick makes room, by `attempt`: takes the entry out of its
+    /// Adds an entry of this class, for which no eviction of a tick makes room, by `attempt`: removes the entry from its
     /// buckets that expires first. Returns what came of the last attempt.
     #[cold]
     #[inline(never)]
@@ -189,7 +189,7 @@ impl Table<Expiry> {
             self.running_saves().fill(&spare, WORDS);
             let result = self.under_all_locks_with(&spare, WORDS, |all| match attempt(Some(all)) {
                 Ok(Attempt::NoRoom) => {
-                    self.take_first_to_expire(clock, class, Some(all));
+                    self.displace_first_to_expire(clock, class, Some(all));
                     attempt(Some(all))
                 }
                 done => done,
@@ -216,7 +216,7 @@ impl Table<Expiry> {
         for _ in 0..TRIES_IN_CROWD {
             for displaces in [false, true] {
                 if displaces {
-                    self.take_first_to_expire(clock, class, None);
+                    self.displace_first_to_expire(clock, class, None);
                 }
                 match attempt(None) {
                     Ok(Attempt::NoRoom) => {}
@@ -227,8 +227,8 @@ impl Table<Expiry> {
         Ok(Attempt::NoRoom)
     }
 
-    /// Takes an entry out of the buckets of this class: of those that it reads there, the one that expires first.
-    fn take_first_to_expire(&self, clock: &Clock, class: Item, all: Option<&AllLocked<'_>>) {
+    /// Removes an entry from the buckets of this class: of those that it reads there, the one that expires first.
+    fn displace_first_to_expire(&self, clock: &Clock, class: Item, all: Option<&AllLocked<'_>>) {
         // Entries that have died go before all others.
         let ticks_left = |entry| clock.ring.ticks_left(clock.reading(), self.layout.payload_of(entry));
         let mut first: Option<(u64, usize, Entry)> = None;
@@ -244,11 +244,11 @@ impl Table<Expiry> {
         let changing = self.lock_to_change(self.buckets.sum(self.layout.fingerprint_of(entry)), 1, all);
         // Read again under the lock: only then its place is sure to mean that tick.
         match ticks_left(entry) {
-            0 => self.take_dead(&changing.guard, changing.spare(), bucket, entry),
-            // While the lock is held, no other thread takes an entry out that was live at the reading.
+            0 => self.remove_expired_entry(&changing.guard, changing.spare(), bucket, entry),
+            // While the lock is held, no other thread removes an entry that was live at the reading.
             ticks if self.layout.holds_entry(self.load(bucket), entry) => {
                 clock.note_early(clock.ahead() + ticks);
-                self.take_from(&changing.guard, changing.spare(), bucket, entry);
+                self.remove_from(&changing.guard, changing.spare(), bucket, entry);
                 self.counters.add_len(-1);
                 clock.tallies.evicted.fetch_add(1, Ordering::Relaxed);
             }

@@ -1,4 +1,4 @@
-//! CONCURRENT: how a clock advances, and how dead entries are taken out. `table/expiring/mod.rs` has the reasoning.
+//! CONCURRENT: how a clock advances, and how expired entries are removed. `table/expiring/mod.rs` has the reasoning.
 
 use crate::sync::sizes::{SWEPT_AT_LEAST, SWEPT_WORDS};
 use crate::sync::{MutexGuard, Ordering};
@@ -144,18 +144,18 @@ impl Table<Expiry> {
     /// Continues a pass, or begins one, for this many buckets, which it lowers. Returns whether the spare memory was enough.
     /// The caller holds the lock of the sweep.
     fn sweep(&self, clock: &Clock, pass: &mut Option<Pass>, spare: &Spare, buckets: &mut usize) -> bool {
-        let Pass { target, dead, next } = *pass.get_or_insert_with(|| self.begin_pass(clock));
+        let Pass { target, expired, next } = *pass.get_or_insert_with(|| self.begin_pass(clock));
         let end = next.saturating_add(*buckets).min(self.words.len());
         let early = clock.early(target);
         let (mut swept, mut evicted, mut reached) = (0, 0, next);
         while reached < end
-            && let Some(lanes) = self.sweep_bucket(reached, dead, early, spare)
+            && let Some(lanes) = self.sweep_bucket(reached, expired, early, spare)
         {
             (swept, evicted, reached) = (swept + lanes.0, evicted + lanes.1, reached + 1);
         }
         clock.count_expired(&self.counters, swept, evicted);
         *pass = if reached < self.words.len() {
-            Some(Pass { target, dead, next: reached })
+            Some(Pass { target, expired, next: reached })
         } else {
             self.end_pass(clock, target);
             None
@@ -165,15 +165,15 @@ impl Table<Expiry> {
     }
 
     fn begin_pass(&self, clock: &Clock) -> Pass {
-        // Before the bumps, so that all that dies by it is dead when its stripe is bumped: a clock that counts keys moves on
+        // Before the bumps, so that all that expires by it has expired when its stripe is bumped: a clock that counts keys moves on
         // without the lock of the sweep.
         let reading = clock.reading();
-        // After this, whatever other threads add or relocate is not dead by the pass's target. The bumps invalidate
+        // After this, whatever other threads add or relocate has not expired by the pass's target. The bumps invalidate
         // lookups in progress.
         for stripe in &self.stripes {
             stripe.lock(&self.counters).bump();
         }
-        Pass { target: reading.now(), dead: Arc::of_dead(clock.ring, reading), next: 0 }
+        Pass { target: reading.now(), expired: Arc::of_expired(clock.ring, reading), next: 0 }
     }
 
     fn end_pass(&self, clock: &Clock, target: u64) {
@@ -184,15 +184,15 @@ impl Table<Expiry> {
         clock.tallies.sweeps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes out of the bucket the entries that died at one of these expiries. Returns how many there were, and how many of
+    /// Removes from the bucket the entries that expired at one of these expiries. Returns how many there were, and how many of
     /// them were ended early. `None` if that needs more spare memory.
     #[inline]
-    fn sweep_bucket(&self, bucket: usize, dead: Arc, early: Option<Arc>, spare: &Spare) -> Option<(usize, usize)> {
+    fn sweep_bucket(&self, bucket: usize, expired: Arc, early: Option<Arc>, spare: &Spare) -> Option<(usize, usize)> {
         let mut seen = self.load(bucket);
         loop {
-            let lanes = match dead.only() {
+            let lanes = match expired.only() {
                 Some(expiry) => self.layout.lanes_with_payload(seen, expiry),
-                None => self.layout.lanes_with(seen, |expiry| dead.contains(expiry)),
+                None => self.layout.lanes_with(seen, |expiry| expired.contains(expiry)),
             };
             if lanes == 0 {
                 return Some((0, 0));
@@ -203,7 +203,7 @@ impl Table<Expiry> {
             }
             match self.exchange(bucket, seen, left) {
                 Ok(()) => {
-                    // Of those that were taken out.
+                    // Of those that were removed.
                     let early = early.map_or(0, |early| self.layout.lanes_with(seen, |expiry| early.contains(expiry)));
                     return Some((lanes.count_ones() as usize, (lanes & early).count_ones() as usize));
                 }
@@ -214,14 +214,14 @@ impl Table<Expiry> {
 }
 
 impl<E: Entries> Table<E> {
-    /// Takes the dead out of a bucket if it is full. Returns whether it has room then. The caller holds the locks of all
+    /// Removes the expired entries of a bucket if it is full. Returns whether it has room then. The caller holds the locks of all
     /// stripes, or none.
-    pub(in crate::table) fn drop_dead(&self, bucket: usize, all: Option<&AllLocked<'_>>) -> bool {
+    pub(in crate::table) fn remove_expired(&self, bucket: usize, all: Option<&AllLocked<'_>>) -> bool {
         let seen = self.load(bucket);
         if self.layout.has_room(seen) {
             return true;
         }
-        if !self.entries.may_be_dead(self.entries.reading()) {
+        if !self.entries.may_hold_expired(self.entries.reading()) {
             return false;
         }
         for entry in self.layout.entries(seen) {
@@ -234,29 +234,35 @@ impl<E: Entries> Table<E> {
             if self.entries.is_live(self.entries.reading(), payload) {
                 continue;
             }
-            self.take_dead(&changing.guard, changing.spare(), bucket, entry);
+            self.remove_expired_entry(&changing.guard, changing.spare(), bucket, entry);
         }
         self.layout.has_room(self.load(bucket))
     }
 
-    /// Takes a dead entry out of the bucket, if it is still there. The caller holds the lock of its stripe.
-    pub(in crate::table) fn take_dead(&self, guard: &Guard<'_>, spare: Option<&Spare>, bucket: usize, entry: Entry) {
+    /// Removes an expired entry from the bucket, if it is still there. The caller holds the lock of its stripe.
+    pub(in crate::table) fn remove_expired_entry(
+        &self,
+        guard: &Guard<'_>,
+        spare: Option<&Spare>,
+        bucket: usize,
+        entry: Entry,
+    ) {
         self.copy_for_saves(bucket, spare);
         guard.bump();
         if self.change(bucket, self.load(bucket), |seen| self.layout.remove(seen, entry)) {
-            self.entries.removed_dead(&self.counters, self.layout.payload_of(entry));
+            self.entries.count_expired(&self.counters, self.layout.payload_of(entry));
         }
     }
 
-    /// What the bucket holds, without the entries that are dead at a reading of the table's clock.
+    /// What the bucket holds, without the entries that have expired at a reading of the table's clock.
     #[inline(always)]
     pub(in crate::table) fn load_live(&self, reading: E::Reading, bucket: usize) -> Bucket {
         let seen = self.load(bucket);
-        if !self.entries.may_be_dead(reading) {
+        if !self.entries.may_hold_expired(reading) {
             return seen;
         }
-        let is_dead = |payload| !self.entries.is_live(reading, payload);
-        self.layout.without_all(seen, self.layout.lanes_with(seen, is_dead))
+        let is_expired = |payload| !self.entries.is_live(reading, payload);
+        self.layout.without_all(seen, self.layout.lanes_with(seen, is_expired))
     }
 }
 

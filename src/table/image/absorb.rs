@@ -11,7 +11,7 @@
 //!
 //! Here, each copy is added as an insert of its key would add it. In a filter, one exchange may add several copies to a
 //! bucket. That is equivalent to the same number of inserts, one right after the other: an insert is one exchange of
-//! one word that takes no copy out (`table/stripe.rs`), and no thread can observe that nothing came in between. If a
+//! one word that removes no copy (`table/stripe.rs`), and no thread can observe that nothing came in between. If a
 //! save of this table is running, the word is copied for it first, as for any insert. Where slots have payloads, each copy
 //! is added by an insert of its own, under the lock of its stripe.
 //!

@@ -18,7 +18,7 @@
 //! 1. A save begins at one moment, at which it holds the locks of *all* stripes. At that moment it joins the list
 //!    [`RunningSaves::saves`] and adds one to [`RunningSaves::count`].
 //! 2. A thread that holds a stripe's lock reads `count`. If it is not 0, the thread copies a word, for each save
-//!    in the list, before the first copy is taken out of it and before a relocation puts a copy into it. It does so
+//!    in the list, before the first copy is removed from it and before a relocation puts a copy into it. It does so
 //!    under the lock of the list, and for a save only if that save has not passed the word's chunk and has no word of
 //!    this bucket yet.
 //!
@@ -43,7 +43,7 @@
 //! merges also copy words. So no insert overlaps the beginning: see *Saves* in `growth/mod.rs`.
 //!
 //! # What is in the image
-//! Let `t` be the moment of rule 1. All relocations and removals are made under the lock of a stripe. (A sweep of dead
+//! Let `t` be the moment of rule 1. All relocations and removals are made under the lock of a stripe. (A sweep of expired
 //! entries holds none: see *Saves* in `table/expiring/mod.rs`.) So each is
 //! either over at `t`, and the saver sees all of it, or begins after `t`. One that begins after `t` sees, by the
 //! lock, that `count` counts this save: it reads the value that this save has written or a later one, and none of
@@ -51,7 +51,7 @@
 //! half done.
 //!
 //! *The image of a bucket is its word at a moment after `t` and before the first time that, after `t`, a copy was
-//! taken out of it or put there by a relocation.* Call those changes *moves*. Before each move, the thread that makes
+//! removed from it or put there by a relocation.* Call those changes *moves*. Before each move, the thread that makes
 //! it has asked, under the lock of the list, for the word to be copied. Take the first moment under that lock at
 //! which, for this save, either the bucket's word was copied or its chunk was passed.
 //!
@@ -78,8 +78,8 @@
 //!   image is exactly the table as it was at that moment.
 //! - A copy whose insert overlaps the beginning is in at most once: only in the bucket where it was inserted, and only
 //!   if that was in time. A later relocation puts it into a bucket that is no longer read.
-//! - What `clear` takes out during the save may be in or not, since `clear` copies nothing. It takes copies out, so
-//!   it can add nothing to the image. What the image lacks because of it was taken out of the table.
+//! - What `clear` removes during the save may be in or not, since `clear` copies nothing. It removes copies, so
+//!   it can add nothing to the image. What the image lacks because of it was removed from the table.
 //!
 //! *Why all locks at once.* It is not enough to join the list and to pass once through the locks, as `drain_writers` in
 //! `table/stripe.rs` does. In between, some relocations would see the save, and others that began earlier would not.

@@ -112,8 +112,8 @@ pub const ADDITIONS: &[Edit] = &[
     ),
     edit(
         "growth/slots.rs",
-        "pub(super) fn take_on(&self, guard: &Guard<'_>, spare: Option<&Spare>, class: Class, side: usize) -> bool {",
-        "CODE self.take_on_if(true, true, guard, spare, class, side) } pub(super) fn take_on_if(\
+        "pub(super) fn remove_from_side(&self, guard: &Guard<'_>, spare: Option<&Spare>, class: Class, side: usize) -> bool {",
+        "CODE self.remove_from_side_if(true, true, guard, spare, class, side) } pub(super) fn remove_from_side_if(\
          &self, bumps: bool, copies_for_saves: bool, guard: &Guard<'_>, spare: Option<&Spare>, class: Class, side: usize) -> bool {",
     ),
     edit(
@@ -178,7 +178,7 @@ pub const CONTROLS: &[Control] = &[
     ),
     control(
         "RelocateCopiesNoSource",
-        "A relocation does not copy, for a save, the word that it takes its copy out of.",
+        "A relocation does not copy, for a save, the word that it removes its copy from.",
         &[
             edit("table/relocate.rs", "self.copy_for_saves(from, spare);", UNLESS_LEFT_OUT),
             edit("growth/room.rs", "self.copy_for_saves(numbers[from], spare);", UNLESS_LEFT_OUT),
@@ -222,7 +222,7 @@ pub const CONTROLS: &[Control] = &[
         ],
     ),
     control(
-        "RelocateDead",
+        "RelocateExpired",
         "A relocation moves an entry that has expired, instead of removing it.",
         &[edit("table/relocate.rs", "if !self.entries.is_live(", "if !LEFT_OUT && !self.entries.is_live(")],
     ),
@@ -232,7 +232,7 @@ pub const CONTROLS: &[Control] = &[
         "A removal does not bump the version.",
         &[
             edit_both("table/change.rs", "guard.bump();", UNLESS_LEFT_OUT),
-            edit("growth/change.rs", "self.take_on(", "self.take_on_if(!LEFT_OUT, true, "),
+            edit("growth/change.rs", "self.remove_from_side(", "self.remove_from_side_if(!LEFT_OUT, true, "),
         ],
     ),
     control(
@@ -276,7 +276,7 @@ pub const CONTROLS: &[Control] = &[
     ),
     control(
         "RemoveCopiesNothing",
-        "A removal does not copy, for a save, the word that it takes its copy out of.",
+        "A removal does not copy, for a save, the word that it removes its copy from.",
         &[
             edit("table/change.rs", "self.copy_for_saves(bucket, spare);", UNLESS_LEFT_OUT),
             edit(
@@ -574,7 +574,7 @@ pub const CONTROLS: &[Control] = &[
     ),
     control(
         "ReplaceTakesFirst",
-        "A replacement takes the old value out before it adds the new one.",
+        "A replacement removes the old value before it adds the new one.",
         &[
             edit("table/maplet.rs", "if !self.is_being_saved() {", "if !self.is_being_saved() && !LEFT_OUT {"),
             edit(
@@ -587,7 +587,7 @@ pub const CONTROLS: &[Control] = &[
     ),
     control(
         "ReplaceAddsFirst",
-        "A replacement adds the new value before it takes the old one out.",
+        "A replacement adds the new value before it removes the old one.",
         &[
             edit("table/maplet.rs", "if !self.is_being_saved() && ", "if !self.is_being_saved() && !LEFT_OUT && "),
             edit(
@@ -675,7 +675,7 @@ pub const CONTROLS: &[Control] = &[
         &[edit("table/expiring/sweep.rs", "self.under_all_locks(", "self.under_all_locks_if(!LEFT_OUT, ")],
     ),
     control(
-        "RenewsTheDead",
+        "RenewsExpired",
         "A renewal treats the entry that it renews as live, although that may have expired meanwhile.",
         &[edit(
             "table/expiring/mod.rs",
@@ -779,7 +779,7 @@ pub const CONTROLS: &[Control] = &[
         &[edit("table/expiring/limit.rs", "if is_replaced {", "if is_replaced || LEFT_OUT {")],
     ),
     control(
-        "SweepWithoutSettling",
+        "SweepWithoutDraining",
         "A pass begins without waiting for writers in progress.",
         &[edit(
             "table/expiring/sweep.rs",
@@ -818,7 +818,7 @@ pub const CONTROLS: &[Control] = &[
         ],
     ),
     control(
-        "DropWithoutLock",
+        "RemoveExpiredWithoutLock",
         "A thread that removes expired entries from a full bucket does not lock their stripes, nor check again.",
         &[
             edit("table/expiring/sweep.rs", "self.lock_to_change(", "self.lock_to_change_if(!LEFT_OUT, "),
@@ -830,7 +830,7 @@ pub const CONTROLS: &[Control] = &[
         ],
     ),
     control(
-        "DropWithoutBump",
+        "RemoveExpiredWithoutBump",
         "A thread that removes expired entries from a full bucket does not bump the version.",
         &[edit("table/expiring/sweep.rs", "guard.bump();", UNLESS_LEFT_OUT)],
     ),

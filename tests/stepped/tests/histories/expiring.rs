@@ -25,7 +25,7 @@ impl<L: ModelLayout> Kind for WithClock<L> {
         let make = |buckets| Expiring::with_clock(buckets, longest, now, WhenFull::Refuse);
         let (room, table, keys) = Room::with(narrow, random, make);
 
-        // Full except for a few slots, some of which hold dead entries; or nearly empty.
+        // Full except for a few slots, some of which hold expired entries; or nearly empty.
         let used = random.random_range(if narrow { 1..=2 } else { 3..=CLASSES });
         let few = random.random_range(0..4);
         let free = if random.random_ratio(1, 3) { room.slots().saturating_sub(few) } else { few };
@@ -130,7 +130,7 @@ impl<L: ModelLayout> Kind for WithClock<L> {
         });
     }
 
-    /// All remaining entries die, one tick after the other, and no entry comes back to life.
+    /// All remaining entries expire, one tick after the other, and no entry comes back to life.
     fn ask_at_last(world: &World<Self>, diary: &mut Diary) {
         for _ in 0..2 * NUMBERS {
             for class in 0..CLASSES {
@@ -156,8 +156,8 @@ histories_of!(WithClock<Smallest>, WithClock<Usual>);
 
 without! {
     random_schedules, in at most 40_000 worlds:
-    AddsBeforeSwept, RenewsTheDead from 2_304, DropWithoutLock from 3_538, RestartWithoutLocks, SweepCopiesNothing from 8,
-    SweepWithoutSettling, SweptTooSoon, EvictsAgain, EvictWithoutLocks from 10
+    AddsBeforeSwept, RenewsExpired from 2_304, RemoveExpiredWithoutLock from 3_538, RestartWithoutLocks, SweepCopiesNothing from 8,
+    SweepWithoutDraining, SweptTooSoon, EvictsAgain, EvictWithoutLocks from 10
 }
 
 /// A relocation saw an entry, which was then swept. It took the entry for one that ends a round of the ring later.

@@ -156,7 +156,7 @@ impl State {
                     let gone = NUMBERS.min(ticks as usize);
                     left.rotate_left(gone);
                     left[NUMBERS - gone..].fill(0);
-                    // Entries with no tick left have died.
+                    // Entries with no tick left have expired.
                     left[0] = 0;
                 }
                 Advance::Forward { ticks }
@@ -178,18 +178,18 @@ impl State {
                 Some(number.saturating_sub(self.now)).filter(|&left| left <= longest).map(|left| left as usize)
             }
         };
-        // Whether the entry would have died.
-        let is_dead = |number| longest.is_some() && place(number) == Some(0);
+        // Whether the entry would have expired.
+        let is_expired = |number| longest.is_some() && place(number) == Some(0);
         // Whether the end is among those that were given up.
         let is_gone = |end| longest.is_some() && matches!(place(end), Some(left @ 1..) if left as u64 <= self.ahead);
         let add = |entries: &mut [u8; NUMBERS], number| {
-            if let Some(place) = place(number).filter(|_| !is_dead(number)) {
+            if let Some(place) = place(number).filter(|_| !is_expired(number)) {
                 entries[place] += 1;
             }
             place(number).is_some() && !is_gone(number)
         };
-        // A dead entry needs no room.
-        let may_need_room = |number| place(number).is_some() && !is_dead(number);
+        // An expired entry needs no room.
+        let may_need_room = |number| place(number).is_some() && !is_expired(number);
         let failure_is_due = |number, failure| match failure {
             Failure::LifetimeTooLong(now) => place(number).is_none() && now == self.now,
             Failure::Evicted { expires_at, up_to } => {
@@ -208,10 +208,10 @@ impl State {
         let has_just =
             |values: &Values| (0..NUMBERS as u64).filter(|&value| has(value)).eq(values.iter().map(u64::from));
         match *answer {
-            Answer::Insert(number, Ok(kept)) => add(entries, number) && kept != is_dead(number),
+            Answer::Insert(number, Ok(kept)) => add(entries, number) && kept != is_expired(number),
             Answer::Insert(number, Err(failure)) => failure_is_due(number, failure),
-            Answer::InsertIfAbsent(number, Ok(true)) => !is_in && add(entries, number) && !is_dead(number),
-            Answer::InsertIfAbsent(number, Ok(false)) => place(number).is_some() && (is_in || is_dead(number)),
+            Answer::InsertIfAbsent(number, Ok(true)) => !is_in && add(entries, number) && !is_expired(number),
+            Answer::InsertIfAbsent(number, Ok(false)) => place(number).is_some() && (is_in || is_expired(number)),
             Answer::InsertValueIfAbsent(number, Ok(told)) => {
                 (!told.is_empty() || add(entries, number)) && has_just(&told)
             }
