@@ -10,7 +10,7 @@ use crate::growth::growing_table::GrowingTable;
 use crate::snapshot::file;
 use crate::snapshot::format::{Declared, SnapshotCore, check_clock};
 use crate::snapshot::parts::VERSION;
-use crate::snapshot::source::{Label, Source};
+use crate::snapshot::source::{Metadata, Source};
 use crate::table::by_shape::{ExpiringTable, FilterTable, MapletTable};
 use crate::table::expiring::clock::ClockState;
 use crate::table::filter_plan::FilterPlan;
@@ -110,14 +110,14 @@ impl SnapshotInfo {
         let header = source.any_header()?;
         let kind = header.filter_kind()?;
         let schema = String::from_utf8_lossy(header.schema()).into_owned();
-        let Label { position, attachment } = source.label(&header)?;
+        let Metadata { position, attachment } = source.metadata(&header)?;
         let Declared { plan, clock_state, own: now } = match kind {
-            FilterKind::Concurrent => stated::<FilterTable>(&mut source)?,
-            FilterKind::Growable => stated::<GrowingTable>(&mut source)?,
-            FilterKind::Maplet => stated::<MapletTable>(&mut source)?,
-            FilterKind::Expiring => stated::<ExpiringTable>(&mut source)?,
-            FilterKind::Recent => stated::<RecentTable>(&mut source)?,
-            FilterKind::Limiter => stated::<LimiterTable>(&mut source)?,
+            FilterKind::Concurrent => read_declared::<FilterTable>(&mut source)?,
+            FilterKind::Growable => read_declared::<GrowingTable>(&mut source)?,
+            FilterKind::Maplet => read_declared::<MapletTable>(&mut source)?,
+            FilterKind::Expiring => read_declared::<ExpiringTable>(&mut source)?,
+            FilterKind::Recent => read_declared::<RecentTable>(&mut source)?,
+            FilterKind::Limiter => read_declared::<LimiterTable>(&mut source)?,
         };
         source.expect_table(&plan)?;
         source.nothing_follows()?;
@@ -130,8 +130,8 @@ impl SnapshotInfo {
 }
 
 /// What the snapshot declares of a filter with this core, and the tick of its clock.
-fn stated<C: SnapshotCore>(source: &mut Source<'_>) -> Result<Declared<Option<Tick>>, LoadError> {
-    let declared = C::stated(source)?;
+fn read_declared<C: SnapshotCore>(source: &mut Source<'_>) -> Result<Declared<Option<Tick>>, LoadError> {
+    let declared = C::read_declared(source)?;
     Ok(Declared { plan: declared.plan, clock_state: declared.clock_state, own: declared.now() })
 }
 

@@ -18,7 +18,7 @@ use crate::growth::plan::LOADS_WHILE_GROWING;
 use crate::growth::plan::Plan;
 use crate::plan::sizing::LoadLimit;
 #[cfg(feature = "snapshot")]
-use crate::snapshot::format::{Declared, Head, SnapshotCore};
+use crate::snapshot::format::{Declared, KindHeader, SnapshotCore};
 #[cfg(feature = "snapshot")]
 use crate::snapshot::parts::{wanted_number, wanted_of_number};
 #[cfg(feature = "snapshot")]
@@ -73,7 +73,7 @@ impl GrowingTable {
             self.each_hash(buckets, start, words, &mut |hash, side| {
                 let first = if copies_table { self.add_as_in_image(hash, side, if_present) } else { Attempt::NoRoom };
                 let is_added = match first {
-                    Attempt::NoRoom => self.take_in(hash, if_present, buckets)?,
+                    Attempt::NoRoom => self.insert_from_image(hash, if_present, buckets)?,
                     done => done == Attempt::Added,
                 };
                 *copies += u64::from(is_added);
@@ -109,7 +109,7 @@ impl GrowingTable {
 
     /// Adds a copy of an image of this many buckets, by an insert. Returns whether it added one. In a smaller table, a class
     /// may have fewer copies: if that is why the insert fails, the table becomes as large.
-    fn take_in(&self, hash: u64, if_present: IfPresent, buckets: usize) -> Result<bool, GrowableInsertError> {
+    fn insert_from_image(&self, hash: u64, if_present: IfPresent, buckets: usize) -> Result<bool, GrowableInsertError> {
         let insert = || match if_present {
             IfPresent::Add => self.insert(hash).map(|()| true),
             IfPresent::Skip | IfPresent::SkipEqual | IfPresent::Extend => self.insert_if_absent(hash),
@@ -254,25 +254,25 @@ impl SnapshotCore for GrowingTable {
     const KIND: FilterKind = FilterKind::Growable;
 
     /// The sizes, and the number of buckets.
-    type Stated = (Plan, usize);
+    type Plan = (Plan, usize);
 
-    fn head(&self, _: &TableImage<'_>) -> Head {
+    fn kind_header(&self, _: &TableImage<'_>) -> KindHeader {
         let classes = self.plan.classes;
-        let mut head = [0; 27];
-        head[0] = wanted_number(self.plan.encoding);
-        head[1] = classes.base_bits() as u8;
-        head[2] = classes.side_bits() as u8;
-        head[3..11].copy_from_slice(&(self.plan.first as u64).to_le_bytes());
-        head[11..19].copy_from_slice(&(self.plan.largest as u64).to_le_bytes());
-        head[19..].copy_from_slice(&self.plan.load_while_growing.to_le_bytes());
-        Head::of(&head)
+        let mut bytes = [0; 27];
+        bytes[0] = wanted_number(self.plan.encoding);
+        bytes[1] = classes.base_bits() as u8;
+        bytes[2] = classes.side_bits() as u8;
+        bytes[3..11].copy_from_slice(&(self.plan.first as u64).to_le_bytes());
+        bytes[11..19].copy_from_slice(&(self.plan.largest as u64).to_le_bytes());
+        bytes[19..].copy_from_slice(&self.plan.load_while_growing.to_le_bytes());
+        KindHeader::of(&bytes)
     }
 
-    fn stated(source: &mut Source<'_>) -> Result<Declared<(Plan, usize)>, LoadError> {
+    fn read_declared(source: &mut Source<'_>) -> Result<Declared<(Plan, usize)>, LoadError> {
         let [encoding, base_bits, doublings] = source.take()?;
         let [first, largest] = [source.take()?, source.take()?].map(u64::from_le_bytes);
         let load_while_growing = f64::from_le_bytes(source.take()?);
-        source.header_seal()?;
+        source.check_header()?;
         if !LOADS_WHILE_GROWING.contains(&load_while_growing) {
             return Err(SnapshotDamage::InvalidLoadWhileGrowing { load_while_growing }.into());
         }

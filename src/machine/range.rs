@@ -102,7 +102,7 @@ impl Range {
             return Ok(());
         }
         let end = end_of_step(pages, len).min(self.reserved.len());
-        if !self.reserved.allow_writes(writable..end) {
+        if !self.reserved.commit(writable..end) {
             return Err((end - writable) * size_of::<u64>());
         }
         self.writable.store(end as u64, Ordering::Relaxed);
@@ -117,7 +117,7 @@ impl Range {
         if kept >= writable {
             return true;
         }
-        let done = self.reserved.take_back(kept..writable);
+        let done = self.reserved.decommit(kept..writable);
         if done {
             self.writable.store(kept as u64, Ordering::Relaxed);
         }
@@ -245,14 +245,14 @@ mod reserved {
         }
 
         /// Makes these words zeros that may be read and written.
-        pub(crate) fn allow_writes(&self, words: Range<usize>) -> bool {
+        pub(crate) fn commit(&self, words: Range<usize>) -> bool {
             let (start, bytes) = self.bytes(words);
             // SAFETY: these pages are this range's own. All that anyone may do with them before is allowed afterwards.
             unsafe { libc::mprotect(start, bytes, libc::PROT_READ | libc::PROT_WRITE) == 0 }
         }
 
-        /// Takes the memory of these words back: they become zeros. They may still be read, and no longer written.
-        pub(crate) fn take_back(&self, words: Range<usize>) -> bool {
+        /// Returns the memory of these words to the system: they become zeros. They may still be read, and no longer written.
+        pub(crate) fn decommit(&self, words: Range<usize>) -> bool {
             let (start, bytes) = self.bytes(words);
             #[cfg(target_os = "linux")]
             // SAFETY: these pages are this range's own, and the caller promises that no thread writes to them. The first call
@@ -322,11 +322,11 @@ mod reserved {
             match self.0 {}
         }
 
-        pub(crate) fn allow_writes(&self, _: Range<usize>) -> bool {
+        pub(crate) fn commit(&self, _: Range<usize>) -> bool {
             match self.0 {}
         }
 
-        pub(crate) fn take_back(&self, _: Range<usize>) -> bool {
+        pub(crate) fn decommit(&self, _: Range<usize>) -> bool {
             match self.0 {}
         }
 

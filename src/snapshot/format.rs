@@ -1,8 +1,7 @@
 //! PURE: the format of a snapshot. `table/image/copy_on_write.rs` describes how a table's words are read while other threads
 //! change them.
 //!
-//! The format and the formulas that give its words a meaning are in `src/guide/snapshot_format.md`, with test vectors. In
-//! names, a *seal* is a checksum.
+//! The format and the formulas that give its words a meaning are in `src/guide/snapshot_format.md`, with test vectors.
 //!
 //! # Checks
 //! Numbers that say how much to read or allocate are used only after the checksum that follows them (except the length of
@@ -10,7 +9,7 @@
 //!
 //! Every number is checked against the others with which the library later computes. In a snapshot of kind 5, the
 //! longest lifetime fits on the ring, fewer ticks were evicted than it has, and each place is on the ring. An entry's
-//! end is one that the sweep has yet to reach, or it comes at most as many ticks after now as the longest lifetime has:
+//! expiry is one that the sweep has yet to reach, or it comes at most as many ticks after now as the longest lifetime has:
 //! the evicted ticks are among these. So each place means one tick, and the sweep counts no entry as evicted that it
 //! does not find.
 //!
@@ -36,16 +35,16 @@ pub(crate) trait SnapshotCore: Core + Sized {
     const KIND: FilterKind;
 
     /// What builds the empty table of such a filter.
-    type Stated;
+    type Plan;
 
-    /// The head of a save that has begun.
-    fn head(&self, image: &TableImage<'_>) -> Head;
+    /// The kind's header for a save that has begun.
+    fn kind_header(&self, image: &TableImage<'_>) -> KindHeader;
 
     /// Reads and checks all that comes between the header and the buckets.
-    fn stated(source: &mut Source<'_>) -> Result<Declared<Self::Stated>, LoadError>;
+    fn read_declared(source: &mut Source<'_>) -> Result<Declared<Self::Plan>, LoadError>;
 
     /// An empty filter as declared, for a caller that uses `memory_of_caller` bytes. The only error is `OutOfMemory`.
-    fn empty(stated: Self::Stated, memory_limit: usize, memory_of_caller: usize) -> Result<Self, LoadError>;
+    fn empty(plan: Self::Plan, memory_limit: usize, memory_of_caller: usize) -> Result<Self, LoadError>;
 
     /// Checks that the filter may hold so many keys.
     fn check_len(&self, _: u64) -> Result<(), LoadError> {
@@ -54,7 +53,7 @@ pub(crate) trait SnapshotCore: Core + Sized {
 
     /// Reads what follows the header.
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
-        let Declared { plan, clock_state, own } = Self::stated(source)?;
+        let Declared { plan, clock_state, own } = Self::read_declared(source)?;
         source.expect_table(&plan)?;
         source.reserve(plan.memory_usage.saturating_add(memory_of_caller))?;
         let filter = Self::empty(own, source.limit(), memory_of_caller)?;
@@ -93,23 +92,23 @@ pub(crate) fn check_clock(clock_state: Option<ClockState>, entries: u64) -> Resu
     Ok(())
 }
 
-/// What a kind of filter declares apart from its table.
+/// The header of a kind of filter: what it declares apart from its table.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Head {
+pub(crate) struct KindHeader {
     bytes: [u8; Self::MOST],
     len: usize,
 }
 
-impl Head {
+impl KindHeader {
     const MOST: usize = 34;
 
     /// For a filter of one table.
     pub(crate) const NONE: Self = Self { bytes: [0; Self::MOST], len: 0 };
 
-    pub(crate) fn of(stated: &[u8]) -> Self {
-        let mut head = Self { len: stated.len(), ..Self::NONE };
-        head.bytes[..stated.len()].copy_from_slice(stated);
-        head
+    pub(crate) fn of(declared: &[u8]) -> Self {
+        let mut header = Self { len: declared.len(), ..Self::NONE };
+        header.bytes[..declared.len()].copy_from_slice(declared);
+        header
     }
 
     /// Empty if there is nothing to declare, not even a checksum.

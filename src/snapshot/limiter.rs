@@ -7,7 +7,7 @@ use crate::error::mismatch::UnsupportedSnapshot;
 use crate::machine::time::TimeSource;
 use crate::plan::limits;
 use crate::plan::table_plan::TablePlan;
-use crate::snapshot::format::{Declared, Head, SnapshotCore};
+use crate::snapshot::format::{Declared, KindHeader, SnapshotCore};
 use crate::snapshot::source::Source;
 use crate::table::core::Core as _;
 use crate::table::expiring::clock::{Clock, ClockState, WhenFull};
@@ -33,25 +33,25 @@ pub struct LimiterPlan {
 impl SnapshotCore for LimiterTable {
     const KIND: FilterKind = FilterKind::Limiter;
 
-    type Stated = LimiterPlan;
+    type Plan = LimiterPlan;
 
-    fn head(&self, image: &TableImage<'_>) -> Head {
+    fn kind_header(&self, image: &TableImage<'_>) -> KindHeader {
         let Quota { cost, burst, tick } = self.limits();
         let ClockState { now, reading, .. } = image.clock_state().expect("the table has a clock");
         let of_tick = self.time_since(now.expect("the limiter has set its clock")).min(tick);
-        let mut head = [0; 32];
-        head[0] = self.facts().shape.payload_bits as u8;
-        head[1] = u8::from(self.clock().when_full() == WhenFull::Refuse);
-        head[2..10].copy_from_slice(&tick.to_le_bytes());
-        head[10..14].copy_from_slice(&(cost as u32).to_le_bytes());
-        head[14..18].copy_from_slice(&burst.to_le_bytes());
-        head[18..26].copy_from_slice(&of_tick.to_le_bytes());
-        head[26..28].copy_from_slice(&self.clock().place(reading).to_le_bytes());
-        head[28..].copy_from_slice(&(reading.lag() as u32).to_le_bytes());
-        Head::of(&head)
+        let mut bytes = [0; 32];
+        bytes[0] = self.facts().shape.payload_bits as u8;
+        bytes[1] = u8::from(self.clock().when_full() == WhenFull::Refuse);
+        bytes[2..10].copy_from_slice(&tick.to_le_bytes());
+        bytes[10..14].copy_from_slice(&(cost as u32).to_le_bytes());
+        bytes[14..18].copy_from_slice(&burst.to_le_bytes());
+        bytes[18..26].copy_from_slice(&of_tick.to_le_bytes());
+        bytes[26..28].copy_from_slice(&self.clock().place(reading).to_le_bytes());
+        bytes[28..].copy_from_slice(&(reading.lag() as u32).to_le_bytes());
+        KindHeader::of(&bytes)
     }
 
-    fn stated(source: &mut Source<'_>) -> Result<Declared<LimiterPlan>, LoadError> {
+    fn read_declared(source: &mut Source<'_>) -> Result<Declared<LimiterPlan>, LoadError> {
         let [expiry_bits] = source.take()?;
         let [flags] = source.take()?;
         let tick = u64::from_le_bytes(source.take()?);
@@ -60,7 +60,7 @@ impl SnapshotCore for LimiterTable {
         let of_tick = u64::from_le_bytes(source.take()?);
         let place = u16::from_le_bytes(source.take()?);
         let lag = u32::from_le_bytes(source.take()?).into();
-        source.header_seal()?;
+        source.check_header()?;
         let when_full = match flags {
             0 => WhenFull::EvictSoonest,
             1 => WhenFull::Refuse,
@@ -85,8 +85,8 @@ impl SnapshotCore for LimiterTable {
         Ok(Declared { plan, clock_state, own: LimiterPlan { table, clock, limits, of_tick, time: source.time() } })
     }
 
-    fn empty(stated: LimiterPlan, _: usize, _: usize) -> Result<Self, LoadError> {
-        let LimiterPlan { table, clock, limits, of_tick, time } = stated;
+    fn empty(plan: LimiterPlan, _: usize, _: usize) -> Result<Self, LoadError> {
+        let LimiterPlan { table, clock, limits, of_tick, time } = plan;
         let bytes = memory_for(table.buckets) + clock.memory_usage();
         Self::new(table, clock, limits, of_tick, time).ok_or(LoadError::OutOfMemory { bytes })
     }

@@ -10,7 +10,7 @@ use crate::error::load_path::LoadPathError;
 use crate::machine::time::TimeSource;
 use crate::snapshot::file;
 use crate::snapshot::schema::Schema;
-use crate::snapshot::source::{Label, Source};
+use crate::snapshot::source::{Metadata, Source};
 use crate::table::filter_plan::FilterPlan;
 
 /// The settings for loading a filter of the type `F`: its hasher `S`, its schema, and how large it may be. Needs
@@ -193,7 +193,7 @@ pub struct Loaded<F> {
 }
 
 impl<F> Loaded<F> {
-    pub(crate) fn new(filter: F, Label { position, attachment }: Label) -> Self {
+    pub(crate) fn new(filter: F, Metadata { position, attachment }: Metadata) -> Self {
         Self { filter, position, attachment }
     }
 }

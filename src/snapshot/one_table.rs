@@ -7,7 +7,7 @@ use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::error::mismatch::UnsupportedSnapshot;
 use crate::plan::table_plan::TablePlan;
-use crate::snapshot::format::{Declared, Head, SnapshotCore};
+use crate::snapshot::format::{Declared, KindHeader, SnapshotCore};
 use crate::snapshot::source::Source;
 use crate::table::by_shape::{ExpiringTable, FilterTable, MapletTable};
 use crate::table::core::Core as _;
@@ -21,13 +21,13 @@ use crate::word::ring::Ring;
 impl SnapshotCore for FilterTable {
     const KIND: FilterKind = FilterKind::Concurrent;
 
-    type Stated = TablePlan;
+    type Plan = TablePlan;
 
-    fn head(&self, _: &TableImage<'_>) -> Head {
-        Head::NONE
+    fn kind_header(&self, _: &TableImage<'_>) -> KindHeader {
+        KindHeader::NONE
     }
 
-    fn stated(source: &mut Source<'_>) -> Result<Declared<TablePlan>, LoadError> {
+    fn read_declared(source: &mut Source<'_>) -> Result<Declared<TablePlan>, LoadError> {
         Ok(declared(Self::KIND, source.table_header(0)?))
     }
 
@@ -39,15 +39,15 @@ impl SnapshotCore for FilterTable {
 impl SnapshotCore for MapletTable {
     const KIND: FilterKind = FilterKind::Maplet;
 
-    type Stated = TablePlan;
+    type Plan = TablePlan;
 
-    fn head(&self, _: &TableImage<'_>) -> Head {
-        Head::of(&[self.facts().shape.payload_bits as u8])
+    fn kind_header(&self, _: &TableImage<'_>) -> KindHeader {
+        KindHeader::of(&[self.facts().shape.payload_bits as u8])
     }
 
-    fn stated(source: &mut Source<'_>) -> Result<Declared<TablePlan>, LoadError> {
+    fn read_declared(source: &mut Source<'_>) -> Result<Declared<TablePlan>, LoadError> {
         let [value_bits] = source.take()?;
-        source.header_seal()?;
+        source.check_header()?;
         let limit = MOST_PAYLOAD_BITS as u8;
         if !(1..=limit).contains(&value_bits) {
             return Err(SnapshotDamage::InvalidValueBits { value_bits, limit }.into());
@@ -63,32 +63,32 @@ impl SnapshotCore for MapletTable {
 impl SnapshotCore for ExpiringTable {
     const KIND: FilterKind = FilterKind::Expiring;
 
-    type Stated = (TablePlan, Clock);
+    type Plan = (TablePlan, Clock);
 
-    fn head(&self, image: &TableImage<'_>) -> Head {
+    fn kind_header(&self, image: &TableImage<'_>) -> KindHeader {
         let clock = self.clock();
         let ClockState { now, reading, ahead, .. } = image.clock_state().expect("the table has a clock");
         let resolution = clock.resolution().unwrap_or_default();
-        let mut head = [0; 34];
-        head[0] = self.facts().shape.payload_bits as u8;
-        head[1..5].copy_from_slice(&(clock.longest() as u32).to_le_bytes());
-        head[5..13].copy_from_slice(&resolution.as_secs().to_le_bytes());
-        head[13..17].copy_from_slice(&resolution.subsec_nanos().to_le_bytes());
+        let mut bytes = [0; 34];
+        bytes[0] = self.facts().shape.payload_bits as u8;
+        bytes[1..5].copy_from_slice(&(clock.longest() as u32).to_le_bytes());
+        bytes[5..13].copy_from_slice(&resolution.as_secs().to_le_bytes());
+        bytes[13..17].copy_from_slice(&resolution.subsec_nanos().to_le_bytes());
         if let Some(now) = now {
-            head[17] = 1;
-            head[18..26].copy_from_slice(&now.to_le_bytes());
-            head[26..28].copy_from_slice(&clock.place(reading).to_le_bytes());
-            head[28..32].copy_from_slice(&(reading.lag() as u32).to_le_bytes());
+            bytes[17] = 1;
+            bytes[18..26].copy_from_slice(&now.to_le_bytes());
+            bytes[26..28].copy_from_slice(&clock.place(reading).to_le_bytes());
+            bytes[28..32].copy_from_slice(&(reading.lag() as u32).to_le_bytes());
         }
         if clock.when_full() == WhenFull::Refuse {
-            return Head::of(&head[..32]);
+            return KindHeader::of(&bytes[..32]);
         }
-        head[17] |= 2;
-        head[32..].copy_from_slice(&(ahead as u16).to_le_bytes());
-        Head::of(&head)
+        bytes[17] |= 2;
+        bytes[32..].copy_from_slice(&(ahead as u16).to_le_bytes());
+        KindHeader::of(&bytes)
     }
 
-    fn stated(source: &mut Source<'_>) -> Result<Declared<(TablePlan, Clock)>, LoadError> {
+    fn read_declared(source: &mut Source<'_>) -> Result<Declared<(TablePlan, Clock)>, LoadError> {
         let [expiry_bits] = source.take()?;
         let longest = u32::from_le_bytes(source.take()?).into();
         let (seconds, nanoseconds) = (u64::from_le_bytes(source.take()?), u32::from_le_bytes(source.take()?));
@@ -98,7 +98,7 @@ impl SnapshotCore for ExpiringTable {
         let lag = u32::from_le_bytes(source.take()?).into();
         let (is_known, evicts) = (flags & 1 != 0, matches!(flags, 2 | 3));
         let ahead = if evicts { u16::from_le_bytes(source.take()?) } else { 0 };
-        source.header_seal()?;
+        source.check_header()?;
         if flags > 3 {
             return Err(UnsupportedSnapshot::Flags { flags }.into());
         }

@@ -5,7 +5,7 @@ use std::io;
 
 use crate::error::kind::FilterKind;
 use crate::plan::sizing::LoadLimit;
-use crate::snapshot::format::Head;
+use crate::snapshot::format::KindHeader;
 use crate::snapshot::parts::{MAGIC, VERSION, encoding_number};
 use crate::sync::sizes::CHUNK;
 use crate::table::image::read::TableImage;
@@ -14,11 +14,11 @@ use crate::word::layout::Shape;
 /// The most bytes of a piece. A chunk of words fits, and (in models, whose chunks are small) a header.
 pub(crate) const PIECE: usize = if CHUNK * size_of::<u64>() > 512 { CHUNK * size_of::<u64>() } else { 512 };
 
-/// The bytes of a snapshot without its schema, its attachment, its head and its words.
+/// The bytes of a snapshot without its schema, its attachment, its kind's header and its words.
 const FIXED: u64 = 68;
 
 /// The bytes of a checksum.
-const SEAL: u64 = 4;
+const CHECKSUM: u64 = 4;
 
 /// What the header declares.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ enum Stage {
     Header,
     /// The attachment from this byte on.
     Attachment(usize),
-    /// The checksum of the attachment, the head, and the table's header.
+    /// The checksum of the attachment, the kind's header, and the table's header.
     Section,
     /// The words from this bucket on, and the number of copies before them.
     Words(usize, u64),
@@ -48,7 +48,7 @@ enum Stage {
 /// The remaining pieces of a snapshot.
 pub(crate) struct Pieces<'a> {
     header: Header<'a>,
-    head: Head,
+    kind_header: KindHeader,
     /// `None` when all words are read: the memory that the save holds is free then.
     image: Option<TableImage<'a>>,
     shape: Shape,
@@ -71,7 +71,7 @@ impl Piece<'_> {
         self.append(bytes);
     }
 
-    fn seal(&mut self) {
+    fn put_checksum(&mut self) {
         let sum = self.sum.clone().finalize();
         self.append(&sum.to_le_bytes());
     }
@@ -84,19 +84,19 @@ impl Piece<'_> {
 
 impl<'a> Pieces<'a> {
     /// All of a snapshot. The schema and the attachment must not be longer than the format allows.
-    pub(crate) fn new(header: Header<'a>, head: Head, image: TableImage<'a>) -> Self {
+    pub(crate) fn new(header: Header<'a>, kind_header: KindHeader, image: TableImage<'a>) -> Self {
         let ((shape, buckets), limit) = (image.layout(), image.limit());
         let (sum, stage) = (crc32fast::Hasher::new(), Stage::Header);
-        Self { header, head, image: Some(image), shape, buckets, limit, sum, stage }
+        Self { header, kind_header, image: Some(image), shape, buckets, limit, sum, stage }
     }
 
     /// How many bytes the snapshot has.
-    pub(crate) fn len_of(header: &Header<'_>, head: &Head, image: &TableImage<'_>) -> u64 {
-        let head = head.bytes().len() as u64;
+    pub(crate) fn len_of(header: &Header<'_>, kind_header: &KindHeader, image: &TableImage<'_>) -> u64 {
+        let kind_header = kind_header.bytes().len() as u64;
         FIXED
             + header.schema.len() as u64
             + header.attachment.len() as u64
-            + if head > 0 { head + SEAL } else { 0 }
+            + if kind_header > 0 { kind_header + CHECKSUM } else { 0 }
             + image.layout().1 as u64 * size_of::<u64>() as u64
     }
 
@@ -118,7 +118,7 @@ impl<'a> Pieces<'a> {
                 piece.put(&[u8::from(position.is_some())]);
                 piece.put(&position.unwrap_or(0).to_le_bytes());
                 piece.put(&(attachment.len() as u32).to_le_bytes());
-                piece.seal();
+                piece.put_checksum();
                 if attachment.is_empty() { Stage::Section } else { Stage::Attachment(0) }
             }
             Stage::Attachment(from) => {
@@ -127,15 +127,15 @@ impl<'a> Pieces<'a> {
                 if to == attachment.len() { Stage::Section } else { Stage::Attachment(to) }
             }
             Stage::Section => {
-                piece.seal();
-                if !self.head.bytes().is_empty() {
-                    piece.put(self.head.bytes());
-                    piece.seal();
+                piece.put_checksum();
+                if !self.kind_header.bytes().is_empty() {
+                    piece.put(self.kind_header.bytes());
+                    piece.put_checksum();
                 }
                 let Shape { encoding, slots, fingerprint_bits, payload_bits: _ } = self.shape;
                 piece.put(&[encoding_number(encoding) | self.limit.number() << 1, slots as u8, fingerprint_bits as u8]);
                 piece.put(&(self.buckets as u64).to_le_bytes());
-                piece.seal();
+                piece.put_checksum();
                 Stage::Words(0, 0)
             }
             Stage::Words(start, copies) => {
@@ -158,7 +158,7 @@ impl<'a> Pieces<'a> {
             }
             Stage::End(copies) => {
                 piece.put(&copies.to_le_bytes());
-                piece.seal();
+                piece.put_checksum();
                 Stage::Nothing
             }
             Stage::Nothing => Stage::Nothing,

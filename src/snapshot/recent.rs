@@ -7,7 +7,7 @@ use crate::error::mismatch::UnsupportedSnapshot;
 use crate::machine::time::TimeSource;
 use crate::plan::table_plan::TablePlan;
 use crate::plan::window::{Division, RING_BITS, Unit};
-use crate::snapshot::format::{Declared, Head, SnapshotCore};
+use crate::snapshot::format::{Declared, KindHeader, SnapshotCore};
 use crate::snapshot::source::Source;
 use crate::table::core::Core as _;
 use crate::table::expiring::clock::{Clock, ClockState};
@@ -31,28 +31,28 @@ pub struct RecentPlan {
 impl SnapshotCore for RecentTable {
     const KIND: FilterKind = FilterKind::Recent;
 
-    type Stated = RecentPlan;
+    type Plan = RecentPlan;
 
-    fn head(&self, image: &TableImage<'_>) -> Head {
+    fn kind_header(&self, image: &TableImage<'_>) -> KindHeader {
         let Division { unit, per_tick, lifetime } = self.division();
         let ClockState { now, reading, ahead, added } = image.clock_state().expect("the table has a clock");
         let (number, of_tick) = match unit {
             Unit::Keys => (0, added),
             Unit::Time => (1, self.time_since(now.expect("the filter has set its clock"))),
         };
-        let mut head = [0; 28];
-        head[0] = self.facts().shape.payload_bits as u8;
-        head[1] = number;
-        head[2..10].copy_from_slice(&per_tick.to_le_bytes());
-        head[10..12].copy_from_slice(&(lifetime as u16).to_le_bytes());
-        head[12..20].copy_from_slice(&of_tick.to_le_bytes());
-        head[20..22].copy_from_slice(&self.clock().place(reading).to_le_bytes());
-        head[22..26].copy_from_slice(&(reading.lag() as u32).to_le_bytes());
-        head[26..].copy_from_slice(&(ahead as u16).to_le_bytes());
-        Head::of(&head)
+        let mut bytes = [0; 28];
+        bytes[0] = self.facts().shape.payload_bits as u8;
+        bytes[1] = number;
+        bytes[2..10].copy_from_slice(&per_tick.to_le_bytes());
+        bytes[10..12].copy_from_slice(&(lifetime as u16).to_le_bytes());
+        bytes[12..20].copy_from_slice(&of_tick.to_le_bytes());
+        bytes[20..22].copy_from_slice(&self.clock().place(reading).to_le_bytes());
+        bytes[22..26].copy_from_slice(&(reading.lag() as u32).to_le_bytes());
+        bytes[26..].copy_from_slice(&(ahead as u16).to_le_bytes());
+        KindHeader::of(&bytes)
     }
 
-    fn stated(source: &mut Source<'_>) -> Result<Declared<RecentPlan>, LoadError> {
+    fn read_declared(source: &mut Source<'_>) -> Result<Declared<RecentPlan>, LoadError> {
         let [expiry_bits] = source.take()?;
         let [unit] = source.take()?;
         let per_tick = u64::from_le_bytes(source.take()?);
@@ -61,7 +61,7 @@ impl SnapshotCore for RecentTable {
         let place = u16::from_le_bytes(source.take()?);
         let lag = u32::from_le_bytes(source.take()?).into();
         let ahead = u16::from_le_bytes(source.take()?);
-        source.header_seal()?;
+        source.check_header()?;
         let (unit, shortest) = match unit {
             0 => (Unit::Keys, 1),
             1 => (Unit::Time, Division::SHORTEST),
@@ -89,8 +89,8 @@ impl SnapshotCore for RecentTable {
         Ok(Declared { plan, clock_state, own: RecentPlan { table, clock, division, of_tick, time: source.time() } })
     }
 
-    fn empty(stated: RecentPlan, _: usize, _: usize) -> Result<Self, LoadError> {
-        let RecentPlan { table, clock, division, of_tick, time } = stated;
+    fn empty(plan: RecentPlan, _: usize, _: usize) -> Result<Self, LoadError> {
+        let RecentPlan { table, clock, division, of_tick, time } = plan;
         let bytes = memory_for(table.buckets) + clock.memory_usage();
         Self::new(table, clock, division, of_tick, time).ok_or(LoadError::OutOfMemory { bytes })
     }

@@ -11,7 +11,7 @@ use crate::error::kind::FilterKind;
 use crate::error::memory::OutOfMemory;
 use crate::machine::memory::boxed_slice;
 use crate::snapshot::file;
-use crate::snapshot::format::Head;
+use crate::snapshot::format::KindHeader;
 use crate::snapshot::parts::MAX_ATTACHMENT;
 use crate::snapshot::pieces::{Header, PIECE, Pieces};
 use crate::table::image::read::TableImage;
@@ -74,13 +74,19 @@ use crate::table::image::read::TableImage;
 #[must_use = "nothing is done until `write_to`, `write_to_path`, `into_reader` or `digest` is called"]
 pub struct Save<'a> {
     header: Header<'a>,
-    head: Head,
+    kind_header: KindHeader,
     image: TableImage<'a>,
 }
 
 impl<'a> Save<'a> {
-    pub(crate) fn new(kind: FilterKind, probe: u64, schema: Cow<'a, str>, head: Head, image: TableImage<'a>) -> Self {
-        Self { header: Header { kind, probe, schema, position: None, attachment: Vec::new() }, head, image }
+    pub(crate) fn new(
+        kind: FilterKind,
+        probe: u64,
+        schema: Cow<'a, str>,
+        kind_header: KindHeader,
+        image: TableImage<'a>,
+    ) -> Self {
+        Self { header: Header { kind, probe, schema, position: None, attachment: Vec::new() }, kind_header, image }
     }
 
     /// Sets the caller's position: for example, how far the filter has come in a log of changes.
@@ -104,7 +110,7 @@ impl<'a> Save<'a> {
     /// reserve room. Changes of the filter meanwhile do not change the number.
     #[must_use]
     pub fn snapshot_len(&self) -> u64 {
-        Pieces::len_of(&self.header, &self.head, &self.image)
+        Pieces::len_of(&self.header, &self.kind_header, &self.image)
     }
 
     /// Returns the snapshot as an [`io::Read`], for what reads its data instead of being written to: the body of an
@@ -191,7 +197,7 @@ impl<'a> Save<'a> {
     }
 
     fn into_pieces(self) -> Pieces<'a> {
-        Pieces::new(self.header, self.head, self.image)
+        Pieces::new(self.header, self.kind_header, self.image)
     }
 
     fn write(self, to: &mut dyn Write) -> io::Result<()> {

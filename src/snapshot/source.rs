@@ -35,7 +35,7 @@ const END: u64 = 4;
 
 /// The caller's metadata in a snapshot.
 #[derive(Debug)]
-pub(crate) struct Label {
+pub(crate) struct Metadata {
     pub(crate) position: Option<u64>,
     pub(crate) attachment: Vec<u8>,
 }
@@ -154,15 +154,15 @@ impl<'a> Source<'a> {
     }
 
     /// Reads a checksum. Returns the declared and the computed one.
-    fn seal(&mut self) -> Result<(u32, u32), LoadError> {
+    fn read_checksum(&mut self) -> Result<(u32, u32), LoadError> {
         let mut declared = [0; 4];
         self.read_exact(&mut declared)?;
         Ok((u32::from_le_bytes(declared), self.sum.clone().finalize()))
     }
 
     /// Verifies the checksum of a header. What was read before it may then be used.
-    pub(crate) fn header_seal(&mut self) -> Result<(), LoadError> {
-        let (declared, computed) = self.seal()?;
+    pub(crate) fn check_header(&mut self) -> Result<(), LoadError> {
+        let (declared, computed) = self.read_checksum()?;
         if declared == computed {
             Ok(())
         } else {
@@ -183,7 +183,7 @@ impl<'a> Source<'a> {
     }
 
     /// Reads the header of a snapshot, which must be of this kind of filter, of these keys, with this hasher.
-    pub(crate) fn header(&mut self, kind: FilterKind, schema: &str, probe: u64) -> Result<Label, LoadError> {
+    pub(crate) fn header(&mut self, kind: FilterKind, schema: &str, probe: u64) -> Result<Metadata, LoadError> {
         let (len, limit) = (schema.len(), MAX_SCHEMA);
         if len > limit {
             return Err(SnapshotMismatch::SchemaTooLong { len, limit }.into());
@@ -200,7 +200,7 @@ impl<'a> Source<'a> {
         if header.probe != probe {
             return Err(SnapshotMismatch::Hasher.into());
         }
-        self.label(&header)
+        self.metadata(&header)
     }
 
     /// Reads a header of any kind, up to its first checksum.
@@ -224,12 +224,12 @@ impl<'a> Source<'a> {
         let [has_position] = self.take()?;
         let position = u64::from_le_bytes(self.take()?);
         let attached = u32::from_le_bytes(self.take()?);
-        self.header_seal()?;
+        self.check_header()?;
         Ok(AnyHeader { kind, probe, schema, schema_len, has_position, position, attached })
     }
 
     /// Reads the caller's metadata: position and attachment.
-    pub(crate) fn label(&mut self, header: &AnyHeader) -> Result<Label, LoadError> {
+    pub(crate) fn metadata(&mut self, header: &AnyHeader) -> Result<Metadata, LoadError> {
         let &AnyHeader { has_position, position, attached, .. } = header;
         if has_position > 1 {
             return Err(UnsupportedSnapshot::Flags { flags: has_position }.into());
@@ -245,8 +245,8 @@ impl<'a> Source<'a> {
         attachment.try_reserve_exact(len).map_err(|_| LoadError::OutOfMemory { bytes: len })?;
         attachment.resize(len, 0);
         self.fill(&mut attachment)?;
-        self.header_seal()?;
-        Ok(Label { position: (has_position == 1).then_some(position), attachment })
+        self.check_header()?;
+        Ok(Metadata { position: (has_position == 1).then_some(position), attachment })
     }
 
     /// Reads the header of a growing table, checks the number of buckets and the shape that follows from it, and
@@ -259,7 +259,7 @@ impl<'a> Source<'a> {
     ) -> Result<usize, LoadError> {
         let [encoding, slots, fingerprint_bits] = self.take()?;
         let buckets = u64::from_le_bytes(self.take()?);
-        self.header_seal()?;
+        self.check_header()?;
         let invalid = SnapshotDamage::InvalidBuckets { buckets, limit: largest as u64 };
         let buckets = Some(buckets).filter(is_possible).ok_or(invalid)? as usize;
         let shape = shape(buckets);
@@ -276,7 +276,7 @@ impl<'a> Source<'a> {
         let [encoding_and_limit, slots, fingerprint_bits] = self.take()?;
         let (encoding, limit) = (encoding_and_limit & 1, LoadLimit::of_number(encoding_and_limit >> 1));
         let buckets = u64::from_le_bytes(self.take()?);
-        self.header_seal()?;
+        self.check_header()?;
         let is_it = |shape: &Shape| {
             (encoding_number(shape.encoding), shape.slots, shape.fingerprint_bits)
                 == (encoding, slots.into(), fingerprint_bits.into())
@@ -361,7 +361,7 @@ impl<'a> Source<'a> {
 
     /// Verifies the last checksum. If the number of bytes is known, nothing may follow it.
     pub(crate) fn end(mut self) -> Result<(), LoadError> {
-        let (declared, computed) = self.seal()?;
+        let (declared, computed) = self.read_checksum()?;
         if declared != computed {
             return Err(SnapshotDamage::WrongChecksum { declared, computed }.into());
         }

@@ -41,11 +41,11 @@ impl Reserved {
         self.0.len()
     }
 
-    pub(crate) fn allow_writes(&self, _: Range<usize>) -> bool {
+    pub(crate) fn commit(&self, _: Range<usize>) -> bool {
         true
     }
 
-    pub(crate) fn take_back(&self, words: Range<usize>) -> bool {
+    pub(crate) fn decommit(&self, words: Range<usize>) -> bool {
         release(&self.0[words])
     }
 

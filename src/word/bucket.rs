@@ -281,7 +281,7 @@ pub(crate) trait BucketOps: Layout {
         let not_less = (list | lanes.tops) - high.wrapping_mul(lanes.ones);
         // The new slot goes above those with a lower high part, and above the empty ones: just below the first that
         // is neither. All slots up to there move down by one.
-        let above = not_less & taken_lanes(self.lanes(), bucket.0) & lanes.tops;
+        let above = not_less & occupied_lanes(self.lanes(), bucket.0) & lanes.tops;
         let from = (above >> (lanes.bits - 1) | lanes.above()).trailing_zeros();
         let at = from - u32::from(lanes.bits);
         let below = (1 << from) - 1;
@@ -420,12 +420,12 @@ pub(super) fn any_zero_lane(lanes: Lanes, word: u64) -> u64 {
 /// The top bits of exactly those lanes that are 0.
 #[inline(always)]
 pub(super) fn zero_lanes(lanes: Lanes, word: u64) -> u64 {
-    !taken_lanes(lanes, word) & lanes.tops
+    !occupied_lanes(lanes, word) & lanes.tops
 }
 
 /// The top bits of exactly those lanes that are not 0, among other bits.
 #[inline(always)]
-fn taken_lanes(lanes: Lanes, word: u64) -> u64 {
+fn occupied_lanes(lanes: Lanes, word: u64) -> u64 {
     let lows = lanes.tops - lanes.ones;
     ((word & lows) + lows) | word
 }

@@ -71,13 +71,13 @@ const GOLDEN: [&str; 28] = [
     "00",               // no position
     "0000000000000000",
     "00000000",         // length of the attachment
-    "65b1ef2d",         // seal
-    "65b1ef2d",         // seal
+    "65b1ef2d",         // checksum
+    "65b1ef2d",         // checksum
     "01",               // semi-sorted
     "05",               // slots
     "0e",               // bits
     "0a00000000000000", // buckets
-    "f28169d2",         // seal
+    "f28169d2",         // checksum
     "0000000000f91d14", // the buckets
     "00000040be4c1a3a",
     "0000000000000000",
@@ -89,7 +89,7 @@ const GOLDEN: [&str; 28] = [
     "0000000038fe8502",
     "0000000000290400",
     "0c00000000000000", // taken slots
-    "2d652801",         // seal
+    "2d652801",         // checksum
 ];
 
 /// The same for a maplet.
@@ -104,19 +104,19 @@ fn a_snapshot_of_a_maplet_has_these_bytes() {
 const GOLDEN_MAPLET: [&str; 15] = [
     "894343460d0a1a0a040004",                             // the magic, version, kind
     "6a14525321e646710375363400000000000000000000000000", // the rest of the header, as above
-    "2c8166e0",                                           // seal
-    "2c8166e0",                                           // seal
+    "2c8166e0",                                           // checksum
+    "2c8166e0",                                           // checksum
     "04",                                                 // bits of a value
-    "f62157e7",                                           // seal
+    "f62157e7",                                           // checksum
     "01",                                                 // semi-sorted
     "04",                                                 // slots
     "0d",                                                 // bits of a fingerprint without them
     "0200000000000000",                                   // buckets
-    "7aeb474e",                                           // seal
+    "7aeb474e",                                           // checksum
     "00208c326905bf57",                                   // the buckets
     "00209ffb5f63ace2",
     "0600000000000000", // taken slots
-    "1ff859e5",         // seal
+    "1ff859e5",         // checksum
 ];
 
 /// The same for a filter whose entries expire.
@@ -135,8 +135,8 @@ fn a_snapshot_of_a_filter_whose_entries_expire_has_these_bytes() {
 const GOLDEN_EXPIRING: [&str; 22] = [
     "894343460d0a1a0a040005",                             // the magic, version, kind
     "6a14525321e646710375363400000000000000000000000000", // the rest of the header, as above
-    "bb277b07",                                           // seal
-    "bb277b07",                                           // seal
+    "bb277b07",                                           // checksum
+    "bb277b07",                                           // checksum
     "04",                                                 // bits of an end
     "0d000000",                                           // the longest lifetime
     "2c01000000000000",                                   // seconds of a tick
@@ -145,16 +145,16 @@ const GOLDEN_EXPIRING: [&str; 22] = [
     "efcdab8967452301",                                   // now
     "0a00",                                               // its place
     "00000000",                                           // lag
-    "0efd656c",                                           // seal
+    "0efd656c",                                           // checksum
     "01",                                                 // semi-sorted
     "04",                                                 // slots
     "0d",                                                 // bits of a fingerprint without those of an end
     "0200000000000000",                                   // buckets
-    "4c73fc36",                                           // seal
+    "4c73fc36",                                           // checksum
     "0020cc327105b057",                                   // the buckets
     "0020dffb6763ade2",
     "0600000000000000", // taken slots
-    "b19b75c0",         // seal
+    "b19b75c0",         // checksum
 ];
 
 /// A reader like a socket: it returns a few bytes at a time, and is sometimes interrupted by a signal.

@@ -154,8 +154,8 @@ impl<T: ?Sized, S: Send + Sync> HasImages for CuckooRateLimiter<T, S> {
 
 impl<T: ?Sized, S: BuildHasher> FromSnapshot<S> for CuckooRateLimiter<T, S> {
     fn from_snapshot(source: Source<'_>, hasher: S, schema: Schema) -> Result<Loaded<Self>, LoadError> {
-        let (parts, label) = Parts::load::<T>(source, hasher, schema, size_of::<Self>())?;
-        Ok(Loaded::new(Self::from_parts(parts), label))
+        let (parts, metadata) = Parts::load::<T>(source, hasher, schema, size_of::<Self>())?;
+        Ok(Loaded::new(Self::from_parts(parts), metadata))
     }
 }
 

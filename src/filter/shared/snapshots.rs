@@ -11,7 +11,7 @@ use crate::hasher::probe::probe;
 use crate::snapshot::format::SnapshotCore;
 use crate::snapshot::save::Save;
 use crate::snapshot::schema::Schema;
-use crate::snapshot::source::{Label, Source};
+use crate::snapshot::source::{Metadata, Source};
 use crate::table::image::read::{HasImages, TableImage};
 
 impl<C: SnapshotCore, S: BuildHasher> Parts<C, S> {
@@ -33,19 +33,19 @@ impl<C: SnapshotCore, S: BuildHasher> Parts<C, S> {
     }
 
     fn save_of<'a>(&self, schema: Cow<'a, str>, image: TableImage<'a>) -> Save<'a> {
-        Save::new(C::KIND, probe(&self.hasher), schema, self.core.head(&image), image)
+        Save::new(C::KIND, probe(&self.hasher), schema, self.core.kind_header(&image), image)
     }
 
-    /// Reads the parts of a filter of keys of type `T`, whose value takes `memory_of_filter` bytes, and the caller's label.
+    /// Reads the parts of a filter of keys of type `T`, whose value takes `memory_of_filter` bytes, and the caller's metadata.
     pub(in crate::filter) fn load<T: ?Sized>(
         mut source: Source<'_>,
         hasher: S,
         schema: Schema,
         memory_of_filter: usize,
-    ) -> Result<(Self, Label), LoadError> {
-        let label = source.header(C::KIND, &schema.name::<T>(), probe(&hasher))?;
+    ) -> Result<(Self, Metadata), LoadError> {
+        let metadata = source.header(C::KIND, &schema.name::<T>(), probe(&hasher))?;
         let core = C::load(&mut source, memory_of_filter)?;
         source.end()?;
-        Ok((Self { core, hasher, schema }, label))
+        Ok((Self { core, hasher, schema }, metadata))
     }
 }

@@ -18,7 +18,7 @@ use crate::hasher::probe::probe;
 use crate::snapshot::format::{Declared, check_clock};
 use crate::snapshot::loader::Loader;
 use crate::snapshot::parts::VERSION;
-use crate::snapshot::source::{Label, Source};
+use crate::snapshot::source::{Metadata, Source};
 use crate::word::tick::Tick;
 use crate::word::values::Values;
 
@@ -327,7 +327,7 @@ impl<F, S> Loader<F, S> {
         let available = Some(snapshot.len() as u64);
         let mut source = Source::new(&mut unread, usize::MAX, available).expecting(expected);
         let schema = schema.name::<F::Key>();
-        let Label { position, attachment } = source.header(F::KIND, &schema, probe(&hasher))?;
+        let Metadata { position, attachment } = source.header(F::KIND, &schema, probe(&hasher))?;
         let declared = F::declared(&mut source)?;
         let now = declared.now();
         let Declared { plan, clock_state, own: clock } = declared;

@@ -57,7 +57,7 @@ impl<T: ?Sized, S: BuildHasher> Viewed for ConcurrentCuckooFilter<T, S> {
     const KIND: FilterKind = FilterKind::Concurrent;
 
     fn declared(source: &mut Source<'_>) -> Result<Declared<()>, LoadError> {
-        let Declared { plan, clock_state, .. } = <FilterTable as SnapshotCore>::stated(source)?;
+        let Declared { plan, clock_state, .. } = <FilterTable as SnapshotCore>::read_declared(source)?;
         Ok(Declared { plan, clock_state, own: () })
     }
 
@@ -76,7 +76,7 @@ impl<T: ?Sized, S: BuildHasher> Viewed for CuckooMaplet<T, S> {
     const KIND: FilterKind = FilterKind::Maplet;
 
     fn declared(source: &mut Source<'_>) -> Result<Declared<()>, LoadError> {
-        let Declared { plan, clock_state, .. } = <MapletTable as SnapshotCore>::stated(source)?;
+        let Declared { plan, clock_state, .. } = <MapletTable as SnapshotCore>::read_declared(source)?;
         Ok(Declared { plan, clock_state, own: () })
     }
 
@@ -95,7 +95,7 @@ impl<T: ?Sized, S: BuildHasher> Viewed for GrowableCuckooFilter<T, S> {
     const KIND: FilterKind = FilterKind::Growable;
 
     fn declared(source: &mut Source<'_>) -> Result<Declared<()>, LoadError> {
-        let Declared { plan, clock_state, .. } = <GrowingTable as SnapshotCore>::stated(source)?;
+        let Declared { plan, clock_state, .. } = <GrowingTable as SnapshotCore>::read_declared(source)?;
         Ok(Declared { plan, clock_state, own: () })
     }
 
@@ -115,7 +115,7 @@ impl<T: ?Sized, S: BuildHasher> Viewed for ExpiringCuckooFilter<T, S> {
     const KIND: FilterKind = FilterKind::Expiring;
 
     fn declared(source: &mut Source<'_>) -> Result<Declared<ViewClock>, LoadError> {
-        let Declared { plan, clock_state, own } = <ExpiringTable as SnapshotCore>::stated(source)?;
+        let Declared { plan, clock_state, own } = <ExpiringTable as SnapshotCore>::read_declared(source)?;
         Ok(Declared { plan, clock_state, own: ViewClock::of(&own.1) })
     }
 
