@@ -73,7 +73,7 @@ impl<L: Layout, S: Source> FixedLookup<L, S> {
         undisturbed: impl FnOnce([Bucket; 2]) -> R,
         disturbed: impl FnOnce([Bucket; 2]) -> R,
     ) -> R {
-        let version = self.source.version(item.sum);
+        let version = self.source.version(item.bucket_sum);
         let first = self.source.load(item.first);
         let second = self.source.load(item.second);
         if self.source.changes_since(version) == 0 { undisturbed([first, second]) } else { disturbed([first, second]) }
@@ -147,7 +147,7 @@ impl<L: Layout, S: Source> FixedLookup<L, S> {
     /// version is still the same.
     #[inline(always)]
     fn load_nth(self, items: &Items<BLOCK>, nth: usize, pairs: &mut Pairs) -> u64 {
-        let version = self.source.version(items.sums[nth] as usize);
+        let version = self.source.version(items.bucket_sums[nth] as usize);
         let first = self.source.load(items.firsts[nth] as usize);
         let second = self.source.load(items.seconds[nth] as usize);
         let changes = self.source.changes_since(version);

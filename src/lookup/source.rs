@@ -12,8 +12,8 @@ pub(crate) trait Source: Copy {
     /// The version of a stripe before a read.
     type Version: Copy;
 
-    /// The version of the stripe of the classes whose pair has this sum.
-    fn version(self, sum: usize) -> Self::Version;
+    /// The version of the stripe of the classes whose pair has this bucket sum.
+    fn version(self, bucket_sum: usize) -> Self::Version;
 
     /// 0 if the version is still the same: nothing was removed meanwhile.
     fn changes_since(self, version: Self::Version) -> u64;

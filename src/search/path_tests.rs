@@ -235,8 +235,12 @@ fn examines_each_once(layout: impl Layout, classes: usize) {
         *examined.borrow_mut().entry(bucket).or_default() += 1;
         *words.get(&bucket).expect("no other bucket can be reached")
     };
-    let item =
-        Item { entry: layout.entries(chain[0].1).next().expect("it is full"), first: 77, second: chain[1].0, sum: 0 };
+    let item = Item {
+        entry: layout.entries(chain[0].1).next().expect("it is full"),
+        first: 77,
+        second: chain[1].0,
+        bucket_sum: 0,
+    };
     let outcome = find_path(layout, buckets, item, load, &mut |_| {
         passed_on.set(passed_on.get() + 1);
         false

@@ -105,7 +105,7 @@ impl<E: Entries> Core for Shaped<E> {
         for item in hashes.iter().map(|&hash| self.table.item(hash)) {
             self.table.prefetch(item);
             // Of the stripes, only those of a table that is not hot are out of the cache.
-            prefetch_line(self.table.stripe(item.sum));
+            prefetch_line(self.table.stripe(item.bucket_sum));
         }
     }
 

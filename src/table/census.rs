@@ -38,7 +38,7 @@ impl Census {
 impl<E: Entries> Table<E> {
     /// Counts the copies of the item's class under its lock.
     pub(super) fn census(&self, item: Item, if_present: IfPresent) -> Census {
-        let _guard = self.stripe(item.sum).lock(&self.counters);
+        let _guard = self.stripe(item.bucket_sum).lock(&self.counters);
         let copies = self.copies(item);
         let is_done = copies > 0
             && match if_present {

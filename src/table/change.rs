@@ -78,7 +78,7 @@ impl Table<Nothing> {
     #[inline(always)]
     fn add_if_absent(&self, layout: impl Layout, hash: u64) -> Attempt {
         let item = self.buckets.item(layout, hash);
-        let _guard = self.stripe(item.sum).lock(&self.counters);
+        let _guard = self.stripe(item.bucket_sum).lock(&self.counters);
         if layout.either_holds(self.load(item.first), self.load(item.second), layout.fingerprint_of(item.entry)) {
             return Attempt::Present;
         }
@@ -119,7 +119,7 @@ impl<E: Entries> Table<E> {
     #[inline(never)]
     fn insert_absent_item(&self, item: Item) -> Result<Attempt, InsertError> {
         self.until_added(item, IfPresent::SkipEqual, |all| {
-            let changing = self.lock_to_change(item.sum, 2, all);
+            let changing = self.lock_to_change(item.bucket_sum, 2, all);
             if self.copies_of_item(self.layout(), item) > 0 {
                 return Ok(Attempt::Present);
             }
@@ -142,7 +142,7 @@ impl<E: Entries> Table<E> {
     /// Removes a copy of the item, which is one of this hash, without counting.
     #[inline(always)]
     pub(super) fn remove_item(&self, layout: impl Layout, item: Item, hash: u64) -> bool {
-        if let Some(guard) = self.stripe(item.sum).try_lock()
+        if let Some(guard) = self.stripe(item.bucket_sum).try_lock()
             && let Some(removed) = self.remove_locked(layout, &guard, item)
         {
             return removed;
@@ -173,7 +173,7 @@ impl<E: Entries> Table<E> {
     #[inline(never)]
     fn remove_slow(&self, hash: u64, payload: u16) -> bool {
         let item = self.item_with(hash, payload);
-        let changing = self.lock_to_change(item.sum, 1, None);
+        let changing = self.lock_to_change(item.bucket_sum, 1, None);
         self.remove_with_spare(&changing.guard, changing.spare(), item)
     }
 

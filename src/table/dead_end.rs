@@ -77,9 +77,9 @@ impl<E: Entries> Table<E> {
                 return None;
             }
             for entry in self.layout.entries(word) {
-                let sum = self.buckets.sum(self.layout.fingerprint_of(entry));
-                stripes.add(self.stripes().number(sum));
-                let alternate = self.buckets.other(sum, bucket);
+                let bucket_sum = self.buckets.bucket_sum(self.layout.fingerprint_of(entry));
+                stripes.add(self.stripes().number(bucket_sum));
+                let alternate = self.buckets.other(bucket_sum, bucket);
                 if !reached[..count].contains(&alternate) {
                     *reached.get_mut(count)? = alternate;
                     count += 1;

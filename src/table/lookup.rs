@@ -27,8 +27,8 @@ impl<'a> Source for LiveTable<'a> {
     type Version = (&'a Stripe, u64);
 
     #[inline(always)]
-    fn version(self, sum: usize) -> (&'a Stripe, u64) {
-        let stripe = self.stripes.get(sum);
+    fn version(self, bucket_sum: usize) -> (&'a Stripe, u64) {
+        let stripe = self.stripes.get(bucket_sum);
         (stripe, stripe.version())
     }
 
@@ -103,7 +103,7 @@ impl<E: Entries> Table<E> {
     #[inline(always)]
     pub(crate) fn count(&self, layout: impl Layout, hash: u64, payload: u16) -> usize {
         let item = self.buckets.item(layout, hash).with(layout, payload);
-        let _guard = self.stripe(item.sum).lock(&self.counters);
+        let _guard = self.stripe(item.bucket_sum).lock(&self.counters);
         self.copies_of_item(layout, item)
     }
 

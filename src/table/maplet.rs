@@ -103,7 +103,7 @@ impl Table<Value> {
     pub(super) fn insert_value(&self, layout: impl Layout, item: Item) -> Result<(), InsertError> {
         // As in `remove`.
         self.prefetch(item);
-        if let Some(guard) = self.stripe(item.sum).try_lock()
+        if let Some(guard) = self.stripe(item.bucket_sum).try_lock()
             && !self.is_being_saved()
         {
             self.bump_to_add(&guard);
@@ -118,7 +118,7 @@ impl Table<Value> {
     #[inline(never)]
     fn insert_value_slow(&self, item: Item) -> Result<(), InsertError> {
         let attempt = |all: Option<&AllLocked<'_>>| {
-            let changing = self.lock_to_change(item.sum, 2, all);
+            let changing = self.lock_to_change(item.bucket_sum, 2, all);
             Ok(Attempt::of(self.add_value_locked(&changing, item)))
         };
         self.until_added(item, IfPresent::Add, attempt).map(drop)
@@ -140,7 +140,7 @@ impl Table<Value> {
         }
         let (item, found) = (self.item_with(hash, payload), Cell::new(Values::EMPTY));
         self.until_added(item, IfPresent::Skip, |all| {
-            let changing = self.lock_to_change(item.sum, 2, all);
+            let changing = self.lock_to_change(item.bucket_sum, 2, all);
             let (first, second) = (self.load(item.first), self.load(item.second));
             found.set(self.layout.values(first, second, self.layout.fingerprint_of(item.entry)));
             if !found.get().is_empty() {
@@ -160,7 +160,7 @@ impl Table<Value> {
         let (old, new) = (self.item_with(hash, old), self.item_with(hash, new));
         // As in `remove`.
         self.prefetch(old);
-        let Some(guard) = self.stripe(old.sum).try_lock() else {
+        let Some(guard) = self.stripe(old.bucket_sum).try_lock() else {
             return self.replace_slow(old, new);
         };
         // As in `remove_locked`.
@@ -184,7 +184,7 @@ impl Table<Value> {
     #[cold]
     #[inline(never)]
     fn replace_slow(&self, old: Item, new: Item) -> bool {
-        let changing = self.lock_to_change(old.sum, 1, None);
+        let changing = self.lock_to_change(old.bucket_sum, 1, None);
         [old.first, old.second].into_iter().any(|bucket| {
             let seen = self.load(bucket);
             if !self.layout.holds_entry(seen, old.entry) {

@@ -330,7 +330,7 @@ impl<E: Entries> Table<E> {
     /// The lock of the stripe of the copy that the hop moves.
     #[inline(always)]
     fn lock_for<'a>(&'a self, hop: Hop, all: Option<&'a AllLocked<'_>>) -> Changing<'a> {
-        self.lock_to_change(self.buckets.sum(self.layout.fingerprint_of(hop.entry)), WORDS_PER_STEP, all)
+        self.lock_to_change(self.buckets.bucket_sum(self.layout.fingerprint_of(hop.entry)), WORDS_PER_STEP, all)
     }
 
     /// Moves the hop's copy, if it is still where it was and there is room; if it has expired, removes it instead.

@@ -5,7 +5,7 @@
 //! A table is an array of bucket words. A *class* is a fingerprint together with its *pair*, the two buckets that may
 //! hold it. Keys of one class cannot be distinguished, so the table is a multiset of classes. Each class has a stripe:
 //! a lock, and a counter, the *version*. The pair chooses the stripe, by the sum of the two buckets' numbers modulo the
-//! number of buckets (`Item::sum`, which the arithmetic of `word/geometry.rs` computes anyway). A table has one stripe
+//! number of buckets (`Item::bucket_sum`, which the arithmetic of `word/geometry.rs` computes anyway). A table has one stripe
 //! for sixteen buckets, and at most [`MAX_STRIPES`]. So pairs share stripes, as in MemC3. Sometimes this makes a reader
 //! retry without need. (In a maplet, copies also have values. `table/maplet.rs` says what that adds. With a clock, expired
 //! copies are removed without a lock. `table/expiring/mod.rs` says why that is right.)

@@ -32,7 +32,7 @@ pub(crate) struct Table<E: Entries> {
     /// Their number is a power of two.
     pub(crate) stripes: Box<[Stripe]>,
     pub(crate) counters: Counters,
-    /// The bits of a pair's sum that choose the pair's stripe.
+    /// The bits of a pair's bucket sum that choose the pair's stripe.
     stripe_mask: usize,
     /// The limit of the table's capacity.
     pub(crate) limit: LoadLimit,
@@ -111,13 +111,18 @@ impl<E: Entries> Table<E> {
         self.running_saves().any()
     }
 
-    /// Locks the stripe of the classes whose pair has this sum, or uses the locks of `all`, to change at most so many
+    /// Locks the stripe of the classes whose pair has this bucket sum, or uses the locks of `all`, to change at most so many
     /// words. The caller holds no other lock.
     #[inline(always)]
-    pub(super) fn lock_to_change<'a>(&'a self, sum: usize, words: u64, all: Option<&'a AllLocked<'_>>) -> Changing<'a> {
+    pub(super) fn lock_to_change<'a>(
+        &'a self,
+        bucket_sum: usize,
+        words: u64,
+        all: Option<&'a AllLocked<'_>>,
+    ) -> Changing<'a> {
         match all {
-            Some(all) => Changing::with_all(self.running_saves(), self.stripe(sum), all),
-            None => self.running_saves().lock_to_change(words, || self.stripe(sum).lock(&self.counters)),
+            Some(all) => Changing::with_all(self.running_saves(), self.stripe(bucket_sum), all),
+            None => self.running_saves().lock_to_change(words, || self.stripe(bucket_sum).lock(&self.counters)),
         }
     }
 
@@ -309,8 +314,8 @@ impl<E: Entries> Table<E> {
     }
 
     #[inline(always)]
-    pub(super) fn stripe(&self, sum: usize) -> &Stripe {
-        self.stripes().get(sum)
+    pub(super) fn stripe(&self, bucket_sum: usize) -> &Stripe {
+        self.stripes().get(bucket_sum)
     }
 
     #[inline(always)]
@@ -351,15 +356,15 @@ pub(super) struct Stripes<'a> {
 }
 
 impl<'a> Stripes<'a> {
-    /// The number of the stripe of the classes whose pair has this sum.
-    pub(super) fn number(self, sum: usize) -> usize {
-        (sum & self.mask) / BUCKETS_PER_STRIPE
+    /// The number of the stripe of the classes whose pair has this bucket sum.
+    pub(super) fn number(self, bucket_sum: usize) -> usize {
+        (bucket_sum & self.mask) / BUCKETS_PER_STRIPE
     }
 
-    /// That stripe. The masked sum is its offset in bytes: [`BUCKETS_PER_STRIPE`] is the size of a stripe.
+    /// That stripe. The masked bucket sum is its offset in bytes: [`BUCKETS_PER_STRIPE`] is the size of a stripe.
     #[inline(always)]
-    pub(super) fn get(self, sum: usize) -> &'a Stripe {
-        at_step::<BUCKETS_PER_STRIPE, _>(self.all, sum & self.mask)
+    pub(super) fn get(self, bucket_sum: usize) -> &'a Stripe {
+        at_step::<BUCKETS_PER_STRIPE, _>(self.all, bucket_sum & self.mask)
     }
 }
 

@@ -19,8 +19,8 @@ pub(crate) struct Item {
     pub(crate) entry: Entry,
     pub(crate) first: usize,
     pub(crate) second: usize,
-    /// The number of the pair of buckets, which chooses the stripe: see [`Buckets::sum`].
-    pub(crate) sum: usize,
+    /// The sum of the numbers of its two buckets, modulo how many there are. It chooses the stripe: see [`Buckets::bucket_sum`].
+    pub(crate) bucket_sum: usize,
 }
 
 impl Item {
@@ -38,13 +38,13 @@ pub(crate) struct Items<const N: usize> {
     pub(crate) entries: [u32; N],
     pub(crate) firsts: [u32; N],
     pub(crate) seconds: [u32; N],
-    pub(crate) sums: [u32; N],
+    pub(crate) bucket_sums: [u32; N],
 }
 
 /// Zeros, to be overwritten.
 impl<const N: usize> Default for Items<N> {
     fn default() -> Self {
-        Self { entries: [0; N], firsts: [0; N], seconds: [0; N], sums: [0; N] }
+        Self { entries: [0; N], firsts: [0; N], seconds: [0; N], bucket_sums: [0; N] }
     }
 }
 
@@ -55,7 +55,7 @@ impl<const N: usize> Items<N> {
             entry: Entry(self.entries[nth]),
             first: self.firsts[nth] as usize,
             second: self.seconds[nth] as usize,
-            sum: self.sums[nth] as usize,
+            bucket_sum: self.bucket_sums[nth] as usize,
         }
     }
 }
@@ -67,7 +67,7 @@ impl<const N: usize> Items<N> {
 pub(crate) struct Buckets {
     /// Stored three times, once per use, so that each use has a memory operand and none occupies a register.
     count: u64,
-    count_for_sums: u64,
+    count_for_bucket_sums: u64,
     count_to_wrap: u32,
     /// 1 where the count is even, else 0. It makes `s(f)` odd.
     even: u32,
@@ -81,7 +81,7 @@ impl Buckets {
         assert!(count > 0, "a table has a bucket");
         assert!(count <= Self::MOST, "`plan::sizing` makes no larger table");
         let even = u32::from(count.is_multiple_of(2));
-        Self { count: count as u64, count_for_sums: count as u64, count_to_wrap: count as u32, even }
+        Self { count: count as u64, count_for_bucket_sums: count as u64, count_to_wrap: count as u32, even }
     }
 
     #[inline(always)]
@@ -100,34 +100,34 @@ impl Buckets {
     pub(crate) fn item<L: Layout>(self, layout: L, hash: u64) -> Item {
         let hash = mix(hash);
         let (fingerprint, first) = (layout.fingerprint_from(hash), scale(hash, self.count) as usize);
-        let sum = self.sum(fingerprint);
-        Item { entry: layout.entry(fingerprint, 0), first, second: self.other(sum, first), sum }
+        let bucket_sum = self.bucket_sum(fingerprint);
+        Item { entry: layout.entry(fingerprint, 0), first, second: self.other(bucket_sum, first), bucket_sum }
     }
 
     /// `s(f)`, to which the two buckets of a pair add up modulo their number. It also chooses the pair's stripe.
     #[inline(always)]
-    pub(crate) fn sum(self, fingerprint: Fingerprint) -> usize {
-        (scale_half(spread_half(fingerprint), self.count_for_sums) as u32 | self.even) as usize
+    pub(crate) fn bucket_sum(self, fingerprint: Fingerprint) -> usize {
+        (scale_half(spread_half(fingerprint), self.count_for_bucket_sums) as u32 | self.even) as usize
     }
 
-    /// The other bucket of a pair with this sum.
+    /// The other bucket of a pair with this bucket sum.
     #[inline(always)]
-    pub(crate) fn other(self, sum: usize, bucket: usize) -> usize {
-        let (other, borrow) = (sum as u32).overflowing_sub(bucket as u32);
+    pub(crate) fn other(self, bucket_sum: usize, bucket: usize) -> usize {
+        let (other, borrow) = (bucket_sum as u32).overflowing_sub(bucket as u32);
         select_unpredictable(borrow, other.wrapping_add(self.count_to_wrap), other) as usize
     }
 
     /// The other bucket of a fingerprint that is stored in `bucket`.
     #[inline(always)]
     pub(crate) fn alternate(self, bucket: usize, fingerprint: Fingerprint) -> usize {
-        self.other(self.sum(fingerprint), bucket)
+        self.other(self.bucket_sum(fingerprint), bucket)
     }
 
     /// The item of an entry that is stored in `bucket`.
     #[inline(always)]
     pub(crate) fn item_in<L: Layout>(self, layout: L, bucket: usize, entry: Entry) -> Item {
-        let sum = self.sum(layout.fingerprint_of(entry));
-        Item { entry, first: bucket, second: self.other(sum, bucket), sum }
+        let bucket_sum = self.bucket_sum(layout.fingerprint_of(entry));
+        Item { entry, first: bucket, second: self.other(bucket_sum, bucket), bucket_sum }
     }
 
     /// Numbers that are equal for two tables if these have the same classes.
@@ -156,18 +156,18 @@ impl<const N: usize> Vectorized for ToItems<'_, N> {
         for (mixed, &hash) in mixed.iter_mut().zip(hashes) {
             *mixed = mix(hash);
         }
-        let Items { entries: fingerprints, firsts, seconds, sums } = items;
+        let Items { entries: fingerprints, firsts, seconds, bucket_sums } = items;
         for (first, &hash) in firsts.iter_mut().zip(&mixed) {
             *first = scale_by_halves(hash, buckets.count_to_wrap);
         }
         for (fingerprint, &hash) in fingerprints.iter_mut().zip(&mixed) {
             *fingerprint = lanes.fingerprint_from(hash).0;
         }
-        for (sum, &fingerprint) in sums.iter_mut().zip(&*fingerprints) {
-            *sum = buckets.sum(Fingerprint(fingerprint)) as u32;
+        for (bucket_sum, &fingerprint) in bucket_sums.iter_mut().zip(&*fingerprints) {
+            *bucket_sum = buckets.bucket_sum(Fingerprint(fingerprint)) as u32;
         }
-        for ((second, &first), &sum) in seconds.iter_mut().zip(&*firsts).zip(&*sums) {
-            *second = buckets.other(sum as usize, first as usize) as u32;
+        for ((second, &first), &bucket_sum) in seconds.iter_mut().zip(&*firsts).zip(&*bucket_sums) {
+            *second = buckets.other(bucket_sum as usize, first as usize) as u32;
         }
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn at<T>(list: &[T], index: usize) -> &T {
 /// `list[offset / STEP]` without a comparison, for offsets that are multiples of `STEP`. If `STEP` is the size of an
 /// element, the offset is the element's place in memory, which saves an instruction.
 ///
-/// Only for a table's stripes (`table/table.rs`), by a masked sum: their number is a power of two, and the mask is
+/// Only for a table's stripes (`table/table.rs`), by a masked bucket sum: their number is a power of two, and the mask is
 /// their number less one, times `STEP`.
 #[inline(always)]
 pub(crate) fn at_step<const STEP: usize, T>(list: &[T], offset: usize) -> &T {

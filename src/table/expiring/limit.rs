@@ -146,7 +146,7 @@ impl Table<Expiry> {
         if let Some(until) = self.over_limit(layout, clock, class, request) {
             return Verdict::Over { until };
         }
-        let guard = self.stripe(class.sum).lock(&self.counters);
+        let guard = self.stripe(class.bucket_sum).lock(&self.counters);
         let add = |item| self.add(layout, item);
         let first = if self.is_being_saved() {
             Err(NotCharged::Again)
@@ -317,7 +317,7 @@ impl Table<Expiry> {
     #[inline(never)]
     fn charge_slow(&self, clock: &Clock, class: Item, request: Request, first: Result<Attempt, NotCharged>) -> Verdict {
         let attempt = |all: Option<&AllLocked<'_>>| {
-            let changing = self.lock_to_change(class.sum, 2, all);
+            let changing = self.lock_to_change(class.bucket_sum, 2, all);
             let (locked, add) = ((&changing.guard, changing.spare()), |item| self.add_locked(&changing, item));
             self.charge_locked(self.layout(), clock, locked, class, request, add)
         };

@@ -193,7 +193,7 @@ impl Table<Expiry> {
     ) -> Result<bool, ExpiringInsertError> {
         // As in `remove`.
         self.prefetch(class);
-        let guard = self.stripe(class.sum).lock(&self.counters);
+        let guard = self.stripe(class.bucket_sum).lock(&self.counters);
         let (clock, mut is_full) = (self.clock(), false);
         let state = clock.state();
         if !self.is_being_saved()
@@ -222,7 +222,7 @@ impl Table<Expiry> {
     ) -> Result<bool, ExpiringInsertError> {
         let clock = self.clock();
         let attempt = |all: Option<&AllLocked<'_>>| {
-            let changing = self.lock_to_change(class.sum, 2, all);
+            let changing = self.lock_to_change(class.bucket_sum, 2, all);
             self.attempt_until(&changing, class, until, if_present)
         };
         let mut result = if is_full { Ok(Attempt::NoRoom) } else { attempt(None) };
@@ -400,7 +400,7 @@ impl Table<Expiry> {
         // As in `remove`.
         self.prefetch(class);
         let clock = self.clock();
-        let guard = self.stripe(class.sum).lock(&self.counters);
+        let guard = self.stripe(class.bucket_sum).lock(&self.counters);
         // An expiry that is not admitted can't have been added.
         let Some(expiry) = clock.expiry_for(clock.state(), &Until::Tick(expires_at)) else {
             return false;
@@ -417,7 +417,7 @@ impl Table<Expiry> {
     #[inline(never)]
     fn remove_until_slow(&self, class: Item, expires_at: u64) -> bool {
         let clock = self.clock();
-        let changing = self.lock_to_change(class.sum, 1, None);
+        let changing = self.lock_to_change(class.bucket_sum, 1, None);
         // Again under this lock: the place of an expiry may be another one's by now.
         let Some(expiry) = clock.expiry_for(clock.state(), &Until::Tick(expires_at)) else {
             return false;
@@ -430,7 +430,7 @@ impl Table<Expiry> {
         // As in `remove`.
         self.prefetch(class);
         let clock = self.clock();
-        let changing = self.lock_to_change(class.sum, 1, None);
+        let changing = self.lock_to_change(class.bucket_sum, 1, None);
         let first = self.live_entry(clock, clock.reading(), class, Which::First);
         first.is_some_and(|(_, bucket, entry)| self.remove_from(&changing.guard, changing.spare(), bucket, entry))
     }
@@ -439,7 +439,7 @@ impl Table<Expiry> {
     /// live one.
     pub(in crate::table) fn last_expiry(&self, class: Item) -> Option<(u64, u64)> {
         let clock = self.clock();
-        let _guard = self.stripe(class.sum).lock(&self.counters);
+        let _guard = self.stripe(class.bucket_sum).lock(&self.counters);
         let ClockState { now, reading, ahead, .. } = clock.state();
         let (expiry, ..) = self.live_entry(clock, reading, class, Which::Last)?;
         Some((now?, expiry - reading.now() + ahead))

@@ -241,7 +241,7 @@ impl Table<Expiry> {
             }
         }
         let Some((_, bucket, entry)) = first else { return };
-        let changing = self.lock_to_change(self.buckets.sum(self.layout.fingerprint_of(entry)), 1, all);
+        let changing = self.lock_to_change(self.buckets.bucket_sum(self.layout.fingerprint_of(entry)), 1, all);
         // Read again under the lock: only then its place is sure to mean that tick.
         match ticks_left(entry) {
             0 => self.remove_expired_entry(&changing.guard, changing.spare(), bucket, entry),

@@ -48,7 +48,7 @@ struct Rest {
 
 impl Rest {
     const MOST: usize = 32;
-    const NO_ITEM: Item = Item { entry: Entry(0), first: 0, second: 0, sum: 0 };
+    const NO_ITEM: Item = Item { entry: Entry(0), first: 0, second: 0, bucket_sum: 0 };
 }
 
 /// Takes in a chunk, which begins at this bucket. It counts the copies that it has added, even if it stops.

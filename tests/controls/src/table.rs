@@ -83,9 +83,9 @@ pub const ADDITIONS: &[Edit] = &[
          pub(super) fn under_all_locks_with_if<R>(&self, wanted: bool, spare: &Spare, words: u64, \
          work: impl FnOnce(&AllLocked<'_>) -> R) -> Option<R> { if wanted { self.under_all_locks_with(spare, words, work) } \
          else { Some(stripe::under_all_locks_if(false, &self.stripes, &self.counters, Some(spare), work)) } } \
-         pub(super) fn lock_to_change_if<'a>(&'a self, wanted: bool, sum: usize, words: u64, \
-         all: Option<&'a AllLocked<'_>>) -> Changing<'a> { if all.is_some() { return self.lock_to_change(sum, words, all); } \
-         self.running_saves().lock_to_change(words, || self.stripe(sum).lock_if(wanted, &self.counters)) } CODE",
+         pub(super) fn lock_to_change_if<'a>(&'a self, wanted: bool, bucket_sum: usize, words: u64, \
+         all: Option<&'a AllLocked<'_>>) -> Changing<'a> { if all.is_some() { return self.lock_to_change(bucket_sum, words, all); } \
+         self.running_saves().lock_to_change(words, || self.stripe(bucket_sum).lock_if(wanted, &self.counters)) } CODE",
     ),
     edit(
         "growth/growing_table.rs",
@@ -264,8 +264,8 @@ pub const CONTROLS: &[Control] = &[
             ),
             edit(
                 "table/expiring/mod.rs",
-                "self.lock_to_change(class.sum, 1, None);\n        let first = self.live_entry(",
-                "self.lock_to_change_if(!LEFT_OUT, class.sum, 1, None);\n        let first = self.live_entry(",
+                "self.lock_to_change(class.bucket_sum, 1, None);\n        let first = self.live_entry(",
+                "self.lock_to_change_if(!LEFT_OUT, class.bucket_sum, 1, None);\n        let first = self.live_entry(",
             ),
             edit(
                 "growth/change.rs",
@@ -355,8 +355,8 @@ pub const CONTROLS: &[Control] = &[
             edit("table/census.rs", ".lock(&self.counters)", ".lock_if(!LEFT_OUT, &self.counters)"),
             edit(
                 "table/expiring/mod.rs",
-                "let _guard = self.stripe(class.sum).lock(&self.counters);",
-                "let _guard = self.stripe(class.sum).lock_if(!LEFT_OUT, &self.counters);",
+                "let _guard = self.stripe(class.bucket_sum).lock(&self.counters);",
+                "let _guard = self.stripe(class.bucket_sum).lock_if(!LEFT_OUT, &self.counters);",
             ),
             edit("growth/lookup.rs", ".lock(self.counters())", ".lock_if(!LEFT_OUT, self.counters())"),
         ],
@@ -417,8 +417,8 @@ pub const CONTROLS: &[Control] = &[
             edit("table/change.rs", ".lock(&self.counters)", ".lock_if(!LEFT_OUT, &self.counters)"),
             edit(
                 "table/change.rs",
-                "self.lock_to_change(item.sum, 2, all)",
-                "self.lock_to_change_if(!LEFT_OUT, item.sum, 2, all)",
+                "self.lock_to_change(item.bucket_sum, 2, all)",
+                "self.lock_to_change_if(!LEFT_OUT, item.bucket_sum, 2, all)",
             ),
             edit(
                 "table/maplet.rs",
@@ -427,8 +427,8 @@ pub const CONTROLS: &[Control] = &[
             ),
             edit(
                 "table/maplet.rs",
-                "self.lock_to_change(item.sum, 2, all);\n            let (first, second) = ",
-                "self.lock_to_change_if(!LEFT_OUT, item.sum, 2, all);\n            let (first, second) = ",
+                "self.lock_to_change(item.bucket_sum, 2, all);\n            let (first, second) = ",
+                "self.lock_to_change_if(!LEFT_OUT, item.bucket_sum, 2, all);\n            let (first, second) = ",
             ),
             edit("growth/change.rs", "if self.contains(hash) {", "if !LEFT_OUT && self.contains(hash) {"),
             edit(
@@ -466,8 +466,8 @@ pub const CONTROLS: &[Control] = &[
         "Where few buckets can be reached, an insert passes only through the lock of its own item's stripe.",
         &[edit(
             "table/dead_end.rs",
-            "stripes.add(self.stripes().number(sum));",
-            "stripes.add(self.stripes().number(if LEFT_OUT { item.sum } else { sum }));",
+            "stripes.add(self.stripes().number(bucket_sum));",
+            "stripes.add(self.stripes().number(if LEFT_OUT { item.bucket_sum } else { bucket_sum }));",
         )],
     ),
     control(
@@ -527,11 +527,15 @@ pub const CONTROLS: &[Control] = &[
         "AddValueWithoutLock",
         "An insert of a value, or of an entry with an expiry, does not lock its stripe.",
         &[
-            edit("table/maplet.rs", "self.stripe(item.sum).try_lock()", "self.stripe(item.sum).try_lock_if(!LEFT_OUT)"),
             edit(
                 "table/maplet.rs",
-                "self.lock_to_change(item.sum, 2, all);\n            Ok(Attempt::of(self.add_value_locked(",
-                "self.lock_to_change_if(!LEFT_OUT, item.sum, 2, all);\n            Ok(Attempt::of(self.add_value_locked(",
+                "self.stripe(item.bucket_sum).try_lock()",
+                "self.stripe(item.bucket_sum).try_lock_if(!LEFT_OUT)",
+            ),
+            edit(
+                "table/maplet.rs",
+                "self.lock_to_change(item.bucket_sum, 2, all);\n            Ok(Attempt::of(self.add_value_locked(",
+                "self.lock_to_change_if(!LEFT_OUT, item.bucket_sum, 2, all);\n            Ok(Attempt::of(self.add_value_locked(",
             ),
             edit(
                 "table/expiring/mod.rs",
@@ -540,8 +544,8 @@ pub const CONTROLS: &[Control] = &[
             ),
             edit(
                 "table/expiring/mod.rs",
-                "self.lock_to_change(class.sum, 2, all)",
-                "self.lock_to_change_if(!LEFT_OUT, class.sum, 2, all)",
+                "self.lock_to_change(class.bucket_sum, 2, all)",
+                "self.lock_to_change_if(!LEFT_OUT, class.bucket_sum, 2, all)",
             ),
         ],
     ),
@@ -558,7 +562,11 @@ pub const CONTROLS: &[Control] = &[
     control(
         "ReplaceWithoutLock",
         "A replacement of a value does not lock its stripe.",
-        &[edit("table/maplet.rs", "self.stripe(old.sum).try_lock()", "self.stripe(old.sum).try_lock_if(!LEFT_OUT)")],
+        &[edit(
+            "table/maplet.rs",
+            "self.stripe(old.bucket_sum).try_lock()",
+            "self.stripe(old.bucket_sum).try_lock_if(!LEFT_OUT)",
+        )],
     ),
     control(
         "ReplaceWithoutBump",
