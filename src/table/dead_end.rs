@@ -4,7 +4,7 @@
 
 use crate::sync::sizes::{DEAD_END_TRIES, MAX_STRIPES};
 use crate::table::attempt::IfPresent;
-use crate::table::census::Census;
+use crate::table::copy_count::CopyCount;
 use crate::table::entries::Entries;
 use crate::table::stripe::{Stripe, drain_writers};
 use crate::table::table::Table;
@@ -44,15 +44,15 @@ impl<E: Entries> Table<E> {
     /// read must find the same stripes as the first, because the first pass went through those. The buckets do not
     /// change from the second read until the second pass begins, so the count is right for that moment. If a try is
     /// invalidated, its second read and pass serve as the first ones of the next try.
-    pub(super) fn census_at_dead_end(&self, item: Item, if_present: IfPresent) -> Option<Census> {
+    pub(super) fn copy_count_at_dead_end(&self, item: Item, if_present: IfPresent) -> Option<CopyCount> {
         let stripes = self.stripes_reached(item)?;
         let mut before = (stripes, drain_writers(&mut stripes.of(&self.stripes), &self.counters));
         for _ in 0..DEAD_END_TRIES {
             let stripes = self.stripes_reached(item)?;
-            let census = self.census(item, if_present);
+            let copy_count = self.count_copies(item, if_present);
             let now = (stripes, drain_writers(&mut stripes.of(&self.stripes), &self.counters));
             if now == before {
-                return Some(census);
+                return Some(copy_count);
             }
             before = now;
         }

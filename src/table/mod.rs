@@ -11,7 +11,7 @@ pub(crate) mod table;
 
 pub(crate) mod batch;
 pub(crate) mod by_shape;
-pub(crate) mod census;
+pub(crate) mod copy_count;
 mod change;
 pub(crate) mod core;
 mod dead_end;

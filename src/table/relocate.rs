@@ -46,7 +46,7 @@ use crate::machine::arch::prefetch;
 use crate::search::path::{self, Graph, Hop, Outcome};
 use crate::sync::sizes::SEARCHES;
 use crate::table::attempt::{Attempt, IfPresent};
-use crate::table::census::Room;
+use crate::table::copy_count::Room;
 use crate::table::entries::Entries;
 use crate::table::image::copy_on_write::Changing;
 use crate::table::image::spare::Spare;
@@ -183,8 +183,8 @@ impl<E: Entries> Table<E> {
             }
             let reading = self.entries.reading();
             // Copies of this class fill both buckets.
-            if let Some(census) = self.census_if_full(item, if_present) {
-                return census.room();
+            if let Some(copy_count) = self.copy_count_if_full(item, if_present) {
+                return copy_count.room();
             }
             let trace = match self.search(item, reading, &|hop| self.relocate(hop), None) {
                 Outcome::Planned => return Room::Try,
@@ -193,14 +193,14 @@ impl<E: Entries> Table<E> {
             // Few buckets can be reached, and all are full. Asked only after the first failed search: if other threads change
             // just these buckets, more tries would hardly help.
             if effort.failed_searches == 0
-                && let Some(census) = self.census_at_dead_end(item, if_present)
+                && let Some(copy_count) = self.copy_count_at_dead_end(item, if_present)
             {
-                return census.room();
+                return copy_count.room();
             }
             // There is a copy by now, or copies of this class fill both buckets by now.
-            let census = self.census(item, if_present);
-            if census.is_done || census.copies == self.slots_of(item) {
-                return census.room();
+            let copy_count = self.count_copies(item, if_present);
+            if copy_count.is_done || copy_count.copies == self.slots_of(item) {
+                return copy_count.room();
             }
             // Two searches, with a pass through all locks between them and after them, have found no path, and nothing has
             // changed meanwhile that matters.
@@ -209,7 +209,7 @@ impl<E: Entries> Table<E> {
                 last == after && after.1 == reading || last_trace == trace && self.buckets.count() > path::BUDGET
             });
             if certain {
-                return census.room();
+                return copy_count.room();
             }
             effort.failed_searches += 1;
             effort.last = Some((trace, after));

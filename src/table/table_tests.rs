@@ -13,7 +13,7 @@ use crate::machine::memory::Pages;
 use crate::plan::sizing::LoadLimit;
 use crate::plan::table_plan::TablePlan;
 use crate::table::attempt::IfPresent;
-use crate::table::census::Room;
+use crate::table::copy_count::Room;
 use crate::table::core::Core as _;
 use crate::table::entries::{Entries, Nothing};
 use crate::table::relocate::Effort;

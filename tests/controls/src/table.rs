@@ -352,7 +352,7 @@ pub const CONTROLS: &[Control] = &[
         "`count` does not lock its stripe.",
         &[
             edit("table/lookup.rs", ".lock(&self.counters)", ".lock_if(!LEFT_OUT, &self.counters)"),
-            edit("table/census.rs", ".lock(&self.counters)", ".lock_if(!LEFT_OUT, &self.counters)"),
+            edit("table/copy_count.rs", ".lock(&self.counters)", ".lock_if(!LEFT_OUT, &self.counters)"),
             edit(
                 "table/expiring/mod.rs",
                 "let _guard = self.stripe(class.bucket_sum).lock(&self.counters);",
@@ -442,7 +442,7 @@ pub const CONTROLS: &[Control] = &[
         "FullThoughPresent",
         "`insert_if_absent` fails without checking whether the key was inserted meanwhile.",
         &[
-            edit("table/census.rs", "let is_done = copies > 0", "let is_done = !LEFT_OUT && copies > 0"),
+            edit("table/copy_count.rs", "let is_done = copies > 0", "let is_done = !LEFT_OUT && copies > 0"),
             edit(
                 "growth/change.rs",
                 "match self.add_counted(class, if_present, self.running_saves().wanted(Some(spare))) {",

@@ -21,15 +21,15 @@ pub(super) enum Room {
 
 /// What an insert that has found no room must know: counted at one moment, under the lock of the item's stripe.
 #[derive(Clone, Copy)]
-pub(super) struct Census {
+pub(super) struct CopyCount {
     /// How many copies of the item's class there are.
     pub(super) copies: usize,
     /// Whether no room is needed, because another thread has added what the insert would add.
     pub(super) is_done: bool,
 }
 
-impl Census {
-    /// The answer of `make_room` if this census decides.
+impl CopyCount {
+    /// The answer of `make_room` if this count decides it.
     pub(super) fn room(self) -> Room {
         if self.is_done { Room::Try } else { Room::None { copies: self.copies } }
     }
@@ -37,7 +37,7 @@ impl Census {
 
 impl<E: Entries> Table<E> {
     /// Counts the copies of the item's class under its lock.
-    pub(super) fn census(&self, item: Item, if_present: IfPresent) -> Census {
+    pub(super) fn count_copies(&self, item: Item, if_present: IfPresent) -> CopyCount {
         let _guard = self.stripe(item.bucket_sum).lock(&self.counters);
         let copies = self.copies(item);
         let is_done = copies > 0
@@ -46,13 +46,13 @@ impl<E: Entries> Table<E> {
                 IfPresent::Skip | IfPresent::Extend => true,
                 IfPresent::SkipEqual => self.copies_of_item(self.layout(), item) > 0,
             };
-        Census { copies, is_done }
+        CopyCount { copies, is_done }
     }
 
-    /// The census if copies of the item's class fill both of its buckets. They lead a search back and forth between the
+    /// The count if copies of the item's class fill both of its buckets. They lead a search back and forth between the
     /// two. Nearly always the first bucket holds something else, and nothing is counted.
     #[inline]
-    pub(super) fn census_if_full(&self, item: Item, if_present: IfPresent) -> Option<Census> {
+    pub(super) fn copy_count_if_full(&self, item: Item, if_present: IfPresent) -> Option<CopyCount> {
         let (fingerprint, first) = (self.layout.fingerprint_of(item.entry), self.load(item.first));
         // The lowest slot's lane alone tells nearly all buckets apart.
         let lane = u64::from(self.layout.lanes().first);
@@ -61,7 +61,7 @@ impl<E: Entries> Table<E> {
         {
             return None;
         }
-        let census = self.census(item, if_present);
-        (census.copies == self.slots_of(item)).then_some(census)
+        let copy_count = self.count_copies(item, if_present);
+        (copy_count.copies == self.slots_of(item)).then_some(copy_count)
     }
 }
