@@ -38,7 +38,7 @@ use crate::table::image::spare::Spare;
 use crate::table::stripe::{self, AllLocked, Guard, Stripe};
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, Place, State, both, stripe_number};
-use crate::word::layouts::{DynLayout, Layouts};
+use crate::word::layouts::{GrowingLayout, Layouts};
 
 /// A concurrent multiset of classes, in a table that grows and shrinks by some buckets at a time. Keys are passed as
 /// [`mixed`](crate::word::geometry::mixed) hashes.
@@ -633,7 +633,7 @@ impl GrowingTable {
 
     /// The layout of buckets of this depth.
     #[inline(always)]
-    pub(super) fn layout(&self, depth: u32) -> &'static DynLayout {
+    pub(super) fn layout(&self, depth: u32) -> &'static GrowingLayout {
         self.layouts.at(depth)
     }
 
@@ -709,7 +709,7 @@ pub(crate) struct Placed {
     pub(super) state: State,
     /// The numbers of the buckets: an even one and an odd one.
     pub(super) numbers: [usize; 2],
-    pub(super) layouts: [&'static DynLayout; 2],
+    pub(super) layouts: [&'static GrowingLayout; 2],
     pub(super) stored: [u32; 2],
 }
 

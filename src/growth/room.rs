@@ -18,7 +18,7 @@ use crate::table::stripe::{AllLocked, Guard};
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, State, both};
 use crate::word::layout::Entry;
-use crate::word::layouts::{BothLayouts, DynLayout};
+use crate::word::layouts::{BothLayouts, GrowingLayout};
 
 /// A search that follows more entries than this to their other buckets, in all its tries, is long.
 ///
@@ -47,7 +47,7 @@ impl<'a> GrowingGraph<'a> {
     }
 
     #[inline(always)]
-    fn layout(&self, number: usize) -> &'static DynLayout {
+    fn layout(&self, number: usize) -> &'static GrowingLayout {
         self.layouts.of(self.state.is_split(number as u32))
     }
 }

@@ -36,8 +36,8 @@ impl<L: Layout, S: Source> FixedLookup<L, S> {
     }
 
     /// The same with the layout as data.
-    fn as_data(&self) -> FixedLookup<&L::Data, S> {
-        FixedLookup { layout: self.layout.as_data(), buckets: self.buckets, source: self.source }
+    fn as_runtime(&self) -> FixedLookup<&L::Runtime, S> {
+        FixedLookup { layout: self.layout.as_runtime(), buckets: self.buckets, source: self.source }
     }
 
     /// `ask` after its read was invalidated: repeats it until it is not, or until there is an answer that counts in any case.
@@ -196,7 +196,7 @@ impl<L: Layout, S: Source, Q: Query> BlockLookup for FixedBatch<L, S, Q> {
         if changes != 0 || !counts {
             for (answer, &hash) in answers.iter_mut().zip(block.hashes).take(block.len) {
                 if !Q::is_certain(answer) {
-                    *answer = lookup.as_data().ask_again(*query, hash);
+                    *answer = lookup.as_runtime().ask_again(*query, hash);
                 }
             }
         }

@@ -24,14 +24,14 @@ macro_rules! by_rows {
             $(rows if const { Row::<{ row!($Encoding $slots) }>::IS_POSSIBLE }
                 && rows == Row::<{ row!($Encoding $slots) }>::ALONE =>
             {
-                let $layout = Layouts::in_known_row::<{ row!($Encoding $slots) }>();
+                let $layout = Layouts::in_const_row::<{ row!($Encoding $slots) }>();
                 $body
             })*
             $(rows if const { Row::<{ row!($Encoding $slots) }>::CHANGES }
                 && rows == Row::<{ row!($Encoding $slots) }>::WITH_SPLIT =>
             {
-                let $whole = Layouts::in_known_row::<{ row!($Encoding $slots) }>();
-                let $split = Layouts::in_known_row::<{ Row::<{ row!($Encoding $slots) }>::SPLIT }>();
+                let $whole = Layouts::in_const_row::<{ row!($Encoding $slots) }>();
+                let $split = Layouts::in_const_row::<{ Row::<{ row!($Encoding $slots) }>::SPLIT }>();
                 $two
             })*
             _ => $any,
@@ -246,7 +246,7 @@ impl<S: GrowingSource> BlockLookup for GrowingLookup<S> {
         let changes = if whole != split {
             self.look_up_mixed(block, next, answers)
         } else {
-            by_encoding!(Layouts::in_row(whole).data(), layout => self.look_up_by(layout, block, next, answers))
+            by_encoding!(Layouts::in_row(whole).runtime(), layout => self.look_up_by(layout, block, next, answers))
         };
         if changes != 0 || !self.0.is_still(epoch) {
             self.look_up_each(block, next, answers);

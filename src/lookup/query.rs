@@ -150,7 +150,7 @@ impl Query for AllValues {
     ) -> Option<Values> {
         let found = layout.only_slot([first, second], layout.lanes_in_either(first, second, fingerprint));
         Some(if found.several != 0 {
-            layout.as_data().values(first, second, fingerprint)
+            layout.as_runtime().values(first, second, fingerprint)
         } else {
             layout.value_at(found.slot)
         })

@@ -10,7 +10,7 @@ use crate::table::entries::Nothing;
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::{Buckets, Item, mixed};
-use crate::word::layout::{Layout, LayoutData, SHAPES, Shape, WithPayload};
+use crate::word::layout::{Layout, RuntimeLayout, SHAPES, Shape, WithPayload};
 
 /// A table of a fixed size, whose words are those that `load` returns.
 struct Loaded<L, F> {
@@ -76,7 +76,7 @@ fn distances<L: Layout>(layout: L, buckets: Buckets, item: Item, words: &[Bucket
 /// Fills a table of plain words to the given share, each item in a bucket of its own, and plans the insert of one
 /// more.
 fn check(shape: Shape, count: usize, hashes: &[u64], one: u64) {
-    let (layout, buckets) = (LayoutData::of(shape), Buckets::new(count));
+    let (layout, buckets) = (RuntimeLayout::of(shape), Buckets::new(count));
     let mut words = vec![Bucket::default(); count];
     for &hash in hashes {
         let item = buckets.item(layout, hash);
@@ -142,8 +142,8 @@ fn search_for_room(buckets: usize, load: impl Fn(usize) -> Bucket) -> (Outcome, 
     (outcome, hops)
 }
 
-fn four_slots() -> LayoutData {
-    LayoutData::of(Shape::plain(4, 16))
+fn four_slots() -> RuntimeLayout {
+    RuntimeLayout::of(Shape::plain(4, 16))
 }
 
 /// A full bucket of entries that follow from this number.
@@ -261,7 +261,7 @@ fn examines_each_once(layout: impl Layout, classes: usize) {
 fn a_search_among_few_buckets_examines_each_once() {
     for shape in SHAPES.into_iter() {
         for classes in [1, 2, 5, 17, 30, 100] {
-            examines_each_once(LayoutData::of(shape), classes);
+            examines_each_once(RuntimeLayout::of(shape), classes);
         }
         if let Some(shape) = shape.with_payload(4) {
             examines_each_once(WithPayload::of(shape), 1);
@@ -283,7 +283,7 @@ fn how_far_searches_go() {
     fn row(shape: Shape, beyond: usize) {
         let (all, capacity) = (BUCKETS * shape.slots as usize, sizing::capacity_of(shape, BUCKETS, LoadLimit::NONE));
         let items = capacity + (all - capacity) * beyond / 4;
-        let layout = LayoutData::of(shape);
+        let layout = RuntimeLayout::of(shape);
         let table = Table::new(Pages::Usual, shape, BUCKETS, Nothing).expect("a few megabytes");
         (0..items).for_each(|hash| table.insert(table.layout(), hash as u64).expect("tables take more"));
         let mut longer = [0; LIMITS.len()];

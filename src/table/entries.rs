@@ -12,7 +12,7 @@ use crate::table::counters::Counters;
 use crate::table::expiring::clock::{self, Clock};
 use crate::table::expiring::presence::LivePresence;
 use crate::table::stripe::AllLocked;
-use crate::word::layout::{Layout, LayoutData, Shape, WithPayload};
+use crate::word::layout::{Layout, RuntimeLayout, Shape, WithPayload};
 use crate::word::ring::Reading;
 
 /// What the entries of a table carry.
@@ -100,12 +100,12 @@ impl Expiry {
 }
 
 impl Entries for Nothing {
-    type Layout = LayoutData;
+    type Layout = RuntimeLayout;
     type Reading = ();
     type Presence<'a> = Presence;
 
-    fn layout(shape: Shape) -> Option<LayoutData> {
-        LayoutData::try_of(shape)
+    fn layout(shape: Shape) -> Option<RuntimeLayout> {
+        RuntimeLayout::try_of(shape)
     }
 
     fn reading(&self) {}

@@ -11,8 +11,8 @@ pub(crate) mod table;
 
 pub(crate) mod batch;
 pub(crate) mod by_shape;
-pub(crate) mod copy_count;
 mod change;
+pub(crate) mod copy_count;
 pub(crate) mod core;
 mod dead_end;
 pub(crate) mod entries;

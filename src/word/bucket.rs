@@ -93,7 +93,7 @@ pub(crate) trait BucketOps: Layout {
     /// layout. `SAME` says that both words are compared with the same.
     #[inline(always)]
     fn is_any_lane_equal<const SAME: bool>(self, comparison: Comparison) -> bool {
-        match (self.is_semi_sorted(), Self::KNOWN_LANE_BITS) {
+        match (self.is_semi_sorted(), Self::CONST_LANE_BITS) {
             (true, _) => comparison.is_any_lane_equal::<true, 0, SAME>(),
             (false, Some(8)) => comparison.is_any_lane_equal::<false, 8, SAME>(),
             (false, Some(16)) => comparison.is_any_lane_equal::<false, 16, SAME>(),

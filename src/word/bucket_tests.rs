@@ -1,7 +1,9 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::word::layout::{Known, Lanes, LayoutData, SHAPES, SHAPES_WITH_PAYLOAD, WithPayload, by_encoding, by_shape};
+use crate::word::layout::{
+    ConstLayout, Lanes, RuntimeLayout, SHAPES, SHAPES_WITH_PAYLOAD, WithPayload, by_encoding, by_shape,
+};
 use crate::word::payloads::{OnlySlot, PayloadOps};
 use proptest::prelude::*;
 
@@ -101,10 +103,10 @@ trait Check: Copy {
 /// Makes a check with layouts of every kind: as data, with a known encoding, and with a known row.
 fn for_each_layout(check: impl Check) {
     for shape in SHAPES {
-        let layout = LayoutData::of(shape);
+        let layout = RuntimeLayout::of(shape);
         check.of(layout);
         by_encoding!(&layout, known => check.of(known));
-        by_shape!(shape, ROW => check.of(Known::<_, ROW>(&layout)));
+        by_shape!(shape, ROW => check.of(ConstLayout::<_, ROW>(&layout)));
     }
     let of_all = SHAPES_WITH_PAYLOAD.map(|shape| (shape.slots, 4));
     for (slots, bits) in of_all.into_iter().chain([(5, 1), (5, 2), (5, 7), (4, 8), (3, 15), (2, 16)]) {
@@ -113,7 +115,7 @@ fn for_each_layout(check: impl Check) {
         let layout = WithPayload::of(shape);
         check.of(layout);
         by_encoding!(&layout, known => check.of(known));
-        by_shape!(with payload shape, ROW => check.of(Known::<_, ROW>(&layout)));
+        by_shape!(with payload shape, ROW => check.of(ConstLayout::<_, ROW>(&layout)));
     }
 }
 

@@ -42,7 +42,7 @@ macro_rules! by_row {
     };
     (@function $row:block { |$table:ident, $layout:ident $(, $argument:ident)*| $body:expr }) => {
         |$table $(, $argument)*| {
-            let $layout = $crate::word::layout::Known::<_, $row>(&$table.layout);
+            let $layout = $crate::word::layout::ConstLayout::<_, $row>(&$table.layout);
             $body
         }
     };

@@ -1,14 +1,14 @@
 //! PURE: checks of words that come from a snapshot.
 
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::layout::{Layout, LayoutData, Shape, WithPayload, by_encoding};
+use crate::word::layout::{Layout, RuntimeLayout, Shape, WithPayload, by_encoding};
 use crate::word::payloads::PayloadOps;
 
 /// How many copies words of this shape hold, or the place of the first that no table can hold. `None` if there is no
 /// memory for the layout's decode table.
 pub(crate) fn copies_in(shape: Shape, words: &[u64]) -> Option<Result<u64, usize>> {
     Some(match shape.payload_bits {
-        0 => by_encoding!(LayoutData::try_of(shape)?, layout => copies_in_words(layout, words)),
+        0 => by_encoding!(RuntimeLayout::try_of(shape)?, layout => copies_in_words(layout, words)),
         _ => by_encoding!(WithPayload::try_of(shape)?, layout => copies_in_words(layout, words)),
     })
 }

@@ -1,7 +1,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::*;
-use crate::word::layout::{LayoutData, SHAPES, SHAPES_WITH_PAYLOAD, Shape, WithPayload};
+use crate::word::layout::{RuntimeLayout, SHAPES, SHAPES_WITH_PAYLOAD, Shape, WithPayload};
 use proptest::prelude::*;
 
 proptest! {
@@ -30,7 +30,7 @@ proptest! {
         let buckets = Buckets::new(count);
         for unit in VectorUnit::all() {
             for shape in SHAPES {
-                the_items_are_those_of_each(buckets, unit, LayoutData::of(shape), hashes)?;
+                the_items_are_those_of_each(buckets, unit, RuntimeLayout::of(shape), hashes)?;
             }
             for shape in SHAPES_WITH_PAYLOAD.map(|shape| shape.with_payload(4).expect("it leaves enough")) {
                 the_items_are_those_of_each(buckets, unit, WithPayload::of(shape), hashes)?;
@@ -106,7 +106,7 @@ const WEAK: [Weak; 12] = [
 #[cfg_attr(miri, ignore = "statistics need many hashes")]
 fn hashes_with_a_structure_are_spread_like_random_ones() {
     const HASHES: u64 = 1 << 16;
-    let (buckets, layout) = (Buckets::new(1 << 14), LayoutData::of(Shape::plain(8, 8)));
+    let (buckets, layout) = (Buckets::new(1 << 14), RuntimeLayout::of(Shape::plain(8, 8)));
     let expected = (HASHES * (HASHES - 1) / 2) as f64 / (255.0 * buckets.count() as f64);
     for (name, hash) in WEAK {
         let mut classes: HashMap<_, u64> = HashMap::new();

@@ -12,13 +12,13 @@
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Classes, turn};
 use crate::word::layout::Lanes;
-use crate::word::layouts::{DynLayout, MOST_SLOTS};
+use crate::word::layouts::{GrowingLayout, MOST_SLOTS};
 
 /// How the buckets of one depth are split.
 #[derive(Clone, Copy)]
 pub(crate) struct Halves {
-    from: &'static DynLayout,
-    to: &'static DynLayout,
+    from: &'static GrowingLayout,
+    to: &'static GrowingLayout,
     depth: u32,
     base_bits: u32,
     base_mask: u32,
@@ -38,7 +38,7 @@ enum Way {
 
 impl Halves {
     /// How the buckets of this depth, which have the layout `from`, become buckets of the next depth, which have `to`.
-    pub(crate) fn new(classes: Classes, depth: u32, from: &'static DynLayout, to: &'static DynLayout) -> Self {
+    pub(crate) fn new(classes: Classes, depth: u32, from: &'static GrowingLayout, to: &'static GrowingLayout) -> Self {
         let (base_bits, base_mask) = (classes.base_bits(), u32::MAX >> (u32::BITS - classes.base_bits()));
         let &Lanes { ones, first, bits, .. } = from.lanes();
         let is_same = from.is_same(to);
@@ -132,7 +132,7 @@ struct Filled {
 
 impl Filled {
     #[inline(always)]
-    fn new(layout: &'static DynLayout) -> Self {
+    fn new(layout: &'static GrowingLayout) -> Self {
         let &Lanes { first, bits, slots, .. } = layout.lanes();
         let from = [u32::from(slots) * u32::from(bits); 2];
         Self { lows: [0; 2], highs: [0; 2], from, first: first.into(), bits: bits.into() }
@@ -155,7 +155,7 @@ impl Filled {
     }
 
     #[inline(always)]
-    fn half(&self, layout: &'static DynLayout, half: usize) -> Bucket {
+    fn half(&self, layout: &'static GrowingLayout, half: usize) -> Bucket {
         layout.encode(self.lows[half], self.highs[half], self.from[half])
     }
 }

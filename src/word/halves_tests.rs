@@ -30,7 +30,7 @@ fn class_in(classes: Classes, number: usize, depth: u32, hash: u64) -> Class {
 /// The halves of a bucket, by the classes of its copies, one by one.
 fn by_classes(
     (classes, depth, number): (Classes, u32, usize),
-    (from, to): (&'static DynLayout, &'static DynLayout),
+    (from, to): (&'static GrowingLayout, &'static GrowingLayout),
     whole: Bucket,
 ) -> [Bucket; 2] {
     let mut halves = [Entries::default(); 2];
@@ -42,7 +42,7 @@ fn by_classes(
     halves.map(|half| to.of(half).expect("a deeper bucket has as many slots"))
 }
 
-fn sorted(layout: &'static DynLayout, bucket: Bucket) -> Vec<u32> {
+fn sorted(layout: &'static GrowingLayout, bucket: Bucket) -> Vec<u32> {
     let mut all: Vec<u32> = layout.entries(bucket).map(|entry| entry.0).collect();
     all.sort_unstable();
     all

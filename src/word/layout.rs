@@ -126,10 +126,10 @@ macro_rules! by_encoding {
     ($layout:expr, $known:ident => $body:expr) => {{
         let layout = $layout;
         if layout.is_semi_sorted() {
-            let $known = $crate::word::layout::Known::<_, { $crate::word::layout::SEMI_SORTED }>(layout);
+            let $known = $crate::word::layout::ConstLayout::<_, { $crate::word::layout::SEMI_SORTED }>(layout);
             $body
         } else {
-            let $known = $crate::word::layout::Known::<_, { $crate::word::layout::PLAIN }>(layout);
+            let $known = $crate::word::layout::ConstLayout::<_, { $crate::word::layout::PLAIN }>(layout);
             $body
         }
     }};
@@ -324,20 +324,20 @@ impl Payload {
 
 /// How the buckets of a table are laid out.
 ///
-/// A table has its layout as data: [`LayoutData`] or, if slots have a payload, [`WithPayload`]. Most code takes it as it is.
-/// Where that is worth its machine code, an operation is compiled several times, with a [`Known`] layout: for each encoding
+/// A table has its layout as data: [`RuntimeLayout`] or, if slots have a payload, [`WithPayload`]. Most code takes it as it is.
+/// Where that is worth its machine code, an operation is compiled several times, with a [`ConstLayout`]: for each encoding
 /// (what takes some hundred instructions, such as a search for a path, and batches), or for each row of `shapes!` (the short
 /// operations on single keys).
 pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
     const HAS_PAYLOAD: bool = false;
     /// How many bits a lane has, if that is known when the code is compiled.
-    const KNOWN_LANE_BITS: Option<u8> = None;
+    const CONST_LANE_BITS: Option<u8> = None;
 
     /// The layout as data.
-    type Data: Layout;
+    type Runtime: Layout;
 
     /// The layout as data, for what is done too rarely to be compiled for each layout.
-    fn as_data(&self) -> &Self::Data;
+    fn as_runtime(&self) -> &Self::Runtime;
 
     /// Whether buckets are semi-sorted. A constant where the encoding is known when the code is compiled.
     fn is_semi_sorted(&self) -> bool;
@@ -409,13 +409,13 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
 
 impl<L: Layout> Layout for &L {
     const HAS_PAYLOAD: bool = L::HAS_PAYLOAD;
-    const KNOWN_LANE_BITS: Option<u8> = L::KNOWN_LANE_BITS;
+    const CONST_LANE_BITS: Option<u8> = L::CONST_LANE_BITS;
 
-    type Data = L::Data;
+    type Runtime = L::Runtime;
 
     #[inline(always)]
-    fn as_data(&self) -> &L::Data {
-        (**self).as_data()
+    fn as_runtime(&self) -> &L::Runtime {
+        (**self).as_runtime()
     }
 
     #[inline(always)]
@@ -439,15 +439,15 @@ impl<L: Layout> Layout for &L {
     }
 }
 
-/// A layout as data.
+/// A layout whose numbers are read when the program runs.
 #[derive(Clone, Copy)]
-pub(crate) struct LayoutData {
+pub(crate) struct RuntimeLayout {
     pub(super) lanes: Lanes,
     /// A plain bucket has no rank: the list says 0 whatever is read as one.
     pub(super) unrank: &'static [u32],
 }
 
-impl LayoutData {
+impl RuntimeLayout {
     pub(super) const fn plain(shape: Shape) -> Self {
         Self { lanes: Lanes::of(shape), unrank: &[0; 2] }
     }
@@ -469,11 +469,11 @@ impl LayoutData {
     }
 }
 
-impl Layout for LayoutData {
-    type Data = Self;
+impl Layout for RuntimeLayout {
+    type Runtime = Self;
 
     #[inline(always)]
-    fn as_data(&self) -> &Self {
+    fn as_runtime(&self) -> &Self {
         self
     }
 
@@ -493,23 +493,23 @@ impl Layout for LayoutData {
     }
 }
 
-impl core::fmt::Debug for LayoutData {
+impl core::fmt::Debug for RuntimeLayout {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("LayoutData").field("lanes", &self.lanes).finish_non_exhaustive()
+        f.debug_struct("RuntimeLayout").field("lanes", &self.lanes).finish_non_exhaustive()
     }
 }
 
 /// A layout as data, with some bits of each lane given to a payload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WithPayload {
-    layout: LayoutData,
+    layout: RuntimeLayout,
     payload: Payload,
 }
 
 impl WithPayload {
     /// The layout of this shape, or `None` if there is no memory for its decode table.
     pub(crate) fn try_of(shape: Shape) -> Option<Self> {
-        let layout = LayoutData::try_of(shape)?;
+        let layout = RuntimeLayout::try_of(shape)?;
         let (bits, mask) = (shape.payload_bits, (1 << shape.payload_bits) - 1);
         let fingerprints_mask = !((u64::from(mask) << shape.low_bits()) * layout.lanes.ones);
         Some(Self { layout, payload: Payload { bits, mask, fingerprints_mask } })
@@ -525,10 +525,10 @@ impl WithPayload {
 impl Layout for WithPayload {
     const HAS_PAYLOAD: bool = true;
 
-    type Data = Self;
+    type Runtime = Self;
 
     #[inline(always)]
-    fn as_data(&self) -> &Self {
+    fn as_runtime(&self) -> &Self {
         self
     }
 
@@ -553,10 +553,10 @@ impl Layout for WithPayload {
     }
 }
 
-/// A layout of which the compiler knows the encoding or, with a row of [`SHAPES`], most numbers. `KNOWN` is the row,
+/// A layout of which the compiler knows the encoding or, with a row of [`SHAPES`], most numbers. `ROW` is the row,
 /// [`PLAIN`] or [`SEMI_SORTED`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Known<L, const KNOWN: usize>(pub(crate) L);
+pub(crate) struct ConstLayout<L, const ROW: usize>(pub(crate) L);
 
 /// In place of a row: all plain layouts.
 pub(crate) const PLAIN: usize = SHAPES.len();
@@ -564,28 +564,28 @@ pub(crate) const PLAIN: usize = SHAPES.len();
 /// In place of a row: all semi-sorted layouts.
 pub(crate) const SEMI_SORTED: usize = SHAPES.len() + 1;
 
-impl<L: Layout, const KNOWN: usize> Known<L, KNOWN> {
-    const ENCODING: Encoding = match KNOWN {
+impl<L: Layout, const ROW: usize> ConstLayout<L, ROW> {
+    const ENCODING: Encoding = match ROW {
         PLAIN => Encoding::Plain,
         SEMI_SORTED => Encoding::SemiSorted,
         row => SHAPES[row].encoding,
     };
 
-    const LANES: Option<Lanes> = if KNOWN < SHAPES.len() { Some(Lanes::of(SHAPES[KNOWN])) } else { None };
+    const LANES: Option<Lanes> = if ROW < SHAPES.len() { Some(Lanes::of(SHAPES[ROW])) } else { None };
 }
 
-impl<L: Layout, const KNOWN: usize> Layout for Known<L, KNOWN> {
+impl<L: Layout, const ROW: usize> Layout for ConstLayout<L, ROW> {
     const HAS_PAYLOAD: bool = L::HAS_PAYLOAD;
-    const KNOWN_LANE_BITS: Option<u8> = match Self::LANES {
+    const CONST_LANE_BITS: Option<u8> = match Self::LANES {
         None => None,
         Some(known) => Some(known.bits),
     };
 
-    type Data = L::Data;
+    type Runtime = L::Runtime;
 
     #[inline(always)]
-    fn as_data(&self) -> &L::Data {
-        self.0.as_data()
+    fn as_runtime(&self) -> &L::Runtime {
+        self.0.as_runtime()
     }
 
     #[inline(always)]

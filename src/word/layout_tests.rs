@@ -29,7 +29,7 @@ fn a_layout_has_the_shape_that_it_was_made_of() {
         assert_eq!(layout.payload().bits, shape.payload_bits);
     }
     for shape in SHAPES {
-        check(LayoutData::of(shape), shape);
+        check(RuntimeLayout::of(shape), shape);
     }
     for shape in (1..=16).flat_map(|bits| Shape::with(None, bits)) {
         check(WithPayload::of(shape), shape);
@@ -51,10 +51,10 @@ fn the_rate_is_that_of_the_fingerprints_values() {
         }
     }
     for shape in [(8, 8), (5, 12)].map(|(slots, bits)| Shape::plain(slots, bits)) {
-        check(LayoutData::of(shape));
+        check(RuntimeLayout::of(shape));
     }
     for shape in [(8, 9), (7, 10), (6, 12), (5, 14)].map(|(slots, bits)| Shape::semi_sorted(slots, bits)) {
-        check(LayoutData::of(shape));
+        check(RuntimeLayout::of(shape));
     }
     for bits in 1..=7 {
         let shape = Shape::semi_sorted(5, 14).with_payload(bits).expect("it leaves enough");

@@ -13,7 +13,7 @@ use crate::word::bucket::{self, Bucket, BucketOps, Pattern, any_zero_lane, entri
 use crate::word::classes::State;
 use crate::word::classes::{Classes, Rows};
 use crate::word::layout::{
-    Encoding, Entry, Known, Lanes, Layout as _, LayoutData, NEVER_ZERO, SHAPES, Shape, by_encoding,
+    ConstLayout, Encoding, Entry, Lanes, Layout as _, NEVER_ZERO, RuntimeLayout, SHAPES, Shape, by_encoding,
 };
 use crate::word::semisort;
 
@@ -80,18 +80,18 @@ pub(crate) fn shape(classes: Classes, encoding: Option<Encoding>, depth: u32) ->
     Shape { fingerprint_bits: stored_bits, ..SHAPES[row(stored_bits, encoding)] }
 }
 
-/// The layout of the buckets of one depth. All tables share it.
+/// The layout of the buckets of one depth of a growing table. All tables share it.
 ///
 /// Reads of a bucket take the same steps for all layouts, without a choice of the encoding. The slots of a plain bucket have
 /// high parts of 0 bits, and the decode table says 0 whatever is read as its rank.
 #[derive(Debug)]
-pub(crate) struct DynLayout(LayoutData);
+pub(crate) struct GrowingLayout(RuntimeLayout);
 
 /// The layouts of a table's buckets in one state: of those that are not split, and of those that are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BothLayouts {
-    whole: &'static DynLayout,
-    split: &'static DynLayout,
+    whole: &'static GrowingLayout,
+    split: &'static GrowingLayout,
 }
 
 impl BothLayouts {
@@ -102,7 +102,7 @@ impl BothLayouts {
 
     /// The layout of a bucket, chosen without a branch: whether one is split is as good as random.
     #[inline(always)]
-    pub(crate) fn of(self, is_split: bool) -> &'static DynLayout {
+    pub(crate) fn of(self, is_split: bool) -> &'static GrowingLayout {
         select_unpredictable(is_split, self.split, self.whole)
     }
 
@@ -114,10 +114,10 @@ impl BothLayouts {
     }
 }
 
-impl DynLayout {
+impl GrowingLayout {
     /// This layout, for changes of a bucket, which depend on the encoding.
     #[inline(always)]
-    pub(crate) fn data(&self) -> &LayoutData {
+    pub(crate) fn runtime(&self) -> &RuntimeLayout {
         &self.0
     }
 
@@ -217,12 +217,12 @@ impl DynLayout {
 
     #[inline]
     pub(crate) fn add(&self, bucket: Bucket, stored: u32) -> Option<Bucket> {
-        by_encoding!(self.data(), layout => layout.add(bucket, Entry(stored)))
+        by_encoding!(self.runtime(), layout => layout.add(bucket, Entry(stored)))
     }
 
     #[inline]
     pub(crate) fn remove(&self, bucket: Bucket, stored: u32) -> Option<Bucket> {
-        by_encoding!(self.data(), layout => layout.remove(bucket, Entry(stored)))
+        by_encoding!(self.runtime(), layout => layout.remove(bucket, Entry(stored)))
     }
 
     /// The bucket with these lanes and, in a semi-sorted one, this list of high parts. All lanes from the bit `from` on are
@@ -230,7 +230,7 @@ impl DynLayout {
     #[inline(always)]
     pub(super) fn encode(&self, lows: u64, list: u64, from: u32) -> Bucket {
         if self.is_semi_sorted() {
-            bucket::encode(self.data(), lows, list)
+            bucket::encode(self.runtime(), lows, list)
         } else {
             // If no lane is taken, `from` may be 64.
             Bucket(lows.wrapping_shr(from))
@@ -241,13 +241,13 @@ impl DynLayout {
     #[inline]
     pub(crate) fn of(&self, mut entries: Entries) -> Option<Bucket> {
         let entries = entries.list.get_mut(..entries.len).filter(|entries| entries.len() <= self.slots())?;
-        Some(by_encoding!(self.data(), layout => layout.of_entries(entries)))
+        Some(by_encoding!(self.runtime(), layout => layout.of_entries(entries)))
     }
 
     #[cfg(feature = "snapshot")]
     pub(crate) fn is_valid(&self, bucket: Bucket, stored_bits: u32) -> bool {
         let may_be = |stored: u32| u64::from(stored) >> stored_bits == 0 && stored & ((1 << NEVER_ZERO) - 1) != 0;
-        by_encoding!(self.data(), layout => layout.is_valid(bucket))
+        by_encoding!(self.runtime(), layout => layout.is_valid(bucket))
             && self.entries(bucket).all(|entry| may_be(entry.0))
     }
 }
@@ -275,15 +275,15 @@ pub(crate) struct Layouts {
 
 /// By the place of the shape in [`SHAPES`]. Each is made with the first table that has it. There are as many as four bits can
 /// say, so a row needs no comparison with their number.
-static ALL: [OnceLock<DynLayout>; 16] = [const { OnceLock::new() }; 16];
+static ALL: [OnceLock<GrowingLayout>; 16] = [const { OnceLock::new() }; 16];
 
 /// The plain layouts, by the place of the shape in [`SHAPES`]. (In the place of a semi-sorted one is another one.)
-static PLAIN: [DynLayout; SHAPES.len()] = {
-    let mut all = [const { DynLayout(LayoutData::plain(SHAPES[0])) }; SHAPES.len()];
+static PLAIN: [GrowingLayout; SHAPES.len()] = {
+    let mut all = [const { GrowingLayout(RuntimeLayout::plain(SHAPES[0])) }; SHAPES.len()];
     let mut row = 0;
     while row < SHAPES.len() {
         if let Encoding::Plain = SHAPES[row].encoding {
-            all[row] = DynLayout(LayoutData::plain(SHAPES[row]));
+            all[row] = GrowingLayout(RuntimeLayout::plain(SHAPES[row]));
         }
         row += 1;
     }
@@ -301,7 +301,7 @@ impl Layouts {
             layouts.rows[depth as usize] = row as u8;
             if made.contains(&depth) && ALL[row].get().is_none() {
                 // If several threads make it at the same time, all take that of the first.
-                let layout = DynLayout(LayoutData::try_of(SHAPES[row])?);
+                let layout = GrowingLayout(RuntimeLayout::try_of(SHAPES[row])?);
                 ALL[row].get_or_init(|| layout);
             }
         }
@@ -309,13 +309,13 @@ impl Layouts {
     }
 
     #[inline(always)]
-    pub(crate) fn at(&self, depth: u32) -> &'static DynLayout {
+    pub(crate) fn at(&self, depth: u32) -> &'static GrowingLayout {
         Self::in_row(self.rows[depth as usize].into())
     }
 
     /// The layout of a row that a table has.
     #[inline(always)]
-    pub(crate) fn in_row(row: usize) -> &'static DynLayout {
+    pub(crate) fn in_row(row: usize) -> &'static GrowingLayout {
         ALL[row & 15].get().expect("made with the table")
     }
 
@@ -342,10 +342,10 @@ impl Layouts {
 
     /// [`in_row`](Self::in_row) where the row is known when the code is compiled. Plain layouts need not be made first.
     #[inline(always)]
-    pub(crate) fn in_known_row<const ROW: usize>() -> Known<&'static LayoutData, ROW> {
-        Known(match SHAPES[ROW].encoding {
-            Encoding::Plain => PLAIN[ROW].data(),
-            Encoding::SemiSorted => Self::in_row(ROW).data(),
+    pub(crate) fn in_const_row<const ROW: usize>() -> ConstLayout<&'static RuntimeLayout, ROW> {
+        ConstLayout(match SHAPES[ROW].encoding {
+            Encoding::Plain => PLAIN[ROW].runtime(),
+            Encoding::SemiSorted => Self::in_row(ROW).runtime(),
         })
     }
 }

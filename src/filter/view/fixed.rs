@@ -7,7 +7,7 @@ use crate::lookup::fixed::FixedLookup;
 use crate::lookup::query::{AllValues, Presence, PresenceWith, Query};
 use crate::word::by_row::{ByRow, by_row};
 use crate::word::geometry::Buckets;
-use crate::word::layout::{Layout, LayoutData, Shape, WithPayload, by_encoding};
+use crate::word::layout::{Layout, RuntimeLayout, Shape, WithPayload, by_encoding};
 use crate::word::payloads::Payloads;
 use crate::word::values::Values;
 
@@ -47,7 +47,7 @@ impl<L: Layout> Fixed<L> {
 /// The table of a concurrent filter.
 #[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
 #[derive(Debug)]
-pub struct FilterView(Fixed<LayoutData>);
+pub struct FilterView(Fixed<RuntimeLayout>);
 
 /// The table of a maplet or of an expiring filter.
 #[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
@@ -57,13 +57,13 @@ pub struct PayloadView(Fixed<WithPayload>);
 impl FilterView {
     /// A table of this shape, or `None` if there is no memory for its decode table.
     pub(super) fn new(shape: Shape, buckets: usize) -> Option<Self> {
-        Some(Self(Fixed::new(LayoutData::try_of(shape)?, shape, buckets)))
+        Some(Self(Fixed::new(RuntimeLayout::try_of(shape)?, shape, buckets)))
     }
 }
 
 impl ViewTable for FilterView {
     fn contains(&self, words: Words<'_>, hash: u64) -> bool {
-        static CONTAINS: ByRow<Ask<LayoutData, bool>> =
+        static CONTAINS: ByRow<Ask<RuntimeLayout, bool>> =
             by_row!(shapes, { |table, layout, words, hash| table.ask(layout, Presence, words, hash) });
         CONTAINS.of(self.0.row)(&self.0, words, hash)
     }
