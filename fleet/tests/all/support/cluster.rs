@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use serde_json::Value;
@@ -165,11 +165,9 @@ impl Cluster {
     }
 
     fn wait_until_healthy(&self, nth: usize) {
-        wait("the member to be healthy", || self.is_healthy(nth).then_some(()));
-    }
-
-    fn is_healthy(&self, nth: usize) -> bool {
-        self.get(&self.members[nth], "health").is_some_and(|said| said["health"] == "true")
+        let member = &self.members[nth];
+        let health = || self.get(member, "health").is_some_and(|said| said["health"] == "true").then_some(());
+        wait("the member to be healthy", health);
     }
 
     /// Stops a process, or lets it go on: as a machine that hangs.
@@ -227,18 +225,8 @@ impl Cluster {
         fs::remove_dir_all(&self.members[nth].folder).unwrap();
         self.members[nth].is_alone = false;
         self.options.extend(["--initial-cluster-state".into(), "existing".into()]);
-        // One that starts while the others elect a leader may hang. Then it is started again, as a supervisor does.
-        wait("the member to have joined", || {
-            self.restart(nth);
-            let end = Instant::now() + Duration::from_secs(20);
-            while Instant::now() < end {
-                if self.is_healthy(nth) {
-                    return Some(());
-                }
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            None
-        });
+        self.restart(nth);
+        self.wait_until_healthy(nth);
     }
 
     /// Writes until etcd has no space left.
