@@ -7,7 +7,7 @@ use fleet::{Etcd, Settings, SharedArguments, State};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 use crate::nodes::{Local, SMALL, found, until};
-use crate::support::cluster::{Cluster, Process, free_port};
+use crate::support::cluster::{Cluster, Process, own_address};
 use crate::support::has_etcd;
 
 fn settings(cluster: &Cluster, user: &str, password: &str) -> Settings {
@@ -62,6 +62,7 @@ async fn a_node_reaches_etcd_by_tls() {
     if !has_etcd() {
         return;
     }
+    let (address, _held) = own_address();
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let authority_key = KeyPair::generate().unwrap();
@@ -71,11 +72,11 @@ async fn a_node_reaches_etcd_by_tls() {
     let authority = Issuer::new(authority, authority_key);
     for name in ["member", "node"] {
         let key = KeyPair::generate().unwrap();
-        let of = CertificateParams::new(vec!["localhost".into(), "127.0.0.1".into()]).unwrap();
+        let of = CertificateParams::new(vec!["localhost".into(), address.to_string()]).unwrap();
         fs::write(path(name), of.signed_by(&key, &authority).unwrap().pem()).unwrap();
         fs::write(path(&format!("{name}-key")), key.serialize_pem()).unwrap();
     }
-    let (clients, peers) = (format!("https://{}", free_port()), format!("http://{}", free_port()));
+    let (clients, peers) = (format!("https://{address}:2379"), format!("http://{address}:2380"));
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "etcd", "--client-cert-auth", "--logger", "zap"]);
     command.args(["--listen-client-urls", &clients, "--advertise-client-urls", &clients]);

@@ -186,7 +186,7 @@ fn restore_a_backup(cluster: &mut Cluster, nodes: &[Program]) {
         let variables = [("NAME", &*name), ("PEER_URL", &peer_url), ("DATA_DIR", &data), ("BACKUP", &backup)];
         run("restore", cluster, &[&variables[..], &[("TOKEN", "restored-once")]].concat());
     }
-    while !cluster.launch_all() {}
+    cluster.launch_all();
     for node in nodes {
         waiting(node, "fleet accept --from");
         wait("its memory to be too old", || (node.ask("GET", "/protected", &["fine"], "").0 == 503).then_some(()));

@@ -1,8 +1,8 @@
-//! A cluster of etcd, in a folder of its own, on free ports of the loopback interface. Clients and members reach each
-//! member through a proxy. All processes end with the cluster, or with this process.
+//! A cluster of etcd, in a folder of its own. Each member has an address of the loopback interface to itself. Clients and
+//! members reach it through a proxy. All processes end with the cluster, or with this process.
 
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -29,17 +29,13 @@ impl Drop for Process {
 pub(crate) struct Member {
     name: String,
     folder: PathBuf,
-    /// Where it listens for clients and for members.
-    address: SocketAddr,
-    peers: SocketAddr,
-    /// The ways to these ports.
+    address: Ipv4Addr,
+    /// The ways to its ports.
     pub(crate) clients: Proxy,
     from_peers: Proxy,
     process: Option<Process>,
     /// Whether it is a cluster of its own.
     is_alone: bool,
-    /// The way to it that it tells other members.
-    told: SocketAddr,
 }
 
 pub(crate) struct Cluster {
@@ -49,8 +45,19 @@ pub(crate) struct Cluster {
     agent: Agent,
 }
 
-pub(crate) fn free_port() -> SocketAddr {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
+/// Of a member, and of the proxies in front of it.
+const CLIENTS: u16 = 17_379;
+const PEERS: u16 = 17_380;
+const PROXY_OF_CLIENTS: u16 = 17_381;
+const PROXY_OF_PEERS: u16 = 17_382;
+
+/// An address of this machine that belongs to whoever has the listener. (A port that is only free at the moment may belong to
+/// another test when a member starts, or starts again. Then that test's member answers in its place.)
+pub(crate) fn own_address() -> (Ipv4Addr, TcpListener) {
+    // From 127.1.0.0 on.
+    let any = || Ipv4Addr::from_bits(0x7f00_0000 + fastrand::u32(1 << 16..(1 << 24) - 1));
+    let claim = |address| TcpListener::bind((address, PROXY_OF_CLIENTS)).ok().map(|listener| (address, listener));
+    (0..100).find_map(|_| claim(any())).expect("an address of which this port is free")
 }
 
 fn etcdctl(endpoints: &str, arguments: &[&str]) -> Command {
@@ -71,61 +78,54 @@ fn run(command: &mut Command) -> String {
 impl Cluster {
     /// Starts this many members, unless there is no etcd to test with.
     pub(crate) fn start(members: usize, options: &[&str]) -> Option<Self> {
-        while has_etcd() {
-            let folder = tempfile::tempdir().unwrap();
-            let member = |nth| {
-                let (name, address, peers) = (format!("m{nth}"), free_port(), free_port());
-                let (clients, from_peers) = (Proxy::start(address), Proxy::start(peers));
-                let folder = folder.path().join(&name);
-                let told = from_peers.address;
-                Member { folder, name, address, peers, clients, from_peers, process: None, is_alone: false, told }
-            };
-            let members = (0..members).map(member).collect();
-            let options = options.iter().map(ToString::to_string).collect();
-            let agent = Agent::config_builder().timeout_global(Some(Duration::from_secs(5))).build().into();
-            let mut cluster = Self { members, folder, options, agent };
-            if cluster.launch_all() {
-                return Some(cluster);
-            }
+        if !has_etcd() {
+            return None;
         }
-        None
+        let folder = tempfile::tempdir().unwrap();
+        let member = |nth| {
+            let (name, (address, listener)) = (format!("m{nth}"), own_address());
+            let clients = Proxy::start(listener, (address, CLIENTS).into());
+            let listener = TcpListener::bind((address, PROXY_OF_PEERS)).unwrap();
+            let from_peers = Proxy::start(listener, (address, PEERS).into());
+            let folder = folder.path().join(&name);
+            Member { name, folder, address, clients, from_peers, process: None, is_alone: false }
+        };
+        let members = (0..members).map(member).collect();
+        let options = options.iter().map(ToString::to_string).collect();
+        let agent = Agent::config_builder().timeout_global(Some(Duration::from_secs(5))).build().into();
+        let mut cluster = Self { members, folder, options, agent };
+        cluster.launch_all();
+        Some(cluster)
     }
 
     /// What each member gets as `--initial-cluster`.
     pub(crate) fn list(&self) -> String {
-        let of = |member: &Member| format!("{}=http://{}", member.name, member.told);
-        self.members.iter().map(of).collect::<Vec<_>>().join(",")
+        self.members.iter().map(Member::in_list).collect::<Vec<_>>().join(",")
     }
 
     fn launch(&mut self, nth: usize) {
         let (list, member) = (self.list(), &mut self.members[nth]);
-        let own = format!("{}=http://{}", member.name, member.told);
-        let list = if member.is_alone { own } else { list };
-        let (client, peer) = (format!("http://{}", member.address), format!("http://{}", member.peers));
+        let list = if member.is_alone { member.in_list() } else { list };
+        let (client, peer) = (member.endpoint(), format!("http://{}:{PEERS}", member.address));
         let log = File::create(member.folder.with_extension("log")).unwrap();
         // It ends with this process, also if that is killed.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "etcd", "--name", &member.name, "--data-dir"]).arg(&member.folder);
         command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
-        command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls"]);
-        command.arg(format!("http://{}", member.told));
+        command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &member.peer_url()]);
         command.args(["--initial-cluster", &list, "--logger", "zap"]).args(&self.options);
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         member.process = Some(Process(command.spawn().unwrap()));
     }
 
-    /// Waits until all members have a leader. False if one has ended: another process may have taken its port.
-    pub(crate) fn launch_all(&mut self) -> bool {
+    /// Starts all members, and waits until they have a leader.
+    pub(crate) fn launch_all(&mut self) {
         (0..self.members.len()).for_each(|nth| self.launch(nth));
-        wait("a healthy cluster", || {
-            let has_ended = self.members.iter_mut().any(|member| !member.is_alive());
-            let is_healthy = |member: &Member| self.get(member, "health").is_some_and(|said| said["health"] == "true");
-            if has_ended { Some(false) } else { self.members.iter().all(is_healthy).then_some(true) }
-        })
+        (0..self.members.len()).for_each(|nth| self.wait_until_healthy(nth));
     }
 
     fn get(&self, member: &Member, path: &str) -> Option<Value> {
-        let answer = self.agent.get(format!("http://{}/{path}", member.address)).call();
+        let answer = self.agent.get(format!("{}/{path}", member.endpoint())).call();
         serde_json::from_reader(answer.ok()?.body_mut().as_reader()).ok()
     }
 
@@ -147,13 +147,8 @@ impl Cluster {
     /// Starts a member again, in its folder.
     pub(crate) fn restart(&mut self, nth: usize) {
         self.kill(nth);
-        wait("the member", || {
-            // Its ports were free a moment ago; another process may hold one for a moment.
-            if !self.members[nth].is_alive() {
-                self.launch(nth);
-            }
-            self.get(&self.members[nth], "version").map(drop)
-        });
+        self.launch(nth);
+        wait("the member", || self.get(&self.members[nth], "version").map(drop));
     }
 
     /// Starts a member without the others, which are lost.
@@ -176,7 +171,7 @@ impl Cluster {
     }
 
     fn status(&self, nth: usize) -> Option<Value> {
-        let url = format!("http://{}/v3/maintenance/status", self.members[nth].address);
+        let url = format!("{}/v3/maintenance/status", self.endpoint(nth));
         serde_json::from_reader(self.agent.post(url).send("{}").ok()?.body_mut().as_reader()).ok()
     }
 
@@ -205,12 +200,11 @@ impl Cluster {
     }
 
     pub(crate) fn endpoint(&self, nth: usize) -> String {
-        format!("http://{}", self.members[nth].address)
+        self.members[nth].endpoint()
     }
 
     pub(crate) fn name_and_peer_url(&self, nth: usize) -> (String, String) {
-        let member = &self.members[nth];
-        (member.name.clone(), format!("http://{}", member.from_peers.address))
+        (self.members[nth].name.clone(), self.members[nth].peer_url())
     }
 
     /// From its next start on, the member has its data in this folder, which is not there yet.
@@ -226,6 +220,7 @@ impl Cluster {
         self.members[nth].is_alone = false;
         self.options.extend(["--initial-cluster-state".into(), "existing".into()]);
         self.restart(nth);
+        self.options.truncate(self.options.len() - 2);
         self.wait_until_healthy(nth);
     }
 
@@ -249,7 +244,7 @@ impl Cluster {
     /// Runs `etcdctl` against all members that run, and returns what it prints.
     pub(crate) fn ctl(&self, arguments: &[&str]) -> String {
         let running = self.members.iter().filter(|member| member.process.is_some());
-        let endpoints: Vec<_> = running.map(|member| format!("http://{}", member.address)).collect();
+        let endpoints: Vec<_> = running.map(Member::endpoint).collect();
         run(&mut etcdctl(&endpoints.join(","), arguments))
     }
 
@@ -262,7 +257,7 @@ impl Cluster {
     pub(crate) fn save(&self, name: &str) -> PathBuf {
         let path = self.folder.path().join(name);
         let member = self.members.iter().find(|member| member.process.is_some()).unwrap();
-        run(etcdctl(&format!("http://{}", member.address), &["snapshot", "save"]).arg(&path));
+        run(etcdctl(&member.endpoint(), &["snapshot", "save"]).arg(&path));
         path
     }
 
@@ -272,12 +267,13 @@ impl Cluster {
         let list = self.list();
         for member in &self.members {
             fs::remove_dir_all(&member.folder).unwrap();
-            let peers = format!("http://{}", member.from_peers.address);
-            let options = ["--name", &member.name, "--initial-cluster", &list, "--initial-advertise-peer-urls", &peers];
+            let peer_url = member.peer_url();
+            let options =
+                ["--name", &member.name, "--initial-cluster", &list, "--initial-advertise-peer-urls", &peer_url];
             let mut restore = etcdctl("", &["snapshot", "restore"]);
             run(restore.arg(backup).args(options).args(more).arg("--data-dir").arg(&member.folder));
         }
-        while !self.launch_all() {}
+        self.launch_all();
     }
 }
 
@@ -286,8 +282,19 @@ impl Member {
         Pid::from_child(&self.process.as_ref().unwrap().0)
     }
 
-    pub(crate) fn is_alive(&mut self) -> bool {
-        self.process.as_mut().is_some_and(|process| process.0.try_wait().unwrap().is_none())
+    /// Where it listens for clients.
+    fn endpoint(&self) -> String {
+        format!("http://{}:{CLIENTS}", self.address)
+    }
+
+    /// The way to it that it tells other members.
+    fn peer_url(&self) -> String {
+        format!("http://{}", self.from_peers.address)
+    }
+
+    /// As `--initial-cluster` names it.
+    fn in_list(&self) -> String {
+        format!("{}={}", self.name, self.peer_url())
     }
 
     /// From now on it can't write to its disk.

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, OnceLock, mpsc};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, OnceLock, Weak, mpsc};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
@@ -29,8 +29,8 @@ struct Shared {
     mode: Mutex<Mode>,
     /// Members of etcd whose requests are cut off, by the identifier that they send.
     blocked: Mutex<HashSet<String>>,
-    /// Both ends of all connections.
-    streams: Mutex<Vec<TcpStream>>,
+    /// Both ends of all connections, while they last.
+    streams: Mutex<Vec<Weak<TcpStream>>>,
 }
 
 /// A port that leads to another one, as long as this process lives.
@@ -40,8 +40,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    pub(crate) fn start(to: SocketAddr) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    pub(crate) fn start(listener: TcpListener, to: SocketAddr) -> Self {
         let address = listener.local_addr().unwrap();
         let (mode, blocked, streams) = Default::default();
         let shared = Arc::new(Shared { to, mode, blocked, streams });
@@ -58,7 +57,8 @@ impl Proxy {
     pub(crate) fn set(&self, mode: Mode) {
         *self.shared.mode.lock().unwrap() = mode;
         if mode == Mode::Cut {
-            self.shared.streams.lock().unwrap().drain(..).for_each(close);
+            let streams = std::mem::take(&mut *self.shared.streams.lock().unwrap());
+            streams.iter().filter_map(Weak::upgrade).for_each(|stream| close(&stream));
         }
     }
 
@@ -78,7 +78,7 @@ impl Proxy {
     }
 }
 
-fn close(stream: TcpStream) {
+fn close(stream: &TcpStream) {
     // It may be closed already.
     _ = stream.shutdown(Shutdown::Both);
 }
@@ -87,17 +87,22 @@ fn serve(client: TcpStream, shared: &Arc<Shared>) -> io::Result<()> {
     if *shared.mode.lock().unwrap() == Mode::Cut {
         return Ok(());
     }
-    let (server, sender) = (TcpStream::connect(shared.to)?, Arc::new(OnceLock::new()));
+    let (client, server) = (Arc::new(client), Arc::new(TcpStream::connect(shared.to)?));
+    let sender = Arc::new(OnceLock::new());
+    {
+        let mut streams = shared.streams.lock().unwrap();
+        streams.retain(|stream| stream.strong_count() > 0);
+        streams.extend([&client, &server].map(Arc::downgrade));
+    }
     for (from, to, is_answer) in [(&client, &server, false), (&server, &client, true)] {
         from.set_nodelay(true)?;
-        shared.streams.lock().unwrap().push(from.try_clone()?);
-        let (from, to) = (from.try_clone()?, to.try_clone()?);
+        let (from, to) = (Arc::clone(from), Arc::clone(to));
         let (shared, sender) = (Arc::clone(shared), Arc::clone(&sender));
         thread::spawn(move || {
             // Either way it ends.
             _ = carry(&from, &to, is_answer, &shared, &sender);
-            close(from);
-            close(to);
+            close(&from);
+            close(&to);
         });
     }
     Ok(())
