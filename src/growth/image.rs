@@ -36,7 +36,7 @@ use crate::table::expiring::clock::ClockState;
 use crate::table::image::absorb::read;
 use crate::table::image::copy_on_write::{CopiedWords, RunningSaves, SaveNumber};
 use crate::table::image::merge::{Absorbed, Merge};
-use crate::table::image::read::{Imaged, TableImage};
+use crate::table::image::read::{ImageSource, TableImage};
 use crate::word::bucket::Bucket;
 use crate::word::classes::State;
 use crate::word::digest;
@@ -132,7 +132,7 @@ impl GrowingTable {
     }
 }
 
-impl Imaged for GrowingTable {
+impl ImageSource for GrowingTable {
     fn running_saves(&self) -> &RunningSaves {
         self.running_saves()
     }
@@ -224,7 +224,7 @@ impl Core for GrowingTable {
         self.counters()
     }
 
-    fn imaged(&self) -> &(dyn Imaged + 'static) {
+    fn image_source(&self) -> &(dyn ImageSource + 'static) {
         self
     }
 

@@ -57,7 +57,7 @@ pub(crate) trait SnapshotCore: Core + Sized {
         source.expect_table(&plan)?;
         source.reserve(plan.memory_usage.saturating_add(memory_of_caller))?;
         let filter = Self::empty(own, source.limit(), memory_of_caller)?;
-        let table = filter.imaged();
+        let table = filter.image_source();
         let len = source.words(&plan, clock_state, &mut |start, words| table.fill_from(start, words))?;
         filter.counters().add_len(len as i64);
         check_clock(clock_state, len)?;

@@ -20,7 +20,7 @@ use crate::table::entries::{Entries, Expiry, Nothing, Value};
 use crate::table::expiring::clock::{Advance, Clock, Until};
 use crate::table::expiring::limit::{Request, Verdict};
 use crate::table::image::merge::{Absorbed, Merge};
-use crate::table::image::read::{Imaged, TableImage};
+use crate::table::image::read::{ImageSource, TableImage};
 use crate::table::table::{Table, memory_for};
 use crate::word::by_row::{ByRow, by_row};
 use crate::word::layout::{Layout as _, Shape};
@@ -97,7 +97,7 @@ impl<E: Entries> Core for Shaped<E> {
         &self.table.counters
     }
 
-    fn imaged(&self) -> &(dyn Imaged + 'static) {
+    fn image_source(&self) -> &(dyn ImageSource + 'static) {
         &*self.table
     }
 

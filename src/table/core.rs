@@ -4,7 +4,7 @@
 
 use crate::plan::sizing::{self, LoadLimit};
 use crate::table::counters::Counters;
-use crate::table::image::read::Imaged;
+use crate::table::image::read::ImageSource;
 use crate::word::layout::Shape;
 
 /// The numbers of a table, from which its capacity and its rate follow.
@@ -23,7 +23,7 @@ pub(crate) trait Core {
     fn counters(&self) -> &Counters;
 
     /// The table, to be read as it is at one point in time: by saves, digests and merges.
-    fn imaged(&self) -> &(dyn Imaged + 'static);
+    fn image_source(&self) -> &(dyn ImageSource + 'static);
 
     /// Prefetches the buckets and the stripes of these hashes.
     fn prefetch(&self, hashes: &[u64]);

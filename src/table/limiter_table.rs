@@ -12,7 +12,7 @@ use crate::table::counters::Counters;
 use crate::table::expiring::clock::{Clock, Drive, WhenFull};
 use crate::table::expiring::limit::{Request, Verdict};
 use crate::table::expiring::timer::Timer;
-use crate::table::image::read::Imaged;
+use crate::table::image::read::ImageSource;
 use crate::table::recent_table::{Past, follow};
 use crate::word::quota::Quota;
 use crate::word::ring::Ring;
@@ -170,8 +170,8 @@ impl Core for LimiterTable {
         self.table.counters()
     }
 
-    fn imaged(&self) -> &(dyn Imaged + 'static) {
-        self.table.imaged()
+    fn image_source(&self) -> &(dyn ImageSource + 'static) {
+        self.table.image_source()
     }
 
     fn prefetch(&self, hashes: &[u64]) {

@@ -12,7 +12,7 @@ use crate::table::core::{Core, Facts};
 use crate::table::counters::Counters;
 use crate::table::expiring::clock::{Clock, Drive, Until};
 use crate::table::expiring::timer::Timer;
-use crate::table::image::read::Imaged;
+use crate::table::image::read::ImageSource;
 use crate::word::ring::{LAST_TICK, Ring};
 
 /// A table of recent keys.
@@ -171,8 +171,8 @@ impl Core for RecentTable {
         self.table.counters()
     }
 
-    fn imaged(&self) -> &(dyn Imaged + 'static) {
-        self.table.imaged()
+    fn image_source(&self) -> &(dyn ImageSource + 'static) {
+        self.table.image_source()
     }
 
     fn prefetch(&self, hashes: &[u64]) {

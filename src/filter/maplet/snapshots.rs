@@ -16,7 +16,7 @@ use crate::snapshot::save::Save;
 use crate::snapshot::schema::Schema;
 use crate::snapshot::source::Source;
 use crate::table::core::Core as _;
-use crate::table::image::read::{HasImages, Imaged};
+use crate::table::image::read::{HasImageSource, ImageSource};
 
 /// Snapshots: the maplet as bytes, to survive a restart or to travel. All of this needs the feature `snapshot`.
 ///
@@ -127,9 +127,9 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     }
 }
 
-impl<T: ?Sized, S: Send + Sync> HasImages for CuckooMaplet<T, S> {
-    fn imaged(&self) -> &(dyn Imaged + 'static) {
-        self.parts.core.imaged()
+impl<T: ?Sized, S: Send + Sync> HasImageSource for CuckooMaplet<T, S> {
+    fn image_source(&self) -> &(dyn ImageSource + 'static) {
+        self.parts.core.image_source()
     }
 }
 

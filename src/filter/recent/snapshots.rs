@@ -18,7 +18,7 @@ use crate::snapshot::save::Save;
 use crate::snapshot::schema::Schema;
 use crate::snapshot::source::Source;
 use crate::table::core::Core as _;
-use crate::table::image::read::{HasImages, Imaged};
+use crate::table::image::read::{HasImageSource, ImageSource};
 
 /// Snapshots: the filter as bytes, to survive a restart or to travel. All of this needs the feature `snapshot`.
 ///
@@ -153,9 +153,9 @@ impl<T: ?Sized, S> Loader<RecentCuckooFilter<T, S>, S> {
     }
 }
 
-impl<T: ?Sized, S: Send + Sync> HasImages for RecentCuckooFilter<T, S> {
-    fn imaged(&self) -> &(dyn Imaged + 'static) {
-        self.parts.core.imaged()
+impl<T: ?Sized, S: Send + Sync> HasImageSource for RecentCuckooFilter<T, S> {
+    fn image_source(&self) -> &(dyn ImageSource + 'static) {
+        self.parts.core.image_source()
     }
 }
 

@@ -46,13 +46,14 @@ impl<C: Absorbing, S: BuildHasher> Parts<C, S> {
             }
         }
         check_settings(&ours, &theirs)?;
-        let image = TableImage::begin(other.core.imaged()).map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })?;
+        let image =
+            TableImage::begin(other.core.image_source()).map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })?;
         self.core.prepare(&other.core, &image, merge)?;
         outcome(self.core.absorb(&image, merge))
     }
 
     pub(in crate::filter) fn digest(&self, kind: FilterKind) -> Result<u64, OutOfMemory> {
-        TableImage::begin(self.core.imaged())?.digest(kind, probe(&self.hasher))
+        TableImage::begin(self.core.image_source())?.digest(kind, probe(&self.hasher))
     }
 
     /// The parts of an empty filter with the same settings.

@@ -12,18 +12,18 @@ use crate::snapshot::format::SnapshotCore;
 use crate::snapshot::save::Save;
 use crate::snapshot::schema::Schema;
 use crate::snapshot::source::{Metadata, Source};
-use crate::table::image::read::{HasImages, TableImage};
+use crate::table::image::read::{HasImageSource, TableImage};
 
 impl<C: SnapshotCore, S: BuildHasher> Parts<C, S> {
     /// Begins a save of a filter of keys of type `T`, whose parts these are.
     pub(in crate::filter) fn begin_save<T: ?Sized>(&self) -> Result<Save<'_>, OutOfMemory> {
-        Ok(self.save_of(self.schema.name::<T>(), TableImage::begin(self.core.imaged())?))
+        Ok(self.save_of(self.schema.name::<T>(), TableImage::begin(self.core.image_source())?))
     }
 
     /// [`begin_save`](Self::begin_save) of the filter itself, which the save keeps alive.
     pub(in crate::filter) fn begin_save_owned<'a, T: ?Sized>(
         &self,
-        filter: Arc<dyn HasImages + 'a>,
+        filter: Arc<dyn HasImageSource + 'a>,
     ) -> Result<Save<'a>, OutOfMemory> {
         let name = self.schema.name::<T>();
         let mut schema = String::new();

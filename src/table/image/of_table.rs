@@ -8,14 +8,14 @@ use crate::sync::AtomicU64;
 use crate::table::entries::Entries;
 use crate::table::expiring::clock::ClockState;
 use crate::table::image::copy_on_write::{CopiedWords, RunningSaves, SaveNumber};
-use crate::table::image::read::Imaged;
+use crate::table::image::read::ImageSource;
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::digest;
 use crate::word::geometry::Item;
 use crate::word::layout::{Layout, Shape};
 
-impl<E: Entries> Imaged for Table<E> {
+impl<E: Entries> ImageSource for Table<E> {
     fn running_saves(&self) -> &RunningSaves {
         self.running_saves()
     }

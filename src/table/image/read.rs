@@ -18,8 +18,8 @@ use crate::word::bucket::Bucket;
 use crate::word::digest;
 use crate::word::layout::Shape;
 
-/// A table of which there can be images.
-pub(crate) trait Imaged: Send + Sync {
+/// A table of which there can be images: point-in-time views of its words.
+pub(crate) trait ImageSource: Send + Sync {
     /// The saves that are running.
     fn running_saves(&self) -> &RunningSaves;
 
@@ -66,7 +66,7 @@ pub(crate) trait Imaged: Send + Sync {
     }
 }
 
-impl dyn Imaged + '_ {
+impl dyn ImageSource + '_ {
     /// Reads the words from this bucket on, as they were at the moment of a save of this table: as many as a chunk has, or
     /// as there are. Chunks are read in order, and once. Returns how many copies are in this one.
     pub(crate) fn read_chunk(&self, save: SaveNumber, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory> {
@@ -77,16 +77,16 @@ impl dyn Imaged + '_ {
     }
 }
 
-/// What an image keeps alive: a filter.
+/// A filter that an image keeps alive.
 #[cfg(feature = "snapshot")]
-pub(crate) trait HasImages: Send + Sync {
-    fn imaged(&self) -> &(dyn Imaged + 'static);
+pub(crate) trait HasImageSource: Send + Sync {
+    fn image_source(&self) -> &(dyn ImageSource + 'static);
 }
 
 enum Held<'a> {
-    Borrowed(&'a dyn Imaged),
+    Borrowed(&'a dyn ImageSource),
     #[cfg(feature = "snapshot")]
-    Shared(Arc<dyn HasImages + 'a>),
+    Shared(Arc<dyn HasImageSource + 'a>),
 }
 
 /// A table as it was at a moment that is past: that of a save, which ends when this is dropped. (A digest and a merge
@@ -98,21 +98,21 @@ pub(crate) struct TableImage<'a> {
 
 impl<'a> TableImage<'a> {
     /// Begins a save of the table, at this moment.
-    pub(crate) fn begin(table: &'a dyn Imaged) -> Result<Self, OutOfMemory> {
+    pub(crate) fn begin(table: &'a dyn ImageSource) -> Result<Self, OutOfMemory> {
         Ok(Self { save: table.begin_save()?, held: Held::Borrowed(table) })
     }
 
     /// The same of a filter that the image keeps alive.
     #[cfg(feature = "snapshot")]
-    pub(crate) fn begin_shared(filter: Arc<dyn HasImages + 'a>) -> Result<Self, OutOfMemory> {
-        Ok(Self { save: filter.imaged().begin_save()?, held: Held::Shared(filter) })
+    pub(crate) fn begin_shared(filter: Arc<dyn HasImageSource + 'a>) -> Result<Self, OutOfMemory> {
+        Ok(Self { save: filter.image_source().begin_save()?, held: Held::Shared(filter) })
     }
 
-    fn table(&self) -> &dyn Imaged {
+    fn table(&self) -> &dyn ImageSource {
         match &self.held {
             Held::Borrowed(table) => *table,
             #[cfg(feature = "snapshot")]
-            Held::Shared(filter) => filter.imaged(),
+            Held::Shared(filter) => filter.image_source(),
         }
     }
 
@@ -132,7 +132,7 @@ impl<'a> TableImage<'a> {
         self.table().limit()
     }
 
-    /// `Imaged::read_chunk` of this save.
+    /// `ImageSource::read_chunk` of this save.
     pub(crate) fn read_chunk(&self, start: usize, words: &mut [u64]) -> Result<u64, OutOfMemory> {
         self.table().read_chunk(self.save, start, words)
     }

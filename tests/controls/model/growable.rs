@@ -17,7 +17,7 @@ use crate::snapshot::source::Source;
 use crate::sync::Ordering;
 use crate::table::core::Core as _;
 use crate::table::image::copy_on_write::SaveNumber;
-use crate::table::image::read::{Imaged as _, TableImage};
+use crate::table::image::read::{ImageSource as _, TableImage};
 use crate::word::classes::Classes;
 use crate::word::layout::Encoding;
 

@@ -54,7 +54,7 @@ impl<L: ModelLayout> Maplet<L> {
 
     /// [`CuckooMaplet::unite`](crate::CuckooMaplet::unite); returns how many pairs were added.
     pub fn unite(&self, other: &Self) -> Result<u64, InsertError> {
-        let image = TableImage::begin(other.0.imaged()).expect("a model has memory");
+        let image = TableImage::begin(other.0.image_source()).expect("a model has memory");
         added(self.0.absorb(&image, Merge::Union))
     }
 }

@@ -40,13 +40,13 @@ impl<L: ModelLayout> Set<L> {
 
     /// [`ConcurrentCuckooFilter::absorb`](crate::ConcurrentCuckooFilter::absorb); returns how many copies were added.
     pub fn absorb(&self, other: &Self) -> Result<u64, InsertError> {
-        let image = TableImage::begin(other.0.imaged()).expect("a model has memory");
+        let image = TableImage::begin(other.0.image_source()).expect("a model has memory");
         added(self.0.absorb(&image, Merge::Sum))
     }
 
     /// [`ConcurrentCuckooFilter::unite`](crate::ConcurrentCuckooFilter::unite); returns how many copies were added.
     pub fn unite(&self, other: &Self) -> Result<u64, InsertError> {
-        let image = TableImage::begin(other.0.imaged()).expect("a model has memory");
+        let image = TableImage::begin(other.0.image_source()).expect("a model has memory");
         added(self.0.absorb(&image, Merge::Union))
     }
 }

@@ -165,19 +165,19 @@ impl<E: ModelEntries, L: ModelLayout> Table<E, L> {
 
     /// `save` that calls `begun` when the save has begun.
     pub fn save_and_tell(&self, begun: impl FnOnce()) -> Image<E> {
-        let image = TableImage::begin(self.0.imaged()).expect("a model has memory");
+        let image = TableImage::begin(self.0.image_source()).expect("a model has memory");
         begun();
         self.image(&image)
     }
 
     /// Begins a save. [`end_save`](Self::end_save) does the rest.
     pub fn begin_save(&self) {
-        core::mem::forget(TableImage::begin(self.0.imaged()).expect("a model has memory"));
+        core::mem::forget(TableImage::begin(self.0.image_source()).expect("a model has memory"));
     }
 
     /// The rest of a save that has begun, on any thread.
     pub fn end_save(&self) -> Image<E> {
-        self.image(&TableImage::forgotten(self.0.imaged()))
+        self.image(&TableImage::forgotten(self.0.image_source()))
     }
 
     fn image(&self, of: &TableImage<'_>) -> Image<E> {

@@ -31,7 +31,7 @@ pub const ADDITIONS: &[Edit] = &[
     edit(
         "table/image/read.rs",
         "impl<'a> TableImage<'a> {",
-        "CODE pub(crate) fn forgotten(table: &'a dyn Imaged) -> Self { \
+        "CODE pub(crate) fn forgotten(table: &'a dyn ImageSource) -> Self { \
          Self { save: SaveNumber::ONLY, held: Held::Borrowed(table) } }",
     ),
     // The current tick, without any ordering.
