@@ -33,7 +33,7 @@ fn writes_seeds() {
         for layout @ (bits, _, slots, _) in MAPLET_LAYOUTS {
             let maplet = build_maplet(layout, capacity);
             (0..[2 * slots as u64, 12][capacity / 30]).for_each(|key| _ = maplet.insert(&key, value_of(key, bits)));
-            write(&format!("maplet-{bits}-{slots}-{capacity}"), 3, &labelled(&maplet));
+            write(&format!("maplet-{bits}-{slots}-{capacity}"), 3, &labeled(&maplet));
 
             // The smallest before the first tick, the larger one with a clock that has begun anew.
             let filter = build_expiring(layout, capacity);
@@ -43,7 +43,7 @@ fn writes_seeds() {
                 (0..12).for_each(|key| _ = filter.insert_until(&key, end(key)));
                 filter.restart_clock(Tick::new(7));
             }
-            write(&format!("expiring-{bits}-{slots}-{capacity}"), 4, &labelled(&filter));
+            write(&format!("expiring-{bits}-{slots}-{capacity}"), 4, &labeled(&filter));
         }
     }
     for encoding in [Encoding::Plain, Encoding::SemiSorted] {
@@ -79,7 +79,7 @@ fn writes_seeds() {
     }
 }
 
-fn labelled(filter: &impl Kind) -> Vec<u8> {
+fn labeled(filter: &impl Kind) -> Vec<u8> {
     let mut bytes = Vec::new();
     filter.begin().position(7).attachment(*b"x").write_to(&mut bytes).unwrap();
     bytes

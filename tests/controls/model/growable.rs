@@ -200,8 +200,8 @@ impl Growable {
     pub fn save_and_load(&self, begun: impl FnOnce()) -> Self {
         let save = TableImage::begin(&self.0).expect("a model has memory");
         begun();
-        let (kind, head, mut snapshot) = (GrowingTable::KIND, self.0.head(&save), Vec::new());
-        Save::new(kind, 0, "".into(), head, save).write_to(&mut snapshot).expect("a model has memory");
+        let (kind, kind_header, mut snapshot) = (GrowingTable::KIND, self.0.kind_header(&save), Vec::new());
+        Save::new(kind, 0, "".into(), kind_header, save).write_to(&mut snapshot).expect("a model has memory");
         let mut from = &snapshot[..];
         let mut source = Source::new(&mut from, usize::MAX, Some(snapshot.len() as u64));
         source.header(kind, "", 0).expect("it is a snapshot");

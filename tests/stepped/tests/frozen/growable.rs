@@ -189,7 +189,7 @@ fn only_what_changes_the_size_waits_for_a_stopped_resize() {
     }
 }
 
-/// No step of the real library can panic or be cancelled. If one could, this would be the only damage: an item may
+/// No step of the real library can panic or be canceled. If one could, this would be the only damage: an item may
 /// be counted twice or not at all, and an item that was being moved may have two copies.
 #[test]
 fn a_thread_that_dies_loses_no_item_and_holds_no_lock() {

@@ -114,7 +114,7 @@ fn a_removal_waits_for_a_writer_that_stopped_under_its_lock() {
     assert!(under_it.get() > 1, "there are steps under the lock");
 }
 
-/// No step of the real library can panic or be cancelled. If one could, this would be the only damage: an item may
+/// No step of the real library can panic or be canceled. If one could, this would be the only damage: an item may
 /// be counted twice or not at all, and an item that was being moved may have two copies.
 #[test]
 fn a_thread_that_dies_loses_no_item_and_holds_no_lock() {
