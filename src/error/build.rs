@@ -196,8 +196,8 @@ messages! {
         "the expected_keys of {expected_keys} are more than the max_capacity of {}; ask for a larger max_capacity, or \
          leave it out", max_capacity.unwrap_or(usize::MAX);
     Self::InvalidLoadWhileGrowing { load_while_growing, least, most } =>
-        "the load_while_growing was {load_while_growing:?}; it must be from {least:?} to {most:?} (a lower one makes \
-         inserts faster, a higher one uses less memory)";
+        "the load_while_growing was {}; it must be from {} to {} (a lower one makes inserts faster, a higher one uses less \
+         memory)", Rate::given(*load_while_growing), Rate::given(*least), Rate::given(*most);
     Self::MemoryLimitBelowMaxCapacity { max_capacity, needed, limit } =>
         "a filter that grows to its max_capacity of {max_capacity} takes up to {needed} bytes, more than its \
          memory_limit of {limit}; raise the limit, or ask for a smaller max_capacity";

@@ -1,6 +1,7 @@
 //! What is wrong with a snapshot that is damaged.
 
 use crate::error::message::messages;
+use crate::word::human::Rate;
 
 /// What is wrong with a snapshot that is [damaged](crate::LoadError::Damaged): no filter writes these bytes. Needs the
 /// feature `snapshot`.
@@ -170,8 +171,8 @@ messages! {
         "the snapshot is damaged: it declares sizes that no filter has, {buckets} buckets at first and {max_buckets} at most, with \
          fingerprints of {base_bits} bits after {doublings} doublings of one bucket; rebuild the filter";
     Self::InvalidLoadWhileGrowing { load_while_growing } =>
-        "the snapshot declares a load_while_growing of {load_while_growing:?}, but filters have one from 0.7 to 0.95; \
-         rebuild the filter";
+        "the snapshot declares a load_while_growing of {}, but filters have one from 0.7 to 0.95; rebuild the filter",
+        Rate::given(*load_while_growing);
     Self::InvalidValueBits { value_bits, limit } =>
         "the snapshot is damaged: it declares values of {value_bits} bits, but values have 1 to {limit}; rebuild the maplet";
     Self::InvalidClock { expiry_bits, longest, nanoseconds, place, lag, ahead } =>
