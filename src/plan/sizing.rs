@@ -109,24 +109,32 @@ pub(crate) fn smallest_table(
     if rate < Shape::lowest_rate(encoding, payload_bits) {
         return Err(None);
     }
-    let shapes = || {
-        let limited =
-            Shape::with(encoding, payload_bits).filter_map(|shape| Some((shape, LoadLimit::of(shape, rate)?)));
-        limited.filter(|&(_, limit)| until == RateHolds::UpToCapacity || limit == LoadLimit::NONE)
-    };
     // A table with a limit may have room for none.
     let items = capacity.max(1);
-    let tables = shapes().filter(|&(shape, limit)| capacity_of(shape, LARGEST, limit) >= items);
-    let tables = tables.map(|(shape, limit)| {
+    let mut smallest: Option<((usize, u8), Shape, LoadLimit)> = None;
+    let mut largest_capacity = None;
+    for shape in Shape::with(encoding, payload_bits) {
+        let Some(limit) = LoadLimit::of(shape, rate) else { continue };
+        if until == RateHolds::Always && limit != LoadLimit::NONE {
+            continue;
+        }
+        let most = capacity_of(shape, LARGEST, limit);
+        largest_capacity = largest_capacity.max(Some(most));
+        if most < items {
+            continue;
+        }
         let buckets = buckets_for(shape, items, limit).max(shape.least_buckets());
-        (shape, buckets, limit)
-    });
-    let smallest = tables.min_by_key(|&(_, buckets, limit)| (buckets, LoadLimit::NONE.0 - limit.0));
-    smallest.ok_or_else(|| shapes().map(|(shape, limit)| capacity_of(shape, LARGEST, limit)).max())
+        let size = (buckets, LoadLimit::NONE.0 - limit.0);
+        if smallest.is_none_or(|(least, ..)| size < least) {
+            smallest = Some((size, shape, limit));
+        }
+    }
+    smallest.map(|((buckets, _), shape, limit)| (shape, buckets, limit)).ok_or(largest_capacity)
 }
 
 /// How many items a table of this many buckets, with this limit, has a capacity for. The number of buckets is 1 or
 /// even, as [`buckets_for`] makes it.
+#[inline(never)]
 pub(crate) fn capacity_of(shape: Shape, buckets: usize, limit: LoadLimit) -> usize {
     let slots = buckets as f64 * f64::from(shape.slots);
     capacity_by_room(shape, buckets).min((limit.share() * slots) as usize)

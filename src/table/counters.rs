@@ -48,7 +48,7 @@ struct Shard {
 }
 
 /// The counts of all threads together. Sums are modulo 2⁶⁴.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) len: usize,
     pub(crate) relocations: u64,
@@ -69,6 +69,7 @@ pub(crate) struct Counts {
 
 /// The number of shards for a table of this many buckets. A small table need not pay for shards, since threads share
 /// its buckets anyway.
+#[inline(never)]
 fn shards_for(buckets: usize) -> usize {
     /// Computed once per process: this takes a system call, and on some systems allocations that abort the process if they
     /// fail.
@@ -282,22 +283,21 @@ impl Counters {
     /// All counts. Each is as exact as [`len`](Self::len), but they are not all of the same moment.
     #[inline(never)]
     pub(crate) fn counts(&self) -> Counts {
-        let sum = |count: fn(&Shard) -> &Tally| {
-            self.shards.iter().map(|shard| count(shard).load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
-        };
-        Counts {
-            len: self.len(),
-            relocations: sum(|shard| &shard.relocations),
-            longest_path: self.longest_path.load(Ordering::Relaxed),
-            inserts_failed: sum(|shard| &shard.inserts_failed),
-            removals_not_found: sum(|shard| &shard.removals_not_found),
-            lookup_retries: sum(|shard| &shard.lookup_retries),
-            lock_waits: sum(|shard| &shard.lock_waits),
-            negatives_recorded: sum(|shard| &shard.negatives_recorded),
-            false_positives_recorded: sum(|shard| &shard.false_positives_recorded),
-            requests_allowed: sum(|shard| &shard.requests_allowed),
-            requests_rejected: sum(|shard| &shard.requests_rejected),
+        let longest_path = self.longest_path.load(Ordering::Relaxed);
+        let mut counts = Counts { len: self.len(), longest_path, ..Counts::default() };
+        let add = |sum: &mut u64, count: &Tally| *sum = sum.wrapping_add(count.load(Ordering::Relaxed));
+        for shard in &self.shards {
+            add(&mut counts.relocations, &shard.relocations);
+            add(&mut counts.inserts_failed, &shard.inserts_failed);
+            add(&mut counts.removals_not_found, &shard.removals_not_found);
+            add(&mut counts.lookup_retries, &shard.lookup_retries);
+            add(&mut counts.lock_waits, &shard.lock_waits);
+            add(&mut counts.negatives_recorded, &shard.negatives_recorded);
+            add(&mut counts.false_positives_recorded, &shard.false_positives_recorded);
+            add(&mut counts.requests_allowed, &shard.requests_allowed);
+            add(&mut counts.requests_rejected, &shard.requests_rejected);
         }
+        counts
     }
 }
 

@@ -212,12 +212,20 @@ impl Shape {
 
     /// The shapes of `encoding`, or all, with `payload_bits`, by memory per slot.
     pub(crate) fn with(encoding: Option<Encoding>, payload_bits: u32) -> impl Iterator<Item = Self> {
-        let shapes = SHAPES.into_iter().filter(move |shape| encoding.is_none_or(|wanted| wanted == shape.encoding));
-        shapes.filter_map(move |shape| match payload_bits {
+        (0..SHAPES.len()).filter_map(move |row| Self::of_row(row, encoding, payload_bits))
+    }
+
+    /// The shape of this row of [`SHAPES`] with `payload_bits`. `None` if it is of another encoding, or cannot have such a
+    /// payload.
+    #[inline(never)]
+    fn of_row(row: usize, encoding: Option<Encoding>, payload_bits: u32) -> Option<Self> {
+        let shape = SHAPES[row];
+        match payload_bits {
+            _ if encoding.is_some_and(|wanted| wanted != shape.encoding) => None,
             0 => Some(shape),
             bits if SHAPES_WITH_PAYLOAD.contains(&shape) => shape.with_payload(bits),
             _ => None,
-        })
+        }
     }
 
     /// The expected false-positive rate while the share `load` of all slots is taken.
@@ -225,6 +233,7 @@ impl Shape {
     /// A lookup compares its fingerprint with those in the `2b·load` slots taken in two buckets (the paper's
     /// section 5.1). Two random fingerprints are equal with probability `Σ p²` over their values. That is `2⁻ᶠ`,
     /// except for the low part 1, which is twice as likely as the others.
+    #[inline(never)]
     pub(crate) fn false_positive_rate(self, load: f64) -> f64 {
         let low_bits = self.low_bits();
         let lows = 2f64.powi(low_bits as i32);
@@ -259,6 +268,7 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
+    #[inline(never)]
     const fn of(shape: Shape) -> Self {
         let (bits, slots) = (shape.lane_bits(), shape.slots);
         let ones = semisort::ones(slots, bits);
