@@ -30,7 +30,7 @@ impl StripeSet {
         self.0[number / 64] >> (number % 64) & 1 != 0
     }
 
-    fn of(self, all: &[Stripe]) -> impl Iterator<Item = &Stripe> {
+    fn of<'a>(&'a self, all: &'a [Stripe]) -> impl Iterator<Item = &'a Stripe> {
         (0..all.len()).filter(move |&number| self.has(number)).map(|number| &all[number])
     }
 }
@@ -44,19 +44,27 @@ impl<E: Entries> Table<E> {
     /// read must find the same stripes as the first, because the first pass went through those. The buckets do not
     /// change from the second read until the second pass begins, so the count is right for that moment. If a try is
     /// invalidated, its second read and pass serve as the first ones of the next try.
+    #[cold]
+    #[inline(never)]
     pub(super) fn copy_count_at_dead_end(&self, item: Item, if_present: IfPresent) -> Option<CopyCount> {
         let stripes = self.stripes_reached(item)?;
-        let mut before = (stripes, drain_writers(&mut stripes.of(&self.stripes), &self.counters));
+        let mut before = (self.drain_writers_of(&stripes), stripes);
         for _ in 0..DEAD_END_TRIES {
             let stripes = self.stripes_reached(item)?;
             let copy_count = self.count_copies(item, if_present);
-            let now = (stripes, drain_writers(&mut stripes.of(&self.stripes), &self.counters));
+            let now = (self.drain_writers_of(&stripes), stripes);
             if now == before {
                 return Some(copy_count);
             }
             before = now;
         }
         None
+    }
+
+    /// [`drain_writers`] of these stripes.
+    #[inline(never)]
+    fn drain_writers_of(&self, stripes: &StripeSet) -> u64 {
+        drain_writers(&mut stripes.of(&self.stripes), &self.counters)
     }
 
     /// The stripes of all copies in the item's two buckets and in all buckets to which relocations lead from there.

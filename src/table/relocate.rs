@@ -48,7 +48,6 @@ use crate::sync::sizes::SEARCHES;
 use crate::table::attempt::{Attempt, IfPresent};
 use crate::table::copy_count::Room;
 use crate::table::entries::Entries;
-use crate::table::image::copy_on_write::Changing;
 use crate::table::image::spare::Spare;
 use crate::table::stripe::{AllLocked, Guard, drain_writers};
 use crate::table::table::Table;
@@ -186,7 +185,7 @@ impl<E: Entries> Table<E> {
             if let Some(copy_count) = self.copy_count_if_full(item, if_present) {
                 return copy_count.room();
             }
-            let trace = match self.search(item, reading, &|hop| self.relocate(hop), None) {
+            let trace = match self.search(item, reading, &|hop| self.relocate(hop, None), None) {
                 Outcome::Planned => return Room::Try,
                 Outcome::Nothing { trace } => trace,
             };
@@ -257,12 +256,7 @@ impl<E: Entries> Table<E> {
             if E::EXPIRE && (remove_expired(item.first) || remove_expired(item.second)) {
                 continue;
             }
-            let relocate = |hop: Hop| {
-                has_spare() && (!E::EXPIRE || remove_expired(hop.to)) && {
-                    let changing = self.lock_for(hop, Some(all));
-                    self.relocate_locked(&changing.guard, changing.spare(), hop)
-                }
-            };
+            let relocate = |hop: Hop| has_spare() && self.relocate(hop, Some(all));
             let reading = self.entries.reading();
             if let Outcome::Nothing { .. } = self.search(item, reading, &relocate, None)
                 && reading == self.entries.reading()
@@ -317,20 +311,16 @@ impl<E: Entries> Table<E> {
         }
     }
 
-    /// [`relocate_locked`](Self::relocate_locked) under the lock of the hop's stripe, which this takes. Returns whether
-    /// the copy has left the bucket `from`.
-    pub(crate) fn relocate(&self, hop: Hop) -> bool {
+    /// [`relocate_locked`](Self::relocate_locked) under the lock of the hop's stripe, which this takes unless those of all are
+    /// held. Returns whether the copy has left the bucket `from`.
+    #[inline(never)]
+    pub(crate) fn relocate(&self, hop: Hop, all: Option<&AllLocked<'_>>) -> bool {
         if E::EXPIRE {
-            self.remove_expired(hop.to, None);
+            self.remove_expired(hop.to, all);
         }
-        let changing = self.lock_for(hop, None);
+        let bucket_sum = self.buckets.bucket_sum(self.layout.fingerprint_of(hop.entry));
+        let changing = self.lock_to_change(bucket_sum, WORDS_PER_STEP, all);
         self.relocate_locked(&changing.guard, changing.spare(), hop)
-    }
-
-    /// The lock of the stripe of the copy that the hop moves.
-    #[inline(always)]
-    fn lock_for<'a>(&'a self, hop: Hop, all: Option<&'a AllLocked<'_>>) -> Changing<'a> {
-        self.lock_to_change(self.buckets.bucket_sum(self.layout.fingerprint_of(hop.entry)), WORDS_PER_STEP, all)
     }
 
     /// Moves the hop's copy, if it is still where it was and there is room; if it has expired, removes it instead.

@@ -193,7 +193,7 @@ impl<E: ModelEntries, L: ModelLayout> Table<E, L> {
 
     /// One hop of a plan: moves a copy of the key from the bucket that it tries first to the other one.
     pub fn relocate(&self, key: Key) -> bool {
-        self.0.table.relocate(Hop { entry: self.item(key).entry, from: key.first, to: key.second })
+        self.0.table.relocate(Hop { entry: self.item(key).entry, from: key.first, to: key.second }, None)
     }
 
     /// Whether the key's first bucket holds a copy: one read, without a lock.
