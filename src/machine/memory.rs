@@ -14,26 +14,36 @@ pub(crate) enum Pages {
 
 /// `len` elements, each from `element()`, or `None` if the allocation fails.
 pub(crate) fn boxed_slice<T>(len: usize, element: impl FnMut() -> T) -> Option<Box<[T]>> {
-    boxed_slice_on(Pages::Usual, len, element)
+    let mut elements = with_room_for(len)?;
+    elements.resize_with(len, element);
+    // No second allocation, which could only abort: there is no spare capacity. Nor is there below.
+    Some(elements.into_boxed_slice())
 }
 
 /// A box with the value, or `None` if the allocation fails.
 pub(crate) fn boxed<T>(value: T) -> Option<Box<[T; 1]>> {
-    let mut value = Some(value);
-    boxed_slice(1, || value.take().expect("the slice has one element, so this runs once"))?.try_into().ok()
+    let mut elements = with_room_for(1)?;
+    elements.push(value);
+    elements.into_boxed_slice().try_into().ok()
 }
 
-pub(crate) fn boxed_slice_on<T>(pages: Pages, len: usize, element: impl FnMut() -> T) -> Option<Box<[T]>> {
-    let mut elements = Vec::new();
-    elements.try_reserve_exact(len).ok()?;
+/// `len` zeros on this kind of pages, each touched, or `None` if the allocation fails.
+pub(crate) fn words_on(pages: Pages, len: usize) -> Option<Box<[AtomicU64]>> {
+    let mut words = with_room_for(len)?;
     if pages == Pages::Huge {
         // Before the first touch: then the system decides.
         #[cfg(target_os = "linux")]
-        crate::machine::system::ask_for_huge_pages(elements.spare_capacity_mut());
+        crate::machine::system::ask_for_huge_pages(words.spare_capacity_mut());
     }
-    elements.resize_with(len, element);
-    // No second allocation, which could only abort: there is no spare capacity.
-    Some(elements.into_boxed_slice())
+    words.resize_with(len, || AtomicU64::new(0));
+    Some(words.into_boxed_slice())
+}
+
+/// An empty list with room for exactly `len` elements, or `None` if the allocation fails.
+fn with_room_for<T>(len: usize) -> Option<Vec<T>> {
+    let mut elements = Vec::new();
+    elements.try_reserve_exact(len).ok()?;
+    Some(elements)
 }
 
 /// A list of zeros on this kind of pages, or `None` if the allocation fails. A large one is cleared page by page, when

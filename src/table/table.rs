@@ -9,7 +9,7 @@
 //! they are used, without another pointer, and what threads count is padded to cache lines of its own.
 
 use crate::machine::arch::{at, at_step};
-use crate::machine::memory::{Pages, boxed, boxed_slice, boxed_slice_on};
+use crate::machine::memory::{Pages, boxed, boxed_slice, words_on};
 use crate::plan::sizing::{self, LoadLimit};
 use crate::sync::sizes::{BUCKETS_PER_STRIPE, MAX_STRIPES};
 use crate::sync::{AtomicU64, Ordering};
@@ -57,11 +57,6 @@ pub(crate) fn memory_for(buckets: usize) -> usize {
     buckets * size_of::<AtomicU64>() + of_stripes + Counters::memory_for(buckets) + size_of::<RunningSaves>()
 }
 
-/// The word of an empty bucket. (A closure in `new` would be another one for each layout.)
-fn empty() -> AtomicU64 {
-    AtomicU64::new(0)
-}
-
 impl<E: Entries> Table<E> {
     /// An empty table of this shape. `None` if there is no memory for it.
     pub(crate) fn new(pages: Pages, shape: Shape, buckets: usize, entries: E) -> Option<Self> {
@@ -69,7 +64,7 @@ impl<E: Entries> Table<E> {
         Some(Self {
             layout: E::layout(shape)?,
             buckets: Buckets::new(buckets),
-            words: boxed_slice_on(pages, buckets, empty)?,
+            words: words_on(pages, buckets)?,
             stripe_mask: (stripes.len() - 1) * BUCKETS_PER_STRIPE,
             stripes,
             counters: Counters::new(buckets)?,
@@ -243,7 +238,7 @@ impl<E: Entries> Table<E> {
     }
 
     /// `add_slow` with this spare memory. `None` if it needs more.
-    #[inline(always)]
+    #[inline(never)]
     fn add_with_spare(&self, item: Item, spare: Option<&Spare>) -> Option<bool> {
         by_encoding!(&self.layout, layout => self.add_with_spare_by(layout, item, spare))
     }

@@ -1,6 +1,7 @@
 //! PURE: memory for words that are yet to be copied for saves. `table/image/copy_on_write.rs` says when a thread gets some.
 
 use core::cell::{Cell, RefCell};
+use core::mem::ManuallyDrop;
 
 use crate::machine::memory::boxed;
 use crate::word::bucket::Bucket;
@@ -24,7 +25,10 @@ pub(super) type NodeBox = Box<[Node; 1]>;
 #[derive(Debug, Default)]
 pub(crate) struct Spare {
     /// A list, each with the next one as its first descendant.
-    first: RefCell<Option<NodeBox>>,
+    ///
+    /// `drop` frees all. What the compiler would do after that finds nothing, but is a kilobyte of machine code wherever a lock
+    /// is released.
+    first: ManuallyDrop<RefCell<Option<NodeBox>>>,
     len: Cell<u64>,
     /// Whether there will be no further node: then a save fails that needs one.
     is_final: Cell<bool>,
