@@ -51,8 +51,8 @@ pub(crate) struct GrowingTable {
     /// Those of the first buckets. A bucket's word changes only while its gate is held.
     gates: Box<[Mutex<()>]>,
     /// In a box, like what is atomic in `table/table.rs`. (A single lookup takes a tenth less time for it.)
-    size: Box<[CachePadded<Size>; 1]>,
-    resizing: Box<[Resizing; 1]>,
+    size: Box<CachePadded<Size>>,
+    resizing: Box<Resizing>,
 }
 
 /// What every operation reads. Its cache lines hardly change, because it is padded: only when the size does, and when a path
@@ -63,7 +63,7 @@ struct Size {
     epoch: AtomicU64,
     state: AtomicU64,
     /// Made for the first change of the size, before its state is *moving*.
-    grown: OnceLock<Box<[Grown; 1]>>,
+    grown: OnceLock<Box<Grown>>,
     counters: Counters,
 }
 
@@ -127,7 +127,7 @@ impl Drop for Request<'_> {
 /// words, and for what saves need.
 #[derive(Debug, Default)]
 pub(crate) struct ForSplit {
-    grown: Option<Box<[Grown; 1]>>,
+    grown: Option<Box<Grown>>,
     segment: Option<Box<[AtomicU64]>>,
     pub(super) spare: Spare,
     /// How many bytes could not be allocated.
@@ -321,7 +321,7 @@ impl GrowingTable {
 
     #[inline(always)]
     fn size(&self) -> &Size {
-        &self.size[0]
+        &self.size
     }
 
     #[inline(always)]
@@ -335,14 +335,14 @@ impl GrowingTable {
     }
 
     /// Allocates a [`Grown`]. `None` if there is no memory for it.
-    fn allocate_grown(&self) -> Option<Box<[Grown; 1]>> {
+    fn allocate_grown(&self) -> Option<Box<Grown>> {
         let gates = boxed_slice(MOST_GATES - self.gates.len(), || Mutex::new(()))?;
         boxed(Grown { moving: core::array::from_fn(|_| AtomicU64::new(0)), gates })
     }
 
     /// Keeps what [`allocate_grown`](Self::allocate_grown) has returned. The caller holds the lock `resizing`, or has
     /// the table alone. The table has none yet.
-    fn prepare_to_grow(&self, grown: Box<[Grown; 1]>) {
+    fn prepare_to_grow(&self, grown: Box<Grown>) {
         self.size().grown.set(grown).expect("one thread at a time changes the size");
     }
 
@@ -350,7 +350,7 @@ impl GrowingTable {
     /// more buckets than at first, sees that it is there.
     #[inline(always)]
     fn grown(&self) -> &Grown {
-        let [grown] = &**self.size().grown.get().expect("made before the first change of the size");
+        let grown = self.size().grown.get().expect("made before the first change of the size");
         grown
     }
 
@@ -698,7 +698,7 @@ impl GrowingTable {
     }
 
     pub(crate) fn resizing(&self) -> &Resizing {
-        &self.resizing[0]
+        &self.resizing
     }
 }
 

@@ -152,7 +152,7 @@ impl ImageSource for GrowingTable {
                 if self.state().is_moving() || !is_all {
                     return None;
                 }
-                let new = copied.take_if(|new| new[0].resize(self.state().buckets()))?;
+                let new = copied.take_if(|new| new.resize(self.state().buckets()))?;
                 Some(self.running_saves().begin(all, new, None))
             });
             if let Some(begun) = begun {

@@ -1,5 +1,7 @@
 //! Fallible allocation.
 
+#![allow(unsafe_code, reason = "the box of a single value; it has its SAFETY note")]
+
 use crate::machine::system::zeroed;
 use crate::sync::AtomicU64;
 
@@ -21,10 +23,13 @@ pub(crate) fn boxed_slice<T>(len: usize, element: impl FnMut() -> T) -> Option<B
 }
 
 /// A box with the value, or `None` if the allocation fails.
-pub(crate) fn boxed<T>(value: T) -> Option<Box<[T; 1]>> {
+pub(crate) fn boxed<T>(value: T) -> Option<Box<T>> {
     let mut elements = with_room_for(1)?;
     elements.push(value);
-    elements.into_boxed_slice().try_into().ok()
+    let slice = Box::into_raw(elements.into_boxed_slice());
+    // SAFETY: the slice has one element, and its memory has the size and the alignment of that element. Nothing else uses
+    // the memory, which belonged to the box of the slice.
+    Some(unsafe { Box::from_raw(slice.cast::<T>()) })
 }
 
 /// `len` zeros on this kind of pages, each touched, or `None` if the allocation fails.

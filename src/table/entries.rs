@@ -85,7 +85,7 @@ pub(crate) struct Value;
 /// Each entry carries its expiry, a tick of this clock. (In a box: what threads write is not beside the fields of `Table`,
 /// which each operation reads.)
 #[derive(Debug)]
-pub(crate) struct Expiry(Box<[Clock; 1]>);
+pub(crate) struct Expiry(Box<Clock>);
 
 impl Expiry {
     /// `None` if there is no memory for the clock.
@@ -95,7 +95,7 @@ impl Expiry {
 
     #[inline(always)]
     pub(in crate::table) fn clock(&self) -> &Clock {
-        &self.0[0]
+        &self.0
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct Table<E: Entries> {
     /// One, in a box: what threads write is not beside the fields that each operation reads. (One atomic is, the longest
     /// path of [`Counters`], which hardly ever changes. In a box too, it would make inserts in a batch up to 2% shorter
     /// by instructions, but lookups in a batch and single inserts up to 3% longer.)
-    running_saves: Box<[RunningSaves; 1]>,
+    running_saves: Box<RunningSaves>,
     /// What its entries carry.
     pub(super) entries: E,
 }
@@ -96,8 +96,7 @@ impl<E: Entries> Table<E> {
 
     #[inline(always)]
     pub(crate) fn running_saves(&self) -> &RunningSaves {
-        let [running_saves] = &*self.running_saves;
-        running_saves
+        &self.running_saves
     }
 
     /// Whether a save is running. An insert asks this when it begins.

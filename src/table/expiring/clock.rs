@@ -84,7 +84,7 @@ pub(crate) enum Drive {
     /// The caller, who passes ticks to `advance_to`.
     Caller,
     /// The keys that are added or renewed, of which each tick has a number (`table/expiring/recent.rs`).
-    Keys(Box<[Count; 1]>),
+    Keys(Box<Count>),
     /// The time, which the filter reads.
     Time {
         /// [`Clock::patience`].
@@ -286,7 +286,7 @@ impl Clock {
     pub(in crate::table) fn count_key(&self) {
         if let Drive::Keys(count) = &self.drive {
             // Relaxed: it is set back under the locks of all stripes. Others only compare it.
-            count[0].added.fetch_add(1, Ordering::Relaxed);
+            count.added.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -294,7 +294,7 @@ impl Clock {
     pub(in crate::table) fn is_tick_full(&self) -> bool {
         // Relaxed: a thread sees at least its own key. Before the tick ends, it is read once more under the locks of all
         // stripes.
-        matches!(&self.drive, Drive::Keys(count) if count[0].added.load(Ordering::Relaxed) >= count[0].per_tick)
+        matches!(&self.drive, Drive::Keys(count) if count.added.load(Ordering::Relaxed) >= count.per_tick)
     }
 
     /// How many ticks what has expired may stay before calls begin to sweep the table, and a table that was full counts as full:
@@ -307,7 +307,7 @@ impl Clock {
     pub(in crate::table) fn begin_count(&self, _: &AllLocked<'_>) {
         if let Drive::Keys(count) = &self.drive {
             // Relaxed: the locks order it.
-            count[0].added.store(0, Ordering::Relaxed);
+            count.added.store(0, Ordering::Relaxed);
         }
     }
 
@@ -422,7 +422,7 @@ impl Clock {
     pub(in crate::table) fn state_for_save(&self, _: &AllLocked<'_>) -> ClockState {
         let Drive::Keys(count) = &self.drive else { return self.state() };
         // Relaxed: the locks order it.
-        ClockState { added: count[0].added.load(Ordering::Relaxed), ..self.state() }
+        ClockState { added: count.added.load(Ordering::Relaxed), ..self.state() }
     }
 
     /// The name of this tick for callers. Nobody knows the ticks of a clock that the filter drives, and a loaded one begins

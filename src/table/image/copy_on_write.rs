@@ -106,7 +106,7 @@ pub(crate) struct RunningSaves {
     /// Knowing that it is 0 again only saves work.
     count: AtomicU64,
     /// The list, from the latest one on.
-    saves: Mutex<Option<CopiedWordsBox>>,
+    saves: Mutex<Option<Box<CopiedWords>>>,
 }
 
 /// The words that were copied for one save.
@@ -119,14 +119,12 @@ pub(crate) struct CopiedWords {
     chunks: Box<[Words]>,
     failed: bool,
     clock_state: Option<ClockState>,
-    next: Option<CopiedWordsBox>,
+    next: Option<Box<CopiedWords>>,
 }
-
-pub(crate) type CopiedWordsBox = Box<[CopiedWords; 1]>;
 
 impl CopiedWords {
     /// No words yet, for a table of this many buckets.
-    pub(crate) fn new(buckets: usize) -> Result<CopiedWordsBox, OutOfMemory> {
+    pub(crate) fn new(buckets: usize) -> Result<Box<CopiedWords>, OutOfMemory> {
         let chunks = boxed_slice(buckets.div_ceil(CHUNK), Words::default).ok_or_else(OutOfMemory::new)?;
         let new = Self { save: 0, buckets, passed: 0, chunks, failed: false, clock_state: None, next: None };
         boxed(new).ok_or_else(OutOfMemory::new)
@@ -147,7 +145,6 @@ impl CopiedWords {
         // Two buckets of a chunk differ in the lowest bits of their numbers.
         let (mut place, mut bits) = (&mut self.chunks[bucket / CHUNK].0, bucket);
         while let Some(node) = place {
-            let [node] = &mut **node;
             if node.bucket == bucket as u32 {
                 return true;
             }
@@ -265,7 +262,7 @@ impl RunningSaves {
         let mut saves = self.saves.lock();
         let (word, mut is_done) = (load(), true);
         let mut next = saves.as_deref_mut();
-        while let Some([save]) = next {
+        while let Some(save) = next {
             is_done &= save.copy(bucket, word, spare);
             next = save.next.as_deref_mut();
         }
@@ -287,14 +284,13 @@ impl RunningSaves {
     pub(crate) fn begin(
         &self,
         _: &AllLocked<'_>,
-        mut begun: CopiedWordsBox,
+        mut begun: Box<CopiedWords>,
         clock_state: Option<ClockState>,
     ) -> SaveNumber {
         let mut saves = self.saves.lock();
         // No other save that is running has this number: the latest one is the first in the list.
-        let save = saves.as_deref().map_or(0, |[latest]| latest.save + 1);
-        let [new] = &mut *begun;
-        (new.save, new.clock_state, new.next) = (save, clock_state, saves.take());
+        let save = saves.as_deref().map_or(0, |latest| latest.save + 1);
+        (begun.save, begun.clock_state, begun.next) = (save, clock_state, saves.take());
         *saves = Some(begun);
         self.count.fetch_add(1, Ordering::Relaxed);
         SaveNumber(save)
@@ -325,11 +321,11 @@ impl RunningSaves {
         let ended = {
             let mut saves = self.saves.lock();
             let mut place = &mut *saves;
-            while place.as_deref().is_some_and(|[running]| running.save != save.0) {
-                place = &mut place.as_deref_mut().expect("it was there a moment ago")[0].next;
+            while place.as_deref().is_some_and(|running| running.save != save.0) {
+                place = &mut place.as_deref_mut().expect("it was there a moment ago").next;
             }
             let mut ended = place.take();
-            *place = ended.as_deref_mut().and_then(|[ended]| ended.next.take());
+            *place = ended.as_deref_mut().and_then(|ended| ended.next.take());
             ended
         };
         // In any order: while the count is still raised, words are copied for those saves that are in the list.
@@ -342,9 +338,9 @@ impl RunningSaves {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SaveNumber(u64);
 
-fn running(saves: &mut Option<CopiedWordsBox>, save: SaveNumber) -> &mut CopiedWords {
+fn running(saves: &mut Option<Box<CopiedWords>>, save: SaveNumber) -> &mut CopiedWords {
     let mut next = saves.as_deref_mut();
-    while let Some([running]) = next {
+    while let Some(running) = next {
         if running.save == save.0 {
             return running;
         }

@@ -15,10 +15,8 @@ use crate::word::bucket::Bucket;
 pub(super) struct Node {
     pub(super) bucket: u32,
     pub(super) word: Bucket,
-    pub(super) next: [Option<NodeBox>; 2],
+    pub(super) next: [Option<Box<Node>>; 2],
 }
-
-pub(super) type NodeBox = Box<[Node; 1]>;
 
 /// Nodes for words that a thread may have to copy for saves. It gets them where it holds no lock. It gives those that it does
 /// not need back to the allocator, again without a lock.
@@ -28,7 +26,7 @@ pub(crate) struct Spare {
     ///
     /// `drop` frees all. What the compiler would do after that finds nothing, but is a kilobyte of machine code wherever a lock
     /// is released.
-    first: ManuallyDrop<RefCell<Option<NodeBox>>>,
+    first: ManuallyDrop<RefCell<Option<Box<Node>>>>,
     len: Cell<u64>,
     /// Whether there will be no further node: then a save fails that needs one.
     is_final: Cell<bool>,
@@ -62,17 +60,17 @@ impl Spare {
         self.is_final.get()
     }
 
-    fn put(&self, mut node: NodeBox) {
+    fn put(&self, mut node: Box<Node>) {
         let mut first = self.first.borrow_mut();
-        node[0].next[0] = first.take();
+        node.next[0] = first.take();
         *first = Some(node);
         self.len.set(self.len.get() + 1);
     }
 
-    fn take(&self) -> Option<NodeBox> {
+    fn take(&self) -> Option<Box<Node>> {
         let mut first = self.first.borrow_mut();
         let mut node = first.take()?;
-        *first = node[0].next[0].take();
+        *first = node.next[0].take();
         self.len.set(self.len.get() - 1);
         Some(node)
     }
@@ -86,9 +84,9 @@ impl Spare {
     }
 
     /// A node with this word, if there is one left.
-    pub(super) fn node(&self, bucket: usize, word: Bucket) -> Option<NodeBox> {
+    pub(super) fn node(&self, bucket: usize, word: Bucket) -> Option<Box<Node>> {
         let mut node = self.take()?;
-        (node[0].bucket, node[0].word) = (bucket as u32, word);
+        (node.bucket, node.word) = (bucket as u32, word);
         Some(node)
     }
 }
@@ -104,18 +102,18 @@ impl Drop for Spare {
 
 /// The words of a chunk that were copied for a save.
 #[derive(Debug, Default)]
-pub(crate) struct Words(pub(super) Option<NodeBox>);
+pub(crate) struct Words(pub(super) Option<Box<Node>>);
 
 impl Words {
     /// Passes on each bucket with its word.
     pub(crate) fn each(&self, each: &mut dyn FnMut(usize, Bucket)) {
-        pass_on(self.0.as_ref(), each);
+        pass_on(self.0.as_deref(), each);
     }
 }
 
-fn pass_on(node: Option<&NodeBox>, each: &mut dyn FnMut(usize, Bucket)) {
-    if let Some([node]) = node.map(|node| &**node) {
+fn pass_on(node: Option<&Node>, each: &mut dyn FnMut(usize, Bucket)) {
+    if let Some(node) = node {
         each(node.bucket as usize, node.word);
-        node.next.iter().for_each(|next| pass_on(next.as_ref(), each));
+        node.next.iter().for_each(|next| pass_on(next.as_deref(), each));
     }
 }
