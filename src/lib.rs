@@ -2,8 +2,9 @@
 //! False-positive rates can be from 10% to 10⁻⁹, and capacities up to billions of keys.
 //!
 //! An approximate-membership filter is a set that answers "definitely absent" or "probably present" in a few bits per
-//! key. Put one in front of something slow or large: a database, a list of revoked JWTs, the nonces that must not be
-//! replayed, the IDs of messages for deduplication. This one is a cuckoo filter (Fan, Andersen, Kaminsky,
+//! key. Put one in front of something slow or large: a database, a list of blocked domains, a store of messages that were
+//! processed. Where nothing exact decides after a wrong "present", as for revoked tokens, choose a [lower
+//! rate](guide::choosing_parameters#false-positive-rate). This one is a cuckoo filter (Fan, Andersen, Kaminsky,
 //! Mitzenmacher, *Cuckoo Filter: Practically Better Than Bloom*, CoNEXT 2014; called "the paper" in this
 //! documentation). So it can remove keys, and at most rates below 1% it uses less memory than a Bloom filter.
 //!
@@ -29,16 +30,20 @@
 //!
 //! # Which type
 //!
-//! | you need | type |
-//! |---|---|
-//! | a set of known size | [`ConcurrentCuckooFilter`] |
-//! | a set of unknown size, or one that grows and shrinks | [`GrowableCuckooFilter`] |
-//! | recent keys: was it among the last N, or seen within the last minute? | [`RecentCuckooFilter`] |
-//! | keys that each expire at their own time, such as tokens | [`ExpiringCuckooFilter`] |
-//! | which segment, shard or node has the key? | [`CuckooMaplet`] |
-//! | a limit for each key: requests per second or hour | [`CuckooRateLimiter`] |
+//! | you need | type | bits per key |
+//! |---|---|---|
+//! | a set, and you know how many keys it has at most | [`ConcurrentCuckooFilter`] | 13.2 |
+//! | a set that grows and shrinks, or whose size you do not know | [`GrowableCuckooFilter`] | 17.1 |
+//! | recent keys: was this key among the last million, or seen within the last minute? | [`RecentCuckooFilter`] | 19.4 |
+//! | keys that each expire at a time of their own, such as revoked tokens | [`ExpiringCuckooFilter`] | 16.8 |
+//! | the place of a key: in which segment, shard or node is it? | [`CuckooMaplet`] | 16.8 |
+//! | a limit for each client or account: requests per second or per hour | [`CuckooRateLimiter`] | 23.2 |
 //!
-//! Each type has a builder for its rate, layout and hasher. All have batches and metrics for Prometheus and other systems
+//! Bits per key are for ten million keys at a false-positive rate of 0.1%: with `expected_keys`, a lifetime of 14 ticks,
+//! values of 4 bits, and bursts of 20. The page [`memory`](guide::memory) has other sizes, rates and settings, and [a first
+//! program](guide::first_program#choose-a-type) says what to do if two types fit.
+//!
+//! Each type has a builder for its rate and hasher. All have batches and metrics for Prometheus and other systems
 //! ([`Stats::figures`]), and with the feature `snapshot` they can be saved and loaded. All but the [`RecentCuckooFilter`]
 //! and the [`CuckooRateLimiter`] have digests, and can absorb another filter of their kind.
 //!
@@ -49,15 +54,19 @@
 //!   concurrent change has invalidated what it read.
 //! - Each operation on a key takes effect at one moment of its call (it is *linearizable*). `clear` and `len` are
 //!   exceptions ([conditions](guide::consistency#the-other-types)).
-//! - An insert that fails has changed nothing. It fails for lack of room, never because of contention.
+//! - An insert that fails has changed no key. (A growable filter may have grown, and one that evicts may have evicted
+//!   entries.) It fails for lack of room or because of too many copies, never because of contention.
 //! - No operation on a key allocates after construction. The exceptions are growth, changes while a save, a digest or an
 //!   `absorb` runs, which keep copies of old buckets, and a thread's first wait for a lock. Nothing is allocated or freed
 //!   under a lock. All the same, a global allocator may only look up keys in a filter, and
 //!   [must not change it](guide::consistency#all-types).
 //!
-//! The page [`consistency`](guide::consistency) states this exactly, for each type and operation, with the costs.
+//! The page [`consistency`](guide::consistency) states this exactly, for each type and operation, and the page
+//! [`costs`](guide::costs) has what each operation costs.
 //!
 //! # Hazards
+//!
+//! The page [`missing_keys`](guide::missing_keys) lists everything that can make a key go missing, and how to notice it.
 //!
 //! - **Remove only what you inserted, once for each insert.** If you remove a key that was never inserted, another one
 //!   with the same fingerprint may be lost.

@@ -1,12 +1,15 @@
 //! The figures of the pages that follow from plans, and are not measured: bits per key, and how far filters can grow. When a
-//! plan changes, the check prints the right line.
+//! plan changes, the check prints the right line. And what several pages say, in the same words.
 #![cfg(target_pointer_width = "64")]
 
-use concurrent_cuckoo_filter::{
-    BuildError, ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringCuckooFilter, FilterPlan, GrowableCuckooFilter,
-};
+use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter, Encoding, FilterPlan, GrowableCuckooFilter};
+
+#[path = "../examples/memory.rs"]
+#[allow(dead_code, reason = "its `main` is not called")]
+mod memory;
 
 const README: &str = include_str!("../README.md");
+const MEMORY: &str = include_str!("../src/guide/memory.md");
 const CHOOSING: &str = include_str!("../src/guide/choosing_parameters.md");
 const GROWTH: &str = include_str!("../src/guide/growth.md");
 
@@ -60,49 +63,122 @@ fn the_bits_per_key_of_each_rate() {
     assert_says(include_str!("../src/filter/concurrent/builder.rs"), &format!("/// | bits |{bits}"));
 }
 
+/// The cells of the page's tables of bits per key and of megabytes: type, number of keys, rate, and what is there.
+fn memory_cells(page: &str) -> Vec<[&str; 4]> {
+    let (mut name, mut rates, mut cells) = ("", Vec::new(), Vec::new());
+    for line in page.lines() {
+        let Some(row) = line.strip_prefix("| ").and_then(|row| row.strip_suffix(" |")) else {
+            name = line.strip_prefix("## ").unwrap_or(name);
+            continue;
+        };
+        let [title, ref values @ ..] = row.split(" | ").collect::<Vec<_>>()[..] else { panic!("{line}") };
+        if title == "bits per key" || title.starts_with("MB for") {
+            rates = values.to_vec();
+        } else {
+            let (name, keys) = title.strip_suffix(" keys").map_or((title, "MB"), |keys| (name, keys));
+            cells.extend(rates.iter().zip(values).map(|(rate, value)| [name, keys, rate, value]));
+        }
+    }
+    cells
+}
+
+/// What the page says of a type, for so many keys and a rate.
+fn on_the_page(name: &str, keys: &str, rate: &str) -> &'static str {
+    let mut cells = memory_cells(MEMORY).into_iter();
+    let found = cells.find(|cell| cell[..3] == [name, keys, rate]);
+    found.unwrap_or_else(|| panic!("the page has no {name} for {keys} keys at {rate}"))[3]
+}
+
+/// The counters of a filter depend on the number of processors, and its value on the crate's features. So the figures may differ
+/// by these, and by the rounding.
 #[test]
-fn the_bits_per_key_of_small_tables_and_of_the_other_types() {
-    let [hundred, thousand, ten_thousand, million] = [100, 1000, 10_000, 1_000_000].map(|keys| {
-        let bits = bits_per_key(&fixed(keys, 0.001), keys);
-        if bits < 40.0 { format!("{bits:.1}") } else { format!("{bits:.0}") }
-    });
+#[cfg_attr(miri, ignore = "tables of megabytes")]
+fn the_page_on_memory_has_what_the_example_prints() {
+    let printed = memory::tables().unwrap();
+    let (on_the_page, printed) = (memory_cells(MEMORY), memory_cells(&printed));
+    assert_eq!(on_the_page.len(), 8 * (1 + 5) * 5);
+    for (page, here) in on_the_page.iter().zip(&printed) {
+        assert_eq!(page[..3], here[..3], "run the example, and copy its tables to the page");
+        let keys = match page[1] {
+            "MB" | "10 million" => 1e7,
+            "1 million" => 1e6,
+            keys => keys.replace(',', "").parse::<f64>().unwrap(),
+        };
+        // Tables of `2 * 512` buckets and more have further counters, of 128 bytes.
+        let counters = (keys / 1024.0).clamp(1.0, 64.0) - 1.0;
+        let bits = 8.0 * (counters * 128.0 + 32.0) / keys + 0.11;
+        let bits = if page[3].contains('.') { bits } else { bits + 0.9 };
+        let [one, other] = [page, here].map(|cell| cell[3].parse::<f64>().unwrap());
+        assert!((one - other).abs() <= bits, "run the example, and copy its tables to the page: {page:?}, {here:?}");
+    }
+    assert_eq!(on_the_page.len(), printed.len());
+}
+
+/// The table that says which type to use is the same in three places, and the page on memory has its last column.
+#[test]
+fn the_table_of_types_is_the_same_everywhere() {
+    let rows = |page: &str| -> Vec<String> {
+        let from = page.find("| you need |").expect("the page has the table");
+        let lines = page[from..].lines().map(|line| line.trim_start_matches("//! "));
+        let rows = lines.take_while(|line| line.starts_with('|'));
+        rows.map(|row| row.replace("[`", "`").replace("`]", "`")).collect()
+    };
+    let table = rows(README);
+    assert_eq!(table.len(), 2 + 6);
+    assert_eq!(table, rows(include_str!("../src/lib.rs")), "src/lib.rs");
+    assert_eq!(table, rows(include_str!("../src/guide/first_program.md")), "src/guide/first_program.md");
+    let types = [
+        "`ConcurrentCuckooFilter`",
+        "`GrowableCuckooFilter`, `expected_keys` set",
+        "`RecentCuckooFilter`, keys of the window",
+        "`ExpiringCuckooFilter`, lifetime of 14 ticks",
+        "`CuckooMaplet`, values of 4 bits",
+        "`CuckooRateLimiter`, bursts of 20",
+    ];
+    for (row, name) in table[2..].iter().zip(types) {
+        let name_in_row = name.split(',').next().unwrap();
+        let end = format!("| {name_in_row} | {} |", on_the_page(name, "10 million", "0.1%"));
+        assert!(row.ends_with(&end), "{row} does not end with {end}");
+    }
+}
+
+/// Where other pages quote the page on memory.
+#[test]
+fn quoted_bits_per_key_are_those_of_the_page() {
+    let of_fixed = |keys| on_the_page("`ConcurrentCuckooFilter`", keys, "0.1%");
+    let (large, million, small) = (of_fixed("10 million"), of_fixed("1 million"), of_fixed("10,000"));
+    assert_says(README, &format!("{large} bits per key for ten million keys at a false-positive rate of 0.1%"));
+    let docs = include_str!("../src/filter/concurrent/filter.rs").replace("///", "");
     assert_says(
-        CHOOSING,
+        &docs,
         &format!(
-            "100 keys use {hundred} bits each, 1,000 use {thousand}, 10,000 use {ten_thousand}, and a million use {million}."
+            "is {large} bits per key for ten million keys or more, {million} for a million and {small} for 10,000:"
         ),
     );
-    let figures = include_str!("../src/filter/concurrent/filter.rs").replace("///", "");
+    let expected = |keys| on_the_page("`GrowableCuckooFilter`, `expected_keys` set", keys, "0.1%");
+    let unexpected = |keys| on_the_page("`GrowableCuckooFilter`, not set", keys, "0.1%");
+    for (name, keys) in
+        [("10,000", "10,000"), ("100,000", "100,000"), ("1,000,000", "1 million"), ("10,000,000", "10 million")]
+    {
+        assert_says(GROWTH, &format!("| {name} | {} |", expected(keys)));
+        let row = GROWTH.lines().find(|line| line.starts_with(&format!("| {name} |"))).unwrap();
+        assert_eq!(row.split(" | ").nth(3), Some(unexpected(keys)), "{row}");
+    }
+    let rounded = |bits: &str| bits.parse::<f64>().unwrap().round();
+    let settings = include_str!("../src/filter/growable/builder.rs").replace("///", "");
+    let (with, without) = (rounded(expected("1 million")), rounded(unexpected("1 million")));
     assert_says(
-        &figures,
-        &format!("{million} for a million, {ten_thousand} for 10,000, {thousand} for 1,000 and {hundred} for 100."),
+        &settings,
+        &format!("a filter for a million keys at 0.1% then uses {with} bits per key instead of {without}."),
     );
-    assert_says(README, &format!("in {million} bits per key instead of"));
-    let maplet = [1000, 100_000, 10_000_000]
-        .map(|keys| bits_per_key(&CuckooMaplet::<u64>::builder().capacity(keys).value_bits(4).plan().unwrap(), keys));
-    let [thousand, more, most] = maplet.map(|bits| format!("{bits:.1}"));
-    assert_says(
-        CHOOSING,
-        &format!("uses {thousand} bits per key for 1,000 keys, {more} for 100,000 and {most} from a few million on."),
-    );
-    assert_says(README, &format!("| `CuckooMaplet` | {most} with 4-bit values |"));
-    assert_says(
-        README,
-        &format!("| `ConcurrentCuckooFilter` | {:.1} |", bits_per_key(&fixed(10_000_000, 0.001), 10_000_000)),
-    );
-    // A lifetime of so many resolutions may touch one tick more.
-    let second = std::time::Duration::from_secs(1);
-    let [few, many] = [14, 254].map(|resolutions| {
-        let builder = ExpiringCuckooFilter::<u64>::builder()
-            .capacity(10_000_000)
-            .lifetime(resolutions * second)
-            .resolution(second);
-        bits_per_key(&builder.plan().unwrap(), 10_000_000)
-    });
-    assert_says(
-        README,
-        &format!("{few:.1} for lifetimes of up to 14 times the resolution, {many:.1} for up to 254 times |"),
-    );
+    let limiter = |keys, rate| on_the_page("`CuckooRateLimiter`, bursts of 20", keys, rate);
+    let limits = include_str!("../src/guide/rate_limits.md");
+    assert_says(limits, &format!("bursts of 4 to 112 ({} bits each)", limiter("1 million", "0.1%")));
+    assert_says(limits, &format!("choose 10⁻⁵: {} bits per client.", limiter("1 million", "10⁻⁵")));
+    let expiring = |rate| on_the_page("`ExpiringCuckooFilter`, lifetime of 14 ticks", "10 million", rate);
+    assert_says(CHOOSING, &format!("goes up from {} to {} bits per key.", expiring("0.01%"), expiring("10⁻⁵")));
+    let expiry = include_str!("../src/guide/expiry.md");
+    assert_says(expiry, &format!("that is {} bits per entry.", expiring("0.1%")));
 }
 
 /// How far a filter can grow by default, and the most that can be set.
@@ -167,11 +243,6 @@ fn the_bits_per_key_of_growable_filters() {
         let with = GrowableCuckooFilter::builder().capacity(1000).expected_keys(keys).build().unwrap();
         let [bits, of_without] = [&with, &without].map(|filter| with_room(filter, keys));
         let (rate, digits) = (100.0 * with.plan().false_positive_rate_with(keys), usize::from(of_without < 80.0));
-        if keys == 1_000_000 {
-            let text =
-                format!("| {bits:.0} for a million keys if you say that you expect them; {of_without:.0} otherwise |");
-            assert_says(README, &text);
-        }
         // Next to other filters that grow, which were measured at some of these sizes.
         let is_compared = (10_000..=4_000_000).contains(&keys);
         let (is_only_compared, keys) = (keys == 4_000_000, grouped(keys as u64));

@@ -1,19 +1,39 @@
 //! [beyond_one_process]: crate::guide::beyond_one_process
+//! [beyond_one_process#one-set-on-many-machines]: crate::guide::beyond_one_process#one-set-on-many-machines
+//! [beyond_one_process#other-languages]: crate::guide::beyond_one_process#other-languages
+//! [beyond_one_process#without-loading]: crate::guide::beyond_one_process#without-loading
 //! [choosing_parameters]: crate::guide::choosing_parameters
+//! [choosing_parameters#false-positive-rate]: crate::guide::choosing_parameters#false-positive-rate
+//! [choosing_parameters#hasher]: crate::guide::choosing_parameters#hasher
 //! [consistency]: crate::guide::consistency
+//! [costs]: crate::guide::costs
+//! [costs#an-insert-that-finds-no-room-at-once]: crate::guide::costs#an-insert-that-finds-no-room-at-once
 //! [expiry]: crate::guide::expiry
+//! [expiry#de-duplication]: crate::guide::expiry#de-duplication
 //! [faq]: crate::guide::faq
 //! [first_program]: crate::guide::first_program
+//! [first_program#choose-a-type]: crate::guide::first_program#choose-a-type
+//! [first_program#export-metrics]: crate::guide::first_program#export-metrics
+//! [first_program#handle-a-full-filter]: crate::guide::first_program#handle-a-full-filter
+//! [first_program#save]: crate::guide::first_program#save
 //! [glossary]: crate::guide::glossary
 //! [growth]: crate::guide::growth
 //! [in_front_of_a_database]: crate::guide::in_front_of_a_database
+//! [in_front_of_a_database#rebuilding]: crate::guide::in_front_of_a_database#rebuilding
+//! [memory]: crate::guide::memory
+//! [memory#ten-million-keys]: crate::guide::memory#ten-million-keys
 //! [migrating]: crate::guide::migrating
+//! [missing_keys]: crate::guide::missing_keys
+//! [missing_keys#it-was-removed-more-often-than-it-was-inserted]: crate::guide::missing_keys#it-was-removed-more-often-than-it-was-inserted
+//! [panics_and_versions]: crate::guide::panics_and_versions
+//! [panics_and_versions#versions]: crate::guide::panics_and_versions#versions
 //! [rate_limits]: crate::guide::rate_limits
 //! [scaling]: crate::guide::scaling
 //! [security]: crate::guide::security
 //! [several_places]: crate::guide::several_places
 //! [snapshot_format]: crate::guide::snapshot_format
 //! [threads_and_async]: crate::guide::threads_and_async
+//! [threads_and_async#async-tasks]: crate::guide::threads_and_async#async-tasks
 //! [verification]: crate::guide::verification
 //!
 #![doc = include_str!("README.md")]
@@ -23,11 +43,11 @@
 
 macro_rules! pages {
     ($($page:ident)*) => {$(
+        /// [`ConcurrentBuilder`]: crate::ConcurrentBuilder
         /// [`ConcurrentCuckooFilter`]: crate::ConcurrentCuckooFilter
         /// [`CuckooMaplet`]: crate::CuckooMaplet
         /// [`CuckooRateLimiter`]: crate::CuckooRateLimiter
         /// [`ExpiringCuckooFilter`]: crate::ExpiringCuckooFilter
-        /// [`Expiry`]: crate::Expiry
         /// [`ExpiryStats`]: crate::ExpiryStats
         /// [`GrowableCuckooFilter`]: crate::GrowableCuckooFilter
         /// [`RecentCuckooFilter`]: crate::RecentCuckooFilter
@@ -36,44 +56,45 @@ macro_rules! pages {
         /// [`WhenFull`]: crate::WhenFull
         /// [`absorb`]: crate::ConcurrentCuckooFilter::absorb
         /// [`advance_to`]: crate::ExpiringCuckooFilter::advance_to
+        /// [`plan`]: crate::ConcurrentBuilder::plan
+        /// [`unite`]: crate::ConcurrentCuckooFilter::unite
         /// [beyond_one_process]: crate::guide::beyond_one_process
         /// [beyond_one_process#one-set-on-many-machines]: crate::guide::beyond_one_process#one-set-on-many-machines
         /// [beyond_one_process#publishing-snapshots]: crate::guide::beyond_one_process#publishing-snapshots
-        /// [beyond_one_process#replaying-a-log]: crate::guide::beyond_one_process#replaying-a-log
         /// [beyond_one_process#redis-and-valkey]: crate::guide::beyond_one_process#redis-and-valkey
+        /// [beyond_one_process#replaying-a-log]: crate::guide::beyond_one_process#replaying-a-log
         /// [beyond_one_process#when-a-snapshot-cannot-be-loaded]: crate::guide::beyond_one_process#when-a-snapshot-cannot-be-loaded
         /// [choosing_parameters]: crate::guide::choosing_parameters
+        /// [choosing_parameters#batches-and-huge-pages]: crate::guide::choosing_parameters#batches-and-huge-pages
         /// [choosing_parameters#capacity]: crate::guide::choosing_parameters#capacity
-        /// [consistency]: crate::guide::consistency
+        /// [choosing_parameters#false-positive-rate]: crate::guide::choosing_parameters#false-positive-rate
+        /// [choosing_parameters#layouts]: crate::guide::choosing_parameters#layouts
         /// [consistency#all-types]: crate::guide::consistency#all-types
-        /// [consistency#what-each-operation-costs]: crate::guide::consistency#what-each-operation-costs
+        /// [costs]: crate::guide::costs
+        /// [costs#an-insert-that-finds-no-room-at-once]: crate::guide::costs#an-insert-that-finds-no-room-at-once
         /// [expiry]: crate::guide::expiry
         /// [expiry#clocks]: crate::guide::expiry#clocks
-        /// [faq]: crate::guide::faq
         /// [faq#how-do-i-count-beyond-4-to-16-copies]: crate::guide::faq#how-do-i-count-beyond-4-to-16-copies
-        /// [first_program]: crate::guide::first_program
+        /// [first_program#choose-a-type]: crate::guide::first_program#choose-a-type
+        /// [first_program#choose-the-key]: crate::guide::first_program#choose-the-key
         /// [first_program#handle-a-full-filter]: crate::guide::first_program#handle-a-full-filter
-        /// [glossary]: crate::guide::glossary
         /// [growth]: crate::guide::growth
         /// [growth#copies]: crate::guide::growth#copies
         /// [growth#memory]: crate::guide::growth#memory
-        /// [in_front_of_a_database]: crate::guide::in_front_of_a_database
         /// [in_front_of_a_database#what-to-measure]: crate::guide::in_front_of_a_database#what-to-measure
         /// [in_front_of_a_database#who-may-remove]: crate::guide::in_front_of_a_database#who-may-remove
-        /// [migrating]: crate::guide::migrating
-        /// [`plan`]: crate::ConcurrentBuilder::plan
-        /// [rate_limits]: crate::guide::rate_limits
+        /// [memory]: crate::guide::memory
+        /// [missing_keys]: crate::guide::missing_keys
+        /// [panics_and_versions]: crate::guide::panics_and_versions
         /// [scaling]: crate::guide::scaling
         /// [scaling#concurrent-writers]: crate::guide::scaling#concurrent-writers
         /// [scaling#tail-latency-of-writers]: crate::guide::scaling#tail-latency-of-writers
-        /// [security]: crate::guide::security
         /// [security#a-known-hasher-key]: crate::guide::security#a-known-hasher-key
         /// [security#hazards-without-an-adversary]: crate::guide::security#hazards-without-an-adversary
+        /// [security#replaced-snapshots]: crate::guide::security#replaced-snapshots
         /// [security#visible-answers]: crate::guide::security#visible-answers
-        /// [several_places]: crate::guide::several_places
         /// [snapshot_format]: crate::guide::snapshot_format
         /// [threads_and_async]: crate::guide::threads_and_async
-        /// [`unite`]: crate::ConcurrentCuckooFilter::unite
         /// [verification]: crate::guide::verification
         ///
         #[doc = include_str!(concat!(stringify!($page), ".md"))]
@@ -84,6 +105,8 @@ macro_rules! pages {
 pages! {
     first_program
     choosing_parameters
+    missing_keys
+    memory
     migrating
     growth
     expiry
@@ -93,7 +116,9 @@ pages! {
     beyond_one_process
     snapshot_format
     threads_and_async
+    costs
     consistency
+    panics_and_versions
     security
     scaling
     verification

@@ -99,8 +99,7 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     /// builder's `plan` returned, and never changes. Its `Display` is a line for a log.
     ///
     /// With the default rate, [`memory_usage`](FilterPlan::memory_usage) is 13.2 bits per key for ten million keys or
-    /// more, 13.4 for a million, 15.5 for 10,000, 18.1 for 1,000 and 53 for 100. A small filter leaves more slots free,
-    /// and every filter uses about 370 bytes more.
+    /// more, 13.4 for a million and 15.5 for 10,000: the page [`memory`](crate::guide::memory) has other sizes and rates.
     ///
     /// Cost: some arithmetic, about 200 ns. It reads nothing that changes, and allocates nothing.
     #[must_use]
