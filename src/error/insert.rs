@@ -100,7 +100,8 @@ pub enum GrowableInsertError {
     },
 }
 
-/// Why an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) did not take an entry. The filter is as it was before.
+/// Why an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) did not take an entry. The filter is as it was before, except that
+/// one that [evicts](crate::WhenFull) may have evicted entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExpiringInsertError {

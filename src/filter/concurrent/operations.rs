@@ -24,7 +24,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
     /// # Errors
     /// [`InsertError::Full`] if no free slot is within reach, and [`InsertError::TooManyCopies`] if copies of this key,
     /// or of look-alikes, fill its two buckets. Nothing has changed then. Contention is never the reason.
-    /// Such a failure takes [36 to 94 µs](crate::guide::consistency#what-each-operation-costs) in a full table: the search
+    /// Such a failure takes [36 to 94 µs](crate::guide::costs#an-insert-that-finds-no-room-at-once) in a full table: the search
     /// goes to its limit twice, and the insert goes through all stripes after each search. If other threads invalidate a
     /// search, it locks all stripes and searches again.
     #[inline]

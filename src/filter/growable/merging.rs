@@ -41,7 +41,7 @@ impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
     ///
     /// Cost: one pass over both tables, in the order of memory. It takes about as long as inserting the keys in a batch
     /// (`cargo bench --bench merge`). Meanwhile changes to the other filter [cost
-    /// more](crate::guide::consistency#what-each-operation-costs).
+    /// more](crate::guide::costs#while-a-save-runs).
     ///
     /// # Errors
     /// - [`AbsorbError`] if hasher, schema or [layout](crate::TableLayout) differ, and in the other cases that it
@@ -110,7 +110,7 @@ impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
     /// snapshot format. It is not a signature: anyone who may choose keys can make two filters with one digest.
     ///
     /// Cost: one pass over the table, without a lock (192 MB take 0.3 to 0.5 s: `cargo bench --bench merge`). Meanwhile
-    /// changes [cost more](crate::guide::consistency#what-each-operation-costs).
+    /// changes [cost more](crate::guide::costs#while-a-save-runs).
     ///
     /// # Errors
     /// Fails if the memory for the old contents of buckets that change meanwhile cannot be allocated. The changes

@@ -10,11 +10,14 @@ use crate::machine::time::TimeSource;
 use crate::table::recent_table::RecentTable;
 
 /// A cuckoo filter of recent keys: was this key among the last `n`, or seen within the last minute? It suits
-/// deduplication, nonces, replay protection, and IDs of requests or messages.
+/// deduplication of messages, and IDs of requests.
 ///
-/// It is asked in one call, which never fails and needs no clock: [`insert`](Self::insert) returns whether the key is new,
-/// and remembers it. Old keys leave by themselves, so the memory is constant. Many threads share the filter as they share a
-/// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter), whose notes on keys, hashers and hazards apply here too.
+/// It is asked in one call, which never fails: [`insert`](Self::insert) returns whether the key is new, and remembers it. Old
+/// keys leave by themselves, so the memory is constant. **When more keys come than it has room for, the oldest leave early.** So
+/// whoever floods it makes a nonce that was captured valid again: for nonces, use an
+/// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter#a-nonce-window), which rejects new keys when it is full. Many threads
+/// share the filter as they share a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter), whose notes on keys, hashers and
+/// hazards apply here too.
 ///
 /// ```
 /// use std::time::Duration;
@@ -27,11 +30,11 @@ use crate::table::recent_table::RecentTable;
 /// }
 /// assert!(!seen.insert("message-17"), "delivered twice");
 ///
-/// // The nonces of the last minute, of which 100,000 are expected in that time.
+/// // The requests of the last minute, of which 100,000 are expected in that time.
 /// let minute = Duration::from_secs(60);
-/// let nonces = RecentCuckooFilter::<[u8]>::builder().within(minute, 100_000).false_positive_rate(1e-6).build()?;
-/// assert!(nonces.insert_or_renew(&[1, 2, 3]));
-/// assert!(!nonces.insert_or_renew(&[1, 2, 3]), "a replay");
+/// let requests = RecentCuckooFilter::<[u8]>::builder().within(minute, 100_000).false_positive_rate(1e-6).build()?;
+/// assert!(requests.insert(&[1, 2, 3]));
+/// assert!(!requests.insert(&[1, 2, 3]), "sent twice");
 /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
 /// ```
 ///

@@ -17,7 +17,7 @@ impl<T: ?Sized, S: BuildHasher> RecentCuckooFilter<T, S> {
     ///
     /// A share of the new keys, the [false-positive rate](crate::RecentBuilder::false_positive_rate), is taken for recent
     /// ones: the answer is `false` then, and the key is not added. It counts as new once the key that looks alike has left.
-    /// If a key that was rejected must stay rejected, as a nonce must, call [`insert_or_renew`](Self::insert_or_renew).
+    /// If a key that was rejected must stay rejected, call [`insert_or_renew`](Self::insert_or_renew).
     ///
     /// Cost: usually two cache lines read and one of them written, with one stripe locked for a few instructions; for a new
     /// key also one count that all threads share, or for a window of time one reading of the clock. If keys have expired,

@@ -21,7 +21,8 @@ use crate::word::payloads::Payloads;
 use crate::word::ring::{Reading, Ring};
 use crate::word::tick::Tick;
 
-/// A filter whose snapshots can be [viewed](crate::View). All filters of this crate are, with any hasher. There is
+/// A filter whose snapshots can be [viewed](crate::View). All filters of this crate are, with any hasher, except the
+/// [`RecentCuckooFilter`](crate::RecentCuckooFilter) and the [`CuckooRateLimiter`](crate::CuckooRateLimiter). There is
 /// nothing to implement: it serves as a bound. Needs the feature `snapshot`.
 pub trait Viewed {
     /// The type of the keys.
