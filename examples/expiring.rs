@@ -1,4 +1,7 @@
 //! Refuses each revoked token until it would have expired anyway. Then the filter forgets it and reuses its slot.
+//!
+//! The keys are names of tokens. Of a JWT, insert its identifier (`jti`), or what is signed, and never the whole text: a
+//! signature can be spelled in several ways, and a revoked token would pass in another one. `examples/token_key` has a function.
 
 use std::error::Error;
 use std::process;

@@ -1,5 +1,9 @@
 //! A filter in a `static`, which a thread saves at intervals: loaded at the start, and saved a last time at the end.
 //!
+//! It holds tokens that never expire, such as keys of an API. (For those that do, `examples/expiring.rs` has the type.) The keys
+//! of the filter are the names of the tokens. If yours can be spelled in several ways, such as JWTs, insert one form of each:
+//! `examples/token_key` has a function.
+//!
 //! `cargo run --features snapshot,stable-hash --example saver -- FILE install` saves an empty filter, once, to a file that
 //! does not exist yet. Without `install`, each line of the input is a token to revoke, and the end of the input (Ctrl-D) shuts down.
 
@@ -52,7 +56,9 @@ pub(crate) fn install(path: &Path) -> Result<(), Box<dyn Error>> {
         )
         .into());
     }
-    let empty = Revoked::builder_with_hasher(hasher()).capacity(100_000).schema(SCHEMA).build()?;
+    // A false positive refuses a good token, and nothing exact is asked afterwards.
+    let builder = Revoked::builder_with_hasher(hasher()).capacity(100_000).false_positive_rate(1e-5);
+    let empty = builder.schema(SCHEMA).build()?;
     Ok(empty.save_to_path(path)?)
 }
 
