@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use clap::{Parser, value_parser};
 
-/// Tells the time in whole seconds. Tests pass a clock that they set.
+/// Tells the time in whole seconds since 1970. Tests pass a clock that they set.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// How many ticks of a filter's clock the longest lifetime has. 14 take 4 bits of each slot.
+/// How many ticks of the filter's clock the longest lifetime of a token has. 14 take 4 bits of each slot.
 pub(crate) const TICKS: u64 = 14;
 
 /// Rejects revoked tokens, repeated requests, and clients that send too many.
@@ -36,7 +36,7 @@ pub struct Options {
     /// How far away the expiry of a token may be, in seconds. A token of unknown expiry is rejected for so long
     #[arg(long, value_name = "SECONDS", default_value_t = 86_400, value_parser = value_parser!(u64).range(1..))]
     pub longest_lifetime: u64,
-    /// How many identifiers of requests there may be at a time
+    /// How many identifiers of requests to expect in the window. If more come, the oldest are forgotten early
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     pub ids: usize,
     /// How long a request is rejected at least if its identifier comes again, in seconds

@@ -14,11 +14,10 @@ use web_server::{Options, limited::Clients, revoked::Revoked, seen::Seen};
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let options = Options::parse();
-    // Tokens age by a clock that goes on while the server is off, and identifiers by one that nobody sets.
     let start = Instant::now();
+    // Tokens age by a clock that goes on while the server is off.
     let since_1970 = Arc::new(|| UNIX_EPOCH.elapsed().unwrap_or_default().as_secs());
-    let since_start = Arc::new(move || start.elapsed().as_secs());
-    let (revoked, seen) = (Revoked::open(&options, since_1970)?, Seen::new(&options, since_start)?);
+    let (revoked, seen) = (Revoked::open(&options, since_1970)?, Seen::new(&options)?);
     eprintln!("loaded {} revoked tokens in {:.1?}", revoked.stats().len, start.elapsed());
     let clients = Clients::new(&options)?;
     let shared = Arc::new(Shared { revoked, seen, clients });

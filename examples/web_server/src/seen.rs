@@ -2,32 +2,38 @@
 
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{BuildError, ExpiringCuckooFilter, ExpiringInsertError, Tick};
+use concurrent_cuckoo_filter::{BuildError, RecentBuilder, RecentCuckooFilter};
 
-use crate::{Clock, Options, TICKS};
+use crate::Options;
 
 /// The identifiers, in memory only.
 pub struct Seen {
-    pub filter: ExpiringCuckooFilter<[u8]>,
-    /// How many seconds a tick of the filter has.
-    tick: u64,
-    clock: Clock,
+    pub filter: RecentCuckooFilter<[u8]>,
 }
 
 impl Seen {
-    /// Takes a clock that nobody sets, such as the time since the start.
-    pub fn new(options: &Options, clock: Clock) -> Result<Self, BuildError> {
-        let (window, tick) = (options.window, options.window.div_ceil(TICKS));
-        // Of 100,000 new identifiers, one is taken for a repeated one. Its client tries again with another.
-        let builder = ExpiringCuckooFilter::builder().capacity(options.ids).false_positive_rate(1e-5);
-        let filter = builder.lifetime(Duration::from_secs(window)).resolution(Duration::from_secs(tick)).build()?;
-        Ok(Self { filter, tick, clock })
+    /// Takes the time from a clock that nobody sets.
+    pub fn new(options: &Options) -> Result<Self, BuildError> {
+        Ok(Self { filter: Self::builder(options).build()? })
+    }
+
+    /// Takes the time since the start from this clock, for tests.
+    pub fn with_clock(
+        options: &Options,
+        clock: impl Fn() -> Duration + Send + Sync + 'static,
+    ) -> Result<Self, BuildError> {
+        Ok(Self { filter: Self::builder(options).clock(clock).build()? })
+    }
+
+    fn builder(options: &Options) -> RecentBuilder<[u8]> {
+        // Of 43,000 new identifiers, one is taken for a repeated one. Its client tries again with another.
+        let builder = RecentCuckooFilter::builder().false_positive_rate(2.3e-5);
+        builder.within(Duration::from_secs(options.window), options.ids)
     }
 
     /// Whether the identifier comes for the first time in the window. It is one step: of many requests with one
-    /// identifier, even at the same time, one gets `true`. An error means that there is no room.
-    pub fn is_first(&self, id: &[u8]) -> Result<bool, ExpiringInsertError> {
-        self.filter.advance_to(Tick::new((self.clock)() / self.tick));
-        self.filter.insert_if_absent(id)
+    /// identifier, even at the same time, one gets `true`.
+    pub fn is_first(&self, id: &[u8]) -> bool {
+        self.filter.insert(id)
     }
 }

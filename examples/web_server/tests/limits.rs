@@ -18,7 +18,7 @@ async fn serve(options: &[&str]) -> (SocketAddr, Arc<Shared>) {
     let program = ["web-server", "--data", data.path().to_str().unwrap(), "--capacity=100", "--ids=100"];
     let options = Options::parse_from([&program, options].concat());
     let clock = Arc::new(|| 1_800_000_000);
-    let (revoked, seen) = (Revoked::open(&options, clock.clone()).unwrap(), Seen::new(&options, clock).unwrap());
+    let (revoked, seen) = (Revoked::open(&options, clock).unwrap(), Seen::new(&options).unwrap());
     let shared = Arc::new(Shared { revoked, seen, clients: Clients::new(&options).unwrap() });
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
