@@ -350,8 +350,7 @@ impl GrowingTable {
     /// more buckets than at first, sees that it is there.
     #[inline(always)]
     fn grown(&self) -> &Grown {
-        let grown = self.size().grown.get().expect("made before the first change of the size");
-        grown
+        self.size().grown.get().expect("made before the first change of the size")
     }
 
     /// The whole words of the buckets that are being split or merged.
