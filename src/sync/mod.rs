@@ -49,19 +49,13 @@ pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 /// Locks. It calls `wait` first if the lock is contended. (Not in a model, where a try would only add executions.)
 #[inline(always)]
 pub(crate) fn lock(mutex: &Mutex<()>, wait: impl FnOnce()) -> MutexGuard<'_, ()> {
-    /// Where the lock is contended.
-    #[cold]
-    #[inline(never)]
-    fn wait_and_lock(mutex: &Mutex<()>, wait: impl FnOnce()) -> MutexGuard<'_, ()> {
+    #[cfg(not(ccf_model))]
+    if let Some(guard) = try_lock(mutex) {
+        return guard;
+    } else {
         wait();
-        mutex.lock()
     }
-
-    if cfg!(ccf_model) {
-        return mutex.lock();
-    }
-    match try_lock(mutex) {
-        Some(guard) => guard,
-        None => wait_and_lock(mutex, wait),
-    }
+    #[cfg(ccf_model)]
+    let _ = wait;
+    mutex.lock()
 }
