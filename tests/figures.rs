@@ -11,7 +11,7 @@ mod memory;
 const README: &str = include_str!("../README.md");
 const MEMORY: &str = include_str!("../src/guide/memory.md");
 const CHOOSING: &str = include_str!("../src/guide/choosing_parameters.md");
-const GROWTH: &str = include_str!("../src/guide/growth.md");
+const GROWTH: &str = include_str!("../docs/growth.md");
 
 /// Asserts that the page has this text, if the page's line breaks are taken for spaces.
 fn assert_says(page: &str, text: &str) {
@@ -277,4 +277,30 @@ fn the_bits_per_key_of_growable_filters() {
     );
     let empty = GrowableCuckooFilter::<u64>::with_capacity(0).stats().memory_usage as f64 / 1000.0;
     assert_says(GROWTH, &format!("(`with_capacity(0)`) uses {empty:.1} KB."));
+}
+
+/// Base64, as RFC 4648 has it.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let three = |part: &[u8]| {
+        let number = part.iter().chain(&[0; 2]).take(3).fold(0, |number, &byte| number << 8 | usize::from(byte));
+        let digits = [18, 12, 6, 0].map(|shift| char::from(DIGITS[number >> shift & 63]));
+        digits
+            .into_iter()
+            .enumerate()
+            .map(|(nth, digit)| if nth > part.len() { '=' } else { digit })
+            .collect::<String>()
+    };
+    bytes.chunks(3).map(three).collect()
+}
+
+/// docs.rs has no files of the repository, so the documentation has the whole chart.
+#[test]
+fn the_documentation_has_the_chart_of_the_benchmarks() {
+    let chart = base64(include_bytes!("../benches/plots/growth.svg"));
+    assert!(
+        include_str!("../src/guide/growth.svg.txt") == format!("[growth.svg]: data:image/svg+xml;base64,{chart}\n"),
+        "(printf '[growth.svg]: data:image/svg+xml;base64,'; base64 -w0 benches/plots/growth.svg; echo) \
+         >src/guide/growth.svg.txt"
+    );
 }

@@ -11,7 +11,7 @@ fn read(path: impl AsRef<Path>) -> String {
 
 #[test]
 fn every_test_that_the_page_names_exists() {
-    let page = include_str!("../src/guide/verification.md");
+    let page = include_str!("../docs/verification.md");
     let names = page.split('`').filter_map(|name| name.split_once(".rs::"));
     let mut checked = 0;
     for (file, test) in names {

@@ -79,7 +79,7 @@ pub enum UnsupportedSnapshot {
     /// The snapshot is of a type of filter that this library does not have.
     #[non_exhaustive]
     Kind {
-        /// The number of the type. The page [`snapshot_format`](crate::guide::snapshot_format) lists the numbers.
+        /// The number of the type. The page `docs/snapshot_format.md` of the repository lists the numbers.
         kind: u8,
     },
     /// No bucket layout of this library has these numbers.

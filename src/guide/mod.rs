@@ -28,21 +28,26 @@
 //! [panics_and_versions]: crate::guide::panics_and_versions
 //! [panics_and_versions#versions]: crate::guide::panics_and_versions#versions
 //! [rate_limits]: crate::guide::rate_limits
+//! [capabilities]: crate::guide::capabilities
+//! [expiry#another-window]: crate::guide::expiry#another-window
+//! [recipes]: crate::guide::recipes
+//! [recipes#a-growable-filter-at-its-memory-limit]: crate::guide::recipes#a-growable-filter-at-its-memory-limit
+//! [recipes#a-new-key-for-the-hasher]: crate::guide::recipes#a-new-key-for-the-hasher
+//! [recipes#an-expiring-filter-that-is-too-small]: crate::guide::recipes#an-expiring-filter-that-is-too-small
 //! [scaling]: crate::guide::scaling
 //! [security]: crate::guide::security
 //! [several_places]: crate::guide::several_places
-//! [snapshot_format]: crate::guide::snapshot_format
 //! [threads_and_async]: crate::guide::threads_and_async
 //! [threads_and_async#async-tasks]: crate::guide::threads_and_async#async-tasks
-//! [verification]: crate::guide::verification
 //!
 #![doc = include_str!("README.md")]
 
 // A page is also read in the repository, where its links are the definitions at its end. In this documentation those of
-// the macro come first, and of two definitions the first holds. `ci/links` compares them.
+// the macro come first, and of two definitions the first holds. `ci/links` compares them. A picture in the repository is
+// not a part of this documentation, so its definition here has the whole picture: `tests/figures.rs` says how it is made.
 
 macro_rules! pages {
-    ($($page:ident)*) => {$(
+    ($($page:ident $([$picture:literal])?)*) => {$(
         /// [`ConcurrentBuilder`]: crate::ConcurrentBuilder
         /// [`ConcurrentCuckooFilter`]: crate::ConcurrentCuckooFilter
         /// [`CuckooMaplet`]: crate::CuckooMaplet
@@ -93,10 +98,16 @@ macro_rules! pages {
         /// [security#hazards-without-an-adversary]: crate::guide::security#hazards-without-an-adversary
         /// [security#replaced-snapshots]: crate::guide::security#replaced-snapshots
         /// [security#visible-answers]: crate::guide::security#visible-answers
-        /// [snapshot_format]: crate::guide::snapshot_format
         /// [threads_and_async]: crate::guide::threads_and_async
-        /// [verification]: crate::guide::verification
+        /// [capabilities]: crate::guide::capabilities
+        /// [expiry#another-window]: crate::guide::expiry#another-window
+        /// [growth#at-the-largest-size]: crate::guide::growth#at-the-largest-size
+        /// [recipes]: crate::guide::recipes
+        /// [recipes#a-growable-filter-at-its-memory-limit]: crate::guide::recipes#a-growable-filter-at-its-memory-limit
+        /// [recipes#a-new-key-for-the-hasher]: crate::guide::recipes#a-new-key-for-the-hasher
+        /// [recipes#an-expiring-filter-that-is-too-small]: crate::guide::recipes#an-expiring-filter-that-is-too-small
         ///
+        $(#[doc = include_str!($picture)])?
         #[doc = include_str!(concat!(stringify!($page), ".md"))]
         pub mod $page {}
     )*};
@@ -104,24 +115,24 @@ macro_rules! pages {
 
 pages! {
     first_program
+    capabilities
     choosing_parameters
     missing_keys
     memory
     migrating
-    growth
+    growth ["growth.svg.txt"]
     expiry
     rate_limits
     in_front_of_a_database
     several_places
+    recipes
     beyond_one_process
-    snapshot_format
     threads_and_async
     costs
     consistency
     panics_and_versions
     security
     scaling
-    verification
     faq
     glossary
 }

@@ -1,7 +1,7 @@
 //! PURE: the format of a snapshot. `table/image/copy_on_write.rs` describes how a table's words are read while other threads
 //! change them.
 //!
-//! The format and the formulas that give its words a meaning are in `src/guide/snapshot_format.md`, with test vectors.
+//! The format and the formulas that give its words a meaning are in `docs/snapshot_format.md`, with test vectors.
 //!
 //! # Checks
 //! Numbers that say how much to read or allocate are used only after the checksum that follows them (except the length of

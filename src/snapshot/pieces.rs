@@ -1,4 +1,4 @@
-//! A snapshot as pieces of bytes, one after the other, in the format of `guide/snapshot_format.md`.
+//! A snapshot as pieces of bytes, one after the other, in the format of `docs/snapshot_format.md`.
 
 use std::borrow::Cow;
 use std::io;

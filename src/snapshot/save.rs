@@ -62,7 +62,7 @@ use crate::table::image::read::TableImage;
 /// unless it clears the filter meanwhile.
 ///
 /// The snapshot holds fingerprints. It holds neither keys nor the hasher's key. The page
-/// [`snapshot_format`](crate::guide::snapshot_format) documents the format.
+/// `docs/snapshot_format.md` of the repository documents the format, for readers in other languages.
 ///
 /// # Cost
 ///

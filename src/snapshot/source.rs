@@ -1,4 +1,4 @@
-//! Reading a snapshot, in the format of `guide/snapshot_format.md`, and checking it on the way.
+//! Reading a snapshot, in the format of `docs/snapshot_format.md`, and checking it on the way.
 
 use std::io::{ErrorKind, Read};
 

@@ -1,5 +1,5 @@
 //! Corrects parts of a snapshot, so that the fuzzer does not need to guess a checksum. The offsets are those of the
-//! format in `src/guide/snapshot_format.md`.
+//! format in `docs/snapshot_format.md`.
 
 // `view` uses a part of this.
 #![allow(dead_code)]

@@ -215,7 +215,7 @@ fn batches_answer_as_single_calls_do() {
 }
 
 /// The two buckets of a key, in a table of this many buckets of four slots with 13 bits and four bits of expiry, and its
-/// fingerprint (`src/guide/snapshot_format.md`).
+/// fingerprint (`docs/snapshot_format.md`).
 fn buckets_of(key: u64, buckets: u64) -> ([u64; 2], u32) {
     const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
     let product = u128::from(key) * u128::from(key.wrapping_mul(2).wrapping_add(GOLDEN));

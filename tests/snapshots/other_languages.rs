@@ -1,4 +1,4 @@
-//! Snapshots as other languages read them: the test vectors of the guide's page, and the reader in `examples/python`.
+//! Snapshots as other languages read them: the test vectors of the page on the format, and the reader in `examples/python`.
 //!
 //! Without `python3`, the reader's tests are skipped, unless `CCF_PYTHON=required` is set, as in the gate.
 
@@ -27,7 +27,7 @@ type Growable = GrowableCuckooFilter<str, StableHashBuilder>;
 type Recent = RecentCuckooFilter<str, StableHashBuilder>;
 type Limiter = CuckooRateLimiter<str, StableHashBuilder>;
 
-const PAGE: &str = include_str!("../../src/guide/snapshot_format.md");
+const PAGE: &str = include_str!("../../docs/snapshot_format.md");
 
 /// The key of the hasher in the page.
 fn key() -> [u8; 16] {
@@ -53,7 +53,7 @@ macro_rules! saved {
 
 /// The hexadecimal digits in the block that follows this heading of the page, without what is said about them.
 fn vector(heading: &str) -> String {
-    let (_, after) = PAGE.split_once(&format!("\n## {heading}\n")).expect("the page has this heading");
+    let (_, after) = PAGE.split_once(&format!("\n### {heading}\n")).expect("the page has this heading");
     let block = after.split("```").nth(1).expect("a block follows the heading");
     let lines = block.strip_prefix("text").expect("it is not a program").lines();
     lines.filter_map(|line| line.split("  ").next()).flat_map(str::split_whitespace).collect()

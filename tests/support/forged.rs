@@ -3,7 +3,7 @@
 // Each test binary uses a part of this.
 #![allow(dead_code, unreachable_pub)]
 
-/// The parts of a snapshot, in the order of the format (`src/guide/snapshot_format.md`). Each may be wrong.
+/// The parts of a snapshot, in the order of the format (`docs/snapshot_format.md`). Each may be wrong.
 #[derive(Clone, Default)]
 pub struct Forged {
     pub magic: [u8; 8],

@@ -229,8 +229,8 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// Sets how many keys the filter must be able to hold at its largest size. The default is at least 60 million, and
     /// 60 times [`capacity`](Self::capacity), if the rate allows it: the lower the rate and the larger the capacity,
     /// the less room there is to grow. At 10⁻⁵, a filter of ten million keys can grow to 17 times as many, and one of a
-    /// hundred million to 1.5 times. The page [`growth`](crate::guide::growth#sizes) has a table, and
-    /// [`GrowableCuckooFilter::max_capacity`] returns the number.
+    /// hundred million to 1.5 times. The page `docs/growth.md` of the repository has a
+    /// table, and [`GrowableCuckooFilter::max_capacity`] returns the number.
     ///
     /// The filter has the layout that is best for the rate at this size, so set it if you know it: a filter [far below its
     /// largest size](crate::guide::growth#memory) uses more bits per key. For a low rate and a large number, the filter

@@ -162,7 +162,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// threads, and never more. Each copy of a key counts.
     ///
     /// It is fixed when the filter is built or loaded. (It becomes less if a filter with a memory limit has to grow on the heap,
-    /// because the system has no [range of addresses](crate::guide::growth#copies) left.)
+    /// because the system has no [range of addresses](crate::guide::growth#memory) left.)
     #[must_use]
     pub fn max_capacity(&self) -> usize {
         self.parts.core.most()

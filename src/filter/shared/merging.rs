@@ -1,4 +1,4 @@
-//! Merging and digests, for all types of filter. `Parts::merge` is both `absorb` (the sum) and `unite` (the union): it
+//! Merging and digests, for the types of filter that have them. `Parts::merge` is both `absorb` (the sum) and `unite` (the union): it
 //! checks what must be equal, begins an image of the other table, and has this table take that in
 //! (`table/image/absorb.rs`).
 
