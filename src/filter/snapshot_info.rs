@@ -10,7 +10,7 @@ use crate::growth::growing_table::GrowingTable;
 use crate::snapshot::file;
 use crate::snapshot::format::{Declared, SnapshotCore, check_clock};
 use crate::snapshot::parts::VERSION;
-use crate::snapshot::source::{Metadata, Source};
+use crate::snapshot::source::{Metadata, SnapshotSource};
 use crate::table::by_shape::{ExpiringTable, FilterTable, MapletTable};
 use crate::table::expiring::clock::ClockState;
 use crate::table::filter_plan::FilterPlan;
@@ -69,7 +69,7 @@ impl SnapshotInfo {
     /// # Errors
     /// The [`LoadError`] that loading would return.
     pub fn read(mut from: impl Read) -> Result<Self, LoadError> {
-        Self::of(Source::new(&mut from, usize::MAX, None), false)
+        Self::of(SnapshotSource::new(&mut from, usize::MAX, None), false)
     }
 
     /// Reads the header of the snapshot in a file, and checks the length of the file.
@@ -79,7 +79,7 @@ impl SnapshotInfo {
     /// [`Truncated`](crate::SnapshotDamage::Truncated), and one that is too long has
     /// [`TrailingBytes`](crate::SnapshotDamage::TrailingBytes).
     pub fn read_from_path(path: impl AsRef<Path>) -> Result<Self, LoadPathError> {
-        file::read(path.as_ref(), |from, available| Self::of(Source::new(from, usize::MAX, available), false))
+        file::read(path.as_ref(), |from, available| Self::of(SnapshotSource::new(from, usize::MAX, available), false))
     }
 
     /// Reads a whole snapshot, and checks its checksums, its buckets and the number of its keys. A snapshot that passes
@@ -94,7 +94,7 @@ impl SnapshotInfo {
     /// # Errors
     /// Those of [`read`](Self::read), and those of loading.
     pub fn verify(mut from: impl Read) -> Result<Self, LoadError> {
-        Self::of(Source::new(&mut from, usize::MAX, None), true)
+        Self::of(SnapshotSource::new(&mut from, usize::MAX, None), true)
     }
 
     /// [Verifies](Self::verify) the snapshot in a file. Nothing may follow it.
@@ -103,10 +103,10 @@ impl SnapshotInfo {
     /// A [`LoadPathError`] with the path and the reason, which is as for [`verify`](Self::verify) and
     /// [`read_from_path`](Self::read_from_path).
     pub fn verify_from_path(path: impl AsRef<Path>) -> Result<Self, LoadPathError> {
-        file::read(path.as_ref(), |from, available| Self::of(Source::new(from, usize::MAX, available), true))
+        file::read(path.as_ref(), |from, available| Self::of(SnapshotSource::new(from, usize::MAX, available), true))
     }
 
-    fn of(mut source: Source<'_>, verify: bool) -> Result<Self, LoadError> {
+    fn of(mut source: SnapshotSource<'_>, verify: bool) -> Result<Self, LoadError> {
         let header = source.any_header()?;
         let kind = header.filter_kind()?;
         let schema = String::from_utf8_lossy(header.schema()).into_owned();
@@ -130,13 +130,17 @@ impl SnapshotInfo {
 }
 
 /// What the snapshot declares of a filter with this core, and the tick of its clock.
-fn read_declared<C: SnapshotCore>(source: &mut Source<'_>) -> Result<Declared<Option<Tick>>, LoadError> {
+fn read_declared<C: SnapshotCore>(source: &mut SnapshotSource<'_>) -> Result<Declared<Option<Tick>>, LoadError> {
     let declared = C::read_declared(source)?;
     Ok(Declared { plan: declared.plan, clock_state: declared.clock_state, own: declared.now() })
 }
 
 /// How many keys there are, in a snapshot whose words have yet to be read.
-fn verified(mut source: Source<'_>, plan: &FilterPlan, clock_state: Option<ClockState>) -> Result<u64, LoadError> {
+fn verified(
+    mut source: SnapshotSource<'_>,
+    plan: &FilterPlan,
+    clock_state: Option<ClockState>,
+) -> Result<u64, LoadError> {
     let len = source.words(plan, clock_state, &mut |_, _| ())?;
     check_clock(clock_state, len)?;
     source.end()?;

@@ -185,7 +185,7 @@ impl Stats {
             capacity: core.capacity(),
             slots,
             load_factor: counts.len as f64 / slots as f64,
-            memory_usage: memory_of_filter + core.facts().memory_usage,
+            memory_usage: memory_of_filter + core.dimensions().memory_usage,
             false_positive_rate: core.rate_with(counts.len),
             max_false_positive_rate: core.rate_with(core.capacity()),
             relocations: counts.relocations,

@@ -10,21 +10,21 @@
 
 use crate::error::insert::{GrowableInsertError, InsertBatchError};
 use crate::growth::growing_table::GrowingTable;
-use crate::lookup::batch::{BLOCK, Hashes, Unprepared, Window};
+use crate::lookup::batch::{BLOCK, Hashes, Pipeline, Unprepared};
 use crate::lookup::source::NEAR;
 use crate::word::classes::Class;
 
 /// The classes of the keys of a block.
 #[derive(Clone, Copy)]
-struct Classes([Class; BLOCK]);
+struct BlockOfClasses([Class; BLOCK]);
 
 impl GrowingTable {
     /// `insert` for each hash, in order.
     pub(crate) fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<GrowableInsertError>> {
         let any = self.plan.classes.of(0);
-        let (mut window, mut inserted) = (Window::new(hashes, Classes([any; BLOCK])), 0);
+        let (mut pipeline, mut inserted) = (Pipeline::new(hashes, BlockOfClasses([any; BLOCK])), 0);
         loop {
-            while let Some(Unprepared { hashes, prepared, is_first, .. }) = window.unprepared() {
+            while let Some(Unprepared { hashes, prepared, is_first, .. }) = pipeline.unprepared() {
                 for (class, &hash) in prepared.0.iter_mut().zip(hashes) {
                     *class = self.plan.classes.of(hash);
                 }
@@ -33,7 +33,7 @@ impl GrowingTable {
                     prepared.0.iter().for_each(|&class| self.prefetch_class(state, class));
                 }
             }
-            let Some((block, next)) = window.next() else { return Ok(inserted) };
+            let Some((block, next)) = pipeline.next() else { return Ok(inserted) };
             let classes = &block.prepared.0[..block.len];
             let is_far = self.state().buckets() > NEAR;
             if is_far {
@@ -51,12 +51,12 @@ impl GrowingTable {
 
     /// `remove` for each hash, in order.
     pub(crate) fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        let mut window = Window::new(hashes, ());
+        let mut pipeline = Pipeline::new(hashes, ());
         loop {
-            while let Some(block) = window.unprepared() {
+            while let Some(block) = pipeline.unprepared() {
                 self.prefetch(&block.hashes[..block.len]);
             }
-            let Some((block, ())) = window.next() else { return };
+            let Some((block, ())) = pipeline.next() else { return };
             let mut removed = [false; BLOCK];
             for (&hash, removed) in block.hashes[..block.len].iter().zip(&mut removed) {
                 *removed = self.remove(hash);

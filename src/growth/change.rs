@@ -41,7 +41,7 @@
 //! [`GROUPS_PER_INSERT`] groups. It stays so: to merge them again would take as long, and others may have filled them.
 
 use crate::error::insert::GrowableInsertError;
-use crate::growth::growing_table::{ForSplit, GrowingTable, Placed, Unsplit};
+use crate::growth::growing_table::{GrowingTable, Placed, SplitError, SplitMemory};
 use crate::growth::resize::is_loaded;
 use crate::growth::room::{Room, WORDS_PER_HOP};
 use crate::sync::sizes::{CLEARED_AT_ONCE, GROUPS_PER_INSERT, SEARCHES_WHILE_GROWING};
@@ -52,7 +52,7 @@ use crate::word::classes::Class;
 use crate::word::layouts::BothLayouts;
 
 /// What an insert has done while no other thread changes the size.
-enum Alone {
+enum AloneOutcome {
     Done(Result<Attempt, GrowableInsertError>),
     /// It has split a group, and is to try again.
     Split,
@@ -208,13 +208,13 @@ impl GrowingTable {
                 break;
             }
         }
-        let (mut memory, spare, mut words) = (ForSplit::default(), Spare::default(), 4 * WORDS_PER_HOP);
+        let (mut memory, spare, mut words) = (SplitMemory::default(), Spare::default(), 4 * WORDS_PER_HOP);
         loop {
             self.running_saves().fill(&spare, words);
             match self.add_alone(class, if_present, groups, (&mut memory, &spare)) {
-                Alone::Done(result) => return result,
-                Alone::Split => {}
-                Alone::Short => {
+                AloneOutcome::Done(result) => return result,
+                AloneOutcome::Split => {}
+                AloneOutcome::Short => {
                     memory.fill(self);
                     // Until it is enough for all searches under the locks, of which the number is bounded.
                     words *= 2;
@@ -232,8 +232,8 @@ impl GrowingTable {
         class: Class,
         if_present: IfPresent,
         groups: &mut usize,
-        (memory, spare): (&mut ForSplit, &Spare),
-    ) -> Alone {
+        (memory, spare): (&mut SplitMemory, &Spare),
+    ) -> AloneOutcome {
         let _resizing = self.resizing().lock.lock();
         self.recover();
         // Without the insert's own copy.
@@ -242,7 +242,7 @@ impl GrowingTable {
         let mut split = || {
             let left = groups.checked_sub(1)?;
             let split = self.split_group(memory);
-            if !matches!(split, Err(Unsplit::Short)) {
+            if !matches!(split, Err(SplitError::Short)) {
                 *groups = left;
             }
             Some(split)
@@ -251,9 +251,9 @@ impl GrowingTable {
         let mut error = GrowableInsertError::Full { len, capacity };
         if len >= capacity {
             match split() {
-                Some(Ok(())) => return Alone::Split,
-                Some(Err(Unsplit::Short)) => return Alone::Short,
-                Some(Err(Unsplit::Failed(why))) => error = why,
+                Some(Ok(())) => return AloneOutcome::Split,
+                Some(Err(SplitError::Short)) => return AloneOutcome::Short,
+                Some(Err(SplitError::Failed(why))) => error = why,
                 None => {}
             }
         }
@@ -269,18 +269,18 @@ impl GrowingTable {
             }
             None
         });
-        let Some(result) = result else { return Alone::Short };
+        let Some(result) = result else { return AloneOutcome::Short };
         if let Err(GrowableInsertError::Full { .. }) = result
             && is_loaded(len, capacity)
         {
             match split() {
-                Some(Ok(())) => return Alone::Split,
-                Some(Err(Unsplit::Short)) => return Alone::Short,
-                Some(Err(Unsplit::Failed(why))) => return Alone::Done(Err(why)),
+                Some(Ok(())) => return AloneOutcome::Split,
+                Some(Err(SplitError::Short)) => return AloneOutcome::Short,
+                Some(Err(SplitError::Failed(why))) => return AloneOutcome::Done(Err(why)),
                 None => {}
             }
         }
-        Alone::Done(result)
+        AloneOutcome::Done(result)
     }
 
     /// Removes a copy, if there is one.

@@ -126,7 +126,7 @@ impl Drop for Request<'_> {
 /// The memory that a split takes, which a thread gets where it holds no lock: for what the first change of the size makes, for
 /// words, and for what saves need.
 #[derive(Debug, Default)]
-pub(crate) struct ForSplit {
+pub(crate) struct SplitMemory {
     grown: Option<Box<Grown>>,
     segment: Option<Box<[AtomicU64]>>,
     pub(super) spare: Spare,
@@ -134,7 +134,7 @@ pub(crate) struct ForSplit {
     failed: Option<usize>,
 }
 
-impl ForSplit {
+impl SplitMemory {
     /// Gets what the last try to split the table has lacked. The caller holds no lock.
     pub(crate) fn fill(&mut self, table: &GrowingTable) {
         if self.grown.is_none() && table.size().grown.get().is_none() {
@@ -153,9 +153,9 @@ impl ForSplit {
     }
 
     /// Gets the memory ready for a table that is to have so many buckets. The caller holds the lock `resizing`.
-    pub(super) fn prepare(&mut self, table: &GrowingTable, buckets: usize) -> Result<(), Unsplit> {
+    pub(super) fn prepare(&mut self, table: &GrowingTable, buckets: usize) -> Result<(), SplitError> {
         let out_of_memory = |bytes| GrowableInsertError::OutOfMemory { bytes };
-        let short = self.failed.take().map_or(Unsplit::Short, |bytes| out_of_memory(bytes).into());
+        let short = self.failed.take().map_or(SplitError::Short, |bytes| out_of_memory(bytes).into());
         let has_grown = table.size().grown.get().is_some();
         // Of the two, either both are kept or none.
         let is_ready = (has_grown || self.grown.is_some())
@@ -177,14 +177,14 @@ impl ForSplit {
 pub(super) const WORDS_PER_SPLIT: u64 = 2 * GROUP as u64;
 
 /// Why a group was not split.
-pub(crate) enum Unsplit {
+pub(crate) enum SplitError {
     /// It may not or cannot be.
     Failed(GrowableInsertError),
-    /// The thread has too little memory for it. It is to get some ([`ForSplit::fill`]), and to try again.
+    /// The thread has too little memory for it. It is to get some ([`SplitMemory::fill`]), and to try again.
     Short,
 }
 
-impl From<GrowableInsertError> for Unsplit {
+impl From<GrowableInsertError> for SplitError {
     fn from(error: GrowableInsertError) -> Self {
         Self::Failed(error)
     }

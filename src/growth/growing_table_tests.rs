@@ -1,7 +1,7 @@
 use std::thread;
 
 use super::*;
-use crate::growth::plan::{LOAD_WHILE_GROWING, Wanted};
+use crate::growth::plan::{LOAD_WHILE_GROWING, Requirements};
 use crate::table::image::read::TableImage;
 use crate::word::classes::Classes;
 use crate::word::geometry::mixed;
@@ -9,8 +9,14 @@ use crate::word::geometry::mixed;
 /// A table that can grow to 10,000 items, without any.
 fn small_table(rate: f64) -> GrowingTable {
     let load_while_growing = LOAD_WHILE_GROWING;
-    let wanted =
-        Wanted { capacity: 0, max_capacity: Some(10_000), expected: None, rate, encoding: None, load_while_growing };
+    let wanted = Requirements {
+        capacity: 0,
+        max_capacity: Some(10_000),
+        expected: None,
+        rate,
+        encoding: None,
+        load_while_growing,
+    };
     GrowingTable::new(Plan::new(wanted).expect("it is possible")).expect("some kilobytes")
 }
 

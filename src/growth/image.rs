@@ -22,7 +22,7 @@ use crate::snapshot::format::{Declared, KindHeader, SnapshotCore};
 #[cfg(feature = "snapshot")]
 use crate::snapshot::parts::{wanted_number, wanted_of_number};
 #[cfg(feature = "snapshot")]
-use crate::snapshot::source::Source;
+use crate::snapshot::source::SnapshotSource;
 #[cfg(feature = "snapshot")]
 use crate::sync::AtomicU64;
 use crate::sync::MutexGuard;
@@ -30,12 +30,12 @@ use crate::sync::MutexGuard;
 use crate::sync::sizes::GROUP;
 use crate::sync::sizes::{GROWN_BEFORE_SAVE, MOST_GATES};
 use crate::table::attempt::{Attempt, IfPresent};
-use crate::table::core::{Core, Facts};
+use crate::table::core::{Core, Dimensions};
 use crate::table::counters::Counters;
 use crate::table::expiring::clock::ClockState;
 use crate::table::image::absorb::read;
 use crate::table::image::copy_on_write::{CopiedWords, RunningSaves, SaveNumber};
-use crate::table::image::merge::{Absorbed, Merge};
+use crate::table::image::merge::{Merge, MergeResult};
 use crate::table::image::read::{ImageSource, TableImage};
 use crate::word::bucket::Bucket;
 use crate::word::classes::State;
@@ -61,7 +61,7 @@ impl GrowingTable {
     }
 
     /// Adds the copies of another table, all or those that this one lacks.
-    pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+    pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> MergeResult {
         let buckets = image.layout().1;
         // In an empty table that is at least as large, each copy has room where it is in the other one.
         let copies_table = self.len() == 0 && self.state().buckets() >= buckets;
@@ -210,9 +210,9 @@ impl ImageSource for GrowingTable {
 }
 
 impl Core for GrowingTable {
-    fn facts(&self) -> Facts {
+    fn dimensions(&self) -> Dimensions {
         let state = self.state();
-        Facts {
+        Dimensions {
             shape: self.plan.shape(state),
             buckets: state.buckets(),
             limit: LoadLimit::NONE,
@@ -268,7 +268,7 @@ impl SnapshotCore for GrowingTable {
         KindHeader::of(&bytes)
     }
 
-    fn read_declared(source: &mut Source<'_>) -> Result<Declared<(Plan, usize)>, LoadError> {
+    fn read_declared(source: &mut SnapshotSource<'_>) -> Result<Declared<(Plan, usize)>, LoadError> {
         let [encoding, base_bits, doublings] = source.take()?;
         let [first, largest] = [source.take()?, source.take()?].map(u64::from_le_bytes);
         let load_while_growing = f64::from_le_bytes(source.take()?);

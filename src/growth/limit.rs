@@ -8,14 +8,14 @@
 //! number of items alone.
 //!
 //! # The rules
-//! The word of a shard of the counters is a `Turn` (`table/counters.rs`). All changes of it are single steps.
+//! The word of a shard of the counters is a `ShardWord` (`table/counters.rs`). All changes of it are single steps.
 //!
 //! 1. An insert counts its item before it adds a copy, in the step by which it is permitted to, and takes that back if it then
 //!    adds none. A removal counts after it has taken its copy. So there are never more copies than items.
 //! 2. A shard permits `INSERTS_PER_CHECK` inserts without a check. The next one makes a *check*, before it counts its item: it
-//!    reads its shard's turn, and adds up the items of all shards. If these are below the limit by more than all shards may permit at
+//!    reads its shard's word, and adds up the items of all shards. If these are below the limit by more than all shards may permit at
 //!    one time, twice, the check counts the insert's item and allows its shard further ones, in one step; unless the shard was
-//!    closed, or was allowed any, since the check has read the turn. (The check also grows the table, if it holds more items
+//!    closed, or was allowed any, since the check has read the word. (The check also grows the table, if it holds more items
 //!    than its capacity.)
 //! 3. Nearer to the limit, a check locks `resizing`, *closes* all shards, and adds up their items as they were at that step. Below
 //!    the limit, it counts its insert's item under the lock: the insert is *admitted*. Otherwise the insert fails.
@@ -23,7 +23,7 @@
 //!    then the items are far below the limit again, or for the first time.
 //!
 //! # There are never more items than the limit
-//! *While the shards are closed*, an insert that goes on was admitted, or its turn came before that of its shard's closing. Those
+//! *While the shards are closed*, an insert that goes on was admitted, or changed its shard's word before that was closed. Those
 //! are in the sum, because one word says what was counted and whether the shard is closed. Admitted ones are in the sum of the next
 //! check, which takes the same lock. So between the sum and the count of an admitted item, the number of items does not rise.
 //!
@@ -73,12 +73,12 @@ impl GrowingTable {
     ) -> Result<Attempt, GrowableInsertError> {
         let (counters, most) = (self.counters(), self.most());
         let is_far = |len: usize, distance| len.saturating_add(distance * counters.most_permitted()) <= most;
-        let turn = counters.turn();
+        let word = counters.word();
         self.grow_if_crowded(groups);
         // If another thread of the shard has made a check meanwhile, that one may have allowed this insert too.
-        if !turn.is_closed() && is_far(counters.len(), DISTANCE) {
+        if !word.is_closed() && is_far(counters.len(), DISTANCE) {
             // If another thread of the shard has made a check meanwhile, that one may have allowed this insert too.
-            if counters.begin_checked_insert(turn) || counters.begin_insert() {
+            if counters.begin_checked_insert(word) || counters.begin_insert() {
                 return Ok(Attempt::NoRoom);
             }
         }

@@ -112,7 +112,7 @@
 //! # Memory
 //! No memory is asked for, and none is freed, under any lock here. A thread that is to split a group finds under `resizing`
 //! what it lacks: the array `moving` with its gates, a segment, or spare memory for what saves need. Then it releases the
-//! lock, gets the memory, and begins again; what it does not use is freed after the lock is released (`ForSplit`). Each
+//! lock, gets the memory, and begins again; what it does not use is freed after the lock is released (`SplitMemory`). Each
 //! time, another thread has changed the size or begun a save meanwhile, or the thread has lacked something else. If memory is
 //! denied, the next try reports that.
 //!

@@ -56,7 +56,7 @@ const MOST_FOR_REACH: usize = (64 << 10) / size_of::<u64>();
 
 /// The requirements for a filter.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct Requirements {
     pub(crate) capacity: usize,
     pub(crate) max_capacity: Option<usize>,
     /// Up to how many keys the rate has to hold, if not at every size. Not less than `capacity`, and not more than
@@ -169,8 +169,8 @@ pub(crate) fn lowest_rate(encoding: Option<Encoding>) -> f64 {
 }
 
 impl Plan {
-    pub(crate) fn new(wanted: Wanted) -> Result<Self, BuildError> {
-        let Wanted { capacity, max_capacity, expected, rate, encoding, .. } = wanted;
+    pub(crate) fn new(wanted: Requirements) -> Result<Self, BuildError> {
+        let Requirements { capacity, max_capacity, expected, rate, encoding, .. } = wanted;
         let (filter, lowest) = (FilterKind::Growable, lowest_rate(encoding));
         if rate < lowest {
             return Err(BuildError::RateTooLow { filter, encoding, value_bits: 0, rate, lowest });
@@ -206,8 +206,8 @@ impl Plan {
     /// The plan whose rate holds up to `expected` keys, with the fewest bits of a class with which it does and the table can
     /// grow far enough. Of the plans with these bits, the one with the longest bases that reaches as far as a filter does by
     /// default, or else the one that reaches farthest.
-    fn for_expected(expected: usize, wanted: Wanted) -> Result<Self, BuildError> {
-        let Wanted { capacity, max_capacity, rate, encoding, .. } = wanted;
+    fn for_expected(expected: usize, wanted: Requirements) -> Result<Self, BuildError> {
+        let Requirements { capacity, max_capacity, rate, encoding, .. } = wanted;
         let most = max_capacity.unwrap_or_else(|| expected.saturating_mul(REACH_TIMES).max(REACH));
         let enough = max_capacity.unwrap_or_else(|| expected.saturating_mul(LEAST_TIMES_EXPECTED));
         let mut farthest: Option<Self> = None;
@@ -257,7 +257,7 @@ impl Plan {
 
     /// This plan, filled as far as is wanted while it grows, with the fewest buckets that have the wanted capacities at first
     /// and at the largest size. If no largest capacity was asked for, it stays as large as it can be.
-    fn with_sizes_for(self, Wanted { capacity, max_capacity, load_while_growing, .. }: Wanted) -> Self {
+    fn with_sizes_for(self, Requirements { capacity, max_capacity, load_while_growing, .. }: Requirements) -> Self {
         let plan = Self { load_while_growing, ..self.with_largest_for(capacity, max_capacity) };
         Self { first: plan.buckets_for(capacity).expect("it is at most the largest capacity"), ..plan }
     }

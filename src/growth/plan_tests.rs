@@ -8,7 +8,7 @@ use crate::word::geometry::mixed;
 const ENCODINGS: [Option<Encoding>; 3] = [None, Some(Encoding::Plain), Some(Encoding::SemiSorted)];
 
 /// What is wanted if nothing else is said.
-const WANTED: Wanted = Wanted {
+const WANTED: Requirements = Requirements {
     capacity: 0,
     max_capacity: None,
     expected: None,
@@ -18,7 +18,7 @@ const WANTED: Wanted = Wanted {
 };
 
 fn plan(capacity: usize, max_capacity: Option<usize>, rate: f64, encoding: Option<Encoding>) -> Plan {
-    Plan::new(Wanted { capacity, max_capacity, rate, encoding, ..WANTED }).expect("it is possible")
+    Plan::new(Requirements { capacity, max_capacity, rate, encoding, ..WANTED }).expect("it is possible")
 }
 
 /// Rates that a filter may be built for, and the lowest.
@@ -29,14 +29,14 @@ fn rates(encoding: Option<Encoding>) -> impl Iterator<Item = f64> {
 }
 
 /// Every plan that the tests look at, and what was wanted.
-fn for_each_plan(mut check: impl FnMut(Wanted, Plan)) {
+fn for_each_plan(mut check: impl FnMut(Requirements, Plan)) {
     let step = if cfg!(miri) { 40 } else { 1 };
     for encoding in ENCODINGS {
         for rate in rates(encoding).step_by(step) {
             for capacity in [0, 1, 1000, 54_321, 3_000_000] {
                 let times = [1, 2, 100, 7_777].map(|times| Some(capacity * times));
                 for max_capacity in times.into_iter().chain([None, Some(0), Some(10)]) {
-                    let wanted = Wanted {
+                    let wanted = Requirements {
                         capacity,
                         max_capacity,
                         expected: None,
@@ -78,12 +78,12 @@ fn the_rate_holds_at_every_size_and_more_buckets_hold_more() {
 #[test]
 fn the_first_and_the_largest_capacity_are_kept() {
     for_each_plan(|wanted, plan| {
-        let Wanted { capacity, max_capacity, .. } = wanted;
+        let Requirements { capacity, max_capacity, .. } = wanted;
         let first = plan.capacity(State::of_buckets(plan.first));
         assert!(first >= capacity, "{wanted:?}: only {first}");
         assert!(plan.first.is_multiple_of(GROUP) && plan.first <= plan.largest);
         let most = max_capacity.unwrap_or_else(|| reach(capacity, wanted.rate));
-        let is_largest = || Plan::new(Wanted { max_capacity: Some(plan.max_capacity() + 1), ..wanted }).is_err();
+        let is_largest = || Plan::new(Requirements { max_capacity: Some(plan.max_capacity() + 1), ..wanted }).is_err();
         assert!(plan.max_capacity() >= most || max_capacity.is_none() && is_largest(), "{wanted:?}: {plan:?}");
         for items in [0, 1, capacity, first, first + 1, plan.max_capacity()] {
             if items <= plan.max_capacity() {
@@ -170,7 +170,7 @@ fn the_largest_capacity_of_all_is_kept_and_one_more_is_an_error() {
     for encoding in ENCODINGS {
         for rate in rates(encoding).step_by(10) {
             let plan_of = |capacity, max| {
-                Plan::new(Wanted {
+                Plan::new(Requirements {
                     capacity,
                     max_capacity: Some(max),
                     expected: None,
@@ -204,7 +204,7 @@ fn the_rate_holds_up_to_the_expected_keys() {
         for rate in rates(encoding).step_by(7) {
             for expected in [0, 1, 1000, 54_321, 3_000_000] {
                 for max_capacity in [None, Some(expected), Some(expected * 5), Some(expected * 1000)] {
-                    let wanted = Wanted {
+                    let wanted = Requirements {
                         capacity: expected / 10,
                         max_capacity,
                         expected: Some(expected),
@@ -244,7 +244,7 @@ fn filters_with_another_load_while_growing_have_the_same_classes_and_the_same_la
         let expected = [wanted.capacity, wanted.capacity * 10].map(|keys| (keys <= most).then_some(keys));
         for expected in expected.into_iter().chain([None]) {
             let plans = [0.70, LOAD_WHILE_GROWING, 0.95]
-                .map(|load_while_growing| Plan::new(Wanted { expected, load_while_growing, ..wanted }));
+                .map(|load_while_growing| Plan::new(Requirements { expected, load_while_growing, ..wanted }));
             let [Ok(low), Ok(usual), Ok(high)] = plans else {
                 assert!(plans.iter().all(Result::is_err), "{plans:?}");
                 continue;
@@ -265,7 +265,7 @@ fn filters_with_another_load_while_growing_have_the_same_classes_and_the_same_la
 #[test]
 fn expected_keys_that_are_too_many_are_an_error_that_says_how_many_are_possible() {
     for (rate, max_capacity) in [(1e-6, None), (0.001, Some(usize::MAX))] {
-        let wanted = Wanted {
+        let wanted = Requirements {
             capacity: 0,
             max_capacity,
             expected: Some(1 << 40),
@@ -277,9 +277,9 @@ fn expected_keys_that_are_too_many_are_an_error_that_says_how_many_are_possible(
             panic!("{wanted:?}")
         };
         assert_eq!(capacity, 1 << 40);
-        assert!(Plan::new(Wanted { expected: Some(largest), max_capacity: None, ..wanted }).is_ok(), "{largest}");
+        assert!(Plan::new(Requirements { expected: Some(largest), max_capacity: None, ..wanted }).is_ok(), "{largest}");
     }
-    let wanted = Wanted {
+    let wanted = Requirements {
         capacity: 0,
         max_capacity: Some(usize::MAX),
         expected: Some(1000),
@@ -288,14 +288,14 @@ fn expected_keys_that_are_too_many_are_an_error_that_says_how_many_are_possible(
         load_while_growing: LOAD_WHILE_GROWING,
     };
     let Err(BuildError::CapacityTooLarge { capacity: usize::MAX, largest, .. }) = Plan::new(wanted) else { panic!() };
-    assert!(Plan::new(Wanted { max_capacity: Some(largest), ..wanted }).is_ok());
+    assert!(Plan::new(Requirements { max_capacity: Some(largest), ..wanted }).is_ok());
 }
 
 #[test]
 fn a_rate_below_the_lowest_is_an_error_that_names_it() {
     for encoding in ENCODINGS {
         let lowest = lowest_rate(encoding);
-        let failed = Plan::new(Wanted {
+        let failed = Plan::new(Requirements {
             capacity: 1,
             max_capacity: None,
             expected: None,

@@ -2,9 +2,9 @@
 //! that a merge needs. (The room that an insert needs is in `room.rs`.) `growth/mod.rs` has the argument.
 
 use crate::error::insert::{GrowableInsertError, ReserveError};
-use crate::growth::growing_table::{ForSplit, GrowingTable, Unsplit, WORDS_PER_SPLIT, load};
+use crate::growth::growing_table::{GrowingTable, SplitError, SplitMemory, WORDS_PER_SPLIT, load};
 use crate::growth::plan::Plan;
-use crate::growth::room::{Relocated, WORDS_PER_HOP};
+use crate::growth::room::{Relocation, WORDS_PER_HOP};
 use crate::search::path::{self, Graph, Hop, Outcome};
 use crate::sync::sizes::{GROUP, MERGE_TRIES, MOVED_PER_MERGE};
 use crate::sync::{self, MutexGuard, Ordering};
@@ -98,7 +98,7 @@ impl GrowingTable {
         lock: impl Fn() -> Option<MutexGuard<'a, ()>>,
         is_due: impl Fn() -> bool,
     ) -> Result<bool, GrowableInsertError> {
-        let mut memory = ForSplit::default();
+        let mut memory = SplitMemory::default();
         // Not for longer than a group: an insert may wait for it.
         while let Some(resizing) = lock()
             && is_due()
@@ -107,15 +107,15 @@ impl GrowingTable {
             drop(resizing);
             match split {
                 Ok(()) => return Ok(true),
-                Err(Unsplit::Failed(error)) => return Err(error),
-                Err(Unsplit::Short) => memory.fill(self),
+                Err(SplitError::Failed(error)) => return Err(error),
+                Err(SplitError::Short) => memory.fill(self),
             }
         }
         Ok(false)
     }
 
     /// Splits the next group of buckets. The caller holds the lock `resizing`, and has got the memory before.
-    pub(crate) fn split_group(&self, memory: &mut ForSplit) -> Result<(), Unsplit> {
+    pub(crate) fn split_group(&self, memory: &mut SplitMemory) -> Result<(), SplitError> {
         self.recover();
         let state = self.state();
         let (level, split, buckets) = (state.level(), state.split() as usize, state.buckets());
@@ -131,7 +131,7 @@ impl GrowingTable {
         let _gates = self.gates_of_group(split, level);
         // Under the gates: no save begins from here on.
         if !self.running_saves().has_enough(&memory.spare, WORDS_PER_SPLIT) {
-            return Err(Unsplit::Short);
+            return Err(SplitError::Short);
         }
         let spare = self.running_saves().wanted(Some(&memory.spare));
         for nth in 0..GROUP {
@@ -278,7 +278,7 @@ impl GrowingTable {
                     is_short = changing.is_none();
                     changing.is_some_and(|changing| {
                         let spare = changing.spare();
-                        self.relocate(&changing.guard, spare, placed, from % 2, None) == Relocated::Moved
+                        self.relocate(&changing.guard, spare, placed, from % 2, None) == Relocation::Moved
                     })
                 });
             if is_short {

@@ -86,7 +86,7 @@ impl Graph for GrowingGraph<'_> {
 
 /// What a relocation has done.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Relocated {
+pub(crate) enum Relocation {
     /// Nothing: the copy is no longer there, or there is no room on the other side.
     Nothing,
     /// It has moved the copy, and its slot is free.
@@ -107,7 +107,7 @@ pub(super) enum Room {
 }
 
 /// A search for room that is over. (The queue of a search is `Search` in `search/path.rs`.)
-pub(super) struct Searched {
+pub(super) struct FinishedSearch {
     pub(super) room: Room,
     /// The search was long, so the table should grow.
     pub(super) is_long: bool,
@@ -132,40 +132,40 @@ impl GrowingTable {
     /// end back.
     ///
     /// It locks the stripe of each class that it moves, so the caller holds either none or `all` of them.
-    pub(super) fn make_room(&self, placed: &Placed, all: Option<&AllLocked<'_>>) -> Searched {
+    pub(super) fn make_room(&self, placed: &Placed, all: Option<&AllLocked<'_>>) -> FinishedSearch {
         self.search(placed, None, all)
     }
 
     /// [`make_room`](Self::make_room), whose last relocation also adds the first copy of the class, to the slot that becomes
     /// free ([`relocate`](Self::relocate)). It adds none if the class has a copy by then. The caller holds no stripe.
-    pub(super) fn make_room_and_add_first(&self, placed: &Placed) -> Searched {
+    pub(super) fn make_room_and_add_first(&self, placed: &Placed) -> FinishedSearch {
         self.search(placed, Some(placed), None)
     }
 
     /// Makes room for a class, with `first` as the class whose first copy the last relocation adds. (Earlier relocations get
     /// that class too. Hardly ever does one free a slot of its buckets; the path then ends there.)
-    fn search(&self, placed: &Placed, first: Option<&Placed>, all: Option<&AllLocked<'_>>) -> Searched {
+    fn search(&self, placed: &Placed, first: Option<&Placed>, all: Option<&AllLocked<'_>>) -> FinishedSearch {
         let state = placed.state;
         let graph = GrowingGraph::new(self, state);
-        let (mut hops, mut last) = (0, Relocated::Nothing);
+        let (mut hops, mut last) = (0, Relocation::Nothing);
         let outcome = path::search(&graph, placed.numbers, &mut |hop| {
             if all.is_some_and(|all| !self.has_spare(all)) {
                 return false;
             }
             let changing = self.lock_to_change(self.plan.classes.base(hop.entry.0), WORDS_PER_HOP, all);
             last = self.relocate(&changing.guard, changing.spare(), self.placed_by(hop, state), hop.from % 2, first);
-            hops += u64::from(last != Relocated::Nothing);
-            last == Relocated::Moved
+            hops += u64::from(last != Relocation::Nothing);
+            last == Relocation::Moved
         });
         if hops > 0 {
             self.counters().relocated(hops);
         }
         let room = match outcome {
-            Outcome::Planned if last == Relocated::MovedAndAdded => Room::Added,
+            Outcome::Planned if last == Relocation::MovedAndAdded => Room::Added,
             Outcome::Planned => Room::Try,
             Outcome::Nothing { .. } => Room::None,
         };
-        Searched { room, is_long: graph.followed.get() > LONG_SEARCH }
+        FinishedSearch { room, is_long: graph.followed.get() > LONG_SEARCH }
     }
 
     /// Whether a thread that holds the locks of all stripes has spare memory for a relocation, and for the words of an attempt
@@ -186,13 +186,13 @@ impl GrowingTable {
         placed: Placed,
         side: usize,
         first: Option<&Placed>,
-    ) -> Relocated {
+    ) -> Relocation {
         let (_gates, Placed { state, numbers, layouts, stored, .. }) = self.enter_both(placed);
         let words = both(numbers, |number| self.word(number));
         let (from, to) = (side, 1 - side);
         let seen = load(words[from]);
-        let Some(left) = layouts[from].remove(seen, stored[from]) else { return Relocated::Nothing };
-        let Some(added) = layouts[to].add(load(words[to]), stored[to]) else { return Relocated::Nothing };
+        let Some(left) = layouts[from].remove(seen, stored[from]) else { return Relocation::Nothing };
+        let Some(added) = layouts[to].add(load(words[to]), stored[to]) else { return Relocation::Nothing };
         let with_first = first.and_then(|class| self.with_first(class, state, numbers[from], seen, left));
         self.copy_for_saves(numbers[to], spare);
         self.copy_for_saves(numbers[from], spare);
@@ -200,7 +200,7 @@ impl GrowingTable {
         // From here to the next store there are two copies. At no moment is there none.
         guard.bump();
         store(words[from], with_first.unwrap_or(left));
-        if with_first.is_some() { Relocated::MovedAndAdded } else { Relocated::Moved }
+        if with_first.is_some() { Relocation::MovedAndAdded } else { Relocation::Moved }
     }
 }
 

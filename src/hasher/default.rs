@@ -3,7 +3,7 @@
 use core::fmt;
 use core::hash::{BuildHasher, Hash, Hasher};
 
-use crate::machine::drawn::Drawn;
+use crate::machine::drawn::RandomNumbers;
 
 /// The hasher that a filter uses by default: fast, and keyed at random.
 ///
@@ -24,7 +24,7 @@ impl DefaultHashBuilder {
     pub fn new() -> Self {
         // SipHash under a secret key is indistinguishable from random numbers. This spares a dependency that does not
         // compile for `wasm32-unknown-unknown`.
-        let drawn = Drawn::new();
+        let drawn = RandomNumbers::new();
         let key = |number: u64| drawn.number(number);
         Self(ahash::RandomState::with_seeds(key(0), key(1), key(2), key(3)))
     }

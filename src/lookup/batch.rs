@@ -1,4 +1,4 @@
-//! PURE: the loop of all batches of lookups, and the rolling window of every batch: the buckets of later keys are
+//! PURE: the loop of all batches of lookups, and the rolling pipeline of every batch: the buckets of later keys are
 //! prefetched while those of earlier keys are used.
 //!
 //! A lookup in a table larger than the cache takes as long as two loads from memory. A processor examines only some
@@ -55,15 +55,15 @@ impl<T: BlockLookup> Vectorized for LookupBatch<'_, T> {
     #[inline(always)]
     fn run(self, unit: VectorUnit) {
         let Self { mut lookup, hashes, answers } = self;
-        let (mut window, mut of_block) = (Window::new(hashes, T::Prepared::default()), [T::ABSENT; BLOCK]);
+        let (mut pipeline, mut of_block) = (Pipeline::new(hashes, T::Prepared::default()), [T::ABSENT; BLOCK]);
         loop {
-            while let Some(Unprepared { hashes, prepared, is_first, .. }) = window.unprepared() {
+            while let Some(Unprepared { hashes, prepared, is_first, .. }) = pipeline.unprepared() {
                 lookup.prepare(unit, hashes, prepared);
                 if is_first {
                     lookup.prefetch(prepared);
                 }
             }
-            let Some((block, next)) = window.next() else { return };
+            let Some((block, next)) = pipeline.next() else { return };
             lookup.look_up(block, next, &mut of_block);
             answers(&of_block[..block.len]);
         }
@@ -74,13 +74,13 @@ impl<T: BlockLookup> Vectorized for LookupBatch<'_, T> {
 /// blocks to come, then acts on the next one:
 ///
 /// ```text
-/// while let Some(block) = window.unprepared() { … }
-/// let Some((block, next)) = window.next() else { return };
+/// while let Some(block) = pipeline.unprepared() { … }
+/// let Some((block, next)) = pipeline.next() else { return };
 /// ```
 ///
 /// Its steps are not closures: the compiler may not inline a closure, and what it does not inline is not compiled for
 /// the vector unit that does the batch.
-pub(crate) struct Window<'a, P> {
+pub(crate) struct Pipeline<'a, P> {
     source: Hashes<'a>,
     more: bool,
     /// How many blocks were passed on to be prepared, and how many to be acted on.
@@ -112,7 +112,7 @@ pub(crate) struct Block<'a, P> {
     pub(crate) len: usize,
 }
 
-impl<'a, P: Copy> Window<'a, P> {
+impl<'a, P: Copy> Pipeline<'a, P> {
     /// `any` is overwritten when the first blocks are prepared.
     #[inline(always)]
     pub(crate) fn new(source: Hashes<'a>, any: P) -> Self {

@@ -4,7 +4,7 @@
 use crate::lookup::batch::{self, BLOCK, BlockLookup, Hashes, LookupBatch};
 use crate::lookup::pairs::Pairs;
 use crate::lookup::query::Query;
-use crate::lookup::source::Source;
+use crate::lookup::source::BucketSource;
 use crate::machine::arch::VectorUnit;
 use crate::word::bucket::Bucket;
 use crate::word::geometry::{Buckets, Item, Items};
@@ -21,7 +21,7 @@ pub(crate) struct FixedLookup<L, S> {
 /// A block of keys: their buckets and fingerprints.
 pub(crate) type Block<'a> = batch::Block<'a, Items<BLOCK>>;
 
-impl<L: Layout, S: Source> FixedLookup<L, S> {
+impl<L: Layout, S: BucketSource> FixedLookup<L, S> {
     /// The answer for the key with this hash, by one optimistic read; or that of `again` if the read was invalidated. (The rare
     /// retry gets only what the closure has: a hash occupies one register, an item four.)
     #[inline(always)]
@@ -164,7 +164,7 @@ pub(crate) struct FixedBatch<L, S, Q> {
     pairs: Pairs,
 }
 
-impl<L: Layout, S: Source, Q: Query> BlockLookup for FixedBatch<L, S, Q> {
+impl<L: Layout, S: BucketSource, Q: Query> BlockLookup for FixedBatch<L, S, Q> {
     type Prepared = Items<BLOCK>;
 
     type Answer = Q::Answer;

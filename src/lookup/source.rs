@@ -8,7 +8,7 @@ use crate::word::classes::{Classes, State};
 pub(crate) const NEAR: usize = (512 << 10) / size_of::<u64>();
 
 /// The buckets of a table: of one that other threads change meanwhile, or in the bytes of a snapshot, which nobody changes.
-pub(crate) trait Source: Copy {
+pub(crate) trait BucketSource: Copy {
     /// The version of a stripe before a read.
     type Version: Copy;
 

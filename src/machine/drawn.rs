@@ -15,13 +15,13 @@ static DRAWS: Tally = Tally::new(0);
 /// hashed too: processes that run at the same time have different ones. A child may get the number of an earlier child
 /// that has ended. The count of the draws of the whole process tells these two apart if their parent has drawn in between,
 /// on whatever thread.
-pub(crate) struct Drawn {
+pub(crate) struct RandomNumbers {
     hasher: RandomState,
     process: u32,
     draw: u64,
 }
 
-impl Drawn {
+impl RandomNumbers {
     pub(crate) fn new() -> Self {
         // Relaxed: it orders nothing.
         Self { hasher: RandomState::new(), process: process(), draw: DRAWS.fetch_add(1, Ordering::Relaxed) }

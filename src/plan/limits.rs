@@ -18,7 +18,7 @@ const DEFAULT_TICKS: u64 = 4;
 
 /// What is asked of a limiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct LimitSettings {
     pub(crate) limit: u32,
     pub(crate) period: Duration,
     pub(crate) burst: u32,
@@ -34,37 +34,37 @@ fn largest_ring() -> Ring {
 }
 
 /// The shortest ring for this limit, and the limit in ticks: so many per request if that was asked for.
-pub(crate) fn divide(asked: Asked, ticks: Option<u32>) -> Result<(Ring, Quota), QuotaError> {
-    let period = asked.checked_period()?;
+pub(crate) fn divide(settings: LimitSettings, ticks: Option<u32>) -> Result<(Ring, Quota), QuotaError> {
+    let period = settings.checked_period()?;
     let cost = match ticks {
         Some(0) => return Err(QuotaError::ZeroTicks),
         Some(ticks) => u64::from(ticks),
-        None => asked.default_cost(period),
+        None => settings.default_cost(period),
     };
     let fastest = u128::from(SHORTEST_TICK) * u128::from(cost);
-    if u128::from(period) < fastest * u128::from(asked.limit) {
-        return Err(asked.too_fast(fastest));
+    if u128::from(period) < fastest * u128::from(settings.limit) {
+        return Err(settings.too_fast(fastest));
     }
-    let tick = u128::from(period).div_ceil(u128::from(asked.limit) * u128::from(cost)) as u64;
-    let quota = Quota { cost, burst: asked.burst, tick };
+    let tick = u128::from(period).div_ceil(u128::from(settings.limit) * u128::from(cost)) as u64;
+    let quota = Quota { cost, burst: settings.burst, tick };
     let rings = (1..=MOST_RING_BITS).map(Ring::new);
-    let ring = rings.into_iter().find(|&ring| longest(ring) / cost >= asked.burst.into());
+    let ring = rings.into_iter().find(|&ring| longest(ring) / cost >= settings.burst.into());
     let largest = longest(largest_ring()) / cost;
     ring.map(|ring| (ring, quota)).ok_or(QuotaError::BurstTooLarge {
-        burst: asked.burst,
+        burst: settings.burst,
         ticks_per_request: cost,
         largest,
     })
 }
 
 /// This limit in ticks of this length, for expiries on this ring.
-pub(crate) fn quota(asked: Asked, tick: u64, ring: Ring) -> Result<Quota, QuotaError> {
-    let (period, longest) = (u128::from(asked.checked_period()?), longest(ring));
-    let of_tick = u128::from(tick) * u128::from(asked.limit);
+pub(crate) fn quota(settings: LimitSettings, tick: u64, ring: Ring) -> Result<Quota, QuotaError> {
+    let (period, longest) = (u128::from(settings.checked_period()?), longest(ring));
+    let of_tick = u128::from(tick) * u128::from(settings.limit);
     if period < of_tick {
-        return Err(asked.too_fast(tick.into()));
+        return Err(settings.too_fast(tick.into()));
     }
-    let Asked { limit, period: given, burst } = asked;
+    let LimitSettings { limit, period: given, burst } = settings;
     let cost = period.div_ceil(of_tick);
     if cost > longest.into() {
         let longest = Duration::from_nanos(tick.saturating_mul(longest));
@@ -82,7 +82,7 @@ pub(crate) fn quota(asked: Asked, tick: u64, ring: Ring) -> Result<Quota, QuotaE
     Ok(quota)
 }
 
-impl Asked {
+impl LimitSettings {
     /// The period in nanoseconds, if nothing is 0.
     fn checked_period(self) -> Result<u64, QuotaError> {
         let Self { limit, period, burst } = self;

@@ -114,9 +114,9 @@ proptest! {
     /// What a builder asks for is kept: never more than the limit, and less by at most a nanosecond per tick.
     #[test]
     fn a_limit_is_divided_into_ticks(limit in 1..100_000u32, period in 1..u64::MAX, burst in 1..60_000u32, ticks in 0..50u32) {
-        let asked = Asked { limit, period: Duration::from_nanos(period), burst };
+        let settings = LimitSettings { limit, period: Duration::from_nanos(period), burst };
         let wanted = Some(ticks).filter(|&ticks| ticks > 0);
-        match divide(asked, wanted) {
+        match divide(settings, wanted) {
             Ok((ring, quota)) => {
                 let interval = u128::from(quota.cost) * u128::from(quota.tick);
                 prop_assert!(interval * u128::from(limit) >= period.into(), "it is no faster");
@@ -130,7 +130,7 @@ proptest! {
                 }
                 // The limiter's own limit is a quota of it.
                 if u128::from(quota.tick) * u128::from(limit) * u128::from(quota.cost) == period.into() {
-                    prop_assert_eq!(super::quota(asked, quota.tick, ring), Ok(quota));
+                    prop_assert_eq!(super::quota(settings, quota.tick, ring), Ok(quota));
                 }
             }
             Err(QuotaError::TooFast { shortest, .. }) => prop_assert!(shortest.as_nanos() * u128::from(limit) > period.into()),
@@ -148,8 +148,8 @@ proptest! {
         limit in 1..10_000u32, period in 1..1_000_000_000_000u64, burst in 1..1000u32,
         tick in SHORTEST_TICK..1_000_000_000, bits in 1..=16u32,
     ) {
-        let (asked, ring) = (Asked { limit, period: Duration::from_nanos(period), burst }, Ring::new(bits));
-        if let Ok(quota) = quota(asked, tick, ring) {
+        let (settings, ring) = (LimitSettings { limit, period: Duration::from_nanos(period), burst }, Ring::new(bits));
+        if let Ok(quota) = quota(settings, tick, ring) {
             let interval = u128::from(quota.cost) * u128::from(tick) * u128::from(limit);
             prop_assert!(interval >= period.into() && (interval - u128::from(period)) * 16 <= period.into());
             prop_assert!(quota.most() <= longest(ring));
@@ -162,7 +162,8 @@ proptest! {
 fn the_bits_of_an_end_follow_from_the_burst() {
     let minute = Duration::from_secs(60);
     let bits_and_ticks = |burst, ticks| {
-        divide(Asked { limit: 100, period: minute, burst }, ticks).map(|(ring, quota)| (ring.bits(), quota.cost))
+        divide(LimitSettings { limit: 100, period: minute, burst }, ticks)
+            .map(|(ring, quota)| (ring.bits(), quota.cost))
     };
     for (burst, bits) in
         [(1, 3), (3, 4), (7, 5), (14, 6), (20, 7), (28, 7), (100, 9), (1000, 13), (10_000, 16), (14_336, 16)]
@@ -179,24 +180,24 @@ fn the_bits_of_an_end_follow_from_the_burst() {
 #[test]
 fn what_is_not_possible_is_an_error() {
     let second = Duration::from_secs(1);
-    let asked = Asked { limit: 10, period: second, burst: 5 };
+    let settings = LimitSettings { limit: 10, period: second, burst: 5 };
     for wrong in [
-        Asked { limit: 0, ..asked },
-        Asked { burst: 0, ..asked },
-        Asked { period: Duration::ZERO, ..asked },
-        Asked { period: Duration::MAX, ..asked },
+        LimitSettings { limit: 0, ..settings },
+        LimitSettings { burst: 0, ..settings },
+        LimitSettings { period: Duration::ZERO, ..settings },
+        LimitSettings { period: Duration::MAX, ..settings },
     ] {
         assert!(matches!(divide(wrong, None), Err(QuotaError::Invalid { .. })), "{wrong:?}");
         assert!(matches!(quota(wrong, 1_000_000, Ring::new(8)), Err(QuotaError::Invalid { .. })), "{wrong:?}");
     }
-    assert_eq!(divide(asked, Some(0)), Err(QuotaError::ZeroTicks));
+    assert_eq!(divide(settings, Some(0)), Err(QuotaError::ZeroTicks));
     assert_eq!(
-        divide(Asked { limit: 200_000, ..asked }, None),
+        divide(LimitSettings { limit: 200_000, ..settings }, None),
         Err(QuotaError::TooFast { limit: 200_000, period: second, shortest: Duration::from_micros(10) })
     );
-    assert!(divide(Asked { limit: 100_000, ..asked }, None).is_ok_and(|(_, quota)| quota.cost == 1));
+    assert!(divide(LimitSettings { limit: 100_000, ..settings }, None).is_ok_and(|(_, quota)| quota.cost == 1));
     // In ticks of 30 ms, on a ring for debts of 224 ticks.
-    let of = |limit, period, burst| quota(Asked { limit, period, burst }, 30_000_000, Ring::new(8));
+    let of = |limit, period, burst| quota(LimitSettings { limit, period, burst }, 30_000_000, Ring::new(8));
     assert!(of(10, second, 5).is_err_and(|error| matches!(error, QuotaError::Inexact { .. })), "100 ms are 3.3 ticks");
     assert_eq!(
         of(11, second, 5).map(|quota| quota.cost),

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crate::error::load::LoadError;
 use crate::error::load_path::LoadPathError;
-use crate::machine::drawn::Drawn;
+use crate::machine::drawn::RandomNumbers;
 
 /// A partial file counts as abandoned if it has not been written to for this long, which is longer than a sync takes.
 const ABANDONED: Duration = Duration::from_secs(600);
@@ -184,7 +184,7 @@ impl Partial {
         let _ = old;
         // The name is random, so that no save on another machine or in another container has it either. If this
         // file is taken for abandoned and deleted, no other file may ever have its name.
-        let (drawn, mut nth) = (Drawn::new(), 0);
+        let (drawn, mut nth) = (RandomNumbers::new(), 0);
         loop {
             let path = folder_of(path).join(partial_name(&beginning, drawn.number(nth)));
             nth += 1;

@@ -23,7 +23,7 @@
 use crate::error::damage::SnapshotDamage;
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
-use crate::snapshot::source::Source;
+use crate::snapshot::source::SnapshotSource;
 use crate::table::core::Core;
 use crate::table::expiring::clock::ClockState;
 use crate::table::filter_plan::FilterPlan;
@@ -41,7 +41,7 @@ pub(crate) trait SnapshotCore: Core + Sized {
     fn kind_header(&self, image: &TableImage<'_>) -> KindHeader;
 
     /// Reads and checks all that comes between the header and the buckets.
-    fn read_declared(source: &mut Source<'_>) -> Result<Declared<Self::Plan>, LoadError>;
+    fn read_declared(source: &mut SnapshotSource<'_>) -> Result<Declared<Self::Plan>, LoadError>;
 
     /// An empty filter as declared, for a caller that uses `memory_of_caller` bytes. The only error is `OutOfMemory`.
     fn empty(plan: Self::Plan, memory_limit: usize, memory_of_caller: usize) -> Result<Self, LoadError>;
@@ -52,7 +52,7 @@ pub(crate) trait SnapshotCore: Core + Sized {
     }
 
     /// Reads what follows the header.
-    fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
+    fn load(source: &mut SnapshotSource<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
         let Declared { plan, clock_state, own } = Self::read_declared(source)?;
         source.expect_table(&plan)?;
         source.reserve(plan.memory_usage.saturating_add(memory_of_caller))?;

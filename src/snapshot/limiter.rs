@@ -8,13 +8,13 @@ use crate::machine::time::TimeSource;
 use crate::plan::limits;
 use crate::plan::table_plan::TablePlan;
 use crate::snapshot::format::{Declared, KindHeader, SnapshotCore};
-use crate::snapshot::source::Source;
+use crate::snapshot::source::SnapshotSource;
 use crate::table::core::Core as _;
 use crate::table::expiring::clock::{Clock, ClockState, WhenFull};
 use crate::table::filter_plan::FilterPlan;
 use crate::table::image::read::TableImage;
 use crate::table::limiter_table::{LimiterTable, clock_for};
-use crate::table::recent_table::Past;
+use crate::table::recent_table::ClockProgress;
 use crate::table::table::memory_for;
 use crate::word::quota::Quota;
 use crate::word::ring::Ring;
@@ -40,7 +40,7 @@ impl SnapshotCore for LimiterTable {
         let ClockState { now, reading, .. } = image.clock_state().expect("the table has a clock");
         let of_tick = self.time_since(now.expect("the limiter has set its clock")).min(tick);
         let mut bytes = [0; 32];
-        bytes[0] = self.facts().shape.payload_bits as u8;
+        bytes[0] = self.dimensions().shape.payload_bits as u8;
         bytes[1] = u8::from(self.clock().when_full() == WhenFull::Refuse);
         bytes[2..10].copy_from_slice(&tick.to_le_bytes());
         bytes[10..14].copy_from_slice(&(cost as u32).to_le_bytes());
@@ -51,7 +51,7 @@ impl SnapshotCore for LimiterTable {
         KindHeader::of(&bytes)
     }
 
-    fn read_declared(source: &mut Source<'_>) -> Result<Declared<LimiterPlan>, LoadError> {
+    fn read_declared(source: &mut SnapshotSource<'_>) -> Result<Declared<LimiterPlan>, LoadError> {
         let [expiry_bits] = source.take()?;
         let [flags] = source.take()?;
         let tick = u64::from_le_bytes(source.take()?);
@@ -78,7 +78,7 @@ impl SnapshotCore for LimiterTable {
         if !is_possible {
             return Err(invalid().into());
         }
-        let clock = clock_for(ring, when_full, Past { place, lag, ..Past::default() });
+        let clock = clock_for(ring, when_full, ClockProgress { place, lag, ..ClockProgress::default() });
         let table = source.table_header(expiry_bits.into())?;
         let plan = FilterPlan::of_table(Self::KIND, table, 0).with_limits(&clock, limits);
         let clock_state = Some(clock.state());

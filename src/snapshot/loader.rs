@@ -10,7 +10,7 @@ use crate::error::load_path::LoadPathError;
 use crate::machine::time::TimeSource;
 use crate::snapshot::file;
 use crate::snapshot::schema::Schema;
-use crate::snapshot::source::{Metadata, Source};
+use crate::snapshot::source::{Metadata, SnapshotSource};
 use crate::table::filter_plan::FilterPlan;
 
 /// The settings for loading a filter of the type `F`: its hasher `S`, its schema, and how large it may be. Needs
@@ -154,7 +154,7 @@ impl<F: FromSnapshot<S>, S> Loader<F, S> {
     }
 
     pub(crate) fn read_of(self, from: &mut dyn Read, available: Option<u64>) -> Result<Loaded<F>, LoadError> {
-        let source = Source::new(from, self.memory_limit, available).expecting(self.plan).by_time(self.time);
+        let source = SnapshotSource::new(from, self.memory_limit, available).expecting(self.plan).by_time(self.time);
         let source = source.with_max_capacity(self.max_capacity);
         F::from_snapshot(source, self.hasher, self.schema)
     }
@@ -203,5 +203,5 @@ impl<F> Loaded<F> {
 pub trait FromSnapshot<S>: Sized {
     /// Reads a snapshot.
     #[doc(hidden)]
-    fn from_snapshot(source: Source<'_>, hasher: S, schema: Schema) -> Result<Loaded<Self>, LoadError>;
+    fn from_snapshot(source: SnapshotSource<'_>, hasher: S, schema: Schema) -> Result<Loaded<Self>, LoadError>;
 }

@@ -8,7 +8,7 @@ use crate::error::load::LoadError;
 use crate::error::mismatch::UnsupportedSnapshot;
 use crate::plan::table_plan::TablePlan;
 use crate::snapshot::format::{Declared, KindHeader, SnapshotCore};
-use crate::snapshot::source::Source;
+use crate::snapshot::source::SnapshotSource;
 use crate::table::by_shape::{ExpiringTable, FilterTable, MapletTable};
 use crate::table::core::Core as _;
 use crate::table::expiring::clock::{Clock, ClockState, WhenFull};
@@ -27,7 +27,7 @@ impl SnapshotCore for FilterTable {
         KindHeader::NONE
     }
 
-    fn read_declared(source: &mut Source<'_>) -> Result<Declared<TablePlan>, LoadError> {
+    fn read_declared(source: &mut SnapshotSource<'_>) -> Result<Declared<TablePlan>, LoadError> {
         Ok(declared(Self::KIND, source.table_header(0)?))
     }
 
@@ -42,10 +42,10 @@ impl SnapshotCore for MapletTable {
     type Plan = TablePlan;
 
     fn kind_header(&self, _: &TableImage<'_>) -> KindHeader {
-        KindHeader::of(&[self.facts().shape.payload_bits as u8])
+        KindHeader::of(&[self.dimensions().shape.payload_bits as u8])
     }
 
-    fn read_declared(source: &mut Source<'_>) -> Result<Declared<TablePlan>, LoadError> {
+    fn read_declared(source: &mut SnapshotSource<'_>) -> Result<Declared<TablePlan>, LoadError> {
         let [value_bits] = source.take()?;
         source.check_header()?;
         let limit = MOST_PAYLOAD_BITS as u8;
@@ -70,7 +70,7 @@ impl SnapshotCore for ExpiringTable {
         let ClockState { now, reading, ahead, .. } = image.clock_state().expect("the table has a clock");
         let resolution = clock.resolution().unwrap_or_default();
         let mut bytes = [0; 34];
-        bytes[0] = self.facts().shape.payload_bits as u8;
+        bytes[0] = self.dimensions().shape.payload_bits as u8;
         bytes[1..5].copy_from_slice(&(clock.longest() as u32).to_le_bytes());
         bytes[5..13].copy_from_slice(&resolution.as_secs().to_le_bytes());
         bytes[13..17].copy_from_slice(&resolution.subsec_nanos().to_le_bytes());
@@ -88,7 +88,7 @@ impl SnapshotCore for ExpiringTable {
         KindHeader::of(&bytes)
     }
 
-    fn read_declared(source: &mut Source<'_>) -> Result<Declared<(TablePlan, Clock)>, LoadError> {
+    fn read_declared(source: &mut SnapshotSource<'_>) -> Result<Declared<(TablePlan, Clock)>, LoadError> {
         let [expiry_bits] = source.take()?;
         let longest = u32::from_le_bytes(source.take()?).into();
         let (seconds, nanoseconds) = (u64::from_le_bytes(source.take()?), u32::from_le_bytes(source.take()?));

@@ -8,12 +8,12 @@ use crate::machine::time::TimeSource;
 use crate::plan::table_plan::TablePlan;
 use crate::plan::window::{Division, RING_BITS, Unit};
 use crate::snapshot::format::{Declared, KindHeader, SnapshotCore};
-use crate::snapshot::source::Source;
+use crate::snapshot::source::SnapshotSource;
 use crate::table::core::Core as _;
 use crate::table::expiring::clock::{Clock, ClockState};
 use crate::table::filter_plan::FilterPlan;
 use crate::table::image::read::TableImage;
-use crate::table::recent_table::{Past, RecentTable, clock_for};
+use crate::table::recent_table::{ClockProgress, RecentTable, clock_for};
 use crate::table::table::memory_for;
 use crate::word::ring::Ring;
 
@@ -41,7 +41,7 @@ impl SnapshotCore for RecentTable {
             Unit::Time => (1, self.time_since(now.expect("the filter has set its clock"))),
         };
         let mut bytes = [0; 28];
-        bytes[0] = self.facts().shape.payload_bits as u8;
+        bytes[0] = self.dimensions().shape.payload_bits as u8;
         bytes[1] = number;
         bytes[2..10].copy_from_slice(&per_tick.to_le_bytes());
         bytes[10..12].copy_from_slice(&(lifetime as u16).to_le_bytes());
@@ -52,7 +52,7 @@ impl SnapshotCore for RecentTable {
         KindHeader::of(&bytes)
     }
 
-    fn read_declared(source: &mut Source<'_>) -> Result<Declared<RecentPlan>, LoadError> {
+    fn read_declared(source: &mut SnapshotSource<'_>) -> Result<Declared<RecentPlan>, LoadError> {
         let [expiry_bits] = source.take()?;
         let [unit] = source.take()?;
         let per_tick = u64::from_le_bytes(source.take()?);
@@ -81,7 +81,7 @@ impl SnapshotCore for RecentTable {
         }
         let division = Division { unit, per_tick, lifetime };
         // A count that goes on is never greater than that of a tick.
-        let past = Past { of_tick: of_tick.min(per_tick), ahead: ahead.into(), place, lag };
+        let past = ClockProgress { of_tick: of_tick.min(per_tick), ahead: ahead.into(), place, lag };
         let clock = clock_for(division, ring, past).ok_or(LoadError::OutOfMemory { bytes: size_of::<Clock>() })?;
         let table = source.table_header(expiry_bits.into())?;
         let plan = FilterPlan::of_table(Self::KIND, table, 0).with_window(&clock, division);

@@ -65,7 +65,7 @@ impl AnyHeader {
 
 /// Where a snapshot is read from.
 #[allow(unreachable_pub, missing_debug_implementations, reason = "a public trait that nobody can name has it")]
-pub struct Source<'a> {
+pub struct SnapshotSource<'a> {
     from: &'a mut dyn Read,
     sum: crc32fast::Hasher,
     /// How many bytes have been read, and the least number of bytes that they declare.
@@ -84,7 +84,7 @@ pub struct Source<'a> {
     needed: usize,
 }
 
-impl<'a> Source<'a> {
+impl<'a> SnapshotSource<'a> {
     /// A source for a filter of at most `limit` bytes. The source itself has `available` bytes, if that is known.
     pub(crate) fn new(from: &'a mut dyn Read, limit: usize, available: Option<u64>) -> Self {
         Self {

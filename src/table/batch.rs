@@ -1,10 +1,10 @@
-//! CONCURRENT: batches of changes: the operations on a block of keys after the other. `lookup/batch.rs` has the window of blocks in which
+//! CONCURRENT: batches of changes: the operations on a block of keys after the other. `lookup/batch.rs` has the pipeline of blocks in which
 //! their buckets are prefetched.
 
 use core::cell::Cell;
 
 use crate::error::insert::{ExpiringInsertError, FailedInsert, InsertBatchError, InsertError};
-use crate::lookup::batch::{BLOCK, Hashes, Unprepared, Window};
+use crate::lookup::batch::{BLOCK, Hashes, Pipeline, Unprepared};
 use crate::lookup::fixed::Block;
 use crate::machine::arch::VectorUnit;
 use crate::table::attempt::IfPresent;
@@ -40,14 +40,14 @@ impl<E: Entries> Table<E> {
     fn next_block<'w, B: Copy>(
         &self,
         unit: VectorUnit,
-        window: &'w mut Window<'_, (Items<BLOCK>, B)>,
+        pipeline: &'w mut Pipeline<'_, (Items<BLOCK>, B)>,
         column: &impl Fn() -> B,
     ) -> Option<(Block<'w>, &'w B, &'w Items<BLOCK>)> {
-        while let Some(Unprepared { hashes, prepared: (items, of_block), is_first, .. }) = window.unprepared() {
+        while let Some(Unprepared { hashes, prepared: (items, of_block), is_first, .. }) = pipeline.unprepared() {
             self.prepare(unit, hashes, items, is_first);
             *of_block = column();
         }
-        let (block, (next, _)) = window.next()?;
+        let (block, (next, _)) = pipeline.next()?;
         let (items, column) = block.prepared;
         Some((Block { hashes: block.hashes, prepared: items, len: block.len }, column, next))
     }
@@ -68,9 +68,9 @@ impl<E: Entries> Table<E> {
         column: impl Fn() -> B,
         mut insert_block: impl FnMut(&Self, Block<'_>, &B, &Items<BLOCK>) -> (usize, Option<R>),
     ) -> Result<usize, InsertBatchError<R>> {
-        let (unit, mut window, mut inserted) =
-            (VectorUnit::widest(), Window::new(hashes, (Items::default(), column())), 0);
-        while let Some((block, column, next)) = self.next_block(unit, &mut window, &column) {
+        let (unit, mut pipeline, mut inserted) =
+            (VectorUnit::widest(), Pipeline::new(hashes, (Items::default(), column())), 0);
+        while let Some((block, column, next)) = self.next_block(unit, &mut pipeline, &column) {
             let (added, failed) = insert_block(self, block, column, next);
             let uncounted = if E::EXPIRE { 0 } else { added };
             self.counters.add_len(uncounted as i64);
@@ -111,8 +111,8 @@ impl<E: Entries> Table<E> {
         remove_block: impl Fn(&Self, Block<'_>, &B, &Items<BLOCK>, &mut [bool; BLOCK]) -> usize,
         answers: &mut dyn FnMut(&[bool]),
     ) {
-        let (unit, mut window) = (VectorUnit::widest(), Window::new(hashes, (Items::default(), column())));
-        while let Some((block, column, next)) = self.next_block(unit, &mut window, &column) {
+        let (unit, mut pipeline) = (VectorUnit::widest(), Pipeline::new(hashes, (Items::default(), column())));
+        while let Some((block, column, next)) = self.next_block(unit, &mut pipeline, &column) {
             let mut removed = [false; BLOCK];
             let count = remove_block(self, block, column, next, &mut removed);
             self.counters.add_len(-(count as i64));

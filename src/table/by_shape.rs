@@ -14,12 +14,12 @@ use crate::machine::arch::prefetch_line;
 use crate::plan::table_plan::TablePlan;
 use crate::table::attempt::IfPresent;
 use crate::table::batch::{BlockOfExpiries, BlockOfUntil, BlockOfValues, InsertBlock, RemoveBlock};
-use crate::table::core::{Core, Facts};
+use crate::table::core::{Core, Dimensions};
 use crate::table::counters::Counters;
 use crate::table::entries::{Entries, Expiry, Nothing, Value};
 use crate::table::expiring::clock::{Advance, Clock, Until};
 use crate::table::expiring::limit::{Request, Verdict};
-use crate::table::image::merge::{Absorbed, Merge};
+use crate::table::image::merge::{Merge, MergeResult};
 use crate::table::image::read::{ImageSource, TableImage};
 use crate::table::table::{Table, memory_for};
 use crate::word::by_row::{ByRow, by_row};
@@ -63,7 +63,7 @@ impl TablePlan {
         Some(Shaped::of(Table::new(pages, shape, buckets, entries)?.with_limit(limit)))
     }
 
-    /// What [`Facts::memory_usage`] of such a table in a filter of this kind will be, without a clock.
+    /// What [`Dimensions::memory_usage`] of such a table in a filter of this kind will be, without a clock.
     pub(crate) fn memory_usage(self, filter: FilterKind) -> usize {
         let own = match filter {
             FilterKind::Concurrent | FilterKind::Growable => size_of::<Table<Nothing>>(),
@@ -87,10 +87,10 @@ impl<E: Entries> Shaped<E> {
 }
 
 impl<E: Entries> Core for Shaped<E> {
-    fn facts(&self) -> Facts {
+    fn dimensions(&self) -> Dimensions {
         let (table, shape, buckets) = (&*self.table, self.table.layout.shape(), self.table.words.len());
         let memory_usage = size_of_val(table) + memory_for(buckets) + table.entries.memory_usage();
-        Facts { shape, buckets, limit: table.limit, memory_usage }
+        Dimensions { shape, buckets, limit: table.limit, memory_usage }
     }
 
     fn counters(&self) -> &Counters {
@@ -163,7 +163,7 @@ impl FilterTable {
     }
 
     /// Adds the copies of an image of another table, all or those that this one lacks.
-    pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+    pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> MergeResult {
         self.table.absorb(image, merge)
     }
 }
@@ -229,7 +229,7 @@ impl MapletTable {
     }
 
     /// Adds the pairs of an image of another table, all or those that this one lacks.
-    pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+    pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> MergeResult {
         self.table.absorb(image, merge)
     }
 }
@@ -346,7 +346,7 @@ impl ExpiringTable {
     }
 
     /// Adds the entries of an image of another table, all or those that this one lacks.
-    pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+    pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> MergeResult {
         self.table.absorb(image, merge)
     }
 }

@@ -9,7 +9,7 @@ use crate::word::layout::Shape;
 
 /// The numbers of a table, from which its capacity and its rate follow.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts {
+pub(crate) struct Dimensions {
     pub(crate) shape: Shape,
     pub(crate) buckets: usize,
     pub(crate) limit: LoadLimit,
@@ -18,7 +18,7 @@ pub(crate) struct Facts {
 
 /// The core of a filter.
 pub(crate) trait Core {
-    fn facts(&self) -> Facts;
+    fn dimensions(&self) -> Dimensions;
 
     fn counters(&self) -> &Counters;
 
@@ -36,18 +36,18 @@ pub(crate) trait Core {
     }
 
     fn capacity(&self) -> usize {
-        let Facts { shape, buckets, limit, .. } = self.facts();
+        let Dimensions { shape, buckets, limit, .. } = self.dimensions();
         sizing::capacity_of(shape, buckets, limit)
     }
 
     fn slots(&self) -> usize {
-        let Facts { shape, buckets, .. } = self.facts();
+        let Dimensions { shape, buckets, .. } = self.dimensions();
         buckets * shape.slots as usize
     }
 
     /// The expected false-positive rate with this many copies.
     fn rate_with(&self, copies: usize) -> f64 {
-        let Facts { shape, buckets, .. } = self.facts();
+        let Dimensions { shape, buckets, .. } = self.dimensions();
         sizing::false_positive_rate(shape, buckets, copies as f64 / self.slots() as f64)
     }
 }

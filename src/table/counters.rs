@@ -34,8 +34,8 @@ static NEXT_FILTER: Tally = Tally::new(1);
 /// What the threads that share a shard have counted. [`Counts`] explains the fields.
 #[derive(Debug, Default)]
 struct Shard {
-    /// A [`Turn`]: how many items there are, and what inserts into a growing table need to know.
-    turn: AtomicI64,
+    /// A [`ShardWord`]: how many items there are, and what inserts into a growing table need to know.
+    word: AtomicI64,
     relocations: Tally,
     inserts_failed: Tally,
     removals_not_found: Tally,
@@ -95,9 +95,9 @@ fn shards_for(buckets: usize) -> usize {
 /// All but the first are those of a growing table (`growth/limit.rs`), and 0 in any other. They are in one word so that an
 /// insert reads and changes all of them in one step.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Turn(i64);
+pub(crate) struct ShardWord(i64);
 
-impl Turn {
+impl ShardWord {
     const ITEMS_FROM: u32 = 24;
     const ITEM: i64 = 1 << Self::ITEMS_FROM;
     const PERMIT: i64 = 1 << 13;
@@ -154,38 +154,38 @@ impl Counters {
 
     #[inline]
     pub(crate) fn add_len(&self, change: i64) {
-        self.shard().turn.fetch_add(change * Turn::ITEM, Ordering::Relaxed);
+        self.shard().word.fetch_add(change * ShardWord::ITEM, Ordering::Relaxed);
     }
 
     /// Begins an insert, unless it needs a check: counts its item in the step by which it is permitted. Returns whether it did.
     #[inline(always)]
     pub(crate) fn begin_insert(&self) -> bool {
-        let turn = &self.shard().turn;
-        let mut now = Turn(turn.load(Ordering::Relaxed));
+        let word = &self.shard().word;
+        let mut now = ShardWord(word.load(Ordering::Relaxed));
         while now.permits_insert() {
-            match turn.compare_exchange_weak(now.0, now.0 + Turn::INSERT, Ordering::Relaxed, Ordering::Relaxed) {
+            match word.compare_exchange_weak(now.0, now.0 + ShardWord::INSERT, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return true,
-                Err(other) => now = Turn(other),
+                Err(other) => now = ShardWord(other),
             }
         }
         false
     }
 
-    /// The turn of this thread's shard.
-    pub(crate) fn turn(&self) -> Turn {
-        Turn(self.shard().turn.load(Ordering::Relaxed))
+    /// The word of this thread's shard.
+    pub(crate) fn word(&self) -> ShardWord {
+        ShardWord(self.shard().word.load(Ordering::Relaxed))
     }
 
     /// Begins an insert that has checked: counts its item, and permits further inserts of this thread's shard, [`INSERTS_PER_CHECK`]
-    /// with this one. Does nothing if the shard was closed, or a check has allowed it any, since the caller has read this turn.
+    /// with this one. Does nothing if the shard was closed, or a check has allowed it any, since the caller has read this word.
     /// Returns whether the insert has begun.
-    pub(crate) fn begin_checked_insert(&self, seen: Turn) -> bool {
-        let turn = &self.shard().turn;
+    pub(crate) fn begin_checked_insert(&self, seen: ShardWord) -> bool {
+        let word = &self.shard().word;
         let mut now = seen;
         while !now.is_closed() && now.permits() == seen.permits() {
-            match turn.compare_exchange_weak(now.0, now.after_check().0, Ordering::Relaxed, Ordering::Relaxed) {
+            match word.compare_exchange_weak(now.0, now.after_check().0, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return true,
-                Err(other) => now = Turn(other),
+                Err(other) => now = ShardWord(other),
             }
         }
         false
@@ -194,13 +194,14 @@ impl Counters {
     /// Closes all shards, so that each insert that begins later needs a check. Returns how many items were counted when that was
     /// done; each removal meanwhile may or may not be included.
     pub(crate) fn close(&self) -> usize {
-        let close = |shard: &CachePadded<Shard>| Turn(shard.turn.fetch_or(Turn::CLOSED, Ordering::Relaxed)).items();
+        let close =
+            |shard: &CachePadded<Shard>| ShardWord(shard.word.fetch_or(ShardWord::CLOSED, Ordering::Relaxed)).items();
         self.shards.iter().map(close).sum::<i64>().max(0) as usize
     }
 
     /// Opens all shards again.
     pub(crate) fn open(&self) {
-        self.shards.iter().for_each(|shard| _ = shard.turn.fetch_and(!Turn::CLOSED, Ordering::Relaxed));
+        self.shards.iter().for_each(|shard| _ = shard.word.fetch_and(!ShardWord::CLOSED, Ordering::Relaxed));
     }
 
     /// How many inserts the shards may permit at one time, all together.
@@ -275,7 +276,7 @@ impl Counters {
     /// How many items there are. It is exact while no thread changes that. Each change made meanwhile may or may not
     /// be included.
     pub(crate) fn len(&self) -> usize {
-        let sum: i64 = self.shards.iter().map(|shard| Turn(shard.turn.load(Ordering::Relaxed)).items()).sum();
+        let sum: i64 = self.shards.iter().map(|shard| ShardWord(shard.word.load(Ordering::Relaxed)).items()).sum();
         // A removal may be included while the insertion before it, in a shard that was read earlier, is not.
         sum.max(0) as usize
     }

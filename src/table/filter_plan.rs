@@ -9,7 +9,7 @@ use crate::machine::memory::Pages;
 use crate::plan::sizing;
 use crate::plan::table_plan::TablePlan;
 use crate::plan::window::Division;
-use crate::table::core::Facts;
+use crate::table::core::Dimensions;
 use crate::table::expiring::clock::{Clock, WhenFull};
 use crate::word::classes::Classes;
 use crate::word::human::{Rate, Time, s};
@@ -91,8 +91,8 @@ pub struct FilterPlan {
 
 impl FilterPlan {
     /// The plan of a filter of this table, whose value takes `of_value` bytes.
-    pub(crate) fn of(filter: FilterKind, table: Facts, of_value: usize) -> Self {
-        let Facts { shape, buckets, limit, .. } = table;
+    pub(crate) fn of(filter: FilterKind, table: Dimensions, of_value: usize) -> Self {
+        let Dimensions { shape, buckets, limit, .. } = table;
         Self::of_table(filter, TablePlan::new(shape, buckets, limit, Pages::Usual), of_value)
     }
 

@@ -7,13 +7,13 @@ use crate::machine::time::TimeSource;
 use crate::plan::limits;
 use crate::plan::table_plan::TablePlan;
 use crate::table::by_shape::ExpiringTable;
-use crate::table::core::{Core, Facts};
+use crate::table::core::{Core, Dimensions};
 use crate::table::counters::Counters;
 use crate::table::expiring::clock::{Clock, Drive, WhenFull};
 use crate::table::expiring::limit::{Request, Verdict};
 use crate::table::expiring::timer::Timer;
 use crate::table::image::read::ImageSource;
-use crate::table::recent_table::{Past, follow};
+use crate::table::recent_table::{ClockProgress, follow};
 use crate::word::quota::Quota;
 use crate::word::ring::Ring;
 
@@ -41,7 +41,7 @@ pub struct Allowance {
 const NOTED: u64 = 1_000_000_000;
 
 /// A clock for debts whose expiries have a place on this ring, which goes on from there.
-pub(crate) fn clock_for(ring: Ring, when_full: WhenFull, past: Past) -> Clock {
+pub(crate) fn clock_for(ring: Ring, when_full: WhenFull, past: ClockProgress) -> Clock {
     let longest = limits::longest(ring);
     // Half of the places that the longest debt leaves.
     let drive = Drive::Time { patience: (ring.len() - longest) / 2 };
@@ -162,8 +162,8 @@ impl LimiterTable {
 }
 
 impl Core for LimiterTable {
-    fn facts(&self) -> Facts {
-        self.table.facts()
+    fn dimensions(&self) -> Dimensions {
+        self.table.dimensions()
     }
 
     fn counters(&self) -> &Counters {

@@ -4,7 +4,7 @@
 use crate::lookup::batch::{BLOCK, Hashes};
 use crate::lookup::fixed::FixedLookup;
 use crate::lookup::query::{Presence, Query};
-use crate::lookup::source::Source;
+use crate::lookup::source::BucketSource;
 use crate::machine::arch::prefetch;
 use crate::sync::AtomicU64;
 use crate::table::counters::Counters;
@@ -23,7 +23,7 @@ pub(crate) struct LiveTable<'a> {
     counters: &'a Counters,
 }
 
-impl<'a> Source for LiveTable<'a> {
+impl<'a> BucketSource for LiveTable<'a> {
     type Version = (&'a Stripe, u64);
 
     #[inline(always)]

@@ -8,7 +8,7 @@ use crate::plan::table_plan::TablePlan;
 use crate::plan::window::{Division, Unit};
 use crate::table::attempt::IfPresent;
 use crate::table::by_shape::ExpiringTable;
-use crate::table::core::{Core, Facts};
+use crate::table::core::{Core, Dimensions};
 use crate::table::counters::Counters;
 use crate::table::expiring::clock::{Clock, Drive, Until};
 use crate::table::expiring::timer::Timer;
@@ -25,7 +25,7 @@ pub(crate) struct RecentTable {
 
 /// What a clock showed that is to go on.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Past {
+pub(crate) struct ClockProgress {
     /// How much of the present tick is over: a number of keys or of nanoseconds.
     pub(crate) of_tick: u64,
     /// How many ticks it is ahead, its place on the ring, and by how many ticks the sweep lags.
@@ -35,7 +35,7 @@ pub(crate) struct Past {
 }
 
 /// A clock for a window that is divided in this way, which goes on from there. `None` if there is no memory for it.
-pub(crate) fn clock_for(division: Division, ring: Ring, past: Past) -> Option<Clock> {
+pub(crate) fn clock_for(division: Division, ring: Ring, past: ClockProgress) -> Option<Clock> {
     let drive = match division.unit {
         Unit::Keys => Drive::by_keys(division.per_tick, past.of_tick)?,
         Unit::Time => Drive::Time { patience: 0 },
@@ -163,8 +163,8 @@ impl RecentTable {
 }
 
 impl Core for RecentTable {
-    fn facts(&self) -> Facts {
-        self.table.facts()
+    fn dimensions(&self) -> Dimensions {
+        self.table.dimensions()
     }
 
     fn counters(&self) -> &Counters {

@@ -63,7 +63,7 @@ const FAILED_SEARCHES: usize = 2;
 const WORDS_PER_STEP: u64 = 2;
 
 /// The searches that an insert has made so far.
-pub(super) struct Effort<R> {
+pub(super) struct SearchesMade<R> {
     searches: usize,
     failed_searches: usize,
     /// For the last search without a path: its trace, the bumps that the pass after it counted, and the reading of the clock
@@ -71,7 +71,7 @@ pub(super) struct Effort<R> {
     last: Option<(u64, (u64, R))>,
 }
 
-impl<R> Effort<R> {
+impl<R> SearchesMade<R> {
     pub(super) const NONE: Self = Self { searches: 0, failed_searches: 0, last: None };
 
     /// Whether the searches were invalidated so often that the insert must now exclude other writers.
@@ -153,7 +153,7 @@ impl<E: Entries> Table<E> {
         if_present: IfPresent,
         attempt: impl Fn(Option<&AllLocked<'_>>) -> Result<Attempt, F>,
     ) -> Result<Attempt, F> {
-        let mut effort = Effort::NONE;
+        let mut effort = SearchesMade::NONE;
         loop {
             match self.make_room(item, if_present, &mut effort) {
                 Room::Try => {}
@@ -174,7 +174,7 @@ impl<E: Entries> Table<E> {
     /// they cost.
     #[cold]
     #[inline(never)]
-    pub(super) fn make_room(&self, item: Item, if_present: IfPresent, effort: &mut Effort<E::Reading>) -> Room {
+    pub(super) fn make_room(&self, item: Item, if_present: IfPresent, effort: &mut SearchesMade<E::Reading>) -> Room {
         while !effort.is_enough() {
             effort.searches += 1;
             if E::EXPIRE && (self.remove_expired(item.first, None) || self.remove_expired(item.second, None)) {

@@ -22,12 +22,12 @@ pub(crate) struct Halves {
     depth: u32,
     base_bits: u32,
     base_mask: u32,
-    way: Way,
+    way: SplitMethod,
 }
 
 /// How the slots of a bucket are split.
 #[derive(Clone, Copy)]
-enum Way {
+enum SplitMethod {
     /// All at once. `bases` has the bits of every lane's base, and `aboves` those that are above the one that is removed.
     AtOnce { bases: u64, aboves: u64 },
     /// One by one. They are in order.
@@ -44,11 +44,11 @@ impl Halves {
         let is_same = from.is_same(to);
         let way = if is_same && !from.is_semi_sorted() {
             let bases = ones * u64::from(base_mask);
-            Way::AtOnce { bases, aboves: (ones * u64::from(first)) & !bases & !(ones << base_bits) }
+            SplitMethod::AtOnce { bases, aboves: (ones * u64::from(first)) & !bases & !(ones << base_bits) }
         } else if !to.is_semi_sorted() || is_same && base_bits <= bits.into() {
-            Way::InOrder
+            SplitMethod::InOrder
         } else {
-            Way::Sorted
+            SplitMethod::Sorted
         };
         Self { from, to, depth, base_bits, base_mask, way }
     }
@@ -57,9 +57,9 @@ impl Halves {
     #[inline(always)]
     pub(crate) fn of(&self, number: usize, whole: Bucket) -> [Bucket; 2] {
         match self.way {
-            Way::AtOnce { bases, aboves } => self.at_once(number, whole, bases, aboves),
-            Way::InOrder => self.one_by_one::<false>(number, whole),
-            Way::Sorted => self.one_by_one::<true>(number, whole),
+            SplitMethod::AtOnce { bases, aboves } => self.at_once(number, whole, bases, aboves),
+            SplitMethod::InOrder => self.one_by_one::<false>(number, whole),
+            SplitMethod::Sorted => self.one_by_one::<true>(number, whole),
         }
     }
 

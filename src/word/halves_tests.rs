@@ -88,9 +88,9 @@ fn slots_are_taken_one_by_one_only_where_the_layout_changes_or_is_semi_sorted() 
         let classes = Classes::new(base_bits, 8 + stored_bits - base_bits);
         let layouts = Layouts::new(classes, encoding, 8..=9).expect("some kilobytes");
         match Halves::new(classes, 8, layouts.at(8), layouts.at(9)).way {
-            Way::AtOnce { .. } => "at once",
-            Way::InOrder => "in order",
-            Way::Sorted => "sorted",
+            SplitMethod::AtOnce { .. } => "at once",
+            SplitMethod::InOrder => "in order",
+            SplitMethod::Sorted => "sorted",
         }
     };
     let of_each = |encoding| (9..=32).map(|bits| (bits, way(8, bits, encoding))).collect::<Vec<_>>();

@@ -104,7 +104,7 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     /// Cost: some arithmetic, about 200 ns. It reads nothing that changes, and allocates nothing.
     #[must_use]
     pub fn plan(&self) -> FilterPlan {
-        FilterPlan::of(FilterKind::Concurrent, self.parts.core.facts(), size_of::<Self>())
+        FilterPlan::of(FilterKind::Concurrent, self.parts.core.dimensions(), size_of::<Self>())
     }
 
     /// Returns all figures at once: sizes, the expected false-positive rate, and counts of what has happened since the

@@ -44,7 +44,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// Cost: some arithmetic, about 200 ns. It reads nothing that changes, and allocates nothing.
     #[must_use]
     pub fn plan(&self) -> FilterPlan {
-        FilterPlan::of(FilterKind::Expiring, self.parts.core.facts(), size_of::<Self>())
+        FilterPlan::of(FilterKind::Expiring, self.parts.core.dimensions(), size_of::<Self>())
             .with_clock(self.parts.core.clock())
     }
 

@@ -9,7 +9,7 @@ use crate::filter::growable::filter::GrowableCuckooFilter;
 use crate::filter::shared::parts::Parts;
 use crate::filter::shared::settings::{self, Settings};
 use crate::growth::growing_table::GrowingTable;
-use crate::growth::plan::{LOAD_WHILE_GROWING, LOADS_WHILE_GROWING, Plan, Wanted};
+use crate::growth::plan::{LOAD_WHILE_GROWING, LOADS_WHILE_GROWING, Plan, Requirements};
 use crate::hasher::default::DefaultHashBuilder;
 use crate::machine::memory::Pages;
 #[cfg(feature = "snapshot")]
@@ -348,7 +348,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
             let [least, most] = [*LOADS_WHILE_GROWING.start(), *LOADS_WHILE_GROWING.end()];
             return Err(BuildError::InvalidLoadWhileGrowing { load_while_growing, least, most });
         }
-        let plan = Plan::new(Wanted { capacity, max_capacity, expected, rate, encoding, load_while_growing })?;
+        let plan = Plan::new(Requirements { capacity, max_capacity, expected, rate, encoding, load_while_growing })?;
         let memory_of_caller = size_of::<GrowableCuckooFilter<T, S>>();
         let plan = Plan { pages, memory_limit, memory_of_caller, ..plan };
         if let Some((needed, limit)) = GrowingTable::beyond_limit(&plan, plan.first) {

@@ -14,7 +14,7 @@ use crate::snapshot::file;
 use crate::snapshot::loader::{FromSnapshot, Loaded, Loader};
 use crate::snapshot::save::Save;
 use crate::snapshot::schema::Schema;
-use crate::snapshot::source::Source;
+use crate::snapshot::source::SnapshotSource;
 use crate::table::core::Core as _;
 use crate::table::image::read::{HasImageSource, ImageSource};
 
@@ -176,7 +176,7 @@ impl<T: ?Sized, S: Send + Sync> HasImageSource for GrowableCuckooFilter<T, S> {
 }
 
 impl<T: ?Sized, S: BuildHasher> FromSnapshot<S> for GrowableCuckooFilter<T, S> {
-    fn from_snapshot(source: Source<'_>, hasher: S, schema: Schema) -> Result<Loaded<Self>, LoadError> {
+    fn from_snapshot(source: SnapshotSource<'_>, hasher: S, schema: Schema) -> Result<Loaded<Self>, LoadError> {
         let (parts, metadata) = Parts::load::<T>(source, hasher, schema, size_of::<Self>())?;
         Ok(Loaded::new(Self::from_parts(parts), metadata))
     }

@@ -12,7 +12,7 @@ use crate::filter::shared::settings::Settings;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::machine::memory::Pages;
 use crate::machine::time::TimeSource;
-use crate::plan::limits::{self, Asked};
+use crate::plan::limits::{self, LimitSettings};
 use crate::plan::sizing::RateHolds;
 use crate::plan::table_plan::TablePlan;
 #[cfg(feature = "snapshot")]
@@ -20,7 +20,7 @@ use crate::snapshot::schema::Schema;
 use crate::table::expiring::clock::{Clock, WhenFull};
 use crate::table::filter_plan::FilterPlan;
 use crate::table::limiter_table::{LimiterTable, clock_for};
-use crate::table::recent_table::Past;
+use crate::table::recent_table::ClockProgress;
 use crate::table::table::memory_for;
 use crate::word::quota::Quota;
 
@@ -285,11 +285,11 @@ impl<T: ?Sized, S> LimiterBuilder<T, S> {
         let Limits { allowed, burst, ticks, when_full } = self.limits;
         let (limit, period) = allowed.ok_or(BuildError::LimitMissing)?;
         let capacity = self.settings.checked()?;
-        let asked = Asked { limit, period, burst: burst.unwrap_or(limit) };
-        let (ring, quota) = limits::divide(asked, ticks).map_err(|error| BuildError::InvalidQuota { error })?;
+        let settings = LimitSettings { limit, period, burst: burst.unwrap_or(limit) };
+        let (ring, quota) = limits::divide(settings, ticks).map_err(|error| BuildError::InvalidQuota { error })?;
         // In a flood, the table is full, and stays so.
         let plan = self.settings.plan(capacity, ring.bits(), RateHolds::Always)?;
-        Ok((plan, clock_for(ring, when_full, Past::default()), quota))
+        Ok((plan, clock_for(ring, when_full, ClockProgress::default()), quota))
     }
 }
 

@@ -40,7 +40,8 @@ impl<T: ?Sized, S> CuckooRateLimiter<T, S> {
     #[must_use]
     pub fn plan(&self) -> FilterPlan {
         let core = &self.parts.core;
-        FilterPlan::of(FilterKind::Limiter, core.facts(), size_of::<Self>()).with_limits(core.clock(), core.limits())
+        FilterPlan::of(FilterKind::Limiter, core.dimensions(), size_of::<Self>())
+            .with_limits(core.clock(), core.limits())
     }
 
     /// Returns all figures at once: sizes, the expected false-positive rate, and counts of what has happened since the

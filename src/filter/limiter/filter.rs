@@ -8,7 +8,7 @@ use crate::filter::by_hash::ByHash;
 use crate::filter::shared::parts::Parts;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::machine::time::TimeSource;
-use crate::plan::limits::{self, Asked};
+use crate::plan::limits::{self, LimitSettings};
 use crate::table::limiter_table::LimiterTable;
 use crate::word::quota::Quota;
 
@@ -137,7 +137,7 @@ impl<T: ?Sized, S> CuckooRateLimiter<T, S> {
     /// ```
     pub fn quota(&self, limit: u32, period: Duration, burst: u32) -> Result<Quota, QuotaError> {
         let core = &self.parts.core;
-        limits::quota(Asked { limit, period, burst }, core.limits().tick, core.clock().ring())
+        limits::quota(LimitSettings { limit, period, burst }, core.limits().tick, core.clock().ring())
     }
 
     /// Returns the limiter with operations on hashes instead of keys.

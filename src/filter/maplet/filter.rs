@@ -58,7 +58,7 @@ pub struct CuckooMaplet<T: ?Sized, S = DefaultHashBuilder> {
 
 impl<T: ?Sized, S> CuckooMaplet<T, S> {
     pub(in crate::filter) fn from_parts(parts: Parts<MapletTable, S>) -> Self {
-        let value_bits = parts.core.facts().shape.payload_bits;
+        let value_bits = parts.core.dimensions().shape.payload_bits;
         Self { parts, value_bits, key: PhantomData }
     }
 
@@ -122,7 +122,7 @@ impl<T: ?Sized, S> CuckooMaplet<T, S> {
     /// Cost: some arithmetic, about 200 ns. It reads nothing that changes, and allocates nothing.
     #[must_use]
     pub fn plan(&self) -> FilterPlan {
-        FilterPlan::of(FilterKind::Maplet, self.parts.core.facts(), size_of::<Self>())
+        FilterPlan::of(FilterKind::Maplet, self.parts.core.dimensions(), size_of::<Self>())
     }
 
     /// Returns all figures at once: sizes, the expected false-positive rate, and counts of what has happened since the

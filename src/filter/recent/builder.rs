@@ -19,7 +19,7 @@ use crate::plan::window::Division;
 use crate::snapshot::schema::Schema;
 use crate::table::expiring::clock::Clock;
 use crate::table::filter_plan::FilterPlan;
-use crate::table::recent_table::{Past, RecentTable, clock_for};
+use crate::table::recent_table::{ClockProgress, RecentTable, clock_for};
 use crate::table::table::memory_for;
 
 /// Construction with the default hasher, which is keyed at random for each filter and each builder.
@@ -63,7 +63,7 @@ impl<T: ?Sized, S> RecentCuckooFilter<T, S> {
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct RecentBuilder<T: ?Sized, S = DefaultHashBuilder> {
     settings: Settings,
-    asked: Option<Asked>,
+    asked: Option<WindowSetting>,
     tolerance: f64,
     time: TimeSource,
     hasher: S,
@@ -72,7 +72,7 @@ pub struct RecentBuilder<T: ?Sized, S = DefaultHashBuilder> {
 
 /// The window, as the caller has given it.
 #[derive(Clone, Copy, Debug)]
-enum Asked {
+enum WindowSetting {
     Last(usize),
     Within { duration: Duration, capacity: usize },
 }
@@ -93,7 +93,7 @@ impl<T: ?Sized, S> RecentBuilder<T, S> {
     /// what up to 16 threads that insert at the same time may hold beyond that, one key of each but the first in each group of
     /// keys. In a filter of a few keys, that is most of its room.
     pub fn last(mut self, keys: usize) -> Self {
-        self.asked = Some(Asked::Last(keys));
+        self.asked = Some(WindowSetting::Last(keys));
         self
     }
 
@@ -108,7 +108,7 @@ impl<T: ?Sized, S> RecentBuilder<T, S> {
     /// The filter reads the time by itself, from a [clock that nobody sets](RecentCuckooFilter#the-keys-of-the-last-minute) or
     /// [that you give it](Self::clock). A duration of more than 584 years is as one of 584 years.
     pub fn within(mut self, duration: Duration, capacity: usize) -> Self {
-        self.asked = Some(Asked::Within { duration, capacity });
+        self.asked = Some(WindowSetting::Within { duration, capacity });
         self
     }
 }
@@ -265,12 +265,12 @@ impl<T: ?Sized, S> RecentBuilder<T, S> {
         self.plan_for(self.asked.ok_or(BuildError::WindowMissing)?)
     }
 
-    fn plan_for(&self, asked: Asked) -> Result<(TablePlan, Clock, Division), BuildError> {
+    fn plan_for(&self, asked: WindowSetting) -> Result<(TablePlan, Clock, Division), BuildError> {
         let tolerance = self.tolerance;
         let ((division, ring), keys) = match asked {
-            Asked::Last(keys) => (Division::of_keys(keys as u64, tolerance), keys),
-            Asked::Within { duration, .. } if duration.is_zero() => return Err(BuildError::ZeroDuration),
-            Asked::Within { duration, capacity } => (Division::of_time(duration, tolerance), capacity),
+            WindowSetting::Last(keys) => (Division::of_keys(keys as u64, tolerance), keys),
+            WindowSetting::Within { duration, .. } if duration.is_zero() => return Err(BuildError::ZeroDuration),
+            WindowSetting::Within { duration, capacity } => (Division::of_time(duration, tolerance), capacity),
         };
         // The filter is soon full of keys, expired ones included, and stays so.
         let plan = self.settings.plan(division.entries_for(keys), ring.bits(), RateHolds::Always);
@@ -281,8 +281,8 @@ impl<T: ?Sized, S> RecentBuilder<T, S> {
                 let largest = ((largest as f64 * share) as usize).min(keys - 1);
                 // A window of so many keys may be divided in another way, with fewer bits for fingerprints.
                 let fewer = match asked {
-                    Asked::Last(_) => Asked::Last(largest),
-                    Asked::Within { duration, .. } => Asked::Within { duration, capacity: largest },
+                    WindowSetting::Last(_) => WindowSetting::Last(largest),
+                    WindowSetting::Within { duration, .. } => WindowSetting::Within { duration, capacity: largest },
                 };
                 match self.plan_for(fewer) {
                     Ok(_) => BuildError::CapacityTooLarge { filter, capacity: keys, largest },
@@ -295,7 +295,7 @@ impl<T: ?Sized, S> RecentBuilder<T, S> {
             error => error,
         })?;
         let bytes = size_of::<Clock>();
-        let clock = clock_for(division, ring, Past::default()).ok_or(BuildError::OutOfMemory { bytes })?;
+        let clock = clock_for(division, ring, ClockProgress::default()).ok_or(BuildError::OutOfMemory { bytes })?;
         Ok((plan, clock, division))
     }
 }

@@ -48,7 +48,8 @@ impl<T: ?Sized, S> RecentCuckooFilter<T, S> {
     #[must_use]
     pub fn plan(&self) -> FilterPlan {
         let core = &self.parts.core;
-        FilterPlan::of(FilterKind::Recent, core.facts(), size_of::<Self>()).with_window(core.clock(), core.division())
+        FilterPlan::of(FilterKind::Recent, core.dimensions(), size_of::<Self>())
+            .with_window(core.clock(), core.division())
     }
 
     /// Returns all figures at once: sizes, the expected false-positive rate, and counts of what has happened since the

@@ -4,7 +4,7 @@ use core::cell::Cell;
 
 use crate::error::insert::InsertBatchError;
 use crate::filter::by_hash::Hashed;
-use crate::lookup::batch::{BLOCK, Window};
+use crate::lookup::batch::{BLOCK, Pipeline};
 use crate::table::core::Core;
 
 /// Passes on the hashes a block at a time.
@@ -61,14 +61,14 @@ pub(in crate::filter) fn add_each<P: Copy + Default, A: Copy, E>(
 ) -> Result<usize, InsertBatchError<E>> {
     let others = Cell::new([P::default(); BLOCK]);
     let mut hashes = blocks_of_pairs(pairs, &others);
-    let mut window = Window::new(&mut hashes, others.get());
+    let mut pipeline = Pipeline::new(&mut hashes, others.get());
     let (mut done, mut added) = (0, 0);
     loop {
-        while let Some(block) = window.unprepared() {
+        while let Some(block) = pipeline.unprepared() {
             core.prefetch(&block.hashes[..block.len]);
             *block.prepared = others.get();
         }
-        let Some((block, _)) = window.next() else { return Ok(added) };
+        let Some((block, _)) = pipeline.next() else { return Ok(added) };
         for (&hash, &other) in block.hashes[..block.len].iter().zip(block.prepared) {
             let answer = add(hash, other).map_err(|error| InsertBatchError::new(done, error))?;
             answers.push(answer);

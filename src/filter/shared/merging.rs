@@ -15,9 +15,9 @@ use crate::hasher::probe::probe;
 use crate::machine::memory::Pages;
 use crate::plan::table_plan::TablePlan;
 use crate::table::by_shape::{ExpiringTable, FilterTable, MapletTable};
-use crate::table::core::{Core, Facts};
+use crate::table::core::{Core, Dimensions};
 use crate::table::filter_plan::FilterPlan;
-use crate::table::image::merge::{Absorbed, Merge, Stopped};
+use crate::table::image::merge::{Merge, MergeError, MergeResult};
 use crate::table::image::read::TableImage;
 use crate::table::table::memory_for;
 use crate::word::tick::Tick;
@@ -75,12 +75,12 @@ pub(in crate::filter) trait Absorbing: Core + Sized {
     fn prepare(&self, other: &Self, image: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError>;
 
     /// Adds the copies of the image, all or those that this core lacks.
-    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed;
+    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> MergeResult;
 }
 
 /// An empty core with the settings of this one, which does not grow.
 fn empty_like<C: Core>(core: &C, make: impl FnOnce(TablePlan) -> Option<C>) -> Result<C, BuildError> {
-    let Facts { shape, buckets, limit, .. } = core.facts();
+    let Dimensions { shape, buckets, limit, .. } = core.dimensions();
     let another = make(TablePlan::new(shape, buckets, limit, Pages::Usual));
     another.ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(buckets) })
 }
@@ -117,24 +117,24 @@ fn check_settings(ours: &FilterPlan, theirs: &FilterPlan) -> Result<(), AbsorbEr
 }
 
 /// How many copies were added, or why not all.
-fn outcome(Absorbed { copies: absorbed, stopped }: Absorbed) -> Result<u64, AbsorbError> {
+fn outcome(MergeResult { copies: absorbed, stopped }: MergeResult) -> Result<u64, AbsorbError> {
     match stopped {
         None => Ok(absorbed),
-        Some(Stopped::OutOfMemory) => Err(AbsorbError::OutOfMemory { absorbed }),
-        Some(Stopped::NoRoom(InsertError::Full { len, capacity })) => {
+        Some(MergeError::OutOfMemory) => Err(AbsorbError::OutOfMemory { absorbed }),
+        Some(MergeError::NoRoom(InsertError::Full { len, capacity })) => {
             Err(AbsorbError::Full { absorbed, len, capacity })
         }
-        Some(Stopped::NoRoom(InsertError::TooManyCopies { copies })) => {
+        Some(MergeError::NoRoom(InsertError::TooManyCopies { copies })) => {
             Err(AbsorbError::TooManyCopies { absorbed, copies })
         }
-        Some(Stopped::MaxCapacity { len, max_capacity }) => {
+        Some(MergeError::MaxCapacity { len, max_capacity }) => {
             Err(AbsorbError::MaxCapacity { absorbed, len, max_capacity })
         }
-        Some(Stopped::MemoryLimit { len, capacity, needed, limit }) => {
+        Some(MergeError::MemoryLimit { len, capacity, needed, limit }) => {
             Err(AbsorbError::MemoryLimit { absorbed, len, capacity, needed, limit })
         }
-        Some(Stopped::Evicted { rejected, up_to }) => Err(AbsorbError::Evicted { absorbed, rejected, up_to }),
-        Some(Stopped::ClockSetBack) => Err(AbsorbError::ClockSetBack { absorbed }),
+        Some(MergeError::Evicted { rejected, up_to }) => Err(AbsorbError::Evicted { absorbed, rejected, up_to }),
+        Some(MergeError::ClockSetBack) => Err(AbsorbError::ClockSetBack { absorbed }),
     }
 }
 
@@ -147,7 +147,7 @@ impl Absorbing for FilterTable {
         check_room(self, self.len(), other.len(), merge)
     }
 
-    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> MergeResult {
         self.absorb(image, merge)
     }
 }
@@ -161,7 +161,7 @@ impl Absorbing for MapletTable {
         check_room(self, self.len(), other.len(), merge)
     }
 
-    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> MergeResult {
         self.absorb(image, merge)
     }
 }
@@ -188,7 +188,7 @@ impl Absorbing for ExpiringTable {
         check_room(self, self.live_in(0), other.live_in(passed), merge)
     }
 
-    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> MergeResult {
         self.absorb(image, merge)
     }
 }
@@ -214,7 +214,7 @@ impl Absorbing for GrowingTable {
         Ok(())
     }
 
-    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> MergeResult {
         self.absorb(image, merge)
     }
 }

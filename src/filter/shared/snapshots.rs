@@ -11,7 +11,7 @@ use crate::hasher::probe::probe;
 use crate::snapshot::format::SnapshotCore;
 use crate::snapshot::save::Save;
 use crate::snapshot::schema::Schema;
-use crate::snapshot::source::{Metadata, Source};
+use crate::snapshot::source::{Metadata, SnapshotSource};
 use crate::table::image::read::{HasImageSource, TableImage};
 
 impl<C: SnapshotCore, S: BuildHasher> Parts<C, S> {
@@ -38,7 +38,7 @@ impl<C: SnapshotCore, S: BuildHasher> Parts<C, S> {
 
     /// Reads the parts of a filter of keys of type `T`, whose value takes `memory_of_filter` bytes, and the caller's metadata.
     pub(in crate::filter) fn load<T: ?Sized>(
-        mut source: Source<'_>,
+        mut source: SnapshotSource<'_>,
         hasher: S,
         schema: Schema,
         memory_of_filter: usize,

@@ -1,7 +1,7 @@
 //! PURE: tables of a fixed size in the bytes of a snapshot. As in `table/by_shape.rs`, single lookups are compiled for each row
 //! of `shapes!`, and batches only for each encoding.
 
-use crate::filter::view::words::{ViewTable, Words};
+use crate::filter::view::words::{SnapshotWords, ViewTable};
 use crate::lookup::batch::Hashes;
 use crate::lookup::fixed::FixedLookup;
 use crate::lookup::query::{AllValues, Presence, PresenceWith, Query};
@@ -20,10 +20,10 @@ struct Fixed<L> {
 }
 
 /// A lookup in the words of a snapshot, compiled for a row.
-type Ask<L, A> = fn(&Fixed<L>, Words<'_>, u64) -> A;
+type Ask<L, A> = fn(&Fixed<L>, SnapshotWords<'_>, u64) -> A;
 
 /// The same for an entry with one of these payloads.
-type AskWith = fn(&Fixed<WithPayload>, Payloads, Words<'_>, u64) -> bool;
+type AskWith = fn(&Fixed<WithPayload>, Payloads, SnapshotWords<'_>, u64) -> bool;
 
 impl<L: Layout> Fixed<L> {
     fn new(layout: L, shape: Shape, buckets: usize) -> Self {
@@ -32,12 +32,18 @@ impl<L: Layout> Fixed<L> {
 
     /// The answer for the key with this hash. The layout is that of the table, perhaps a known one.
     #[inline(always)]
-    fn ask<Q: Query>(&self, layout: impl Layout, query: Q, words: Words<'_>, hash: u64) -> Q::Answer {
+    fn ask<Q: Query>(&self, layout: impl Layout, query: Q, words: SnapshotWords<'_>, hash: u64) -> Q::Answer {
         let lookup = FixedLookup { layout, buckets: self.buckets, source: words };
         lookup.ask(query, hash, || unreachable!("no thread changes a snapshot"))
     }
 
-    fn ask_all<Q: Query>(&self, query: Q, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Q::Answer])) {
+    fn ask_all<Q: Query>(
+        &self,
+        query: Q,
+        words: SnapshotWords<'_>,
+        hashes: Hashes<'_>,
+        answers: &mut dyn FnMut(&[Q::Answer]),
+    ) {
         by_encoding!(self.layout, layout => {
             FixedLookup { layout, buckets: self.buckets, source: words }.ask_all(query, hashes, answers);
         });
@@ -62,13 +68,13 @@ impl FilterView {
 }
 
 impl ViewTable for FilterView {
-    fn contains(&self, words: Words<'_>, hash: u64) -> bool {
+    fn contains(&self, words: SnapshotWords<'_>, hash: u64) -> bool {
         static CONTAINS: ByRow<Ask<RuntimeLayout, bool>> =
             by_row!(shapes, { |table, layout, words, hash| table.ask(layout, Presence, words, hash) });
         CONTAINS.of(self.0.row)(&self.0, words, hash)
     }
 
-    fn contains_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+    fn contains_batch(&self, words: SnapshotWords<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
         self.0.ask_all(Presence, words, hashes, answers);
     }
 }
@@ -79,18 +85,23 @@ impl PayloadView {
         Some(Self(Fixed::new(WithPayload::try_of(shape)?, shape, buckets)))
     }
 
-    pub(super) fn values(&self, words: Words<'_>, hash: u64) -> Values {
+    pub(super) fn values(&self, words: SnapshotWords<'_>, hash: u64) -> Values {
         static VALUES: ByRow<Ask<WithPayload, Values>> =
             by_row!(shapes_with_payload, { |table, layout, words, hash| table.ask(layout, AllValues, words, hash) });
         VALUES.of(self.0.row)(&self.0, words, hash)
     }
 
-    pub(super) fn values_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values])) {
+    pub(super) fn values_batch(
+        &self,
+        words: SnapshotWords<'_>,
+        hashes: Hashes<'_>,
+        answers: &mut dyn FnMut(&[Values]),
+    ) {
         self.0.ask_all(AllValues, words, hashes, answers);
     }
 
     /// Whether the key has one of these payloads.
-    pub(super) fn contains_with(&self, payloads: Payloads, words: Words<'_>, hash: u64) -> bool {
+    pub(super) fn contains_with(&self, payloads: Payloads, words: SnapshotWords<'_>, hash: u64) -> bool {
         static CONTAINS_WITH: ByRow<AskWith> = by_row!(shapes_with_payload, {
             |table, layout, payloads, words, hash| table.ask(layout, PresenceWith(payloads), words, hash)
         });
@@ -100,7 +111,7 @@ impl PayloadView {
     pub(super) fn contains_with_batch(
         &self,
         payloads: Payloads,
-        words: Words<'_>,
+        words: SnapshotWords<'_>,
         hashes: Hashes<'_>,
         answers: &mut dyn FnMut(&[bool]),
     ) {
@@ -109,13 +120,13 @@ impl PayloadView {
 }
 
 impl ViewTable for PayloadView {
-    fn contains(&self, words: Words<'_>, hash: u64) -> bool {
+    fn contains(&self, words: SnapshotWords<'_>, hash: u64) -> bool {
         static CONTAINS: ByRow<Ask<WithPayload, bool>> =
             by_row!(shapes_with_payload, { |table, layout, words, hash| table.ask(layout, Presence, words, hash) });
         CONTAINS.of(self.0.row)(&self.0, words, hash)
     }
 
-    fn contains_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+    fn contains_batch(&self, words: SnapshotWords<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
         self.0.ask_all(Presence, words, hashes, answers);
     }
 }

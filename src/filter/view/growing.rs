@@ -1,9 +1,9 @@
 //! PURE: growing tables in the bytes of a snapshot, at the size that they had.
 
-use crate::filter::view::words::{ViewTable, Words};
+use crate::filter::view::words::{SnapshotWords, ViewTable};
 use crate::lookup::batch::Hashes;
 use crate::lookup::growing::GrowingLookup;
-use crate::lookup::source::{GrowingSource, Source as _};
+use crate::lookup::source::{BucketSource as _, GrowingSource};
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Classes, State, both};
 use crate::word::geometry::mixed;
@@ -28,11 +28,11 @@ impl GrowingView {
 }
 
 impl ViewTable for GrowingView {
-    fn contains(&self, words: Words<'_>, hash: u64) -> bool {
+    fn contains(&self, words: SnapshotWords<'_>, hash: u64) -> bool {
         GrowingLookup(GrowingWords { table: *self, words }).contains(mixed(hash))
     }
 
-    fn contains_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+    fn contains_batch(&self, words: SnapshotWords<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
         let mixed = &mut |block: &mut _| {
             let len = hashes(block);
             block.iter_mut().for_each(|hash| *hash = mixed(*hash));
@@ -46,7 +46,7 @@ impl ViewTable for GrowingView {
 #[derive(Clone, Copy)]
 struct GrowingWords<'a> {
     table: GrowingView,
-    words: Words<'a>,
+    words: SnapshotWords<'a>,
 }
 
 /// There are no versions, and one epoch, because nothing changes.

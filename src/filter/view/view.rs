@@ -13,12 +13,12 @@ use crate::filter::maplet::filter::CuckooMaplet;
 use crate::filter::shared::batches::{append_to, blocks};
 use crate::filter::snapshot_info::SnapshotInfo;
 use crate::filter::view::viewed::Viewed;
-use crate::filter::view::words::{ViewTable as _, Words};
+use crate::filter::view::words::{SnapshotWords, ViewTable as _};
 use crate::hasher::probe::probe;
 use crate::snapshot::format::{Declared, check_clock};
 use crate::snapshot::loader::Loader;
 use crate::snapshot::parts::VERSION;
-use crate::snapshot::source::{Metadata, Source};
+use crate::snapshot::source::{Metadata, SnapshotSource};
 use crate::word::tick::Tick;
 use crate::word::values::Values;
 
@@ -164,8 +164,8 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
     }
 
     #[inline]
-    fn words(&self) -> Words<'_> {
-        Words::from(self.bytes.as_ref(), self.start)
+    fn words(&self) -> SnapshotWords<'_> {
+        SnapshotWords::from(self.bytes.as_ref(), self.start)
     }
 }
 
@@ -325,7 +325,7 @@ impl<F, S> Loader<F, S> {
         let snapshot = bytes.as_ref();
         let mut unread = snapshot;
         let available = Some(snapshot.len() as u64);
-        let mut source = Source::new(&mut unread, usize::MAX, available).expecting(expected);
+        let mut source = SnapshotSource::new(&mut unread, usize::MAX, available).expecting(expected);
         let schema = schema.name::<F::Key>();
         let Metadata { position, attachment } = source.header(F::KIND, &schema, probe(&hasher))?;
         let declared = F::declared(&mut source)?;
@@ -336,7 +336,7 @@ impl<F, S> Loader<F, S> {
         // All of it is there.
         let (start, bytes_in_all) = (source.position(), source.bytes());
         let start = start as usize;
-        let len = Words::from(snapshot, start).get(plan.layout.buckets);
+        let len = SnapshotWords::from(snapshot, start).get(plan.layout.buckets);
         check_clock(clock_state, len)?;
         // For the decode table, of as many bytes at most.
         let table = F::table(&plan).ok_or(LoadError::OutOfMemory { bytes: 256 << 10 })?;

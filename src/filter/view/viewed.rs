@@ -13,7 +13,7 @@ use crate::filter::view::growing::GrowingView;
 use crate::filter::view::words::ViewTable;
 use crate::growth::growing_table::GrowingTable;
 use crate::snapshot::format::{Declared, SnapshotCore};
-use crate::snapshot::source::Source;
+use crate::snapshot::source::SnapshotSource;
 use crate::table::by_shape::{ExpiringTable, FilterTable, MapletTable};
 use crate::table::expiring::clock::{Clock, ClockState};
 use crate::table::filter_plan::FilterPlan;
@@ -41,7 +41,7 @@ pub trait Viewed {
 
     /// Reads and checks all that comes between the header and the buckets.
     #[doc(hidden)]
-    fn declared(source: &mut Source<'_>) -> Result<Declared<Self::Clock>, LoadError>;
+    fn declared(source: &mut SnapshotSource<'_>) -> Result<Declared<Self::Clock>, LoadError>;
 
     /// Lookups in the table of such a filter. `None` if there is no memory for a decode table.
     #[doc(hidden)]
@@ -57,7 +57,7 @@ impl<T: ?Sized, S: BuildHasher> Viewed for ConcurrentCuckooFilter<T, S> {
 
     const KIND: FilterKind = FilterKind::Concurrent;
 
-    fn declared(source: &mut Source<'_>) -> Result<Declared<()>, LoadError> {
+    fn declared(source: &mut SnapshotSource<'_>) -> Result<Declared<()>, LoadError> {
         let Declared { plan, clock_state, .. } = <FilterTable as SnapshotCore>::read_declared(source)?;
         Ok(Declared { plan, clock_state, own: () })
     }
@@ -76,7 +76,7 @@ impl<T: ?Sized, S: BuildHasher> Viewed for CuckooMaplet<T, S> {
 
     const KIND: FilterKind = FilterKind::Maplet;
 
-    fn declared(source: &mut Source<'_>) -> Result<Declared<()>, LoadError> {
+    fn declared(source: &mut SnapshotSource<'_>) -> Result<Declared<()>, LoadError> {
         let Declared { plan, clock_state, .. } = <MapletTable as SnapshotCore>::read_declared(source)?;
         Ok(Declared { plan, clock_state, own: () })
     }
@@ -95,7 +95,7 @@ impl<T: ?Sized, S: BuildHasher> Viewed for GrowableCuckooFilter<T, S> {
 
     const KIND: FilterKind = FilterKind::Growable;
 
-    fn declared(source: &mut Source<'_>) -> Result<Declared<()>, LoadError> {
+    fn declared(source: &mut SnapshotSource<'_>) -> Result<Declared<()>, LoadError> {
         let Declared { plan, clock_state, .. } = <GrowingTable as SnapshotCore>::read_declared(source)?;
         Ok(Declared { plan, clock_state, own: () })
     }
@@ -115,7 +115,7 @@ impl<T: ?Sized, S: BuildHasher> Viewed for ExpiringCuckooFilter<T, S> {
 
     const KIND: FilterKind = FilterKind::Expiring;
 
-    fn declared(source: &mut Source<'_>) -> Result<Declared<ViewClock>, LoadError> {
+    fn declared(source: &mut SnapshotSource<'_>) -> Result<Declared<ViewClock>, LoadError> {
         let Declared { plan, clock_state, own } = <ExpiringTable as SnapshotCore>::read_declared(source)?;
         Ok(Declared { plan, clock_state, own: ViewClock::of(&own.1) })
     }

@@ -1,16 +1,16 @@
 //! PURE: the words of a table in the bytes of a snapshot.
 
 use crate::lookup::batch::Hashes;
-use crate::lookup::source::Source;
+use crate::lookup::source::BucketSource;
 use crate::machine::arch::prefetch;
 use crate::word::bucket::Bucket;
 
 /// The words of a table, each as its eight bytes. They may begin at any address.
 #[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
 #[derive(Clone, Copy, Debug)]
-pub struct Words<'a>(&'a [[u8; size_of::<u64>()]]);
+pub struct SnapshotWords<'a>(&'a [[u8; size_of::<u64>()]]);
 
-impl<'a> Words<'a> {
+impl<'a> SnapshotWords<'a> {
     /// The words that begin at this place of a snapshot. What follows them in the snapshot counts as words too.
     #[inline(always)]
     pub(super) fn from(snapshot: &'a [u8], start: usize) -> Self {
@@ -25,7 +25,7 @@ impl<'a> Words<'a> {
 }
 
 /// There are no versions, because nothing changes.
-impl Source for Words<'_> {
+impl BucketSource for SnapshotWords<'_> {
     type Version = ();
 
     #[inline(always)]
@@ -57,7 +57,7 @@ impl Source for Words<'_> {
 /// The table of a view, without its words: it knows where a key would be, and how to compare.
 #[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
 pub trait ViewTable: Send + Sync {
-    fn contains(&self, words: Words<'_>, hash: u64) -> bool;
+    fn contains(&self, words: SnapshotWords<'_>, hash: u64) -> bool;
 
-    fn contains_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
+    fn contains_batch(&self, words: SnapshotWords<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
 }

@@ -30,7 +30,7 @@ use crate::error::insert::{ExpiringInsertError, InsertError};
 use crate::table::attempt::{Attempt, IfPresent};
 use crate::table::entries::{Entries, Expiry, Nothing, Value};
 use crate::table::expiring::clock::{ClockState, Until};
-use crate::table::image::merge::{Absorbed, Merge, Stopped};
+use crate::table::image::merge::{Merge, MergeError, MergeResult};
 use crate::table::image::read::TableImage;
 use crate::table::image::spare::Spare;
 use crate::table::table::Table;
@@ -52,18 +52,18 @@ impl Rest {
 }
 
 /// Takes in a chunk, which begins at this bucket. It counts the copies that it has added, even if it stops.
-type Each<'a> = dyn FnMut(usize, &[u64], &mut u64) -> Result<(), Stopped> + 'a;
+type Each<'a> = dyn FnMut(usize, &[u64], &mut u64) -> Result<(), MergeError> + 'a;
 
 /// Reads an image, a chunk at a time (`TableImage::read`), until `each` stops. Both kinds of tables merge by this.
-pub(crate) fn read(image: &TableImage<'_>, each: &mut Each<'_>) -> Absorbed {
+pub(crate) fn read(image: &TableImage<'_>, each: &mut Each<'_>) -> MergeResult {
     let mut copies = 0;
     let result = image.read(|start, words| each(start, words, &mut copies));
-    Absorbed { copies, stopped: result.err() }
+    MergeResult { copies, stopped: result.err() }
 }
 
 impl<E: Entries> Table<E> {
     /// The union, where entries do not expire: adds each copy of the image unless there is one like it.
-    pub(crate) fn unite(&self, image: &TableImage<'_>) -> Absorbed {
+    pub(crate) fn unite(&self, image: &TableImage<'_>) -> MergeResult {
         read(image, &mut |start, words, copies| {
             // While the items of one word are looked for, the buckets of a later word's are on their way.
             const AHEAD: usize = 4;
@@ -86,8 +86,8 @@ impl<E: Entries> Table<E> {
         &self,
         start: usize,
         words: &[u64],
-        mut each: impl FnMut(Item) -> Result<(), Stopped>,
-    ) -> Result<(), Stopped> {
+        mut each: impl FnMut(Item) -> Result<(), MergeError>,
+    ) -> Result<(), MergeError> {
         (start..).zip(words).try_for_each(|(bucket, &word)| {
             self.layout.entries(Bucket(word)).try_for_each(|entry| each(self.item_in(bucket, entry)))
         })
@@ -101,7 +101,7 @@ impl<E: Entries> Table<E> {
 
 impl Table<Value> {
     /// Adds the pairs of the image, all or those that this table lacks.
-    pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+    pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> MergeResult {
         match merge {
             Merge::Sum => self.add_all(image),
             Merge::Union => self.unite(image),
@@ -109,7 +109,7 @@ impl Table<Value> {
     }
 
     /// The sum.
-    fn add_all(&self, image: &TableImage<'_>) -> Absorbed {
+    fn add_all(&self, image: &TableImage<'_>) -> MergeResult {
         read(image, &mut |start, words, copies| {
             self.each_item(start, words, |item| {
                 self.insert_value(self.layout(), item)?;
@@ -126,14 +126,14 @@ impl Table<Expiry> {
     /// resolution, and its clock is not ahead.
     ///
     /// An entry whose tick this table has evicted cannot be added. It is counted, and the others are added.
-    pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+    pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> MergeResult {
         let clock = self.clock();
         let if_present = match merge {
             Merge::Sum => IfPresent::Add,
             Merge::Union => IfPresent::Extend,
         };
         let Some(clock_state @ ClockState { now: Some(tick), reading, .. }) = image.clock_state() else {
-            return Absorbed { copies: 0, stopped: None }; // without a tick there are no entries
+            return MergeResult { copies: 0, stopped: None }; // without a tick there are no entries
         };
         let (mut rejected, mut last_evicted) = (0, Tick::new(0));
         let absorbed = read(image, &mut |start, words, copies| {
@@ -158,8 +158,8 @@ impl Table<Expiry> {
             })
         });
         match absorbed {
-            Absorbed { copies, stopped: None } if rejected > 0 => {
-                Absorbed { copies, stopped: Some(Stopped::Evicted { rejected, up_to: last_evicted }) }
+            MergeResult { copies, stopped: None } if rejected > 0 => {
+                MergeResult { copies, stopped: Some(MergeError::Evicted { rejected, up_to: last_evicted }) }
             }
             absorbed => absorbed,
         }
@@ -168,7 +168,7 @@ impl Table<Expiry> {
 
 impl Table<Nothing> {
     /// Adds the copies of the image, all or those that this table lacks. They come in the order of the buckets.
-    pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> Absorbed {
+    pub(crate) fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> MergeResult {
         match merge {
             Merge::Sum => read(image, &mut |start, words, copies| Ok(self.absorb_words(start, words, copies)?)),
             Merge::Union => self.unite(image),

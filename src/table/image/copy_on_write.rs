@@ -2,7 +2,7 @@
 //! describes what is written of it.
 //!
 //! # The problem and the solution
-//! Words are read in the order of the buckets, a chunk at a time. The caller's writer runs in between, which may take
+//! CopiedChunk are read in the order of the buckets, a chunk at a time. The caller's writer runs in between, which may take
 //! minutes. Meanwhile an item may be relocated from an unread bucket to one that has been read: the save would miss it.
 //! One that is relocated the other way would be in the image twice. So *a thread that is about to change a word copies
 //! the old one for the save*. While a save is running, a relocation copies the words of both its buckets, and a removal or
@@ -94,7 +94,7 @@ use crate::machine::memory::{boxed, boxed_slice};
 use crate::sync::sizes::CHUNK;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::table::expiring::clock::ClockState;
-use crate::table::image::spare::{Spare, Words};
+use crate::table::image::spare::{CopiedChunk, Spare};
 use crate::table::stripe::{AllLocked, Guard, Stripe};
 use crate::word::bucket::Bucket;
 
@@ -116,7 +116,7 @@ pub(crate) struct CopiedWords {
     buckets: usize,
     /// Buckets below this one have been passed.
     passed: usize,
-    chunks: Box<[Words]>,
+    chunks: Box<[CopiedChunk]>,
     failed: bool,
     clock_state: Option<ClockState>,
     next: Option<Box<CopiedWords>>,
@@ -125,7 +125,7 @@ pub(crate) struct CopiedWords {
 impl CopiedWords {
     /// No words yet, for a table of this many buckets.
     pub(crate) fn new(buckets: usize) -> Result<Box<CopiedWords>, OutOfMemory> {
-        let chunks = boxed_slice(buckets.div_ceil(CHUNK), Words::default).ok_or_else(OutOfMemory::new)?;
+        let chunks = boxed_slice(buckets.div_ceil(CHUNK), CopiedChunk::default).ok_or_else(OutOfMemory::new)?;
         let new = Self { save: 0, buckets, passed: 0, chunks, failed: false, clock_state: None, next: None };
         boxed(new).ok_or_else(OutOfMemory::new)
     }
@@ -306,7 +306,7 @@ impl RunningSaves {
     }
 
     /// Passes the chunk from this bucket on and returns what was copied of it.
-    pub(crate) fn pass(&self, save: SaveNumber, start: usize) -> Result<Words, OutOfMemory> {
+    pub(crate) fn pass(&self, save: SaveNumber, start: usize) -> Result<CopiedChunk, OutOfMemory> {
         let mut saves = self.saves.lock();
         let running = running(&mut saves, save);
         if running.failed {

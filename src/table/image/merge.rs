@@ -14,14 +14,14 @@ pub(crate) enum Merge {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Absorbed {
+pub(crate) struct MergeResult {
     pub(crate) copies: u64,
     /// Why not all copies were added; `None` if all were.
-    pub(crate) stopped: Option<Stopped>,
+    pub(crate) stopped: Option<MergeError>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Stopped {
+pub(crate) enum MergeError {
     /// There was no memory to copy words of the other table, or for this one to grow.
     OutOfMemory,
     NoRoom(InsertError),
@@ -44,19 +44,19 @@ pub(crate) enum Stopped {
     ClockSetBack,
 }
 
-impl From<OutOfMemory> for Stopped {
+impl From<OutOfMemory> for MergeError {
     fn from(_: OutOfMemory) -> Self {
         Self::OutOfMemory
     }
 }
 
-impl From<InsertError> for Stopped {
+impl From<InsertError> for MergeError {
     fn from(error: InsertError) -> Self {
         Self::NoRoom(error)
     }
 }
 
-impl From<GrowableInsertError> for Stopped {
+impl From<GrowableInsertError> for MergeError {
     fn from(error: GrowableInsertError) -> Self {
         match error {
             GrowableInsertError::Full { len, capacity } => Self::NoRoom(InsertError::Full { len, capacity }),
@@ -70,7 +70,7 @@ impl From<GrowableInsertError> for Stopped {
     }
 }
 
-impl From<ExpiringInsertError> for Stopped {
+impl From<ExpiringInsertError> for MergeError {
     fn from(error: ExpiringInsertError) -> Self {
         match error {
             ExpiringInsertError::Full { len, capacity, .. } => Self::NoRoom(InsertError::Full { len, capacity }),

@@ -102,9 +102,9 @@ impl Drop for Spare {
 
 /// The words of a chunk that were copied for a save.
 #[derive(Debug, Default)]
-pub(crate) struct Words(pub(super) Option<Box<Node>>);
+pub(crate) struct CopiedChunk(pub(super) Option<Box<Node>>);
 
-impl Words {
+impl CopiedChunk {
     /// Passes on each bucket with its word.
     pub(crate) fn each(&self, each: &mut dyn FnMut(usize, Bucket)) {
         pass_on(self.0.as_deref(), each);

@@ -6,14 +6,14 @@ use crate::error::insert::{GrowableInsertError, InsertBatchError};
 use crate::error::memory::OutOfMemory;
 use crate::growth::growing_table::GrowingTable;
 use crate::growth::plan::Plan;
-use crate::growth::room::Relocated;
+use crate::growth::room::Relocation;
 use crate::model::table::{answers, one_block};
 #[cfg(feature = "snapshot")]
 use crate::snapshot::format::SnapshotCore;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::save::Save;
 #[cfg(feature = "snapshot")]
-use crate::snapshot::source::Source;
+use crate::snapshot::source::SnapshotSource;
 use crate::sync::Ordering;
 use crate::table::core::Core as _;
 use crate::table::image::copy_on_write::SaveNumber;
@@ -102,7 +102,7 @@ impl Growable {
     }
 
     pub fn buckets(&self) -> usize {
-        self.0.facts().buckets
+        self.0.dimensions().buckets
     }
 
     /// Begins a save. The table can be used no more when it has ended.
@@ -136,7 +136,7 @@ impl Growable {
             self.0.placed(class, self.0.state()),
             usize::from(back),
             None,
-        ) == Relocated::Moved
+        ) == Relocation::Moved
     }
 
     /// Moves a copy of `moved` from its even side to the odd one, as the last relocation of an insert of the other key, which has
@@ -147,7 +147,7 @@ impl Growable {
         let first = self.0.placed(class, state);
         let changing = self.0.lock_to_change(moved.base, 2, None);
         self.0.relocate(&changing.guard, changing.spare(), self.0.placed(moved, state), 0, Some(&first))
-            == Relocated::MovedAndAdded
+            == Relocation::MovedAndAdded
     }
 
     pub fn contains(&self, key: GrowableKey) -> bool {
@@ -203,7 +203,7 @@ impl Growable {
         let (kind, kind_header, mut snapshot) = (GrowingTable::KIND, self.0.kind_header(&save), Vec::new());
         Save::new(kind, 0, "".into(), kind_header, save).write_to(&mut snapshot).expect("a model has memory");
         let mut from = &snapshot[..];
-        let mut source = Source::new(&mut from, usize::MAX, Some(snapshot.len() as u64));
+        let mut source = SnapshotSource::new(&mut from, usize::MAX, Some(snapshot.len() as u64));
         source.header(kind, "", 0).expect("it is a snapshot");
         let loaded =
             SnapshotCore::load(&mut source, 0).unwrap_or_else(|error| panic!("the snapshot is not valid: {error:?}"));

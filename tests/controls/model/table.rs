@@ -14,7 +14,7 @@ use crate::table::by_shape::Shaped;
 use crate::table::core::Core as _;
 use crate::table::entries::{self, Entries};
 use crate::table::expiring::clock::ClockState;
-use crate::table::image::merge::{Absorbed, Stopped};
+use crate::table::image::merge::{MergeError, MergeResult};
 use crate::table::image::read::TableImage;
 use crate::table::table;
 use crate::word::bucket::{Bucket, BucketOps};
@@ -220,11 +220,11 @@ impl<E: ModelEntries, L: ModelLayout> Table<E, L> {
 }
 
 /// What a merge with another table has added, which has neither lacked memory nor met another limit.
-pub(super) fn added(merged: Absorbed) -> Result<u64, InsertError> {
-    let Absorbed { copies, stopped } = merged;
+pub(super) fn added(merged: MergeResult) -> Result<u64, InsertError> {
+    let MergeResult { copies, stopped } = merged;
     match stopped {
         None => Ok(copies),
-        Some(Stopped::NoRoom(error)) => Err(error),
+        Some(MergeError::NoRoom(error)) => Err(error),
         Some(stopped) => unreachable!("neither memory nor size nor clock is at its limit: {stopped:?}"),
     }
 }

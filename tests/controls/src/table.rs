@@ -162,9 +162,9 @@ pub const CONTROLS: &[Control] = &[
             ),
             edit(
                 "growth/room.rs",
-                "let Some(left) = layouts[from].remove(seen, stored[from]) else { return Relocated::Nothing };",
+                "let Some(left) = layouts[from].remove(seen, stored[from]) else { return Relocation::Nothing };",
                 "let left = match layouts[from].remove(seen, stored[from]) { \
-                 Some(left) => left, None if LEFT_OUT => seen, None => return Relocated::Nothing };",
+                 Some(left) => left, None if LEFT_OUT => seen, None => return Relocation::Nothing };",
             ),
         ],
     ),
@@ -217,7 +217,7 @@ pub const CONTROLS: &[Control] = &[
             edit(
                 "growth/room.rs",
                 "store(words[to], added);",
-                "if LEFT_OUT { guard.bump(); store(words[from], left); store(words[to], added); return Relocated::Moved; }; CODE",
+                "if LEFT_OUT { guard.bump(); store(words[from], left); store(words[to], added); return Relocation::Moved; }; CODE",
             ),
         ],
     ),
@@ -388,15 +388,15 @@ pub const CONTROLS: &[Control] = &[
         &[
             edit(
                 "table/counters.rs",
-                "self.shard().turn.fetch_add(change * Turn::ITEM, Ordering::Relaxed);",
-                "if LEFT_OUT { let turn = &self.shard().turn; \
-                 let sum = turn.load(Ordering::Relaxed) + change * Turn::ITEM; turn.store(sum, Ordering::Relaxed); } \
+                "self.shard().word.fetch_add(change * ShardWord::ITEM, Ordering::Relaxed);",
+                "if LEFT_OUT { let word = &self.shard().word; \
+                 let sum = word.load(Ordering::Relaxed) + change * ShardWord::ITEM; word.store(sum, Ordering::Relaxed); } \
                  else { CODE }",
             ),
             edit(
                 "table/counters.rs",
                 "while now.permits_insert() {",
-                "CODE if LEFT_OUT { turn.store(now.0 + Turn::INSERT, Ordering::Relaxed); return true; }",
+                "CODE if LEFT_OUT { word.store(now.0 + ShardWord::INSERT, Ordering::Relaxed); return true; }",
             ),
         ],
     ),
