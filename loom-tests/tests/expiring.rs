@@ -122,7 +122,7 @@ model! {
 }
 
 /// The same by a clock that follows the time: it moves on without a pass, so the lookup began at a moment without a lag, and no
-/// stripe is bumped. The dead entry makes room for an entry of another key, in another stripe.
+/// stripe is bumped. The expired entry makes room for an entry of another key, in another stripe.
 fn one_is_dropped_and_another_has_come() -> Model {
     // Both keys have the bucket `B`.
     let (own, other) = (Table::key(6, A, B, 0), Table::key(6, C, B, 0));

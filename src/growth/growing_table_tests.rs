@@ -123,7 +123,8 @@ fn a_split_that_a_thread_has_left_is_undone() {
     assert_eq!((table.state().is_moving(), table.len()), (false, 0));
 }
 
-/// The thread has copied the words for the saves, and has stored nothing yet. A save that began before has the words as they were.
+/// The thread has copied the words for the saves, and has stored nothing yet. A save that began before has the words as
+/// they were.
 #[test]
 fn a_merge_that_a_thread_has_left_is_completed() {
     let hashes: Vec<u64> = (0..100).map(mixed).collect();

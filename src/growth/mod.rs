@@ -93,8 +93,8 @@
 //! stays as it is by then.
 //!
 //! An insert grows the table for three reasons:
-//! - The table holds more items than its capacity. One insert in 32 of a shard of the counters checks that (`limit.rs`), and each
-//!   that has found no path (`grow_if_crowded`, `add_alone`), which counts its own copy too.
+//! - The table holds more items than its capacity. One insert in 32 of a shard of the counters checks that
+//!   (`limit.rs`), and each that has found no path (`grow_if_crowded`, `add_alone`), which counts its own copy too.
 //! - The insert has found no room under all locks (`add_alone`), and the table holds at least a quarter of its
 //!   capacity.
 //! - It has found room only after a long search (`grow_if_loaded`), and the table holds at least a quarter of its
@@ -105,9 +105,9 @@
 //! # Saves
 //! A save begins while it holds all stripes and all gates, including those that the first growth has added meanwhile.
 //! So no relocation and no insert is half done, and no group is moving: the image is exactly the table at that moment.
-//! Each later change of a word copies the old one for the saves first (`table/image/copy_on_write.rs`), those of splits and merges
-//! too. A thread that holds a gate sees, as one that holds a stripe, each save that has begun, and none begins meanwhile. The
-//! image has as many words as there were buckets. Words beyond its end are not in it.
+//! Each later change of a word copies the old one for the saves first (`table/image/copy_on_write.rs`), those of splits
+//! and merges too. A thread that holds a gate sees, as one that holds a stripe, each save that has begun, and none
+//! begins meanwhile. The image has as many words as there were buckets. Words beyond its end are not in it.
 //!
 //! # Memory
 //! No memory is asked for, and none is freed, under any lock here. A thread that is to split a group finds under `resizing`

@@ -100,7 +100,7 @@ pub(crate) enum Relocation {
 pub(super) enum Room {
     /// The last relocation has added the copy too.
     Added,
-    /// There is room, unless other threads have taken it or have disturbed the relocations: so it is worth another attempt.
+    /// There is room, unless other threads have taken it or have invalidated the path: so it is worth another attempt.
     Try,
     /// There is no path to room, as far as the search has looked.
     None,

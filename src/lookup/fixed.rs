@@ -28,11 +28,11 @@ impl<L: Layout, S: BucketSource> FixedLookup<L, S> {
     pub(crate) fn ask<Q: Query>(self, query: Q, hash: u64, again: impl Fn() -> Q::Answer) -> Q::Answer {
         let (layout, item) = (self.layout, self.buckets.item(self.layout, hash));
         let (reading, fingerprint) = (query.reading(), layout.fingerprint_of(item.entry));
-        let undisturbed = |pair| match query.answer(reading, layout, pair, fingerprint) {
+        let if_valid = |pair| match query.answer(reading, layout, pair, fingerprint) {
             Some(answer) => answer,
             None => again(),
         };
-        self.load_pair(item, undisturbed, |_| again())
+        self.load_pair(item, if_valid, |_| again())
     }
 
     /// The same with the layout as data.
@@ -61,7 +61,7 @@ impl<L: Layout, S: BucketSource> FixedLookup<L, S> {
         self.load_pair(item, answer, |pair| answer(pair).filter(Q::is_certain))
     }
 
-    /// One optimistic read: the answer of `undisturbed` for the item's two buckets, or of `disturbed` if the version
+    /// One optimistic read: the answer of `if_valid` for the item's two buckets, or of `if_invalidated` if the version
     /// has changed meanwhile, so that the read was invalidated.
     ///
     /// The version is compared before the words. That takes few registers, and each verdict has a branch of its own,
@@ -70,13 +70,17 @@ impl<L: Layout, S: BucketSource> FixedLookup<L, S> {
     pub(crate) fn load_pair<R>(
         self,
         item: Item,
-        undisturbed: impl FnOnce([Bucket; 2]) -> R,
-        disturbed: impl FnOnce([Bucket; 2]) -> R,
+        if_valid: impl FnOnce([Bucket; 2]) -> R,
+        if_invalidated: impl FnOnce([Bucket; 2]) -> R,
     ) -> R {
         let version = self.source.version(item.bucket_sum);
         let first = self.source.load(item.first);
         let second = self.source.load(item.second);
-        if self.source.changes_since(version) == 0 { undisturbed([first, second]) } else { disturbed([first, second]) }
+        if self.source.changes_since(version) == 0 {
+            if_valid([first, second])
+        } else {
+            if_invalidated([first, second])
+        }
     }
 
     /// Calls `answers` with the answers for all hashes, in order and a block at a time.

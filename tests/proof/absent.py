@@ -51,8 +51,8 @@ def steps(s, fault):
     yield "lookup: read the version", pc == OUT, dict(pc=VERSION, v0=V, out=False, since=False)
     yield "lookup: read the first bucket", pc == VERSION, dict(pc=FIRST, saw=F > 0)
     yield "lookup: read the second bucket", pc == FIRST, dict(pc=SECOND, saw=Or(s.saw, S > 0))
-    undisturbed = True if fault == "LookupWithoutVersion" else V == s.v0
-    yield "lookup: read the version again", And(pc == SECOND, undisturbed), dict(pc=COMPARED)
+    unchanged = True if fault == "LookupWithoutVersion" else V == s.v0
+    yield "lookup: read the version again", And(pc == SECOND, unchanged), dict(pc=COMPARED)
     yield "lookup: answer absent", And(pc == COMPARED, Not(s.saw)), dict(pc=ABSENT)
 
 def left(s):

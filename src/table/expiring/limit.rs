@@ -1,8 +1,8 @@
 //! CONCURRENT: a rate limiter: an entry is the debt of a key, and a request adds to it or is rejected.
 //!
-//! `word/quota.rs` has the algorithm and its bound, `table/expiring/mod.rs` the protocol. The expiry of an entry is the tick at
-//! which the debt of its class is repaid. So a class has one entry at most, or none while it owes nothing: a request adds an
-//! entry only where it has found none under the lock of the class's stripe.
+//! `word/quota.rs` has the algorithm and its bound, `table/expiring/mod.rs` the protocol. The expiry of an entry is the
+//! tick at which the debt of its class is repaid. So a class has one entry at most, or none while it owes nothing: a
+//! request adds an entry only where it has found none under the lock of the class's stripe.
 //!
 //! # A request
 //! The caller reads the time, and moves the clock on to its tick if it can do so at once (`Table::move_on`). Then:
@@ -10,22 +10,23 @@
 //! 1. **It reads, without a lock.** The clock, both words by an optimistic read, and the clock again. If the debt that it
 //!    finds leaves no room for the cost, the request is rejected. Otherwise, if the read was invalidated or the clock has
 //!    changed, it reads again.
-//! 2. **It charges, under the lock of the class's stripe.** It reads the clock, and then the words, and decides again. If the
-//!    request is allowed, it gives the class's entry the new expiry, by one exchange after a bump; or it adds an entry, as any
-//!    insert does. An entry that has expired and is not swept yet is given the new expiry too: that is a removal of an expired item and an
-//!    addition in one store, after a bump at a moment at which the item had expired (rule 5 there).
+//! 2. **It charges, under the lock of the class's stripe.** It reads the clock, and then the words, and decides again.
+//!    If the request is allowed, it gives the class's entry the new expiry, by one exchange after a bump; or it adds an
+//!    entry, as any insert does. An entry that has expired and is not swept yet is given the new expiry too: that is a
+//!    removal of an expired item and an addition in one store, after a bump at a moment at which the item had expired
+//!    (rule 5 there).
 //!
 //! # Why it is right
 //! *Of all threads that race for a key's last request, exactly one gets it.* The debt is read and raised under one lock. What
 //! was read before the lock decides nothing, except that a request is rejected.
 //!
-//! *A request that is rejected without a lock is rejected rightly.* A lane with the fingerprint was read at some moment of the
-//! call, and the clock showed the same before and after. The place in it means the expiry of an entry that was in the table when
-//! the word was read, or else that entry expires later (a place cannot mean an expiry that was swept before the clock was read).
-//! So at the read of the word, by the clock of that moment, the class owed at least that much. That is enough: whether
-//! the version has changed makes no difference. Only a request that is not rejected needs both words of one state, so
-//! that no request that is rejected throughout its call takes a lock. Such a request writes no word of the table. It takes
-//! the lock only if the debt came to be too large after it was read.
+//! *A request that is rejected without a lock is rejected rightly.* A lane with the fingerprint was read at some moment
+//! of the call, and the clock showed the same before and after. The place in it means the expiry of an entry that was
+//! in the table when the word was read, or else that entry expires later (a place cannot mean an expiry that was swept
+//! before the clock was read). So at the read of the word, by the clock of that moment, the class owed at least that
+//! much. That is enough: whether the version has changed makes no difference. Only a request that is not rejected needs
+//! both words of one state, so that no request that is rejected throughout its call takes a lock. Such a request writes
+//! no word of the table. It takes the lock only if the debt came to be too large after it was read.
 //!
 //! *The clock is late*, because another thread has the lock of the sweep. The read then goes by the tick of the caller's
 //! time, which is later. By a later tick a class owes less, so a request that is rejected by that is rejected by the clock,
@@ -41,8 +42,9 @@
 //! *The entry expires between the reading of the clock and the exchange.* If no sweep has removed it, the exchange gives it
 //! the new expiry, and this is the case above. If one has, the exchange fails, and the request is decided anew.
 //!
-//! *It would expire at a place that is not swept yet.* Then the request waits for the sweep, as any insert (rule 2 there). With
-//! the places that `plan/limits.rs` leaves, that happens only where hardly any requests have come for a while.
+//! *It would expire at a place that is not swept yet.* Then the request waits for the sweep, as any insert (rule 2
+//! there). With the places that `plan/limits.rs` leaves, that happens only where hardly any requests have come for a
+//! while.
 //!
 //! # Linearizability
 //! The limiter is a map from classes to expiries, and a clock.
@@ -66,9 +68,9 @@
 //! room before it displaces an entry.
 //!
 //! # The sweep
-//! Expired entries do no harm here: a lookup reads expiries in any case, expired entries are room for a search, and the entry of a key
-//! that comes again is used again. So the table is swept only when an eighth of the ring's places will soon be needed
-//! ([`patience`](Clock::patience)).
+//! Expired entries do no harm here: a lookup reads expiries in any case, expired entries are room for a search, and the
+//! entry of a key that comes again is used again. So the table is swept only when an eighth of the ring's places will
+//! soon be needed ([`patience`](Clock::patience)).
 
 use crate::error::insert::InsertError;
 use crate::table::attempt::{Attempt, IfPresent};

@@ -29,13 +29,15 @@
 //!    the locks of all stripes, which drains the writers. Then it visits each bucket once, and then `swept` becomes its
 //!    target. It holds the lock of the sweep all the time, or leaves the rest to the next thread that takes that lock.
 //!    (While a save is running, it releases the lock to get memory for what it copies, and takes it again.)
-//! 5. **Each removal of an expired item comes after a bump of its stripe at a moment at which it had expired.** A pass bumps each
-//!    stripe as it drains them. After that it removes what it finds, without a lock and without a further bump. Any
-//!    other thread that removes an expired item, to make room, does it under the lock of its stripe, and bumps first.
-//! 6. A lookup reads the clock, and does what a lookup of a maplet does. If a lane has the fingerprint, and its expiry is live
-//!    at that reading, the answer is *true*, which counts in any case. If not, the lookup reads the clock again at the end.
-//!    *False* counts only if the reading and the version are still the same; if not, it retries. (At a reading without a lag all
-//!    places are live. Then it need not read them, and *false* counts if the version is still the same.)
+//! 5. **Each removal of an expired item comes after a bump of its stripe at a moment at which it had expired.** A pass
+//!    bumps each stripe as it drains them. After that it removes what it finds, without a lock and without a further
+//!    bump. Any other thread that removes an expired item, to make room, does it under the lock of its stripe, and
+//!    bumps first.
+//! 6. A lookup reads the clock, and does what a lookup of a maplet does. If a lane has the fingerprint, and its expiry
+//!    is live at that reading, the answer is *true*, which counts in any case. If not, the lookup reads the clock again
+//!    at the end. *False* counts only if the reading and the version are still the same; if not, it retries. (At a
+//!    reading without a lag all places are live. Then it need not read them, and *false* counts if the version is still
+//!    the same.)
 //! 7. The clock's `now` goes to the next tick. If it skips ticks, that is published under the locks of all stripes. So
 //!    a writer that holds a stripe's lock sees no tick skipped.
 //!
@@ -59,13 +61,12 @@
 //! the ring, and restarts a running pass.
 //!
 //! # Why no lookup misses an entry that is live throughout
-//! *At a reading without a lag*: it has found the fingerprint nowhere. As in `table/maplet.rs`, and apart from takes of
-//! the dead, what it has read is what the table held at a moment of the attempt. Suppose that there was a live item of the
-//! key at that moment, and that a removal of expired entries hid it from the lookup. That removal came before the lookup read the item's
-//! word.
-//! Before the removal there was a bump (rule 5), at which the item had already expired. The lookup has read the version of
-//! that bump, or a later one, the first time too; otherwise it would have seen the version change. So the item had expired
-//! when the attempt began, and not live at that moment: a contradiction.
+//! *At a reading without a lag*: it has found the fingerprint nowhere. As in `table/maplet.rs`, and apart from removals of
+//! expired entries, what it has read is what the table held at a moment of the attempt. Suppose that there was a live item of
+//! the key at that moment, and that a removal of expired entries hid it from the lookup. That removal came before the
+//! lookup read the item's word. Before the removal there was a bump (rule 5), at which the item had already expired.
+//! The lookup has read the version of that bump, or a later one, the first time too; otherwise it would have seen the
+//! version change. So the item had expired when the attempt began, and not live at that moment: a contradiction.
 //!
 //! *At a reading with a lag*: it has found no live item. Take the last attempt, at the reading `m`, which was the same
 //! before and after it.
@@ -75,8 +76,8 @@
 //! 2. *It has seen what was removed before `m`.* Let `swept` be `s` at `m`. All that the passes up to `s` removed
 //!    was gone when `m` was published, and the lookup read `m` first. So no place in the words that it read means an
 //!    expiry up to `s`, nor, by 1, one after `s + 2^e`.
-//! 3. So it reads places right, and the expired entries that were removed had expired at `m`: the threads that removed them had
-//!    had a reading no later than `m`.
+//! 3. So it reads places right, and the expired entries that were removed had expired at `m`: the threads that removed
+//!    them had had a reading no later than `m`.
 //! 4. What is left are the changes of live items, under the rules of `table/maplet.rs`. So the key had no live item at
 //!    one moment of the attempt; and throughout the attempt the reading was `m`.
 //!
@@ -308,8 +309,9 @@ impl Table<Expiry> {
         }
     }
 
-    /// Adds an entry of the class by `add`, which is admitted: it expires at `expiry`, and is live at the reading. The caller holds
-    /// the lock of its stripe, has read the clock since, and has spare memory for a word, if a save is running.
+    /// Adds an entry of the class by `add`, which is admitted: it expires at `expiry`, and is live at the reading. The
+    /// caller holds the lock of its stripe, has read the clock since, and has spare memory for a word, if a save is
+    /// running.
     #[inline(always)]
     fn add_admitted(
         &self,
@@ -361,8 +363,8 @@ impl Table<Expiry> {
         replaced.then_some(was_live)
     }
 
-    /// Of the class's entries that are live at the reading, the one that expires first or last: its expiry, its bucket, and the
-    /// entry. The caller holds the lock of the class's stripe, and has read the clock since.
+    /// Of the class's entries that are live at the reading, the one that expires first or last: its expiry, its bucket,
+    /// and the entry. The caller holds the lock of the class's stripe, and has read the clock since.
     fn live_entry(&self, clock: &Clock, reading: Reading, class: Item, which: Which) -> Option<(u64, usize, Entry)> {
         by_encoding!(&self.layout, layout => self.live_entry_by(layout, clock, reading, class, which))
     }

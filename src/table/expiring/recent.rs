@@ -23,10 +23,10 @@
 //! many entries are live.
 //!
 //! *No insert waits for another thread's sweep.* The end of a tick needs the locks of the stripes, and not that of the
-//! sweep. A running sweep goes on: it removes what had expired when it began. A sweep that ends changes the reading under a
-//! stripe's lock, so that it does not undo the end of a tick (`Table::end_pass`). But the next tick needs a place on the ring. If a thread has been kept from its sweep while a whole
-//! tick went by, the next one cannot end. Only then a thread waits for that sweep, and finishes it
-//! ([`end_tick`](Table::end_tick)).
+//! sweep. A running sweep goes on: it removes what had expired when it began. A sweep that ends changes the reading
+//! under a stripe's lock, so that it does not undo the end of a tick (`Table::end_pass`). But the next tick needs a
+//! place on the ring. If a thread has been kept from its sweep while a whole tick went by, the next one cannot end.
+//! Only then a thread waits for that sweep, and finishes it ([`end_tick`](Table::end_tick)).
 //!
 //! *Duplicates* are not counted, nor are entries that are renewed for the second time in a tick. So repeated keys do not
 //! drive other keys out, however often they come.
@@ -59,10 +59,11 @@
 //! that takes effect at its exchange. Then there is room for the new entry, which is added as by any other insert. The thread
 //! holds the locks of all stripes, so no other thread takes that room.
 //!
-//! *How early it goes* is noted before the exchange: by how many ticks the entry's expiry is after the clock's own tick, and
-//! how far that is ahead of the caller's. The time may pass between these two readings, and before the exchange. Meanwhile
-//! the first one only goes down, and so does the second one: to run further ahead takes the locks of all stripes. So what is noted is
-//! not less than what was left of the entry's lifetime at the exchange. (Read after the exchange, it could be less.)
+//! *How early it goes* is noted before the exchange: by how many ticks the entry's expiry is after the clock's own
+//! tick, and how far that is ahead of the caller's. The time may pass between these two readings, and before the
+//! exchange. Meanwhile the first one only goes down, and so does the second one: to run further ahead takes the locks
+//! of all stripes. So what is noted is not less than what was left of the entry's lifetime at the exchange. (Read after
+//! the exchange, it could be less.)
 //!
 //! A search that finds no room is long, and so is one under all locks. So the filter notes that a tick is
 //! [*crowded*](Table::is_crowded). While it is, and the filter is full, an insert that finds its two buckets full displaces an

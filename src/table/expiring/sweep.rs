@@ -165,8 +165,8 @@ impl Table<Expiry> {
     }
 
     fn begin_pass(&self, clock: &Clock) -> Pass {
-        // Before the bumps, so that all that expires by it has expired when its stripe is bumped: a clock that counts keys moves on
-        // without the lock of the sweep.
+        // Before the bumps, so that all that expires by it has expired when its stripe is bumped: a clock that counts
+        // keys moves on without the lock of the sweep.
         let reading = clock.reading();
         // After this, whatever other threads add or relocate has not expired by the pass's target. The bumps invalidate
         // lookups in progress.
@@ -214,8 +214,8 @@ impl Table<Expiry> {
 }
 
 impl<E: Entries> Table<E> {
-    /// Removes the expired entries of a bucket if it is full. Returns whether it has room then. The caller holds the locks of all
-    /// stripes, or none.
+    /// Removes the expired entries of a bucket if it is full. Returns whether it has room then. The caller holds the
+    /// locks of all stripes, or none.
     pub(in crate::table) fn remove_expired(&self, bucket: usize, all: Option<&AllLocked<'_>>) -> bool {
         let seen = self.load(bucket);
         if self.layout.has_room(seen) {
