@@ -193,6 +193,15 @@ impl InsertError {
     pub const fn full(len: usize, capacity: usize) -> Self {
         Self::Full { len, capacity }
     }
+
+    /// The error where so many copies were added before that are not counted yet.
+    #[cold]
+    pub(crate) fn with_uncounted(mut self, added: usize) -> Self {
+        if let Self::Full { len, .. } = &mut self {
+            *len += added;
+        }
+        self
+    }
 }
 
 /// The error of a filter that does not evict.
@@ -233,23 +242,6 @@ impl From<InsertError> for GrowableInsertError {
         }
     }
 }
-
-/// What a batch has to know of a failed insert.
-pub(crate) trait FailedInsert: From<InsertError> {
-    /// How many keys there were, if there was no room: without those that the batch has not counted yet.
-    fn len_when_full(&mut self) -> Option<&mut usize>;
-}
-
-macro_rules! failed_insert {
-    ($($Error:ident)+) => {$(
-        impl FailedInsert for $Error {
-            fn len_when_full(&mut self) -> Option<&mut usize> {
-                if let Self::Full { len, .. } = self { Some(len) } else { None }
-            }
-        }
-    )+};
-}
-failed_insert! { InsertError ExpiringInsertError }
 
 /// The message of `Full`, with what makes room in a filter that is full.
 fn full(filter: FilterKind, len: usize, capacity: usize, remedy: &str) -> String {

@@ -3,7 +3,7 @@
 
 use core::cell::Cell;
 
-use crate::error::insert::{ExpiringInsertError, FailedInsert, InsertBatchError, InsertError};
+use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError};
 use crate::lookup::batch::{BLOCK, Hashes, Pipeline, Unprepared};
 use crate::lookup::fixed::Block;
 use crate::machine::arch::VectorUnit;
@@ -61,8 +61,9 @@ impl<E: Entries> Table<E> {
     }
 
     /// Inserts all, in order, until an insert fails: `insert_block` does so for a block, with what goes with it. It counts
-    /// nothing, except where entries expire: an eviction asks how many there are.
-    fn insert_all<B: Copy, R: FailedInsert>(
+    /// nothing, except where entries expire: an eviction asks how many there are. Its error says how many keys there are, with
+    /// those that it has added.
+    fn insert_all<B: Copy, R>(
         &self,
         hashes: Hashes<'_>,
         column: impl Fn() -> B,
@@ -72,11 +73,11 @@ impl<E: Entries> Table<E> {
             (VectorUnit::widest(), Pipeline::new(hashes, (Items::default(), column())), 0);
         while let Some((block, column, next)) = self.next_block(unit, &mut pipeline, &column) {
             let (added, failed) = insert_block(self, block, column, next);
-            let uncounted = if E::EXPIRE { 0 } else { added };
-            self.counters.add_len(uncounted as i64);
+            if !E::EXPIRE {
+                self.counters.add_len(added as i64);
+            }
             inserted += added;
-            if let Some(mut error) = failed {
-                error.len_when_full().into_iter().for_each(|len| *len += uncounted);
+            if let Some(error) = failed {
                 return Err(InsertBatchError::new(inserted, error));
             }
         }
@@ -152,7 +153,9 @@ impl Table<Nothing> {
     ) -> Result<usize, InsertBatchError> {
         self.insert_all(hashes, nothing, |table, block, (), next| {
             // Asked once for the block: a save that begins later overlaps the inserts.
-            if table.is_being_saved() { table.insert_block_slow(block) } else { insert_block(table, block, next) }
+            let (added, failed) =
+                if table.is_being_saved() { table.insert_block_slow(block) } else { insert_block(table, block, next) };
+            (added, failed.map(|error| error.with_uncounted(added)))
         })
     }
 
@@ -222,7 +225,10 @@ impl Table<Value> {
         self.insert_all(
             hashes,
             || values.get(),
-            |table, block, values: &[u16; BLOCK], next| table.insert_each(block, values, next, Self::insert_nth_value),
+            |table, block, values: &[u16; BLOCK], next| {
+                let (added, failed) = table.insert_each(block, values, next, Self::insert_nth_value);
+                (added, failed.map(|error| error.with_uncounted(added)))
+            },
         )
     }
 

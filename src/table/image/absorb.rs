@@ -181,13 +181,7 @@ impl Table<Nothing> {
         let result = self.absorb_words_uncounted(start, words, &mut added);
         self.counters.add_len(added as i64);
         *copies += added as u64;
-        result.map_err(|mut error| {
-            if let InsertError::Full { len, .. } = &mut error {
-                // The copies added by this call were not counted yet.
-                *len += added;
-            }
-            error
-        })
+        result.map_err(|error| error.with_uncounted(added))
     }
 
     /// First adds what fits where it is in the other table. The rest comes after, 32 at a time.
