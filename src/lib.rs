@@ -45,7 +45,8 @@
 //!
 //! Each type has a builder for its rate and hasher. All have batches and metrics for Prometheus and other systems
 //! ([`Stats::figures`]), and with the feature `snapshot` they can be saved and loaded. All but the [`RecentCuckooFilter`]
-//! and the [`CuckooRateLimiter`] have digests, and can absorb another filter of their kind.
+//! and the [`CuckooRateLimiter`] have digests, and can absorb another filter of their kind. A `RecentCuckooFilter` can take over
+//! the keys of one with another window.
 //!
 //! # What you can rely on
 //!

@@ -8,6 +8,7 @@ use crate::error::message::messages;
 use crate::word::human::{Time, s};
 use crate::word::table_layout::TableLayout;
 use crate::word::tick::Tick;
+use crate::word::window::Window;
 
 /// Why one filter could not absorb another, or unite with it. The message of each error (its `Display`) says what to do.
 ///
@@ -27,7 +28,7 @@ pub enum AbsorbError {
         /// The other filter's.
         theirs: String,
     },
-    /// The layouts differ.
+    /// The layouts differ, or the numbers of buckets.
     #[non_exhaustive]
     Layout {
         /// The absorbing filter's.
@@ -64,6 +65,15 @@ pub enum AbsorbError {
         ours: Option<Tick>,
         /// The tick of the other.
         theirs: Tick,
+    },
+    /// One [`RecentCuckooFilter`](crate::RecentCuckooFilter) holds the last keys, and the other one those of a time. How many
+    /// keys have come after one is not known from its age, nor its age from that number.
+    #[non_exhaustive]
+    Window {
+        /// The window of the filter that was to take over the other's keys.
+        ours: Window,
+        /// The other's.
+        theirs: Window,
     },
     /// Both filters together hold more than the capacity of the absorbing one.
     #[non_exhaustive]
@@ -161,10 +171,14 @@ messages! {
         "this filter has the schema {ours:?}, and the filter to absorb has {theirs:?}; if their keys are the same, \
          build both with one schema";
     Self::Layout { ours, theirs } =>
-        "this filter has {ours}, and the filter to absorb has {theirs}; build both with the same settings";
+        "this filter has {ours}, and the filter to absorb has {theirs}; build both with the same settings, or one by empty_like of \
+         the other";
     Self::Settings =>
         "the filters were built with other settings (encoding, expected_keys, max_capacity or false_positive_rate), so \
          they store other fingerprints of a key; build both with the same settings, or one by empty_like of the other";
+    Self::Window { ours, theirs } =>
+        "this filter holds {ours}, and the other {theirs}, so how much longer a key is to stay cannot be converted; build \
+         both with last or both with within, or insert into both until the other's window is over";
     Self::Resolution { ours, theirs } =>
         "a tick of this filter is {}, and one of the filter to absorb is {}; build both with the same resolution",
         Time(*ours), Time(*theirs);

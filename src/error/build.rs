@@ -116,6 +116,18 @@ pub enum BuildError {
         /// The smallest possible one.
         least: f64,
     },
+    /// The table of a [`RecentCuckooFilter`](crate::RecentCuckooFilter) has too little room for this window: from
+    /// [`empty_like_last`](crate::RecentCuckooFilter::empty_like_last).
+    #[non_exhaustive]
+    NoRoomForWindow {
+        /// The number of keys asked for.
+        keys: usize,
+        /// How many keys there may be in the filter at a time with that window, those included that have expired and are not
+        /// removed yet.
+        needed: usize,
+        /// For how many it has room.
+        capacity: usize,
+    },
     /// No limit was given for a [`CuckooRateLimiter`](crate::CuckooRateLimiter).
     LimitMissing,
     /// A [`CuckooRateLimiter`](crate::CuckooRateLimiter) cannot have the limit that was asked for.
@@ -222,6 +234,10 @@ messages! {
     Self::InvalidTolerance { tolerance, least } =>
         "the tolerance was {}; it must be at least {} and less than 1 (0.08 is 8%)",
         Rate::given(*tolerance), Rate::at_least(*least);
+    Self::NoRoomForWindow { keys, needed, capacity } =>
+        "a window of the last {keys} keys needs room for {needed}, and this filter's table has room for {capacity}; ask for \
+         fewer keys, build filters with .room_for({keys}) from the beginning, or build a larger one and insert into both until the \
+         window of this one is over";
     Self::LimitMissing =>
         "no limit was given for the CuckooRateLimiter; call .allow(limit, period) of its builder";
     Self::InvalidQuota { error } => "{error}";

@@ -63,6 +63,8 @@ macro_rules! pages {
         /// [`advance_to`]: crate::ExpiringCuckooFilter::advance_to
         /// [`plan`]: crate::ConcurrentBuilder::plan
         /// [`unite`]: crate::ConcurrentCuckooFilter::unite
+        /// [`empty_like_last`]: crate::RecentCuckooFilter::empty_like_last
+        /// [`empty_like_within`]: crate::RecentCuckooFilter::empty_like_within
         /// [beyond_one_process]: crate::guide::beyond_one_process
         /// [beyond_one_process#one-set-on-many-machines]: crate::guide::beyond_one_process#one-set-on-many-machines
         /// [beyond_one_process#publishing-snapshots]: crate::guide::beyond_one_process#publishing-snapshots
@@ -91,6 +93,7 @@ macro_rules! pages {
         /// [memory]: crate::guide::memory
         /// [missing_keys]: crate::guide::missing_keys
         /// [panics_and_versions]: crate::guide::panics_and_versions
+        /// [`room_for`]: crate::RecentBuilder::room_for
         /// [scaling]: crate::guide::scaling
         /// [scaling#concurrent-writers]: crate::guide::scaling#concurrent-writers
         /// [scaling#tail-latency-of-writers]: crate::guide::scaling#tail-latency-of-writers
@@ -106,6 +109,7 @@ macro_rules! pages {
         /// [recipes#a-growable-filter-at-its-memory-limit]: crate::guide::recipes#a-growable-filter-at-its-memory-limit
         /// [recipes#a-new-key-for-the-hasher]: crate::guide::recipes#a-new-key-for-the-hasher
         /// [recipes#an-expiring-filter-that-is-too-small]: crate::guide::recipes#an-expiring-filter-that-is-too-small
+        /// [`RecentCuckooFilter::unite`]: crate::RecentCuckooFilter::unite
         ///
         $(#[doc = include_str!($picture)])?
         #[doc = include_str!(concat!(stringify!($page), ".md"))]

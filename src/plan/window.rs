@@ -31,6 +31,9 @@ pub(crate) struct Division {
 /// as many sweeps.
 pub(crate) const RING_BITS: RangeInclusive<u32> = 4..=8;
 
+/// The most keys of a window. No table has room for more, and products of them would not fit in 64 bits.
+const MOST_KEYS: u64 = u64::MAX / 4;
+
 /// How many threads may insert at the same time into a filter of the last keys without an eviction.
 const THREADS: u64 = 16;
 
@@ -54,8 +57,7 @@ impl Division {
     /// The window of at least so many of the last keys that is longer by this share at most, on the shortest ring that has one.
     /// If none has, it is the one that is the least longer. (Of no keys, it is that of one.)
     pub(crate) fn of_keys(keys: u64, share: f64) -> (Self, Ring) {
-        // No table has room for more, and products of them would not fit in 64 bits.
-        Self::of(Unit::Keys, keys.clamp(1, u64::MAX / 4), share)
+        Self::of(Unit::Keys, keys.clamp(1, MOST_KEYS), share)
     }
 
     /// The same for the window of at least this time, which is not 0. It may also be longer by less than two of the shortest
@@ -85,6 +87,16 @@ impl Division {
         divisions.min_by_key(|division| division.most().saturating_sub(window)).expect("a window has a tick")
     }
 
+    /// The window of at least so many of the last keys on this ring.
+    pub(crate) fn of_keys_on(ring: Ring, keys: u64) -> Self {
+        Self::on(ring, Unit::Keys, keys.clamp(1, MOST_KEYS))
+    }
+
+    /// The same for the window of at least this time, which is not 0.
+    pub(crate) fn of_time_on(ring: Ring, time: Duration) -> Self {
+        Self::on(ring, Unit::Time, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    }
+
     /// By how much the window is longer than this one, if that is more than ticks of a time may be.
     fn beyond(self, window: u64) -> u64 {
         let beyond = self.most().saturating_sub(window);
@@ -112,6 +124,33 @@ impl Division {
                 let [at_least, at_most] = [at_least, at_most].map(Duration::from_nanos);
                 Window::Time { at_least, at_most }
             }
+        }
+    }
+
+    /// How much of this window is left for an entry that has so many ticks to live in another filter, whose window is of the
+    /// same unit, when so much of that filter's present tick is over. `None` if the entry is not within this window.
+    ///
+    /// When the entry was added in its tick is not known: as late as can be, so that it is found for at least this window.
+    pub(crate) fn left_of(self, other: Self, of_tick: u64, ticks: u64) -> Option<u64> {
+        // From the end of the entry's tick until now. Of a present tick, the entry may be the last one.
+        let now = u128::from(other.lifetime) * u128::from(other.per_tick) + u128::from(of_tick);
+        let age = now.saturating_sub((u128::from(ticks) + 1) * u128::from(other.per_tick));
+        let window = u128::from(self.lifetime - 1) * u128::from(self.per_tick);
+        // No more than a window, which a table has or a time of 64 bits.
+        Some(u64::try_from(window.saturating_sub(age)).unwrap_or(u64::MAX)).filter(|&left| left > 0)
+    }
+
+    /// In how many ticks so much of a window is over, when so much of the present tick is: at least 1.
+    pub(crate) fn ticks_for(self, left: u64, of_tick: u64) -> u64 {
+        left.saturating_add(of_tick).div_ceil(self.per_tick)
+    }
+
+    /// For how many entries a table with this ring must have room, so that the filter may get a window of so many keys; or, if
+    /// it goes by the time, so that so many keys may come in its window.
+    pub(crate) fn room_for(self, ring: Ring, keys: usize) -> usize {
+        match self.unit {
+            Unit::Keys => Self::of_keys_on(ring, keys as u64).entries_for(keys),
+            Unit::Time => self.entries_for(keys),
         }
     }
 

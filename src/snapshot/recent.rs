@@ -35,11 +35,8 @@ impl SnapshotCore for RecentTable {
 
     fn kind_header(&self, image: &TableImage<'_>) -> KindHeader {
         let Division { unit, per_tick, lifetime } = self.division();
-        let ClockState { now, reading, ahead, added } = image.clock_state().expect("the table has a clock");
-        let (number, of_tick) = match unit {
-            Unit::Keys => (0, added),
-            Unit::Time => (1, self.time_since(now.expect("the filter has set its clock"))),
-        };
+        let state @ ClockState { reading, ahead, .. } = image.clock_state().expect("the table has a clock");
+        let (number, of_tick) = (u8::from(unit == Unit::Time), self.of_tick(state));
         let mut bytes = [0; 28];
         bytes[0] = self.dimensions().shape.payload_bits as u8;
         bytes[1] = number;

@@ -17,7 +17,7 @@ use crate::table::batch::{BlockOfExpiries, BlockOfUntil, BlockOfValues, InsertBl
 use crate::table::core::{Core, Dimensions};
 use crate::table::counters::Counters;
 use crate::table::entries::{Entries, Expiry, Nothing, Value};
-use crate::table::expiring::clock::{Advance, Clock, Until};
+use crate::table::expiring::clock::{Advance, Clock, ClockState, Until};
 use crate::table::expiring::limit::{Request, Verdict};
 use crate::table::image::merge::{Merge, MergeResult};
 use crate::table::image::read::{ImageSource, TableImage};
@@ -343,6 +343,16 @@ impl ExpiringTable {
 
     pub(crate) fn remove_first_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
         self.table.remove_all_first(hashes, answers);
+    }
+
+    pub(crate) fn clock_state(&self) -> ClockState {
+        self.table.clock_state(self.clock())
+    }
+
+    /// Adds the entries of an image of another table that this one lacks, in a filter of recent keys: each until the tick that
+    /// `expiry_of` returns for the number of ticks that it has to live there.
+    pub(crate) fn unite_recent(&self, image: &TableImage<'_>, expiry_of: &dyn Fn(u64) -> Option<u64>) -> MergeResult {
+        self.table.unite_recent(image, expiry_of)
     }
 
     /// Adds the entries of an image of another table, all or those that this one lacks.

@@ -3,6 +3,7 @@
 
 use crate::error::insert::ExpiringInsertError;
 use crate::lookup::batch::Hashes;
+use crate::machine::memory::Pages;
 use crate::machine::time::TimeSource;
 use crate::plan::table_plan::TablePlan;
 use crate::plan::window::{Division, Unit};
@@ -10,9 +11,10 @@ use crate::table::attempt::IfPresent;
 use crate::table::by_shape::ExpiringTable;
 use crate::table::core::{Core, Dimensions};
 use crate::table::counters::Counters;
-use crate::table::expiring::clock::{Clock, Drive, Until};
+use crate::table::expiring::clock::{Clock, ClockState, Drive, Until};
 use crate::table::expiring::timer::Timer;
-use crate::table::image::read::ImageSource;
+use crate::table::image::merge::MergeResult;
+use crate::table::image::read::{ImageSource, TableImage};
 use crate::word::ring::{LAST_TICK, Ring};
 
 /// A table of recent keys.
@@ -94,16 +96,29 @@ impl RecentTable {
         self.division
     }
 
-    /// How many nanoseconds of this tick of the clock are over, where the time is the clock.
-    #[cfg(feature = "snapshot")]
-    pub(crate) fn time_since(&self, tick: u64) -> u64 {
-        let begin = tick.saturating_mul(self.division.per_tick);
-        self.timer.as_ref().map_or(0, |timer| timer.so_far().saturating_sub(begin))
+    /// How much of the present tick of the clock in this state is over: a number of keys, or of nanoseconds by now.
+    pub(crate) fn of_tick(&self, state: ClockState) -> u64 {
+        match &self.timer {
+            None => state.added.min(self.division.per_tick),
+            Some(timer) => {
+                let begin = state.now.expect("the filter has set its clock").saturating_mul(self.division.per_tick);
+                timer.so_far().saturating_sub(begin)
+            }
+        }
+    }
+
+    /// An empty table like this one, for a window that its ring has.
+    pub(crate) fn another(&self, division: Division) -> Option<Self> {
+        let Dimensions { shape, buckets, limit, .. } = self.dimensions();
+        let plan = TablePlan::new(shape, buckets, limit, Pages::Usual);
+        let clock = clock_for(division, self.clock().ring(), ClockProgress::default())?;
+        let time = self.timer.as_ref().map_or(TimeSource::default(), Timer::source);
+        Self::new(plan, clock, division, 0, time)
     }
 
     /// Moves the clock on if it follows the time. Returns a tick that is not before that of the time.
     #[inline]
-    fn follow_time(&self) -> u64 {
+    pub(crate) fn follow_time(&self) -> u64 {
         let Some(timer) = &self.timer else { return 0 };
         follow(timer, &self.table, self.division.per_tick).1
     }
@@ -141,6 +156,22 @@ impl RecentTable {
     pub(crate) fn remove(&self, hash: u64) -> bool {
         self.follow_time();
         self.table.remove_first(hash)
+    }
+
+    /// Adds what an image of the other table holds and this one lacks, and is within this window (`table/expiring/recent.rs`,
+    /// *A union*). Both windows are of the same unit.
+    pub(crate) fn unite(&self, other: &Self, image: &TableImage<'_>) -> MergeResult {
+        let theirs = image.clock_state().expect("the table has a clock");
+        // The other filter's time is read first: what passes until this one's is read is not taken off.
+        let of_their_tick = other.of_tick(theirs);
+        self.follow_time();
+        let ours = self.table.clock_state();
+        let of_our_tick = self.of_tick(ours);
+        let now = ours.now.expect("the filter has set its clock");
+        self.table.unite_recent(image, &|ticks| {
+            let left = self.division.left_of(other.division, of_their_tick, ticks)?;
+            Some(now + self.division.ticks_for(left, of_our_tick))
+        })
     }
 
     /// Looks up all hashes by the time at the beginning of the call.

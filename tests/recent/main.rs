@@ -12,6 +12,7 @@ mod keys;
 mod snapshots;
 mod threads;
 mod time;
+mod windows;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

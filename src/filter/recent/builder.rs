@@ -54,7 +54,7 @@ impl<T: ?Sized, S> RecentCuckooFilter<T, S> {
     pub fn builder_with_hasher(hasher: S) -> RecentBuilder<T, S> {
         let settings = Settings::new(FilterKind::Recent);
         let (tolerance, time) = (DEFAULT_TOLERANCE, TimeSource::default());
-        RecentBuilder { settings, asked: None, tolerance, time, hasher, key: PhantomData }
+        RecentBuilder { settings, asked: None, room: 0, tolerance, time, hasher, key: PhantomData }
     }
 }
 
@@ -64,6 +64,8 @@ impl<T: ?Sized, S> RecentCuckooFilter<T, S> {
 pub struct RecentBuilder<T: ?Sized, S = DefaultHashBuilder> {
     settings: Settings,
     asked: Option<WindowSetting>,
+    /// For how many keys the table is to have room, if that is more than the window has.
+    room: usize,
     tolerance: f64,
     time: TimeSource,
     hasher: S,
@@ -157,6 +159,17 @@ impl<T: ?Sized, S> RecentBuilder<T, S> {
         self
     }
 
+    /// Sets that the table has room for a window of so many keys, if that is more than the window has. It is for a program that
+    /// may need a longer window later: see [`empty_like_last`](RecentCuckooFilter::empty_like_last). The window of this filter
+    /// stays the one that was asked for.
+    ///
+    /// The filter takes the memory for it from the beginning. (A filter of a [time](Self::within) has the larger one of this number
+    /// and of its `capacity`.)
+    pub fn room_for(mut self, keys: usize) -> Self {
+        self.room = keys;
+        self
+    }
+
     /// Sets the clock of a filter of a [time](Self::within), in place of the system's: the filter takes the time from this
     /// function. It makes no difference to a filter of the last keys.
     ///
@@ -223,8 +236,8 @@ impl<T: ?Sized, S> RecentBuilder<T, S> {
     /// If an adversary may choose keys, the hasher needs a secret key: see the page
     /// [`security`](crate::guide::security).
     pub fn hasher<S2>(self, hasher: S2) -> RecentBuilder<T, S2> {
-        let Self { settings, asked, tolerance, time, .. } = self;
-        RecentBuilder { settings, asked, tolerance, time, hasher, key: PhantomData }
+        let Self { settings, asked, room, tolerance, time, .. } = self;
+        RecentBuilder { settings, asked, room, tolerance, time, hasher, key: PhantomData }
     }
 }
 
@@ -273,8 +286,12 @@ impl<T: ?Sized, S> RecentBuilder<T, S> {
             WindowSetting::Within { duration, capacity } => (Division::of_time(duration, tolerance), capacity),
         };
         // The filter is soon full of keys, expired ones included, and stays so.
-        let plan = self.settings.plan(division.entries_for(keys), ring.bits(), RateHolds::Always);
+        let entries = division.entries_for(keys).max(division.room_for(ring, self.room));
+        let plan = self.settings.plan(entries, ring.bits(), RateHolds::Always);
         let plan = plan.map_err(|error| match error {
+            BuildError::CapacityTooLarge { filter, largest, .. } if self.room > keys => {
+                BuildError::CapacityTooLarge { filter, capacity: self.room, largest: largest.min(self.room - 1) }
+            }
             // In the caller's terms: a table has two ticks more than the window.
             BuildError::CapacityTooLarge { filter, largest, .. } => {
                 let share = (division.lifetime - 1) as f64 / (division.lifetime + 1) as f64;
@@ -309,10 +326,11 @@ impl<T: ?Sized, S: Default> Default for RecentBuilder<T, S> {
 
 impl<T: ?Sized, S: Clone> Clone for RecentBuilder<T, S> {
     fn clone(&self) -> Self {
-        let Self { settings, asked, tolerance, time, hasher, .. } = self;
+        let Self { settings, asked, room, tolerance, time, hasher, .. } = self;
         Self {
             settings: settings.clone(),
             asked: *asked,
+            room: *room,
             tolerance: *tolerance,
             time: time.clone(),
             hasher: hasher.clone(),

@@ -12,5 +12,7 @@ pub(crate) mod filter;
 
 mod figures;
 
+mod merging;
+
 #[cfg(feature = "snapshot")]
 mod snapshots;

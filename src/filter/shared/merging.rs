@@ -19,6 +19,7 @@ use crate::table::core::{Core, Dimensions};
 use crate::table::filter_plan::FilterPlan;
 use crate::table::image::merge::{Merge, MergeError, MergeResult};
 use crate::table::image::read::TableImage;
+use crate::table::recent_table::RecentTable;
 use crate::table::table::memory_for;
 use crate::word::tick::Tick;
 
@@ -49,7 +50,7 @@ impl<C: Absorbing, S: BuildHasher> Parts<C, S> {
         let image =
             TableImage::begin(other.core.image_source()).map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })?;
         self.core.prepare(&other.core, &image, merge)?;
-        outcome(self.core.absorb(&image, merge))
+        outcome(self.core.absorb(&other.core, &image, merge))
     }
 
     pub(in crate::filter) fn digest(&self, kind: FilterKind) -> Result<u64, OutOfMemory> {
@@ -74,8 +75,8 @@ pub(in crate::filter) trait Absorbing: Core + Sized {
     /// Checks what must hold at the moment of the other core's image, and makes room where that is possible.
     fn prepare(&self, other: &Self, image: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError>;
 
-    /// Adds the copies of the image, all or those that this core lacks.
-    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> MergeResult;
+    /// Adds the copies of the image of the other core, all or those that this core lacks.
+    fn absorb(&self, other: &Self, image: &TableImage<'_>, merge: Merge) -> MergeResult;
 }
 
 /// An empty core with the settings of this one, which does not grow.
@@ -96,6 +97,11 @@ fn check_room(core: &impl Core, len: usize, other_len: usize, merge: Merge) -> R
 
 /// Checks what must be the same in both filters, beside hasher and schema.
 fn check_settings(ours: &FilterPlan, theirs: &FilterPlan) -> Result<(), AbsorbError> {
+    if let (Some(ours), Some(theirs)) = (ours.window, theirs.window)
+        && core::mem::discriminant(&ours) != core::mem::discriminant(&theirs)
+    {
+        return Err(AbsorbError::Window { ours, theirs });
+    }
     // The only table, or the largest one of a growable filter. (That may begin with more buckets than the other: for another
     // capacity, or with another load.)
     if ours.largest != theirs.largest {
@@ -147,7 +153,7 @@ impl Absorbing for FilterTable {
         check_room(self, self.len(), other.len(), merge)
     }
 
-    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> MergeResult {
+    fn absorb(&self, _: &Self, image: &TableImage<'_>, merge: Merge) -> MergeResult {
         self.absorb(image, merge)
     }
 }
@@ -161,7 +167,7 @@ impl Absorbing for MapletTable {
         check_room(self, self.len(), other.len(), merge)
     }
 
-    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> MergeResult {
+    fn absorb(&self, _: &Self, image: &TableImage<'_>, merge: Merge) -> MergeResult {
         self.absorb(image, merge)
     }
 }
@@ -188,8 +194,24 @@ impl Absorbing for ExpiringTable {
         check_room(self, self.live_in(0), other.live_in(passed), merge)
     }
 
-    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> MergeResult {
+    fn absorb(&self, _: &Self, image: &TableImage<'_>, merge: Merge) -> MergeResult {
         self.absorb(image, merge)
+    }
+}
+
+impl Absorbing for RecentTable {
+    fn another(&self) -> Result<Self, BuildError> {
+        self.another(self.division()).ok_or_else(|| BuildError::OutOfMemory { bytes: self.dimensions().memory_usage })
+    }
+
+    fn prepare(&self, _: &Self, _: &TableImage<'_>, _: Merge) -> Result<(), AbsorbError> {
+        // It evicts what leaves first.
+        Ok(())
+    }
+
+    /// The union, whatever was asked for: a key has one entry.
+    fn absorb(&self, other: &Self, image: &TableImage<'_>, _: Merge) -> MergeResult {
+        self.unite(other, image)
     }
 }
 
@@ -214,7 +236,7 @@ impl Absorbing for GrowingTable {
         Ok(())
     }
 
-    fn absorb(&self, image: &TableImage<'_>, merge: Merge) -> MergeResult {
+    fn absorb(&self, _: &Self, image: &TableImage<'_>, merge: Merge) -> MergeResult {
         self.absorb(image, merge)
     }
 }

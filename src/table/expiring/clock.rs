@@ -156,9 +156,15 @@ pub(crate) enum Until {
 }
 
 impl Until {
+    /// Whether it is the expiry of an entry that a filter which drives its clock takes over from another one: it names the tick.
+    #[inline(always)]
+    pub(in crate::table) fn is_of_union(&self) -> bool {
+        matches!(self, Self::Tick(_))
+    }
+
     /// How many ticks after this tick of the caller that is; 0 if it is not later.
     #[inline(always)]
-    fn ticks_from(&self, now: u64) -> u64 {
+    pub(in crate::table) fn ticks_from(&self, now: u64) -> u64 {
         match *self {
             Self::Unknown => 0,
             Self::Tick(tick) => tick.saturating_sub(now),
@@ -281,10 +287,13 @@ impl Clock {
         !matches!(self.drive, Drive::Caller)
     }
 
-    /// Counts a key that was added or renewed, if the clock counts keys. The caller holds the lock of the key's stripe.
+    /// Counts a key that was added or renewed until then, if the clock counts keys and it comes now. The caller holds the lock
+    /// of the key's stripe.
     #[inline(always)]
-    pub(in crate::table) fn count_key(&self) {
-        if let Drive::Keys(count) = &self.drive {
+    pub(in crate::table) fn count_key(&self, until: &Until) {
+        if let Drive::Keys(count) = &self.drive
+            && !until.is_of_union()
+        {
             // Relaxed: it is set back under the locks of all stripes. Others only compare it.
             count.added.fetch_add(1, Ordering::Relaxed);
         }

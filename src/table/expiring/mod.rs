@@ -155,6 +155,7 @@ pub(crate) mod timer;
 mod expiring_tests;
 
 use crate::error::insert::{ExpiringInsertError, InsertError};
+use crate::sync::Ordering;
 use crate::table::attempt::{Attempt, IfPresent};
 use crate::table::entries::Expiry;
 use crate::table::expiring::clock::{Clock, ClockState, NotAdded, Until, WhenFull};
@@ -201,7 +202,7 @@ impl Table<Expiry> {
             && let Some(expiry) = clock.expiry_for(state, until)
         {
             let add = |item| self.add(layout, item);
-            match self.add_admitted(layout, (&guard, None), &class, (state.reading, expiry), if_present, add) {
+            match self.add_admitted(layout, (&guard, None), &class, (state.reading, expiry, until), if_present, add) {
                 Attempt::Added => return Ok(true),
                 Attempt::Present => return Ok(false),
                 Attempt::NoRoom => is_full = true,
@@ -233,28 +234,43 @@ impl Table<Expiry> {
                 Ok(Attempt::Present) | Err(NotAdded::Expired) => return Ok(false),
                 Err(NotAdded::Invalid(error)) => return Err(error),
                 Err(NotAdded::Evicted(error)) => {
-                    self.counters.insert_failed();
+                    self.count_failed(clock, until);
                     return Err(error);
                 }
                 Err(NotAdded::Unswept) => {
                     self.catch_up(clock, clock.spare());
                     attempt(None)
                 }
+                // An entry that another filter had may be older than those in its buckets.
+                Ok(Attempt::NoRoom) if until.is_of_union() => self.until_added_where_full(class, if_present, &attempt),
                 Ok(Attempt::NoRoom) => self.add_where_full(clock, class, if_present, &attempt),
                 Err(NotAdded::Full(error)) => match attempt(None) {
                     // It is still live, so it was live when there was no room.
                     Ok(Attempt::NoRoom) if self.eviction_makes_room(class, until, if_present, &error) => {
                         Ok(Attempt::NoRoom)
                     }
-                    Ok(Attempt::NoRoom) if clock.is_driven_by_filter() => self.displace(clock, class, &attempt),
+                    Ok(Attempt::NoRoom) if clock.is_driven_by_filter() && !until.is_of_union() => {
+                        self.displace(clock, class, &attempt)
+                    }
                     Ok(Attempt::NoRoom) => {
-                        self.counters.insert_failed();
+                        self.count_failed(clock, until);
                         let evicts = clock.when_full() == WhenFull::EvictSoonest;
                         return Err(ExpiringInsertError::of(error, evicts));
                     }
                     result => result,
                 },
             };
+        }
+    }
+
+    /// Counts an entry that is not added for lack of room. A filter that drives its clock evicts it: it comes from another
+    /// filter, and would be the first to leave.
+    fn count_failed(&self, clock: &Clock, until: &Until) {
+        if clock.is_driven_by_filter() {
+            clock.note_early(until.ticks_from(clock.noted()));
+            clock.tallies.evicted.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.counters.insert_failed();
         }
     }
 
@@ -299,7 +315,7 @@ impl Table<Expiry> {
             Ok(expiry) => {
                 let lock = (&changing.guard, changing.spare());
                 let add = |item| self.add_locked(changing, item);
-                Ok(self.add_admitted(self.layout(), lock, &class, (state.reading, expiry), if_present, add))
+                Ok(self.add_admitted(self.layout(), lock, &class, (state.reading, expiry, until), if_present, add))
             }
             Err(NotAdded::Invalid(error)) => Err(NotAdded::Invalid(error)),
             Err(_) if if_present == IfPresent::Skip && is_present() => Ok(Attempt::Present),
@@ -318,7 +334,7 @@ impl Table<Expiry> {
         layout: impl Layout,
         (guard, spare): (&Guard<'_>, Option<&Spare>),
         class: &Item,
-        (reading, expiry): (Reading, u64),
+        (reading, expiry, until): (Reading, u64, &Until),
         if_present: IfPresent,
         add: impl Fn(Item) -> bool,
     ) -> Attempt {
@@ -327,7 +343,7 @@ impl Table<Expiry> {
             return Attempt::Present;
         }
         if if_present == IfPresent::Extend
-            && let Some(was_live) = self.extend((guard, spare), class, (reading, expiry))
+            && let Some(was_live) = self.extend((guard, spare), class, (reading, expiry, until))
         {
             return if was_live { Attempt::Present } else { Attempt::Added };
         }
@@ -337,7 +353,7 @@ impl Table<Expiry> {
             return Attempt::NoRoom;
         }
         self.counters.add_len(1);
-        clock.count_key();
+        clock.count_key(until);
         Attempt::Added
     }
 
@@ -347,7 +363,7 @@ impl Table<Expiry> {
         &self,
         (guard, spare): (&Guard<'_>, Option<&Spare>),
         class: &Item,
-        (reading, expiry): (Reading, u64),
+        (reading, expiry, until): (Reading, u64, &Until),
     ) -> Option<bool> {
         let clock = self.clock();
         let (latest, bucket, old) = self.live_entry(clock, reading, *class, Which::Last)?;
@@ -357,7 +373,7 @@ impl Table<Expiry> {
         let new = class.with(self.layout(), clock.ring.place(expiry)).entry;
         self.copy_for_saves(bucket, spare);
         let replaced = self.replace_entry(guard, bucket, self.load(bucket), old, new);
-        clock.count_key();
+        clock.count_key(until);
         // Read after the exchange: see *When an entry expires while it is renewed*.
         let was_live = clock.reading().now() < latest;
         replaced.then_some(was_live)

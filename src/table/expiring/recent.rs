@@ -69,6 +69,28 @@
 //! [*crowded*](Table::is_crowded). While it is, and the filter is full, an insert that finds its two buckets full displaces an
 //! entry at once, with one stripe's lock at a time, and takes the longer way only if others take the room again and again.
 //!
+//! # A union
+//! A filter takes over what another one holds (`unite`): each live entry of an image of that one (`table/image/absorb.rs`),
+//! with what is left for it of *this* window. The other one has another window, and counts ticks of its own.
+//!
+//! *When the entry came* is known up to a tick of the other filter. It counts as the last key of that tick, or of its end, or
+//! as coming now if the tick is the present one. So of the keys or of the time after it, no more are taken off than there
+//! were: [`Division::left_of`](crate::plan::window::Division::left_of). What comes to the other filter after the image, or
+//! passes between the readings of both times, is not taken off either.
+//!
+//! *What is left is counted from now*, from a reading of this clock under the locks of all stripes, which comes after the
+//! image. The entry expires at the first tick of this clock that begins when so much more has come or passed. So the guarantee above
+//! holds for it too, by this window: the ticks from now to its expiry have as many keys, less those of the present tick that were counted before. It is found for longer than
+//! an entry that was added here by less than a tick of the other filter. That the entry is added later than the reading makes no
+//! difference, since the expiry is a tick, and not a number of ticks.
+//!
+//! *It is not counted as a key*, nor if it renews an entry: it was counted in the other filter. So what is here stays as long as
+//! it would have.
+//!
+//! *It is added as by `insert_or_renew`*: under the lock of its stripe, and an entry of its class that expires later stays as it is.
+//! If there is no room, ticks that expire before it are evicted. If nothing expires before it that is in the way, it is evicted itself
+//! before it is added: it displaces no entry. The same if its tick was evicted already.
+//!
 //! # At most one is told that a key is new
 //! Whether the key has a live entry is read under the lock of its stripe, and its entry is added under the same lock. So
 //! of all threads that race to insert one key, the first one to get the lock adds the entry. Each later one finds it, as
@@ -164,6 +186,11 @@ impl Table<Expiry> {
             clock.publish(later(clock, &mut pass, reading, due));
         }
         clock.note(tick);
+    }
+
+    /// The clock, with the number of keys of the present tick.
+    pub(in crate::table) fn clock_state(&self, clock: &Clock) -> ClockState {
+        self.under_all_locks(|all| clock.state_for_save(all))
     }
 
     /// Whether the filter is full of keys of the present tick, as far as is known: then no eviction of a tick makes room.

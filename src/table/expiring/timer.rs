@@ -77,6 +77,14 @@ impl Timer {
         Self { source, own, begin: AtomicU64::new(begin), due: AtomicU64::new(due), step }
     }
 
+    /// Where it takes the time from.
+    pub(crate) fn source(&self) -> TimeSource {
+        match &self.source {
+            Source::System => TimeSource::System,
+            Source::Caller { clock, .. } => TimeSource::Caller(clock.clone()),
+        }
+    }
+
     /// The time, by a reading of the source. It may be before one that was read earlier, if the source goes back.
     ///
     /// It is a call, so that a filter which counts keys saves no registers for it.

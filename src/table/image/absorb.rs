@@ -132,30 +132,19 @@ impl Table<Expiry> {
             Merge::Sum => IfPresent::Add,
             Merge::Union => IfPresent::Extend,
         };
-        let Some(clock_state @ ClockState { now: Some(tick), reading, .. }) = image.clock_state() else {
-            return MergeResult { copies: 0, stopped: None }; // without a tick there are no entries
-        };
         let (mut rejected, mut last_evicted) = (0, Tick::new(0));
-        let absorbed = read(image, &mut |start, words, copies| {
-            self.each_item(start, words, |item| {
-                let place = self.layout.payload_of(item.entry);
-                if !clock.ring.is_live(reading, place) {
-                    return Ok(());
+        let absorbed = self.read_live(image, &mut |class, tick, ticks| {
+            if clock.now().is_none_or(|now| now.saturating_sub(tick) >= ticks) {
+                return Ok(false);
+            }
+            match self.add_until(self.layout(), class, &Until::Since { tick, ticks }, if_present) {
+                Err(ExpiringInsertError::Evicted { up_to, .. }) => {
+                    rejected += 1;
+                    last_evicted = last_evicted.max(up_to);
+                    Ok(false)
                 }
-                // Counted from the other clock's tick, so nothing here can be beyond the largest tick.
-                let ticks = clock_state.ticks_until(clock.ring, place);
-                if clock.now().is_some_and(|now| now.saturating_sub(tick) < ticks) {
-                    let until = Until::Since { tick, ticks };
-                    match self.add_until(self.layout(), item.with(self.layout, 0), &until, if_present) {
-                        Err(ExpiringInsertError::Evicted { up_to, .. }) => {
-                            rejected += 1;
-                            last_evicted = last_evicted.max(up_to);
-                        }
-                        added => *copies += u64::from(added?),
-                    }
-                }
-                Ok(())
-            })
+                added => Ok(added?),
+            }
         });
         match absorbed {
             MergeResult { copies, stopped: None } if rejected > 0 => {
@@ -163,6 +152,50 @@ impl Table<Expiry> {
             }
             absorbed => absorbed,
         }
+    }
+
+    /// The union of filters of recent keys: adds each live entry of the image that is within this window, until the tick that
+    /// `expiry_of` returns for the ticks that it has to live there. No keys are counted for it (`table/expiring/recent.rs`).
+    pub(crate) fn unite_recent(&self, image: &TableImage<'_>, expiry_of: &dyn Fn(u64) -> Option<u64>) -> MergeResult {
+        let clock = self.clock();
+        self.read_live(image, &mut |class, _, ticks| {
+            let Some(expiry) = expiry_of(ticks) else { return Ok(false) };
+            loop {
+                match self.add_until(self.layout(), class, &Until::Tick(expiry), IfPresent::Extend) {
+                    Ok(added) => return Ok(added),
+                    // The clock is late: that tick has come.
+                    Err(ExpiringInsertError::LifetimeTooLong { .. }) => {
+                        self.move_on(clock, expiry - clock.longest(), true);
+                    }
+                    // The table is full, and this one would be the first to leave. It counts as evicted.
+                    Err(_) => return Ok(false),
+                }
+            }
+        })
+    }
+
+    /// Reads an image, and passes the class of each live entry to `each`: with the present tick of the other clock's caller,
+    /// and with the number of ticks after it at which the entry expires. It returns whether it has added a copy.
+    fn read_live(
+        &self,
+        image: &TableImage<'_>,
+        each: &mut dyn FnMut(Item, u64, u64) -> Result<bool, MergeError>,
+    ) -> MergeResult {
+        let ring = self.clock().ring;
+        let Some(state @ ClockState { now: Some(tick), reading, .. }) = image.clock_state() else {
+            return MergeResult { copies: 0, stopped: None }; // without a tick there are no entries
+        };
+        read(image, &mut |start, words, copies| {
+            self.each_item(start, words, |item| {
+                let place = self.layout.payload_of(item.entry);
+                if ring.is_live(reading, place) {
+                    // Counted from the other clock's tick, so nothing here can be beyond the largest tick.
+                    let ticks = state.ticks_until(ring, place);
+                    *copies += u64::from(each(item.with(self.layout, 0), tick, ticks)?);
+                }
+                Ok(())
+            })
+        })
     }
 }
 
