@@ -22,10 +22,11 @@ use crate::word::human::Time;
 /// assert!(limited.retry_after() <= second);
 /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Limited {
-    pub(crate) reason: LimitReason,
-    pub(crate) retry_after: Duration,
+    reason: LimitReason,
+    /// In nanoseconds, or [`NEVER`](Self::NEVER): a rejected request does not wait for a division.
+    retry_after: u64,
 }
 
 /// Why a request was rejected: [`Limited::reason`] returns it.
@@ -45,9 +46,17 @@ pub enum LimitReason {
 }
 
 impl Limited {
+    const NEVER: u64 = u64::MAX;
+
+    /// A request that may be tried again after so many nanoseconds.
+    #[inline(always)]
+    pub(crate) fn after(reason: LimitReason, nanoseconds: u64) -> Self {
+        Self { reason, retry_after: nanoseconds }
+    }
+
     /// What can never be allowed.
     pub(crate) fn forever(reason: LimitReason) -> Self {
-        Self { reason, retry_after: Duration::MAX }
+        Self { reason, retry_after: Self::NEVER }
     }
 
     /// Returns after which time a request of this cost will be allowed, if the key has made none in between. For
@@ -56,7 +65,10 @@ impl Limited {
     /// In the header `Retry-After`, round it up to whole seconds.
     #[must_use]
     pub fn retry_after(&self) -> Duration {
-        self.retry_after
+        match self.retry_after {
+            Self::NEVER => Duration::MAX,
+            nanoseconds => Duration::from_nanos(nanoseconds),
+        }
     }
 
     /// Returns why the request was rejected.
@@ -68,7 +80,7 @@ impl Limited {
 
 impl fmt::Display for Limited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let after = Time(self.retry_after);
+        let after = Time(self.retry_after());
         match self.reason {
             LimitReason::Limit => write!(f, "the limit of this key is reached; retry after {after}"),
             LimitReason::Full => {
@@ -82,6 +94,13 @@ impl fmt::Display for Limited {
                  this one",
             ),
         }
+    }
+}
+
+impl fmt::Debug for Limited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { reason, .. } = self;
+        f.debug_struct("Limited").field("reason", reason).field("retry_after", &self.retry_after()).finish()
     }
 }
 

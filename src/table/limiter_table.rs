@@ -77,31 +77,36 @@ impl LimiterTable {
         self.timer.so_far().saturating_sub(tick.saturating_mul(self.limits.tick))
     }
 
-    /// Charges the key of this hash for `n` requests, or rejects them.
+    /// Charges the key of this hash for a request, or rejects it.
     #[inline]
-    pub(crate) fn check(&self, hash: u64, n: u32, quota: Quota) -> Result<(), Limited> {
+    pub(crate) fn check(&self, hash: u64) -> Result<(), Limited> {
+        // It costs no more than the burst.
+        self.charge(hash, self.limits.cost, self.limits.most())
+    }
+
+    /// Charges the key of this hash for `n` requests under this quota, or rejects them.
+    pub(crate) fn check_n_with(&self, hash: u64, n: u32, quota: Quota) -> Result<(), Limited> {
         let (cost, most) = (quota.cost * u64::from(n), quota.most());
-        // What the limiter's own quota has needs no check.
-        if cost > most || quota != self.limits && !self.has(quota) {
+        if cost > most || !self.has(quota) {
             return Err(self.never(quota));
         }
+        self.charge(hash, cost, most)
+    }
+
+    fn charge(&self, hash: u64, cost: u64, most: u64) -> Result<(), Limited> {
         let (time, tick) = follow(&self.timer, &self.table, self.limits.tick);
         let counters = self.table.counters();
-        match self.table.charge(hash, Request { tick, cost, most }) {
+        let (reason, until) = match self.table.charge(hash, Request { tick, cost, most }) {
             Verdict::Allowed => {
                 counters.request_allowed();
                 self.table.keep_up();
-                Ok(())
+                return Ok(());
             }
-            Verdict::Over { until } => {
-                counters.request_rejected();
-                Err(Limited { reason: LimitReason::Limit, retry_after: self.from(time, until) })
-            }
-            Verdict::NoRoom { until } => {
-                counters.request_rejected();
-                Err(Limited { reason: LimitReason::Full, retry_after: self.from(time, until) })
-            }
-        }
+            Verdict::Over { until } => (LimitReason::Limit, until),
+            Verdict::NoRoom { until } => (LimitReason::Full, until),
+        };
+        counters.request_rejected();
+        Err(Limited::after(reason, self.from(time, until)))
     }
 
     /// Moves the clock on to the time, and waits for that if another thread has the lock of the sweep. Returns the time.
@@ -125,9 +130,9 @@ impl LimiterTable {
         Limited::forever(if self.has(quota) { LimitReason::CostAboveBurst } else { LimitReason::OtherLimiter })
     }
 
-    /// How long it is from this time to the beginning of a tick.
-    fn from(&self, time: u64, tick: u64) -> Duration {
-        Duration::from_nanos(tick.saturating_mul(self.limits.tick).saturating_sub(time))
+    /// How many nanoseconds it is from this time to the beginning of a tick.
+    fn from(&self, time: u64, tick: u64) -> u64 {
+        tick.saturating_mul(self.limits.tick).saturating_sub(time)
     }
 
     /// What the key of this hash may do under this quota: nothing if it is that of another table.
@@ -141,11 +146,11 @@ impl LimiterTable {
         Allowance {
             remaining,
             next_after: match remaining {
-                0 if self.has(quota) => self.from(time, next),
+                0 if self.has(quota) => Duration::from_nanos(self.from(time, next)),
                 0 => Duration::MAX,
                 _ => Duration::ZERO,
             },
-            full_after: if debt > 0 { self.from(time, expiry) } else { Duration::ZERO },
+            full_after: Duration::from_nanos(if debt > 0 { self.from(time, expiry) } else { 0 }),
         }
     }
 

@@ -50,7 +50,7 @@ impl<T: ?Sized, S> ByHash<'_, CuckooRateLimiter<T, S>> {
         answers: &mut Vec<Result<(), Limited>>,
     ) -> usize {
         let core = &self.0.parts.core;
-        let check = |hash, ()| Ok::<_, Infallible>(core.check(hash, 1, core.limits()));
+        let check = |hash, ()| Ok::<_, Infallible>(core.check(hash));
         let Ok(allowed) = add_each(core, without_others(hashes), check, answers, |answer| answer.is_ok());
         allowed
     }

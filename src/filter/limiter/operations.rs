@@ -98,6 +98,11 @@ impl<T: ?Sized, S: BuildHasher> CuckooRateLimiter<T, S> {
     /// What it returns was right at one moment of the call. Another thread may use up what is left before the caller does. To
     /// decide about a request, call [`check`](Self::check).
     ///
+    /// It goes by the tick of the time at which it was called, as an allowed request does: if another thread is removing repaid
+    /// debts when a tick begins, it waits for that thread's share (20 to 120 µs). If a [clock of your
+    /// own](crate::LimiterBuilder::clock) is behind, it goes by the latest time that the limiter has reached, as `check` does.
+    /// `next_after` and `full_after` count from what the clock shows, so they include the time that it takes to catch up.
+    ///
     /// Cost: one reading of the clock, and two cache lines of the table, with one stripe locked for a few instructions.
     ///
     /// ```
@@ -133,6 +138,9 @@ impl<T: ?Sized, S: BuildHasher> CuckooRateLimiter<T, S> {
     ///
     /// A [key that looks alike](Self#keys-that-look-alike) shares its debt, and is forgiven too.
     ///
+    /// What it owes is judged by the time, as in [`peek`](Self::peek): a debt that has been repaid by then is not one, whichever
+    /// thread moves the clock on.
+    ///
     /// Cost: two cache lines read and one written, with one stripe locked for a few instructions.
     #[inline]
     pub fn remove<Q>(&self, key: &Q) -> bool
@@ -165,8 +173,7 @@ impl<T: ?Sized, S> ByHash<'_, CuckooRateLimiter<T, S>> {
     /// Those of [`check`](CuckooRateLimiter::check).
     #[inline]
     pub fn check(self, hash: Hashed) -> Result<(), Limited> {
-        let core = &self.0.parts.core;
-        core.check(hash.0, 1, core.limits())
+        self.0.parts.core.check(hash.0)
     }
 
     /// Counts a request of this cost of the key with this hash, or rejects it. See [`check_n`](CuckooRateLimiter::check_n).
@@ -176,7 +183,7 @@ impl<T: ?Sized, S> ByHash<'_, CuckooRateLimiter<T, S>> {
     #[inline]
     pub fn check_n(self, hash: Hashed, cost: u32) -> Result<(), Limited> {
         let core = &self.0.parts.core;
-        core.check(hash.0, cost, core.limits())
+        core.check_n_with(hash.0, cost, core.limits())
     }
 
     /// Counts a request of the key with this hash under this quota, or rejects it. See
@@ -186,7 +193,7 @@ impl<T: ?Sized, S> ByHash<'_, CuckooRateLimiter<T, S>> {
     /// Those of [`check_with`](CuckooRateLimiter::check_with).
     #[inline]
     pub fn check_with(self, hash: Hashed, quota: &Quota) -> Result<(), Limited> {
-        self.0.parts.core.check(hash.0, 1, *quota)
+        self.0.parts.core.check_n_with(hash.0, 1, *quota)
     }
 
     /// Counts a request of this cost of the key with this hash under this quota, or rejects it. See
@@ -196,7 +203,7 @@ impl<T: ?Sized, S> ByHash<'_, CuckooRateLimiter<T, S>> {
     /// Those of [`check_n_with`](CuckooRateLimiter::check_n_with).
     #[inline]
     pub fn check_n_with(self, hash: Hashed, cost: u32, quota: &Quota) -> Result<(), Limited> {
-        self.0.parts.core.check(hash.0, cost, *quota)
+        self.0.parts.core.check_n_with(hash.0, cost, *quota)
     }
 
     /// Returns what the key with this hash may do now. See [`peek`](CuckooRateLimiter::peek).

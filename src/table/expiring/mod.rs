@@ -242,7 +242,7 @@ impl Table<Expiry> {
                     attempt(None)
                 }
                 // An entry that another filter had may be older than those in its buckets.
-                Ok(Attempt::NoRoom) if until.is_of_union() => self.until_added_where_full(class, if_present, &attempt),
+                Ok(Attempt::NoRoom) if until.is_of_union() => self.until_added_where_full(class, if_present, attempt),
                 Ok(Attempt::NoRoom) => self.add_where_full(clock, class, if_present, &attempt),
                 Err(NotAdded::Full(error)) => match attempt(None) {
                     // It is still live, so it was live when there was no room.

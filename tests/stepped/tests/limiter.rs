@@ -3,7 +3,6 @@
 
 use std::cell::Cell;
 use std::collections::HashSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,7 +13,7 @@ use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
-use crate::common::{Job, job, on_real_threads, on_shuttle_threads, scaled, under_schedules};
+use crate::common::{Job, breaks_without, job, on_real_threads, on_shuttle_threads, scaled, under_schedules};
 
 /// How many ticks a debt may have in all histories.
 const MOST: u64 = 3;
@@ -174,42 +173,34 @@ fn histories_of_real_threads_are_those_of_an_exact_limiter() {
     }
 }
 
-/// With this step left out, a history under some schedule is not that of an exact limiter.
-fn breaks_without(fault: Fault) {
-    let _seeded = Seeded::bugs(&[fault]);
-    let breaks = |seed: &u64| catch_unwind(AssertUnwindSafe(|| under_shuttle(*seed))).is_err();
-    let seed = (0..400).find(breaks).unwrap_or_else(|| panic!("the bug was not found: {fault:?}"));
-    println!("{fault:?}: world {seed}");
-}
-
 #[test]
 #[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
 fn requests_that_are_charged_without_the_lock_break_an_answer() {
-    breaks_without(Fault::ChargeWithoutLock);
+    breaks_without(Fault::ChargeWithoutLock, under_shuttle);
 }
 
 #[test]
 #[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
 fn requests_that_are_not_decided_again_break_an_answer() {
-    breaks_without(Fault::ChargesByWhatWasRead);
+    breaks_without(Fault::ChargesByWhatWasRead, under_shuttle);
 }
 
 #[test]
 #[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
 fn requests_that_are_rejected_without_the_clock_break_an_answer() {
-    breaks_without(Fault::RejectsWithoutClock);
+    breaks_without(Fault::RejectsWithoutClock, under_shuttle);
 }
 
 #[test]
 #[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
 fn requests_that_are_charged_by_a_late_clock_break_an_answer() {
-    breaks_without(Fault::ChargesByLateClock);
+    breaks_without(Fault::ChargesByLateClock, under_shuttle);
 }
 
 #[test]
 #[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
 fn requests_whose_entry_was_swept_break_an_answer() {
-    breaks_without(Fault::ChargesTheSwept);
+    breaks_without(Fault::ChargesTheSwept, under_shuttle);
 }
 
 /// How many locks a request takes that is rejected while, before the step of this number, its entry is moved to the other

@@ -5,7 +5,6 @@
 //! `histories` are, but each answer with the calls before it and at the same time.
 
 use std::cell::{Cell, RefCell};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,7 +14,7 @@ use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
-use crate::common::{Job, job, on_real_threads, on_shuttle_threads, scaled, under_schedules};
+use crate::common::{Job, breaks_without, job, on_real_threads, on_shuttle_threads, scaled, under_schedules};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ask {
@@ -170,30 +169,22 @@ fn histories_of_real_threads_keep_the_promises() {
     }
 }
 
-/// With this step left out, a history under some schedule breaks a promise.
-fn breaks_without(fault: Fault) {
-    let _seeded = Seeded::bugs(&[fault]);
-    let breaks = |seed: &u64| catch_unwind(AssertUnwindSafe(|| under_shuttle(*seed))).is_err();
-    let seed = (0..400).find(breaks).unwrap_or_else(|| panic!("the bug was not found: {fault:?}"));
-    println!("{fault:?}: world {seed}");
-}
-
 #[test]
 #[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
 fn a_tick_that_ends_twice_breaks_a_promise() {
-    breaks_without(Fault::TickEndsTwice);
+    breaks_without(Fault::TickEndsTwice, under_shuttle);
 }
 
 #[test]
 #[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
 fn a_tick_that_ends_without_locks_breaks_a_promise() {
-    breaks_without(Fault::TickEndsWithoutLocks);
+    breaks_without(Fault::TickEndsWithoutLocks, under_shuttle);
 }
 
 #[test]
 #[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
 fn entries_added_without_the_lock_break_a_promise() {
-    breaks_without(Fault::AddValueWithoutLock);
+    breaks_without(Fault::AddValueWithoutLock, under_shuttle);
 }
 
 /// The `nth` class of a table of two buckets, which all have both.

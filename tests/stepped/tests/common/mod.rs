@@ -6,12 +6,13 @@
 
 use std::cell::RefCell;
 use std::hint::spin_loop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use ccf_steps::model::{Fault, Step, before_each_step, inject};
+use ccf_steps::model::{Fault, Seeded, Step, before_each_step, inject};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler, UrwRandomScheduler};
@@ -78,6 +79,14 @@ pub fn on_shuttle_threads(jobs: Vec<Job>) {
 /// often. PCT (probabilistic concurrency testing) favors those that switch at few places, but for a long time.
 pub fn under_schedules(seed: u64, schedules: usize, model: impl Fn() + Send + Sync + 'static) {
     under_each_kind(seed, schedules, Arc::new(model));
+}
+
+/// With this step left out, `check` of some seed fails.
+pub fn breaks_without(fault: Fault, check: impl Fn(u64)) {
+    let _seeded = Seeded::bugs(&[fault]);
+    let breaks = |seed: &u64| catch_unwind(AssertUnwindSafe(|| check(*seed))).is_err();
+    let seed = (0..400).find(breaks).unwrap_or_else(|| panic!("the bug was not found: {fault:?}"));
+    println!("{fault:?}: world {seed}");
 }
 
 /// It takes any model: shuttle is compiled once for it, and not again for each model, which would take half a minute.
