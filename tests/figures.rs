@@ -175,6 +175,13 @@ fn quoted_bits_per_key_are_those_of_the_page() {
     let limits = include_str!("../src/guide/rate_limits.md");
     assert_says(limits, &format!("bursts of 4 to 112 ({} bits each)", limiter("1 million", "0.1%")));
     assert_says(limits, &format!("choose 10⁻⁵: {} bits per client.", limiter("1 million", "10⁻⁵")));
+    let recent = |rate| on_the_page("`RecentCuckooFilter`, keys of the window", "10 million", rate);
+    let settings = include_str!("../src/filter/recent/builder.rs").replace("///", "");
+    let (first, second, third) = (recent("0.1%"), recent("0.01%"), recent("10⁻⁵"));
+    assert_says(
+        &settings,
+        &format!("a large filter uses {first} bits at 0.1%, {second} at 0.0023%, and {third} below."),
+    );
     let expiring = |rate| on_the_page("`ExpiringCuckooFilter`, lifetime of 14 ticks", "10 million", rate);
     assert_says(CHOOSING, &format!("goes up from {} to {} bits per key.", expiring("0.01%"), expiring("10⁻⁵")));
     let expiry = include_str!("../src/guide/expiry.md");

@@ -26,6 +26,7 @@
 //! [missing_keys]: crate::guide::missing_keys
 //! [missing_keys#it-was-removed-more-often-than-it-was-inserted]: crate::guide::missing_keys#it-was-removed-more-often-than-it-was-inserted
 //! [panics_and_versions]: crate::guide::panics_and_versions
+//! [panics_and_versions#platforms]: crate::guide::panics_and_versions#platforms
 //! [panics_and_versions#versions]: crate::guide::panics_and_versions#versions
 //! [rate_limits]: crate::guide::rate_limits
 //! [capabilities]: crate::guide::capabilities
