@@ -184,8 +184,6 @@ fn quoted_bits_per_key_are_those_of_the_page() {
     );
     let expiring = |rate| on_the_page("`ExpiringCuckooFilter`, lifetime of 14 ticks", "10 million", rate);
     assert_says(CHOOSING, &format!("goes up from {} to {} bits per key.", expiring("0.01%"), expiring("10⁻⁵")));
-    let expiry = include_str!("../src/guide/expiry.md");
-    assert_says(expiry, &format!("that is {} bits per entry.", expiring("0.1%")));
 }
 
 /// How far a filter can grow by default, and the most that can be set.

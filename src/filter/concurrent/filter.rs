@@ -27,10 +27,10 @@ use crate::table::filter_plan::FilterPlan;
 /// use std::sync::Arc;
 /// use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
 ///
-/// let revoked = Arc::new(ConcurrentCuckooFilter::<str>::with_capacity(100_000));
-/// let writer = Arc::clone(&revoked);
-/// std::thread::spawn(move || writer.insert("token-17")).join().unwrap()?;
-/// assert!(revoked.contains("token-17"));
+/// let blocked = Arc::new(ConcurrentCuckooFilter::<str>::with_capacity(100_000));
+/// let writer = Arc::clone(&blocked);
+/// std::thread::spawn(move || writer.insert("mailinator.com")).join().unwrap()?;
+/// assert!(blocked.contains("mailinator.com"));
 /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
 /// ```
 ///
