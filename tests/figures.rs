@@ -2,7 +2,11 @@
 //! plan changes, the check prints the right line. And what several pages say, in the same words.
 #![cfg(target_pointer_width = "64")]
 
-use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter, Encoding, FilterPlan, GrowableCuckooFilter};
+use std::time::Duration;
+
+use concurrent_cuckoo_filter::{
+    BuildError, ConcurrentCuckooFilter, Encoding, ExpiringCuckooFilter, FilterPlan, GrowableCuckooFilter,
+};
 
 #[path = "../examples/memory.rs"]
 #[allow(dead_code, reason = "its `main` is not called")]
@@ -182,8 +186,28 @@ fn quoted_bits_per_key_are_those_of_the_page() {
         &settings,
         &format!("a large filter uses {first} bits at 0.1%, {second} at 0.0023%, and {third} below."),
     );
-    let expiring = |rate| on_the_page("`ExpiringCuckooFilter`, lifetime of 14 ticks", "10 million", rate);
-    assert_says(CHOOSING, &format!("goes up from {} to {} bits per key.", expiring("0.01%"), expiring("10⁻⁵")));
+}
+
+/// What the page on parameters says of plain buckets, and of rates that take no more memory than higher ones.
+#[test]
+fn the_memory_of_other_encodings_and_rates() {
+    let builder = ConcurrentCuckooFilter::<u64>::builder().capacity(10_000_000);
+    let plain = builder.encoding(Encoding::Plain).plan().unwrap();
+    let default = fixed(10_000_000, 0.001);
+    let [of_plain, of_default] = [plain, default].map(|plan| bits_per_key(&plan, 10_000_000));
+    assert_says(
+        CHOOSING,
+        &format!("At the default rate they use {of_plain:.1} bits per key instead of {of_default:.1},"),
+    );
+    let fewer = default.max_false_positive_rate / plain.max_false_positive_rate;
+    assert!((4.5..5.5).contains(&fewer), "{fewer}: with a fifth of the false positives");
+    assert_eq!(fixed(10_000_000, 2e-6).memory_usage, fixed(10_000_000, 1e-5).memory_usage);
+
+    let minute = Duration::from_secs(60);
+    let builder = ExpiringCuckooFilter::<u64>::builder().capacity(10_000_000).lifetime(14 * minute).resolution(minute);
+    let memory = |rate| builder.clone().false_positive_rate(rate).plan().unwrap().memory_usage;
+    let [few, many] = [2.3e-5, 1e-5].map(|rate| 8.0 * memory(rate) as f64 / 1e7);
+    assert_says(CHOOSING, &format!("2.3·10⁻⁵ needs {few:.1} bits per key, and 10⁻⁵ needs {many:.1}."));
 }
 
 /// How far a filter can grow by default, and the most that can be set.
