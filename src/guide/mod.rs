@@ -111,6 +111,7 @@ macro_rules! pages {
         /// [recipes#a-new-key-for-the-hasher]: crate::guide::recipes#a-new-key-for-the-hasher
         /// [recipes#an-expiring-filter-that-is-too-small]: crate::guide::recipes#an-expiring-filter-that-is-too-small
         /// [`RecentCuckooFilter::unite`]: crate::RecentCuckooFilter::unite
+        /// [first_program#save]: crate::guide::first_program#save
         ///
         $(#[doc = include_str!($picture)])?
         #[doc = include_str!(concat!(stringify!($page), ".md"))]
