@@ -23,6 +23,7 @@
 //! [memory]: crate::guide::memory
 //! [memory#ten-million-keys]: crate::guide::memory#ten-million-keys
 //! [migrating]: crate::guide::migrating
+//! [migrating#a-cache-or-a-map-of-seen-keys]: crate::guide::migrating#a-cache-or-a-map-of-seen-keys
 //! [missing_keys]: crate::guide::missing_keys
 //! [missing_keys#it-was-removed-more-often-than-it-was-inserted]: crate::guide::missing_keys#it-was-removed-more-often-than-it-was-inserted
 //! [panics_and_versions]: crate::guide::panics_and_versions

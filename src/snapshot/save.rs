@@ -67,7 +67,7 @@ use crate::table::image::read::TableImage;
 /// # Cost
 ///
 /// One pass over the table, without a copy of it. Lookups go on. Operations that lock a stripe wait at the beginning
-/// for as long as it takes to lock all of them (a few microseconds). Then each change takes one more lock, for about
+/// for as long as it takes to lock all of them (3 to 31 µs on average). Then each change takes one more lock, for about
 /// 100 ns, or more with several saves. The first change to a bucket that has yet to be written also keeps the bucket's
 /// old word (copy-on-write), in 32 bytes. So a slow writer costs memory in proportion to what is changed
 /// meanwhile, but holds up no other thread. Any number of saves can run at a time.
