@@ -24,18 +24,27 @@
 //!    has added, and while the locks are held no other thread removes one. So there are no more turns than free
 //!    slots.
 //!
-//! Therefore an insert makes a bounded number of searches, whatever others do. In a table of at most `path::BUDGET`
-//! buckets a search is exact, and only three conditions make an insert fail. Two are above: no path while no version
-//! changed of a stripe that matters (all of them, or those of the copies in few buckets), and no path under all locks.
-//! The third is that all slots of both buckets hold copies of this class, counted under its lock. Such copies can only
-//! move from one of the two buckets to the other, so there was no path at the moment of the count.
-//! That one is checked first, because it takes one lock and two words. (`table/expiring/mod.rs` says what a clock adds.)
+//! Therefore an insert makes a bounded number of searches, whatever others do.
+//!
+//! # The reasons for which an insert fails
+//! In the order in which it asks for them, which is that of what they cost:
+//!
+//! - **Its copies fill both buckets**: all slots of both hold copies of this class, counted under its lock. Such copies can only
+//!   move from one of the two buckets to the other, so there was no path at the moment of the count.
+//! - **Few buckets can be reached**, all of them full, and no version has changed of the stripes whose copies are in them.
+//! - **Nothing has left its bucket**: a search between two passes through all locks has found no path, and no version has
+//!   changed between the passes.
+//! - **Two searches have seen the same words**, with a pass between them. Only asked in a table of more than `path::BUDGET`
+//!   buckets, see below.
+//! - **A search under all locks** has found no path.
+//!
+//! In a table of at most `path::BUDGET` buckets a search is exact, so each of these is a moment without room.
+//! (`table/expiring/mod.rs` says what a clock adds.)
 //!
 //! In a larger table, a search that ends because of its budget shows only that there is no room *near*, and other
-//! threads keep bumping versions far from the buckets in question. There a fourth condition is also enough: two
-//! searches, with a pass between them, saw exactly the same words. Then the insert need not take all locks, and the
-//! other threads need not wait for it. (In theory, words can be changed and changed back between the two searches. Then
-//! a hole may have been missed each time.)
+//! threads keep bumping versions far from the buckets in question. So there it is enough that two searches saw exactly the same
+//! words. Then the insert need not take all locks, and the other threads need not wait for it. (In theory, words can be changed and
+//! changed back between the two searches. Then a hole may have been missed each time.)
 //!
 //! A failed insert has added nothing and removed nothing, so it changes nothing.
 
@@ -62,21 +71,30 @@ const FAILED_SEARCHES: usize = 2;
 /// How many words an attempt to add changes at most, and a relocation: those of two buckets.
 const WORDS_PER_STEP: u64 = 2;
 
-/// The searches that an insert has made so far.
-pub(super) struct SearchesMade<R> {
-    searches: usize,
+/// How often an insert has tried to make room so far.
+pub(super) struct Effort<R> {
+    tries: usize,
     failed_searches: usize,
-    /// For the last search without a path: its trace, the bumps that the pass after it counted, and the reading of the clock
-    /// after that pass.
-    last: Option<(u64, (u64, R))>,
+    last_failed: Option<FailedSearch<R>>,
 }
 
-impl<R> SearchesMade<R> {
-    pub(super) const NONE: Self = Self { searches: 0, failed_searches: 0, last: None };
+/// A search that has found no path, and the pass through all locks after it.
+#[derive(Clone, Copy)]
+struct FailedSearch<R> {
+    /// Two searches with the same trace have seen the same words.
+    trace: u64,
+    /// The bumps of all versions, as the pass has counted them.
+    bumps: u64,
+    /// The reading of the clock after the pass.
+    reading: R,
+}
+
+impl<R> Effort<R> {
+    pub(super) const NONE: Self = Self { tries: 0, failed_searches: 0, last_failed: None };
 
     /// Whether the searches were invalidated so often that the insert must now exclude other writers.
-    pub(super) fn is_enough(&self) -> bool {
-        self.searches >= SEARCHES || self.failed_searches >= FAILED_SEARCHES
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.tries >= SEARCHES || self.failed_searches >= FAILED_SEARCHES
     }
 }
 
@@ -153,7 +171,7 @@ impl<E: Entries> Table<E> {
         if_present: IfPresent,
         attempt: impl Fn(Option<&AllLocked<'_>>) -> Result<Attempt, F>,
     ) -> Result<Attempt, F> {
-        let mut effort = SearchesMade::NONE;
+        let mut effort = Effort::NONE;
         loop {
             match self.make_room(item, if_present, &mut effort) {
                 Room::Try => {}
@@ -170,18 +188,17 @@ impl<E: Entries> Table<E> {
     /// Makes room in one of the item's two buckets, if no other thread invalidates the path. Another insert may take that
     /// room before the caller does.
     ///
-    /// The four reasons why there is no room are those of *Why contention never makes an insert fail*, in the order of what
-    /// they cost.
+    /// *The reasons for which an insert fails* (above) say why there is no room.
     #[cold]
     #[inline(never)]
-    pub(super) fn make_room(&self, item: Item, if_present: IfPresent, effort: &mut SearchesMade<E::Reading>) -> Room {
-        while !effort.is_enough() {
-            effort.searches += 1;
+    pub(super) fn make_room(&self, item: Item, if_present: IfPresent, effort: &mut Effort<E::Reading>) -> Room {
+        while !effort.is_exhausted() {
+            effort.tries += 1;
             if E::EXPIRE && (self.remove_expired(item.first, None) || self.remove_expired(item.second, None)) {
                 return Room::Try;
             }
             let reading = self.entries.reading();
-            // Copies of this class fill both buckets.
+            // Its copies fill both buckets.
             if let Some(copy_count) = self.copy_count_if_full(item, if_present) {
                 return copy_count.room();
             }
@@ -189,29 +206,31 @@ impl<E: Entries> Table<E> {
                 Outcome::Planned => return Room::Try,
                 Outcome::Nothing { trace } => trace,
             };
-            // Few buckets can be reached, and all are full. Asked only after the first failed search: if other threads change
-            // just these buckets, more tries would hardly help.
+            // Few buckets can be reached. Asked only after the first failed search: if other threads change just these
+            // buckets, more tries would hardly help.
             if effort.failed_searches == 0
                 && let Some(copy_count) = self.copy_count_at_dead_end(item, if_present)
             {
                 return copy_count.room();
             }
-            // There is a copy by now, or copies of this class fill both buckets by now.
+            // By now, there is a copy, or its copies fill both buckets.
             let copy_count = self.count_copies(item, if_present);
             if copy_count.is_done || copy_count.copies == self.slots_of(item) {
                 return copy_count.room();
             }
-            // Two searches, with a pass through all locks between them and after them, have found no path, and nothing has
-            // changed meanwhile that matters.
-            let after = (drain_writers(&mut self.stripes.iter(), &self.counters), self.entries.reading());
-            let certain = effort.last.is_some_and(|(last_trace, last)| {
-                last == after && after.1 == reading || last_trace == trace && self.buckets.count() > path::BUDGET
+            let bumps = drain_writers(&mut self.stripes.iter(), &self.counters);
+            let failed = FailedSearch { trace, bumps, reading: self.entries.reading() };
+            let is_certain = effort.last_failed.is_some_and(|last| {
+                let is_one_reading = last.reading == reading && reading == failed.reading;
+                let nothing_has_left_its_bucket = last.bumps == failed.bumps && is_one_reading;
+                let same_words_were_seen = last.trace == failed.trace && self.buckets.count() > path::BUDGET;
+                nothing_has_left_its_bucket || same_words_were_seen
             });
-            if certain {
+            if is_certain {
                 return copy_count.room();
             }
             effort.failed_searches += 1;
-            effort.last = Some((trace, after));
+            effort.last_failed = Some(failed);
         }
         Room::ExcludeOthers
     }
@@ -231,6 +250,7 @@ impl<E: Entries> Table<E> {
         loop {
             self.running_saves().fill(&spare, words);
             let result = self.under_all_locks_with(&spare, words, |all| self.add_under_all_locks(item, attempt, all));
+            // Otherwise there was not enough of it, from the start or at some step.
             if let Some(result) = result.flatten() {
                 return result;
             }

@@ -16,7 +16,7 @@ use crate::table::attempt::IfPresent;
 use crate::table::copy_count::Room;
 use crate::table::core::Core as _;
 use crate::table::entries::{Entries, Nothing};
-use crate::table::relocate::SearchesMade;
+use crate::table::relocate::Effort;
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::Item;
@@ -226,8 +226,8 @@ fn tables_up_to_the_budget_fill_to_the_last_item_that_fits() {
 #[test]
 fn an_insert_is_disturbed_a_few_times_at_most() {
     let table = table(Shape::plain(8, 8), 64);
-    let (mut effort, mut searches) = (SearchesMade::NONE, 0);
-    while !effort.is_enough() {
+    let (mut effort, mut searches) = (Effort::NONE, 0);
+    while !effort.is_exhausted() {
         assert_eq!(table.make_room(table.item(1), IfPresent::Add, &mut effort), Room::Try, "there is room");
         searches += 1;
         assert!(searches <= 4, "as the guide says");

@@ -454,12 +454,12 @@ pub const CONTROLS: &[Control] = &[
     control(
         "FullWithoutConfirmation",
         "An insert fails after the first search that finds no path.",
-        &[edit("table/relocate.rs", "if certain {", "if certain || LEFT_OUT {")],
+        &[edit("table/relocate.rs", "if is_certain {", "if is_certain || LEFT_OUT {")],
     ),
     control(
         "FullIgnoresVersions",
         "An insert fails after the second search that finds no path, even if something has moved meanwhile.",
-        &[edit("table/relocate.rs", "last == after && after.1 == reading", "LEFT_OUT || CODE")],
+        &[edit("table/relocate.rs", "last.bumps == failed.bumps && is_one_reading", "LEFT_OUT || CODE")],
     ),
     control(
         "FullPassesOwnStripe",
