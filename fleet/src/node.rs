@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use concurrent_cuckoo_filter::Stats;
 use serde::Serialize;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 use tonic::Streaming;
 
 use crate::changes::{Changes, Revocation};
@@ -48,6 +48,9 @@ const NEXT: Duration = Duration::from_millis(50);
 
 /// How long a node that has stopped waits before it asks again.
 const STOPPED: Duration = Duration::from_millis(300);
+
+/// How long a node that joins takes for each token, at least: a million in 25 seconds. So etcd has time for others.
+const READ_ONE: Duration = Duration::from_micros(25);
 
 /// How long a node without room waits before it tries again.
 const FULL: Duration = Duration::from_secs(10);
@@ -208,8 +211,11 @@ impl Node {
         let replica = Replica::new(epoch, said, self.core.settings.rate, &self.core.clock).map_err(End::Full)?;
         let last = self.last_record(said);
         let mut has_last = last.is_none();
+        let mut next = Instant::now();
         for first in 0..=255 {
+            sleep_until(next).await;
             for kv in keys(&link.txn(part(&self.core.names, first, said.revision), limit).await?, 0)? {
+                next += READ_ONE;
                 let damaged = || End::Stop(format!("{} is damaged: delete it", kv.key.escape_ascii()));
                 let (id, end) = self.core.names.record(&kv).ok_or_else(damaged)?;
                 replica.put(id, end).map_err(End::Full)?;

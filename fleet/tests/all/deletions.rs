@@ -2,7 +2,7 @@
 
 use fleet::{Etcd, SharedArguments, State};
 
-use crate::nodes::{Local, SMALL, accept, fleet, found, key, ready, until};
+use crate::nodes::{Local, SMALL, accept, fleet, found, key, now, ready, until};
 use crate::support::cluster::Cluster;
 
 /// F5: a node never founds.
@@ -63,26 +63,36 @@ async fn after_a_mass_deletion_the_fleet_waits() {
     }
 }
 
-/// F3 and F7: a record is deleted, and written back as it was, or as it was first.
+/// F3 and F7: a record is deleted, and written back as it was last, or as it was first. Neither a node that runs, nor one that
+/// joins before that or after it, takes it for genuine.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_that_is_deleted_and_put_back_is_a_loss_until_it_is_accepted() {
     let Some(cluster) = fleet(1).await else { return };
-    let [a, b]: [Local; 2] = ready(&cluster).await;
-    a.revoke("alice").await;
-    cluster.ctl(&["del", &key("alice")]);
-    a.waits_for_accept().await;
-    b.waits_for_accept().await;
-    let joining = Local::begin(&cluster.urls(0));
-    // An end that has not come: "9999999a" as a number is far in the future.
-    cluster.ctl(&["put", &key("alice"), "9999999a"]);
-    joining.waits_for_accept().await;
-    accept(&cluster).await;
-    for node in [&a, &b, &joining] {
-        node.is_in(State::Ready).await;
-        assert!(node.answer("alice").await);
-        let done = node.node.revoke("alice", None).await.unwrap();
-        assert!(!done.is_new);
-        assert!(node.answer("alice").await);
+    for is_first in [false, true] {
+        let [a, b]: [Local; 2] = ready(&cluster).await;
+        let token = if is_first { "first" } else { "last" };
+        a.node.revoke(token, Some(now() + 20)).await.unwrap();
+        let first = cluster.record(&key(token));
+        let long = a.node.revoke(token, Some(now() + 1800)).await.unwrap().until;
+        let last = cluster.record(&key(token));
+        until("the other", async || (b.node.revoked_until(token).await == Ok(Some(long))).then_some(())).await;
+        cluster.ctl(&["del", &key(token)]);
+        let before = Local::begin(&cluster.urls(0));
+        before.never_passes(token).await;
+        cluster.write_back(if is_first { &first } else { &last });
+        let after = Local::begin(&cluster.urls(0));
+        for node in [&a, &b, &before, &after] {
+            node.never_passes(token).await;
+            node.waits_for_accept().await;
+        }
+        accept(&cluster).await;
+        for node in [&a, &b, &before, &after] {
+            node.is_in(State::Ready).await;
+            // What is in etcd was accepted, and a node that acknowledges a revocation rejects the token.
+            let is_new = node.node.revoke(token, Some(long)).await.unwrap().is_new;
+            assert!(!is_new || is_first);
+            assert_eq!(node.node.revoked_until(token).await, Ok(Some(long)));
+        }
     }
 }
 

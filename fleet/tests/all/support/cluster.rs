@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use ureq::Agent;
 
@@ -171,8 +171,17 @@ impl Cluster {
     }
 
     fn status(&self, nth: usize) -> Option<Value> {
-        let url = format!("{}/v3/maintenance/status", self.endpoint(nth));
-        serde_json::from_reader(self.agent.post(url).send("{}").ok()?.body_mut().as_reader()).ok()
+        self.post(nth, "maintenance/status", "{}")
+    }
+
+    fn post(&self, nth: usize, path: &str, question: &str) -> Option<Value> {
+        let answer = self.agent.post(format!("{}/v3/{path}", self.endpoint(nth))).send(question);
+        serde_json::from_reader(answer.ok()?.body_mut().as_reader()).ok()
+    }
+
+    /// Asks a majority for a key.
+    pub(crate) fn question(&self) {
+        self.post(0, "kv/range", r#"{"key":"YQ=="}"#).unwrap();
     }
 
     /// The member that leads.
@@ -246,6 +255,16 @@ impl Cluster {
         let running = self.members.iter().filter(|member| member.process.is_some());
         let endpoints: Vec<_> = running.map(Member::endpoint).collect();
         run(&mut etcdctl(&endpoints.join(","), arguments))
+    }
+
+    /// The record of this key, which [`write_back`](Self::write_back) writes again.
+    pub(crate) fn record(&self, key: &str) -> Value {
+        let said: Value = serde_json::from_str(&self.ctl(&["get", key, "-w", "json"])).unwrap();
+        json!({ "key": said["kvs"][0]["key"], "value": said["kvs"][0]["value"] })
+    }
+
+    pub(crate) fn write_back(&self, record: &Value) {
+        self.post(0, "kv/put", &record.to_string()).unwrap();
     }
 
     /// The revision of the cluster.
