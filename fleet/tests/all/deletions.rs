@@ -5,7 +5,7 @@ use fleet::{Etcd, SharedArguments, State};
 use crate::nodes::{Local, SMALL, accept, fleet, found, key, now, ready, until};
 use crate::support::cluster::Cluster;
 
-/// F5: a node never founds.
+/// A node never founds.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_of_a_mistyped_fleet_says_so_and_lets_nothing_pass() {
     let Some(cluster) = fleet(1).await else { return };
@@ -24,7 +24,7 @@ async fn a_node_of_a_mistyped_fleet_says_so_and_lets_nothing_pass() {
     assert!(why.contains("no fleet of this name"), "{why}");
 }
 
-/// F6: each set of keys, while nodes run and while none does.
+/// Each set of keys, while nodes run and while none does.
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_mass_deletion_the_fleet_waits() {
     let Some(cluster) = fleet(1).await else { return };
@@ -63,7 +63,7 @@ async fn after_a_mass_deletion_the_fleet_waits() {
     }
 }
 
-/// F3 and F7: a record is deleted, and written back as it was last, or as it was first. Neither a node that runs, nor one that
+/// A record is deleted, and written back as it was last, or as it was first. Neither a node that runs, nor one that
 /// joins before that or after it, takes it for genuine.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_that_is_deleted_and_put_back_is_a_loss_until_it_is_accepted() {
@@ -96,7 +96,7 @@ async fn a_record_that_is_deleted_and_put_back_is_a_loss_until_it_is_accepted() 
     }
 }
 
-/// F10: the epoch's record, the head, and a token's record are overwritten.
+/// The epoch's record, the head, and a token's record are overwritten.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_overwritten_stops_the_fleet_until_an_operator_has_mended_it() {
     let Some(cluster) = fleet(1).await else { return };

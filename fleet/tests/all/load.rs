@@ -53,7 +53,7 @@ impl Drop for Busy {
     }
 }
 
-/// F12: on a busy machine, new nodes join with many tokens, and the one that runs goes on. It was seen with 323,000 tokens,
+/// On a busy machine, new nodes join with many tokens, and the one that runs goes on. It was seen with 323,000 tokens,
 /// which `FLEET_TOKENS=323000` repeats. A question for one token then cost etcd time in proportion to all of them; so a
 /// tenth of them shows the same, and takes seconds.
 #[tokio::test(flavor = "multi_thread")]
@@ -84,7 +84,7 @@ async fn many_tokens_are_revoked_in_groups_and_joined() {
     assert!(a.unwrap().until >= now() + 90 && b.unwrap().until >= now() + 190);
 }
 
-/// F2: a token has one entry, however often it is extended, for `FLEET_EXTEND` seconds at least.
+/// A token has one entry, however often it is extended, for `FLEET_EXTEND` seconds at least.
 #[tokio::test(flavor = "multi_thread")]
 async fn extending_tokens_takes_no_memory() {
     let Some(cluster) = fleet(1).await else { return };

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::nodes::{Program, command, fleet, now};
 use crate::support::wait;
 
-/// F1: `{"alg":"ES256"}` and `{}`, with signatures that differ in a bit that no byte uses, in padding, and altogether.
+/// The token `{"alg":"ES256"}`, `{}`, with signatures that differ in a bit that no byte uses, in padding, and altogether.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revoked_jwt_does_not_pass_in_another_spelling() {
     let Some(cluster) = fleet(1).await else { return };
@@ -82,7 +82,7 @@ async fn requests_get_the_statuses_of_the_readme() {
     assert!(!node.log().contains("eyJhbGci") && node.log().contains("result=\"new\""), "{}", node.log());
 }
 
-/// F8: whoever reads the log has stopped. Lines are lost, counted and reported, and the node goes on.
+/// Whoever reads the log has stopped. Lines are lost, counted and reported, and the node goes on.
 #[tokio::test(flavor = "multi_thread")]
 async fn lines_of_the_log_that_are_lost_are_counted() {
     let Some(cluster) = fleet(1).await else { return };

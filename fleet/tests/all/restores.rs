@@ -5,7 +5,7 @@ use fleet::{Etcd, SharedArguments, State};
 use crate::nodes::{Local, SMALL, accept, fleet, found, now, ready, until};
 use crate::support::cluster::Cluster;
 
-/// F4: the backup lacks a token, or has it with an earlier end. Nodes that knew more notice it.
+/// The backup lacks a token, or has it with an earlier end. Nodes that knew more notice it.
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_restore_the_fleet_waits_for_an_operator() {
     let Some(mut cluster) = fleet(1).await else { return };
@@ -67,7 +67,7 @@ async fn a_node_that_slept_through_a_restore_notices_it() {
     new.waits_for_accept().await;
 }
 
-/// F4: even a node that remembers nothing sees a restore, by raft's term, if there was an election before the backup.
+/// Even a node that remembers nothing sees a restore, by raft's term, if there was an election before the backup.
 #[tokio::test(flavor = "multi_thread")]
 async fn new_nodes_notice_a_restore_by_the_term() {
     let Some(mut cluster) = fleet(1).await else { return };
@@ -91,7 +91,7 @@ async fn new_nodes_notice_a_restore_by_the_term() {
     assert!(Local::ready(&cluster.urls(0)).await.answer("late").await);
 }
 
-/// F9: a copy in another cluster goes on only if the operator names the cluster that has ended.
+/// A copy in another cluster goes on only if the operator names the cluster that has ended.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_in_another_cluster_needs_the_name_of_the_old_one() {
     let Some(mut cluster) = fleet(1).await else { return };
@@ -121,7 +121,7 @@ async fn a_copy_in_another_cluster_needs_the_name_of_the_old_one() {
     }
 }
 
-/// F9: a member was wiped and has started as a cluster of its own.
+/// A member was wiped and has started as a cluster of its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_of_another_cluster_decides_nothing() {
     let Some(mut cluster) = fleet(3).await else { return };
