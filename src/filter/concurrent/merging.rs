@@ -7,6 +7,7 @@ use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::error::memory::OutOfMemory;
 use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
+use crate::table::by_shape::FilterTable;
 use crate::table::image::merge::Merge;
 
 /// Merging and comparing filters. The page [`beyond_one_process`](crate::guide::beyond_one_process) says when to merge.
@@ -50,7 +51,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
     /// fits](crate::guide::choosing_parameters#capacity). If you need all or nothing, make a filter with
     /// [`empty_like`](Self::empty_like), let it absorb both filters, and use it in their place.
     pub fn absorb(&self, other: &Self) -> Result<u64, AbsorbError> {
-        self.parts.merge::<T>(&other.parts, [self.plan(), other.plan()], Merge::Sum)
+        self.parts.merge::<T>(&other.parts, [self.plan(), other.plan()], Merge::Sum, FilterTable::check_and_absorb)
     }
 
     /// Adds each key that the other filter holds and this one lacks. Returns how many.
@@ -78,7 +79,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
     ///   is lost. To continue, make room and call it again. (How many are missing is not known beforehand, so it is not
     ///   checked as in `absorb`.)
     pub fn unite(&self, other: &Self) -> Result<u64, AbsorbError> {
-        self.parts.merge::<T>(&other.parts, [self.plan(), other.plan()], Merge::Union)
+        self.parts.merge::<T>(&other.parts, [self.plan(), other.plan()], Merge::Union, FilterTable::check_and_absorb)
     }
 
     /// Returns what the filter holds, as one number: two filters with the same digest hold the same.
@@ -119,6 +120,6 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
     where
         S: Clone,
     {
-        Ok(Self::from_parts(self.parts.empty_like()?))
+        Ok(Self::from_parts(self.parts.empty_like(FilterTable::another)?))
     }
 }

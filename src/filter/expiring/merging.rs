@@ -7,6 +7,7 @@ use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::error::memory::OutOfMemory;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
+use crate::table::by_shape::ExpiringTable;
 use crate::table::image::merge::Merge;
 
 /// Merging and comparing filters. The page [`beyond_one_process`](crate::guide::beyond_one_process) says when to merge.
@@ -57,7 +58,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// fits](crate::guide::choosing_parameters#capacity). If you need all or nothing, make a filter with
     /// [`empty_like`](Self::empty_like), let it absorb both filters, and use it in their place.
     pub fn absorb(&self, other: &Self) -> Result<u64, AbsorbError> {
-        self.parts.merge::<T>(&other.parts, [self.plan(), other.plan()], Merge::Sum)
+        self.parts.merge::<T>(&other.parts, [self.plan(), other.plan()], Merge::Sum, ExpiringTable::check_and_absorb)
     }
 
     /// Adds each live entry that the other filter holds and this one lacks. Returns how many.
@@ -92,7 +93,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     ///   is lost. To continue, make room and call it again. (How many are missing is not known beforehand, so it is not
     ///   checked as in `absorb`.)
     pub fn unite(&self, other: &Self) -> Result<u64, AbsorbError> {
-        self.parts.merge::<T>(&other.parts, [self.plan(), other.plan()], Merge::Union)
+        self.parts.merge::<T>(&other.parts, [self.plan(), other.plan()], Merge::Union, ExpiringTable::check_and_absorb)
     }
 
     /// Returns what the filter holds, as one number: two filters with the same digest hold the same.
@@ -139,6 +140,6 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     where
         S: Clone,
     {
-        Ok(Self::from_parts(self.parts.empty_like()?))
+        Ok(Self::from_parts(self.parts.empty_like(ExpiringTable::another)?))
     }
 }

@@ -7,6 +7,7 @@ use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::error::memory::OutOfMemory;
 use crate::filter::maplet::filter::CuckooMaplet;
+use crate::table::by_shape::MapletTable;
 use crate::table::image::merge::Merge;
 
 /// Merging and comparing maplets. The page [`beyond_one_process`](crate::guide::beyond_one_process) says when to merge.
@@ -51,7 +52,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// fits](crate::guide::choosing_parameters#capacity). If you need all or nothing, make a maplet with
     /// [`empty_like`](Self::empty_like), let it absorb both maplets, and use it in their place.
     pub fn absorb(&self, other: &Self) -> Result<u64, AbsorbError> {
-        self.parts.merge::<T>(&other.parts, [self.plan(), other.plan()], Merge::Sum)
+        self.parts.merge::<T>(&other.parts, [self.plan(), other.plan()], Merge::Sum, MapletTable::check_and_absorb)
     }
 
     /// Adds each pair of key and value that the other maplet holds and this one lacks. Returns how many.
@@ -81,7 +82,7 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     ///   is lost. To continue, make room and call it again. (How many are missing is not known beforehand, so it is not
     ///   checked as in `absorb`.)
     pub fn unite(&self, other: &Self) -> Result<u64, AbsorbError> {
-        self.parts.merge::<T>(&other.parts, [self.plan(), other.plan()], Merge::Union)
+        self.parts.merge::<T>(&other.parts, [self.plan(), other.plan()], Merge::Union, MapletTable::check_and_absorb)
     }
 
     /// Returns what the maplet holds, as one number: two maplets with the same digest hold the same.
@@ -124,6 +125,6 @@ impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     where
         S: Clone,
     {
-        Ok(Self::from_parts(self.parts.empty_like()?))
+        Ok(Self::from_parts(self.parts.empty_like(MapletTable::another)?))
     }
 }

@@ -10,6 +10,8 @@ use crate::filter::shared::parts::Parts;
 use crate::plan::window::Division;
 use crate::table::core::Core as _;
 use crate::table::image::merge::Merge;
+use crate::table::image::read::TableImage;
+use crate::table::recent_table::RecentTable;
 
 /// Another window for the keys of a filter that is in use. The page [`expiry`](crate::guide::expiry#another-window) has the
 /// whole procedure.
@@ -38,7 +40,11 @@ impl<T: ?Sized, S: BuildHasher> RecentCuckooFilter<T, S> {
     where
         S: Clone,
     {
-        Ok(Self::from_parts(self.parts.empty_like()?))
+        let another = |table: &RecentTable| {
+            let bytes = table.dimensions().memory_usage;
+            table.another(table.division()).ok_or(BuildError::OutOfMemory { bytes })
+        };
+        Ok(Self::from_parts(self.parts.empty_like(another)?))
     }
 
     /// Returns an empty filter with the same table, hasher, schema and clock, for a window of the last `keys` keys. It can
@@ -140,6 +146,7 @@ impl<T: ?Sized, S: BuildHasher> RecentCuckooFilter<T, S> {
     ///   It says how many keys were added before. Those stay, and the call can be repeated.
     pub fn unite(&self, other: &Self) -> Result<u64, AbsorbError> {
         other.parts.core.follow_time();
-        self.parts.merge::<T>(&other.parts, [self.plan(), other.plan()], Merge::Union)
+        let unite = |ours: &RecentTable, theirs: &RecentTable, image: &TableImage<'_>, _| Ok(ours.unite(theirs, image));
+        self.parts.merge::<T>(&other.parts, [self.plan(), other.plan()], Merge::Union, unite)
     }
 }

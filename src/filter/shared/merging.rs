@@ -1,5 +1,5 @@
 //! Merging and digests, for the types of filter that have them. `Parts::merge` is both `absorb` (the sum) and `unite` (the union): it
-//! checks what must be equal, begins an image of the other table, and has this table take that in
+//! checks what must be equal, begins an image of the other table, and has this table add what is in it
 //! (`table/image/absorb.rs`).
 
 use core::hash::BuildHasher;
@@ -19,13 +19,16 @@ use crate::table::core::{Core, Dimensions};
 use crate::table::filter_plan::FilterPlan;
 use crate::table::image::merge::{Merge, MergeError, MergeResult};
 use crate::table::image::read::TableImage;
-use crate::table::recent_table::RecentTable;
 use crate::table::table::memory_for;
 use crate::word::tick::Tick;
 
-impl<C: Absorbing, S: BuildHasher> Parts<C, S> {
+/// How a table adds the copies of an image of another one, all or those that it lacks: it checks what must hold at the moment of
+/// the image, and makes room where that is possible.
+type Absorb<C> = fn(&C, &C, &TableImage<'_>, Merge) -> Result<MergeResult, AbsorbError>;
+
+impl<C: Core, S: BuildHasher> Parts<C, S> {
     /// Adds what the other filter holds and, for a union, this one lacks. Both have keys of type `T`, and these plans.
-    /// Returns how many copies were added.
+    /// `absorb` is how their tables do it. Returns how many copies were added.
     #[cfg_attr(
         not(feature = "snapshot"),
         allow(clippy::extra_unused_type_parameters, reason = "only a schema depends on the type of the keys")
@@ -35,6 +38,7 @@ impl<C: Absorbing, S: BuildHasher> Parts<C, S> {
         other: &Self,
         [ours, theirs]: [FilterPlan; 2],
         merge: Merge,
+        absorb: Absorb<C>,
     ) -> Result<u64, AbsorbError> {
         if probe(&self.hasher) != probe(&other.hasher) {
             return Err(AbsorbError::Hasher);
@@ -49,47 +53,35 @@ impl<C: Absorbing, S: BuildHasher> Parts<C, S> {
         check_settings(&ours, &theirs)?;
         let image =
             TableImage::begin(other.core.image_source()).map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })?;
-        self.core.prepare(&other.core, &image, merge)?;
-        outcome(self.core.absorb(&other.core, &image, merge))
+        outcome(absorb(&self.core, &other.core, &image, merge)?)
     }
 
     pub(in crate::filter) fn digest(&self, kind: FilterKind) -> Result<u64, OutOfMemory> {
         TableImage::begin(self.core.image_source())?.digest(kind, probe(&self.hasher))
     }
 
-    /// The parts of an empty filter with the same settings.
-    pub(in crate::filter) fn empty_like(&self) -> Result<Self, BuildError>
+    /// The parts of an empty filter with the same settings. `another` makes an empty table with those of this one.
+    pub(in crate::filter) fn empty_like(&self, another: fn(&C) -> Result<C, BuildError>) -> Result<Self, BuildError>
     where
         S: Clone,
     {
-        let core = self.core.another()?;
+        let core = another(&self.core)?;
         Ok(Self { core, hasher: self.hasher.clone(), schema: self.schema.clone() })
     }
 }
 
-/// A core that can absorb another of its kind.
-pub(in crate::filter) trait Absorbing: Core + Sized {
-    /// An empty core with the same settings.
-    fn another(&self) -> Result<Self, BuildError>;
-
-    /// Checks what must hold at the moment of the other core's image, and makes room where that is possible.
-    fn prepare(&self, other: &Self, image: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError>;
-
-    /// Adds the copies of the image of the other core, all or those that this core lacks.
-    fn absorb(&self, other: &Self, image: &TableImage<'_>, merge: Merge) -> MergeResult;
-}
-
-/// An empty core with the settings of this one, which does not grow.
+/// An empty table with the settings of this one, which does not grow.
 fn empty_like<C: Core>(core: &C, make: impl FnOnce(TablePlan) -> Option<C>) -> Result<C, BuildError> {
     let Dimensions { shape, buckets, limit, .. } = core.dimensions();
     let another = make(TablePlan::new(shape, buckets, limit, Pages::Usual));
     another.ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(buckets) })
 }
 
-/// Checks the room for `other_len` more copies in a core that has `len`. How many a union adds is not known beforehand.
-fn check_room(core: &impl Core, len: usize, other_len: usize, merge: Merge) -> Result<(), AbsorbError> {
+/// Checks the room for `other_len` more copies in a table that has `len`: for a sum. How many a union adds is not known
+/// beforehand.
+fn check_room(core: &impl Core, len: usize, other_len: usize) -> Result<(), AbsorbError> {
     let capacity = core.capacity();
-    if merge == Merge::Sum && other_len > 0 && len.saturating_add(other_len) > capacity {
+    if other_len > 0 && len.saturating_add(other_len) > capacity {
         return Err(AbsorbError::OverCapacity { len, other_len, capacity });
     }
     Ok(())
@@ -144,40 +136,53 @@ fn outcome(MergeResult { copies: absorbed, stopped }: MergeResult) -> Result<u64
     }
 }
 
-impl Absorbing for FilterTable {
-    fn another(&self) -> Result<Self, BuildError> {
+impl FilterTable {
+    pub(in crate::filter) fn another(&self) -> Result<Self, BuildError> {
         empty_like(self, TablePlan::table)
     }
 
-    fn prepare(&self, other: &Self, _: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError> {
-        check_room(self, self.len(), other.len(), merge)
-    }
-
-    fn absorb(&self, _: &Self, image: &TableImage<'_>, merge: Merge) -> MergeResult {
-        self.absorb(image, merge)
+    pub(in crate::filter) fn check_and_absorb(
+        &self,
+        other: &Self,
+        image: &TableImage<'_>,
+        merge: Merge,
+    ) -> Result<MergeResult, AbsorbError> {
+        if merge == Merge::Sum {
+            check_room(self, self.len(), other.len())?;
+        }
+        Ok(self.absorb(image, merge))
     }
 }
 
-impl Absorbing for MapletTable {
-    fn another(&self) -> Result<Self, BuildError> {
+impl MapletTable {
+    pub(in crate::filter) fn another(&self) -> Result<Self, BuildError> {
         empty_like(self, TablePlan::table_of_values)
     }
 
-    fn prepare(&self, other: &Self, _: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError> {
-        check_room(self, self.len(), other.len(), merge)
-    }
-
-    fn absorb(&self, _: &Self, image: &TableImage<'_>, merge: Merge) -> MergeResult {
-        self.absorb(image, merge)
+    pub(in crate::filter) fn check_and_absorb(
+        &self,
+        other: &Self,
+        image: &TableImage<'_>,
+        merge: Merge,
+    ) -> Result<MergeResult, AbsorbError> {
+        if merge == Merge::Sum {
+            check_room(self, self.len(), other.len())?;
+        }
+        Ok(self.absorb(image, merge))
     }
 }
 
-impl Absorbing for ExpiringTable {
-    fn another(&self) -> Result<Self, BuildError> {
+impl ExpiringTable {
+    pub(in crate::filter) fn another(&self) -> Result<Self, BuildError> {
         empty_like(self, |plan| plan.table_with_clock(self.clock().another()))
     }
 
-    fn prepare(&self, other: &Self, image: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError> {
+    pub(in crate::filter) fn check_and_absorb(
+        &self,
+        other: &Self,
+        image: &TableImage<'_>,
+        merge: Merge,
+    ) -> Result<MergeResult, AbsorbError> {
         // The other clock is read first: this one can only have advanced meanwhile.
         let (theirs, ours) = (image.clock_state().and_then(|clock_state| clock_state.now), self.clock().now());
         if let Some(theirs) = theirs
@@ -185,58 +190,40 @@ impl Absorbing for ExpiringTable {
         {
             return Err(AbsorbError::ClockBehind { ours: ours.map(Tick::new), theirs: Tick::new(theirs) });
         }
-        if merge == Merge::Union {
-            return Ok(());
+        if merge == Merge::Sum {
+            // Those that are live by both clocks. Where this table has evicted ticks, none is added that ends at one of them.
+            let now = self.clock().now().zip(other.clock().now());
+            let passed =
+                now.map_or(0, |(ours, theirs)| ours.saturating_sub(theirs).saturating_add(self.clock().ahead()));
+            check_room(self, self.live_in(0), other.live_in(passed))?;
         }
-        // Those that are live by both clocks. Where this table has evicted ticks, none is added that ends at one of them.
-        let now = self.clock().now().zip(other.clock().now());
-        let passed = now.map_or(0, |(ours, theirs)| ours.saturating_sub(theirs).saturating_add(self.clock().ahead()));
-        check_room(self, self.live_in(0), other.live_in(passed), merge)
-    }
-
-    fn absorb(&self, _: &Self, image: &TableImage<'_>, merge: Merge) -> MergeResult {
-        self.absorb(image, merge)
+        Ok(self.absorb(image, merge))
     }
 }
 
-impl Absorbing for RecentTable {
-    fn another(&self) -> Result<Self, BuildError> {
-        self.another(self.division()).ok_or_else(|| BuildError::OutOfMemory { bytes: self.dimensions().memory_usage })
-    }
-
-    fn prepare(&self, _: &Self, _: &TableImage<'_>, _: Merge) -> Result<(), AbsorbError> {
-        // It evicts what leaves first.
-        Ok(())
-    }
-
-    /// The union, whatever was asked for: a key has one entry.
-    fn absorb(&self, other: &Self, image: &TableImage<'_>, _: Merge) -> MergeResult {
-        self.unite(other, image)
-    }
-}
-
-impl Absorbing for GrowingTable {
-    fn another(&self) -> Result<Self, BuildError> {
+impl GrowingTable {
+    pub(in crate::filter) fn another(&self) -> Result<Self, BuildError> {
         GrowingTable::new(self.plan)
     }
 
-    fn prepare(&self, other: &Self, image: &TableImage<'_>, merge: Merge) -> Result<(), AbsorbError> {
+    pub(in crate::filter) fn check_and_absorb(
+        &self,
+        other: &Self,
+        image: &TableImage<'_>,
+        merge: Merge,
+    ) -> Result<MergeResult, AbsorbError> {
         // If there cannot be so much room, an insert says why.
         if self.len() == 0 {
             // It becomes a copy, whatever the other one holds: with fewer buckets there might be no room.
             let _ = self.grow_if_possible(image.layout().1);
-            return Ok(());
+        } else {
+            // The copies come in the order of the buckets, so some buckets would be full long before the table is. A union
+            // may add nothing, so it makes room for no more than the other has: a small table becomes as large.
+            let _ = self.reserve(match merge {
+                Merge::Sum => other.len(),
+                Merge::Union => other.len().saturating_sub(self.len()),
+            });
         }
-        // The copies come in the order of the buckets, so some buckets would be full long before the table is. A union may
-        // add nothing, so it makes room for no more than the other has: a small table becomes as large.
-        let _ = self.reserve(match merge {
-            Merge::Sum => other.len(),
-            Merge::Union => other.len().saturating_sub(self.len()),
-        });
-        Ok(())
-    }
-
-    fn absorb(&self, _: &Self, image: &TableImage<'_>, merge: Merge) -> MergeResult {
-        self.absorb(image, merge)
+        Ok(self.absorb(image, merge))
     }
 }
