@@ -314,13 +314,21 @@ fn of_buckets(buckets: usize) -> Filter {
 
 #[test]
 fn a_load_that_is_too_low_or_too_high_is_an_error_that_names_the_limits() {
-    for load in [0.0, 0.699_999, 0.950_001, 1.0, -0.8, f64::NAN, f64::INFINITY] {
+    for (load, given) in [
+        (0.0, "0"),
+        (0.699_999, "0.699999"),
+        (0.950_001, "0.950001"),
+        (1.0, "1"),
+        (-0.8, "-0.8"),
+        (f64::NAN, "NaN"),
+        (f64::INFINITY, "infinity"),
+    ] {
         let builder = builder(1000, 0.01).load_while_growing(load);
         let [built, planned] = [builder.clone().build().map(drop), builder.plan().map(drop)].map(Result::unwrap_err);
         let BuildError::InvalidLoadWhileGrowing { least, most, .. } = built else { panic!("{built:?}") };
         assert_eq!((least, most), (0.70, 0.95));
         for text in [built, planned].map(|error| error.to_string()) {
-            assert!(text.contains(&format!("{load:?}")) && text.contains("from 0.7 to 0.95"), "{text}");
+            assert!(text.contains(&format!(" was {given}; it must be from 0.7 to 0.95 ")), "{text}");
         }
     }
 }

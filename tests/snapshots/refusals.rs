@@ -166,9 +166,16 @@ fn each_forged_field_of_a_growable_filter_is_refused_for_its_reason() {
         let shown = format!("Damaged(InvalidSizes {{ buckets: {first}, max_buckets: {most},");
         refused(&with_head(11, &most.to_le_bytes()), &shown, &[&most.to_string()]);
     }
-    for load in [0.0, 0.699, 0.951, -0.85, f64::INFINITY, f64::NAN] {
+    for (load, declared) in [
+        (0.0, "0"),
+        (0.699, "0.699"),
+        (0.951, "0.951"),
+        (-0.85, "-0.85"),
+        (f64::INFINITY, "infinity"),
+        (f64::NAN, "NaN"),
+    ] {
         let shown = format!("Damaged(InvalidLoadWhileGrowing {{ load_while_growing: {load:?} }}");
-        refused(&with_head(19, &load.to_le_bytes()), &shown, &[&format!("{load:?}"), "from 0.7 to 0.95"]);
+        refused(&with_head(19, &load.to_le_bytes()), &shown, &[&format!(" of {declared}, "), "from 0.7 to 0.95"]);
     }
     // Sizes that a filter can have, but not one with these words.
     let buckets = genuine.buckets;
