@@ -29,7 +29,7 @@ pub(crate) struct Class {
 
 /// `map` of an array. That is not always inlined.
 #[inline(always)]
-pub(crate) fn both<A, B>([first, second]: [A; 2], mut map: impl FnMut(A) -> B) -> [B; 2] {
+pub(crate) fn both<A: Copy, B: Copy>([first, second]: [A; 2], mut map: impl FnMut(A) -> B) -> [B; 2] {
     [map(first), map(second)]
 }
 
