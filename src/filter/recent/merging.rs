@@ -135,7 +135,7 @@ impl<T: ?Sized, S: BuildHasher> RecentCuckooFilter<T, S> {
     /// a later call adds what has come to the other one since.)
     ///
     /// Cost: it locks all stripes of each table for a few microseconds. Then it passes over the other table once, and inserts
-    /// each key. Meanwhile changes to the other filter [cost more](crate::guide::costs).
+    /// each key. Meanwhile changes to the other filter [cost more](crate::guide::costs#while-a-save-runs).
     ///
     /// # Errors
     /// - [`AbsorbError::Hasher`], `Schema` or `Layout` if these differ. **Keys cannot be taken over into another hasher's
