@@ -95,6 +95,48 @@ model! {
     for [TickEndsWithoutLocks]
 }
 
+/// Another table, with a key that was counted in its present tick.
+fn other_with(key: Key) -> Table {
+    let other = Table::of_last_keys(2, 2, 0);
+    assert!(other.insert_recent(key, 0), "it is new");
+    other
+}
+
+/// A table takes over a key while another thread ends a tick. Two more are to come until the key leaves: with those that have
+/// come in the first tick, that is when two ticks have ended.
+fn a_union_at_the_end_of_a_tick() -> Model {
+    let other = other_with(key(0));
+    let uniter = role(move |table| table.unite_recent(&other, 2));
+    let inserter = role(|table| assert!(table.insert_recent(key(1), 0), "it is new"));
+    let finally = role(|table| {
+        assert_eq!(table.expires_at(key(0)), Some(2), "a key stays for too long, or not long enough");
+        assert_eq!(table.now(), 1, "what was taken over has counted");
+    });
+    (table(2, 1), vec![uniter, inserter], finally)
+}
+model! {
+    a_union_at_the_end_of_a_tick, at least 120, preemptions 3,
+    fails with "a key stays for too long, or not long enough"
+    for [UnionReadsClockWithoutLocks]
+}
+
+/// A key comes by a union and by an insert. It has one entry, and it is new only if it came by the insert first.
+fn a_union_beside_an_insert_of_the_same() -> Model {
+    let other = other_with(key(0).twin());
+    let uniter = role(move |table| table.unite_recent(&other, 2));
+    let inserter = role(|table| {
+        table.insert_recent(key(0), 0);
+        assert!(table.contains(key(0)), "a recent key was missed");
+    });
+    let finally = role(|table| assert_eq!((table.live_len(), table.len()), (1, 1), "not one entry for the key"));
+    (table(2, 0), vec![uniter, inserter], finally)
+}
+model! {
+    a_union_beside_an_insert_of_the_same, at least 40, preemptions 3,
+    fails with "not one entry for the key"
+    for [AddValueWithoutLock]
+}
+
 /// A sweep ends while another thread ends a tick. Both take effect.
 fn a_tick_that_ends_during_a_sweep() -> Model {
     let table = table(1, 0);

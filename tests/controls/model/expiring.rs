@@ -5,10 +5,13 @@
 use crate::error::insert::ExpiringInsertError;
 use crate::model::key::Key;
 use crate::model::table::{Expiry, Image, ModelLayout, PAYLOAD_BITS, Smallest, Table, answers, one_block};
+use crate::plan::window::{Division, Unit};
 use crate::table::attempt::IfPresent;
+use crate::table::core::Core as _;
 use crate::table::entries;
 use crate::table::expiring::clock::{Advance, Clock, Drive, Until, WhenFull};
 use crate::table::expiring::limit::{Request, Verdict};
+use crate::table::image::read::TableImage;
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Ring;
 
@@ -144,6 +147,19 @@ impl<L: ModelLayout> Expiring<L> {
         let is_new = self.0.add_until(key.hash(), until, if_present).expect("no insert of a recent key fails");
         self.0.keep_up();
         is_new
+    }
+
+    /// What a filter of the last keys does to take over those of another one. Both have so many keys per tick.
+    pub fn unite_recent(&self, other: &Self, per_tick: u64) {
+        let division = Division { unit: Unit::Keys, per_tick, lifetime: RECENT_LIFETIME };
+        let image = TableImage::begin(other.0.image_source()).expect("a model has memory");
+        let (theirs, ours) = (image.clock_state().expect("it has a clock"), self.0.clock_state());
+        let now = ours.now.expect("the filter has set its clock");
+        let absorbed = self.0.unite_recent(&image, &|ticks| {
+            let left = division.left_of(division, theirs.added, ticks)?;
+            Some(now + division.ticks_for(left, ours.added.min(per_tick)))
+        });
+        assert!(absorbed.stopped.is_none(), "no union of recent keys fails");
     }
 
     /// What a filter of recent keys does after each insert.

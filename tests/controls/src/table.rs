@@ -710,6 +710,15 @@ pub const CONTROLS: &[Control] = &[
         )],
     ),
     control(
+        "UnionReadsClockWithoutLocks",
+        "A union of recent keys reads the clock and the count of keys without the stripes' locks.",
+        &[edit(
+            "table/expiring/recent.rs",
+            "self.under_all_locks(|all| clock.state_for_save(all))",
+            "self.under_all_locks_if(!LEFT_OUT, |all| clock.state_for_save(all))",
+        )],
+    ),
+    control(
         "SweepUndoesTicks",
         "A sweep that ends does not hold the lock of a stripe.",
         &[edit(
