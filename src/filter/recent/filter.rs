@@ -41,6 +41,9 @@ use crate::table::recent_table::RecentTable;
 /// For keys that each expire at a time of their own, such as tokens, use an
 /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter).
 ///
+/// A filter keeps its window. In a running program, or after a restart with another configuration, one with [another
+/// window](crate::guide::expiry#another-window) takes over its keys, by [`unite`](Self::unite).
+///
 /// # The last *n* keys
 ///
 /// A filter built with [`last`](crate::RecentBuilder::last) counts the keys for which `insert` has returned `true`. **A key
