@@ -25,6 +25,8 @@ fn the_code_on_the_page_is_that_of_the_programs() {
     for (block, program) in blocks.iter().zip(programs) {
         let program = program.replace("pub(crate) ", "");
         for part in block.split("\n\n").filter(|part| !part.starts_with("use ")) {
+            // A method that the page has first need not be the first of the program.
+            let part = if part.starts_with("impl ") { part.split_once('\n').unwrap().1 } else { part };
             assert!(program.contains(part.trim_end().trim_end_matches('}').trim_end()), "the program lacks:\n{part}");
         }
     }
