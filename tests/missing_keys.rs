@@ -252,6 +252,14 @@ fn it_has_expired() {
     assert!(counted.take(1000).any(|_| !filter.contains(&key())));
     assert_eq!(filter.stats().recent.unwrap().evicted, 0);
 
+    // A shorter window takes over only the keys that are within it.
+    let filter = recent();
+    filter.insert(&key());
+    assert_eq!(others().filter(|other| filter.insert(other)).take(8).count(), 8);
+    let shorter = filter.empty_like_last(2).unwrap();
+    shorter.unite(&filter).unwrap();
+    assert!(filter.contains(&key()) && !shorter.contains(&key()) && !shorter.is_empty());
+
     let (limiter, seconds) = limiter(WhenFull::Refuse);
     limiter.check(&key()).unwrap();
     assert_eq!((limiter.peek(&key()).remaining, limiter.peek(&key()).full_after), (1, MINUTE));
