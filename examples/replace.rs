@@ -97,11 +97,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     // A service passes the wall clock. This program lets it run ahead, so that nobody has to wait.
     let time = |minutes: u64| UNIX_EPOCH + Duration::from_secs(1_699_963_200 + 60 * minutes);
     let revoked = Shared::new(Revoked::new(filter(1000)?));
-    let mut before = revoked.read().unwrap().current.stats();
     for minute in 0..180 {
-        if minute == 120 {
-            before = revoked.read().unwrap().current.stats();
-        }
         let now = revoked.read().unwrap().current.tick_at(time(minute))?;
         if revoked.read().unwrap().advance_to(now) {
             revoked.write().unwrap().drop_old(now);
@@ -115,12 +111,8 @@ fn run() -> Result<(), Box<dyn Error>> {
         }
     }
     let revoked = revoked.into_inner().unwrap();
-    let needed = revoked.capacity_needed(&before);
-    println!(
-        "{} tokens; the filter has a capacity of {}, and {needed} would do for the rate of the last hour",
-        revoked.current.live_len(),
-        revoked.current.capacity()
-    );
-    assert!(revoked.current.capacity() > 1000);
+    println!("{} tokens; the filter has a capacity of {}", revoked.current.live_len(), revoked.current.capacity());
+    // None was lost, so a capacity for those that are there would do.
+    assert!(revoked.current.capacity() > 1000 && revoked.capacity_needed(&revoked.current.stats()) > 1000);
     Ok(())
 }
