@@ -46,11 +46,6 @@ impl Service {
         Arc::new(Self { node, admin_token, is_ending: AtomicBool::new(false), requests, changes, lost_lines })
     }
 
-    /// Its node.
-    pub fn node(&self) -> &Node {
-        &self.node
-    }
-
     /// From now on `/healthz` answers 503, so that load balancers send no new requests.
     pub fn end(&self) {
         self.is_ending.store(true, Ordering::Relaxed);

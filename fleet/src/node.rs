@@ -293,8 +293,7 @@ impl Node {
         let mut waiting = None;
         loop {
             ticks.tick().await;
-            replica.advance(&self.core.clock);
-            if replica.is_over(&self.core.clock) {
+            if !replica.advance(&self.core.clock) {
                 return Err(End::Join("entries would end before their tokens".into()));
             }
             let asked = Asked { at: self.core.clock.monotonic(), head: replica.head(), known: self.core.last_known() };

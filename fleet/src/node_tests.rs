@@ -208,6 +208,26 @@ async fn an_epoch_is_joined_only_if_nothing_contradicts_it() {
     assert_eq!((of(&fine(), Some(&known)), of(&with(|_| {}), Some(&known))), ("lost", "ok"));
 }
 
+/// A node has joined while its clock was two days behind, so its entries end too early. Then the clock is corrected.
+#[tokio::test]
+async fn a_lookup_finds_a_token_while_its_node_notices_that_the_clock_was_set() {
+    let behind = Arc::new(AtomicU64::new(0));
+    let read = Arc::clone(&behind);
+    let clock = Clock::new(move || {
+        let now = Reading::of_this_machine();
+        Reading { wall: now.wall - Duration::from_secs(read.load(Ordering::SeqCst)), ..now }
+    });
+    let node = Node::new(Settings::new("http://127.0.0.1:1"), clock).unwrap();
+    behind.store(2 * 86_400, Ordering::SeqCst);
+    let (replica, clock) = (replica(&node).0, &node.core.clock);
+    replica.put(token("alice"), clock.latest() + 1800).unwrap();
+    replica.has_all_until(clock.monotonic(), Duration::from_secs(60));
+    assert!(replica.advance(clock) && !replica.lacks(token("alice"), clock) && replica.lacks(token("bob"), clock));
+    behind.store(0, Ordering::SeqCst);
+    assert!(!replica.advance(clock), "a new replica is needed");
+    assert!(!replica.lacks(token("alice"), clock));
+}
+
 /// The process is stopped just before it reads the clock, and its node catches up meanwhile.
 #[tokio::test]
 async fn a_lookup_that_is_stopped_while_its_node_catches_up_is_not_certain() {

@@ -3,8 +3,8 @@
 //! Entries are never removed, and their expiries only grow. So a change that is applied twice, or late, does no harm.
 
 use std::collections::VecDeque;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Stats, Tick};
@@ -33,8 +33,9 @@ pub(crate) struct Replica {
     heads: watch::Sender<VecDeque<Head>>,
     /// Until when the filter is enough to say that a token is not revoked, in nanoseconds of the monotonic clock.
     deadline: AtomicU64,
-    /// The tick at which an entry expires before its token.
-    too_late: AtomicU64,
+    /// The tick at which an entry expires before its token. It is held while an entry is added, and while the filter is told
+    /// the time.
+    too_late: Mutex<u64>,
     /// The greatest term of raft that the node has seen.
     term: AtomicU64,
     /// What the cluster has lost, as this node found out. There is no way back: only a new epoch mends it.
@@ -63,7 +64,7 @@ impl Replica {
             tick,
             heads: watch::Sender::new(VecDeque::from([said.head.clone()])),
             deadline: AtomicU64::new(0),
-            too_late: AtomicU64::new(u64::MAX),
+            too_late: Mutex::new(u64::MAX),
             term: AtomicU64::new(said.term),
             lost: OnceLock::new(),
         })
@@ -98,23 +99,27 @@ impl Replica {
     /// Adds a token, or lets it live longer.
     pub(crate) fn put(&self, id: TokenId, end: u64) -> Result<(), String> {
         let tick = end.saturating_add(self.epoch.settings.margin).div_ceil(self.tick);
+        let mut too_late = self.too_late.lock().unwrap_or_else(PoisonError::into_inner);
         let latest = self.filter.now().map_or(0, Tick::get) + self.filter.plan().lifetime_in_ticks.unwrap_or(1);
         if tick > latest {
             // The longest lifetime was lowered, or another node's clock is ahead.
-            self.too_late.fetch_min(latest, Ordering::Relaxed);
+            *too_late = latest.min(*too_late);
         }
         let done = self.filter.insert_or_renew_until(&id, Tick::new(tick.min(latest)));
         done.map(drop).map_err(|error| error.to_string())
     }
 
-    /// Tells the filter the time.
-    pub(crate) fn advance(&self, clock: &Clock) {
-        self.filter.advance_to(Tick::new(clock.earliest() / self.tick));
-    }
-
-    /// Whether a new replica is needed: entries expire before their tokens within a tick, or the clock was set back.
-    pub(crate) fn is_over(&self, clock: &Clock) -> bool {
-        clock.earliest() / self.tick + 1 >= self.too_late.load(Ordering::Relaxed) || self.is_ahead(clock)
+    /// Tells the filter the time. False if entries would expire before their tokens within a tick, or if the clock was set
+    /// back: then the filter is not told, because lookups still use it, and a new replica is needed.
+    #[must_use]
+    pub(crate) fn advance(&self, clock: &Clock) -> bool {
+        let tick = clock.earliest() / self.tick;
+        let too_late = self.too_late.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_over = tick + 1 >= *too_late || self.is_ahead(clock);
+        if !is_over {
+            self.filter.advance_to(Tick::new(tick));
+        }
+        !is_over
     }
 
     /// Whether the filter was told a time that has not come, and may have dropped tokens that have not ended.

@@ -257,6 +257,10 @@ impl Cluster {
         run(&mut etcdctl(&endpoints.join(","), arguments))
     }
 
+    pub(crate) fn members_known_to(&self, nth: usize) -> String {
+        run(&mut etcdctl(&self.endpoint(nth), &["member", "list"]))
+    }
+
     /// The record of this key, which [`write_back`](Self::write_back) writes again.
     pub(crate) fn record(&self, key: &str) -> Value {
         let said: Value = serde_json::from_str(&self.ctl(&["get", key, "-w", "json"])).unwrap();
