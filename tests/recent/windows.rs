@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, RwLock};
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{AbsorbError, BuildError, RecentCuckooFilter, Window};
+use concurrent_cuckoo_filter::{AbsorbError, BuildError, Window};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -324,7 +324,7 @@ fn a_loaded_filter_gets_another_window() {
     }
     let mut bytes = Vec::new();
     seen.save(&mut bytes).unwrap();
-    let loaded = RecentCuckooFilter::<u64, _>::load(&*bytes, seeded(1), 1 << 20).unwrap();
+    let loaded = Filter::load(&*bytes, seeded(1), 1 << 20).unwrap();
     let shorter = loaded.empty_like_last(300).unwrap();
     shorter.unite(&loaded).unwrap();
     assert!((1200..1500).all(|key| shorter.contains(&key)));
