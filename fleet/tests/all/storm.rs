@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use fleet::{Settings, SharedArguments, State};
+use fleet::{Epoch, Settings, SharedArguments, State};
 use tokio::sync::RwLock;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -80,6 +80,18 @@ impl Load {
                     Err(_) => _ = self.unknown.fetch_add(1, Ordering::Relaxed),
                 }
             }
+        }
+    }
+
+    /// All nodes follow the epoch that is in etcd. (One that has not heard of it yet will join as a new node, and a new node
+    /// does not miss a record that was deleted before.)
+    async fn all_follow(&self, cluster: &Cluster) {
+        let record = cluster.ctl(&["get", "--print-value-only", "revoked/epoch"]);
+        let epoch: Epoch = serde_json::from_str(&record).unwrap();
+        for nth in 0..3 {
+            let node = self.node(nth).await.unwrap();
+            let has_joined = || node.node.health().epoch.as_ref() == Some(&epoch) && node.node.is_ready();
+            until("the epoch", async || has_joined().then_some(())).await;
         }
     }
 
@@ -229,7 +241,7 @@ async fn fault(cluster: &mut Cluster, load: &Load, chance: &mut Rng) -> &'static
             "the settings change"
         }
         12 => {
-            load.all_ready().await;
+            load.all_follow(cluster).await;
             let calm = load.calm.write().await;
             // Until nodes hear of it, the token may pass: that is a limit.
             let lost = load.revoked.lock().unwrap().pop();
