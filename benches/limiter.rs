@@ -1,6 +1,8 @@
 //! Rate limits per key: speed, memory and decisions, beside other limiters, and what a flood can do.
 //!
-//! `cargo bench --bench limiter [-- --quick | --only=speed|decisions|memory|floods]`
+//! `cargo bench --bench limiter [-- --quick | --only=speed|decisions|memory|floods | --beside=NAME]`
+//!
+//! `--beside` leaves out all other limiters but the one of this name.
 //!
 //! All allow 100 requests per minute and 20 at once, and hash with the same function, except `pingora-limits`, which has its
 //! own. `governor` is an exact GCRA with a `DashMap`. `moka` is a cache of counters: a key has 100 requests, and is
@@ -135,10 +137,10 @@ fn time(limiter: &dyn Limiter, threads: usize, keys: &[Vec<u64>]) -> f64 {
 }
 
 /// Checks of one kind, in each round: of allowed requests, of rejected ones, or of new keys.
-fn speeds(keys: u64, length: Duration) -> Vec<Vec<String>> {
+fn speeds(subjects: &[Made], keys: u64, length: Duration) -> Vec<Vec<String>> {
     const SLICE: usize = 16 << 10;
     let mut rows = vec![["", "threads", "keys drawn", "allowed", "rejected", "new"].map(String::from).to_vec()];
-    for (name, make) in SUBJECTS {
+    for &(name, make) in subjects {
         eprintln!("{keys} keys: {name}");
         for threads in [1, 2] {
             for zipf in [false, true] {
@@ -155,6 +157,7 @@ fn speeds(keys: u64, length: Duration) -> Vec<Vec<String>> {
                         // Its most frequent keys would be at their limit soon.
                         if zipf {
                             allowed = make(keys);
+                            (0..keys).for_each(|number| _ = allowed.check(key(number)));
                         }
                         time(&*allowed, threads, &slices(zipf))
                     }
@@ -216,10 +219,10 @@ fn relative(keys: u64, length: Duration) -> Vec<Vec<String>> {
     ]
 }
 
-fn memory(keys: u64) -> Vec<Vec<String>> {
+fn memory(subjects: &[Made], keys: u64) -> Vec<Vec<String>> {
     let mut rows = vec![["", "bits per key", "after ten times as many more"].map(String::from).to_vec()];
     drop(builder(1).build().expect("valid"));
-    for (name, make) in [SUBJECTS[0], SUBJECTS[2], SUBJECTS[3], SUBJECTS[4]] {
+    for &(name, make) in subjects.iter().filter(|(name, _)| *name != SUBJECTS[1].0) {
         eprintln!("memory: {name}");
         let (limiter, bytes) = counted(|| {
             let limiter = make(keys);
@@ -350,12 +353,16 @@ fn main() {
     let (small, large, flood, length) =
         options.pick((1000, 2000, 500, 0), (10_000, 1_000_000, 2000, 300), (10_000, 1_000_000, 10_000, 2000));
     let length = Duration::from_millis(length);
+    let beside = options.value("--beside");
+    let is_wanted = |nth: usize, name: &str| nth < 2 || beside.is_none_or(|beside| name.contains(beside));
+    let subjects = SUBJECTS.iter().enumerate().filter(|(nth, (name, _))| is_wanted(*nth, name));
+    let subjects: Vec<Made> = subjects.map(|(_, made)| *made).collect();
     let start = Instant::now();
     for keys in [small, large] {
-        options.part("speed", || (format!("{keys} keys, million checks per second"), speeds(keys, length)));
+        options.part("speed", || (format!("{keys} keys, million checks per second"), speeds(&subjects, keys, length)));
         options.part("speed", || (format!("{keys} keys, time relative to an expiring filter"), relative(keys, length)));
     }
-    options.part("memory", || (format!("memory, {large} keys"), memory(large)));
+    options.part("memory", || (format!("memory, {large} keys"), memory(&subjects, large)));
     let keys = options.pick(2000, 20_000, 200_000);
     options.part("decisions", || (format!("decisions about {keys} keys"), decisions(keys)));
     options.part("floods", || (format!("floods, capacity {flood}"), floods(flood)));
