@@ -61,13 +61,15 @@ enum AloneOutcome {
 }
 
 impl GrowingTable {
-    /// Adds a copy.
+    /// Adds a copy of the class of this hash, a further one if there are some, and counts it. Fails if the class has as
+    /// many as it may have.
     #[inline(always)]
     pub(crate) fn insert(&self, hash: u64) -> Result<(), GrowableInsertError> {
         self.insert_class(self.plan.classes.of(hash))
     }
 
-    /// Adds a copy of a class.
+    /// [`insert`](Self::insert) of a class. Takes one gate if it sees no copy and there is room. If it sees
+    /// one, it counts the copies under the class's stripe.
     #[inline(always)]
     pub(super) fn insert_class(&self, class: Class) -> Result<(), GrowableInsertError> {
         if !self.counters().begin_insert() {
@@ -81,7 +83,8 @@ impl GrowingTable {
         Ok(())
     }
 
-    /// Adds a copy unless there is one. Returns whether it did.
+    /// Adds a copy of the class of this hash unless there is one, and counts it. Returns whether it did. Takes the class's
+    /// stripe if a lookup has found none.
     pub(crate) fn insert_if_absent(&self, hash: u64) -> Result<bool, GrowableInsertError> {
         // Avoids the lock where a lookup is enough.
         if self.contains(hash) {
@@ -125,7 +128,8 @@ impl GrowingTable {
         if first == Attempt::Added { Ok(first) } else { self.insert_slow(class, if_present, placed, first, groups) }
     }
 
-    /// Adds a copy if there is room in either bucket.
+    /// One attempt to add a copy, if there is room in either bucket, without counting it. If a copy is seen, or if the
+    /// insert adds only to an absent class, it counts the copies under the class's stripe, and `if_present` decides.
     #[inline(always)]
     fn try_add(&self, class: Class, if_present: IfPresent) -> Result<Attempt, GrowableInsertError> {
         if if_present == IfPresent::Add {
@@ -137,7 +141,7 @@ impl GrowingTable {
         self.add_under_stripe(class, if_present)
     }
 
-    /// [`add_counted`](Self::add_counted) under the class's stripe, which this locks.
+    /// [`add_counted`](Self::add_counted) under the class's stripe, which this locks. The caller holds no lock.
     fn add_under_stripe(&self, class: Class, if_present: IfPresent) -> Result<Attempt, GrowableInsertError> {
         let changing = self.lock_to_change(class.base, 1, None);
         self.add_counted(class, if_present, changing.spare())

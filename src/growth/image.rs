@@ -82,7 +82,8 @@ impl GrowingTable {
         })
     }
 
-    /// Adds a copy of an image on the side where it is in the image, if there is room there.
+    /// Adds a copy of an image on the side where it is in the image, if there is room there, and counts it. It adds a
+    /// further copy or none, as `if_present` says, and holds the class's stripe.
     fn add_as_in_image(&self, hash: u64, side: usize, if_present: IfPresent) -> Attempt {
         let class = self.plan.classes.of(hash);
         if !self.counters().begin_insert() {
@@ -107,8 +108,9 @@ impl GrowingTable {
         attempt
     }
 
-    /// Adds a copy of an image of this many buckets, by an insert. Returns whether it added one. In a smaller table, a class
-    /// may have fewer copies: if that is why the insert fails, the table becomes as large.
+    /// Adds a copy of an image of this many buckets, by an insert, which counts it. Returns whether it added one: not if
+    /// there is one and `if_present` asks for no second. In a smaller table, a class may have fewer copies: if that is why
+    /// the insert fails, the table becomes as large.
     fn insert_from_image(&self, hash: u64, if_present: IfPresent, buckets: usize) -> Result<bool, GrowableInsertError> {
         let insert = || match if_present {
             IfPresent::Add => self.insert(hash).map(|()| true),

@@ -91,8 +91,9 @@ impl GrowingTable {
         }
     }
 
-    /// Adds a copy to the emptier of the class's buckets or, if that is full, to the other. Returns whether there was
-    /// room. Does not count it.
+    /// Adds a copy to the emptier of the class's buckets or, if that is full, to the other: a further one if there are
+    /// some, for the caller holds the class's stripe, and has counted the copies. Returns whether there was room. Leaves it
+    /// to the caller to add to [`len`](Self::len).
     #[inline(always)]
     pub(super) fn add(&self, class: Class, spare: Option<&Spare>) -> bool {
         let Placed { numbers, layouts, .. } = self.placed(class, self.state());
@@ -101,8 +102,8 @@ impl GrowingTable {
         [emptier, 1 - emptier].into_iter().any(|side| free[side] > 0 && self.add_on(class, side, spare))
     }
 
-    /// Adds a copy on this side, if its bucket has room. Does not count it. The caller holds the class's stripe, with spare
-    /// memory for a word.
+    /// Adds a copy on this side, a further one if there are some. Returns `false` if its bucket is full. Leaves it to the
+    /// caller to add to [`len`](Self::len). The caller holds the class's stripe, with spare memory for a word.
     pub(crate) fn add_on(&self, class: Class, side: usize, spare: Option<&Spare>) -> bool {
         let side = class.sides[side];
         let (_gate, Place { number, depth }) = self.enter(side);
@@ -113,9 +114,9 @@ impl GrowingTable {
         true
     }
 
-    /// Adds a copy of the class, unless it has as many as it may have, which is an error. Leaves it to the caller to add to
-    /// [`len`](Self::len). The caller holds the class's stripe, so this counts the copies exactly, and has spare memory for a
-    /// word.
+    /// Adds a copy of the class as `if_present` says: unless there is one, or as a further one. It is an error if there are
+    /// as many as the class may have. Leaves it to the caller to add to [`len`](Self::len). The caller holds the class's
+    /// stripe, so this counts the copies exactly, and has spare memory for a word.
     pub(super) fn add_counted(
         &self,
         class: Class,

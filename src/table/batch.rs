@@ -60,9 +60,10 @@ impl<E: Entries> Table<E> {
         }
     }
 
-    /// Inserts all, in order, until an insert fails: `insert_block` does so for a block, with what goes with it. It counts
-    /// nothing, except where entries expire: an eviction asks how many there are. Its error says how many keys there are, with
-    /// those that it has added.
+    /// Inserts all, in order, until an insert fails: `insert_block` does so for a block, with what goes with it, and
+    /// decides what becomes of keys that are there. It leaves it to this function to count what it has added, except where
+    /// entries expire: there it counts each, since an eviction asks how many there are. Its error says how many keys there
+    /// are, with those that it has added.
     fn insert_all<B: Copy, R>(
         &self,
         hashes: Hashes<'_>,
@@ -84,9 +85,10 @@ impl<E: Entries> Table<E> {
         Ok(inserted)
     }
 
-    /// The inserts of a block, each by `insert`: with the hash, what goes with its block, and its place there. (Where that is a
-    /// function and no closure, it is certain to be inlined.) Returns how many were made, and why no more. (Not inlined: the
-    /// loop needs all registers.)
+    /// The inserts of a block, each by `insert`: with the item, the hash, what goes with the block, and the key's place
+    /// there. `insert` decides what becomes of a key that is there, takes the locks that it needs, and counts or does not.
+    /// (Where that is a function and no closure, it is certain to be inlined.) Returns how many were made, and why no more.
+    /// (Not inlined: the loop needs all registers.)
     #[inline(never)]
     fn insert_each<B, R>(
         &self,
@@ -146,6 +148,8 @@ impl<E: Entries> Table<E> {
 }
 
 impl Table<Nothing> {
+    /// Adds a copy of each class, in order, a further one if there are some, and counts them. `insert_block` is
+    /// [`insert_block`](Self::insert_block), compiled for the table's layout.
     pub(super) fn insert_batch(
         &self,
         hashes: Hashes<'_>,
@@ -159,7 +163,8 @@ impl Table<Nothing> {
         })
     }
 
-    /// The inserts of a block. (Not inlined: the loop needs all registers.)
+    /// The inserts of a block: adds a copy of each class, a further one if there are some, without counting them. Takes no lock
+    /// where there is room. (Not inlined: the loop needs all registers.)
     #[inline(never)]
     pub(super) fn insert_block(
         &self,
@@ -178,7 +183,7 @@ impl Table<Nothing> {
         (block.len, None)
     }
 
-    /// The inserts of a block in a filter that is being saved.
+    /// [`insert_block`](Self::insert_block) in a filter that is being saved.
     #[cold]
     #[inline(never)]
     fn insert_block_slow(&self, block: Block<'_>) -> (usize, Option<InsertError>) {
@@ -217,6 +222,7 @@ impl Table<Nothing> {
 }
 
 impl Table<Value> {
+    /// Adds each pair, in order, a further copy if there are some, and counts them.
     pub(super) fn insert_values(
         &self,
         hashes: Hashes<'_>,
@@ -232,6 +238,8 @@ impl Table<Value> {
         )
     }
 
+    /// Adds a copy of the class of this item with the value in this place of the block, as [`insert_value`](Self::insert_value)
+    /// does.
     #[inline(always)]
     fn insert_nth_value(&self, item: Item, _: u64, values: &[u16; BLOCK], nth: usize) -> Result<(), InsertError> {
         self.insert_value(self.layout(), item.with(self.layout(), values[nth]))
@@ -251,6 +259,8 @@ impl Table<Value> {
 }
 
 impl Table<Expiry> {
+    /// Adds an entry with the longest lifetime for each class, in order, a further one if there are some. Each is counted, and
+    /// added under the lock of its stripe ([`add_until`](Self::add_until)).
     pub(super) fn insert_all_live(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
         let until = Until::After(self.clock().longest());
         self.insert_all(hashes, nothing, |table, block, &(), next| {
@@ -260,6 +270,8 @@ impl Table<Expiry> {
         })
     }
 
+    /// [`add_until`](Self::add_until) for each class, in order, with the expiry that goes with it: `if_present` says what
+    /// happens if it has an entry. Calls `answer` with whether each was added.
     pub(super) fn add_all_until(
         &self,
         hashes: Hashes<'_>,

@@ -129,6 +129,7 @@ impl FilterTable {
         COUNT.of(self.row)(&self.table, hash)
     }
 
+    /// Adds a copy of the class of this hash, a further one if there are some, and counts it.
     #[inline]
     pub(crate) fn insert(&self, hash: u64) -> Result<(), InsertError> {
         static INSERT: ByRow<fn(&Table<Nothing>, u64) -> Result<(), InsertError>> =
@@ -136,6 +137,7 @@ impl FilterTable {
         INSERT.of(self.row)(&self.table, hash)
     }
 
+    /// Adds a copy of the class of this hash unless there is one, and counts it. Returns whether it did.
     #[inline]
     pub(crate) fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError> {
         static INSERT_IF_ABSENT: ByRow<fn(&Table<Nothing>, u64) -> Result<bool, InsertError>> =
@@ -150,6 +152,7 @@ impl FilterTable {
         REMOVE.of(self.row)(&self.table, hash)
     }
 
+    /// [`insert`](Self::insert) for all, in order. Returns how many there are.
     pub(crate) fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
         static INSERT_BLOCK: ByRow<InsertBlock> =
             by_row!(shapes, { |table, layout, block, next| table.insert_block(layout, block, next) });
@@ -190,6 +193,7 @@ impl MapletTable {
         COUNT.of(self.row)(&self.table, hash, value)
     }
 
+    /// Adds a copy of the pair, a further one if there are some, and counts it.
     #[inline]
     pub(crate) fn insert(&self, hash: u64, value: u16) -> Result<(), InsertError> {
         static INSERT: ByRow<fn(&Table<Value>, u64, u16) -> Result<(), InsertError>> = by_row!(shapes_with_payload, {
@@ -198,7 +202,8 @@ impl MapletTable {
         INSERT.of(self.row)(&self.table, hash, value)
     }
 
-    /// Returns the values that it found, or none if the value was added.
+    /// Adds the pair unless the class of this hash has a value, and counts it. Returns the values that it found, or none if the
+    /// pair was added.
     pub(crate) fn insert_if_absent(&self, hash: u64, value: u16) -> Result<Values, InsertError> {
         self.table.insert_value_if_absent(hash, value)
     }
@@ -218,7 +223,8 @@ impl MapletTable {
         self.table.ask_all(AllValues, hashes, answers);
     }
 
-    /// `hashes` puts the values that go with a block into `values`.
+    /// [`insert`](Self::insert) for pairs, in order. `hashes` puts the values that go with a block into `values`. Returns
+    /// how many there are.
     pub(crate) fn insert_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues) -> Result<usize, InsertBatchError> {
         self.table.insert_values(hashes, values)
     }
@@ -265,7 +271,9 @@ impl ExpiringTable {
         CONTAINS.of(self.row)(&self.table, hash)
     }
 
-    /// Whether the entry was added. If not, it has expired already, or the key has one (which is then renewed, if so asked).
+    /// Adds an entry that expires at `until`, and counts it. `if_present` says what happens if the class has a live one.
+    /// Returns whether the entry was added. If not, it has expired already, or the class has one (which is then renewed, if
+    /// so asked).
     #[inline]
     pub(crate) fn add_until(
         &self,
@@ -315,12 +323,13 @@ impl ExpiringTable {
         self.table.live_in(ticks)
     }
 
-    /// Adds entries with the longest lifetime.
+    /// Adds an entry with the longest lifetime for each hash, in order, a further one if the class has some, and counts it.
     pub(crate) fn insert_live_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
         self.table.insert_all_live(hashes)
     }
 
-    /// `add_until` for all, in order, each with its answer. `hashes` puts the expiries that go with a block into `expiries`.
+    /// [`add_until`](Self::add_until) for all, in order, each with its answer. `hashes` puts the expiries that go with a
+    /// block into `expiries`.
     pub(crate) fn add_until_batch(
         &self,
         hashes: Hashes<'_>,

@@ -15,7 +15,7 @@ use crate::word::geometry::Item;
 use crate::word::layout::{Entry, Layout};
 
 impl Table<Nothing> {
-    /// Adds a copy of the class of this hash, a further one if there are some.
+    /// Adds a copy of the class of this hash, a further one if there are some, and counts it. Takes no lock if there is room.
     #[inline(always)]
     pub(crate) fn insert(&self, layout: impl Layout, hash: u64) -> Result<(), InsertError> {
         if self.is_being_saved() {
@@ -28,7 +28,7 @@ impl Table<Nothing> {
         self.insert_where_full(hash)
     }
 
-    /// `insert` while a save is running.
+    /// [`insert`](Self::insert) while a save is running. It copies the word for the save before it adds to it.
     #[cold]
     #[inline(never)]
     fn insert_slow(&self, hash: u64) -> Result<(), InsertError> {
@@ -37,7 +37,8 @@ impl Table<Nothing> {
         Ok(())
     }
 
-    /// `insert` where `add` has found no room. (The hash takes one register to keep, an item four.)
+    /// [`insert`](Self::insert) where `add` has found no room: by relocations. (The hash takes one register to keep, an
+    /// item four.)
     #[cold]
     #[inline(never)]
     fn insert_where_full(&self, hash: u64) -> Result<(), InsertError> {
@@ -46,7 +47,8 @@ impl Table<Nothing> {
         Ok(())
     }
 
-    /// Adds a copy of the class of this hash unless there is one. Returns whether it did.
+    /// Adds a copy of the class of this hash unless there is one, and counts it. Returns whether it did. Takes the lock of the
+    /// stripe if it finds none.
     #[inline(always)]
     pub(super) fn insert_if_absent(&self, layout: impl Layout, hash: u64) -> Result<bool, InsertError> {
         // Avoids the lock where a lookup is enough.
@@ -56,25 +58,28 @@ impl Table<Nothing> {
         self.insert_absent(layout, hash)
     }
 
-    /// `insert_if_absent` where a lookup has found none.
+    /// [`insert_if_absent`](Self::insert_if_absent) where a lookup has found none. It looks again under the lock.
     #[inline(never)]
     fn insert_absent(&self, layout: impl Layout, hash: u64) -> Result<bool, InsertError> {
-        let first = if self.is_being_saved() { Attempt::NoRoom } else { self.add_if_absent(layout, hash) };
-        match first {
+        if self.is_being_saved() {
+            return self.insert_absent_slow(hash);
+        }
+        match self.add_if_absent(layout, hash) {
             Attempt::Added => Ok(true),
             Attempt::Present => Ok(false),
             Attempt::NoRoom => self.insert_absent_slow(hash),
         }
     }
 
+    /// [`insert_absent`](Self::insert_absent) while a save is running, or where the first attempt has found no room.
     #[cold]
     #[inline(never)]
     fn insert_absent_slow(&self, hash: u64) -> Result<bool, InsertError> {
-        Ok(self.insert_absent_item(self.item(hash))? == Attempt::Added)
+        Ok(self.insert_item_unless_equal_slow(self.item(hash))? == Attempt::Added)
     }
 
-    /// Adds a copy of the class of this hash unless there is one, in one step under the lock. It finds no room also if another
-    /// thread has changed the bucket. No save is running.
+    /// Adds a copy of the class of this hash unless there is one, and counts it: one attempt, under the lock of the stripe,
+    /// which this takes. It finds no room also if another thread has changed the bucket. No save is running.
     #[inline(always)]
     fn add_if_absent(&self, layout: impl Layout, hash: u64) -> Attempt {
         let item = self.buckets.item(layout, hash);
@@ -91,33 +96,39 @@ impl Table<Nothing> {
 }
 
 impl<E: Entries> Table<E> {
-    /// Adds a copy of the item, by relocations if need be, without counting it.
+    /// Adds a copy of the item, a further one if there are some, by relocations if need be. Copies words for the saves that are
+    /// running. Counts nothing. The caller holds no lock.
     #[cold]
     #[inline(never)]
     pub(super) fn insert_item_slow(&self, item: Item) -> Result<(), InsertError> {
         if self.add_slow(item, None) { Ok(()) } else { self.insert_item_where_full(item) }
     }
 
-    /// The same where there was no room in the item's buckets.
+    /// [`insert_item_slow`](Self::insert_item_slow) where there was no room in the item's buckets.
     #[cold]
     #[inline(never)]
     pub(super) fn insert_item_where_full(&self, item: Item) -> Result<(), InsertError> {
         let attempt = |all: Option<&AllLocked<'_>>| Ok(Attempt::of(self.add_slow(item, all)));
         self.until_added_where_full(item, IfPresent::Add, attempt).map(drop)
     }
+}
 
-    /// Adds a copy of the item unless there is an equal one: of its class and, in a maplet, with its value.
+/// Without a clock: what is here is for entries that do not expire.
+impl<E: Entries<Reading = ()>> Table<E> {
+    /// Adds a copy of the item unless there is an equal one: of its class and, in a maplet, with its value. Counts it.
+    /// Takes the lock of the stripe if it finds none. The result is `Added` or `Present`.
     pub(super) fn insert_item_unless_equal(&self, item: Item) -> Result<Attempt, InsertError> {
         // Avoids the lock if a copy is found.
         if self.copies_of_item(self.layout(), item) > 0 {
             return Ok(Attempt::Present);
         }
-        self.insert_absent_item(item)
+        self.insert_item_unless_equal_slow(item)
     }
 
-    /// `insert_item_unless_equal` where none was found.
+    /// [`insert_item_unless_equal`](Self::insert_item_unless_equal) where a look without the lock has found none. Each attempt
+    /// looks again under the lock. If there is no room, relocations make some.
     #[inline(never)]
-    fn insert_absent_item(&self, item: Item) -> Result<Attempt, InsertError> {
+    fn insert_item_unless_equal_slow(&self, item: Item) -> Result<Attempt, InsertError> {
         self.until_added(item, IfPresent::SkipEqual, |all| {
             let changing = self.lock_to_change(item.bucket_sum, 2, all);
             if self.copies_of_item(self.layout(), item) > 0 {
@@ -129,7 +140,9 @@ impl<E: Entries> Table<E> {
             Ok(Attempt::of(added))
         })
     }
+}
 
+impl<E: Entries> Table<E> {
     /// Removes a copy of the item of this hash with this payload, if there is one.
     #[inline(always)]
     pub(super) fn remove(&self, layout: impl Layout, hash: u64, payload: u16) -> bool {

@@ -90,7 +90,7 @@ impl Table<Value> {
         self.ask_again(AllValues, hash)
     }
 
-    /// Adds a copy of the item of this hash with this payload.
+    /// Adds a copy of the item of this hash with this payload, a further one if there are some, and counts it.
     #[inline(always)]
     pub(super) fn insert_value_of_hash(&self, layout: impl Layout, hash: u64, payload: u16) -> Result<(), InsertError> {
         self.insert_value(layout, self.buckets.item(layout, hash).with(layout, payload))?;
@@ -98,7 +98,7 @@ impl Table<Value> {
         Ok(())
     }
 
-    /// Adds a copy of the item, a further one if there are some, without counting it.
+    /// Adds a copy of the item, a further one if there are some, without counting it. Takes the lock of the stripe.
     #[inline(always)]
     pub(super) fn insert_value(&self, layout: impl Layout, item: Item) -> Result<(), InsertError> {
         // As in `remove`.
@@ -114,6 +114,8 @@ impl Table<Value> {
         self.insert_value_slow(item)
     }
 
+    /// [`insert_value`](Self::insert_value) where one attempt without waiting was not enough: the lock was taken, a save is
+    /// running, or there was no room. It waits for the lock, and makes room by relocations.
     #[cold]
     #[inline(never)]
     fn insert_value_slow(&self, item: Item) -> Result<(), InsertError> {
@@ -124,14 +126,15 @@ impl Table<Value> {
         self.until_added(item, IfPresent::Add, attempt).map(drop)
     }
 
-    /// Adds a copy of the item, if a bucket of its own has room. The lock is that of its stripe, to change two words.
+    /// Adds a copy of the item, a further one if there are some, without counting it. Returns `false` if neither of its buckets
+    /// has room. The lock is that of its stripe, to change two words.
     fn add_value_locked(&self, changing: &Changing<'_>, item: Item) -> bool {
         self.bump_to_add(&changing.guard);
         self.add_locked(changing, item)
     }
 
-    /// Adds a copy of the item of this hash and payload, unless there is one of its class. Returns the payloads that it
-    /// found, or none if it added the item.
+    /// Adds a copy of the item of this hash and payload, unless there is one of its class, and counts it. Returns the
+    /// payloads that it found, or none if it added the item. Takes the lock of the stripe if it finds none.
     pub(super) fn insert_value_if_absent(&self, hash: u64, payload: u16) -> Result<Values, InsertError> {
         // Avoids the lock where a lookup is enough.
         let found = self.values(self.layout(), hash);

@@ -147,9 +147,11 @@ impl<E: Entries, K: Layout> Graph for TableGraph<'_, E, K> {
 
 impl<E: Entries> Table<E> {
     /// Repeats `attempt` until it finds room, or needs none. Before each further attempt, makes room in one of the item's two
-    /// buckets. The insert fails if there is no room. `if_present` is what it does if a copy is there by then.
+    /// buckets. The insert fails if there is no room.
     ///
-    /// An attempt gets the locks of all stripes if they are held. Otherwise it takes the lock that it needs.
+    /// `attempt` decides what becomes of a class that has a copy, and counts what it adds or leaves that to the caller.
+    /// `if_present` tells what it does if a copy is there: then no room is needed. An attempt gets the locks of all stripes
+    /// if they are held. Otherwise it takes the lock that it needs. The caller holds none.
     #[inline(always)]
     pub(super) fn until_added<F: From<InsertError>>(
         &self,
@@ -235,7 +237,8 @@ impl<E: Entries> Table<E> {
         Room::ExcludeOthers
     }
 
-    /// [`until_added`](Self::until_added) while no other thread removes any copy.
+    /// [`until_added`](Self::until_added) while no other thread removes any copy. It needs no `if_present`: after a search
+    /// without a path, `attempt` itself tells whether there is a copy by then.
     ///
     /// If a save is running, what this copies may use up the spare memory that the thread has brought. Then it begins
     /// again with twice as much. Each time, it makes a bounded number of searches (above), so at last there is enough.
@@ -258,8 +261,8 @@ impl<E: Entries> Table<E> {
         }
     }
 
-    /// The same with this spare memory, of which each attempt and each hop takes at most [`WORDS_PER_STEP`]. `None` if there
-    /// is no more of it.
+    /// [`until_added_under_all_locks`](Self::until_added_under_all_locks) with the spare memory of these locks, of which
+    /// each attempt and each hop takes at most [`WORDS_PER_STEP`]. `None` if there is no more of it.
     fn add_under_all_locks<F: From<InsertError>>(
         &self,
         item: Item,

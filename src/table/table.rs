@@ -2,6 +2,19 @@
 //! protocol, its rules and its proof. From the bottom up: `load` and `exchange` are one access to a word; `change`
 //! repeats `exchange` until it succeeds; `put` adds to one bucket, `add` and `add_slow` to either of an item's two.
 //!
+//! # The steps that add a copy
+//! Each adds a further copy if the buckets hold some already: whoever wants no second one looks for it first. None adds to
+//! `len`: that is left to the caller. In a table whose slots have payloads, the caller of each has locked the item's stripe,
+//! and has announced the copy (`bump_to_add`).
+//!
+//! | step | adds to | lock of the caller, where slots have no payload | if a save is running |
+//! |---|---|---|---|
+//! | `add` | the emptier bucket, if no other thread changes that meanwhile | any or none | it may not be called |
+//! | `add_slow` | the emptier bucket or, if that is full, the other | none, or those of all stripes | first copies the word, and gets the memory for that unless all stripes are locked |
+//! | `add_locked` | as `add_slow` | the item's stripe, to change two words | first copies the word |
+//! | `add_with_spare` | as `add_slow` | any or none | first copies the word; `NeedsSpare` if its memory is not enough |
+//! | `put` | one bucket | any or none | the caller has copied the word |
+//!
 //! # Memory of a small table
 //! A filter for 100 keys takes 664 bytes on a 64-bit machine: the words of 32 buckets 256 (fewer would not do with the
 //! certainty of `plan/sizing.rs`), [`Table`] 160, the value with its hasher 64, the counters 128, what saves need 24, and
@@ -42,6 +55,16 @@ pub(crate) struct Table<E: Entries> {
     running_saves: Box<RunningSaves>,
     /// What its entries carry.
     pub(super) entries: E,
+}
+
+/// What came of [`add_with_spare`](Table::add_with_spare).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Addition {
+    Added,
+    /// Both buckets are full.
+    NoRoom,
+    /// A save is running, and the spare memory was not enough to copy a word for it. Nothing was added.
+    NeedsSpare,
 }
 
 /// The number of stripes for this many buckets: a power of two.
@@ -184,8 +207,9 @@ impl<E: Entries> Table<E> {
         usize::from(self.layout.lanes().slots) * if item.second == item.first { 1 } else { 2 }
     }
 
-    /// Adds a copy of the item to the emptier of its buckets in one step. It reads each bucket once. Returns `false` if
-    /// neither has room, or if another thread has changed the bucket. No save is running.
+    /// Adds a copy of the item to the emptier of its buckets in one step, a further one if they hold some, without counting
+    /// it. It reads each bucket once. Returns `false` if neither has room, or if another thread has changed the bucket. No save
+    /// is running.
     ///
     /// It chooses the emptier bucket instead of the first one with room (Mitzenmacher's "power of two choices"). In a
     /// half-empty table, that costs a second cache line. It avoids relocations later. In all, inserts from empty to 95
@@ -204,28 +228,30 @@ impl<E: Entries> Table<E> {
         self.exchange(bucket, seen, changed).is_ok()
     }
 
-    /// `add` with retries: to the emptier bucket or, if that is full by then, to the other. Copies the word for the saves first
-    /// if a save is running. The caller holds no lock, except perhaps those of `all`.
+    /// [`add`](Self::add) with retries: to the emptier bucket or, if that is full by then, to the other. Copies the word
+    /// for the saves first if a save is running. The caller holds no lock, except perhaps those of `all`.
     #[inline(always)]
     pub(super) fn add_slow(&self, item: Item, all: Option<&AllLocked<'_>>) -> bool {
         let spare = all.and_then(|all| all.spare);
         match self.add_with_spare(item, spare) {
-            Some(added) => added,
+            Addition::Added => true,
+            Addition::NoRoom => false,
             // It has enough for an attempt, so that was no reason.
-            None if spare.is_some() => false,
-            None => self.add_beside_save(item),
+            Addition::NeedsSpare if spare.is_some() => false,
+            Addition::NeedsSpare => self.add_beside_save(item),
         }
     }
 
-    /// `add_slow` while a save is running.
+    /// [`add_slow`](Self::add_slow) by a thread that holds no lock, while a save is running.
     #[cold]
     #[inline(never)]
     fn add_beside_save(&self, item: Item) -> bool {
         let spare = Spare::default();
         loop {
             match self.add_with_spare(item, Some(&spare)) {
-                Some(added) => return added,
-                None => self.running_saves().fill(&spare, 1),
+                Addition::Added => return true,
+                Addition::NoRoom => return false,
+                Addition::NeedsSpare => self.running_saves().fill(&spare, 1),
             }
         }
     }
@@ -233,35 +259,36 @@ impl<E: Entries> Table<E> {
     /// [`add_slow`](Self::add_slow) by a thread that holds the lock of the item's stripe, to change two words.
     #[inline(always)]
     pub(super) fn add_locked(&self, changing: &Changing<'_>, item: Item) -> bool {
-        self.add_with_spare(item, changing.spare()) == Some(true)
+        self.add_with_spare(item, changing.spare()) == Addition::Added
     }
 
-    /// `add_slow` with this spare memory. `None` if it needs more.
+    /// [`add_slow`](Self::add_slow) with this spare memory, under whatever lock the caller holds.
     #[inline(never)]
-    fn add_with_spare(&self, item: Item, spare: Option<&Spare>) -> Option<bool> {
+    fn add_with_spare(&self, item: Item, spare: Option<&Spare>) -> Addition {
         by_encoding!(&self.layout, layout => self.add_with_spare_by(layout, item, spare))
     }
 
     #[inline(always)]
-    fn add_with_spare_by(&self, layout: impl Layout, item: Item, spare: Option<&Spare>) -> Option<bool> {
+    fn add_with_spare_by(&self, layout: impl Layout, item: Item, spare: Option<&Spare>) -> Addition {
         let [in_first, in_second] = [item.first, item.second].map(|bucket| layout.room(self.load(bucket)));
         let swap = in_second > in_first;
         if !layout.is_room(select_unpredictable(swap, in_second, in_first)) {
-            return Some(false);
+            return Addition::NoRoom;
         }
         let (emptier, other) = select_unpredictable(swap, (item.second, item.first), (item.first, item.second));
         for bucket in [emptier, other] {
             if !self.try_copy_for_saves(bucket, spare) {
-                return None;
+                return Addition::NeedsSpare;
             }
             if self.put(layout, bucket, item.entry) {
-                return Some(true);
+                return Addition::Added;
             }
         }
-        Some(false)
+        Addition::NoRoom
     }
 
-    /// Adds a copy of the entry to this bucket. Returns `false` if it is full. Copies nothing for saves and counts nothing.
+    /// Adds a copy of the entry to this bucket, a further one if it holds some. Returns `false` if it is full. Copies nothing
+    /// for saves and counts nothing.
     #[inline]
     pub(crate) fn put(&self, layout: impl Layout, bucket: usize, entry: Entry) -> bool {
         self.change(bucket, self.load(bucket), |seen| layout.add(seen, entry))

@@ -89,6 +89,8 @@ impl<T: ?Sized, S> ByHash<'_, RecentCuckooFilter<T, S>> {
 }
 
 impl<T: ?Sized, S> RecentCuckooFilter<T, S> {
+    /// Adds each key, in order, and appends to `new` whether it was new. `if_present` says what happens to the entry of a
+    /// key that was not. Returns how many were new.
     fn add_all(&self, hashes: impl IntoIterator<Item = Hashed>, if_present: IfPresent, new: &mut Vec<bool>) -> usize {
         let core = &self.parts.core;
         let add = |hash, ()| Ok::<_, Infallible>(core.add(hash, if_present));

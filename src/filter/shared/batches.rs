@@ -50,8 +50,9 @@ pub(in crate::filter) fn without_others(
     hashes.into_iter().map(|hash| (hash, ()))
 }
 
-/// Calls `add` for each hash, in order, with what goes with it, and appends the answer to `answers`. Prefetches for the
-/// next ones. Returns how many were added, as `is_added` tells by the answer.
+/// Calls `add` for each hash, in order, with what goes with it, and appends the answer to `answers`. `add` decides what
+/// becomes of a key that is there, and counts what it adds. Prefetches for the next ones. Returns how many were added, as
+/// `is_added` tells by the answer.
 pub(in crate::filter) fn add_each<P: Copy + Default, A: Copy, E>(
     core: &impl Core,
     pairs: impl IntoIterator<Item = (Hashed, P)>,

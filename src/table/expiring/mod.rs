@@ -66,7 +66,7 @@
 //! the key at that moment, and that a removal of expired entries hid it from the lookup. That removal came before the
 //! lookup read the item's word. Before the removal there was a bump (rule 5), at which the item had already expired.
 //! The lookup has read the version of that bump, or a later one, the first time too; otherwise it would have seen the
-//! version change. So the item had expired when the attempt began, and not live at that moment: a contradiction.
+//! version change. So the item had expired when the attempt began, and was not live at that moment: a contradiction.
 //!
 //! *At a reading with a lag*: it has found no live item. Take the last attempt, at the reading `m`, which was the same
 //! before and after it.
@@ -185,6 +185,7 @@ impl Table<Expiry> {
 
     /// Adds an entry of the class that expires at `until`, or makes one of the class live until then. Returns whether it
     /// was added: `false` if the entry has expired already, or if the class has one that is not to have a second beside it.
+    /// Counts it, under the lock of the class's stripe.
     #[inline(always)]
     pub(in crate::table) fn add_until(
         &self,
@@ -212,7 +213,8 @@ impl Table<Expiry> {
         self.add_until_slow(class, until, if_present, is_full)
     }
 
-    /// `add_until` where that takes more than one step. `is_full`: an attempt was made, and has found no room.
+    /// [`add_until`](Self::add_until) where that takes more than one step. `is_full`: an attempt was made, and has found no
+    /// room.
     #[cold]
     #[inline(never)]
     fn add_until_slow(
@@ -274,7 +276,8 @@ impl Table<Expiry> {
         }
     }
 
-    /// Attempts to add an entry for which there was no room, and makes room before each further attempt.
+    /// Attempts to add an entry for which there was no room, and makes room before each further attempt. `attempt` takes
+    /// the lock, decides as `if_present` says what becomes of an entry of the class, and counts what it adds.
     fn add_where_full<F: From<InsertError>>(
         &self,
         clock: &Clock,
@@ -300,7 +303,8 @@ impl Table<Expiry> {
         !is_final && self.evict(clock, class, until, if_present).is_some()
     }
 
-    /// One attempt to add an entry of the class. The lock is that of its stripe, to change two words.
+    /// One attempt to add an entry of the class, which counts it. If the class has a live one, `if_present` decides. The
+    /// lock is that of its stripe, to change two words.
     fn attempt_until(
         &self,
         changing: &Changing<'_>,
@@ -325,9 +329,12 @@ impl Table<Expiry> {
         }
     }
 
-    /// Adds an entry of the class by `add`, which is admitted: it expires at `expiry`, and is live at the reading. The
-    /// caller holds the lock of its stripe, has read the clock since, and has spare memory for a word, if a save is
-    /// running.
+    /// Adds an entry of the class by `add`, which is admitted: it expires at `expiry`, and is live at the reading. If the
+    /// class has a live entry, `if_present` says what happens: a second one is added, nothing is, or the entry is extended.
+    /// Counts what it adds. The caller holds the lock of its stripe, has read the clock since, and has spare memory for a
+    /// word, if a save is running.
+    ///
+    /// `SkipEqual` never comes here: only `insert_item_unless_equal` makes one, which tables with a clock do not have.
     #[inline(always)]
     fn add_admitted(
         &self,

@@ -61,8 +61,9 @@ pub(crate) fn read(image: &TableImage<'_>, each: &mut Each<'_>) -> MergeResult {
     MergeResult { copies, stopped: result.err() }
 }
 
-impl<E: Entries> Table<E> {
-    /// The union, where entries do not expire: adds each copy of the image unless there is one like it.
+/// Without a clock: what is here is for entries that do not expire.
+impl<E: Entries<Reading = ()>> Table<E> {
+    /// The union, where entries do not expire: adds each copy of the image unless there is an equal one, and counts it.
     pub(crate) fn unite(&self, image: &TableImage<'_>) -> MergeResult {
         read(image, &mut |start, words, copies| {
             // While the items of one word are looked for, the buckets of a later word's are on their way.
@@ -80,7 +81,9 @@ impl<E: Entries> Table<E> {
             Ok(())
         })
     }
+}
 
+impl<E: Entries> Table<E> {
     /// Calls `each` with the item of each copy in a chunk.
     fn each_item(
         &self,
@@ -108,7 +111,8 @@ impl Table<Value> {
         }
     }
 
-    /// The sum.
+    /// The sum: adds a copy of each pair of the image, a further one if there are some, under the lock of its stripe, and
+    /// counts it.
     fn add_all(&self, image: &TableImage<'_>) -> MergeResult {
         read(image, &mut |start, words, copies| {
             self.each_item(start, words, |item| {
@@ -217,7 +221,8 @@ impl Table<Nothing> {
         result.map_err(|error| error.with_uncounted(added))
     }
 
-    /// First adds what fits where it is in the other table. The rest comes after, 32 at a time.
+    /// [`absorb_words`](Self::absorb_words), which counts nothing. First adds what fits where it is in the other table. The
+    /// rest comes after, 32 at a time.
     fn absorb_words_uncounted(&self, start: usize, words: &[u64], added: &mut usize) -> Result<(), InsertError> {
         let mut rest = Rest { items: [Rest::NO_ITEM; Rest::MOST], len: 0 };
         for (bucket, &word) in (start..).zip(words) {
@@ -257,8 +262,8 @@ impl Table<Nothing> {
         }
     }
 
-    /// Adds each of these copies to either of its buckets, by relocations if need be. Adds to `added` how many
-    /// it has added.
+    /// Adds each of these copies to either of its buckets, a further one if there are some, by relocations if need be. Adds to
+    /// `added` how many it has added, even if it fails, and leaves it to the caller to count them.
     ///
     /// First come the copies for which there is room. For the others, the buckets that a search examines next are
     /// prefetched: a relocation mostly waits for memory. (One could choose, among the copies of a full bucket, one
