@@ -105,7 +105,7 @@ mod signals {
     use super::*;
 
     /// How often the handler runs.
-    const SIGNALS: usize = 2000;
+    const SIGNALS: usize = 500;
     const KEYS: u64 = 1000;
 
     struct Filters {
