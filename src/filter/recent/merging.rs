@@ -29,7 +29,7 @@ use crate::table::recent_table::RecentTable;
 /// ```
 ///
 /// There is no `absorb`: a key has one entry, so there is no sum. Nor is there a `digest`, since what is left of a key's window
-/// changes with each key that comes, or with the time. (A [`Save`](crate::Save) has one, by which to compare a copy of its
+/// changes with each key that comes, or with the time. (A `Save` has one, by which to compare a copy of its
 /// snapshot.)
 impl<T: ?Sized, S: BuildHasher> RecentCuckooFilter<T, S> {
     /// Returns an empty filter with the same window, table, hasher, schema and clock. Its time and its count begin anew.
