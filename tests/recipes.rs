@@ -129,7 +129,6 @@ mod too_small {
 
 mod new_key {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
 
     use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
@@ -147,25 +146,20 @@ mod new_key {
         let users = with_names(20_000);
         let absent = (0..300_000).map(|number| format!("absent {number}"));
         let collected: Vec<_> = absent.filter(|name| users.filter.read().unwrap().contains(name)).collect();
-        let is_over = AtomicBool::new(false);
         thread::scope(|threads| {
-            threads.spawn(|| {
-                (0..5).for_each(|_| users.rehash().unwrap());
-                is_over.store(true, Ordering::Release);
-            });
-            threads.spawn(|| {
-                for number in (20_000..30_000).cycle() {
+            let writer = threads.spawn(|| {
+                for number in 20_000..30_000 {
                     let name = format!("user {number}");
                     users.add(&name).unwrap();
                     assert!(users.contains(&name) && users.contains("user 17"));
                     if number % 2 == 1 {
                         assert!(users.remove(&name));
                     }
-                    if is_over.load(Ordering::Acquire) {
-                        break;
-                    }
                 }
             });
+            while !writer.is_finished() {
+                users.rehash().unwrap();
+            }
         });
         let (names, filter) = (users.names.lock().unwrap(), users.filter.read().unwrap());
         assert!(names.iter().all(|name| filter.contains(name.as_str())));
