@@ -6,6 +6,10 @@
 //! while the block of keys before the previous one is inserted, and the others when the key's own block begins. In between,
 //! each word may change: then a request was for nothing, and nothing else depends on it.
 //!
+//! Batches of 56 million keys into a filter that expects as many take 126 ns per key with the second step and 142 without it.
+//! In smaller tables it costs more than it gains: with 12 million keys (25 MB), 102 ns and 98. (Medians of three, on a machine
+//! with 2 MB of L2 cache per core and 480 MB of L3.)
+//!
 //! A table that is [`NEAR`] is in the cache, and nothing is requested.
 
 use crate::error::insert::{GrowableInsertError, InsertBatchError};
