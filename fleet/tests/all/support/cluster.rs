@@ -280,6 +280,8 @@ impl Cluster {
     pub(crate) fn save(&self, name: &str) -> PathBuf {
         let path = self.folder.path().join(name);
         let member = self.members.iter().find(|member| member.process.is_some()).unwrap();
+        // A member may lag, and its backup with it. It answers a question when it has all changes.
+        run(&mut etcdctl(&member.endpoint(), &["get", "revoked/epoch"]));
         run(etcdctl(&member.endpoint(), &["snapshot", "save"]).arg(&path));
         path
     }
