@@ -72,7 +72,7 @@ impl GrowingTable {
     /// one, it counts the copies under the class's stripe.
     #[inline(always)]
     pub(super) fn insert_class(&self, class: Class) -> Result<(), GrowableInsertError> {
-        if !self.counters().begin_insert() {
+        if !self.counters().count_permitted_insert() {
             return self.insert_checked(class, IfPresent::Add).map(drop);
         }
         let placed = self.placed(class, self.state());
@@ -92,7 +92,7 @@ impl GrowingTable {
         }
         let class = self.plan.classes.of(hash);
         let if_present = IfPresent::Skip;
-        if !self.counters().begin_insert() {
+        if !self.counters().count_permitted_insert() {
             return Ok(self.insert_checked(class, if_present)? == Attempt::Added);
         }
         match self.add_under_stripe(class, if_present) {
@@ -265,7 +265,7 @@ impl GrowingTable {
             while self.has_spare(all) {
                 let searched = self.make_room(&self.placed(class, self.state()), Some(all));
                 // Last: the room that there was may have gone to a copy of this class.
-                match self.add_counted(class, if_present, self.running_saves().wanted(Some(spare))) {
+                match self.add_counted(class, if_present, self.running_saves().spare_if_running(Some(spare))) {
                     Ok(Attempt::NoRoom) if searched.room == Room::None => return Some(Err(error)),
                     Ok(Attempt::NoRoom) => {}
                     done => return Some(done),

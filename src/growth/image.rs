@@ -86,7 +86,7 @@ impl GrowingTable {
     /// further copy or none, as `if_present` says, and holds the class's stripe.
     fn add_as_in_image(&self, hash: u64, side: usize, if_present: IfPresent) -> Attempt {
         let class = self.plan.classes.of(hash);
-        if !self.counters().begin_insert() {
+        if !self.counters().count_permitted_insert() {
             match self.check(class, if_present, &mut 0) {
                 Ok(Attempt::NoRoom) => {}
                 Ok(done) => return done,

@@ -78,7 +78,7 @@ impl GrowingTable {
         // If another thread of the shard has made a check meanwhile, that one may have allowed this insert too.
         if !word.is_closed() && is_far(counters.len(), DISTANCE) {
             // If another thread of the shard has made a check meanwhile, that one may have allowed this insert too.
-            if counters.begin_checked_insert(word) || counters.begin_insert() {
+            if counters.count_checked_insert(word) || counters.count_permitted_insert() {
                 return Ok(Attempt::NoRoom);
             }
         }

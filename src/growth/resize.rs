@@ -13,7 +13,7 @@ use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, State};
 use crate::word::halves::Halves;
 use crate::word::layout::Entry;
-use crate::word::layouts::Entries;
+use crate::word::layouts::EntryList;
 
 /// The share of its capacity that a table must hold to grow where room is hard to find. (In a small table, a few keys may by
 /// chance have the same two buckets. In any other, many keys of several copies each may have.) So keys that were chosen to
@@ -133,7 +133,7 @@ impl GrowingTable {
         if !self.running_saves().has_enough(&memory.spare, WORDS_PER_SPLIT) {
             return Err(SplitError::Short);
         }
-        let spare = self.running_saves().wanted(Some(&memory.spare));
+        let spare = self.running_saves().spare_if_running(Some(&memory.spare));
         for nth in 0..GROUP {
             self.copy_for_saves(split + nth, spare);
             self.copy_for_saves(split + nth + (1 << level), spare);
@@ -216,7 +216,7 @@ impl GrowingTable {
                 if !self.running_saves().has_enough(spare, WORDS_PER_SPLIT) {
                     return None;
                 }
-                let spare = self.running_saves().wanted(Some(spare));
+                let spare = self.running_saves().spare_if_running(Some(spare));
                 (0..GROUP).for_each(|nth| self.copy_for_saves(split + nth, spare));
                 self.change_state(smaller.moving());
                 for nth in 0..GROUP {
@@ -248,7 +248,7 @@ impl GrowingTable {
     /// Both halves of a split bucket as one word, if that has room for them. It is atomic if the caller holds the gates
     /// of both.
     fn merged(&self, number: usize, level: u32) -> Option<Bucket> {
-        let mut all = Entries::default();
+        let mut all = EntryList::default();
         for half in [number, number + (1 << level)] {
             self.classes_in(half, level + 1).for_each(|class| all.push(Entry(self.plan.classes.stored(class, level))));
         }

@@ -178,7 +178,8 @@ impl GrowingTable {
     /// stripe. The caller has placed the class in some state, which need not be the present one.
     ///
     /// The store that removes the copy also adds the `first` copy of another class, if that has none
-    /// ([`with_first`](Self::with_first)). It needs no stripe for that, and leaves it to the caller to count that copy.
+    /// ([`with_first_copy`](Self::with_first_copy)). It needs no stripe for that, and leaves it to the caller to count that
+    /// copy.
     pub(crate) fn relocate(
         &self,
         guard: &Guard<'_>,
@@ -193,14 +194,14 @@ impl GrowingTable {
         let seen = load(words[from]);
         let Some(left) = layouts[from].remove(seen, stored[from]) else { return Relocation::Nothing };
         let Some(added) = layouts[to].add(load(words[to]), stored[to]) else { return Relocation::Nothing };
-        let with_first = first.and_then(|class| self.with_first(class, state, numbers[from], seen, left));
+        let with_first_copy = first.and_then(|class| self.with_first_copy(class, state, numbers[from], seen, left));
         self.copy_for_saves(numbers[to], spare);
         self.copy_for_saves(numbers[from], spare);
         store(words[to], added);
         // From here to the next store there are two copies. At no moment is there none.
         guard.bump();
-        store(words[from], with_first.unwrap_or(left));
-        if with_first.is_some() { Relocation::MovedAndAdded } else { Relocation::Moved }
+        store(words[from], with_first_copy.unwrap_or(left));
+        if with_first_copy.is_some() { Relocation::MovedAndAdded } else { Relocation::Moved }
     }
 }
 

@@ -1,12 +1,12 @@
 //! CONCURRENT: adding and taking a copy of one class in its two buckets: the steps of inserts and removals. Each holds
-//! one gate for a few instructions, except `with_first`, which is a part of a relocation. The other changes of words
+//! one gate for a few instructions, except `with_first_copy`, which is a part of a relocation. The other changes of words
 //! are relocations (`room.rs`), splits and merges (`resize.rs`), `recover` (`growing_table.rs`) and `clear`
 //! (`change.rs`).
 //!
 //! | step | room | copies | lock of the caller |
 //! |---|---|---|---|
 //! | `add_first` | in the emptier bucket | only the first | none |
-//! | `with_first` | the slot that a relocation frees | only the first | the gate |
+//! | `with_first_copy` | the slot that a relocation frees | only the first | the gate |
 //! | `add_counted` | in either bucket | as `IfPresent` says: up to the limit, or only the first | the class's stripe |
 //! | `add`, `add_on` | in either bucket; on one side | the caller has counted them | the class's stripe |
 //! | `remove_from_side` | | | the class's stripe |
@@ -68,7 +68,7 @@ impl GrowingTable {
     /// has changed or a group is moving. In these last two cases, the word that was read of the other side may not be its
     /// contents.
     #[inline(always)]
-    pub(super) fn with_first(
+    pub(super) fn with_first_copy(
         &self,
         placed: &Placed,
         state: State,

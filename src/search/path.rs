@@ -168,7 +168,7 @@ fn search_breadth_first<G: Graph>(
 ) -> Option<Outcome> {
     let mut search = Search::new(nodes, graph.len());
     if let Some(leaf) = search.run(graph, from) {
-        search.hand_on(leaf, carry_out);
+        search.carry_out_path(leaf, carry_out);
         return Some(Outcome::Planned);
     }
     // If the search reached fewer buckets than the budget, these are all that can be reached.
@@ -270,7 +270,7 @@ impl<'a> Search<'a> {
     }
 
     /// Passes the hops of the path to this leaf to `carry_out`, from the leaf back.
-    fn hand_on(&self, leaf: usize, carry_out: &mut dyn FnMut(Hop) -> bool) {
+    fn carry_out_path(&self, leaf: usize, carry_out: &mut dyn FnMut(Hop) -> bool) {
         let mut to = self.nodes[leaf];
         while to.parent != ROOT {
             let from = self.nodes[usize::from(to.parent)];

@@ -157,9 +157,10 @@ impl Counters {
         self.shard().word.fetch_add(change * ShardWord::ITEM, Ordering::Relaxed);
     }
 
-    /// Begins an insert, unless it needs a check: counts its item in the step by which it is permitted. Returns whether it did.
+    /// Counts the item of an insert, in the step by which the shard permits it to begin. Returns `false`, and counts
+    /// nothing, if the insert needs a check first.
     #[inline(always)]
-    pub(crate) fn begin_insert(&self) -> bool {
+    pub(crate) fn count_permitted_insert(&self) -> bool {
         let word = &self.shard().word;
         let mut now = ShardWord(word.load(Ordering::Relaxed));
         while now.permits_insert() {
@@ -176,10 +177,10 @@ impl Counters {
         ShardWord(self.shard().word.load(Ordering::Relaxed))
     }
 
-    /// Begins an insert that has checked: counts its item, and permits further inserts of this thread's shard, [`INSERTS_PER_CHECK`]
-    /// with this one. Does nothing if the shard was closed, or a check has allowed it any, since the caller has read this word.
-    /// Returns whether the insert has begun.
-    pub(crate) fn begin_checked_insert(&self, seen: ShardWord) -> bool {
+    /// Counts the item of an insert that has made its check, so that it begins, and permits further inserts of this
+    /// thread's shard, [`INSERTS_PER_CHECK`] with this one. Does nothing if the shard was closed, or a check has allowed it
+    /// any, since the caller has read this word. Returns whether the insert has begun.
+    pub(crate) fn count_checked_insert(&self, seen: ShardWord) -> bool {
         let word = &self.shard().word;
         let mut now = seen;
         while !now.is_closed() && now.permits() == seen.permits() {

@@ -44,7 +44,7 @@ const NOTED: u64 = 1_000_000_000;
 pub(crate) fn clock_for(ring: Ring, when_full: WhenFull, past: ClockProgress) -> Clock {
     let longest = limits::longest(ring);
     // Half of the places that the longest debt leaves.
-    let drive = Drive::Time { patience: (ring.len() - longest) / 2 };
+    let drive = Drive::Time { tolerated_lag: (ring.len() - longest) / 2 };
     Clock::with_drive(ring, longest, drive).with_when_full(when_full).at(0, 0, past.place, past.lag)
 }
 

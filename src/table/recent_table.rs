@@ -40,7 +40,7 @@ pub(crate) struct ClockProgress {
 pub(crate) fn clock_for(division: Division, ring: Ring, past: ClockProgress) -> Option<Clock> {
     let drive = match division.unit {
         Unit::Keys => Drive::by_keys(division.per_tick, past.of_tick)?,
-        Unit::Time => Drive::Time { patience: 0 },
+        Unit::Time => Drive::Time { tolerated_lag: 0 },
     };
     let clock = Clock::with_drive(ring, division.longest(), drive);
     Some(clock.at(0, past.ahead, past.place, past.lag))

@@ -334,6 +334,17 @@ impl<E: Entries> Table<E> {
         load(&self.words, bucket)
     }
 
+    /// What the bucket holds, without the entries that have expired at a reading of the table's clock.
+    #[inline(always)]
+    pub(super) fn load_live(&self, reading: E::Reading, bucket: usize) -> Bucket {
+        let seen = self.load(bucket);
+        if !self.entries.may_hold_expired(reading) {
+            return seen;
+        }
+        let is_expired = |payload| !self.entries.is_live(reading, payload);
+        self.layout.without_all(seen, self.layout.lanes_with(seen, is_expired))
+    }
+
     #[inline(always)]
     pub(super) fn stripe(&self, bucket_sum: usize) -> &Stripe {
         self.stripes().get(bucket_sum)

@@ -5,7 +5,7 @@ use super::*;
 use crate::word::classes::Class;
 use crate::word::geometry::mixed;
 use crate::word::layout::{Encoding, Entry, NEVER_ZERO};
-use crate::word::layouts::{Entries, Layouts};
+use crate::word::layouts::{EntryList, Layouts};
 
 /// Classes, a depth at which their buckets can be split, the encoding that was asked for, and the number of a bucket.
 fn split_bucket() -> impl Strategy<Value = (Classes, u32, Option<Encoding>, usize)> {
@@ -33,7 +33,7 @@ fn by_classes(
     (from, to): (&'static GrowingLayout, &'static GrowingLayout),
     whole: Bucket,
 ) -> [Bucket; 2] {
-    let mut halves = [Entries::default(); 2];
+    let mut halves = [EntryList::default(); 2];
     for entry in from.entries(whole) {
         let class = classes.of_stored(number, depth, entry.0);
         let half = (class.sides[number % 2] >> depth) as usize & 1;

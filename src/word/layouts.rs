@@ -239,7 +239,7 @@ impl GrowingLayout {
 
     /// A bucket of these entries. `None` if they are too many.
     #[inline]
-    pub(crate) fn of(&self, mut entries: Entries) -> Option<Bucket> {
+    pub(crate) fn of(&self, mut entries: EntryList) -> Option<Bucket> {
         let entries = entries.list.get_mut(..entries.len).filter(|entries| entries.len() <= self.slots())?;
         Some(by_encoding!(self.runtime(), layout => layout.of_entries(entries)))
     }
@@ -254,12 +254,12 @@ impl GrowingLayout {
 
 /// The entries of up to two buckets.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Entries {
+pub(crate) struct EntryList {
     list: [Entry; 2 * MOST_SLOTS],
     len: usize,
 }
 
-impl Entries {
+impl EntryList {
     #[inline(always)]
     pub(crate) fn push(&mut self, entry: Entry) {
         self.list[self.len] = entry;

@@ -29,7 +29,7 @@ fn a_bucket_holds_what_is_stored_in_it() {
             let (layout, bits) = (layouts.at(depth), classes.stored_bits(depth));
             let slots = layout.slots() as u64;
             let stored = |nth: u64| classes.stored(classes.of(mixed(nth)), depth);
-            let (mut bucket, mut list) = (Bucket::default(), Entries::default());
+            let (mut bucket, mut list) = (Bucket::default(), EntryList::default());
             for nth in 0..slots {
                 assert!(layout.has_room(bucket) && layout.free(bucket) as u64 == slots - nth);
                 bucket = layout.add(bucket, stored(nth)).expect("there is room");

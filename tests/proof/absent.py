@@ -2,7 +2,7 @@
 
 One class and its two buckets are enough: other classes matter only by their bumps. Copies of a class can't be told
 apart, so a bucket is a number of copies. All other threads are "any step that the rules allow", so there may be any
-number of them. One look is enough, since looks write nothing.
+number of them. One lookup is enough, since lookups write nothing.
 """
 from prover import And, If, Implies, Not, Or, one_if
 
@@ -11,7 +11,7 @@ CONTROLS = "RelocateWithoutBump RelocateBumpsLate RelocateClearsFirst RemoveWith
 CONTROLS += "ClearWithoutBump LookupWithoutVersion".split()
 # What the holder of the stripe's lock is about.
 FREE, HELD, PUT, BUMPED, TAKEN, REMOVING, REMOVED, CLEARING, LIFTED = range(9)
-# How far the look is. A batch compares only after further looks, which have nothing to do with this one.
+# How far the lookup is. A batch compares only after further lookups, which have nothing to do with this one.
 OUT, VERSION, FIRST, SECOND, COMPARED, ABSENT = range(6)
 START = dict(F=0, S=0, V=0, h=FREE, from_first=False, cleared_first=False, cleared_second=False)
 START |= dict(pc=OUT, v0=0, saw=False, out=False, since=False)
@@ -62,7 +62,7 @@ def left(s):
     return s.F + s.S - one_if(Or(s.h == REMOVING, s.h == PUT, s.h == BUMPED)) + one_if(s.h == LIFTED) - If(s.h == CLEARING, cleared, 0)
 
 def watch(s, t):
-    """Whether the class was out at a moment of the look."""
+    """Whether the class was out at a moment of the lookup."""
     return dict(out=Or(t.out, And(t.pc >= VERSION, t.pc <= SECOND, left(t) <= 0)))
 
 def invariant(s):

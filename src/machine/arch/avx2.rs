@@ -1,6 +1,6 @@
 //! Loops compiled for AVX2, in registers of 256 bits.
 
-use crate::machine::arch::vectorized::{Unit, VectorUnit, Vectorized};
+use crate::machine::arch::vectorized::{InstructionSet, VectorUnit, Vectorized};
 
 /// Whether this processor has all the features that [`run`] is compiled for. The standard library detects them once.
 #[inline(always)]
@@ -16,5 +16,5 @@ pub(super) fn is_available() -> bool {
 /// [`is_available`].
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn run(work: impl Vectorized) {
-    work.run(VectorUnit(Unit::Avx2));
+    work.run(VectorUnit(InstructionSet::Avx2));
 }

@@ -2,7 +2,7 @@
 //!
 //! It is AVX-512 as processors have it since 2019 (Ice Lake, Zen 4). Earlier processors slow down when they use it.
 
-use crate::machine::arch::vectorized::{Unit, VectorUnit, Vectorized};
+use crate::machine::arch::vectorized::{InstructionSet, VectorUnit, Vectorized};
 
 /// Whether this processor, which has what AVX2 loops need (`avx2.rs`), also has the further features that [`run`] is
 /// compiled for, and is one of the later processors.
@@ -20,5 +20,5 @@ pub(super) fn is_available_too() -> bool {
 /// AVX2 is available, and [`is_available_too`].
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) fn run(work: impl Vectorized) {
-    work.run(VectorUnit(Unit::Avx512));
+    work.run(VectorUnit(InstructionSet::Avx512));
 }

@@ -8,7 +8,7 @@
 use crate::machine::arch::avx2;
 #[cfg(ccf_avx512)]
 use crate::machine::arch::avx512;
-use crate::machine::arch::vectorized::{Unit, VectorUnit, Vectorized};
+use crate::machine::arch::vectorized::{InstructionSet, VectorUnit, Vectorized};
 
 impl VectorUnit {
     /// The widest that this processor has.
@@ -18,23 +18,23 @@ impl VectorUnit {
         if avx2::is_available() {
             #[cfg(ccf_avx512)]
             if avx512::is_available_too() {
-                return Self(Unit::Avx512);
+                return Self(InstructionSet::Avx512);
             }
-            return Self(Unit::Avx2);
+            return Self(InstructionSet::Avx2);
         }
-        Self(Unit::Common)
+        Self(InstructionSet::Common)
     }
 
     /// All that this processor has.
     #[cfg(test)]
     pub(crate) fn all() -> Vec<Self> {
-        let mut all = vec![Self(Unit::Common)];
+        let mut all = vec![Self(InstructionSet::Common)];
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if avx2::is_available() {
-            all.push(Self(Unit::Avx2));
+            all.push(Self(InstructionSet::Avx2));
             #[cfg(ccf_avx512)]
             if avx512::is_available_too() {
-                all.push(Self(Unit::Avx512));
+                all.push(Self(InstructionSet::Avx512));
             }
         }
         all
@@ -46,11 +46,11 @@ impl VectorUnit {
         match self.0 {
             // SAFETY: a value with this unit exists only where AVX2 was found to be available, and AVX-512 too.
             #[cfg(ccf_avx512)]
-            Unit::Avx512 => unsafe { avx512::run(work) },
+            InstructionSet::Avx512 => unsafe { avx512::run(work) },
             // SAFETY: a value with this unit exists only where AVX2 was found to be available.
             #[cfg(all(target_arch = "x86_64", not(miri)))]
-            Unit::Avx2 => unsafe { avx2::run(work) },
-            Unit::Common => common(work),
+            InstructionSet::Avx2 => unsafe { avx2::run(work) },
+            InstructionSet::Common => common(work),
         }
     }
 }
@@ -58,5 +58,5 @@ impl VectorUnit {
 /// Not inlined, like the code for the other units: a caller that is compiled for one of them needs no other.
 #[inline(never)]
 fn common(work: impl Vectorized) {
-    work.run(VectorUnit(Unit::Common));
+    work.run(VectorUnit(InstructionSet::Common));
 }

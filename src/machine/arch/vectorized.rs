@@ -3,11 +3,12 @@
 /// A vector unit that this processor has: a value is made only after the unit was detected, which is once per batch, or by
 /// code that runs on it. (`vector_unit.rs` has its functions.)
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct VectorUnit(pub(super) Unit);
+pub(crate) struct VectorUnit(pub(super) InstructionSet);
 
-/// The vector units that loops are compiled for. Architectures other than x86-64 have one: what each processor has.
+/// The instruction sets that loops are compiled for, each that of a vector unit. Architectures other than x86-64 have one:
+/// what each processor has.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Unit {
+pub(super) enum InstructionSet {
     /// The baseline of the target: SSE2 on x86-64, NEON on AArch64.
     Common,
     #[cfg(all(target_arch = "x86_64", not(miri)))]

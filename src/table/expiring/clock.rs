@@ -87,8 +87,8 @@ pub(crate) enum Drive {
     Keys(Box<Count>),
     /// The time, which the filter reads.
     Time {
-        /// [`Clock::patience`].
-        patience: u64,
+        /// [`Clock::tolerated_lag`].
+        tolerated_lag: u64,
     },
 }
 
@@ -308,8 +308,8 @@ impl Clock {
 
     /// How many ticks what has expired may stay before calls begin to sweep the table, and a table that was full counts as full:
     /// 0, except in a rate limiter (`table/expiring/limit.rs`).
-    pub(in crate::table) fn patience(&self) -> u64 {
-        if let Drive::Time { patience } = self.drive { patience } else { 0 }
+    pub(in crate::table) fn tolerated_lag(&self) -> u64 {
+        if let Drive::Time { tolerated_lag } = self.drive { tolerated_lag } else { 0 }
     }
 
     /// Begins the count of a tick.
@@ -377,7 +377,7 @@ impl Clock {
 
     /// From now on, the caller's tick is `tick` at this reading, which is ahead of that by `ahead`. The caller holds the
     /// lock of the sweep, too.
-    pub(in crate::table) fn call(&self, _: &AllLocked<'_>, reading: Reading, tick: u64, ahead: u64) {
+    pub(in crate::table) fn set_callers_tick(&self, _: &AllLocked<'_>, reading: Reading, tick: u64, ahead: u64) {
         // Relaxed: the locks order it.
         self.offset.store(tick.wrapping_add(ahead).wrapping_sub(reading.now()), Ordering::Relaxed);
         // Release: see `now`.
@@ -497,7 +497,7 @@ impl Clock {
 
     /// Counts an expired entry with this expiry that was removed.
     pub(in crate::table) fn count_expired_at(&self, counters: &Counters, expiry: u16) {
-        let evicted = self.early(self.reading().now()).is_some_and(|early| early.contains(expiry));
+        let evicted = self.ended_early(self.reading().now()).is_some_and(|early| early.contains(expiry));
         self.count_expired(counters, 1, usize::from(evicted));
     }
 
@@ -513,7 +513,7 @@ impl Clock {
     }
 
     /// The expiries up to this tick of the clock's own that were ended early: those that the caller's clock has yet to reach.
-    pub(in crate::table) fn early(&self, tick: u64) -> Option<Arc> {
+    pub(in crate::table) fn ended_early(&self, tick: u64) -> Option<Arc> {
         let ClockState { reading, ahead, .. } = self.state();
         let len = ahead.saturating_sub(reading.now().saturating_sub(tick));
         (len > 0).then(|| Arc::up_to(self.ring, tick, len))

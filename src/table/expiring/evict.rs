@@ -50,7 +50,7 @@ use crate::search::path::Outcome;
 use crate::table::attempt::IfPresent;
 use crate::table::entries::Expiry;
 use crate::table::expiring::clock::{Clock, ClockState, Until};
-use crate::table::expiring::sweep::later;
+use crate::table::expiring::sweep::reading_after;
 use crate::table::table::Table;
 use crate::word::geometry::Item;
 
@@ -80,9 +80,9 @@ impl Table<Expiry> {
                 return None;
             }
             let ticks = earliest.get() - reading.now();
-            let then = later(clock, &mut pass, reading, ticks);
+            let then = reading_after(clock, &mut pass, reading, ticks);
             clock.note_early(ahead + ticks);
-            clock.call(all, then, now, ahead + ticks);
+            clock.set_callers_tick(all, then, now, ahead + ticks);
             clock.publish(then);
             Some(ticks)
         });

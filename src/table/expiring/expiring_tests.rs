@@ -60,7 +60,7 @@ fn lifetimes_last_while_the_clock_begins_its_own_ticks_again() {
         // As if the clock had run that long.
         let clock = table.clock();
         let reading = Reading::new(clock.ring, LAST_TICK - 3, lag);
-        table.table.under_all_locks(|all| clock.call(all, reading, 1000, 0));
+        table.table.under_all_locks(|all| clock.set_callers_tick(all, reading, 1000, 0));
         clock.publish(reading);
         for tick in ticks.clone() {
             table.advance_to(tick);

@@ -70,7 +70,7 @@
 //! # The sweep
 //! Expired entries do no harm here: a lookup reads expiries in any case, expired entries are room for a search, and the
 //! entry of a key that comes again is used again. So the table is swept only when an eighth of the ring's places will
-//! soon be needed ([`patience`](Clock::patience)).
+//! soon be needed ([`tolerated_lag`](Clock::tolerated_lag)).
 
 use crate::error::insert::InsertError;
 use crate::table::attempt::{Attempt, IfPresent};

@@ -100,7 +100,7 @@ use crate::sync::Ordering;
 use crate::table::attempt::Attempt;
 use crate::table::entries::Expiry;
 use crate::table::expiring::clock::{Clock, ClockState};
-use crate::table::expiring::sweep::later;
+use crate::table::expiring::sweep::reading_after;
 use crate::table::image::spare::Spare;
 use crate::table::stripe::AllLocked;
 use crate::table::table::Table;
@@ -120,7 +120,7 @@ impl Table<Expiry> {
     /// have, and sweeps a share of the table if entries have expired and no other thread does.
     #[inline]
     pub(in crate::table) fn keep_up(&self, clock: &Clock) {
-        if clock.is_tick_full() || clock.reading().lag() > clock.patience() {
+        if clock.is_tick_full() || clock.reading().lag() > clock.tolerated_lag() {
             self.keep_up_slow(clock);
         }
     }
@@ -132,7 +132,7 @@ impl Table<Expiry> {
             // The next tick needs a place on the ring.
             self.catch_up(clock, clock.spare() - 1);
         }
-        if clock.reading().lag() > clock.patience() {
+        if clock.reading().lag() > clock.tolerated_lag() {
             self.sweep_if_nobody_does(clock);
         }
     }
@@ -152,11 +152,11 @@ impl Table<Expiry> {
             let reading = match &mut pass {
                 _ if ahead > 0 => reading,
                 _ if reading.lag() >= clock.spare() => return false,
-                Some(pass) => later(clock, pass, reading, 1),
+                Some(pass) => reading_after(clock, pass, reading, 1),
                 None if reading.now() >= LAST_TICK => return false,
-                None => later(clock, &mut None, reading, 1),
+                None => reading_after(clock, &mut None, reading, 1),
             };
-            clock.call(all, reading, tick, ahead.saturating_sub(1));
+            clock.set_callers_tick(all, reading, tick, ahead.saturating_sub(1));
             clock.publish(reading);
             clock.note(tick);
             clock.begin_count(all);
@@ -183,7 +183,7 @@ impl Table<Expiry> {
         if due > 0 {
             // Not under the locks that a wrap of the clock's own ticks would need: these last for thousands of years, since
             // a tick has at least a millisecond (`plan/window.rs`).
-            clock.publish(later(clock, &mut pass, reading, due));
+            clock.publish(reading_after(clock, &mut pass, reading, due));
         }
         clock.note(tick);
     }
@@ -197,7 +197,7 @@ impl Table<Expiry> {
     pub(super) fn is_crowded(&self, clock: &Clock) -> bool {
         // Relaxed, as where it is set: it only decides which of two ways to make room is tried first.
         let since = clock.reading().now().wrapping_sub(clock.tallies.crowded.load(Ordering::Relaxed));
-        since <= clock.patience() && self.counters.len() >= self.capacity()
+        since <= clock.tolerated_lag() && self.counters.len() >= self.capacity()
     }
 
     /// Notes that the filter is full, and that no eviction of a tick has made room.

@@ -57,7 +57,7 @@ fn inserts_do_not_wait_for_a_sweep() {
 /// the clock were not late.
 #[test]
 fn an_entry_that_is_added_by_a_late_clock_lives_as_long_as_others() {
-    let table = table(500, Drive::Time { patience: 0 });
+    let table = table(500, Drive::Time { tolerated_lag: 0 });
     let clock = table.clock();
     assert_eq!(add(&table, 1, 0), Ok(true));
     let pass = clock.lock_sweep();
@@ -84,7 +84,7 @@ fn keys_stay_as_long_while_the_clock_begins_its_own_ticks_again() {
         let table = of_keys(500, 1);
         let clock = table.clock();
         let reading = Reading::new(clock.ring, LAST_TICK - 20, lag);
-        table.table.under_all_locks(|all| clock.call(all, reading, 7, 0));
+        table.table.under_all_locks(|all| clock.set_callers_tick(all, reading, 7, 0));
         clock.publish(reading);
         for number in 0..100 {
             assert_eq!(add(&table, number, 0), Ok(true));

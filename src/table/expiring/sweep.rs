@@ -7,7 +7,7 @@ use crate::table::expiring::clock::{Advance, Clock, ClockState, FIRST_TICK, Pass
 use crate::table::image::spare::Spare;
 use crate::table::stripe::{AllLocked, Guard};
 use crate::table::table::Table;
-use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::bucket::BucketOps;
 use crate::word::layout::{Entry, Layout};
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::{Arc, LAST_TICK, Reading, Ring};
@@ -43,7 +43,7 @@ impl Table<Expiry> {
         let mut pass = clock.lock_sweep();
         let (ring, ClockState { now, reading: before, ahead, .. }) = (clock.ring, clock.state());
         let Some(now) = now else {
-            self.call_and_publish(clock, first_reading(ring, tick), tick, 0);
+            self.publish_with_tick(clock, first_reading(ring, tick), tick, 0);
             return Advance::Origin;
         };
         if tick <= now {
@@ -55,13 +55,13 @@ impl Table<Expiry> {
         let (due, ahead_then) = (ticks.saturating_sub(ahead), ahead.saturating_sub(ticks));
         // A jump by a whole round of the ring leaves no entry live, however many rounds it was.
         let own_ticks = if due > ring.len() { ring.len() + due % ring.len() } else { due };
-        let reading = later(clock, &mut pass, before, own_ticks);
+        let reading = reading_after(clock, &mut pass, before, own_ticks);
         // Rule 7. (Otherwise the tick or the offset changes too, which threads with a lock assume to be constant.)
         if ticks == 1 && own_ticks == 1 && reading.now() == before.now() + 1 {
             clock.publish(reading);
             clock.note(tick);
         } else {
-            self.call_and_publish(clock, reading, tick, ahead_then);
+            self.publish_with_tick(clock, reading, tick, ahead_then);
         }
         if ticks >= clock.longest() {
             clock.tallies.jumps.fetch_add(1, Ordering::Relaxed);
@@ -82,12 +82,14 @@ impl Table<Expiry> {
         let _pass = clock.lock_sweep();
         let ClockState { reading, ahead, .. } = clock.state();
         let reading = if reading.is_known() { reading } else { first_reading(clock.ring, tick) };
-        self.call_and_publish(clock, reading, tick, ahead);
+        self.publish_with_tick(clock, reading, tick, ahead);
     }
 
-    fn call_and_publish(&self, clock: &Clock, reading: Reading, tick: u64, ahead: u64) {
+    /// Publishes the reading under all locks, with the caller's tick and with how far the clock is ahead of that. The
+    /// caller holds the lock of the sweep.
+    fn publish_with_tick(&self, clock: &Clock, reading: Reading, tick: u64, ahead: u64) {
         self.under_all_locks(|all| {
-            clock.call(all, reading, tick, ahead);
+            clock.set_callers_tick(all, reading, tick, ahead);
             clock.publish(reading);
         });
         clock.note(tick);
@@ -146,7 +148,7 @@ impl Table<Expiry> {
     fn sweep(&self, clock: &Clock, pass: &mut Option<Pass>, spare: &Spare, buckets: &mut usize) -> bool {
         let Pass { target, expired, next } = *pass.get_or_insert_with(|| self.begin_pass(clock));
         let end = next.saturating_add(*buckets).min(self.words.len());
-        let early = clock.early(target);
+        let early = clock.ended_early(target);
         let (mut swept, mut evicted, mut reached) = (0, 0, next);
         while reached < end
             && let Some(lanes) = self.sweep_bucket(reached, expired, early, spare)
@@ -253,21 +255,10 @@ impl<E: Entries> Table<E> {
             self.entries.count_expired(&self.counters, self.layout.payload_of(entry));
         }
     }
-
-    /// What the bucket holds, without the entries that have expired at a reading of the table's clock.
-    #[inline(always)]
-    pub(in crate::table) fn load_live(&self, reading: E::Reading, bucket: usize) -> Bucket {
-        let seen = self.load(bucket);
-        if !self.entries.may_hold_expired(reading) {
-            return seen;
-        }
-        let is_expired = |payload| !self.entries.is_live(reading, payload);
-        self.layout.without_all(seen, self.layout.lanes_with(seen, is_expired))
-    }
 }
 
 /// The reading this many ticks later. A running pass starts over if the clock's own ticks do.
-pub(super) fn later(clock: &Clock, pass: &mut Option<Pass>, before: Reading, ticks: u64) -> Reading {
+pub(super) fn reading_after(clock: &Clock, pass: &mut Option<Pass>, before: Reading, ticks: u64) -> Reading {
     let mut own = before.now() + ticks;
     if own > LAST_TICK {
         own = FIRST_TICK + u64::from(clock.ring.place(own));

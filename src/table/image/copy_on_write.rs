@@ -171,7 +171,7 @@ pub(crate) struct Changing<'a> {
 impl<'a> Changing<'a> {
     /// The right that goes with this stripe, for a thread that holds the locks of all.
     pub(crate) fn with_all(saves: &RunningSaves, stripe: &'a Stripe, all: &'a AllLocked<'_>) -> Self {
-        Self { guard: stripe.locked_with_all(all), own: None, of_all: saves.wanted(all.spare) }
+        Self { guard: stripe.locked_with_all(all), own: None, of_all: saves.spare_if_running(all.spare) }
     }
 
     /// `None` if no save is running.
@@ -209,7 +209,7 @@ impl RunningSaves {
 
     /// The spare memory, if a save is running. For callers that hold a stripe's lock, or a gate.
     #[inline]
-    pub(crate) fn wanted<'a>(&self, spare: Option<&'a Spare>) -> Option<&'a Spare> {
+    pub(crate) fn spare_if_running<'a>(&self, spare: Option<&'a Spare>) -> Option<&'a Spare> {
         if self.any() { spare } else { None }
     }
 

@@ -128,7 +128,7 @@ impl<L: ModelLayout> Expiring<L> {
 
     /// A table whose clock follows the time. A key lives for two ticks.
     pub fn of_recent_time(buckets: usize) -> Self {
-        let clock = Clock::with_drive(Ring::new(PAYLOAD_BITS), RECENT_LIFETIME + 1, Drive::Time { patience: 0 });
+        let clock = Clock::with_drive(Ring::new(PAYLOAD_BITS), RECENT_LIFETIME + 1, Drive::Time { tolerated_lag: 0 });
         Self::by(buckets, clock)
     }
 
@@ -185,7 +185,7 @@ impl<L: ModelLayout> Expiring<L> {
 impl<L: ModelLayout> Expiring<L> {
     pub fn of_debts(buckets: usize, when_full: WhenFull) -> Self {
         let clock =
-            Clock::with_drive(Ring::new(PAYLOAD_BITS), 3, Drive::Time { patience: 0 }).with_when_full(when_full);
+            Clock::with_drive(Ring::new(PAYLOAD_BITS), 3, Drive::Time { tolerated_lag: 0 }).with_when_full(when_full);
         Self::by(buckets, clock)
     }
 

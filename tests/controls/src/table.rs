@@ -445,9 +445,9 @@ pub const CONTROLS: &[Control] = &[
             edit("table/copy_count.rs", "let is_done = copies > 0", "let is_done = !LEFT_OUT && copies > 0"),
             edit(
                 "growth/change.rs",
-                "match self.add_counted(class, if_present, self.running_saves().wanted(Some(spare))) {",
+                "match self.add_counted(class, if_present, self.running_saves().spare_if_running(Some(spare))) {",
                 "match if searched.room == Room::None && LEFT_OUT { Ok(Attempt::NoRoom) } else { \
-                 self.add_counted(class, if_present, self.running_saves().wanted(Some(spare))) } {",
+                 self.add_counted(class, if_present, self.running_saves().spare_if_running(Some(spare))) } {",
             ),
         ],
     ),
@@ -818,7 +818,7 @@ pub const CONTROLS: &[Control] = &[
         "An unfinished pass counts as finished.",
         &[edit(
             "table/expiring/sweep.rs",
-            "let early = clock.early(target);",
+            "let early = clock.ended_early(target);",
             "if LEFT_OUT { self.end_pass(clock, target) }; CODE",
         )],
     ),
