@@ -30,18 +30,19 @@
 //!
 //! # Which type
 //!
-//! | you need | type | bits per key |
+//! | you need | type | bits per key at 0.1% |
 //! |---|---|---|
 //! | a set, and you know how many keys it has at most | [`ConcurrentCuckooFilter`] | 13.2 |
 //! | a set that grows and shrinks, or whose size you do not know | [`GrowableCuckooFilter`] | 17.1 |
 //! | recent keys: was this key among the last million, or seen within the last minute? | [`RecentCuckooFilter`] | 19.4 |
-//! | keys that each expire at a time of their own, such as revoked tokens | [`ExpiringCuckooFilter`] | 16.8 |
+//! | keys that each expire at a time of their own, such as revoked tokens | [`ExpiringCuckooFilter`] | 16.8; 38.6 at 10⁻⁵, for tokens |
 //! | the place of a key: in which segment, shard or node is it? | [`CuckooMaplet`] | 16.8 |
 //! | a limit for each client or account: requests per second or per hour | [`CuckooRateLimiter`] | 23.2 |
 //!
 //! Bits per key are for ten million keys at a false-positive rate of 0.1%: with `expected_keys`, a lifetime of 14 ticks,
-//! values of 4 bits, and bursts of 20. The page [`memory`](guide::memory) has other sizes, rates and settings, and [a first
-//! program](guide::first_program#choose-a-type) says what to do if two types fit.
+//! values of 4 bits, and bursts of 20. Revoked tokens need [a rate of 10⁻⁵ or
+//! less](guide::choosing_parameters#false-positive-rate). The page [`memory`](guide::memory) has other sizes, rates and
+//! settings, and [a first program](guide::first_program#choose-a-type) says what to do if two types fit.
 //!
 //! Each type has a builder for its rate and hasher. All have batches and metrics for Prometheus and other systems
 //! ([`Stats::figures`]), and with the feature `snapshot` they can be saved and loaded. All but the [`RecentCuckooFilter`]
@@ -50,7 +51,7 @@
 //!
 //! # What you can rely on
 //!
-//! - **A key that is present throughout a lookup is found**, as long as only present keys are removed.
+//! - **A key that is present throughout a lookup is found**, as long as only inserted keys are removed, once for each insert.
 //! - A lookup takes no lock and never waits for another thread. It retries, and writes to shared memory, only if a
 //!   concurrent change has invalidated what it read.
 //! - Each operation on a key takes effect at one moment of its call (it is *linearizable*). `clear` and `len` are
@@ -74,8 +75,8 @@
 //! - **Size for the most keys that are present at one time.** A [`ConcurrentCuckooFilter`] does not grow, a
 //!   [`GrowableCuckooFilter`] grows to the [largest size](GrowableBuilder::max_capacity) that it was built with, and keys
 //!   cannot be listed.
-//! - **Copies take up slots.** After 4 to 16 inserts of one key (2 to 8 in a growable filter), a further one fails with
-//!   [`InsertError::TooManyCopies`].
+//! - **Copies take up slots.** After 4 to 16 inserts of one key (2 to 8 in a growable filter, and 4 to 12 in an expiring
+//!   filter or a maplet), a further one fails with [`InsertError::TooManyCopies`].
 //! - **The default hasher's hashes differ** between processes, versions and processors. For a snapshot that is to
 //!   survive a restart, use `StableHashBuilder` (feature `stable-hash`): see
 //!   [`beyond_one_process`](guide::beyond_one_process).
@@ -86,7 +87,7 @@
 //!
 //! A lookup takes 4 to 120 nanoseconds, most of which it waits for two cache lines. Batches in large tables are two to
 //! six times as fast as single calls. The documentation of each operation has its cost, in cache lines and in
-//! *stripes*: locks of writers, each shared by many buckets ([glossary](guide::glossary)). `benches/README.md` in the
+//! *stripes*: locks of writers, each shared by many pairs of buckets ([glossary](guide::glossary)). `benches/README.md` in the
 //! repository compares filters. Async tasks call the operations directly, except [those that belong on a blocking
 //! thread](guide::threads_and_async). The crate needs Rust 1.88 or later, `std`, and 64-bit atomics or the feature
 //! `portable-atomic`. Short programs for each type are in `examples/`: `cargo run --example filter`.

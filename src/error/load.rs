@@ -17,14 +17,14 @@ use crate::error::mismatch::{SnapshotMismatch, UnsupportedSnapshot};
 /// # use concurrent_cuckoo_filter::LoadError;
 /// # fn level(error: &LoadError) -> &'static str {
 /// match error {
-///     LoadError::NotFound(_) => "info",     // nothing was saved yet, or the file was lost
+///     LoadError::NotFound(_) => "error",    // the file was lost, or its path is wrong: an empty filter is saved at installation
 ///     LoadError::Mismatch(_) => "info",     // the settings, the keys or the hasher have changed since
 ///     LoadError::Unsupported(_) => "warn",  // another version of the library has saved it
 ///     LoadError::Damaged(_) => "error",     // a disk, a copy or a person has changed the bytes
 ///     _ => "error",                         // the reader or the memory
 /// }
 /// # }
-/// # assert_eq!(level(&std::io::Error::from(std::io::ErrorKind::NotFound).into()), "info");
+/// # assert_eq!(level(&std::io::Error::from(std::io::ErrorKind::NotFound).into()), "error");
 /// ```
 ///
 /// The message of each error (its `Display`) names the reason, also the system's, and what to do.

@@ -24,7 +24,9 @@ use crate::table::expiring::clock::Until;
 ///
 /// // Tokens live for at most an hour, so a revocation need not be kept longer. One tick is 5 minutes.
 /// let (longest, tick) = (Duration::from_secs(3600), Duration::from_secs(300));
-/// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100_000).lifetime(longest).resolution(tick).build()?;
+/// let builder = ExpiringCuckooFilter::<str>::builder().capacity(100_000).lifetime(longest).resolution(tick);
+/// // A false positive rejects a valid token, and nothing confirms it. So it may happen to one token in 100,000.
+/// let revoked = builder.false_positive_rate(1e-5).build()?;
 ///
 /// // From a timer, or before each request. (In a program: `SystemTime::now()`.)
 /// let noon = UNIX_EPOCH + Duration::from_secs(1_699_963_200);
