@@ -6,7 +6,8 @@
 //! copies. `growth/mod.rs`, *How much one insert does*, says when it grows the table.
 //!
 //! ```text
-//! insert                                       counts its item; one insert in 32 first makes a check (limit.rs)
+//! insert                                       counts its item; one insert in 32 first makes a check (limit.rs),
+//!   │                                          which grows the table if it holds more than its capacity (resize.rs)
 //!   ├─▶ add_first                              first attempt (slots.rs): one gate
 //!   └─▶ insert_slow                            if it adds no copy, takes the count back
 //!         └─▶ add_slow
@@ -42,8 +43,10 @@
 
 use crate::error::insert::GrowableInsertError;
 use crate::growth::growing_table::{GrowingTable, Placed, SplitError, SplitMemory};
+use crate::growth::limit::Checked;
 use crate::growth::resize::is_loaded;
 use crate::growth::room::{Room, WORDS_PER_HOP};
+use crate::growth::slots::First;
 use crate::sync::sizes::{CLEARED_AT_ONCE, GROUPS_PER_INSERT, SEARCHES_WHILE_GROWING};
 use crate::table::attempt::{Attempt, IfPresent};
 use crate::table::image::spare::Spare;
@@ -77,7 +80,7 @@ impl GrowingTable {
         }
         let placed = self.placed(class, self.state());
         match self.add_first(&placed) {
-            Attempt::Added => {}
+            First::Added => {}
             first => _ = self.insert_slow(class, IfPresent::Add, placed, first, GROUPS_PER_INSERT)?,
         }
         Ok(())
@@ -103,7 +106,7 @@ impl GrowingTable {
             }
             _ => {
                 let placed = self.placed(class, self.state());
-                let attempt = self.insert_slow(class, if_present, placed, Attempt::NoRoom, GROUPS_PER_INSERT)?;
+                let attempt = self.insert_slow(class, if_present, placed, First::NoRoom, GROUPS_PER_INSERT)?;
                 Ok(attempt == Attempt::Added)
             }
         }
@@ -115,17 +118,19 @@ impl GrowingTable {
     fn insert_checked(&self, class: Class, if_present: IfPresent) -> Result<Attempt, GrowableInsertError> {
         let mut groups = GROUPS_PER_INSERT;
         match self.check(class, if_present, &mut groups) {
-            Ok(Attempt::NoRoom) => {}
-            done => {
-                if done.is_err() {
-                    self.counters().insert_failed();
-                }
-                return done;
+            Ok(Checked::MayAdd) => {}
+            Ok(Checked::Present) => return Ok(Attempt::Present),
+            Err(error) => {
+                self.counters().insert_failed();
+                return Err(error);
             }
         }
         let placed = self.placed(class, self.state());
-        let first = if if_present == IfPresent::Add { self.add_first(&placed) } else { Attempt::Present };
-        if first == Attempt::Added { Ok(first) } else { self.insert_slow(class, if_present, placed, first, groups) }
+        let first = if if_present == IfPresent::Add { self.add_first(&placed) } else { First::MustCount };
+        match first {
+            First::Added => Ok(Attempt::Added),
+            first => self.insert_slow(class, if_present, placed, first, groups),
+        }
     }
 
     /// One attempt to add a copy, if there is room in either bucket, without counting it. If a copy is seen, or if the
@@ -134,8 +139,9 @@ impl GrowingTable {
     fn try_add(&self, class: Class, if_present: IfPresent) -> Result<Attempt, GrowableInsertError> {
         if if_present == IfPresent::Add {
             match self.add_first(&self.placed(class, self.state())) {
-                Attempt::Present => {}
-                attempt => return Ok(attempt),
+                First::Added => return Ok(Attempt::Added),
+                First::NoRoom => return Ok(Attempt::NoRoom),
+                First::MustCount => {}
             }
         }
         self.add_under_stripe(class, if_present)
@@ -156,7 +162,7 @@ impl GrowingTable {
         class: Class,
         if_present: IfPresent,
         placed: Placed,
-        first: Attempt,
+        first: First,
         mut groups: usize,
     ) -> Result<Attempt, GrowableInsertError> {
         let result = self.add_slow(class, if_present, placed, first, &mut groups);
@@ -176,13 +182,13 @@ impl GrowingTable {
         class: Class,
         if_present: IfPresent,
         mut placed: Placed,
-        first: Attempt,
+        first: First,
         groups: &mut usize,
     ) -> Result<Attempt, GrowableInsertError> {
         // The first attempt has seen no copy on either side. So a relocation may add the first one without the stripe, except
         // for inserts of which only one may add: these exclude each other by the stripe.
-        let mut may_be_first = first == Attempt::NoRoom && if_present == IfPresent::Add;
-        if first == Attempt::Present {
+        let mut may_be_first = first == First::NoRoom && if_present == IfPresent::Add;
+        if first == First::MustCount {
             // Copies are counted before the search: there is no need for room if there may be no further one.
             match self.add_under_stripe(class, if_present)? {
                 Attempt::NoRoom => placed = self.placed(class, self.state()),

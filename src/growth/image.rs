@@ -13,6 +13,7 @@ use crate::error::memory::OutOfMemory;
 #[cfg(feature = "snapshot")]
 use crate::error::mismatch::UnsupportedSnapshot;
 use crate::growth::growing_table::GrowingTable;
+use crate::growth::limit::Checked;
 #[cfg(feature = "snapshot")]
 use crate::growth::plan::LOADS_WHILE_GROWING;
 use crate::growth::plan::Plan;
@@ -88,8 +89,8 @@ impl GrowingTable {
         let class = self.plan.classes.of(hash);
         if !self.counters().count_permitted_insert() {
             match self.check(class, if_present, &mut 0) {
-                Ok(Attempt::NoRoom) => {}
-                Ok(done) => return done,
+                Ok(Checked::MayAdd) => {}
+                Ok(Checked::Present) => return Attempt::Present,
                 // An insert says why.
                 Err(_) => return Attempt::NoRoom,
             }

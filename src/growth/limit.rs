@@ -49,7 +49,7 @@
 
 use crate::error::insert::GrowableInsertError;
 use crate::growth::growing_table::GrowingTable;
-use crate::table::attempt::{Attempt, IfPresent};
+use crate::table::attempt::IfPresent;
 use crate::word::classes::Class;
 
 /// How far the items are from the limit at least while inserts go on without a check, in units of those that all shards may permit
@@ -59,10 +59,17 @@ const DISTANCE: usize = 2;
 /// How far they are when the shards are opened again: so they are not opened and closed all the time.
 const DISTANCE_TO_OPEN: usize = 4;
 
+/// What a check has found, if not that the table is at its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Checked {
+    /// The insert may add its copy. Its item is counted.
+    MayAdd,
+    /// There is a copy, and the insert adds only where there is none.
+    Present,
+}
+
 impl GrowingTable {
-    /// The check of an insert that was not permitted without one. The result is `NoRoom` if the insert has begun: its item is
-    /// counted, and nothing was added yet. It is `Present` if the insert adds only to an absent class, and there is a copy. Otherwise
-    /// it is an error.
+    /// The check of an insert that was not permitted without one. Adds nothing.
     ///
     /// It also grows the table if that holds more items than its capacity, by at most `groups` groups, which it lowers.
     pub(super) fn check(
@@ -70,21 +77,20 @@ impl GrowingTable {
         class: Class,
         if_present: IfPresent,
         groups: &mut usize,
-    ) -> Result<Attempt, GrowableInsertError> {
+    ) -> Result<Checked, GrowableInsertError> {
         let (counters, most) = (self.counters(), self.most());
         let is_far = |len: usize, distance| len.saturating_add(distance * counters.most_permitted()) <= most;
         let word = counters.word();
         self.grow_if_crowded(groups);
-        // If another thread of the shard has made a check meanwhile, that one may have allowed this insert too.
         if !word.is_closed() && is_far(counters.len(), DISTANCE) {
             // If another thread of the shard has made a check meanwhile, that one may have allowed this insert too.
             if counters.count_checked_insert(word) || counters.count_permitted_insert() {
-                return Ok(Attempt::NoRoom);
+                return Ok(Checked::MayAdd);
             }
         }
         let _resizing = self.resizing().lock.lock();
         if if_present != IfPresent::Add && self.contains(self.plan.classes.hash(class)) {
-            return Ok(Attempt::Present);
+            return Ok(Checked::Present);
         }
         let len = counters.close();
         if len >= most {
@@ -94,6 +100,6 @@ impl GrowingTable {
         if is_far(len, DISTANCE_TO_OPEN) {
             counters.open();
         }
-        Ok(Attempt::NoRoom)
+        Ok(Checked::MayAdd)
     }
 }

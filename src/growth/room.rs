@@ -161,8 +161,8 @@ impl GrowingTable {
             self.counters().relocated(hops);
         }
         let room = match outcome {
-            Outcome::Planned if last == Relocation::MovedAndAdded => Room::Added,
-            Outcome::Planned => Room::Try,
+            Outcome::PathFound if last == Relocation::MovedAndAdded => Room::Added,
+            Outcome::PathFound => Room::Try,
             Outcome::Nothing { .. } => Room::None,
         };
         FinishedSearch { room, is_long: graph.followed.get() > LONG_SEARCH }

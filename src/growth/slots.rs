@@ -19,45 +19,53 @@ use crate::table::stripe::Guard;
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, Place, State, both};
 
+/// What came of an attempt to add the first copy of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum First {
+    Added,
+    /// Neither side held a copy, and the emptier bucket was full.
+    NoRoom,
+    /// There is a copy, or there may be one, so the caller has to count the copies under the stripe: the slots are compared without
+    /// decoding them, a bucket may be moving, the table may have left the state in which the class was placed, or a save may
+    /// be running. (Then the caller gets spare memory for the word, with the stripe.)
+    MustCount,
+}
+
 impl GrowingTable {
     /// Adds the first copy of a class, to the emptier of its buckets. Leaves it to the caller to add to
     /// [`len`](Self::len).
     ///
-    /// `NoRoom` means that neither side held a copy, and that the emptier bucket was full. `Present` means that there is a
-    /// copy, or may be, so that the caller has to count the copies: the slots are compared without decoding them, a bucket
-    /// may be moving, the table may have left the state in which the class was placed, and a save may be running: then the
-    /// caller gets spare memory for the word, with the class's stripe.
     #[inline(always)]
-    pub(super) fn add_first(&self, placed: &Placed) -> Attempt {
+    pub(super) fn add_first(&self, placed: &Placed) -> First {
         // This only determines where to try, and on which side there is surely no copy. Both words are loaded before either is
         // decoded, so the loads overlap.
         let &Placed { state, numbers, layouts, stored } = placed;
         if state.moves_any(numbers) {
-            return Attempt::Present;
+            return First::MustCount;
         }
         let words = both(numbers, |number| self.load_if_there(number));
         let free = [layouts[0].free(words[0]), layouts[1].free(words[1])];
         let emptier = usize::from(free[1] > free[0]);
         let is_on = |side: usize| layouts[side].may_hold(words[side], stored[side]);
         if is_on(1 - emptier) {
-            return Attempt::Present;
+            return First::MustCount;
         }
         if free[emptier] == 0 {
-            return if is_on(emptier) { Attempt::Present } else { Attempt::NoRoom };
+            return if is_on(emptier) { First::MustCount } else { First::NoRoom };
         }
         let (number, layout, stored) = (numbers[emptier], layouts[emptier], stored[emptier]);
-        let Some(_gate) = self.enter_in(state, number) else { return Attempt::Present };
+        let Some(_gate) = self.enter_in(state, number) else { return First::MustCount };
         let word = self.word(number);
         let seen = load(word);
         if layout.may_hold(seen, stored) {
-            return Attempt::Present;
+            return First::MustCount;
         }
-        let Some(changed) = layout.add(seen, stored) else { return Attempt::NoRoom };
+        let Some(changed) = layout.add(seen, stored) else { return First::NoRoom };
         if self.running_saves().any() {
-            return Attempt::Present;
+            return First::MustCount;
         }
         store(word, changed);
-        Attempt::Added
+        First::Added
     }
 
     /// `left` with a copy of the class, if neither of the class's buckets holds one: as in

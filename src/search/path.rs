@@ -14,8 +14,8 @@
 //! bucket twice. In a larger one, only that of the try with [`SMALL_BUDGET`] has none twice. So where fewer buckets can be
 //! reached, that try examines these and the search ends.
 //!
-//! The search runs without locks over buckets that other threads change meanwhile. Its result is a plan: the code
-//! that carries it out checks each hop again.
+//! The search runs without locks over buckets that other threads change meanwhile. So the path that it finds may be stale: the
+//! closure that carries out its hops checks each again.
 
 use crate::word::bucket::Bucket;
 use crate::word::layout::Entry;
@@ -38,7 +38,7 @@ const SMALL_BUDGET: usize = 256;
 /// A search computes the alternates of a further bucket if fewer than this many are queued.
 const AHEAD: usize = 4;
 
-/// One hop of a plan: move `entry` from bucket `from` to bucket `to`.
+/// One hop of a path: move `entry` from bucket `from` to bucket `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hop {
     pub(crate) entry: Entry,
@@ -50,7 +50,7 @@ pub(crate) struct Hop {
 pub(crate) enum Outcome {
     /// There is a path. Its hops were passed to the caller, up to the first that it did not carry out: so they are
     /// done, or the path has gone stale. (There may be none, if one of the two buckets has room by now.)
-    Planned,
+    PathFound,
     /// No bucket within the budget has room. `trace` is a digest of all buckets that the search examined: with equal
     /// traces, they were equal.
     Nothing { trace: u64 },
@@ -88,7 +88,7 @@ fn try_two_hops<G: Graph>(graph: &G, from: [usize; 2], carry_out: &mut dyn FnMut
         near[nth].follow(graph, from[nth]);
         if let Some(hop) = near[nth].with_room(graph) {
             carry_out(hop);
-            return Some(Outcome::Planned);
+            return Some(Outcome::PathFound);
         }
     }
     try_second_hop(graph, &near, carry_out)
@@ -104,7 +104,7 @@ fn try_second_hop<G: Graph>(graph: &G, near: &[Hops; 2], carry_out: &mut dyn FnM
         further.follow(graph, first.to);
         if let Some(second) = further.with_room(graph) {
             let _ = carry_out(second) && carry_out(first);
-            return Some(Outcome::Planned);
+            return Some(Outcome::PathFound);
         }
     }
     None
@@ -169,7 +169,7 @@ fn search_breadth_first<G: Graph>(
     let mut search = Search::new(nodes, graph.len());
     if let Some(leaf) = search.run(graph, from) {
         search.carry_out_path(leaf, carry_out);
-        return Some(Outcome::Planned);
+        return Some(Outcome::PathFound);
     }
     // If the search reached fewer buckets than the budget, these are all that can be reached.
     let is_final = search.len < search.nodes.len() || search.nodes.len() == BUDGET;

@@ -105,7 +105,7 @@ fn check(shape: Shape, count: usize, hashes: &[u64], one: u64) {
         true
     });
     match outcome {
-        Outcome::Planned => {
+        Outcome::PathFound => {
             assert_eq!(Some(hops), nearest, "the shortest path");
             assert!([item.first, item.second].iter().any(|&bucket| layout.has_room(after[bucket])), "room is made");
         }
@@ -158,7 +158,7 @@ fn a_search_finds_the_only_room_in_a_table_of_its_budget() {
     for free in (0..BUDGET).step_by(if cfg!(miri) { 1000 } else { 40 }) {
         let (outcome, _) =
             search_for_room(BUDGET, |number| if number == free { Bucket::default() } else { full(number) });
-        assert!(matches!(outcome, Outcome::Planned), "bucket {free} was not found");
+        assert!(matches!(outcome, Outcome::PathFound), "bucket {free} was not found");
     }
 }
 
@@ -170,7 +170,7 @@ fn a_plan_is_dropped_at_the_first_hop_that_fails() {
         looks.set(looks.get() + 1);
         if looks.get() > 11 { Bucket::default() } else { full(0) }
     });
-    assert!(matches!(outcome, Outcome::Planned));
+    assert!(matches!(outcome, Outcome::PathFound));
     assert_eq!(hops, 1);
 }
 
@@ -182,7 +182,7 @@ fn every_change_that_a_search_sees_changes_its_trace() {
         let load = |number| Bucket(0x1234_5678_9abc_def1 ^ if number == changed { lanes } else { 0 });
         match search_for_room(1 << 20, load).0 {
             Outcome::Nothing { trace } => trace,
-            Outcome::Planned => unreachable!("no room anywhere"),
+            Outcome::PathFound => unreachable!("no room anywhere"),
         }
     };
     let unchanged = trace(first, 0);

@@ -71,7 +71,7 @@ const FAILED_SEARCHES: usize = 2;
 /// How many words an attempt to add changes at most, and a relocation: those of two buckets.
 const WORDS_PER_STEP: u64 = 2;
 
-/// How often an insert has tried to make room so far.
+/// How often an insert has tried to make room so far, and how many of its searches have found no path.
 pub(super) struct Effort<R> {
     tries: usize,
     failed_searches: usize,
@@ -200,22 +200,22 @@ impl<E: Entries> Table<E> {
                 return Room::Try;
             }
             let reading = self.entries.reading();
-            // Its copies fill both buckets.
+            // Do its copies fill both buckets?
             if let Some(copy_count) = self.copy_count_if_full(item, if_present) {
                 return copy_count.room();
             }
             let trace = match self.search(item, reading, &|hop| self.relocate(hop, None), None) {
-                Outcome::Planned => return Room::Try,
+                Outcome::PathFound => return Room::Try,
                 Outcome::Nothing { trace } => trace,
             };
-            // Few buckets can be reached. Asked only after the first failed search: if other threads change just these
+            // Can few buckets be reached? Asked only after the first failed search: if other threads change just these
             // buckets, more tries would hardly help.
             if effort.failed_searches == 0
                 && let Some(copy_count) = self.copy_count_at_dead_end(item, if_present)
             {
                 return copy_count.room();
             }
-            // By now, there is a copy, or its copies fill both buckets.
+            // Is there a copy by now, or do its copies fill both buckets by now?
             let copy_count = self.count_copies(item, if_present);
             if copy_count.is_done || copy_count.copies == self.slots_of(item) {
                 return copy_count.room();

@@ -70,7 +70,7 @@ impl Table<Expiry> {
             }
             let earliest = Cell::new(u64::MAX);
             let outcome = self.search(class, reading, &|_| false, Some(&earliest));
-            if matches!(outcome, Outcome::Planned) {
+            if matches!(outcome, Outcome::PathFound) {
                 return Some(0);
             }
             if earliest.get() >= expiry.min(clock.latest_expiry(state))

@@ -630,8 +630,8 @@ pub const CONTROLS: &[Control] = &[
         "An insert that found no room ends ticks early although another thread has made room.",
         &[edit(
             "table/expiring/evict.rs",
-            "if matches!(outcome, Outcome::Planned) {",
-            "if matches!(outcome, Outcome::Planned) && !LEFT_OUT {",
+            "if matches!(outcome, Outcome::PathFound) {",
+            "if matches!(outcome, Outcome::PathFound) && !LEFT_OUT {",
         )],
     ),
     control(
@@ -984,9 +984,9 @@ pub const CONTROLS: &[Control] = &[
         &[
             edit(
                 "growth/slots.rs",
-                "let Some(_gate) = self.enter_in(state, number) else { return Attempt::Present };",
+                "let Some(_gate) = self.enter_in(state, number) else { return First::MustCount };",
                 "let _gate = if LEFT_OUT { None } else { \
-                 let Some(gate) = self.enter_in(state, number) else { return Attempt::Present }; Some(gate) };",
+                 let Some(gate) = self.enter_in(state, number) else { return First::MustCount }; Some(gate) };",
             ),
             edit(
                 "growth/slots.rs",
