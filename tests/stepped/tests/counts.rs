@@ -202,8 +202,8 @@ fn what_a_copy_too_many_reads() {
         let fails = || assert!(filter.insert(growing(0)).is_err());
         let [loads, locks] = [Step::Load, Step::Lock].map(|step| count(step, fails));
         println!("{buckets} buckets: {loads} loads, {locks} locks");
-        // Thirteen, and for each of four words where it is: two loads.
-        assert!(loads <= 13 + 4 * 2 && locks == 1, "{buckets} buckets: {loads} loads, {locks} locks");
+        // Fourteen, one of them of the word that counts the item, and for each of four words where it is: two loads.
+        assert!(loads <= 14 + 4 * 2 && locks == 1, "{buckets} buckets: {loads} loads, {locks} locks");
     }
 }
 
