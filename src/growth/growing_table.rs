@@ -10,11 +10,11 @@
 //! | 256 | the words of 32 buckets |
 //! | 256 | the table of segments |
 //! | 512 | 32 stripes |
-//! | 32 | a gate for each bucket |
+//! | 2 | the gates of its group |
 //! | 128 | the size, padded to cache lines of its own |
 //! | 64 | what changes of the size, and saves, write |
 //! | 128 | the counters: one shard, padded |
-//! | 1,264 | from the first growth on: the words that are being moved, and all further gates |
+//! | 1,294 | from the first growth on: the words that are being moved, and all further gates |
 
 use std::sync::OnceLock;
 
@@ -29,7 +29,7 @@ use crate::machine::words::{Sizes, Words};
 use crate::plan::sizing::LoadLimit;
 use crate::plan::table_plan::TablePlan;
 use crate::search::path::Hop;
-use crate::sync::sizes::{BUCKETS_PER_STRIPE, GROUP, LEAST_STRIPES, MAX_STRIPES, MOST_GATES};
+use crate::sync::sizes::{BUCKETS_PER_STRIPE, GATES_PER_GROUP, GROUP, LEAST_STRIPES, MAX_STRIPES, MOST_GATES};
 use crate::sync::{self, AtomicU64, Mutex, MutexGuard, Ordering, Tally};
 use crate::table::counters::Counters;
 use crate::table::filter_plan::FilterPlan;
@@ -48,7 +48,7 @@ pub(crate) struct GrowingTable {
     pub(super) layouts: Layouts,
     pub(super) words: Words,
     pub(super) stripes: Box<[Stripe]>,
-    /// Those of the first buckets. A bucket's word changes only while its gate is held.
+    /// Those of the first groups. A bucket's word changes only while its gate is held.
     gates: Box<[Mutex<()>]>,
     /// In a box, like what is atomic in `table/table.rs`. (A single lookup takes a tenth less time for it.)
     size: Box<CachePadded<Size>>,
@@ -67,15 +67,22 @@ struct Size {
     counters: Counters,
 }
 
-/// The gates of the buckets of a group, locked.
-type GroupGates<'a> = [MutexGuard<'a, ()>; GROUP];
+/// The gates of a group, locked.
+type GroupGates<'a> = [MutexGuard<'a, ()>; GATES_PER_GROUP];
+
+/// Which gate the bucket of this number has. Most changes concern one bucket, so a group has few gates: to split it takes all of
+/// them. It has two, because the two buckets of a class, of which one has an even number and one an odd one, have different gates.
+#[inline(always)]
+fn gate_of(number: usize) -> usize {
+    (number / GROUP * GATES_PER_GROUP + number % GATES_PER_GROUP) & (MOST_GATES - 1)
+}
 
 /// What a table needs as soon as it grows.
 #[derive(Debug)]
 pub(super) struct Grown {
     /// The whole words of the buckets that are being split or merged.
     moving: [AtomicU64; GROUP],
-    /// The gates that the first buckets do not have.
+    /// The gates that the first groups do not have.
     gates: Box<[Mutex<()>]>,
 }
 
@@ -257,7 +264,7 @@ impl GrowingTable {
     }
 
     fn gates_of(plan: &Plan) -> usize {
-        plan.first.min(MOST_GATES)
+        (plan.first / GROUP * GATES_PER_GROUP).min(MOST_GATES)
     }
 
     /// The number of buckets by which the counters are sized. A table that begins small has few shards,
@@ -443,7 +450,12 @@ impl GrowingTable {
     /// Locks the gate of a bucket that there is or was.
     #[inline(always)]
     pub(super) fn gate(&self, number: usize) -> MutexGuard<'_, ()> {
-        let nth = number & (MOST_GATES - 1);
+        self.nth_gate(gate_of(number))
+    }
+
+    /// Locks a gate that there is.
+    #[inline(always)]
+    pub(super) fn nth_gate(&self, nth: usize) -> MutexGuard<'_, ()> {
         let gate = match self.gates.get(nth) {
             Some(gate) => gate,
             None => &self.grown().gates[nth - self.gates.len()],
@@ -454,7 +466,7 @@ impl GrowingTable {
     /// All gates, in order. The caller holds the lock `resizing`, so that there are no more of them meanwhile.
     pub(super) fn all_gates(&self) -> [Option<MutexGuard<'_, ()>>; MOST_GATES] {
         let gates = self.gates();
-        core::array::from_fn(|nth| (nth < gates).then(|| self.gate(nth)))
+        core::array::from_fn(|nth| (nth < gates).then(|| self.nth_gate(nth)))
     }
 
     /// How many gates there are.
@@ -492,9 +504,9 @@ impl GrowingTable {
     #[inline(always)]
     pub(super) fn enter_both(&self, mut placed: Placed) -> ([MutexGuard<'_, ()>; 2], Placed) {
         loop {
-            let [even, odd] = both(placed.numbers, |number| number & (MOST_GATES - 1));
+            let [even, odd] = both(placed.numbers, gate_of);
             // In the order in which all threads take them.
-            let gates = [self.gate(even.min(odd)), self.gate(even.max(odd))];
+            let gates = [self.nth_gate(even.min(odd)), self.nth_gate(even.max(odd))];
             if self.is_in_place(placed.state, placed.numbers) {
                 return (gates, placed);
             }
@@ -544,21 +556,16 @@ impl GrowingTable {
 
     /// The gates of the group of buckets from here on, and of those that they become at this level, in order.
     pub(super) fn gates_of_group(&self, first: usize, level: u32) -> (GroupGates<'_>, Option<GroupGates<'_>>) {
-        // From this level on, a bucket and what it becomes have the same gate.
-        let is_whole_only = 1 << level >= MOST_GATES;
+        let new = first + (1 << level);
+        // From some level on, both groups have the same gates.
+        let is_whole_only = gate_of(new) == gate_of(first);
         let whole = self.gates_from(first);
-        (whole, (!is_whole_only).then(|| self.gates_from(first + (1 << level))))
+        (whole, (!is_whole_only).then(|| self.gates_from(new)))
     }
 
     /// The gates of the group of buckets from here on, in order.
     fn gates_from(&self, first: usize) -> GroupGates<'_> {
-        // The gates of a group are next to each other: there is a multiple of as many, in the first array too.
-        let nth = first & (MOST_GATES - 1);
-        let gates = match self.gates.get(nth..nth + GROUP) {
-            Some(gates) => gates,
-            None => &self.grown().gates[nth - self.gates.len()..][..GROUP],
-        };
-        core::array::from_fn(|nth| sync::lock(&gates[nth], || self.counters().lock_waited()))
+        core::array::from_fn(|nth| self.gate(first + nth))
     }
 
     /// The word of a bucket that exists.

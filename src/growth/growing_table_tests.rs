@@ -2,6 +2,7 @@ use std::thread;
 
 use super::*;
 use crate::growth::plan::{LOAD_WHILE_GROWING, Requirements};
+use crate::sync::sizes::LEAST_BUCKETS;
 use crate::table::image::read::TableImage;
 use crate::word::classes::Classes;
 use crate::word::geometry::mixed;
@@ -75,9 +76,9 @@ fn the_gates_of_both_sides_are_locked_in_order() {
     let waits = || table.counters().counts().lock_waits;
     for class in (0..if cfg!(miri) { 2 } else { 50 }).map(|key| table.plan.classes.of(mixed(key))) {
         let placed = table.placed(class, table.state());
-        let mut numbers = placed.numbers;
-        numbers.sort_unstable();
-        let [low, high] = both(numbers, |number| &table.gates[number]);
+        let mut gates = both(placed.numbers, gate_of);
+        gates.sort_unstable();
+        let [low, high] = both(gates, |nth| &table.gates[nth]);
         let before = waits();
         thread::scope(|scope| {
             let held = low.lock();
@@ -85,11 +86,27 @@ fn the_gates_of_both_sides_are_locked_in_order() {
             while waits() == before && !other.is_finished() {
                 thread::yield_now();
             }
-            assert!(!other.is_finished() && high.try_lock().is_some(), "it waits for {numbers:?}, and has none");
+            assert!(!other.is_finished() && high.try_lock().is_some(), "it waits for {gates:?}, and has none");
             drop(held);
         });
         let _gates = table.enter_both(placed);
-        assert!(low.try_lock().is_none() && high.try_lock().is_none(), "it has both of {numbers:?}");
+        assert!(low.try_lock().is_none() && high.try_lock().is_none(), "it has both of {gates:?}");
+    }
+}
+
+/// In the order in which all threads take them. The two buckets of a class have two gates, and those of a group have no others.
+#[test]
+fn the_gates_of_a_split_are_in_order_and_are_those_of_its_buckets() {
+    for level in LEAST_BUCKETS.ilog2()..18 {
+        for first in (0..1 << level).step_by(GROUP) {
+            let pairs = [first, first + (1 << level)].map(|first| [gate_of(first), gate_of(first + 1)]);
+            assert_eq!([pairs[0][1], pairs[1][1]], [pairs[0][0] + 1, pairs[1][0] + 1], "level {level}, {first}");
+            assert!(pairs[0][0] <= pairs[1][0] && pairs[1][1] < MOST_GATES, "level {level}, {first}");
+            for number in first..first + GROUP {
+                let gates = [number, number + (1 << level)].map(gate_of);
+                assert_eq!(gates, [pairs[0][number % 2], pairs[1][number % 2]], "level {level}, {number}");
+            }
+        }
     }
 }
 

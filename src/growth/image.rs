@@ -129,8 +129,8 @@ impl GrowingTable {
     /// when the save begins.)
     #[inline(never)]
     fn lock_gates<'a>(&'a self, held: &mut [Option<MutexGuard<'a, ()>>]) {
-        for (number, held) in held.iter_mut().enumerate() {
-            *held = Some(self.gate(number));
+        for (nth, held) in held.iter_mut().enumerate() {
+            *held = Some(self.nth_gate(nth));
         }
     }
 }

@@ -13,9 +13,9 @@
 //! what the bucket's word in the array `moving` says at the depth of the level.
 //!
 //! # The rules
-//! 1. A bucket's word changes only while its *gate* is held, a lock that the low bits of its number choose. A thread that
-//!    changes the size holds the gates of each bucket and of the two that it becomes. So the place of a side stays while its
-//!    gate is held: a thread checks, after it has locked the gate, that the place is still the same.
+//! 1. A bucket's word changes only while its *gate* is held: one lock for the even buckets of its group, and one for the odd
+//!    ones. A thread that changes the size holds the gates of the group and of the new buckets. So the place of a side stays
+//!    while its gate is held: a thread checks, after it has locked the gate, that the place is still the same.
 //! 2. A copy is removed from the contents of a side only under the stripe of its class, after a bump of the stripe's version.
 //!    A relocation holds the gates of both sides. It adds to the other side, then bumps, then takes (`table/stripe.rs`). The
 //!    store that takes may put a copy of another class in its place.
@@ -116,7 +116,7 @@
 //! time, another thread has changed the size or begun a save meanwhile, or the thread has lacked something else. If memory is
 //! denied, the next try reports that.
 //!
-//! The array `moving`, and the gates that the first buckets do not have, are made for the first change of the size, before a
+//! The array `moving`, and the gates that the first groups do not have, are made for the first change of the size, before a
 //! state is *moving*, and stay: so a thread that has read such a state sees them.
 //!
 //! A word can be read until the table is dropped (`machine/words.rs`). When the table has become smaller, the system may

@@ -60,7 +60,10 @@ pub(crate) const LEAST_BUCKETS: usize = size(32, 2, 2);
 /// The fewest stripes. A class keeps its stripe for the table's whole life, so a table that begins small has few.
 pub(crate) const LEAST_STRIPES: usize = size(32, 2, 2);
 
-/// The most gates. The low bits of its number choose a bucket's gate.
+/// How many gates a group has: one for its even buckets and one for its odd ones. A model's group is one bucket.
+pub(crate) const GATES_PER_GROUP: usize = size(2, 1, 1);
+
+/// The most gates. Where there are more groups than that, several groups share their gates.
 pub(crate) const MOST_GATES: usize = size(1024, 4, 4);
 
 /// How many buckets `clear` empties while it holds all gates: so an insert waits for 0.2 ms at most, and the gates take a
