@@ -7,7 +7,7 @@ use crate::lookup::pairs::Pairs;
 use crate::lookup::places::BlockOfPlaces;
 use crate::lookup::source::{GrowingSource, NEAR};
 use crate::machine::arch::VectorUnit;
-use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, Place, State, both};
 use crate::word::layout::{Encoding, Layout, Shape, by_encoding, shapes};
 use crate::word::layouts::{BothLayouts, Layouts, Row};
@@ -65,7 +65,7 @@ impl<S: GrowingSource> GrowingLookup<S> {
     /// `contains` where, in this epoch and state, the buckets have this layout.
     #[inline(never)]
     fn contains_by(self, layout: impl Layout, begin: (u64, State), hash: u64) -> bool {
-        self.attempt(begin, hash, |pair, _, stored| layout.either_holds_each(pair, stored))
+        self.attempt(begin, hash, |pair, _, stored| Bucket::either_holds_each(layout, pair, stored))
     }
 
     /// `contains` where the buckets have these two layouts.
@@ -282,7 +282,7 @@ fn either_holds(
     // slots.
     let of = |of_split| both([0, 1], |side| pair[side].only_if(are_split[side] == of_split));
     let fitting = both(stored, |stored| stored & split.lanes().fingerprint_mask);
-    whole.either_holds_each(of(false), stored) | split.either_holds_each(of(true), fitting)
+    Bucket::either_holds_each(whole, of(false), stored) | Bucket::either_holds_each(split, of(true), fitting)
 }
 
 #[cfg(test)]

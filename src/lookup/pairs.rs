@@ -2,9 +2,9 @@
 //! that vector units do the steps.
 
 use crate::lookup::batch::BLOCK;
-use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::bucket::{Bucket, Pattern};
 use crate::word::layout::{Fingerprint, Layout};
-use crate::word::payloads::{OnlySlot, PayloadOps, Payloads};
+use crate::word::payloads::{OnlySlot, Payloads};
 use crate::word::values::Values;
 
 /// Both buckets of each item of a block, and what the decode table has for each.
@@ -28,7 +28,7 @@ impl Pairs {
     pub(crate) fn set<L: Layout>(&mut self, layout: L, nth: usize, first: Bucket, second: Bucket) {
         (self.firsts[nth], self.seconds[nth]) = (first.0, second.0);
         if layout.is_semi_sorted() {
-            (self.of_firsts[nth], self.of_seconds[nth]) = (layout.folded(first), layout.folded(second));
+            (self.of_firsts[nth], self.of_seconds[nth]) = (first.folded(layout), second.folded(layout));
         }
     }
 
@@ -46,7 +46,7 @@ impl Pairs {
     #[inline(always)]
     pub(crate) fn lanes(&self, layout: impl Layout, nth: usize, fingerprint: u32) -> [u64; 2] {
         let folded = [self.of_firsts[nth], self.of_seconds[nth]];
-        layout.lanes_in(self.buckets(nth), folded, layout.pattern(fingerprint))
+        Bucket::lanes_in(layout, self.buckets(nth), folded, Pattern::new(layout, fingerprint))
     }
 
     #[inline(always)]
@@ -62,8 +62,8 @@ impl Pairs {
     pub(crate) fn find_stored(&self, layout: impl Layout, stored: &[[u32; BLOCK]; 2], answers: &mut [bool; BLOCK]) {
         for (nth, answer) in answers.iter_mut().enumerate() {
             let [first, second] = self.buckets(nth);
-            let in_first = layout.lanes_equal(first, self.of_firsts[nth], layout.pattern(stored[0][nth]));
-            let in_second = layout.lanes_equal(second, self.of_seconds[nth], layout.pattern(stored[1][nth]));
+            let in_first = first.lanes_equal(layout, self.of_firsts[nth], Pattern::new(layout, stored[0][nth]));
+            let in_second = second.lanes_equal(layout, self.of_seconds[nth], Pattern::new(layout, stored[1][nth]));
             *answer = in_first | in_second != 0;
         }
     }
@@ -79,8 +79,8 @@ impl Pairs {
     ) {
         for (nth, answer) in answers.iter_mut().enumerate() {
             let [first, second] = self.buckets(nth);
-            let pattern = layout.pattern(fingerprints[nth]);
-            let with = |bucket, folded| layout.lanes_with_any(bucket, folded, pattern, payloads);
+            let pattern = Pattern::new(layout, fingerprints[nth]);
+            let with = |bucket: Bucket, folded| bucket.lanes_with_any(layout, folded, pattern, payloads);
             *answer = with(first, self.of_firsts[nth]) | with(second, self.of_seconds[nth]) != 0;
         }
     }
@@ -96,14 +96,13 @@ impl Pairs {
     ) {
         let mut slots = [OnlySlot::default(); BLOCK];
         for (nth, slot) in slots.iter_mut().enumerate() {
-            *slot = layout.only_slot(self.buckets(nth), self.lanes(layout, nth, fingerprints[nth]));
+            *slot = OnlySlot::of(self.buckets(nth), self.lanes(layout, nth, fingerprints[nth]));
         }
         for (nth, OnlySlot { slot, several }) in slots.into_iter().enumerate().take(len) {
             answers[nth] = if several != 0 {
-                let [first, second] = self.buckets(nth);
-                layout.values(first, second, Fingerprint(fingerprints[nth]))
+                Bucket::values(layout, self.buckets(nth), Fingerprint(fingerprints[nth]))
             } else {
-                layout.value_at(slot)
+                slot.value(layout)
             };
         }
     }

@@ -2,9 +2,9 @@
 
 use crate::lookup::batch::BLOCK;
 use crate::lookup::pairs::Pairs;
-use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::bucket::Bucket;
 use crate::word::layout::{Fingerprint, Layout};
-use crate::word::payloads::{PayloadOps, Payloads};
+use crate::word::payloads::{OnlySlot, Payloads};
 use crate::word::values::Values;
 
 /// What a lookup asks. Tables and views give the same answers: this trait is all that a question consists of.
@@ -58,14 +58,8 @@ impl Query for Presence {
     fn reading(self) {}
 
     #[inline(always)]
-    fn answer(
-        self,
-        (): (),
-        layout: impl Layout,
-        [first, second]: [Bucket; 2],
-        fingerprint: Fingerprint,
-    ) -> Option<bool> {
-        Some(layout.either_holds(first, second, fingerprint))
+    fn answer(self, (): (), layout: impl Layout, pair: [Bucket; 2], fingerprint: Fingerprint) -> Option<bool> {
+        Some(Bucket::either_holds(layout, pair, fingerprint))
     }
 
     #[inline(always)]
@@ -104,7 +98,7 @@ impl Query for PresenceWith {
 
     #[inline(always)]
     fn answer(self, (): (), layout: impl Layout, pair: [Bucket; 2], fingerprint: Fingerprint) -> Option<bool> {
-        Some(layout.either_holds_with(pair, fingerprint, self.0))
+        Some(Bucket::either_holds_with(layout, pair, fingerprint, self.0))
     }
 
     #[inline(always)]
@@ -141,18 +135,12 @@ impl Query for AllValues {
     fn reading(self) {}
 
     #[inline(always)]
-    fn answer(
-        self,
-        (): (),
-        layout: impl Layout,
-        [first, second]: [Bucket; 2],
-        fingerprint: Fingerprint,
-    ) -> Option<Values> {
-        let found = layout.only_slot([first, second], layout.lanes_in_either(first, second, fingerprint));
+    fn answer(self, (): (), layout: impl Layout, pair: [Bucket; 2], fingerprint: Fingerprint) -> Option<Values> {
+        let found = OnlySlot::of(pair, Bucket::lanes_in_either(layout, pair, fingerprint));
         Some(if found.several != 0 {
-            layout.as_runtime().values(first, second, fingerprint)
+            Bucket::values(layout.as_runtime(), pair, fingerprint)
         } else {
-            layout.value_at(found.slot)
+            found.slot.value(layout)
         })
     }
 

@@ -8,7 +8,6 @@ use crate::machine::memory::Pages;
 use crate::plan::sizing::{self, LoadLimit};
 use crate::table::entries::Nothing;
 use crate::table::table::Table;
-use crate::word::bucket::BucketOps;
 use crate::word::geometry::{Buckets, Item, mixed};
 use crate::word::layout::{Layout, RuntimeLayout, SHAPES, Shape, WithPayload};
 
@@ -31,12 +30,12 @@ impl<L: Layout, F: Fn(usize) -> Bucket> Graph for Loaded<L, F> {
     fn prefetch(&self, _: usize) {}
 
     fn has_room(&self, _: usize, word: Bucket) -> bool {
-        self.layout.has_room(word)
+        word.has_room(self.layout)
     }
 
     fn hops(&self, bucket: usize, mut each: impl FnMut(Entry, usize)) {
         let to = |entry| self.buckets.alternate(bucket, self.layout.fingerprint_of(entry));
-        self.layout.entries(self.load(bucket)).for_each(|entry| each(entry, to(entry)));
+        self.load(bucket).entries(self.layout).for_each(|entry| each(entry, to(entry)));
     }
 }
 
@@ -56,8 +55,8 @@ fn distances<L: Layout>(layout: L, buckets: Buckets, item: Item, words: &[Bucket
     let mut distances = HashMap::from([(item.first, 0), (item.second, 0)]);
     loop {
         let mut nearer = Vec::new();
-        for (&from, &distance) in distances.iter().filter(|&(&from, _)| !layout.has_room(words[from])) {
-            for entry in layout.entries(words[from]) {
+        for (&from, &distance) in distances.iter().filter(|&(&from, _)| !words[from].has_room(layout)) {
+            for entry in words[from].entries(layout) {
                 let to = buckets.alternate(from, layout.fingerprint_of(entry));
                 if distances.get(&to).is_none_or(|&known| known > distance + 1) {
                     nearer.push((to, distance + 1));
@@ -81,7 +80,7 @@ fn check(shape: Shape, count: usize, hashes: &[u64], one: u64) {
     for &hash in hashes {
         let item = buckets.item(layout, hash);
         for bucket in [item.first, item.second] {
-            if let Some(added) = layout.add(words[bucket], item.entry) {
+            if let Some(added) = words[bucket].add(layout, item.entry) {
                 words[bucket] = added;
                 break;
             }
@@ -89,7 +88,7 @@ fn check(shape: Shape, count: usize, hashes: &[u64], one: u64) {
     }
     let item = buckets.item(layout, one);
     let distances = distances(layout, buckets, item, &words);
-    let nearest = distances.iter().filter(|&(&bucket, _)| layout.has_room(words[bucket])).map(|(_, &d)| d).min();
+    let nearest = distances.iter().filter(|&(&bucket, _)| words[bucket].has_room(layout)).map(|(_, &d)| d).min();
     if nearest == Some(0) {
         // Nothing has to move.
         return;
@@ -99,15 +98,15 @@ fn check(shape: Shape, count: usize, hashes: &[u64], one: u64) {
     let mut hops = 0;
     let outcome = find_path(layout, buckets, item, |bucket| words[bucket], &mut |Hop { entry, from, to }| {
         assert_eq!(buckets.alternate(from, layout.fingerprint_of(entry)), to, "a hop leads to the alternate bucket");
-        after[to] = layout.add(after[to], entry).expect("each hop finds the room that the last one left");
-        after[from] = layout.remove(after[from], entry).expect("what is to be moved is there");
+        after[to] = after[to].add(layout, entry).expect("each hop finds the room that the last one left");
+        after[from] = after[from].remove(layout, entry).expect("what is to be moved is there");
         hops += 1;
         true
     });
     match outcome {
         Outcome::PathFound => {
             assert_eq!(Some(hops), nearest, "the shortest path");
-            assert!([item.first, item.second].iter().any(|&bucket| layout.has_room(after[bucket])), "room is made");
+            assert!([item.first, item.second].iter().any(|&bucket| after[bucket].has_room(layout)), "room is made");
         }
         Outcome::Nothing { .. } => assert_eq!(nearest, None, "there is no path"),
     }
@@ -149,7 +148,7 @@ fn four_slots() -> RuntimeLayout {
 /// A full bucket of entries that follow from this number.
 fn full(number: usize) -> Bucket {
     let entries = (0..4).map(|nth| Entry(mixed((4 * number + nth) as u64) as u32 & 0xffff));
-    entries.fold(Bucket::default(), |word, entry| four_slots().add(word, entry).expect("four slots"))
+    entries.fold(Bucket::default(), |word, entry| word.add(four_slots(), entry).expect("four slots"))
 }
 
 /// In a table of no more buckets than the budget, a search finds the only bucket with room. So "full" is exact there.
@@ -213,7 +212,7 @@ fn examines_each_once(layout: impl Layout, classes: usize) {
     let mut chain: Vec<(usize, Bucket)> = Vec::new();
     let fill = |fingerprint| {
         let entries = (0..shape.slots).map(|_| layout.entry(fingerprint, 0));
-        entries.fold(Bucket::default(), |word, entry| layout.add(word, entry).expect("it has as many slots"))
+        entries.fold(Bucket::default(), |word, entry| word.add(layout, entry).expect("it has as many slots"))
     };
     let mut from = 77;
     for _ in 0..classes {
@@ -236,7 +235,7 @@ fn examines_each_once(layout: impl Layout, classes: usize) {
         *words.get(&bucket).expect("no other bucket can be reached")
     };
     let item = Item {
-        entry: layout.entries(chain[0].1).next().expect("it is full"),
+        entry: chain[0].1.entries(layout).next().expect("it is full"),
         first: 77,
         second: chain[1].0,
         bucket_sum: 0,

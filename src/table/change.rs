@@ -10,7 +10,7 @@ use crate::table::entries::{Entries, Nothing};
 use crate::table::image::spare::Spare;
 use crate::table::stripe::{AllLocked, Guard};
 use crate::table::table::Table;
-use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::bucket::Bucket;
 use crate::word::geometry::Item;
 use crate::word::layout::{Entry, Layout};
 
@@ -84,7 +84,8 @@ impl Table<Nothing> {
     fn add_if_absent(&self, layout: impl Layout, hash: u64) -> Attempt {
         let item = self.buckets.item(layout, hash);
         let _guard = self.stripe(item.bucket_sum).lock(&self.counters);
-        if layout.either_holds(self.load(item.first), self.load(item.second), layout.fingerprint_of(item.entry)) {
+        let pair = [self.load(item.first), self.load(item.second)];
+        if Bucket::either_holds(layout, pair, layout.fingerprint_of(item.entry)) {
             return Attempt::Present;
         }
         if !self.add(layout, item) {
@@ -167,15 +168,15 @@ impl<E: Entries> Table<E> {
     #[inline(always)]
     pub(super) fn remove_locked(&self, layout: impl Layout, guard: &Guard<'_>, item: Item) -> Option<bool> {
         // Compares both at once: a branch on which of the two holds the copy would be mispredicted half of the time.
-        let (first, second) = (self.load(item.first), self.load(item.second));
-        let (in_first, copy) = layout.find_in_either(first, second, item.entry);
+        let pair = [self.load(item.first), self.load(item.second)];
+        let (in_first, copy) = Bucket::find_in_either(layout, pair, item.entry);
         if !copy.exists() {
             return Some(false);
         }
         let bucket = select_unpredictable(in_first, item.first, item.second);
         if !self.is_being_saved() {
             guard.bump();
-            if self.exchange(bucket, copy.bucket, layout.without(copy)).is_ok() {
+            if self.exchange(bucket, copy.bucket, copy.emptied(layout)).is_ok() {
                 return Some(true);
             }
         }
@@ -198,12 +199,12 @@ impl<E: Entries> Table<E> {
     /// Removes a copy of the entry from this bucket. The lock is that of its stripe, to change a word.
     pub(super) fn remove_from(&self, guard: &Guard<'_>, spare: Option<&Spare>, bucket: usize, entry: Entry) -> bool {
         let seen = self.load(bucket);
-        if !self.layout.holds_entry(seen, entry) {
+        if !seen.holds_entry(self.layout, entry) {
             return false;
         }
         self.copy_for_saves(bucket, spare);
         guard.bump();
-        self.change(bucket, seen, |seen| self.layout.remove(seen, entry))
+        self.change(bucket, seen, |seen| seen.remove(self.layout, entry))
     }
 
     /// Removes every copy that is there when it begins.
@@ -215,7 +216,7 @@ impl<E: Entries> Table<E> {
             for word in &self.words {
                 // As in `exchange`.
                 let removed = Bucket(word.swap(0, Ordering::SeqCst));
-                copies += self.layout.occupied(removed);
+                copies += removed.occupied(self.layout);
             }
             self.counters.add_len(-(copies as i64));
         });

@@ -4,7 +4,6 @@
 use crate::table::attempt::IfPresent;
 use crate::table::entries::Entries;
 use crate::table::table::Table;
-use crate::word::bucket::BucketOps;
 use crate::word::geometry::Item;
 use crate::word::layout::Layout;
 
@@ -56,8 +55,8 @@ impl<E: Entries> Table<E> {
         let (fingerprint, first) = (self.layout.fingerprint_of(item.entry), self.load(item.first));
         // The lowest slot's lane alone tells nearly all buckets apart.
         let lane = u64::from(self.layout.lanes().first);
-        if (self.layout.without_payloads(first) ^ u64::from(fingerprint.0)) & lane != 0
-            || self.layout.count(first, fingerprint) < self.layout.lanes().slots.into()
+        if (first.without_payloads(self.layout) ^ u64::from(fingerprint.0)) & lane != 0
+            || first.count(self.layout, fingerprint) < self.layout.lanes().slots.into()
         {
             return None;
         }

@@ -8,7 +8,6 @@ use crate::table::copy_count::CopyCount;
 use crate::table::entries::Entries;
 use crate::table::stripe::{Stripe, drain_writers};
 use crate::table::table::Table;
-use crate::word::bucket::BucketOps;
 use crate::word::geometry::Item;
 use crate::word::layout::Layout;
 
@@ -81,10 +80,10 @@ impl<E: Entries> Table<E> {
         while next < count {
             let bucket = reached[next];
             let word = self.load(bucket);
-            if self.layout.has_room(word) {
+            if word.has_room(self.layout) {
                 return None;
             }
-            for entry in self.layout.entries(word) {
+            for entry in word.entries(self.layout) {
                 let bucket_sum = self.buckets.bucket_sum(self.layout.fingerprint_of(entry));
                 stripes.add(self.stripes().number(bucket_sum));
                 let alternate = self.buckets.other(bucket_sum, bucket);

@@ -70,10 +70,9 @@ use crate::table::entries::Value;
 use crate::table::image::copy_on_write::Changing;
 use crate::table::stripe::AllLocked;
 use crate::table::table::Table;
-use crate::word::bucket::BucketOps;
+use crate::word::bucket::Bucket;
 use crate::word::geometry::Item;
 use crate::word::layout::Layout;
-use crate::word::payloads::PayloadOps;
 use crate::word::values::Values;
 
 impl Table<Value> {
@@ -144,8 +143,8 @@ impl Table<Value> {
         let (item, found) = (self.item_with(hash, payload), Cell::new(Values::EMPTY));
         self.until_added(item, IfPresent::Skip, |all| {
             let changing = self.lock_to_change(item.bucket_sum, 2, all);
-            let (first, second) = (self.load(item.first), self.load(item.second));
-            found.set(self.layout.values(first, second, self.layout.fingerprint_of(item.entry)));
+            let pair = [self.load(item.first), self.load(item.second)];
+            found.set(Bucket::values(self.layout, pair, self.layout.fingerprint_of(item.entry)));
             if !found.get().is_empty() {
                 return Ok(Attempt::Present);
             }
@@ -167,13 +166,13 @@ impl Table<Value> {
             return self.replace_slow(old, new);
         };
         // As in `remove_locked`.
-        let (first, second) = (self.load(old.first), self.load(old.second));
-        let (in_first, copy) = self.layout.find_in_either(first, second, old.entry);
+        let pair = [self.load(old.first), self.load(old.second)];
+        let (in_first, copy) = Bucket::find_in_either(self.layout, pair, old.entry);
         if !copy.exists() {
             return false;
         }
         let bucket = select_unpredictable(in_first, old.first, old.second);
-        let changed = self.layout.replace_at(copy, old.entry, new.entry);
+        let changed = copy.replaced(self.layout, old.entry, new.entry);
         if !self.is_being_saved() {
             guard.bump();
             if self.exchange(bucket, copy.bucket, changed).is_ok() {
@@ -190,7 +189,7 @@ impl Table<Value> {
         let changing = self.lock_to_change(old.bucket_sum, 1, None);
         [old.first, old.second].into_iter().any(|bucket| {
             let seen = self.load(bucket);
-            if !self.layout.holds_entry(seen, old.entry) {
+            if !seen.holds_entry(self.layout, old.entry) {
                 return false;
             }
             self.copy_for_saves(bucket, changing.spare());

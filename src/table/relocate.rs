@@ -60,7 +60,7 @@ use crate::table::entries::Entries;
 use crate::table::image::spare::Spare;
 use crate::table::stripe::{AllLocked, Guard, drain_writers};
 use crate::table::table::Table;
-use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::bucket::Bucket;
 use crate::word::geometry::Item;
 use crate::word::layout::{Entry, Layout, by_encoding};
 
@@ -121,7 +121,7 @@ impl<E: Entries, K: Layout> Graph for TableGraph<'_, E, K> {
             && let Some(earliest) = self.earliest
         {
             let expiry = |entry| self.table.entries.expiry(self.reading, self.layout.payload_of(entry));
-            earliest.set(self.layout.entries(seen).map(expiry).fold(earliest.get(), u64::min));
+            earliest.set(seen.entries(self.layout).map(expiry).fold(earliest.get(), u64::min));
         }
         seen
     }
@@ -133,14 +133,14 @@ impl<E: Entries, K: Layout> Graph for TableGraph<'_, E, K> {
 
     #[inline(always)]
     fn has_room(&self, _: usize, word: Bucket) -> bool {
-        self.layout.has_room(word)
+        word.has_room(self.layout)
     }
 
     #[inline(always)]
     fn hops(&self, bucket: usize, mut each: impl FnMut(Entry, usize)) {
         let (layout, buckets) = (self.layout, self.table.buckets);
-        layout
-            .entries(self.load(bucket))
+        self.load(bucket)
+            .entries(layout)
             .for_each(|entry| each(entry, buckets.alternate(bucket, layout.fingerprint_of(entry))));
     }
 }
@@ -359,7 +359,7 @@ impl<E: Entries> Table<E> {
         // Read before the word: otherwise the sweep could intervene, and an entry that it removed would be mistaken for
         // one that expires a round of the ring later.
         let reading = self.entries.reading();
-        if !layout.holds_entry(self.load(from), entry) {
+        if !self.load(from).holds_entry(layout, entry) {
             return false;
         }
         if !self.entries.is_live(reading, layout.payload_of(entry)) {
@@ -375,7 +375,7 @@ impl<E: Entries> Table<E> {
         // Until the next change there are two copies. At no moment is there none.
         let seen = self.load(from);
         guard.bump();
-        self.change(from, seen, |seen| layout.remove(seen, entry));
+        self.change(from, seen, |seen| seen.remove(layout, entry));
         true
     }
 }

@@ -31,10 +31,9 @@ use crate::table::entries::Entries;
 use crate::table::image::copy_on_write::{Changing, RunningSaves};
 use crate::table::image::spare::Spare;
 use crate::table::stripe::{self, AllLocked, Guard, Stripe};
-use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::bucket::Bucket;
 use crate::word::geometry::{Buckets, Item};
 use crate::word::layout::{Entry, Fingerprint, Layout, Shape, by_encoding};
-use crate::word::payloads::PayloadOps;
 use core::hint::select_unpredictable;
 
 /// A concurrent multiset of items.
@@ -181,9 +180,9 @@ impl<E: Entries> Table<E> {
     #[inline(always)]
     pub(super) fn live_copies_in(&self, reading: E::Reading, bucket: Bucket, fingerprint: Fingerprint) -> usize {
         if E::EXPIRE {
-            self.layout.count_with(bucket, fingerprint, |payload| self.entries.is_live(reading, payload))
+            bucket.count_with(self.layout, fingerprint, |payload| self.entries.is_live(reading, payload))
         } else {
-            self.layout.count(bucket, fingerprint)
+            bucket.count(self.layout, fingerprint)
         }
     }
 
@@ -192,9 +191,9 @@ impl<E: Entries> Table<E> {
     pub(super) fn copies_of_item(&self, layout: impl Layout, item: Item) -> usize {
         let first = self.load(item.first);
         if item.first == item.second {
-            return layout.count_entry(first, item.entry);
+            return first.count_entry(layout, item.entry);
         }
-        layout.count_entry_in_both(first, self.load(item.second), item.entry)
+        Bucket::count_entry_in_both(layout, [first, self.load(item.second)], item.entry)
     }
 
     /// How many items the table is made for; reported, not enforced.
@@ -217,12 +216,12 @@ impl<E: Entries> Table<E> {
     #[inline(always)]
     pub(super) fn add(&self, layout: impl Layout, item: Item) -> bool {
         let (first, second) = (self.load(item.first), self.load(item.second));
-        let (in_first, in_second) = (layout.room(first), layout.room(second));
+        let (in_first, in_second) = (first.room(layout), second.room(layout));
         // The choice is as good as random: a branch on it would be mispredicted half of the time.
         let swap = in_second > in_first;
         let bucket = select_unpredictable(swap, item.second, item.first);
         let seen = select_unpredictable(swap, second, first);
-        let Some(changed) = layout.add_to(seen, select_unpredictable(swap, in_second, in_first), item.entry) else {
+        let Some(changed) = seen.add_to(layout, select_unpredictable(swap, in_second, in_first), item.entry) else {
             return false;
         };
         self.exchange(bucket, seen, changed).is_ok()
@@ -270,9 +269,9 @@ impl<E: Entries> Table<E> {
 
     #[inline(always)]
     fn add_with_spare_by(&self, layout: impl Layout, item: Item, spare: Option<&Spare>) -> Addition {
-        let [in_first, in_second] = [item.first, item.second].map(|bucket| layout.room(self.load(bucket)));
+        let [in_first, in_second] = [item.first, item.second].map(|bucket| self.load(bucket).room(layout));
         let swap = in_second > in_first;
-        if !layout.is_room(select_unpredictable(swap, in_second, in_first)) {
+        if !Bucket::is_room(layout, select_unpredictable(swap, in_second, in_first)) {
             return Addition::NoRoom;
         }
         let (emptier, other) = select_unpredictable(swap, (item.second, item.first), (item.first, item.second));
@@ -291,7 +290,7 @@ impl<E: Entries> Table<E> {
     /// for saves and counts nothing.
     #[inline]
     pub(crate) fn put(&self, layout: impl Layout, bucket: usize, entry: Entry) -> bool {
-        self.change(bucket, self.load(bucket), |seen| layout.add(seen, entry))
+        self.change(bucket, self.load(bucket), |seen| seen.add(layout, entry))
     }
 
     /// Gives a copy of an entry in the bucket, which was seen to hold one, another payload, after the bump that readers
@@ -301,7 +300,7 @@ impl<E: Entries> Table<E> {
     /// copy.
     pub(super) fn replace_entry(&self, guard: &Guard<'_>, bucket: usize, seen: Bucket, old: Entry, new: Entry) -> bool {
         guard.bump();
-        self.change(bucket, seen, |seen| self.layout.replace(seen, old, new))
+        self.change(bucket, seen, |seen| seen.replace(self.layout, old, new))
     }
 
     /// Changes a bucket in one step. `false` if the bucket's new content does not allow the change.
@@ -342,7 +341,7 @@ impl<E: Entries> Table<E> {
             return seen;
         }
         let is_expired = |payload| !self.entries.is_live(reading, payload);
-        self.layout.without_all(seen, self.layout.lanes_with(seen, is_expired))
+        seen.without_all(self.layout, seen.lanes_with(self.layout, is_expired))
     }
 
     #[inline(always)]

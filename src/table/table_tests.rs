@@ -18,7 +18,6 @@ use crate::table::core::Core as _;
 use crate::table::entries::{Entries, Nothing};
 use crate::table::relocate::Effort;
 use crate::table::table::Table;
-use crate::word::bucket::BucketOps;
 use crate::word::geometry::Item;
 use crate::word::layout::{Entry, Fingerprint, Layout, SHAPES, Shape, by_encoding};
 
@@ -116,7 +115,7 @@ fn compare(shape: Shape, buckets: usize, operations: &[(u8, u64)]) {
             None => {}
         }
         assert_eq!((table.counters.len(), known.len()), (len, len));
-        let occupied = |bucket| table.layout.occupied(table.load(bucket));
+        let occupied = |bucket| table.load(bucket).occupied(table.layout);
         assert_eq!((0..buckets).map(occupied).sum::<usize>(), len, "what was found by looking into every bucket");
     }
     for (&(fingerprint, first, second), &copies) in &model {

@@ -4,7 +4,7 @@ use super::*;
 use crate::word::layout::{
     ConstLayout, Lanes, RuntimeLayout, SHAPES, SHAPES_WITH_PAYLOAD, WithPayload, by_encoding, by_shape,
 };
-use crate::word::payloads::{OnlySlot, PayloadOps};
+use crate::word::payloads::OnlySlot;
 use proptest::prelude::*;
 
 /// Hashes of which many collide in the low part of the fingerprint, in the high part, or in both.
@@ -24,7 +24,7 @@ fn slots<L: Layout>(layout: L) -> usize {
 }
 
 fn fill<L: Layout>(layout: L, entries: &[Entry]) -> Bucket {
-    entries.iter().fold(Bucket::default(), |bucket, &e| layout.add(bucket, e).expect("there is room"))
+    entries.iter().fold(Bucket::default(), |bucket, &e| bucket.add(layout, e).expect("there is room"))
 }
 
 fn sorted(entries: impl IntoIterator<Item = Entry>) -> Vec<u32> {
@@ -45,23 +45,32 @@ fn check_lookups<L: Layout>(
 ) {
     let fingerprint = layout.fingerprint_of(one);
     let has_it = |e: &&Entry| layout.fingerprint_of(**e) == fingerprint;
-    assert_eq!(layout.count_entry(first_bucket, one), first.iter().filter(|&&e| e == one).count());
-    assert_eq!(layout.count(first_bucket, fingerprint), first.iter().filter(has_it).count());
-    assert_eq!(layout.holds_entry(first_bucket, one), first.contains(&one));
+    assert_eq!(first_bucket.count_entry(layout, one), first.iter().filter(|&&e| e == one).count());
+    assert_eq!(first_bucket.count(layout, fingerprint), first.iter().filter(has_it).count());
+    assert_eq!(first_bucket.holds_entry(layout, one), first.contains(&one));
     let copies = stored.iter().filter(|&&e| e == one).count();
-    assert_eq!(layout.count_entry_in_both(first_bucket, second_bucket, one), copies);
-    assert_eq!(layout.either_holds(first_bucket, second_bucket, fingerprint), stored.iter().any(|e| has_it(&e)));
+    assert_eq!(Bucket::count_entry_in_both(layout, [first_bucket, second_bucket], one), copies);
+    assert_eq!(
+        Bucket::either_holds(layout, [first_bucket, second_bucket], fingerprint),
+        stored.iter().any(|e| has_it(&e))
+    );
     // In registers for two words, and in integers.
-    let lanes = layout.lanes_in_either(first_bucket, second_bucket, fingerprint);
+    let lanes = Bucket::lanes_in_either(layout, [first_bucket, second_bucket], fingerprint);
     let buckets = [first_bucket, second_bucket];
-    assert_eq!(layout.lanes_in(buckets, buckets.map(|b| layout.folded(b)), layout.pattern(fingerprint.0)), lanes);
+    assert_eq!(
+        Bucket::lanes_in(layout, buckets, buckets.map(|b| b.folded(layout)), Pattern::new(layout, fingerprint.0)),
+        lanes
+    );
     let payloads: BTreeSet<u16> = stored.iter().filter(has_it).map(|e| layout.payload_of(*e)).collect();
-    assert_eq!(layout.values(first_bucket, second_bucket, fingerprint).iter().collect::<BTreeSet<_>>(), payloads);
-    let OnlySlot { slot: found, several } = layout.only_slot(buckets, lanes);
+    assert_eq!(
+        Bucket::values(layout, [first_bucket, second_bucket], fingerprint).iter().collect::<BTreeSet<_>>(),
+        payloads
+    );
+    let OnlySlot { slot: found, several } = OnlySlot::of(buckets, lanes);
     assert_eq!(found.exists(), !payloads.is_empty());
     assert!(several != 0 || stored.iter().filter(has_it).count() <= 1);
     if found.exists() && several == 0 {
-        assert_eq!(BTreeSet::from([layout.payload_at(found)]), payloads);
+        assert_eq!(BTreeSet::from([found.payload(layout)]), payloads);
     }
 }
 
@@ -70,16 +79,16 @@ fn check_payloads<L: Layout>(layout: L, stored: &[Entry], bucket: Bucket) {
     let mask = layout.payload().mask as u16;
     for one in (0..3).filter(|one| *one <= mask) {
         let (with, without): (Vec<Entry>, Vec<Entry>) = stored.iter().partition(|e| layout.payload_of(**e) == one);
-        let lanes = layout.lanes_with(bucket, |payload| payload == one);
-        assert_eq!(lanes, layout.lanes_with_payload(bucket, one));
-        assert_eq!(layout.count_payloads(bucket, |payload| payload == one), with.len());
+        let lanes = bucket.lanes_with(layout, |payload| payload == one);
+        assert_eq!(lanes, bucket.lanes_with_payload(layout, one));
+        assert_eq!(bucket.count_payloads(layout, |payload| payload == one), with.len());
         for fingerprint in stored.iter().map(|e| layout.fingerprint_of(*e)) {
             let count = with.iter().filter(|&&other| layout.fingerprint_of(other) == fingerprint).count();
-            assert_eq!(layout.count_with(bucket, fingerprint, |payload| payload == one), count);
+            assert_eq!(bucket.count_with(layout, fingerprint, |payload| payload == one), count);
         }
-        let rest = layout.without_all(bucket, lanes);
-        assert_eq!(sorted(layout.entries(rest)), sorted(without));
-        assert!(layout.is_valid(rest));
+        let rest = bucket.without_all(layout, lanes);
+        assert_eq!(sorted(rest.entries(layout)), sorted(without));
+        assert!(rest.is_valid(layout));
     }
     #[cfg(feature = "snapshot")]
     for first in [0, 1, 2 & mask, mask / 2, mask - 1, mask] {
@@ -87,8 +96,9 @@ fn check_payloads<L: Layout>(layout: L, stored: &[Entry], bucket: Bucket) {
             let range = crate::word::payloads::Payloads { first, most };
             let is_in = |payload: u16| payload.wrapping_sub(first) & mask <= most;
             for fingerprint in stored.iter().map(|e| layout.fingerprint_of(*e)) {
-                let lanes = layout.lanes_with_any(bucket, layout.folded(bucket), layout.pattern(fingerprint.0), range);
-                let one_by_one = layout.matches(bucket, fingerprint) & layout.lanes_with(bucket, is_in);
+                let lanes =
+                    bucket.lanes_with_any(layout, bucket.folded(layout), Pattern::new(layout, fingerprint.0), range);
+                let one_by_one = bucket.matches(layout, fingerprint) & bucket.lanes_with(layout, is_in);
                 assert_eq!(lanes, one_by_one, "{range:?} in {bucket:?}");
             }
         }
@@ -127,11 +137,11 @@ impl Check for (&[u64], u64, usize, prop::sample::Index) {
         let one = entry(layout, one);
 
         let mut bucket = fill(layout, &stored);
-        assert_eq!(sorted(layout.entries(bucket)), sorted(stored.clone()));
-        assert_eq!(layout.occupied(bucket), stored.len());
-        assert_eq!(layout.has_room(bucket), stored.len() < slots(layout));
-        assert_eq!(layout.add_to(bucket, layout.room(bucket), one).is_some(), layout.has_room(bucket));
-        assert!(layout.room(bucket) < layout.room(Bucket::default()) || stored.is_empty());
+        assert_eq!(sorted(bucket.entries(layout)), sorted(stored.clone()));
+        assert_eq!(bucket.occupied(layout), stored.len());
+        assert_eq!(bucket.has_room(layout), stored.len() < slots(layout));
+        assert_eq!(bucket.add_to(layout, bucket.room(layout), one).is_some(), bucket.has_room(layout));
+        assert!(bucket.room(layout) < Bucket::default().room(layout) || stored.is_empty());
 
         let (first, second) = stored.split_at(split.min(stored.len()));
         let (first_bucket, second_bucket) = (fill(layout, first), fill(layout, second));
@@ -140,18 +150,18 @@ impl Check for (&[u64], u64, usize, prop::sample::Index) {
         }
 
         for &e in stored.iter().chain([&one]) {
-            let (in_first, found) = layout.find_in_either(first_bucket, second_bucket, e);
+            let (in_first, found) = Bucket::find_in_either(layout, [first_bucket, second_bucket], e);
             assert_eq!(found.exists(), stored.contains(&e));
             if found.exists() {
                 let held = if in_first { first } else { second };
                 let mut rest = held.to_vec();
                 rest.remove(held.iter().position(|&other| other == e).expect("it was found"));
                 assert_eq!(found.bucket, if in_first { first_bucket } else { second_bucket });
-                let without = layout.without(found);
-                assert_eq!(sorted(layout.entries(without)), sorted(rest.clone()), "all but one are left");
+                let without = found.emptied(layout);
+                assert_eq!(sorted(without.entries(layout)), sorted(rest.clone()), "all but one are left");
                 let other = layout.entry(layout.fingerprint_of(e), 1);
                 rest.push(other);
-                assert_eq!(sorted(layout.entries(layout.replace_at(found, e, other))), sorted(rest));
+                assert_eq!(sorted(found.replaced(layout, e, other).entries(layout)), sorted(rest));
             }
         }
 
@@ -161,38 +171,38 @@ impl Check for (&[u64], u64, usize, prop::sample::Index) {
 
         let sums = [(first_bucket, bucket), (bucket, second_bucket), (first_bucket, first_bucket)];
         for (to, others) in sums {
-            let (sum, added) = layout.add_all(to, others);
-            let of_others: Vec<Entry> = layout.entries(others).collect();
-            let mut expected: Vec<Entry> = layout.entries(to).collect();
+            let (sum, added) = to.add_all(layout, others);
+            let of_others: Vec<Entry> = others.entries(layout).collect();
+            let mut expected: Vec<Entry> = to.entries(layout).collect();
             assert_eq!(added, of_others.len().min(slots(layout) - expected.len()));
             expected.extend(&of_others[..added]);
-            assert_eq!(sorted(layout.entries(sum)), sorted(expected), "the first ones are added, as many as fit");
+            assert_eq!(sorted(sum.entries(layout)), sorted(expected), "the first ones are added, as many as fit");
         }
 
-        match layout.add(bucket, one) {
+        match bucket.add(layout, one) {
             Some(more) => {
-                let less = layout.remove(more, one).expect("it was just added");
-                assert_eq!(sorted(layout.entries(less)), sorted(stored.clone()), "remove undoes add");
+                let less = more.remove(layout, one).expect("it was just added");
+                assert_eq!(sorted(less.entries(layout)), sorted(stored.clone()), "remove undoes add");
             }
-            None => assert!(!layout.has_room(bucket)),
+            None => assert!(!bucket.has_room(layout)),
         }
-        assert_eq!(layout.remove(bucket, one).is_some(), stored.contains(&one));
+        assert_eq!(bucket.remove(layout, one).is_some(), stored.contains(&one));
         let other = layout.entry(layout.fingerprint_of(one), 2);
-        match layout.replace(bucket, one, other) {
+        match bucket.replace(layout, one, other) {
             Some(replaced) => {
                 let mut expected = stored.clone();
                 let place = expected.iter().position(|&e| e == one).expect("it was in");
                 expected[place] = other;
-                assert_eq!(sorted(layout.entries(replaced)), sorted(expected));
-                assert!(layout.is_valid(replaced));
+                assert_eq!(sorted(replaced.entries(layout)), sorted(expected));
+                assert!(replaced.is_valid(layout));
             }
             None => assert!(!stored.contains(&one)),
         }
 
         while !stored.is_empty() {
             let e = stored.remove(order.index(stored.len()));
-            bucket = layout.remove(bucket, e).expect("it is still in");
-            assert_eq!(sorted(layout.entries(bucket)), sorted(stored.clone()));
+            bucket = bucket.remove(layout, e).expect("it is still in");
+            assert_eq!(sorted(bucket.entries(layout)), sorted(stored.clone()));
         }
         assert_eq!(bucket, Bucket::default(), "emptied in any order, a bucket is as new");
     }
@@ -203,13 +213,13 @@ impl Check for (u64, u64, u64, &[u64], u32) {
     fn of<L: Layout>(self, layout: L) {
         let (word, mask, rank, stored, bit) = self;
         // Additions put the new lane below its equals, so adding from the top lane down leads to the same word.
-        let reached = |word| {
-            let stored: Vec<_> = layout.entries(word).collect();
-            stored.into_iter().rev().fold(Bucket::default(), |bucket, f| layout.add(bucket, f).expect("room"))
+        let reached = |word: Bucket| {
+            let stored: Vec<_> = word.entries(layout).collect();
+            stored.into_iter().rev().fold(Bucket::default(), |bucket, f| bucket.add(layout, f).expect("room"))
         };
         let is_valid = |word: Bucket| {
             // A lane without a fingerprint is empty.
-            if layout.entries(word).any(|e| layout.low(layout.fingerprint_of(e).0) == 0) {
+            if word.entries(layout).any(|e| layout.low(layout.fingerprint_of(e).0) == 0) {
                 return false;
             }
             if layout.is_semi_sorted() {
@@ -223,16 +233,16 @@ impl Check for (u64, u64, u64, &[u64], u32) {
         let lanes = layout.lanes().all();
         let ranked = if layout.is_semi_sorted() { rank << layout.lanes().rank_at } else { 0 };
         for word in [word, word & mask, word & lanes, word & mask & lanes | ranked, word & lanes | ranked] {
-            assert_eq!(layout.is_valid(Bucket(word)), is_valid(Bucket(word)), "{:?}: {word:#x}", layout.shape());
+            assert_eq!(Bucket(word).is_valid(layout), is_valid(Bucket(word)), "{:?}: {word:#x}", layout.shape());
         }
         let stored: Vec<_> = stored.iter().take(slots(layout)).map(|&hash| entry(layout, hash)).collect();
         let mut bucket = fill(layout, &stored);
-        assert!(layout.is_valid(bucket));
+        assert!(bucket.is_valid(layout));
         let changed = Bucket(bucket.0 ^ 1 << bit);
-        assert_eq!(layout.is_valid(changed), is_valid(changed), "{:?}: {changed:?}", layout.shape());
+        assert_eq!(changed.is_valid(layout), is_valid(changed), "{:?}: {changed:?}", layout.shape());
         for f in stored {
-            bucket = layout.remove(bucket, f).expect("it is in");
-            assert!(layout.is_valid(bucket));
+            bucket = bucket.remove(layout, f).expect("it is in");
+            assert!(bucket.is_valid(layout));
         }
     }
 }

@@ -1,8 +1,7 @@
 //! PURE: checks of words that come from a snapshot.
 
-use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::bucket::Bucket;
 use crate::word::layout::{Layout, RuntimeLayout, Shape, WithPayload, by_encoding};
-use crate::word::payloads::PayloadOps;
 
 /// How many copies words of this shape hold, or the place of the first that no table can hold. `None` if there is no
 /// memory for the layout's decode table.
@@ -21,8 +20,8 @@ pub(crate) fn first_payload(shape: Shape, words: &[u64], is_it: &dyn Fn(u16) -> 
 
 fn first_payload_in_words<L: Layout>(layout: L, words: &[u64], is_it: &dyn Fn(u16) -> bool) -> Option<(usize, u16)> {
     (0..).zip(words).find_map(|(nth, &word)| {
-        let lanes = layout.lanes_with(Bucket(word), is_it);
-        (lanes != 0).then(|| (nth, layout.payload_in(Bucket(word), lanes)))
+        let lanes = Bucket(word).lanes_with(layout, is_it);
+        (lanes != 0).then(|| (nth, Bucket(word).payload_in(layout, lanes)))
     })
 }
 
@@ -30,10 +29,10 @@ fn copies_in_words<L: Layout>(layout: L, words: &[u64]) -> Result<u64, usize> {
     let mut copies = 0;
     for (nth, &word) in words.iter().enumerate() {
         let word = Bucket(word);
-        if !layout.is_valid(word) {
+        if !word.is_valid(layout) {
             return Err(nth);
         }
-        copies += layout.occupied(word) as u64;
+        copies += word.occupied(layout) as u64;
     }
     Ok(copies)
 }

@@ -8,7 +8,7 @@ use core::ops::RangeInclusive;
 use std::sync::OnceLock;
 
 use crate::machine::arch::at;
-use crate::word::bucket::{self, Bucket, BucketOps, Pattern, any_zero_lane, entries_in, zero_lanes};
+use crate::word::bucket::{self, Bucket, Pattern, any_zero_lane, entries_in, zero_lanes};
 #[cfg(feature = "snapshot")]
 use crate::word::classes::State;
 use crate::word::classes::{Classes, Rows};
@@ -217,12 +217,12 @@ impl GrowingLayout {
 
     #[inline]
     pub(crate) fn add(&self, bucket: Bucket, stored: u32) -> Option<Bucket> {
-        by_encoding!(self.runtime(), layout => layout.add(bucket, Entry(stored)))
+        by_encoding!(self.runtime(), layout => bucket.add(layout, Entry(stored)))
     }
 
     #[inline]
     pub(crate) fn remove(&self, bucket: Bucket, stored: u32) -> Option<Bucket> {
-        by_encoding!(self.runtime(), layout => layout.remove(bucket, Entry(stored)))
+        by_encoding!(self.runtime(), layout => bucket.remove(layout, Entry(stored)))
     }
 
     /// The bucket with these lanes and, in a semi-sorted one, this list of high parts. All lanes from the bit `from` on are
@@ -241,13 +241,13 @@ impl GrowingLayout {
     #[inline]
     pub(crate) fn of(&self, mut entries: EntryList) -> Option<Bucket> {
         let entries = entries.list.get_mut(..entries.len).filter(|entries| entries.len() <= self.slots())?;
-        Some(by_encoding!(self.runtime(), layout => layout.of_entries(entries)))
+        Some(by_encoding!(self.runtime(), layout => Bucket::of_entries(layout, entries)))
     }
 
     #[cfg(feature = "snapshot")]
     pub(crate) fn is_valid(&self, bucket: Bucket, stored_bits: u32) -> bool {
         let may_be = |stored: u32| u64::from(stored) >> stored_bits == 0 && stored & ((1 << NEVER_ZERO) - 1) != 0;
-        by_encoding!(self.runtime(), layout => layout.is_valid(bucket))
+        by_encoding!(self.runtime(), layout => bucket.is_valid(layout))
             && self.entries(bucket).all(|entry| may_be(entry.0))
     }
 }

@@ -79,10 +79,10 @@ use crate::table::expiring::clock::{Clock, ClockState, WhenFull};
 use crate::table::image::spare::Spare;
 use crate::table::stripe::{AllLocked, Guard};
 use crate::table::table::Table;
-use crate::word::bucket::{Bucket, BucketOps, FoundSlot};
+use crate::word::bucket::{Bucket, FoundSlot};
 use crate::word::geometry::Item;
 use crate::word::layout::{Entry, Layout};
-use crate::word::payloads::{OnlySlot, PayloadOps};
+use crate::word::payloads::OnlySlot;
 use crate::word::ring::Reading;
 
 /// A request, in ticks.
@@ -197,12 +197,12 @@ impl Table<Expiry> {
         first: Bucket,
         second: Bucket,
     ) -> u64 {
-        let lanes = layout.lanes_in_either(first, second, layout.fingerprint_of(class.entry));
-        let OnlySlot { slot, several } = layout.only_slot([first, second], lanes);
+        let lanes = Bucket::lanes_in_either(layout, [first, second], layout.fingerprint_of(class.entry));
+        let OnlySlot { slot, several } = OnlySlot::of([first, second], lanes);
         if several != 0 {
             return self.debt_in_slowly(clock, reading, class, first, second);
         }
-        if slot.exists() { clock.ring.ticks_left(reading, layout.payload_at(slot)) } else { 0 }
+        if slot.exists() { clock.ring.ticks_left(reading, slot.payload(layout)) } else { 0 }
     }
 
     /// [`debt_in`](Self::debt_in) where several lanes seem to match. (An entry that is being moved is in two.)
@@ -210,7 +210,7 @@ impl Table<Expiry> {
     #[inline(never)]
     fn debt_in_slowly(&self, clock: &Clock, reading: Reading, class: Item, first: Bucket, second: Bucket) -> u64 {
         let debts = [first, second].map(|bucket| {
-            let of_class = self.layout.entries(bucket).filter(|&entry| self.is_of(class, entry));
+            let of_class = bucket.entries(self.layout).filter(|&entry| self.is_of(class, entry));
             of_class.map(|entry| clock.ring.ticks_left(reading, self.layout.payload_of(entry))).max()
         });
         debts.into_iter().flatten().max().unwrap_or(0)
@@ -257,7 +257,7 @@ impl Table<Expiry> {
         };
         if slot.exists() && !self.is_being_saved() {
             guard.bump();
-            if self.exchange(bucket, slot.bucket, layout.replace_at(slot, entry, new.entry)).is_ok() {
+            if self.exchange(bucket, slot.bucket, slot.replaced(layout, entry, new.entry)).is_ok() {
                 return Ok(Attempt::Present);
             }
         }
@@ -283,15 +283,15 @@ impl Table<Expiry> {
     #[inline(always)]
     fn debt(&self, layout: impl Layout, clock: &Clock, reading: Reading, class: Item) -> Option<Debt> {
         let (first, second) = (self.load(class.first), self.load(class.second));
-        let lanes = layout.lanes_in_either(first, second, layout.fingerprint_of(class.entry));
-        let OnlySlot { slot, several } = layout.only_slot([first, second], lanes);
+        let lanes = Bucket::lanes_in_either(layout, [first, second], layout.fingerprint_of(class.entry));
+        let OnlySlot { slot, several } = OnlySlot::of([first, second], lanes);
         if several != 0 {
             return self.debt_slowly(clock, reading, class);
         }
         if !slot.exists() {
             return None;
         }
-        let place = layout.payload_at(slot);
+        let place = slot.payload(layout);
         let bucket = core::hint::select_unpredictable(lanes[0] != 0, class.first, class.second);
         Some(Debt {
             entry: class.with(layout, place).entry,
@@ -305,7 +305,7 @@ impl Table<Expiry> {
     #[inline(never)]
     fn debt_slowly(&self, clock: &Clock, reading: Reading, class: Item) -> Option<Debt> {
         let in_bucket = |bucket| {
-            let of_class = self.layout.entries(self.load(bucket)).filter(|&entry| self.is_of(class, entry));
+            let of_class = self.load(bucket).entries(self.layout).filter(|&entry| self.is_of(class, entry));
             let ticks = |entry| clock.ring.ticks_left(reading, self.layout.payload_of(entry));
             of_class
                 .map(|entry| Debt { entry, bucket, slot: FoundSlot::default(), ticks: ticks(entry) })
@@ -363,7 +363,7 @@ impl Table<Expiry> {
         self.counters.insert_failed();
         let ClockState { now, reading, .. } = clock.state();
         let of_bucket = |bucket| {
-            let entries = self.layout.entries(self.load(bucket));
+            let entries = self.load(bucket).entries(self.layout);
             entries.map(|entry| clock.ring.ticks_left(reading, self.layout.payload_of(entry))).min()
         };
         let soonest = [class.first, class.second].into_iter().filter_map(of_bucket).min();

@@ -164,10 +164,8 @@ use crate::table::image::copy_on_write::Changing;
 use crate::table::image::spare::Spare;
 use crate::table::stripe::{AllLocked, Guard};
 use crate::table::table::Table;
-use crate::word::bucket::BucketOps;
 use crate::word::geometry::Item;
 use crate::word::layout::{Entry, Layout, by_encoding};
-use crate::word::payloads::PayloadOps;
 use crate::word::ring::Reading;
 
 /// Which of a class's entries is meant.
@@ -404,7 +402,7 @@ impl Table<Expiry> {
         let fingerprint = layout.fingerprint_of(class.entry);
         let mut found: Option<(u64, usize, Entry)> = None;
         for bucket in [class.first, class.second] {
-            for entry in layout.entries(self.load(bucket)) {
+            for entry in self.load(bucket).entries(layout) {
                 let payload = layout.payload_of(entry);
                 if layout.fingerprint_of(entry) != fingerprint || !clock.ring.is_live(reading, payload) {
                     continue;
@@ -475,6 +473,6 @@ impl Table<Expiry> {
         let clock = self.clock();
         let (reading, ticks) = (clock.reading(), ticks.saturating_sub(clock.ahead()));
         let is_live = |expiry| clock.ring.is_live(reading, expiry) && clock.ring.ticks_until(reading, expiry) > ticks;
-        (0..self.words.len()).map(|bucket| self.layout.count_payloads(self.load(bucket), is_live)).sum()
+        (0..self.words.len()).map(|bucket| self.load(bucket).count_payloads(self.layout, is_live)).sum()
     }
 }

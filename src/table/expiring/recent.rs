@@ -104,7 +104,6 @@ use crate::table::expiring::sweep::reading_after;
 use crate::table::image::spare::Spare;
 use crate::table::stripe::AllLocked;
 use crate::table::table::Table;
-use crate::word::bucket::BucketOps;
 use crate::word::geometry::Item;
 use crate::word::layout::{Entry, Layout};
 use crate::word::ring::LAST_TICK;
@@ -261,7 +260,7 @@ impl Table<Expiry> {
         let ticks_left = |entry| clock.ring.ticks_left(clock.reading(), self.layout.payload_of(entry));
         let mut first: Option<(u64, usize, Entry)> = None;
         for bucket in [class.first, class.second] {
-            for entry in self.layout.entries(self.load(bucket)) {
+            for entry in self.load(bucket).entries(self.layout) {
                 let ticks = ticks_left(entry);
                 if first.is_none_or(|(so_far, ..)| ticks < so_far) {
                     first = Some((ticks, bucket, entry));
@@ -274,7 +273,7 @@ impl Table<Expiry> {
         match ticks_left(entry) {
             0 => self.remove_expired_entry(&changing.guard, changing.spare(), bucket, entry),
             // While the lock is held, no other thread removes an entry that was live at the reading.
-            ticks if self.layout.holds_entry(self.load(bucket), entry) => {
+            ticks if self.load(bucket).holds_entry(self.layout, entry) => {
                 clock.note_early(clock.ahead() + ticks);
                 self.remove_from(&changing.guard, changing.spare(), bucket, entry);
                 self.counters.add_len(-1);

@@ -7,9 +7,7 @@ use crate::table::expiring::clock::{Advance, Clock, ClockState, FIRST_TICK, Pass
 use crate::table::image::spare::Spare;
 use crate::table::stripe::{AllLocked, Guard};
 use crate::table::table::Table;
-use crate::word::bucket::BucketOps;
 use crate::word::layout::{Entry, Layout};
-use crate::word::payloads::PayloadOps;
 use crate::word::ring::{Arc, LAST_TICK, Reading, Ring};
 
 /// One call sweeps one part in `SHARE` of the table, or [`SWEPT_AT_LEAST`] buckets if that is more.
@@ -193,20 +191,20 @@ impl Table<Expiry> {
         let mut seen = self.load(bucket);
         loop {
             let lanes = match expired.only() {
-                Some(expiry) => self.layout.lanes_with_payload(seen, expiry),
-                None => self.layout.lanes_with(seen, |expiry| expired.contains(expiry)),
+                Some(expiry) => seen.lanes_with_payload(self.layout, expiry),
+                None => seen.lanes_with(self.layout, |expiry| expired.contains(expiry)),
             };
             if lanes == 0 {
                 return Some((0, 0));
             }
-            let left = self.layout.without_all(seen, lanes);
+            let left = seen.without_all(self.layout, lanes);
             if !self.try_copy_for_saves(bucket, Some(spare)) {
                 return None;
             }
             match self.exchange(bucket, seen, left) {
                 Ok(()) => {
                     // Of those that were removed.
-                    let early = early.map_or(0, |early| self.layout.lanes_with(seen, |expiry| early.contains(expiry)));
+                    let early = early.map_or(0, |early| seen.lanes_with(self.layout, |expiry| early.contains(expiry)));
                     return Some((lanes.count_ones() as usize, (lanes & early).count_ones() as usize));
                 }
                 Err(now) => seen = now,
@@ -220,13 +218,13 @@ impl<E: Entries> Table<E> {
     /// locks of all stripes, or none.
     pub(in crate::table) fn remove_expired(&self, bucket: usize, all: Option<&AllLocked<'_>>) -> bool {
         let seen = self.load(bucket);
-        if self.layout.has_room(seen) {
+        if seen.has_room(self.layout) {
             return true;
         }
         if !self.entries.may_hold_expired(self.entries.reading()) {
             return false;
         }
-        for entry in self.layout.entries(seen) {
+        for entry in seen.entries(self.layout) {
             let payload = self.layout.payload_of(entry);
             if self.entries.is_live(self.entries.reading(), payload) {
                 continue;
@@ -238,7 +236,7 @@ impl<E: Entries> Table<E> {
             }
             self.remove_expired_entry(&changing.guard, changing.spare(), bucket, entry);
         }
-        self.layout.has_room(self.load(bucket))
+        self.load(bucket).has_room(self.layout)
     }
 
     /// Removes an expired entry from the bucket, if it is still there. The caller holds the lock of its stripe.
@@ -251,7 +249,7 @@ impl<E: Entries> Table<E> {
     ) {
         self.copy_for_saves(bucket, spare);
         guard.bump();
-        if self.change(bucket, self.load(bucket), |seen| self.layout.remove(seen, entry)) {
+        if self.change(bucket, self.load(bucket), |seen| seen.remove(self.layout, entry)) {
             self.entries.count_expired(&self.counters, self.layout.payload_of(entry));
         }
     }

@@ -34,7 +34,7 @@ use crate::table::image::merge::{Merge, MergeError, MergeResult};
 use crate::table::image::read::TableImage;
 use crate::table::image::spare::Spare;
 use crate::table::table::Table;
-use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::bucket::Bucket;
 use crate::word::geometry::Item;
 use crate::word::layout::{Entry, Layout};
 use crate::word::tick::Tick;
@@ -70,10 +70,10 @@ impl<E: Entries<Reading = ()>> Table<E> {
             const AHEAD: usize = 4;
             for (nth, &word) in words.iter().enumerate() {
                 if let Some(&next) = words.get(nth + AHEAD) {
-                    let next = self.layout.entries(Bucket(next));
+                    let next = Bucket(next).entries(self.layout);
                     next.for_each(|entry| self.prefetch(self.item_in(start + nth + AHEAD, entry)));
                 }
-                for entry in self.layout.entries(Bucket(word)) {
+                for entry in Bucket(word).entries(self.layout) {
                     let attempt = self.insert_item_unless_equal(self.item_in(start + nth, entry))?;
                     *copies += u64::from(attempt == Attempt::Added);
                 }
@@ -92,7 +92,7 @@ impl<E: Entries> Table<E> {
         mut each: impl FnMut(Item) -> Result<(), MergeError>,
     ) -> Result<(), MergeError> {
         (start..).zip(words).try_for_each(|(bucket, &word)| {
-            self.layout.entries(Bucket(word)).try_for_each(|entry| each(self.item_in(bucket, entry)))
+            Bucket(word).entries(self.layout).try_for_each(|entry| each(self.item_in(bucket, entry)))
         })
     }
 
@@ -228,7 +228,7 @@ impl Table<Nothing> {
         for (bucket, &word) in (start..).zip(words) {
             let here = self.put_all(bucket, Bucket(word));
             *added += here;
-            for entry in self.layout.entries(Bucket(word)).skip(here) {
+            for entry in Bucket(word).entries(self.layout).skip(here) {
                 if rest.len == Rest::MOST {
                     self.insert_rest(&mut rest, added)?;
                 }
@@ -248,7 +248,7 @@ impl Table<Nothing> {
         }
         let (spare, mut seen) = (Spare::default(), self.load(bucket));
         loop {
-            let (changed, added) = self.layout.add_all(seen, copies);
+            let (changed, added) = seen.add_all(self.layout, copies);
             if added == 0 {
                 return 0;
             }
@@ -277,7 +277,7 @@ impl Table<Nothing> {
                 continue;
             }
             for bucket in [item.first, item.second] {
-                for entry in self.layout.entries(self.load(bucket)) {
+                for entry in self.load(bucket).entries(self.layout) {
                     self.prefetch(self.item_in(bucket, entry));
                 }
             }

@@ -10,7 +10,7 @@ use crate::table::expiring::clock::ClockState;
 use crate::table::image::copy_on_write::{CopiedWords, RunningSaves, SaveNumber};
 use crate::table::image::read::ImageSource;
 use crate::table::table::Table;
-use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::bucket::Bucket;
 use crate::word::digest;
 use crate::word::geometry::Item;
 use crate::word::layout::{Layout, Shape};
@@ -51,13 +51,13 @@ impl<E: Entries> ImageSource for Table<E> {
     }
 
     fn copies_in(&self, _: usize, _: usize, words: &[u64]) -> u64 {
-        words.iter().map(|&word| self.layout.occupied(Bucket(word)) as u64).sum()
+        words.iter().map(|&word| Bucket(word).occupied(self.layout) as u64).sum()
     }
 
     fn digest_of(&self, _: usize, clock_state: Option<ClockState>, start: usize, words: &[u64]) -> u64 {
         let mut sum = 0u64;
         for (bucket, &word) in (start..).zip(words) {
-            for entry in self.layout.entries(Bucket(word)) {
+            for entry in Bucket(word).entries(self.layout) {
                 if let Some(payload) = self.entries.in_digest(clock_state, self.layout.payload_of(entry)) {
                     let Item { first, second, .. } = self.buckets.item_in(self.layout, bucket, entry);
                     let fingerprint = self.layout.fingerprint_of(entry).0;

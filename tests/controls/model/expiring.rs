@@ -12,7 +12,6 @@ use crate::table::entries;
 use crate::table::expiring::clock::{Advance, Clock, Drive, Until, WhenFull};
 use crate::table::expiring::limit::{Request, Verdict};
 use crate::table::image::read::TableImage;
-use crate::word::payloads::PayloadOps;
 use crate::word::ring::Ring;
 
 /// A table whose entries expire. Expiry have two bits, so four ticks can be told apart.
@@ -237,6 +236,6 @@ impl Image<Expiry> {
     pub fn live(&self) -> usize {
         let reading = self.clock_state.expect("the table has a clock").reading;
         let is_live = |expiry| Ring::new(PAYLOAD_BITS).is_live(reading, expiry);
-        self.words.iter().map(|&word| self.layout.count_payloads(word, is_live)).sum()
+        self.words.iter().map(|&word| word.count_payloads(self.layout, is_live)).sum()
     }
 }

@@ -17,7 +17,7 @@ use crate::table::expiring::clock::ClockState;
 use crate::table::image::merge::{MergeError, MergeResult};
 use crate::table::image::read::TableImage;
 use crate::table::table;
-use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::bucket::Bucket;
 use crate::word::geometry::Item;
 use crate::word::layout::{Encoding, Fingerprint, Layout, SHAPES, Shape};
 
@@ -198,7 +198,7 @@ impl<E: ModelEntries, L: ModelLayout> Table<E, L> {
 
     /// Whether the key's first bucket holds a copy: one read, without a lock.
     pub fn first_holds(&self, key: Key) -> bool {
-        Self::layout().holds_entry(self.0.table.load(key.first), self.item(key).entry)
+        self.0.table.load(key.first).holds_entry(Self::layout(), self.item(key).entry)
     }
 
     pub fn slots_per_bucket(&self) -> usize {
@@ -207,7 +207,7 @@ impl<E: ModelEntries, L: ModelLayout> Table<E, L> {
 
     /// How many items there are, by a scan of all buckets.
     pub fn scan(&self) -> usize {
-        (0..self.0.table.words.len()).map(|bucket| Self::layout().occupied(self.0.table.load(bucket))).sum()
+        (0..self.0.table.words.len()).map(|bucket| self.0.table.load(bucket).occupied(Self::layout())).sum()
     }
 
     pub fn lookup_retries(&self) -> u64 {
@@ -244,11 +244,11 @@ impl<E: ModelEntries> Image<E> {
         let entry = self.layout.entry(Fingerprint(key.fingerprint), key.value);
         let mut buckets = vec![key.first, key.second];
         buckets.dedup();
-        buckets.into_iter().map(|bucket| self.layout.count_entry(self.words[bucket], entry)).sum()
+        buckets.into_iter().map(|bucket| self.words[bucket].count_entry(self.layout, entry)).sum()
     }
 
     pub fn copies(&self) -> usize {
-        self.words.iter().map(|&word| self.layout.occupied(word)).sum()
+        self.words.iter().map(|&word| word.occupied(self.layout)).sum()
     }
 }
 

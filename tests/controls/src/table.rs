@@ -141,8 +141,8 @@ pub const CONTROLS: &[Control] = &[
             edit("table/relocate.rs", "guard.bump();", UNLESS_LEFT_OUT),
             edit(
                 "table/relocate.rs",
-                "self.change(from, seen, |seen| layout.remove(seen, entry));",
-                "if self.change(from, seen, |seen| layout.remove(seen, entry)) && LEFT_OUT { guard.bump() }",
+                "self.change(from, seen, |seen| seen.remove(layout, entry));",
+                "if self.change(from, seen, |seen| seen.remove(layout, entry)) && LEFT_OUT { guard.bump() }",
             ),
         ],
     ),
@@ -157,8 +157,8 @@ pub const CONTROLS: &[Control] = &[
         &[
             edit(
                 "table/relocate.rs",
-                "if !layout.holds_entry(self.load(from), entry) {",
-                "if !LEFT_OUT && !layout.holds_entry(self.load(from), entry) {",
+                "if !self.load(from).holds_entry(layout, entry) {",
+                "if !LEFT_OUT && !self.load(from).holds_entry(layout, entry) {",
             ),
             edit(
                 "growth/room.rs",
@@ -212,7 +212,7 @@ pub const CONTROLS: &[Control] = &[
                 "table/relocate.rs",
                 "let filled = self.put(layout, to, entry);",
                 "if LEFT_OUT { let seen = self.load(from); guard.bump(); \
-             return self.change(from, seen, |seen| layout.remove(seen, entry)) && self.put(layout, to, entry); }; CODE",
+             return self.change(from, seen, |seen| seen.remove(layout, entry)) && self.put(layout, to, entry); }; CODE",
             ),
             edit(
                 "growth/room.rs",
@@ -242,12 +242,12 @@ pub const CONTROLS: &[Control] = &[
             edit_both("table/change.rs", "guard.bump();", UNLESS_LEFT_OUT),
             edit(
                 "table/change.rs",
-                "if self.exchange(bucket, copy.bucket, layout.without(copy)).is_ok() {",
+                "if self.exchange(bucket, copy.bucket, copy.emptied(layout)).is_ok() {",
                 "CODE if LEFT_OUT { guard.bump() }",
             ),
             edit(
                 "table/change.rs",
-                "self.change(bucket, seen, |seen| self.layout.remove(seen, entry))",
+                "self.change(bucket, seen, |seen| seen.remove(self.layout, entry))",
                 "CODE && { if LEFT_OUT { guard.bump() } true }",
             ),
         ],
@@ -368,7 +368,7 @@ pub const CONTROLS: &[Control] = &[
         &[edit(
             "table/table.rs",
             "let word = at(&self.words, bucket);",
-            "CODE if LEFT_OUT && self.layout.occupied(changed) > self.layout.occupied(seen) { \
+            "CODE if LEFT_OUT && changed.occupied(self.layout) > seen.occupied(self.layout) { \
              word.store(changed.0, Ordering::SeqCst); return Ok(()); };",
         )],
     ),
@@ -378,7 +378,7 @@ pub const CONTROLS: &[Control] = &[
         &[edit(
             "table/table.rs",
             "let word = at(&self.words, bucket);",
-            "CODE if LEFT_OUT && self.layout.occupied(changed) <= self.layout.occupied(seen) { \
+            "CODE if LEFT_OUT && changed.occupied(self.layout) <= seen.occupied(self.layout) { \
              word.store(changed.0, Ordering::SeqCst); return Ok(()); };",
         )],
     ),
@@ -427,8 +427,8 @@ pub const CONTROLS: &[Control] = &[
             ),
             edit(
                 "table/maplet.rs",
-                "self.lock_to_change(item.bucket_sum, 2, all);\n            let (first, second) = ",
-                "self.lock_to_change_if(!LEFT_OUT, item.bucket_sum, 2, all);\n            let (first, second) = ",
+                "self.lock_to_change(item.bucket_sum, 2, all);\n            let pair = ",
+                "self.lock_to_change_if(!LEFT_OUT, item.bucket_sum, 2, all);\n            let pair = ",
             ),
             edit("growth/change.rs", "if self.contains(hash) {", "if !LEFT_OUT && self.contains(hash) {"),
             edit(
@@ -587,8 +587,8 @@ pub const CONTROLS: &[Control] = &[
             edit("table/maplet.rs", "if !self.is_being_saved() {", "if !self.is_being_saved() && !LEFT_OUT {"),
             edit(
                 "table/table.rs",
-                "self.change(bucket, seen, |seen| self.layout.replace(seen, old, new))",
-                "if LEFT_OUT { self.change(bucket, seen, |seen| self.layout.remove(seen, old)) && self.put(self.layout(), bucket, new) } \
+                "self.change(bucket, seen, |seen| seen.replace(self.layout, old, new))",
+                "if LEFT_OUT { self.change(bucket, seen, |seen| seen.remove(self.layout, old)) && self.put(self.layout(), bucket, new) } \
                  else { CODE }",
             ),
         ],
@@ -600,9 +600,9 @@ pub const CONTROLS: &[Control] = &[
             edit("table/maplet.rs", "if !self.is_being_saved() && ", "if !self.is_being_saved() && !LEFT_OUT && "),
             edit(
                 "table/table.rs",
-                "self.change(bucket, seen, |seen| self.layout.replace(seen, old, new))",
+                "self.change(bucket, seen, |seen| seen.replace(self.layout, old, new))",
                 "if LEFT_OUT { self.put(self.layout(), bucket, new) && \
-                 self.change(bucket, self.load(bucket), |seen| self.layout.remove(seen, old)) } else { CODE }",
+                 self.change(bucket, self.load(bucket), |seen| seen.remove(self.layout, old)) } else { CODE }",
             ),
         ],
     ),
