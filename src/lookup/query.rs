@@ -30,10 +30,10 @@ pub(crate) trait Query: Copy {
 
     /// The answers for the first `len` pairs of a block. Returns `false` if those that are not [certain](Self::is_certain) do
     /// not count.
-    fn answer_all(
+    fn answer_all<L: Layout>(
         self,
         reading: Self::Reading,
-        layout: impl Layout,
+        layout: L,
         pairs: &Pairs,
         fingerprints: &[u32; BLOCK],
         len: usize,
@@ -44,9 +44,16 @@ pub(crate) trait Query: Copy {
     fn is_certain(answer: &Self::Answer) -> bool;
 }
 
-/// Whether the key is present.
+/// Whether the key is present; if payloads are given, with one of them.
 #[derive(Clone, Copy)]
-pub(crate) struct Presence;
+pub(crate) struct Presence {
+    pub(crate) with: Option<Payloads>,
+}
+
+impl Presence {
+    /// Whether the key is present, with whatever payload.
+    pub(crate) const WITH_ANY: Self = Self { with: None };
+}
 
 impl Query for Presence {
     type Answer = bool;
@@ -59,62 +66,30 @@ impl Query for Presence {
 
     #[inline(always)]
     fn answer(self, (): (), layout: impl Layout, pair: [Bucket; 2], fingerprint: Fingerprint) -> Option<bool> {
-        Some(Bucket::either_holds(layout, pair, fingerprint))
+        Some(match self.with {
+            None => Bucket::either_holds(layout, pair, fingerprint),
+            Some(payloads) => Bucket::either_holds_with(layout, pair, fingerprint, payloads),
+        })
     }
 
     #[inline(always)]
-    fn answer_all(
+    fn answer_all<L: Layout>(
         self,
         (): (),
-        layout: impl Layout,
+        layout: L,
         pairs: &Pairs,
         fingerprints: &[u32; BLOCK],
         _: usize,
         answers: &mut [bool; BLOCK],
     ) -> bool {
-        pairs.find(layout, fingerprints, answers);
+        match self.with {
+            Some(payloads) if L::HAS_PAYLOAD => pairs.find_with(layout, fingerprints, payloads, answers),
+            _ => pairs.find(layout, fingerprints, answers),
+        }
         true
     }
 
     /// What was found was there when it was read.
-    #[inline(always)]
-    fn is_certain(found: &bool) -> bool {
-        *found
-    }
-}
-
-/// Whether the key has an entry with one of these payloads.
-#[derive(Clone, Copy)]
-pub(crate) struct PresenceWith(pub(crate) Payloads);
-
-impl Query for PresenceWith {
-    type Answer = bool;
-    type Reading = ();
-
-    const ABSENT: bool = false;
-
-    #[inline(always)]
-    fn reading(self) {}
-
-    #[inline(always)]
-    fn answer(self, (): (), layout: impl Layout, pair: [Bucket; 2], fingerprint: Fingerprint) -> Option<bool> {
-        Some(Bucket::either_holds_with(layout, pair, fingerprint, self.0))
-    }
-
-    #[inline(always)]
-    fn answer_all(
-        self,
-        (): (),
-        layout: impl Layout,
-        pairs: &Pairs,
-        fingerprints: &[u32; BLOCK],
-        _: usize,
-        answers: &mut [bool; BLOCK],
-    ) -> bool {
-        pairs.find_with(layout, fingerprints, self.0, answers);
-        true
-    }
-
     #[inline(always)]
     fn is_certain(found: &bool) -> bool {
         *found
@@ -145,10 +120,10 @@ impl Query for AllValues {
     }
 
     #[inline(always)]
-    fn answer_all(
+    fn answer_all<L: Layout>(
         self,
         (): (),
-        layout: impl Layout,
+        layout: L,
         pairs: &Pairs,
         fingerprints: &[u32; BLOCK],
         len: usize,

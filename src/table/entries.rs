@@ -111,7 +111,7 @@ impl Entries for Nothing {
     fn reading(&self) {}
 
     fn presence(&self) -> Presence {
-        Presence
+        Presence::WITH_ANY
     }
 }
 
@@ -127,7 +127,7 @@ impl Entries for Value {
     fn reading(&self) {}
 
     fn presence(&self) -> Presence {
-        Presence
+        Presence::WITH_ANY
     }
 }
 

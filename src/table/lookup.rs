@@ -72,7 +72,7 @@ impl<E: Entries> Table<E> {
         if self.entries.may_hold_expired(self.entries.reading()) {
             return self.contains_among_expired(hash);
         }
-        self.lookup(layout).ask(Presence, hash, || self.contains_slow(hash))
+        self.lookup(layout).ask(Presence::WITH_ANY, hash, || self.contains_slow(hash))
     }
 
     /// `contains` while the table may hold expired entries.

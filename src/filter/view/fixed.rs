@@ -4,7 +4,7 @@
 use crate::filter::view::words::{SnapshotWords, ViewTable};
 use crate::lookup::batch::Hashes;
 use crate::lookup::fixed::FixedLookup;
-use crate::lookup::query::{AllValues, Presence, PresenceWith, Query};
+use crate::lookup::query::{AllValues, Presence, Query};
 use crate::word::by_row::{ByRow, by_row};
 use crate::word::geometry::Buckets;
 use crate::word::layout::{Layout, RuntimeLayout, Shape, WithPayload, by_encoding};
@@ -70,12 +70,12 @@ impl FilterView {
 impl ViewTable for FilterView {
     fn contains(&self, words: SnapshotWords<'_>, hash: u64) -> bool {
         static CONTAINS: ByRow<Ask<RuntimeLayout, bool>> =
-            by_row!(shapes, { |table, layout, words, hash| table.ask(layout, Presence, words, hash) });
+            by_row!(shapes, { |table, layout, words, hash| table.ask(layout, Presence::WITH_ANY, words, hash) });
         CONTAINS.of(self.0.row)(&self.0, words, hash)
     }
 
     fn contains_batch(&self, words: SnapshotWords<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        self.0.ask_all(Presence, words, hashes, answers);
+        self.0.ask_all(Presence::WITH_ANY, words, hashes, answers);
     }
 }
 
@@ -103,7 +103,7 @@ impl PayloadView {
     /// Whether the key has one of these payloads.
     pub(super) fn contains_with(&self, payloads: Payloads, words: SnapshotWords<'_>, hash: u64) -> bool {
         static CONTAINS_WITH: ByRow<AskWith> = by_row!(shapes_with_payload, {
-            |table, layout, payloads, words, hash| table.ask(layout, PresenceWith(payloads), words, hash)
+            |table, layout, payloads, words, hash| table.ask(layout, Presence { with: Some(payloads) }, words, hash)
         });
         CONTAINS_WITH.of(self.0.row)(&self.0, payloads, words, hash)
     }
@@ -115,18 +115,19 @@ impl PayloadView {
         hashes: Hashes<'_>,
         answers: &mut dyn FnMut(&[bool]),
     ) {
-        self.0.ask_all(PresenceWith(payloads), words, hashes, answers);
+        self.0.ask_all(Presence { with: Some(payloads) }, words, hashes, answers);
     }
 }
 
 impl ViewTable for PayloadView {
     fn contains(&self, words: SnapshotWords<'_>, hash: u64) -> bool {
-        static CONTAINS: ByRow<Ask<WithPayload, bool>> =
-            by_row!(shapes_with_payload, { |table, layout, words, hash| table.ask(layout, Presence, words, hash) });
+        static CONTAINS: ByRow<Ask<WithPayload, bool>> = by_row!(shapes_with_payload, {
+            |table, layout, words, hash| table.ask(layout, Presence::WITH_ANY, words, hash)
+        });
         CONTAINS.of(self.0.row)(&self.0, words, hash)
     }
 
     fn contains_batch(&self, words: SnapshotWords<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        self.0.ask_all(Presence, words, hashes, answers);
+        self.0.ask_all(Presence::WITH_ANY, words, hashes, answers);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::lookup::batch::BLOCK;
 use crate::lookup::pairs::Pairs;
-use crate::lookup::query::{Presence, PresenceWith, Query};
+use crate::lookup::query::{Presence, Query};
 use crate::table::expiring::clock::Clock;
 use crate::word::bucket::Bucket;
 use crate::word::layout::{Fingerprint, Layout};
@@ -13,6 +13,15 @@ use crate::word::ring::Reading;
 pub(crate) struct LivePresence<'a>(pub(in crate::table) &'a Clock);
 
 impl LivePresence<'_> {
+    /// What is asked at this reading: the presence of the key with the expiry of a live entry. `None` if no entry is live.
+    #[inline(always)]
+    fn presence_at(self, reading: Reading) -> Option<Presence> {
+        if reading.lag() == 0 {
+            return Some(Presence::WITH_ANY);
+        }
+        self.0.ring.live(reading).map(|live| Presence { with: Some(live) })
+    }
+
     /// Whether an answer counts that was given by this reading, even if it is *false*.
     #[inline(always)]
     fn is_still(self, reading: Reading) -> bool {
@@ -40,29 +49,23 @@ impl Query for LivePresence<'_> {
         pair: [Bucket; 2],
         fingerprint: Fingerprint,
     ) -> Option<bool> {
-        let found = if reading.lag() == 0 {
-            Presence.answer((), layout, pair, fingerprint)
-        } else {
-            self.0.ring.live(reading).and_then(|live| PresenceWith(live).answer((), layout, pair, fingerprint))
-        };
-        let found = found.unwrap_or(false);
+        let presence = self.presence_at(reading);
+        let found = presence.and_then(|presence| presence.answer((), layout, pair, fingerprint)).unwrap_or(false);
         (found || self.is_still(reading)).then_some(found)
     }
 
     #[inline(always)]
-    fn answer_all(
+    fn answer_all<L: Layout>(
         self,
         reading: Reading,
-        layout: impl Layout,
+        layout: L,
         pairs: &Pairs,
         fingerprints: &[u32; BLOCK],
         len: usize,
         answers: &mut [bool; BLOCK],
     ) -> bool {
-        if reading.lag() == 0 {
-            Presence.answer_all((), layout, pairs, fingerprints, len, answers);
-        } else if let Some(live) = self.0.ring.live(reading) {
-            PresenceWith(live).answer_all((), layout, pairs, fingerprints, len, answers);
+        if let Some(presence) = self.presence_at(reading) {
+            presence.answer_all((), layout, pairs, fingerprints, len, answers);
         } else {
             *answers = [false; BLOCK];
         }
