@@ -223,7 +223,7 @@ fn tables_up_to_the_budget_fill_to_the_last_item_that_fits() {
 
 /// Other threads may take all the room that an insert makes. After a few searches it excludes them.
 #[test]
-fn an_insert_is_disturbed_a_few_times_at_most() {
+fn an_insert_excludes_other_threads_after_a_few_searches() {
     let table = table(Shape::plain(8, 8), 64);
     let (mut effort, mut searches) = (Effort::NONE, 0);
     while !effort.is_exhausted() {

@@ -1,5 +1,5 @@
-//! Lookups that are disturbed before chosen steps. A look is counted if it has to be repeated, and only then. And how many
-//! steps the operations of a filter take that grows and shrinks.
+//! Lookups whose reads are invalidated before chosen steps. A retry is counted if a read has to be repeated, and only then.
+//! And how many steps the operations of a filter take that grows and shrinks.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -21,13 +21,13 @@ fn key<L: ModelLayout>(nth: usize) -> Key {
 fn retries<L: ModelLayout>(present: &[Key], steps: &'static [usize], lookup: impl Fn(&Set<L>)) -> u64 {
     let table = Rc::new(Set::<L>::new(BUCKETS));
     present.iter().for_each(|&key| table.place(key));
-    let (next, disturbing, other) = (Cell::new(0), Cell::new(false), Rc::clone(&table));
+    let (next, changing, other) = (Cell::new(0), Cell::new(false), Rc::clone(&table));
     before_each_step(Some(Rc::new(move |_| {
-        if !disturbing.get() && steps.contains(&next.replace(next.get() + 1)) {
-            disturbing.set(true);
+        if !changing.get() && steps.contains(&next.replace(next.get() + 1)) {
+            changing.set(true);
             other.insert(key::<L>(9)).expect("there is room");
             assert!(other.remove(key::<L>(9)));
-            disturbing.set(false);
+            changing.set(false);
         }
     })));
     lookup(&table);
@@ -35,36 +35,36 @@ fn retries<L: ModelLayout>(present: &[Key], steps: &'static [usize], lookup: imp
     table.lookup_retries()
 }
 
-/// A look takes four steps: it reads the version, both buckets, and the version again.
-fn each_disturbed_look_is_counted<L: ModelLayout>() {
+/// A read takes four steps: it loads the version, both buckets, and the version again.
+fn each_invalidated_read_is_counted<L: ModelLayout>() {
     let of_absent = |steps| retries::<L>(&[], steps, |table| assert!(!table.contains(key::<L>(0))));
     assert_eq!(of_absent(&[]), 0);
-    assert_eq!(of_absent(&[0]), 0, "before the look");
+    assert_eq!(of_absent(&[0]), 0, "before the read");
     assert_eq!([of_absent(&[1]), of_absent(&[2]), of_absent(&[3])], [1; 3]);
-    assert_eq!(of_absent(&[1, 2, 3]), 1, "one look, however often it is disturbed");
-    assert_eq!(of_absent(&[1, 4]), 1, "between two looks");
+    assert_eq!(of_absent(&[1, 2, 3]), 1, "one read, however often it is invalidated");
+    assert_eq!(of_absent(&[1, 4]), 1, "between two reads");
     assert_eq!([of_absent(&[1, 6]), of_absent(&[1, 6, 11])], [2, 3]);
 
     let of_present = |steps| retries::<L>(&[key::<L>(0)], steps, |table| assert!(table.contains(key::<L>(0))));
     assert_eq!([of_present(&[1]), of_present(&[2]), of_present(&[3])], [1; 3], "whatever it has found");
-    assert_eq!([of_present(&[1, 6]), of_present(&[1, 6, 11])], [1; 2], "the second look's hit is certain");
+    assert_eq!([of_present(&[1, 6]), of_present(&[1, 6, 11])], [1; 2], "the second read's hit is certain");
 
     let keys = [key::<L>(0), key::<L>(1), key::<L>(2)];
     let of_batch =
         |steps| retries::<L>(&keys[..1], steps, |table| assert_eq!(table.contains_batch(keys), [true, false, false]));
-    assert_eq!(of_batch(&[0, 4, 8]), 0, "between the looks");
+    assert_eq!(of_batch(&[0, 4, 8]), 0, "between the reads");
     assert_eq!(of_batch(&[6]), 2, "all that were not found are looked up again");
     assert_eq!(of_batch(&[6, 13]), 3, "and one of them once more");
 }
 
 #[test]
-fn each_disturbed_look_is_counted_plain() {
-    each_disturbed_look_is_counted::<Smallest>();
+fn each_invalidated_read_is_counted_plain() {
+    each_invalidated_read_is_counted::<Smallest>();
 }
 
 #[test]
-fn each_disturbed_look_is_counted_semi_sorted() {
-    each_disturbed_look_is_counted::<Usual>();
+fn each_invalidated_read_is_counted_semi_sorted() {
+    each_invalidated_read_is_counted::<Usual>();
 }
 
 /// How many of these steps an operation takes.
@@ -98,7 +98,7 @@ fn what_a_lookup_reads() {
     }
 }
 
-/// A batch that is not disturbed reads as much as single lookups do, and where each word is to prefetch it: it looks up no key
+/// A batch whose reads are not invalidated loads as much as single lookups do, and where each word is to prefetch it: it looks up no key
 /// twice.
 #[test]
 fn what_a_batch_reads() {
@@ -120,7 +120,7 @@ fn work(operation: impl Fn()) -> [usize; 2] {
     [Step::Load, Step::Lock].map(|step| count(step, &operation))
 }
 
-/// One more copy of a key whose copies fill its two buckets is rejected after a look at these, in a table of any size:
+/// One more copy of a key whose copies fill its two buckets is rejected once these are read, in a table of any size:
 /// reads of two words each by the attempts, by the search, and by the count under the lock.
 fn one_more_copy_is_rejected_at_once<L: ModelLayout>() {
     let one = Set::<L>::key_at(MANY, 0);

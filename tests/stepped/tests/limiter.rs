@@ -13,7 +13,7 @@ use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
-use crate::common::{Job, breaks_without, job, on_real_threads, on_shuttle_threads, scaled, under_schedules};
+use crate::common::{Job, Run, breaks_without, job, scaled, under_shuttle, with_real_threads};
 
 /// How many ticks a debt may have in all histories.
 const MOST: u64 = 3;
@@ -131,7 +131,7 @@ impl<L: ModelLayout> World<L> {
 }
 
 /// Runs a world's threads, and checks their history.
-fn run<L: ModelLayout + Send + Sync + 'static>(seed: u64, on_threads: impl FnOnce(Vec<Job>)) {
+fn run<L: ModelLayout + Send + Sync + 'static>(seed: u64, on_threads: &dyn Fn(Vec<Job>)) {
     let world = Arc::new(World::<L>::new(seed));
     let (time, events) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(Vec::new())));
     let jobs = (0..world.asked.len()).map(|thread| {
@@ -155,52 +155,46 @@ fn run<L: ModelLayout + Send + Sync + 'static>(seed: u64, on_threads: impl FnOnc
     }
 }
 
-fn under_shuttle(seed: u64) {
-    under_schedules(seed, 20, move || run::<Smallest>(seed, on_shuttle_threads));
-    under_schedules(seed, 10, move || run::<Usual>(seed, on_shuttle_threads));
-}
+const RUNS: [Run; 2] = [run::<Smallest>, run::<Usual>];
 
 #[test]
 fn histories_under_random_schedules_are_those_of_an_exact_limiter() {
-    (0..scaled(60, "CCF_HISTORIES") as u64).for_each(under_shuttle);
+    (0..scaled(60, "CCF_HISTORIES") as u64).for_each(under_shuttle(RUNS));
 }
 
 #[test]
 fn histories_of_real_threads_are_those_of_an_exact_limiter() {
-    for seed in 0..scaled(500, "CCF_HISTORIES") as u64 {
-        run::<Smallest>(seed, |jobs| on_real_threads(seed, &[], jobs));
-        run::<Usual>(seed, |jobs| on_real_threads(seed, &[], jobs));
-    }
+    (0..scaled(500, "CCF_HISTORIES") as u64).for_each(with_real_threads(RUNS));
 }
 
 #[test]
 #[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
 fn requests_that_are_charged_without_the_lock_break_an_answer() {
-    breaks_without(Fault::ChargeWithoutLock, under_shuttle);
+    breaks_without(Fault::ChargeWithoutLock, under_shuttle(RUNS));
 }
 
 #[test]
 #[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
 fn requests_that_are_not_decided_again_break_an_answer() {
-    breaks_without(Fault::ChargesByWhatWasRead, under_shuttle);
+    breaks_without(Fault::ChargesByWhatWasRead, under_shuttle(RUNS));
 }
 
 #[test]
 #[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
 fn requests_that_are_rejected_without_the_clock_break_an_answer() {
-    breaks_without(Fault::RejectsWithoutClock, under_shuttle);
+    breaks_without(Fault::RejectsWithoutClock, under_shuttle(RUNS));
 }
 
 #[test]
 #[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
 fn requests_that_are_charged_by_a_late_clock_break_an_answer() {
-    breaks_without(Fault::ChargesByLateClock, under_shuttle);
+    breaks_without(Fault::ChargesByLateClock, under_shuttle(RUNS));
 }
 
 #[test]
 #[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
 fn requests_whose_entry_was_swept_break_an_answer() {
-    breaks_without(Fault::ChargesTheSwept, under_shuttle);
+    breaks_without(Fault::ChargesTheSwept, under_shuttle(RUNS));
 }
 
 /// How many locks a request takes that is rejected while, before the step of this number, its entry is moved to the other

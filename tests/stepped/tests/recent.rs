@@ -14,7 +14,7 @@ use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 
-use crate::common::{Job, breaks_without, job, on_real_threads, on_shuttle_threads, scaled, under_schedules};
+use crate::common::{Job, Run, breaks_without, job, scaled, under_shuttle, with_real_threads};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ask {
@@ -124,7 +124,7 @@ impl<L: ModelLayout> World<L> {
 }
 
 /// Runs a world's threads, and checks their history.
-fn run<L: ModelLayout>(seed: u64, on_threads: impl FnOnce(Vec<Job>)) {
+fn run<L: ModelLayout>(seed: u64, on_threads: &dyn Fn(Vec<Job>)) {
     let world = Arc::new(World::<L>::new(seed));
     let (time, events) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
     let jobs = (0..world.asked.len()).map(|thread| {
@@ -151,40 +151,34 @@ fn run<L: ModelLayout>(seed: u64, on_threads: impl FnOnce(Vec<Job>)) {
     }
 }
 
-fn under_shuttle(seed: u64) {
-    under_schedules(seed, 20, move || run::<Smallest>(seed, on_shuttle_threads));
-    under_schedules(seed, 10, move || run::<Usual>(seed, on_shuttle_threads));
-}
+const RUNS: [Run; 2] = [run::<Smallest>, run::<Usual>];
 
 #[test]
 fn histories_under_random_schedules_keep_the_promises() {
-    (0..scaled(40, "CCF_HISTORIES") as u64).for_each(under_shuttle);
+    (0..scaled(40, "CCF_HISTORIES") as u64).for_each(under_shuttle(RUNS));
 }
 
 #[test]
 fn histories_of_real_threads_keep_the_promises() {
-    for seed in 0..scaled(500, "CCF_HISTORIES") as u64 {
-        run::<Smallest>(seed, |jobs| on_real_threads(seed, &[], jobs));
-        run::<Usual>(seed, |jobs| on_real_threads(seed, &[], jobs));
-    }
+    (0..scaled(500, "CCF_HISTORIES") as u64).for_each(with_real_threads(RUNS));
 }
 
 #[test]
 #[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
 fn a_tick_that_ends_twice_breaks_a_promise() {
-    breaks_without(Fault::TickEndsTwice, under_shuttle);
+    breaks_without(Fault::TickEndsTwice, under_shuttle(RUNS));
 }
 
 #[test]
 #[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
 fn a_tick_that_ends_without_locks_breaks_a_promise() {
-    breaks_without(Fault::TickEndsWithoutLocks, under_shuttle);
+    breaks_without(Fault::TickEndsWithoutLocks, under_shuttle(RUNS));
 }
 
 #[test]
 #[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
 fn entries_added_without_the_lock_break_a_promise() {
-    breaks_without(Fault::AddValueWithoutLock, under_shuttle);
+    breaks_without(Fault::AddValueWithoutLock, under_shuttle(RUNS));
 }
 
 /// The `nth` class of a table of two buckets, which all have both.

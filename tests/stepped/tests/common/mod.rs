@@ -81,6 +81,22 @@ pub fn under_schedules(seed: u64, schedules: usize, model: impl Fn() + Send + Sy
     under_each_kind(seed, schedules, Arc::new(model));
 }
 
+/// Runs the threads of the world of a seed by this function, and checks their history.
+pub type Run = fn(u64, &dyn Fn(Vec<Job>));
+
+/// A check of the world of a seed under random schedules, with tables of the smallest and of the usual layout.
+pub fn under_shuttle([smallest, usual]: [Run; 2]) -> impl Fn(u64) {
+    move |seed| {
+        under_schedules(seed, 20, move || smallest(seed, &on_shuttle_threads));
+        under_schedules(seed, 10, move || usual(seed, &on_shuttle_threads));
+    }
+}
+
+/// The same with real threads.
+pub fn with_real_threads(runs: [Run; 2]) -> impl Fn(u64) {
+    move |seed| runs.iter().for_each(|run| run(seed, &|jobs| on_real_threads(seed, &[], jobs)))
+}
+
 /// With this step left out, `check` of some seed fails.
 pub fn breaks_without(fault: Fault, check: impl Fn(u64)) {
     let _seeded = Seeded::bugs(&[fault]);

@@ -43,7 +43,7 @@ impl Scene {
     }
 
     /// What a lookup must answer, whatever step the stopped thread was about to take.
-    fn look(&self) {
+    fn check(&self) {
         assert!(self.present.iter().all(|&key| self.filter.contains(key)), "a present key was missed");
         assert!(!self.filter.contains(self.absent), "an absent key was found");
         let [x, y] = [self.present[0], self.twice()];
@@ -74,7 +74,7 @@ impl Scene {
 
     /// Checks that each key is in as often as it should, if no thread has died, and that nothing else is in.
     fn end(&self, own: usize) {
-        self.look();
+        self.check();
         let copies = (1..).map(|nth| if nth == self.present.len() { 2 } else { 1 });
         for (&key, copies) in self.present.iter().zip(copies) {
             assert_eq!(self.filter.count(key), copies, "an item was lost or doubled");
@@ -122,7 +122,7 @@ fn no_operation_waits_for_a_stopped_lookup() {
     for act in LOOKUPS {
         let all = |_, scene: &Scene| {
             let all = || {
-                scene.look();
+                scene.check();
                 scene.change();
                 scene.save();
                 scene.filter.split_if_possible();
@@ -141,7 +141,7 @@ fn no_operation_waits_for_a_stopped_lookup() {
 #[test]
 fn lookups_never_wait() {
     for act in INSERTS.into_iter().chain(OTHERS).chain(RESIZES) {
-        act.stopped(&[], |_, scene| assert!(!waits(|| scene.look()), "a lookup waited"), |scene| scene.look());
+        act.stopped(&[], |_, scene| assert!(!waits(|| scene.check()), "a lookup waited"), |scene| scene.check());
     }
 }
 
@@ -150,7 +150,7 @@ fn lookups_never_wait() {
 #[should_panic(expected = "a present key was missed")]
 #[cfg_attr(ccf_uncontrolled, ignore = "this build has no controls")]
 fn a_split_that_stops_with_the_entries_in_hand_is_noticed() {
-    RESIZES[0].stopped(&[Fault::SplitsUnannounced], |_, scene| scene.look(), |_| ());
+    RESIZES[0].stopped(&[Fault::SplitsUnannounced], |_, scene| scene.check(), |_| ());
 }
 
 /// A writer holds up others only from a step that takes a lock to the step that releases it.
@@ -178,13 +178,13 @@ fn only_what_changes_the_size_waits_for_a_stopped_resize() {
         let all = |stop: Stop, scene: &Scene| {
             stops.set(stops.get() + usize::from(stop.locks > 1));
             assert!(stop.locks > 1 || !waits(|| scene.remove_and_count()), "an operation waited: {stop:?}");
-            let looks = || {
-                scene.look();
+            let checks = || {
+                scene.check();
                 assert_eq!(scene.filter.count(scene.present[0]), 1, "miscounted");
             };
-            assert!(!waits(looks), "what changes no word waited: {stop:?}");
+            assert!(!waits(checks), "what changes no word waited: {stop:?}");
         };
-        act.stopped(&[], all, |scene| scene.look());
+        act.stopped(&[], all, |scene| scene.check());
         assert!(stops.get() > 3, "it has many steps under a gate");
     }
 }
@@ -196,10 +196,10 @@ fn a_thread_that_dies_loses_no_item_and_holds_no_lock() {
     let is_well = |stop: Stop, scene: &Scene| {
         let filter = &scene.filter;
         let use_all = || {
-            scene.look();
+            scene.check();
             filter.insert(scene.others).expect("there is room");
             filter.split_if_possible();
-            scene.look();
+            scene.check();
             for &key in scene.present.iter().chain([&scene.others]) {
                 assert!(filter.count(key) > 0, "an item was lost");
                 assert!(filter.remove(key), "a present key was not removed");
@@ -208,7 +208,7 @@ fn a_thread_that_dies_loses_no_item_and_holds_no_lock() {
             let keys = || scene.present.iter().chain([&scene.others, &scene.own]);
             assert!(keys().all(|&key| filter.count(key) == 0 && !filter.contains(key)), "an item outlived `clear`");
             keys().for_each(|&key| filter.insert(key).expect("there is room"));
-            scene.look();
+            scene.check();
         };
         assert!(!waits(use_all), "a lock is still held: {stop:?}");
     };
