@@ -157,6 +157,11 @@ impl Kind for Growable {
         &self.filter
     }
 
+    #[cfg(feature = "snapshot")]
+    fn memory_limit(&self) -> usize {
+        self.limit.unwrap_or(usize::MAX)
+    }
+
     fn scratch(&self) -> kinds::Growable {
         self.builder.clone().build().expect("as before")
     }

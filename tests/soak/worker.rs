@@ -122,6 +122,22 @@ pub(crate) trait Kind: Sync + Sized {
     /// An operation that only filters of this kind have.
     fn other_step(_worker: &mut Worker<'_, Self>) {}
 
+    /// The memory limit of the filter.
+    #[cfg(feature = "snapshot")]
+    fn memory_limit(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Loads what was saved of the filter, within its own limit, and checks that it is saved as the same bytes.
+    #[cfg(feature = "snapshot")]
+    fn reloaded(&self, save: concurrent_cuckoo_filter::Save<'_>) -> Self::Filter {
+        let mut bytes = Vec::new();
+        save.write_to(&mut bytes).expect("there is memory");
+        let loaded = Self::Filter::load_within(&bytes, self.memory_limit()).expect("it was just saved");
+        assert!(loaded.saved() == bytes, "a loaded filter is saved as other bytes");
+        loaded
+    }
+
     /// Checks what was saved between these ticks, when the threads' keys were as given.
     #[cfg(feature = "snapshot")]
     fn check_saved(&self, loaded: &Self::Filter, own: &[Own], _ticks: Ticks) {
@@ -421,10 +437,8 @@ impl<K: Kind> Round<K> {
         own.iter().for_each(|own| check_all::<K>(filter, own));
         #[cfg(feature = "snapshot")]
         {
-            let loaded = reloaded(filter, filter.begin_save());
-            // It has as many buckets, since it is saved as the same bytes. What its capacity is with these depends on the memory
-            // limit with which it was loaded.
-            assert_eq!(loaded.len(), filter.len(), "the snapshot differs");
+            let loaded = self.kind.reloaded(filter.begin_save());
+            assert_eq!((loaded.len(), loaded.capacity()), (filter.len(), filter.capacity()), "the snapshot differs");
             own.iter().for_each(|own| check_all::<K>(&loaded, own));
             assert!(loaded.remove_all(&entries).iter().all(|&removed| removed), "an entry was not saved");
         }
@@ -448,16 +462,6 @@ impl<K: Kind> Round<K> {
         let found = (0..2).any(|owner| (0..all).any(|index| filter.contains(&key(self.seed, owner, index))));
         assert!(!found, "there is an entry that no thread knows of");
     }
-}
-
-/// Loads what was saved of the filter, and checks that it is saved as the same bytes.
-#[cfg(feature = "snapshot")]
-fn reloaded<F: Table>(_filter: &F, save: concurrent_cuckoo_filter::Save<'_>) -> F {
-    let mut bytes = Vec::new();
-    save.write_to(&mut bytes).expect("there is memory");
-    let loaded = F::loaded(&bytes);
-    assert!(loaded.saved() == bytes, "a loaded filter is saved as other bytes");
-    loaded
 }
 
 /// A thread of a churn.
@@ -681,6 +685,6 @@ impl<K: Kind> Worker<'_, K> {
             let (at, number) = self.some_entry();
             self.remove(at, number);
         }
-        kind.check_saved(&reloaded(kind.filter(), save), &then, ticks);
+        kind.check_saved(&kind.reloaded(save), &then, ticks);
     }
 }
