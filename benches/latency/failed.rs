@@ -8,7 +8,7 @@ use concurrent_cuckoo_filter::{Hashed, InsertError};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use crate::support::ours::{Fixed, default_5x14};
+use crate::support::ours::{Fixed, default_5x14, growable};
 use crate::times::Times;
 
 /// How full the table is otherwise. The other threads always find room.
@@ -73,15 +73,25 @@ fn write(filter: &Fixed, writer: u64, ended: &AtomicBool) {
 
 /// The times of inserts into a table in which 30 in a row have failed. Nearly all of them fail.
 pub(crate) fn in_a_full_table(bytes: usize, time: Duration) -> Times {
-    let (filter, mut random) = (default_5x14(bytes), SmallRng::seed_from_u64(7));
-    let mut failed_in_a_row = 0;
+    let filter = default_5x14(bytes);
+    where_most_fail(|hash| insert(&filter, hash).is_ok(), time)
+}
+
+/// The times of inserts into a filter that may grow no further, and holds as many keys as it may. All of them fail.
+pub(crate) fn at_the_largest_size(bytes: usize, time: Duration) -> Times {
+    let filter = growable().max_capacity(default_5x14(bytes).capacity()).build().expect("a valid filter");
+    where_most_fail(|hash| filter.by_hash().insert(Hashed(hash)).is_ok(), time)
+}
+
+fn where_most_fail(insert: impl Fn(u64) -> bool, time: Duration) -> Times {
+    let (mut random, mut failed_in_a_row) = (SmallRng::seed_from_u64(7), 0);
     while failed_in_a_row < 30 {
-        failed_in_a_row = if insert(&filter, random.random()).is_ok() { 0 } else { failed_in_a_row + 1 };
+        failed_in_a_row = if insert(random.random()) { 0 } else { failed_in_a_row + 1 };
     }
     let (begin, mut times) = (Instant::now(), Times::default());
     while times.count() < MOST && begin.elapsed() < time {
         let hash = random.random();
-        _ = times.time(|| insert(&filter, hash));
+        _ = times.time(|| insert(hash));
     }
     times
 }

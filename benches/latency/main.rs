@@ -4,7 +4,8 @@
 //!
 //! - `changes`: one, four and eight threads insert and remove at 95 to 99% load. Saves begin meanwhile, in runs of their
 //!   own.
-//! - `failed`: inserts of a key whose two buckets are full, beside writers, and inserts into a full table.
+//! - `failed`: inserts of a key whose two buckets are full, beside writers, inserts into a full table, and into a growable
+//!   filter at its largest size, which holds as many keys as the fixed table of the size that is named.
 //! - `growth`: lookups and inserts while a filter grows to `N` keys (50 million), beside `scalable_cuckoo_filter`.
 //!
 //! Each operation is timed by two clocks. CPU time is the work that it did. Wall-clock time also includes waiting, and
@@ -22,7 +23,7 @@ use std::iter;
 use std::time::Duration;
 
 use churn::{Churn, NAMES, SAVE, SETTINGS};
-use failed::{beside_writers, in_a_full_table};
+use failed::{at_the_largest_size, beside_writers, in_a_full_table};
 use support::options::Options;
 use support::report::align;
 use times::Times;
@@ -64,8 +65,11 @@ fn changes(bytes: usize, size: &str, time: Duration, test: bool) {
 fn failed(sizes: &[(&str, usize)], time: Duration, test: bool) {
     let beside = [0, 1, 3, 7].map(|writers| ("insert", writers + 1, beside_writers(sizes[0].1, writers, time)));
     print(&format!("{}, copies fill the two buckets of the key", sizes[0].0), &beside, test);
-    let full: Vec<_> = sizes.iter().map(|&(size, bytes)| (size, 1, in_a_full_table(bytes, time))).collect();
-    print("inserts into a full table", &full, test);
+    let of_sizes = |times: fn(usize, Duration) -> Times| -> Vec<_> {
+        sizes.iter().map(|&(size, bytes)| (size, 1, times(bytes, time))).collect()
+    };
+    print("inserts into a full table", &of_sizes(in_a_full_table), test);
+    print("inserts into a growable filter at its largest size", &of_sizes(at_the_largest_size), test);
 }
 
 fn main() {
