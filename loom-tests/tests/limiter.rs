@@ -236,7 +236,7 @@ model! {
 }
 
 /// The table is full, fails closed, and has rejected a key. A key that has an entry is charged while the clock is late.
-fn a_known_key_in_a_crowd_while_the_clock_is_late() -> Model {
+fn a_known_key_in_a_full_limiter_while_the_clock_is_late() -> Model {
     let table = Table::of_debts(2, WhenFull::Refuse);
     for nth in 0..4 {
         assert_eq!(table.charge(key(nth), 0, 2, 3), Ok(()), "there are four slots");
@@ -248,6 +248,6 @@ fn a_known_key_in_a_crowd_while_the_clock_is_late() -> Model {
     (Arc::new(table), vec![mover, client], finally)
 }
 model! {
-    a_known_key_in_a_crowd_while_the_clock_is_late, at least 310,
+    a_known_key_in_a_full_limiter_while_the_clock_is_late, at least 310,
     fails if an ordering is weaker
 }

@@ -142,9 +142,9 @@ impl GrowingTable {
         self.search(placed, Some(placed), None)
     }
 
-    /// Makes room for a class, with `first` as the class whose first copy the last relocation adds. (Earlier relocations get
+    /// Makes room for a class, with `to_add` as the class whose first copy the last relocation adds. (Earlier relocations get
     /// that class too. Hardly ever does one free a slot of its buckets; the path then ends there.)
-    fn search(&self, placed: &Placed, first: Option<&Placed>, all: Option<&AllLocked<'_>>) -> FinishedSearch {
+    fn search(&self, placed: &Placed, to_add: Option<&Placed>, all: Option<&AllLocked<'_>>) -> FinishedSearch {
         let state = placed.state;
         let graph = GrowingGraph::new(self, state);
         let (mut hops, mut last) = (0, Relocation::Nothing);
@@ -153,7 +153,7 @@ impl GrowingTable {
                 return false;
             }
             let changing = self.lock_to_change(self.plan.classes.base(hop.entry.0), WORDS_PER_HOP, all);
-            last = self.relocate(&changing.guard, changing.spare(), self.placed_by(hop, state), hop.from % 2, first);
+            last = self.relocate(&changing.guard, changing.spare(), self.placed_by(hop, state), hop.from % 2, to_add);
             hops += u64::from(last != Relocation::Nothing);
             last == Relocation::Moved
         });
@@ -177,7 +177,7 @@ impl GrowingTable {
     /// Moves a copy of a class from this side to the other, if there is one and there is room. The lock is that of its
     /// stripe. The caller has placed the class in some state, which need not be the present one.
     ///
-    /// The store that removes the copy also adds the `first` copy of another class, if that has none
+    /// The store that removes the copy also adds the first copy of the class `to_add`, if that has none
     /// ([`with_first_copy`](Self::with_first_copy)). It needs no stripe for that, and leaves it to the caller to count that
     /// copy.
     pub(crate) fn relocate(
@@ -186,7 +186,7 @@ impl GrowingTable {
         spare: Option<&Spare>,
         placed: Placed,
         side: usize,
-        first: Option<&Placed>,
+        to_add: Option<&Placed>,
     ) -> Relocation {
         let (_gates, Placed { state, numbers, layouts, stored, .. }) = self.enter_both(placed);
         let words = both(numbers, |number| self.word(number));
@@ -194,7 +194,7 @@ impl GrowingTable {
         let seen = load(words[from]);
         let Some(left) = layouts[from].remove(seen, stored[from]) else { return Relocation::Nothing };
         let Some(added) = layouts[to].add(load(words[to]), stored[to]) else { return Relocation::Nothing };
-        let with_first_copy = first.and_then(|class| self.with_first_copy(class, state, numbers[from], seen, left));
+        let with_first_copy = to_add.and_then(|class| self.with_first_copy(class, state, numbers[from], seen, left));
         self.copy_for_saves(numbers[to], spare);
         self.copy_for_saves(numbers[from], spare);
         store(words[to], added);

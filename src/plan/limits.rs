@@ -2,7 +2,7 @@
 //!
 //! A key's debt ends at most as many ticks after now as its burst costs. The ring of an entry's payload must have a place for
 //! each of them. One place in eight is left for the sweep: as long as debts that were repaid take up fewer places, no request
-//! waits for it, and the table is passed over only once in a sixteenth of the ring (`table/expiring/limit.rs`).
+//! waits for it, and the table is passed over only once in a sixteenth of the ring (`table/expiring/charge.rs`).
 
 use core::time::Duration;
 

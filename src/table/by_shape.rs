@@ -17,8 +17,8 @@ use crate::table::batch::{BlockOfExpiries, BlockOfUntil, BlockOfValues, InsertBl
 use crate::table::core::{Core, Dimensions};
 use crate::table::counters::Counters;
 use crate::table::entries::{Entries, Expiry, Nothing, Value};
+use crate::table::expiring::charge::{Request, Verdict};
 use crate::table::expiring::clock::{Advance, Clock, ClockState, Until};
-use crate::table::expiring::limit::{Request, Verdict};
 use crate::table::image::merge::{Merge, MergeResult};
 use crate::table::image::read::{ImageSource, TableImage};
 use crate::table::table::{Table, memory_for};

@@ -7,14 +7,14 @@ use crate::table::table::Table;
 use crate::word::geometry::Item;
 use crate::word::layout::Layout;
 
-/// What came of making room for an insert.
+/// What an insert that has found no room is to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
-    /// There was room, or none is needed: an attempt is worthwhile.
-    Try,
-    /// There was none, at a moment when there were so many copies of the class.
-    None { copies: usize },
-    /// Other threads have invalidated so many searches that the insert must now exclude them.
+pub(super) enum NextStep {
+    /// There was room, or none is needed.
+    TryAgain,
+    /// It fails: there was no room, at a moment when there were so many copies of the class.
+    Fail { copies: usize },
+    /// It must exclude other threads, which have invalidated too many of its searches.
     ExcludeOthers,
 }
 
@@ -24,13 +24,13 @@ pub(super) struct CopyCount {
     /// How many copies of the item's class there are.
     pub(super) copies: usize,
     /// Whether no room is needed, because another thread has added what the insert would add.
-    pub(super) is_done: bool,
+    pub(super) needs_no_room: bool,
 }
 
 impl CopyCount {
-    /// The answer of `make_room` if this count decides it.
-    pub(super) fn room(self) -> Room {
-        if self.is_done { Room::Try } else { Room::None { copies: self.copies } }
+    /// What the insert does next if this count decides it.
+    pub(super) fn next_step(self) -> NextStep {
+        if self.needs_no_room { NextStep::TryAgain } else { NextStep::Fail { copies: self.copies } }
     }
 }
 
@@ -39,28 +39,28 @@ impl<E: Entries> Table<E> {
     pub(super) fn count_copies(&self, item: Item, if_present: IfPresent) -> CopyCount {
         let _guard = self.stripe(item.bucket_sum).lock(&self.counters);
         let copies = self.copies(item);
-        let is_done = copies > 0
+        let needs_no_room = copies > 0
             && match if_present {
                 IfPresent::Add => false,
                 IfPresent::Skip | IfPresent::Extend => true,
                 IfPresent::SkipEqual => self.copies_of_item(self.layout(), item) > 0,
             };
-        CopyCount { copies, is_done }
+        CopyCount { copies, needs_no_room }
     }
 
-    /// The count if copies of the item's class fill both of its buckets. They lead a search back and forth between the
-    /// two. Nearly always the first bucket holds something else, and nothing is counted.
+    /// The count of the copies of the item's class if they fill both of its buckets: a search would follow them back and forth
+    /// between the two. Nearly always the first bucket holds something else, and nothing is counted.
     #[inline]
-    pub(super) fn copy_count_if_full(&self, item: Item, if_present: IfPresent) -> Option<CopyCount> {
+    pub(super) fn copies_filling_both_buckets(&self, item: Item, if_present: IfPresent) -> Option<CopyCount> {
         let (fingerprint, first) = (self.layout.fingerprint_of(item.entry), self.load(item.first));
         // The lowest slot's lane alone tells nearly all buckets apart.
-        let lane = u64::from(self.layout.lanes().first);
+        let lane = u64::from(self.layout.lanes().mask);
         if (first.without_payloads(self.layout) ^ u64::from(fingerprint.0)) & lane != 0
             || first.count(self.layout, fingerprint) < self.layout.lanes().slots.into()
         {
             return None;
         }
-        let copy_count = self.count_copies(item, if_present);
-        (copy_count.copies == self.slots_of(item)).then_some(copy_count)
+        let counted = self.count_copies(item, if_present);
+        (counted.copies == self.slots_of(item)).then_some(counted)
     }
 }

@@ -45,15 +45,15 @@ impl<E: Entries> Table<E> {
     /// invalidated, its second read and pass serve as the first ones of the next try.
     #[cold]
     #[inline(never)]
-    pub(super) fn copy_count_at_dead_end(&self, item: Item, if_present: IfPresent) -> Option<CopyCount> {
+    pub(super) fn copies_at_dead_end(&self, item: Item, if_present: IfPresent) -> Option<CopyCount> {
         let stripes = self.stripes_reached(item)?;
         let mut before = (self.drain_writers_of(&stripes), stripes);
         for _ in 0..DEAD_END_TRIES {
             let stripes = self.stripes_reached(item)?;
-            let copy_count = self.count_copies(item, if_present);
+            let counted = self.count_copies(item, if_present);
             let now = (self.drain_writers_of(&stripes), stripes);
             if now == before {
-                return Some(copy_count);
+                return Some(counted);
             }
             before = now;
         }

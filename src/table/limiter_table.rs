@@ -1,4 +1,4 @@
-//! A table of debts, with a clock that follows the time. `table/expiring/limit.rs` has the protocol.
+//! A table of debts, with a clock that follows the time. `table/expiring/charge.rs` has the protocol.
 
 use core::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::plan::table_plan::TablePlan;
 use crate::table::by_shape::ExpiringTable;
 use crate::table::core::{Core, Dimensions};
 use crate::table::counters::Counters;
+use crate::table::expiring::charge::{Request, Verdict};
 use crate::table::expiring::clock::{Clock, Drive, WhenFull};
-use crate::table::expiring::limit::{Request, Verdict};
 use crate::table::expiring::timer::Timer;
 use crate::table::image::read::ImageSource;
 use crate::table::recent_table::{ClockProgress, follow};
@@ -112,7 +112,7 @@ impl LimiterTable {
     /// Moves the clock on to the time, and waits for that if another thread has the lock of the sweep. Returns the time.
     fn follow_surely(&self) -> u64 {
         let (time, tick) = follow(&self.timer, &self.table, self.limits.tick);
-        if self.clock().noted() < tick {
+        if self.clock().published_tick() < tick {
             self.table.move_on(tick, true);
         }
         time

@@ -53,10 +53,10 @@ const MOST_TICKS: u64 = LAST_TICK / 2;
 /// tick that is not before that of the time.
 #[inline]
 pub(super) fn follow(timer: &Timer, table: &ExpiringTable, per_tick: u64) -> (u64, u64) {
-    let (time, noted) = (timer.time(), table.clock().noted());
+    let (time, tick) = (timer.time(), table.clock().published_tick());
     // Mostly it is still that tick. Then a multiplication is enough.
-    if time < (noted + 1).saturating_mul(per_tick) {
-        return (time, noted);
+    if time < (tick + 1).saturating_mul(per_tick) {
+        return (time, tick);
     }
     // With the shortest ticks, a clock that jumps ahead by decades stands still then. (Its own ticks would begin anew.)
     let tick = (time / per_tick).min(MOST_TICKS);

@@ -55,7 +55,7 @@ use crate::machine::arch::prefetch;
 use crate::search::path::{self, Graph, Hop, Outcome};
 use crate::sync::sizes::SEARCHES;
 use crate::table::attempt::{Attempt, IfPresent};
-use crate::table::copy_count::Room;
+use crate::table::copy_count::NextStep;
 use crate::table::entries::Entries;
 use crate::table::image::spare::Spare;
 use crate::table::stripe::{AllLocked, Guard, drain_writers};
@@ -176,9 +176,9 @@ impl<E: Entries> Table<E> {
         let mut effort = Effort::NONE;
         loop {
             match self.make_room(item, if_present, &mut effort) {
-                Room::Try => {}
-                Room::None { copies } => return Err(self.no_room_error(item, copies).into()),
-                Room::ExcludeOthers => return self.until_added_under_all_locks(item, &attempt),
+                NextStep::TryAgain => {}
+                NextStep::Fail { copies } => return Err(self.no_room_error(item, copies).into()),
+                NextStep::ExcludeOthers => return self.until_added_under_all_locks(item, &attempt),
             }
             match attempt(None)? {
                 Attempt::NoRoom => {}
@@ -193,32 +193,32 @@ impl<E: Entries> Table<E> {
     /// *The reasons for which an insert fails* (above) say why there is no room.
     #[cold]
     #[inline(never)]
-    pub(super) fn make_room(&self, item: Item, if_present: IfPresent, effort: &mut Effort<E::Reading>) -> Room {
+    pub(super) fn make_room(&self, item: Item, if_present: IfPresent, effort: &mut Effort<E::Reading>) -> NextStep {
         while !effort.is_exhausted() {
             effort.tries += 1;
             if E::EXPIRE && (self.remove_expired(item.first, None) || self.remove_expired(item.second, None)) {
-                return Room::Try;
+                return NextStep::TryAgain;
             }
             let reading = self.entries.reading();
             // Do its copies fill both buckets?
-            if let Some(copy_count) = self.copy_count_if_full(item, if_present) {
-                return copy_count.room();
+            if let Some(counted) = self.copies_filling_both_buckets(item, if_present) {
+                return counted.next_step();
             }
             let trace = match self.search(item, reading, &|hop| self.relocate(hop, None), None) {
-                Outcome::PathFound => return Room::Try,
+                Outcome::PathFound => return NextStep::TryAgain,
                 Outcome::Nothing { trace } => trace,
             };
             // Can few buckets be reached? Asked only after the first failed search: if other threads change just these
             // buckets, more tries would hardly help.
             if effort.failed_searches == 0
-                && let Some(copy_count) = self.copy_count_at_dead_end(item, if_present)
+                && let Some(counted) = self.copies_at_dead_end(item, if_present)
             {
-                return copy_count.room();
+                return counted.next_step();
             }
             // Is there a copy by now, or do its copies fill both buckets by now?
-            let copy_count = self.count_copies(item, if_present);
-            if copy_count.is_done || copy_count.copies == self.slots_of(item) {
-                return copy_count.room();
+            let counted = self.count_copies(item, if_present);
+            if counted.needs_no_room || counted.copies == self.slots_of(item) {
+                return counted.next_step();
             }
             let bumps = drain_writers(&mut self.stripes.iter(), &self.counters);
             let failed = FailedSearch { trace, bumps, reading: self.entries.reading() };
@@ -229,12 +229,12 @@ impl<E: Entries> Table<E> {
                 nothing_has_left_its_bucket || same_words_were_seen
             });
             if is_certain {
-                return copy_count.room();
+                return counted.next_step();
             }
             effort.failed_searches += 1;
             effort.last_failed = Some(failed);
         }
-        Room::ExcludeOthers
+        NextStep::ExcludeOthers
     }
 
     /// [`until_added`](Self::until_added) while no other thread removes any copy. It needs no `if_present`: after a search

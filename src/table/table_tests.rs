@@ -13,7 +13,7 @@ use crate::machine::memory::Pages;
 use crate::plan::sizing::LoadLimit;
 use crate::plan::table_plan::TablePlan;
 use crate::table::attempt::IfPresent;
-use crate::table::copy_count::Room;
+use crate::table::copy_count::NextStep;
 use crate::table::core::Core as _;
 use crate::table::entries::{Entries, Nothing};
 use crate::table::relocate::Effort;
@@ -227,7 +227,7 @@ fn an_insert_excludes_other_threads_after_a_few_searches() {
     let table = table(Shape::plain(8, 8), 64);
     let (mut effort, mut searches) = (Effort::NONE, 0);
     while !effort.is_exhausted() {
-        assert_eq!(table.make_room(table.item(1), IfPresent::Add, &mut effort), Room::Try, "there is room");
+        assert_eq!(table.make_room(table.item(1), IfPresent::Add, &mut effort), NextStep::TryAgain, "there is room");
         searches += 1;
         assert!(searches <= 4, "as the guide says");
     }

@@ -103,7 +103,7 @@ impl FoundSlot {
         let bits = u32::from(layout.lanes().bits);
         let top = self.lanes.trailing_zeros();
         if !layout.is_semi_sorted() {
-            return Bucket(bucket.0 & (!u64::from(layout.lanes().first)).rotate_left(top + 1 - bits));
+            return Bucket(bucket.0 & (!u64::from(layout.lanes().mask)).rotate_left(top + 1 - bits));
         }
         encode(layout, without_lane(bucket.0 & (layout.lanes().above() - 1), top, bits), without_lane(list, top, bits))
     }
@@ -193,7 +193,7 @@ impl Bucket {
     #[inline]
     pub(crate) fn has_room(self, layout: impl Layout) -> bool {
         if layout.is_semi_sorted() {
-            self.0 as u32 & layout.lanes().first == 0
+            self.0 as u32 & layout.lanes().mask == 0
         } else {
             any_zero_lane(layout.lanes(), self.0) != 0
         }
@@ -440,7 +440,7 @@ fn occupied_lanes(lanes: Lanes, word: u64) -> u64 {
 pub(super) fn entries_in(lanes: Lanes, word: u64, list: u64) -> impl Iterator<Item = Entry> {
     (0..u32::from(lanes.slots)).filter_map(move |slot| {
         let at = slot * u32::from(lanes.bits);
-        let (low, high) = ((word >> at) as u32 & lanes.first, (list >> at) as u32 & lanes.first);
+        let (low, high) = ((word >> at) as u32 & lanes.mask, (list >> at) as u32 & lanes.mask);
         // In 64 bits, since a lane may have 32.
         (low != 0).then_some(Entry((u64::from(high) << lanes.bits) as u32 | low))
     })

@@ -226,8 +226,8 @@ impl Check for (u64, u64, u64, &[u64], u32) {
                 return reached(word) == word;
             }
             // Removals leave gaps anywhere, so only the bits outside all lanes count.
-            let Lanes { first, bits, slots, .. } = layout.lanes();
-            let lanes = (0..slots).map(|slot| u64::from(first) << (slot * bits)).fold(0, |all, lane| all | lane);
+            let Lanes { mask, bits, slots, .. } = layout.lanes();
+            let lanes = (0..slots).map(|slot| u64::from(mask) << (slot * bits)).fold(0, |all, lane| all | lane);
             word.0 & !lanes == 0
         };
         let lanes = layout.lanes().all();

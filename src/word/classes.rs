@@ -93,7 +93,7 @@ impl Classes {
 
     #[inline(always)]
     fn with(self, base: u32, even: u32) -> Class {
-        Class { base, sides: [even, even ^ turn(base)] }
+        Class { base, sides: [even, even ^ base_hash(base)] }
     }
 
     #[inline(always)]
@@ -135,7 +135,7 @@ impl Classes {
         let base = stored & self.base_mask;
         // The bits of the even side, from the bucket's depth on; then from the level on; then from the other depth on.
         let above = u64::from(stored) >> self.base_bits;
-        let even = from as u64 ^ select_unpredictable(from.is_multiple_of(2), 0, u64::from(turn(base)));
+        let even = from as u64 ^ select_unpredictable(from.is_multiple_of(2), 0, u64::from(base_hash(base)));
         let of_level = above << 1 | even >> state.level() & 1;
         let above = select_unpredictable(state.is_split(from as u32), of_level, above);
         let above = above >> u32::from(state.is_split(to as u32));
@@ -149,7 +149,7 @@ impl Classes {
     #[inline(always)]
     pub(crate) fn of_stored(self, number: usize, depth: u32, stored: u32) -> Class {
         let base = stored & self.base_mask;
-        let low = number as u64 ^ select_unpredictable(number.is_multiple_of(2), 0, u64::from(turn(base)));
+        let low = number as u64 ^ select_unpredictable(number.is_multiple_of(2), 0, u64::from(base_hash(base)));
         let (low, high) = (low & ((1 << depth) - 1), u64::from(stored) >> self.base_bits << depth);
         self.with(base, (low | high) as u32 & self.even_mask)
     }
@@ -157,7 +157,7 @@ impl Classes {
 
 /// `g`. The middle bits of a product depend on all bits of the base, so two relocations in a row lead to many buckets.
 #[inline(always)]
-pub(super) fn turn(base: u32) -> u32 {
+pub(super) fn base_hash(base: u32) -> u32 {
     (u64::from(base).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32 | 1
 }
 
@@ -165,7 +165,7 @@ pub(super) fn turn(base: u32) -> u32 {
 #[inline(always)]
 pub(crate) fn stripe_number(base: u32) -> usize {
     // The bit that is always 1 is left out.
-    (turn(base) >> 1) as usize
+    (base_hash(base) >> 1) as usize
 }
 
 /// The way from the entries of one bucket to their other buckets, in one state. A search for room computes it once for a
@@ -174,7 +174,7 @@ pub(crate) fn stripe_number(base: u32) -> usize {
 pub(crate) struct Alternates {
     number: u64,
     base_mask: u32,
-    /// By which bits of `g(base)` the sides differ. In an odd bucket, what is stored of the even side is not to be turned.
+    /// By which bits of `g(base)` the sides differ. In an odd bucket, what is stored of the even side is not to be hashed.
     differing: u64,
     /// By how many bits a slot's lowest bit above the base is below that of the level.
     rotation: u32,
@@ -188,9 +188,9 @@ impl Alternates {
     /// The number of the other bucket of an entry of which a slot stores this.
     #[inline(always)]
     pub(crate) fn of(&self, stored: u32) -> usize {
-        let turned = u64::from(turn(stored & self.base_mask)) & self.differing;
+        let hashed = u64::from(base_hash(stored & self.base_mask)) & self.differing;
         let next = u64::from(stored).rotate_left(self.rotation) & self.next;
-        place_of(self.number ^ turned ^ next, self.low, self.split).0 as usize
+        place_of(self.number ^ hashed ^ next, self.low, self.split).0 as usize
     }
 }
 

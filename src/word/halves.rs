@@ -10,7 +10,7 @@
 //! is removed is below the high part or is its lowest bit, so what is left of the high part is in the same order.
 
 use crate::word::bucket::Bucket;
-use crate::word::classes::{Classes, turn};
+use crate::word::classes::{Classes, base_hash};
 use crate::word::layout::Lanes;
 use crate::word::layouts::{GrowingLayout, MOST_SLOTS};
 
@@ -40,11 +40,11 @@ impl Halves {
     /// How the buckets of this depth, which have the layout `from`, become buckets of the next depth, which have `to`.
     pub(crate) fn new(classes: Classes, depth: u32, from: &'static GrowingLayout, to: &'static GrowingLayout) -> Self {
         let (base_bits, base_mask) = (classes.base_bits(), u32::MAX >> (u32::BITS - classes.base_bits()));
-        let &Lanes { ones, first, bits, .. } = from.lanes();
+        let &Lanes { ones, mask, bits, .. } = from.lanes();
         let is_same = from.is_same(to);
         let way = if is_same && !from.is_semi_sorted() {
             let bases = ones * u64::from(base_mask);
-            SplitMethod::AtOnce { bases, aboves: (ones * u64::from(first)) & !bases & !(ones << base_bits) }
+            SplitMethod::AtOnce { bases, aboves: (ones * u64::from(mask)) & !bases & !(ones << base_bits) }
         } else if !to.is_semi_sorted() || is_same && base_bits <= bits.into() {
             SplitMethod::InOrder
         } else {
@@ -65,34 +65,34 @@ impl Halves {
 
     #[inline(always)]
     fn at_once(&self, number: usize, Bucket(word): Bucket, bases: u64, aboves: u64) -> [Bucket; 2] {
-        let &Lanes { ones, first, bits, slots, .. } = self.from.lanes();
+        let &Lanes { ones, mask, bits, slots, .. } = self.from.lanes();
         let mut is_high = word >> self.base_bits & ones;
         if !number.is_multiple_of(2) {
             for slot in 0..u32::from(slots) {
                 let at = slot * u32::from(bits);
-                is_high ^= u64::from(self.turned((word >> at) as u32)) << at;
+                is_high ^= u64::from(self.hash_bit((word >> at) as u32)) << at;
             }
         }
         let stored = word & bases | (word & aboves) >> 1;
-        let high = stored & (is_high * u64::from(first));
+        let high = stored & (is_high * u64::from(mask));
         [Bucket(stored ^ high), Bucket(high)]
     }
 
     #[inline(always)]
     fn one_by_one<const SORTED: bool>(&self, number: usize, whole: Bucket) -> [Bucket; 2] {
-        let (highs, &Lanes { first, bits, slots, .. }) = (self.from.highs(whole), self.from.lanes());
+        let (highs, &Lanes { mask, bits, slots, .. }) = (self.from.highs(whole), self.from.lanes());
         let (bits, is_odd) = (u32::from(bits), u32::from(!number.is_multiple_of(2)));
         let (mut list, mut len) = ([0; MOST_SLOTS], 0);
         let mut filled = Filled::new(self.to);
         let mut at = u32::from(slots) * bits;
         while at > 0 {
             at -= bits;
-            let low = (whole.0 >> at) as u32 & first;
+            let low = (whole.0 >> at) as u32 & mask;
             if low == 0 {
                 continue;
             }
-            let before = u64::from((highs >> at) as u32 & first) << bits | u64::from(low);
-            let half = (before >> self.base_bits) as u32 & 1 ^ is_odd & self.turned(before as u32);
+            let before = u64::from((highs >> at) as u32 & mask) << bits | u64::from(low);
+            let half = (before >> self.base_bits) as u32 & 1 ^ is_odd & self.hash_bit(before as u32);
             let above = before >> (self.base_bits + 1) << self.base_bits;
             // What the slot will store and, below it, the number of the half.
             let new = (above | before & u64::from(self.base_mask)) << 1 | u64::from(half);
@@ -115,8 +115,8 @@ impl Halves {
 
     /// The bit of `g` that a split needs, of the base of what a slot stores.
     #[inline(always)]
-    fn turned(&self, stored: u32) -> u32 {
-        turn(stored & self.base_mask) >> self.depth & 1
+    fn hash_bit(&self, stored: u32) -> u32 {
+        base_hash(stored & self.base_mask) >> self.depth & 1
     }
 }
 
@@ -126,16 +126,16 @@ struct Filled {
     highs: [u64; 2],
     /// Where the filled lanes begin.
     from: [u32; 2],
-    first: u64,
+    mask: u64,
     bits: u32,
 }
 
 impl Filled {
     #[inline(always)]
     fn new(layout: &'static GrowingLayout) -> Self {
-        let &Lanes { first, bits, slots, .. } = layout.lanes();
+        let &Lanes { mask, bits, slots, .. } = layout.lanes();
         let from = [u32::from(slots) * u32::from(bits); 2];
-        Self { lows: [0; 2], highs: [0; 2], from, first: first.into(), bits: bits.into() }
+        Self { lows: [0; 2], highs: [0; 2], from, mask: mask.into(), bits: bits.into() }
     }
 
     /// Adds what a slot stores, with the number of its half below it.
@@ -144,7 +144,7 @@ impl Filled {
         let (half, stored) = ((new & 1) as usize, new >> 1);
         let from = self.from[half] - self.bits;
         self.from[half] = from;
-        self.lows[half] |= (stored & self.first) << from;
+        self.lows[half] |= (stored & self.mask) << from;
         self.highs[half] |= (stored >> self.bits) << from;
     }
 

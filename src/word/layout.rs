@@ -251,7 +251,8 @@ pub(crate) struct Lanes {
     pub(crate) ones: u64,
     /// The highest bit of every lane.
     pub(crate) tops: u64,
-    pub(crate) first: u32,
+    /// All bits of a lane, at the low end.
+    pub(crate) mask: u32,
     /// The bits of an entry that are the fingerprint's.
     pub(crate) fingerprint_mask: u32,
     /// How many bits a lane has.
@@ -281,7 +282,7 @@ impl Lanes {
         Self {
             ones,
             tops: ones << (bits - 1),
-            first: u32::MAX >> (u32::BITS - bits),
+            mask: u32::MAX >> (u32::BITS - bits),
             fingerprint_mask: shape.fingerprint_mask(),
             bits: bits as u8,
             slots: slots as u8,
@@ -308,7 +309,7 @@ impl Lanes {
     #[inline(always)]
     pub(crate) fn fingerprint_from(self, hash: u64) -> Fingerprint {
         let bits = hash as u32 & self.fingerprint_mask;
-        Fingerprint(bits + u32::from(bits & self.first == 0))
+        Fingerprint(bits + u32::from(bits & self.mask == 0))
     }
 
     /// The bit above all lanes. In a semi-sorted layout there is one.
@@ -379,7 +380,7 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
     /// The bits of an entry that are in its lane.
     #[inline(always)]
     fn low(self, bits: u32) -> u32 {
-        if self.is_semi_sorted() { bits & self.lanes().first } else { bits }
+        if self.is_semi_sorted() { bits & self.lanes().mask } else { bits }
     }
 
     /// The bits of an entry that a semi-sorted bucket stores in its rank, at the low end.

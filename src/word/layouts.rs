@@ -165,7 +165,7 @@ impl GrowingLayout {
     /// differs only in its high part.
     #[inline(always)]
     pub(crate) fn may_hold(&self, bucket: Bucket, stored: u32) -> bool {
-        let pattern = Pattern::of(self.0.lanes.ones, stored & self.0.lanes.first, 0);
+        let pattern = Pattern::of(self.0.lanes.ones, stored & self.0.lanes.mask, 0);
         any_zero_lane(self.0.lanes, pattern.differences(bucket.0, 0)) != 0
     }
 
@@ -177,7 +177,7 @@ impl GrowingLayout {
     #[inline(always)]
     fn differences(&self, bucket: Bucket, stored: u32) -> u64 {
         // In 64 bits, since a lane may have 32.
-        let (low, high) = (stored & self.0.lanes.first, u64::from(stored) >> self.0.lanes.bits);
+        let (low, high) = (stored & self.0.lanes.mask, u64::from(stored) >> self.0.lanes.bits);
         Pattern::of(self.0.lanes.ones, low, high as u32).differences(bucket.0, self.highs(bucket))
     }
 
@@ -190,20 +190,20 @@ impl GrowingLayout {
 
     #[inline(always)]
     fn zeros(&self, word: u64) -> usize {
-        let &Lanes { ones, bits, end, first, .. } = &self.0.lanes;
+        let &Lanes { ones, bits, end, mask, .. } = &self.0.lanes;
         let zero = zero_lanes(self.0.lanes, word);
         // The product has their number in its top lane. (It takes fewer steps than counting bits without an instruction for it.)
-        ((zero >> (bits - 1)).wrapping_mul(ones) >> (end - bits)) as usize & first as usize
+        ((zero >> (bits - 1)).wrapping_mul(ones) >> (end - bits)) as usize & mask as usize
     }
 
     /// Passes on the entries of a bucket.
     #[inline(always)]
     pub(crate) fn for_each_entry(&self, bucket: Bucket, mut each: impl FnMut(Entry)) {
-        let (mut highs, mut lows, &Lanes { first, bits, slots, .. }) = (self.highs(bucket), bucket.0, &self.0.lanes);
+        let (mut highs, mut lows, &Lanes { mask, bits, slots, .. }) = (self.highs(bucket), bucket.0, &self.0.lanes);
         for _ in 0..slots {
-            let low = lows as u32 & first;
+            let low = lows as u32 & mask;
             if low != 0 {
-                each(Entry((u64::from(highs as u32 & first) << bits) as u32 | low));
+                each(Entry((u64::from(highs as u32 & mask) << bits) as u32 | low));
             }
             lows >>= bits;
             highs >>= bits;

@@ -160,7 +160,7 @@ impl Bucket {
         if !layout.is_semi_sorted() {
             // From the top bits to all bits of these lanes.
             let lows = lanes >> (bits - 1);
-            return Self(self.0 & !lows.wrapping_mul(layout.lanes().first.into()));
+            return Self(self.0 & !lows.wrapping_mul(layout.lanes().mask.into()));
         }
         if lanes == !zero_lanes(layout.lanes(), self.0) & layout.lanes().tops {
             return Self::default();

@@ -219,9 +219,9 @@ fn a_full_filter_evicts_what_leaves_first() {
     }
 }
 
-/// In a crowd of new keys, an older one that finds no room displaces none of them.
+/// In a filter full of new keys, an older one that finds no room displaces none of them.
 #[test]
-fn an_older_key_displaces_none_in_a_crowd() {
+fn an_older_key_displaces_none_of_new_keys() {
     let clock = Clock::default();
     let old = builder().within(Duration::from_secs(100), 2000).clock(clock.read()).build().unwrap();
     let new = old.empty_like().unwrap();

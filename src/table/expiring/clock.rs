@@ -70,7 +70,7 @@ pub(crate) struct Clock {
     ahead: AtomicU64,
     /// The caller's tick that follows from the three above. It is changed after them. So a thread for which all four
     /// agree has read a consistent set, without a lock.
-    noted: AtomicU64,
+    published_tick: AtomicU64,
     /// The running pass. Only the holder of this lock changes the four above. (Where keys are the drive, a thread that holds
     /// the locks of all stripes ends a tick without this one.)
     sweep: Mutex<Option<Pass>>,
@@ -125,8 +125,9 @@ pub(crate) struct Tallies {
     pub(crate) evicted: Tally,
     /// The most ticks by which the clock was ahead, or by which an entry was evicted early.
     pub(crate) most_ahead: Tally,
-    /// The clock's own tick in which an eviction made no room last, in a filter of recent keys.
-    pub(in crate::table) crowded: Tally,
+    /// The clock's own tick in which an insert found last that a search and an eviction made no room, in a filter that drives
+    /// its clock.
+    pub(in crate::table) found_full: Tally,
 }
 
 /// A pass over the table that removes expired entries.
@@ -230,7 +231,7 @@ impl Clock {
             reading: AtomicU64::new(Reading::UNKNOWN.0),
             offset: AtomicU64::new(0),
             ahead: AtomicU64::new(0),
-            noted: AtomicU64::new(0),
+            published_tick: AtomicU64::new(0),
             sweep: Mutex::new(None),
             drive: Drive::Caller,
             tallies: Tallies::default(),
@@ -269,7 +270,7 @@ impl Clock {
             reading: AtomicU64::new(reading.0),
             offset: AtomicU64::new(now.wrapping_add(ahead).wrapping_sub(reading.now())),
             ahead: AtomicU64::new(ahead),
-            noted: AtomicU64::new(now),
+            published_tick: AtomicU64::new(now),
             ..self
         }
     }
@@ -307,7 +308,7 @@ impl Clock {
     }
 
     /// How many ticks what has expired may stay before calls begin to sweep the table, and a table that was full counts as full:
-    /// 0, except in a rate limiter (`table/expiring/limit.rs`).
+    /// 0, except in a rate limiter (`table/expiring/charge.rs`).
     pub(in crate::table) fn tolerated_lag(&self) -> u64 {
         if let Drive::Time { tolerated_lag } = self.drive { tolerated_lag } else { 0 }
     }
@@ -391,25 +392,25 @@ impl Clock {
         self.ahead.store(ahead, Ordering::Relaxed);
     }
 
-    /// Notes what the caller's tick is. The caller holds the lock of the sweep, has set both and is about
+    /// Publishes what the caller's tick is. The caller holds the lock of the sweep, has set both and is about
     /// to release it.
-    pub(in crate::table) fn note(&self, tick: u64) {
-        self.noted.store(tick, Ordering::Relaxed);
+    pub(in crate::table) fn publish_tick(&self, tick: u64) {
+        self.published_tick.store(tick, Ordering::Relaxed);
     }
 
-    /// The caller's tick that was noted last. It may be the one before while another thread moves the clock on.
-    pub(crate) fn noted(&self) -> u64 {
+    /// The caller's tick that was published last. It may be the one before while another thread moves the clock on.
+    pub(crate) fn published_tick(&self) -> u64 {
         // Relaxed: a caller that reads an old tick moves the clock on, and reads it again under a lock.
-        self.noted.load(Ordering::Relaxed)
+        self.published_tick.load(Ordering::Relaxed)
     }
 
     #[inline]
     pub(crate) fn now(&self) -> Option<u64> {
         let ClockState { now, .. } = self.state();
         // Relaxed, after the acquire read of `ahead`: a thread that sees a tick ended early also sees the caller's tick
-        // that was noted before.
-        let noted = self.noted.load(Ordering::Relaxed);
-        if now == Some(noted) || now.is_none() { now } else { self.now_when_it_is_set() }
+        // that was published before.
+        let published = self.published_tick.load(Ordering::Relaxed);
+        if now == Some(published) || now.is_none() { now } else { self.now_when_it_is_set() }
     }
 
     /// `now` while another thread changes it.
@@ -479,7 +480,7 @@ impl Clock {
     }
 
     /// How far `swept` may lag behind so that entries with the longest lifetime are admitted.
-    pub(in crate::table) fn spare(&self) -> u64 {
+    pub(in crate::table) fn most_lag(&self) -> u64 {
         self.ring.len() - self.longest + self.ahead()
     }
 

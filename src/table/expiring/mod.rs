@@ -143,9 +143,9 @@
 //! has drained the writers, sees that a save is running, and copies the words for it: it removes nothing from a bucket before
 //! all saves have its word.
 
+pub(crate) mod charge;
 pub(crate) mod clock;
 mod evict;
-pub(crate) mod limit;
 pub(crate) mod presence;
 mod recent;
 mod sweep;
@@ -238,7 +238,7 @@ impl Table<Expiry> {
                     return Err(error);
                 }
                 Err(NotAdded::Unswept) => {
-                    self.catch_up(clock, clock.spare());
+                    self.catch_up(clock, clock.most_lag());
                     attempt(None)
                 }
                 // An entry that another filter had may be older than those in its buckets.
@@ -267,7 +267,7 @@ impl Table<Expiry> {
     /// filter, and would be the first to leave.
     fn count_failed(&self, clock: &Clock, until: &Until) {
         if clock.is_driven_by_filter() {
-            clock.note_early(until.ticks_from(clock.noted()));
+            clock.note_early(until.ticks_from(clock.published_tick()));
             clock.tallies.evicted.fetch_add(1, Ordering::Relaxed);
         } else {
             self.counters.insert_failed();
@@ -283,8 +283,8 @@ impl Table<Expiry> {
         if_present: IfPresent,
         attempt: &AttemptOr<'_, F>,
     ) -> Result<Attempt, F> {
-        if clock.is_driven_by_filter() && self.is_crowded(clock) {
-            match self.displace_in_crowd(clock, class, attempt) {
+        if clock.is_driven_by_filter() && self.is_known_full(clock) {
+            match self.displace_at_once(clock, class, attempt) {
                 Ok(Attempt::NoRoom) => {}
                 result => return result,
             }

@@ -65,9 +65,10 @@
 //! of all stripes. So what is noted is not less than what was left of the entry's lifetime at the exchange. (Read after
 //! the exchange, it could be less.)
 //!
-//! A search that finds no room is long, and so is one under all locks. So the filter notes that a tick is
-//! [*crowded*](Table::is_crowded). While it is, and the filter is full, an insert that finds its two buckets full displaces an
-//! entry at once, with one stripe's lock at a time, and takes the longer way only if others take the room again and again.
+//! A search that finds no room is long, and so is one under all locks. So the filter notes in which tick an eviction has made no
+//! room. During that tick, while it holds as many keys as its capacity, it is [known to be full](Table::is_known_full): an insert
+//! that finds its two buckets full displaces an entry at once, with one stripe's lock at a time, and takes the longer way only
+//! if others take the room again and again.
 //!
 //! # A union
 //! A filter takes over what another one holds (`unite`): each live entry of an image of that one (`table/image/absorb.rs`),
@@ -111,8 +112,8 @@ use crate::word::ring::LAST_TICK;
 /// An attempt of an insert, with the locks of all stripes if they are held.
 pub(super) type AttemptOr<'a, F> = dyn Fn(Option<&AllLocked<'_>>) -> Result<Attempt, F> + 'a;
 
-/// How often an insert in a crowded filter makes room for itself that another thread takes, before it takes all locks.
-const TRIES_IN_CROWD: usize = 4;
+/// How often an insert displaces an entry for which another thread then takes the room, before it takes all locks.
+const TRIES_TO_DISPLACE: usize = 4;
 
 impl Table<Expiry> {
     /// What a call that changes entries does for the filter's own clock: ends the tick if it has as many keys as it is to
@@ -129,7 +130,7 @@ impl Table<Expiry> {
     fn keep_up_slow(&self, clock: &Clock) {
         while clock.is_tick_full() && !self.end_tick(clock) {
             // The next tick needs a place on the ring.
-            self.catch_up(clock, clock.spare() - 1);
+            self.catch_up(clock, clock.most_lag() - 1);
         }
         if clock.reading().lag() > clock.tolerated_lag() {
             self.sweep_if_nobody_does(clock);
@@ -150,14 +151,14 @@ impl Table<Expiry> {
             // A tick that was evicted has ended already.
             let reading = match &mut pass {
                 _ if ahead > 0 => reading,
-                _ if reading.lag() >= clock.spare() => return false,
+                _ if reading.lag() >= clock.most_lag() => return false,
                 Some(pass) => reading_after(clock, pass, reading, 1),
                 None if reading.now() >= LAST_TICK => return false,
                 None => reading_after(clock, &mut None, reading, 1),
             };
             clock.set_callers_tick(all, reading, tick, ahead.saturating_sub(1));
             clock.publish(reading);
-            clock.note(tick);
+            clock.publish_tick(tick);
             clock.begin_count(all);
             true
         })
@@ -184,7 +185,7 @@ impl Table<Expiry> {
             // a tick has at least a millisecond (`plan/window.rs`).
             clock.publish(reading_after(clock, &mut pass, reading, due));
         }
-        clock.note(tick);
+        clock.publish_tick(tick);
     }
 
     /// The clock, with the number of keys of the present tick.
@@ -192,16 +193,17 @@ impl Table<Expiry> {
         self.under_all_locks(|all| clock.state_for_save(all))
     }
 
-    /// Whether the filter is full of keys of the present tick, as far as is known: then no eviction of a tick makes room.
-    pub(super) fn is_crowded(&self, clock: &Clock) -> bool {
+    /// Whether the filter is full of keys of the present tick, as far as is known: then no search and no eviction of a tick makes
+    /// room.
+    pub(super) fn is_known_full(&self, clock: &Clock) -> bool {
         // Relaxed, as where it is set: it only decides which of two ways to make room is tried first.
-        let since = clock.reading().now().wrapping_sub(clock.tallies.crowded.load(Ordering::Relaxed));
+        let since = clock.reading().now().wrapping_sub(clock.tallies.found_full.load(Ordering::Relaxed));
         since <= clock.tolerated_lag() && self.counters.len() >= self.capacity()
     }
 
-    /// Notes that the filter is full, and that no eviction of a tick has made room.
-    pub(super) fn note_crowd(&self, clock: &Clock) {
-        clock.tallies.crowded.store(clock.reading().now(), Ordering::Relaxed);
+    /// Notes that neither a search nor an eviction of a tick has made room.
+    pub(super) fn note_full(&self, clock: &Clock) {
+        clock.tallies.found_full.store(clock.reading().now(), Ordering::Relaxed);
     }
 
     /// Adds an entry of this class, for which no eviction of a tick makes room, by `attempt`: removes the entry from its
@@ -226,21 +228,21 @@ impl Table<Expiry> {
                 break result;
             }
         };
-        self.note_crowd(clock);
+        self.note_full(clock);
         result
     }
 
-    /// [`displace`](Self::displace) in a crowded filter. It takes one stripe's lock at a time. So another thread may take the
+    /// [`displace`](Self::displace) in a filter that is known to be full. It takes one stripe's lock at a time. So another thread may take the
     /// room that it has made, and after some tries it gives up.
     #[cold]
     #[inline(never)]
-    pub(super) fn displace_in_crowd<F>(
+    pub(super) fn displace_at_once<F>(
         &self,
         clock: &Clock,
         class: Item,
         attempt: &AttemptOr<'_, F>,
     ) -> Result<Attempt, F> {
-        for _ in 0..TRIES_IN_CROWD {
+        for _ in 0..TRIES_TO_DISPLACE {
             for displaces in [false, true] {
                 if displaces {
                     self.displace_first_to_expire(clock, class, None);

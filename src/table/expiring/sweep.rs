@@ -57,7 +57,7 @@ impl Table<Expiry> {
         // Rule 7. (Otherwise the tick or the offset changes too, which threads with a lock assume to be constant.)
         if ticks == 1 && own_ticks == 1 && reading.now() == before.now() + 1 {
             clock.publish(reading);
-            clock.note(tick);
+            clock.publish_tick(tick);
         } else {
             self.publish_with_tick(clock, reading, tick, ahead_then);
         }
@@ -71,7 +71,7 @@ impl Table<Expiry> {
     /// Sweeps as much as must be swept by now, and a share of the table. The caller holds the lock of the sweep, which this
     /// releases.
     pub(super) fn sweep_some(&self, clock: &Clock, pass: MutexGuard<'_, Option<Pass>>) {
-        self.sweep_in_pieces(clock, Some(pass), Due { most: clock.spare(), buckets: self.share() });
+        self.sweep_in_pieces(clock, Some(pass), Due { most: clock.most_lag(), buckets: self.share() });
     }
 
     /// Calls the current tick `tick` from now on; entries keep the rest of their lifetimes. Takes the lock of the
@@ -90,7 +90,7 @@ impl Table<Expiry> {
             clock.set_callers_tick(all, reading, tick, ahead);
             clock.publish(reading);
         });
-        clock.note(tick);
+        clock.publish_tick(tick);
     }
 
     /// Sweeps until `swept` lags by no more than so many ticks. The caller holds no lock.

@@ -269,7 +269,7 @@ impl Table<Nothing> {
     /// prefetched: a relocation mostly waits for memory. (One could choose, among the copies of a full bucket, one
     /// whose other bucket has room. That saves a tenth of the relocations and takes longer.)
     fn insert_rest(&self, rest: &mut Rest, added: &mut usize) -> Result<(), InsertError> {
-        let mut crowded = 0;
+        let mut without_room = 0;
         for nth in 0..core::mem::take(&mut rest.len) {
             let item = rest.items[nth];
             if self.add_slow(item, None) {
@@ -281,10 +281,10 @@ impl Table<Nothing> {
                     self.prefetch(self.item_in(bucket, entry));
                 }
             }
-            rest.items[crowded] = item;
-            crowded += 1;
+            rest.items[without_room] = item;
+            without_room += 1;
         }
-        for &item in &rest.items[..crowded] {
+        for &item in &rest.items[..without_room] {
             self.insert_item_slow(item)?;
             *added += 1;
         }

@@ -9,8 +9,8 @@ use crate::plan::window::{Division, Unit};
 use crate::table::attempt::IfPresent;
 use crate::table::core::Core as _;
 use crate::table::entries;
+use crate::table::expiring::charge::{Request, Verdict};
 use crate::table::expiring::clock::{Advance, Clock, Drive, Until, WhenFull};
-use crate::table::expiring::limit::{Request, Verdict};
 use crate::table::image::read::TableImage;
 use crate::word::ring::Ring;
 
@@ -191,7 +191,7 @@ impl<L: ModelLayout> Expiring<L> {
     /// What a rate limiter does for a request of so many ticks, at this tick of the time: until when it is rejected, if it
     /// is. A debt may end `most` ticks later.
     pub fn charge(&self, key: Key, tick: u64, cost: u64, most: u64) -> Result<(), u64> {
-        if tick > self.clock().noted() {
+        if tick > self.clock().published_tick() {
             self.0.move_on(tick, false);
         }
         self.charge_by(key, tick, cost, most)

@@ -442,7 +442,11 @@ pub const CONTROLS: &[Control] = &[
         "FullThoughPresent",
         "`insert_if_absent` fails without checking whether the key was inserted meanwhile.",
         &[
-            edit("table/copy_count.rs", "let is_done = copies > 0", "let is_done = !LEFT_OUT && copies > 0"),
+            edit(
+                "table/copy_count.rs",
+                "let needs_no_room = copies > 0",
+                "let needs_no_room = !LEFT_OUT && copies > 0",
+            ),
             edit(
                 "growth/change.rs",
                 "match self.add_counted(class, if_present, self.running_saves().spare_if_running(Some(spare))) {",
@@ -755,7 +759,7 @@ pub const CONTROLS: &[Control] = &[
                 "if self.ring.has_room_for(reading, expiry) || LEFT_OUT {",
             ),
             edit(
-                "table/expiring/limit.rs",
+                "table/expiring/charge.rs",
                 "if !clock.ring.has_room_for(reading, expiry) {",
                 "if !clock.ring.has_room_for(reading, expiry) && !LEFT_OUT {",
             ),
@@ -764,18 +768,18 @@ pub const CONTROLS: &[Control] = &[
     control(
         "ChargeWithoutLock",
         "A request is charged without the lock of its stripe.",
-        &[edit("table/expiring/limit.rs", ".lock(&self.counters);", ".lock_if(!LEFT_OUT, &self.counters);")],
+        &[edit("table/expiring/charge.rs", ".lock(&self.counters);", ".lock_if(!LEFT_OUT, &self.counters);")],
     ),
     control(
         "ChargesByWhatWasRead",
         "A request that was not rejected before the lock is not rejected under it.",
-        &[edit("table/expiring/limit.rs", "if after > request.most {", "if after > request.most && !LEFT_OUT {")],
+        &[edit("table/expiring/charge.rs", "if after > request.most {", "if after > request.most && !LEFT_OUT {")],
     ),
     control(
         "RejectsWithoutClock",
         "A request is rejected without reading the clock again.",
         &[edit(
-            "table/expiring/limit.rs",
+            "table/expiring/charge.rs",
             "request.tick.saturating_sub(now) && is_still {",
             "request.tick.saturating_sub(now) && (is_still || LEFT_OUT) {",
         )],
@@ -783,17 +787,17 @@ pub const CONTROLS: &[Control] = &[
     control(
         "LocksAfterInvalidRead",
         "A request that was not rejected by an invalidated read takes the lock, and does not read again.",
-        &[edit("table/expiring/limit.rs", "if is_valid && is_still {", "if (is_valid || LEFT_OUT) && is_still {")],
+        &[edit("table/expiring/charge.rs", "if is_valid && is_still {", "if (is_valid || LEFT_OUT) && is_still {")],
     ),
     control(
         "ChargesByLateClock",
         "A request is charged by a clock that is behind the caller's time.",
-        &[edit("table/expiring/limit.rs", "if now < request.tick {", "if now < request.tick && !LEFT_OUT {")],
+        &[edit("table/expiring/charge.rs", "if now < request.tick {", "if now < request.tick && !LEFT_OUT {")],
     ),
     control(
         "ChargesTheSwept",
         "A request counts as charged although its entry was swept meanwhile.",
-        &[edit("table/expiring/limit.rs", "if is_replaced {", "if is_replaced || LEFT_OUT {")],
+        &[edit("table/expiring/charge.rs", "if is_replaced {", "if is_replaced || LEFT_OUT {")],
     ),
     control(
         "SweepWithoutDraining",

@@ -54,7 +54,7 @@
 //! | a request that is allowed | when it reads the clock under the lock |
 //! | one that is rejected by what was read without a lock | at the read of the word with the debt, after a request of the class that has the lock then |
 //! | one that is rejected under the lock | when it reads the clock there |
-//! | one that is rejected for lack of room | as an insert that fails; in a crowd, when it finds its two buckets full |
+//! | one that is rejected for lack of room | as an insert that fails; in a limiter that is known to be full, when it finds its two buckets full |
 //! | `peek` | when it reads the clock, under the lock |
 //! | `remove` | as in `table/expiring/mod.rs` |
 //! | a class that is evicted | at the exchange by which its entry is displaced |
@@ -64,8 +64,8 @@
 //! smaller one could be noted until the time has caught up. Where a request finds no room for a new entry, it
 //! [displaces](Table::displace) the one of its two buckets that is repaid first, or is rejected if the limiter was built
 //! so. In a flood of new keys, that is another key of the flood: an entry that has been charged more than once
-//! stays as long as there is one beside it that owes less. In a [crowd](Table::is_crowded), a request does not search for
-//! room before it displaces an entry.
+//! stays as long as there is one beside it that owes less. In a limiter that is [known to be full](Table::is_known_full), a
+//! request does not search for room before it displaces an entry.
 //!
 //! # The sweep
 //! Expired entries do no harm here: a lookup reads expiries in any case, expired entries are room for a search, and the
@@ -334,11 +334,11 @@ impl Table<Expiry> {
                     attempt(None)
                 }
                 Err(NotCharged::Unswept) => {
-                    self.catch_up(clock, clock.spare());
+                    self.catch_up(clock, clock.most_lag());
                     attempt(None)
                 }
                 Err(NotCharged::Again) => attempt(None),
-                Ok(Attempt::NoRoom) if refuses && self.is_crowded(clock) => {
+                Ok(Attempt::NoRoom) if refuses && self.is_known_full(clock) => {
                     // Without a search. Only what has expired makes room.
                     if !self.remove_expired(class.first, None) && !self.remove_expired(class.second, None) {
                         return self.no_room(clock, class);
@@ -348,7 +348,7 @@ impl Table<Expiry> {
                 Ok(Attempt::NoRoom) => self.add_where_full(clock, class, IfPresent::Skip, &attempt),
                 Err(NotCharged::Full) => match attempt(None) {
                     Ok(Attempt::NoRoom) if refuses => {
-                        self.note_crowd(clock);
+                        self.note_full(clock);
                         return self.no_room(clock, class);
                     }
                     Ok(Attempt::NoRoom) => self.displace(clock, class, &attempt),
